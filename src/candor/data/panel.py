@@ -1,0 +1,266 @@
+"""The one form in which readings of a sensor network travel through the program.
+
+A panel never changes and nothing in it is filled: what is missing is NaN, decided once when it was read. Filling model
+inputs is a separate, named step (`candor.data.missing`).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from candor.data.fingerprint import ArrayDigest, digest_of
+from candor.data.times import TimeAxis
+from candor.errors import InputError
+
+
+@dataclass(frozen=True)
+class Sensor:
+    """One place that reports readings; what is unknown is empty or None."""
+
+    id: str
+    name: str = ""
+    latitude: float | None = None
+    longitude: float | None = None
+    unit: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Edges:
+    """Directed connections: entry e leads from sensor `source[e]` to sensor `target[e]` (positions in the panel).
+
+    `distance` (in the unit of `distance_unit`) and `weight` (larger is closer) may each be absent.
+    """
+
+    source: NDArray[np.int32]
+    target: NDArray[np.int32]
+    distance: NDArray[np.float32] | None = None
+    weight: NDArray[np.float32] | None = None
+    distance_unit: str = ""
+
+    def __post_init__(self) -> None:
+        for name, kind in (("source", np.int32), ("target", np.int32)):
+            object.__setattr__(self, name, _frozen(getattr(self, name), kind))
+        for name in ("distance", "weight"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, _frozen(getattr(self, name), np.float32))
+        lengths = {len(part) for part in self._parts().values()}
+        if len(lengths) > 1:
+            raise ValueError(f"the columns of the edges differ in length: {sorted(lengths)}")
+        pairs = np.stack([self.source, self.target], axis=1)
+        if len(np.unique(pairs, axis=0)) < len(pairs):
+            raise ValueError("an edge is listed twice")
+        if self.weight is not None and not np.all((self.weight > 0) & np.isfinite(self.weight)):
+            raise ValueError("edge weights must be positive numbers")
+        if self.distance is not None and not np.all(
+            (self.distance >= 0) & np.isfinite(self.distance)
+        ):
+            raise ValueError("edge distances must be numbers of zero or more")
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    def _parts(self) -> dict[str, NDArray[Any]]:
+        named = {name: getattr(self, name) for name in ("source", "target", "distance", "weight")}
+        return {name: part for name, part in named.items() if part is not None}
+
+    @staticmethod
+    def none() -> "Edges":
+        """Returns the edges of a network that has none."""
+        return Edges(np.empty(0, np.int32), np.empty(0, np.int32))
+
+    def among(self, positions: Sequence[int], sensors: int) -> "Edges":
+        """Returns the edges among the sensors at `positions`, numbered by their place in that list."""
+        place = np.full(sensors, -1, np.int32)
+        place[list(positions)] = np.arange(len(positions), dtype=np.int32)
+        source, target = place[self.source], place[self.target]
+        kept = (source >= 0) & (target >= 0)
+        return replace(
+            self,
+            source=source[kept],
+            target=target[kept],
+            distance=None if self.distance is None else self.distance[kept],
+            weight=None if self.weight is None else self.weight[kept],
+        )
+
+    def digest(self) -> dict[str, Any]:
+        """Returns what the fingerprint says of the edges; their order does not matter."""
+        order = np.lexsort((self.target, self.source))
+        parts = {name: part[order].tolist() for name, part in self._parts().items()}
+        return parts | {"distance_unit": self.distance_unit}
+
+
+@dataclass(frozen=True, eq=False)
+class Covariate:
+    """A second quantity at the same sensors and times, such as rain; NaN where unknown."""
+
+    values: NDArray[np.float32]
+    unit: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "values", _frozen(self.values, np.float32))
+
+
+@dataclass(frozen=True, eq=False)
+class Panel:
+    """Readings of connected sensors on one regular time axis.
+
+    Args:
+        values: readings in the sensors' units, time x sensor, NaN where missing. A read-only float32 array is taken
+            as it is; any other is copied.
+        times: when the rows were read.
+        sensors: what the columns are.
+        edges: how the sensors are connected; none is legal.
+        covariates: further quantities by name, each time x sensor.
+        name: what people call it.
+        provenance: where it came from and what was done to it; not part of the fingerprint.
+    """
+
+    values: NDArray[np.float32]
+    times: TimeAxis
+    sensors: tuple[Sensor, ...]
+    edges: Edges = field(default_factory=Edges.none)
+    covariates: Mapping[str, Covariate] = field(default_factory=dict)
+    name: str = ""
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "values", _frozen(self.values, np.float32))
+        object.__setattr__(self, "sensors", tuple(self.sensors))
+        object.__setattr__(self, "covariates", MappingProxyType(dict(self.covariates)))
+        object.__setattr__(self, "provenance", MappingProxyType(dict(self.provenance)))
+        shape = (self.times.length, len(self.sensors))
+        parts = {"values": self.values} | {name: c.values for name, c in self.covariates.items()}
+        for name, part in parts.items():
+            if part.shape != shape:
+                raise ValueError(
+                    f"{name} has shape {part.shape}; times and sensors ask for {shape}"
+                )
+            if np.isinf(part).any():
+                raise ValueError(f"{name} holds infinite numbers; what is missing must be NaN")
+        if len(set(self.sensor_ids)) < len(self.sensors):
+            raise ValueError("two sensors have the same id")
+        ends = np.concatenate([self.edges.source, self.edges.target])
+        if len(ends) and (ends.min() < 0 or ends.max() >= len(self.sensors)):
+            raise ValueError("an edge leads to a sensor that is not in the panel")
+
+    @cached_property
+    def mask(self) -> NDArray[np.bool_]:
+        """True where there is a reading, time x sensor."""
+        return _frozen(~np.isnan(self.values), np.bool_)
+
+    @property
+    def sensor_ids(self) -> tuple[str, ...]:
+        """The ids of the sensors, in column order."""
+        return tuple(sensor.id for sensor in self.sensors)
+
+    @property
+    def unit(self) -> str:
+        """The unit all sensors share, or the several units joined by commas."""
+        return ", ".join(dict.fromkeys(sensor.unit for sensor in self.sensors if sensor.unit))
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 of the content: readings, times, zone, sensors, edges, covariates. Not of the name or origin."""
+        return fingerprint(
+            self.times,
+            self.sensors,
+            self.edges,
+            ArrayDigest().update(self.values).hexdigest(),
+            {
+                name: (ArrayDigest().update(c.values).hexdigest(), c.unit)
+                for name, c in self.covariates.items()
+            },
+        )
+
+    def slice(self, start: int, stop: int) -> "Panel":
+        """Returns the rows `start` to `stop - 1` without copying them."""
+        start, stop = max(start, 0), min(stop, self.times.length)
+        return replace(
+            self,
+            values=self.values[start:stop],
+            times=self.times.slice(start, stop),
+            covariates={
+                n: replace(c, values=c.values[start:stop]) for n, c in self.covariates.items()
+            },
+        )
+
+    def between(self, first: str | datetime | None, last: str | datetime | None) -> "Panel":
+        """Returns the rows from `first` to `last`, both included; a bare date as `last` means its whole day."""
+        start = 0 if first is None else self.times.index_of(first)
+        stop = self.times.length
+        if last is not None:
+            end = pd.Timestamp(last)
+            is_bare_date = isinstance(last, str) and ":" not in last and "T" not in last
+            step = pd.Timedelta(days=1) if is_bare_date else pd.Timedelta(self.times.interval)
+            stop = self.times.index_of((end + step).to_pydatetime())
+        if stop <= max(start, 0) or start >= self.times.length:
+            raise InputError(
+                f"there is nothing between {first or 'the start'} and {last or 'the end'}",
+                where=self.name or "panel",
+                mend=f"the record runs from {self.times.local[0]} to {self.times.local[-1]}",
+            )
+        return self.slice(start, stop)
+
+    def select(self, ids: Sequence[str]) -> "Panel":
+        """Returns the panel of the sensors `ids`, in that order, with the edges among them."""
+        position = {sensor_id: i for i, sensor_id in enumerate(self.sensor_ids)}
+        unknown = [sensor_id for sensor_id in ids if sensor_id not in position]
+        if unknown:
+            raise InputError(
+                f"there is no sensor called {', '.join(unknown[:5])}",
+                where=self.name or "panel",
+                mend=f"known: {', '.join(self.sensor_ids[:10])}{' ...' if len(position) > 10 else ''}",
+            )
+        columns = [position[sensor_id] for sensor_id in ids]
+        return replace(
+            self,
+            values=self.values[:, columns],
+            sensors=tuple(self.sensors[i] for i in columns),
+            edges=self.edges.among(columns, len(self.sensors)),
+            covariates={
+                n: replace(c, values=c.values[:, columns]) for n, c in self.covariates.items()
+            },
+        )
+
+    def to_frame(self) -> pd.DataFrame:
+        """Returns the readings as a data frame: local times down, sensor ids across."""
+        return pd.DataFrame(self.values, index=self.times.local, columns=list(self.sensor_ids))
+
+
+def fingerprint(
+    times: TimeAxis,
+    sensors: Sequence[Sensor],
+    edges: Edges,
+    values_digest: str,
+    covariate_digests: Mapping[str, tuple[str, str]],
+) -> str:
+    """Returns the fingerprint of a panel whose arrays have the given digests."""
+    return digest_of(
+        {
+            "start": times.start.isoformat(),
+            "interval": times.interval.total_seconds(),
+            "length": times.length,
+            "zone": times.zone,
+            "sensors": [asdict(sensor) for sensor in sensors],
+            "edges": edges.digest(),
+            "values": values_digest,
+            "covariates": {name: list(digest) for name, digest in covariate_digests.items()},
+        }
+    )
+
+
+def _frozen(array: ArrayLike, kind: type[np.generic]) -> NDArray[Any]:
+    """Returns the array read-only: itself if nobody can write to it, else a copy."""
+    given = np.asarray(array)
+    if given.dtype == kind and not given.flags.writeable:
+        return given
+    copy = np.array(given, dtype=kind)
+    copy.flags.writeable = False
+    return copy

@@ -1,0 +1,49 @@
+"""One way to find things by name: datasets, forecasters, and whatever is added later."""
+
+from collections.abc import Callable, Iterator
+from difflib import get_close_matches
+from typing import Generic, TypeVar
+
+from candor.errors import InputError
+
+Entry = TypeVar("Entry")
+
+
+class Registry(Generic[Entry]):
+    """Entries by name, filled by a decorator; an unknown name lists the nearest known ones."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self._entries: dict[str, Entry] = {}
+
+    def register(self, name: str) -> Callable[[Entry], Entry]:
+        """Returns a decorator that files an entry under `name`, which must be free."""
+
+        def file_entry(entry: Entry) -> Entry:
+            if name in self._entries:
+                raise ValueError(f"the {self.kind} {name!r} is registered twice")
+            self._entries[name] = entry
+            return entry
+
+        return file_entry
+
+    def get(self, name: str) -> Entry:
+        """Returns the entry called `name`."""
+        if name in self._entries:
+            return self._entries[name]
+        near = get_close_matches(name, self._entries, n=3, cutoff=0.5)
+        hint = f"did you mean {' or '.join(near)}? " if near else ""
+        raise InputError(
+            f"there is no {self.kind} called {name!r}",
+            mend=f"{hint}known: {', '.join(self.names())}",
+        )
+
+    def names(self) -> list[str]:
+        """Returns all names, sorted."""
+        return sorted(self._entries)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._entries
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names())
