@@ -24,8 +24,8 @@ def atomic_file(path: Path) -> Iterator[Path]:
     try:
         yield temporary
         _flush_to_disk(temporary)
-        os.chmod(temporary, 0o644)  # mkstemp makes files only their owner can read
-        os.replace(temporary, path)
+        temporary.chmod(0o644)  # mkstemp makes files only their owner can read
+        temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -41,7 +41,7 @@ def atomic_folder(path: Path) -> Iterator[Path]:
         for file in temporary.rglob("*"):
             if file.is_file():
                 _flush_to_disk(file)
-        os.chmod(temporary, 0o755)
+        temporary.chmod(0o755)
         _swap_in(temporary, path)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
@@ -50,11 +50,11 @@ def atomic_folder(path: Path) -> Iterator[Path]:
 def _swap_in(temporary: Path, path: Path) -> None:
     """Puts the new folder where the old one was; the old one goes only after the new one stands."""
     if not path.exists():
-        os.replace(temporary, path)
+        temporary.replace(path)
         return
     old = Path(tempfile.mkdtemp(prefix=f".{path.name}.old.", dir=path.parent))
-    os.replace(path, old / "was")
-    os.replace(temporary, path)
+    path.replace(old / "was")
+    temporary.replace(path)
     shutil.rmtree(old)
 
 

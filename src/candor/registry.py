@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Iterator
 from difflib import get_close_matches
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from candor.errors import InputError
 
 Entry = TypeVar("Entry")
+Decorated = TypeVar("Decorated")
 
 
 class Registry(Generic[Entry]):
@@ -16,13 +17,14 @@ class Registry(Generic[Entry]):
         self.kind = kind
         self._entries: dict[str, Entry] = {}
 
-    def register(self, name: str) -> Callable[[Entry], Entry]:
+    def register(self, name: str) -> Callable[[Decorated], Decorated]:
         """Returns a decorator that files an entry under `name`, which must be free."""
 
-        def file_entry(entry: Entry) -> Entry:
+        def file_entry(entry: Decorated) -> Decorated:
             if name in self._entries:
                 raise ValueError(f"the {self.kind} {name!r} is registered twice")
-            self._entries[name] = entry
+            as_entry: Any = entry  # other decorators, such as pydantic's, hide the true type
+            self._entries[name] = as_entry
             return entry
 
         return file_entry

@@ -1,1 +1,37 @@
+"""The `candor` command: its table of commands, and what becomes of errors.
 
+Exit codes: 0 fine, 2 the input is wrong (plain words, no traceback), 1 a bug, 130 interrupted.
+"""
+
+import sys
+import traceback
+from collections.abc import Sequence
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Runs the command line and leaves with its exit code."""
+    sys.exit(run(sys.argv[1:] if arguments is None else list(arguments)))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Returns the exit code of the command line `candor ARGUMENTS`."""
+    from candor.cli.app import app
+    from candor.cli.screen import say_bug, say_wrong
+    from candor.errors import InputError
+
+    try:
+        outcome = app(list(arguments), prog_name="candor", standalone_mode=True)
+        return int(outcome or 0)
+    except InputError as error:
+        say_wrong(error)
+        return 2
+    except SystemExit as leaving:
+        return leaving.code if isinstance(leaving.code, int) else 0
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:  # the reader of our output, such as `head`, has had enough
+        sys.stderr.close()
+        return 0
+    except Exception:
+        say_bug(traceback.format_exc())
+        return 1

@@ -36,7 +36,5 @@ class ArrayDigest:
 
 def digest_of(parts: dict[str, Any]) -> str:
     """Returns the SHA-256 of a JSON-like structure in one canonical spelling."""
-    text = json.dumps(
-        parts, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False
-    )
+    text = json.dumps(parts, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()

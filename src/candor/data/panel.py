@@ -58,9 +58,7 @@ class Edges:
             raise ValueError("an edge is listed twice")
         if self.weight is not None and not np.all((self.weight > 0) & np.isfinite(self.weight)):
             raise ValueError("edge weights must be positive numbers")
-        if self.distance is not None and not np.all(
-            (self.distance >= 0) & np.isfinite(self.distance)
-        ):
+        if self.distance is not None and not np.all((self.distance >= 0) & np.isfinite(self.distance)):
             raise ValueError("edge distances must be numbers of zero or more")
 
     def __len__(self) -> int:
@@ -139,9 +137,7 @@ class Panel:
         parts = {"values": self.values} | {name: c.values for name, c in self.covariates.items()}
         for name, part in parts.items():
             if part.shape != shape:
-                raise ValueError(
-                    f"{name} has shape {part.shape}; times and sensors ask for {shape}"
-                )
+                raise ValueError(f"{name} has shape {part.shape}; times and sensors ask for {shape}")
             if np.isinf(part).any():
                 raise ValueError(f"{name} holds infinite numbers; what is missing must be NaN")
         if len(set(self.sensor_ids)) < len(self.sensors):
@@ -173,10 +169,7 @@ class Panel:
             self.sensors,
             self.edges,
             ArrayDigest().update(self.values).hexdigest(),
-            {
-                name: (ArrayDigest().update(c.values).hexdigest(), c.unit)
-                for name, c in self.covariates.items()
-            },
+            {name: (ArrayDigest().update(c.values).hexdigest(), c.unit) for name, c in self.covariates.items()},
         )
 
     def slice(self, start: int, stop: int) -> "Panel":
@@ -186,9 +179,7 @@ class Panel:
             self,
             values=self.values[start:stop],
             times=self.times.slice(start, stop),
-            covariates={
-                n: replace(c, values=c.values[start:stop]) for n, c in self.covariates.items()
-            },
+            covariates={n: replace(c, values=c.values[start:stop]) for n, c in self.covariates.items()},
         )
 
     def between(self, first: str | datetime | None, last: str | datetime | None) -> "Panel":
@@ -224,9 +215,7 @@ class Panel:
             values=self.values[:, columns],
             sensors=tuple(self.sensors[i] for i in columns),
             edges=self.edges.among(columns, len(self.sensors)),
-            covariates={
-                n: replace(c, values=c.values[:, columns]) for n, c in self.covariates.items()
-            },
+            covariates={n: replace(c, values=c.values[:, columns]) for n, c in self.covariates.items()},
         )
 
     def to_frame(self) -> pd.DataFrame:

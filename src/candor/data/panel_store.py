@@ -6,7 +6,7 @@ edges.parquet       from, to, distance and/or weight
 covariates/NAME.parquet
 """
 
-from collections.abc import Iterator
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from candor.data.fingerprint import ArrayDigest
 from candor.data.panel import Covariate, Edges, Panel, Sensor
 from candor.data.times import TimeAxis
 from candor.errors import InputError
@@ -24,65 +25,135 @@ from candor.files import atomic_folder, read_json, write_json
 
 FORMAT_VERSION = 1
 HEADER = "panel.json"
+READINGS = "readings.parquet"
+SIGNS_OF_DAMAGE = (  # what reading a folder runs into when somebody or something changed it
+    LookupError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    ArithmeticError,
+    OSError,
+    pa.ArrowException,
+)
 _NUMBERS_PER_ROW_GROUP = 16_000_000  # 64 MB of float32 in memory at a time
+_STAMP = pa.timestamp("us", "UTC")
 
 
 def save_panel(panel: Panel, folder: Path) -> None:
     """Writes the panel to `folder`, replacing what was there only when all of it is written."""
     with atomic_folder(folder) as temporary:
-        write_matrix(
-            temporary / "readings.parquet", panel.times, panel.sensor_ids, iter([panel.values])
-        )
+        with MatrixWriter(temporary / READINGS, panel.times, panel.sensor_ids) as writer:
+            writer.write(panel.values)
         for name, covariate in panel.covariates.items():
-            path = temporary / "covariates" / f"{name}.parquet"
-            write_matrix(path, panel.times, panel.sensor_ids, iter([covariate.values]))
-        write_header(temporary, panel, panel.fingerprint)
+            path = covariate_file(temporary, name)
+            with MatrixWriter(path, panel.times, panel.sensor_ids) as writer:
+                writer.write(covariate.values)
+        write_header(
+            temporary,
+            times=panel.times,
+            sensors=panel.sensors,
+            edges=panel.edges,
+            covariate_units={name: covariate.unit for name, covariate in panel.covariates.items()},
+            name=panel.name,
+            provenance=panel.provenance,
+            fingerprint=panel.fingerprint,
+        )
 
 
-def write_header(folder: Path, panel: Panel, fingerprint: str) -> None:
-    """Writes everything of the panel but its readings and covariates, which lie in `folder` already."""
-    _write_edges(folder / "edges.parquet", panel.edges, panel.sensor_ids)
+def covariate_file(folder: Path, name: str) -> Path:
+    """Returns where a panel folder keeps the covariate called `name`."""
+    if Path(name).name != name:
+        raise InputError(
+            f"a covariate called {name!r} cannot be saved: its name becomes the name of a file",
+            where=str(folder),
+            mend="give it a name without slashes",
+        )
+    return folder / "covariates" / f"{name}.parquet"
+
+
+def write_header(
+    folder: Path,
+    *,
+    times: TimeAxis,
+    sensors: Sequence[Sensor],
+    edges: Edges,
+    covariate_units: Mapping[str, str],
+    name: str,
+    provenance: Mapping[str, Any],
+    fingerprint: str,
+) -> None:
+    """Writes all of a panel but its readings and covariates, which lie in `folder` already."""
+    _write_edges(folder / "edges.parquet", edges, tuple(sensor.id for sensor in sensors))
     write_json(
         folder / HEADER,
         {
             "format": "candor-panel",
             "format_version": FORMAT_VERSION,
-            "name": panel.name,
+            "name": name,
             "fingerprint": fingerprint,
             "times": {
-                "start": panel.times.start.isoformat(),
-                "interval_seconds": panel.times.interval.total_seconds(),
-                "length": panel.times.length,
-                "zone": panel.times.zone,
+                "start": times.start.isoformat(),
+                "interval_seconds": times.interval.total_seconds(),
+                "length": times.length,
+                "zone": times.zone,
             },
-            "distance_unit": panel.edges.distance_unit,
-            "sensors": [asdict(sensor) for sensor in panel.sensors],
-            "covariates": {name: covariate.unit for name, covariate in panel.covariates.items()},
-            "provenance": dict(panel.provenance),
+            "distance_unit": edges.distance_unit,
+            "sensors": [asdict(sensor) for sensor in sensors],
+            "covariates": dict(covariate_units),
+            "provenance": dict(provenance),
         },
     )
 
 
-def write_matrix(
-    path: Path, times: TimeAxis, ids: tuple[str, ...], blocks: Iterator[NDArray[np.float32]]
-) -> None:
-    """Writes row blocks that follow each other in time as one Parquet file of a column per sensor."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    schema = pa.schema([("time", pa.timestamp("us", "UTC")), *((i, pa.float32()) for i in ids)])
-    rows_at_a_time = max(1, _NUMBERS_PER_ROW_GROUP // max(len(ids), 1))
-    row = 0
-    with pq.ParquetWriter(path, schema, compression="zstd", write_statistics=["time"]) as writer:
-        for block in blocks:
-            for first in range(0, len(block), rows_at_a_time):
-                part = block[first : first + rows_at_a_time]
-                stamps = pa.array(times.utc[row : row + len(part)], pa.timestamp("us")).cast(
-                    schema[0].type
-                )
-                columns = [pa.array(np.ascontiguousarray(part[:, i])) for i in range(len(ids))]
-                writer.write_table(pa.Table.from_arrays([stamps, *columns], schema=schema))
-                row += len(part)
-    if row != times.length:
-        raise ValueError(f"{row} rows were written where the time axis has {times.length}")
+class MatrixWriter:
+    """A Parquet file of a column per sensor, fed row blocks that follow each other in time.
+
+    Args:
+        path: the file to write.
+        times: when all the rows to come were read; leaving the `with` block checks their number.
+        ids: the sensors, in column order.
+    """
+
+    def __init__(self, path: Path, times: TimeAxis, ids: tuple[str, ...]) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._times = times
+        self._schema = pa.schema([("time", _STAMP), *((i, pa.float32()) for i in ids)])
+        self._rows_at_a_time = max(1, _NUMBERS_PER_ROW_GROUP // max(len(ids), 1))
+        self._row = 0
+        self._digest = ArrayDigest()
+        self._file = pq.ParquetWriter(
+            path,
+            self._schema,
+            compression="zstd",
+            use_dictionary=False,  # readings seldom repeat: four times faster, and smaller
+            write_statistics=["time"],
+        )
+
+    def write(self, block: NDArray[np.float32]) -> None:
+        """Writes further rows, time x sensor."""
+        self._digest.update(block)
+        for first in range(0, len(block), self._rows_at_a_time):
+            part = block[first : first + self._rows_at_a_time]
+            # Only the moments of this part: the whole axis may be too long to lay out in memory.
+            moments = self._times.slice(self._row, self._row + len(part)).utc
+            stamps = pa.array(moments, pa.timestamp("us")).cast(_STAMP)
+            columns = [pa.array(np.ascontiguousarray(column)) for column in part.T]
+            self._file.write_table(pa.Table.from_arrays([stamps, *columns], schema=self._schema))
+            self._row += len(part)
+
+    @property
+    def digest(self) -> str:
+        """The digest of all rows written so far, as it enters a panel's fingerprint."""
+        return self._digest.hexdigest()
+
+    def __enter__(self) -> "MatrixWriter":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._file.close()
+        expected = self._times.length
+        if kind is None and self._row != expected:
+            raise ValueError(f"{self._row} rows were written where the axis has {expected}")
 
 
 def is_panel_folder(path: Path) -> bool:
@@ -96,9 +167,9 @@ def load_panel(folder: Path) -> Panel:
     header = read_json(folder / HEADER)
     try:
         panel = _read_panel(folder, header)
-    except (KeyError, TypeError, ValueError, AttributeError, OSError, pa.ArrowException) as error:
+    except SIGNS_OF_DAMAGE as error:
         raise InputError(
-            f"the panel folder is damaged ({_first_line(error)})",
+            f"the panel folder is damaged ({first_line(error)})",
             where=str(folder),
             mend="import it again",
         ) from None
@@ -115,27 +186,19 @@ def _read_panel(folder: Path, header: dict[str, Any]) -> Panel:
     version = header["format_version"]
     if header["format"] != "candor-panel" or version != FORMAT_VERSION:
         raise InputError(
-            f"the panel has format version {version}; this version of candor reads {FORMAT_VERSION}",
+            f"the panel has format version {version}; this candor reads {FORMAT_VERSION}",
             where=str(folder),
             mend="import it again with this version",
         )
-    times = TimeAxis(
-        datetime.fromisoformat(header["times"]["start"]),
-        timedelta(seconds=header["times"]["interval_seconds"]),
-        header["times"]["length"],
-        header["times"]["zone"],
-    )
-    sensors = tuple(Sensor(**sensor) for sensor in header["sensors"])
+    times, sensors = header_axes(header)
     ids = tuple(sensor.id for sensor in sensors)
     return Panel(
-        values=_read_matrix(folder / "readings.parquet", times, ids),
+        values=read_matrix(folder / READINGS, times, ids),
         times=times,
         sensors=sensors,
         edges=_read_edges(folder / "edges.parquet", ids, header["distance_unit"]),
         covariates={
-            name: Covariate(
-                _read_matrix(folder / "covariates" / f"{name}.parquet", times, ids), unit
-            )
+            name: Covariate(read_matrix(covariate_file(folder, name), times, ids), unit)
             for name, unit in header["covariates"].items()
         },
         name=header["name"],
@@ -143,20 +206,33 @@ def _read_panel(folder: Path, header: dict[str, Any]) -> Panel:
     )
 
 
-def _read_matrix(path: Path, times: TimeAxis, ids: tuple[str, ...]) -> NDArray[np.float32]:
-    values = np.full((times.length, len(ids)), np.nan, np.float32)
+def header_axes(header: dict[str, Any]) -> tuple[TimeAxis, tuple[Sensor, ...]]:
+    """Returns the times and the sensors that a panel's header speaks of."""
+    times = TimeAxis(
+        datetime.fromisoformat(header["times"]["start"]),
+        timedelta(seconds=header["times"]["interval_seconds"]),
+        header["times"]["length"],
+        header["times"]["zone"],
+    )
+    return times, tuple(Sensor(**sensor) for sensor in header["sensors"])
+
+
+def read_matrix(path: Path, times: TimeAxis, ids: tuple[str, ...]) -> NDArray[np.float32]:
+    """Returns what a `MatrixWriter` wrote, time x sensor; other times or sensors are refused."""
     with pq.ParquetFile(path) as file:
-        if (
-            tuple(file.schema_arrow.names) != ("time", *ids)
-            or file.metadata.num_rows != times.length
-        ):
+        names = tuple(file.schema_arrow.names)
+        if names != ("time", *ids) or file.metadata.num_rows != times.length:
             raise ValueError(f"{path.name} does not have the sensors and times of {HEADER}")
+        values = np.full((times.length, len(ids)), np.nan, np.float32)
         row = 0
         for group in range(file.num_row_groups):
             table = file.read_row_group(group)
+            stop = row + table.num_rows
+            if not np.array_equal(table.columns[0].to_numpy(), times.slice(row, stop).utc):
+                raise ValueError(f"{path.name} does not have the times of {HEADER}")
             for column, part in enumerate(table.columns[1:]):
-                values[row : row + len(part), column] = part.to_numpy()
-            row += table.num_rows
+                values[row:stop, column] = part.to_numpy()
+            row = stop
     values.flags.writeable = False
     return values
 
@@ -186,5 +262,6 @@ def _read_edges(path: Path, ids: tuple[str, ...], distance_unit: str) -> Edges:
     )
 
 
-def _first_line(error: Exception) -> str:
+def first_line(error: Exception) -> str:
+    """Returns the first line of what an exception says, or its name if it says nothing."""
     return (str(error) or type(error).__name__).splitlines()[0]

@@ -79,11 +79,7 @@ class TimeAxis:
     @cached_property
     def local(self) -> pd.DatetimeIndex:
         """All moments on the local clock, with the zone attached."""
-        return (
-            pd.DatetimeIndex(self.utc, name="time")
-            .tz_localize("UTC")
-            .tz_convert(zone_from_name(self.zone))
-        )
+        return pd.DatetimeIndex(self.utc, name="time").tz_localize("UTC").tz_convert(zone_from_name(self.zone))
 
     @property
     def end(self) -> datetime:
@@ -101,12 +97,10 @@ class TimeAxis:
         """
         try:
             stamp = pd.Timestamp(moment)
-            if stamp is pd.NaT:
+            if pd.isna(stamp):
                 raise ValueError("no time")
             if stamp.tzinfo is None:
-                stamp = stamp.tz_localize(
-                    zone_from_name(self.zone), ambiguous=True, nonexistent="shift_forward"
-                )
+                stamp = stamp.tz_localize(zone_from_name(self.zone), ambiguous=True, nonexistent="shift_forward")
         except (ValueError, TypeError) as error:
             raise InputError(
                 f"{moment!r} is not a time ({error})",

@@ -1,1 +1,22 @@
+"""The datasets that candor knows by name, one file each.
 
+To add one, write a file here with a function that returns a `Panel`, decorated with `@dataset(...)`; the docstring of
+the file holds its facts, and `candor data info NAME` prints it.
+"""
+
+from importlib import import_module
+from pkgutil import iter_modules
+
+from candor.data.catalog.dataset import Dataset, dataset, datasets
+from candor.data.panel import Panel
+
+for _module in iter_modules(__path__):
+    import_module(f"{__name__}.{_module.name}")
+
+
+def load_dataset(name: str) -> Panel:
+    """Returns the panel of the dataset called `name`."""
+    return datasets.get(name).load()
+
+
+__all__ = ["Dataset", "dataset", "datasets", "load_dataset"]

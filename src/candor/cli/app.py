@@ -1,0 +1,41 @@
+"""The table of commands. Each command's work lives in a file of its own and imports what it needs when it runs."""
+
+from typing import Annotated
+
+import typer
+
+from candor import __version__
+from candor.cli.data import data_app
+from candor.cli.demo import demo
+from candor.cli.evaluate import evaluate
+from candor.cli.train import train
+
+app = typer.Typer(
+    name="candor",
+    help="Forecast a network of sensors, and see why.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"candor {__version__}")
+        raise typer.Exit()
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and leave.")
+    ] = False,
+) -> None:
+    """Forecast a network of sensors, and see why."""
+
+
+app.add_typer(data_app, name="data")
+app.command()(train)
+app.command()(evaluate)
+app.command()(demo)

@@ -1,0 +1,210 @@
+"""`candor data`: look at data, check them, bring them in and take them out."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from candor.cli import inputs
+from candor.cli.screen import console, number, print_json, say, table
+from candor.errors import InputError
+
+if TYPE_CHECKING:
+    from candor.data.checks import CheckReport
+    from candor.data.findings import Findings
+    from candor.data.panel import Panel
+
+data_app = typer.Typer(help="Look at data, check them, bring them in and take them out.", no_args_is_help=True)
+_MOST_SENSORS = 40
+
+
+@data_app.command("check")
+def check(
+    readings: inputs.ReadingsArgument,
+    edges: inputs.EdgesOption = None,
+    sensors: inputs.SensorsOption = None,
+    zone: inputs.ZoneOption = None,
+    unit: inputs.UnitOption = "",
+    missing: inputs.MissingOption = None,
+    minimum: inputs.MinimumOption = None,
+    interval: inputs.IntervalOption = None,
+    start: inputs.StartOption = None,
+    time_column: inputs.TimeColumnOption = None,
+    day_first: inputs.DayFirstOption = None,
+    json: inputs.JsonOption = False,
+) -> None:
+    """Say what is wrong with READINGS (and edges and sensors), where, how often, and how to mend it."""
+    from candor.data.checks import check_panel
+    from candor.data.findings import Findings
+
+    files = inputs.DataFiles(
+        readings, edges, sensors, zone, unit, None if missing is None else tuple(missing), minimum, interval, start,
+        time_column, day_first,
+    )  # fmt: skip
+    findings, report = Findings(), None
+    try:
+        if Path(readings).is_dir() or not Path(readings).exists():
+            panel, _ = files.load()
+        else:
+            panel = files.read(findings)
+        report = check_panel(panel)
+        findings.extend(report.findings)
+    except InputError as error:
+        findings.error(error.what, error.where, mend=error.mend)
+    if json:
+        print_json(
+            {
+                "findings": [asdict(finding) for finding in findings],
+                "sensors": [asdict(sensor) for sensor in report.sensors] if report else [],
+            }
+        )
+    else:
+        _show_findings(findings)
+        if report is not None:
+            _show_sensors(report)
+    if findings.errors:
+        raise typer.Exit(2)
+
+
+def _show_findings(findings: "Findings") -> None:
+    if not findings:
+        console().print("Nothing to complain about.")
+        return
+    colours = {"error": "red", "warning": "yellow", "note": "dim"}
+    shown = table(f"Findings ({len(findings)})", "level", "what", "where", "how many", "to mend it", left=3)
+    shown.columns[-1].justify = "left"
+    for level in colours:
+        for finding in findings:
+            if finding.level == level:
+                cells = (finding.what, finding.where, f"{finding.count:,}", finding.mend)
+                shown.add_row(f"[{colours[level]}]{level}[/]", *(_plain(cell) for cell in cells))
+    console().print(shown)
+
+
+def _plain(cell: str) -> str:
+    from rich.markup import escape
+
+    return escape(cell)
+
+
+def _show_sensors(report: "CheckReport") -> None:
+    shown = table(
+        "Sensors", "id", "name", "missing %", "longest gap", "min", "median", "max", "flat %", "in", "out", left=2
+    )
+    worst = sorted(report.sensors, key=lambda sensor: -sensor.missing_share)
+    chosen = report.sensors if len(worst) <= _MOST_SENSORS else worst[:_MOST_SENSORS]
+    for sensor in chosen:
+        shown.add_row(
+            _plain(sensor.id), _plain(sensor.name), number(100 * sensor.missing_share, 1), f"{sensor.longest_gap:,}",
+            number(sensor.minimum, 2), number(sensor.median, 2), number(sensor.maximum, 2),
+            number(100 * sensor.flat_share, 1), str(sensor.edges_in), str(sensor.edges_out),
+        )  # fmt: skip
+    console().print(shown)
+    if len(worst) > _MOST_SENSORS:
+        console().print(f"... the {_MOST_SENSORS} sensors with most missing of {len(worst)}; --json lists all")
+
+
+@data_app.command("list")
+def list_datasets(json: inputs.JsonOption = False) -> None:
+    """List the datasets that candor knows by name."""
+    from candor.data.catalog import datasets
+
+    rows = [datasets.get(name) for name in datasets]
+    if json:
+        print_json([{"name": row.name, "title": row.title, "licence": row.licence} for row in rows])
+        return
+    shown = table("Datasets", "name", "what", "here", left=3)
+    for row in rows:
+        shown.add_row(row.name, row.title, "yes" if row.is_available() else "no")
+    console().print(shown)
+
+
+@data_app.command("info")
+def info(
+    data: inputs.DataArgument,
+    edges: inputs.EdgesOption = None,
+    sensors: inputs.SensorsOption = None,
+    zone: inputs.ZoneOption = None,
+    json: inputs.JsonOption = False,
+) -> None:
+    """Tell what DATA are: facts, licence, source, and the checksum of the content."""
+    from candor.data.catalog import datasets
+
+    facts: dict[str, object] = {}
+    if data in datasets:
+        entry = datasets.get(data)
+        facts = {"title": entry.title, "licence": entry.licence, "source": entry.source, "facts": entry.facts}
+    try:
+        panel, _ = inputs.DataFiles(data, edges, sensors, zone).load()
+        facts |= _facts_of(panel)
+    except InputError as error:
+        if not facts:
+            raise
+        facts["here"] = f"no: {error.what}. {error.mend}"
+    if json:
+        print_json(facts)
+        return
+    for name, fact in facts.items():
+        if name == "facts":
+            console().print(f"\n{_plain(str(fact))}\n")
+        else:
+            console().print(f"[bold]{name}[/]: {_plain(str(fact))}", soft_wrap=True)
+
+
+def _facts_of(panel: "Panel") -> dict[str, object]:
+    times = panel.times
+    return {
+        "name": panel.name,
+        "sensors": len(panel.sensors),
+        "times": times.length,
+        "first": str(times.local[0]),
+        "last": str(times.local[-1]),
+        "interval": str(times.interval),
+        "zone": times.zone,
+        "unit": panel.unit or "not stated",
+        "missing": f"{100 * (1 - panel.mask.mean()):.2f} %",
+        "edges": len(panel.edges),
+        "covariates": ", ".join(f"{n} ({c.unit})" for n, c in panel.covariates.items()) or "none",
+        "sha256 of the content": panel.fingerprint,
+    }
+
+
+@data_app.command("import")
+def import_data(
+    readings: inputs.ReadingsArgument,
+    out: Annotated[Path, typer.Option("--out", help="Folder to write the panel to.")],
+    edges: inputs.EdgesOption = None,
+    sensors: inputs.SensorsOption = None,
+    zone: inputs.ZoneOption = None,
+    unit: inputs.UnitOption = "",
+    missing: inputs.MissingOption = None,
+    minimum: inputs.MinimumOption = None,
+    interval: inputs.IntervalOption = None,
+    start: inputs.StartOption = None,
+    time_column: inputs.TimeColumnOption = None,
+    day_first: inputs.DayFirstOption = None,
+) -> None:
+    """Read files once, with all that has to be said about them, and save them as a panel folder."""
+    from candor.data.panel_store import save_panel
+
+    panel, _ = inputs.DataFiles(
+        readings, edges, sensors, zone, unit, None if missing is None else tuple(missing), minimum, interval, start,
+        time_column, day_first,
+    ).load()  # fmt: skip
+    save_panel(panel, out)
+    say(f"{panel.times.length:,} times x {len(panel.sensors):,} sensors, {len(panel.edges):,} edges -> {out}")
+
+
+@data_app.command("export")
+def export_data(
+    data: inputs.DataArgument,
+    out: Annotated[Path, typer.Option("--out", help="Folder to write readings, edges and sensors to.")],
+    format: Annotated[str, typer.Option("--format", help="csv or parquet.")] = "csv",
+) -> None:
+    """Write DATA as plain files: readings (local time with offset), edges, sensors, and a file per covariate."""
+    from candor.data.writers import export_panel
+
+    panel, _ = inputs.DataFiles(data).load()
+    for path in export_panel(panel, out, format):
+        say(str(path))

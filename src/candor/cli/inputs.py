@@ -1,0 +1,120 @@
+"""What all commands ask about data: a name, a file or a folder, and how to read it."""
+
+import re
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from candor.errors import InputError
+
+if TYPE_CHECKING:
+    from candor.data.findings import Findings
+    from candor.data.panel import Panel
+    from candor.data.readers.options import ReadOptions
+
+DataArgument = Annotated[
+    str,
+    typer.Argument(metavar="DATA", help="A dataset of the catalogue, a file of readings, or a panel folder."),
+]
+ReadingsArgument = Annotated[
+    str, typer.Argument(metavar="READINGS", help="Readings: a time column and a column per sensor, or long form.")
+]
+EdgesOption = Annotated[Path | None, typer.Option("--edges", help="Edges: from, to, distance or weight; or a matrix.")]
+SensorsOption = Annotated[Path | None, typer.Option("--sensors", help="Sensors: id, name, latitude, longitude, unit.")]
+ZoneOption = Annotated[
+    str | None, typer.Option("--zone", help="Local zone, e.g. America/Los_Angeles or UTC-08:00. [default: UTC]")
+]
+UnitOption = Annotated[str, typer.Option("--unit", help="Unit of the readings, e.g. mg/L.")]
+MissingOption = Annotated[
+    list[float] | None,
+    typer.Option(
+        "--missing", help="A number that stands for missing; may be given more than once. [default: -9999 ...]"
+    ),
+]
+MinimumOption = Annotated[
+    float | None, typer.Option("--minimum", help="Readings below this are impossible and count as missing.")
+]
+IntervalOption = Annotated[
+    str | None, typer.Option("--interval", help="Distance of the time grid, e.g. 15min, 1h, 1d. [default: most common]")
+]
+StartOption = Annotated[
+    str | None, typer.Option("--start", help="First time, for files that carry none (npz), e.g. 2012-03-01.")
+]
+TimeColumnOption = Annotated[str | None, typer.Option("--time-column", help="Name of the column of times.")]
+DayFirstOption = Annotated[
+    bool | None, typer.Option("--day-first/--month-first", help="How to read dates such as 03/04/2020.")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
+
+
+@dataclass(frozen=True)
+class DataFiles:
+    """The files a user named and how to read them."""
+
+    data: str
+    edges: Path | None = None
+    sensors: Path | None = None
+    zone: str | None = None
+    unit: str = ""
+    missing: tuple[float, ...] | None = None
+    minimum: float | None = None
+    interval: str | None = None
+    start: str | None = None
+    time_column: str | None = None
+    day_first: bool | None = None
+
+    def options(self) -> "ReadOptions":
+        """Returns how the files are to be read."""
+        from candor.data.readers.options import SENTINELS, ReadOptions
+
+        return ReadOptions(
+            missing=SENTINELS if self.missing is None else self.missing,
+            minimum=self.minimum,
+            unit=self.unit,
+            zone=self.zone,
+            interval=None if self.interval is None else parse_interval(self.interval),
+            start=None if self.start is None else parse_moment(self.start),
+            time_column=self.time_column,
+            day_first=self.day_first,
+        )
+
+    def read(self, findings: "Findings | None" = None) -> "Panel":
+        """Returns the panel of the files."""
+        from candor.data.readers.panels import read_panel
+
+        return read_panel(self.data, self.edges, self.sensors, self.options(), findings)
+
+    def load(self) -> "tuple[Panel, bool]":
+        """Returns the panel that was named in whatever way, and whether it is a dataset of the catalogue."""
+        from candor.data.catalog import datasets, load_dataset
+        from candor.data.panel_store import is_panel_folder, load_panel
+
+        if self.data in datasets:
+            return load_dataset(self.data), True
+        path = Path(self.data)
+        if is_panel_folder(path):
+            return load_panel(path), False
+        if not path.exists() and not path.suffix and len(path.parts) == 1:
+            datasets.get(self.data)  # says which datasets there are
+        return self.read(), False
+
+
+def parse_interval(text: str) -> timedelta:
+    """Returns the interval written as `15min`, `1h`, `1d` or `30s`."""
+    units = {"s": 1, "sec": 1, "m": 60, "min": 60, "h": 3600, "hour": 3600, "d": 86400, "day": 86400}
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+)\s*", text.lower())
+    seconds = float(match[1]) * units.get(match[2].removesuffix("s") or "s", 0) if match else 0
+    if not 0 < seconds < 1e9:
+        raise InputError(f"{text!r} is not an interval", mend="write it like 15min, 1h or 1d")
+    return timedelta(seconds=seconds)
+
+
+def parse_moment(text: str) -> datetime:
+    """Returns the moment written as an ISO date or time."""
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        raise InputError(f"{text!r} is not a time", mend="write it like 2012-03-01 or 2012-03-01T06:00") from None

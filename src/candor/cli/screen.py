@@ -1,0 +1,78 @@
+"""What the terminal shows: tables, progress with time left, and errors in plain words."""
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from candor.errors import InputError
+
+
+def console() -> Console:
+    """Returns the console for results; a pipe gets lines as wide as a table needs."""
+    return Console(width=None if sys.stdout.isatty() else 160, highlight=False, soft_wrap=False)
+
+
+def errors() -> Console:
+    """Returns the console for everything that is not a result."""
+    return Console(stderr=True, highlight=False)
+
+
+def say(text: str) -> None:
+    """Prints a line about what is going on, beside the results."""
+    errors().print(text)
+
+
+def say_wrong(error: InputError) -> None:
+    """Prints what is wrong with the input, where, and how to mend it."""
+    screen = errors()
+    place = f"[bold]{escape(error.where)}[/]: " if error.where else ""
+    screen.print(f"[red]candor:[/] {place}{escape(error.what)}", soft_wrap=True)
+    if error.mend:
+        screen.print(f"  to mend it: {escape(error.mend)}", soft_wrap=True)
+
+
+def say_bug(trace: str) -> None:
+    """Prints the trace of a bug and asks for a report."""
+    screen = errors()
+    screen.print(escape(trace), soft_wrap=True)
+    screen.print("[red]candor:[/] this is a bug in candor, not in your input. Please report the lines above.")
+
+
+def print_json(content: Any) -> None:
+    """Prints JSON for scripts."""
+    sys.stdout.write(json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def table(title: str, *columns: str, left: int = 1) -> Table:
+    """Returns an empty table whose first `left` columns are words and whose other columns are numbers."""
+    result = Table(title=title, title_justify="left", title_style="bold", header_style="bold")
+    for place, column in enumerate(columns):
+        result.add_column(column, justify="left" if place < left else "right", overflow="fold")
+    return result
+
+
+def number(value: float | None, digits: int = 3) -> str:
+    """Returns a number for a table cell, and a dash where there is none."""
+    return "–" if value is None or value != value else f"{value:,.{digits}f}"
+
+
+@contextmanager
+def progress(what: str, total: int) -> Iterator[Callable[[int], object]]:
+    """Yields a function that moves a bar with the time left; it takes how many more are done."""
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=errors(),
+        transient=True,
+    ) as bar:
+        task = bar.add_task(what, total=total)
+        yield lambda done: bar.advance(task, done)

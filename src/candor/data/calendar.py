@@ -1,0 +1,29 @@
+"""Calendar positions of the rows of a panel, on the local clock (spec: time of day in 288 bins, Monday is 0)."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from candor.data.times import TimeAxis
+
+BINS_PER_DAY = 288
+DAYS_PER_WEEK = 7
+
+
+@dataclass(frozen=True)
+class Calendar:
+    """Where each moment stands: time-of-day bin 0..287 (daily data: 0) and day of week 0..6."""
+
+    time_of_day: NDArray[np.int16]
+    day_of_week: NDArray[np.int16]
+
+
+def calendar_of(times: TimeAxis) -> Calendar:
+    """Returns the calendar of all moments of the axis."""
+    local = times.local
+    seconds = local.hour * 3600 + local.minute * 60 + local.second
+    return Calendar(
+        time_of_day=np.asarray(BINS_PER_DAY * seconds // 86400, dtype=np.int16),
+        day_of_week=np.asarray(local.dayofweek, dtype=np.int16),
+    )

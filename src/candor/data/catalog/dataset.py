@@ -1,0 +1,56 @@
+"""What the catalogue knows about a dataset besides its numbers."""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from candor.data.locations import find_data
+from candor.data.panel import Panel
+from candor.registry import Registry
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """An entry of the catalogue.
+
+    Args:
+        name: what to type.
+        title: one line.
+        licence: under which terms the numbers may be used.
+        source: where they come from.
+        facts: the docstring of the dataset's file.
+        load: returns the panel, or says how to get the files.
+        fingerprint: SHA-256 of the whole panel's content; None where it is made on this machine or not known yet.
+        needs: files or folders of which one must be in the data folder; none for data that come with the package or
+            are made on this machine.
+    """
+
+    name: str
+    title: str
+    licence: str
+    source: str
+    facts: str
+    load: Callable[[], Panel]
+    fingerprint: str | None = None
+    needs: tuple[str, ...] = ()
+
+    def is_available(self) -> bool:
+        """Returns whether the data can be loaded here."""
+        return not self.needs or find_data(*self.needs) is not None
+
+
+datasets: Registry[Dataset] = Registry("dataset")
+
+
+def dataset(
+    name: str, *, title: str, licence: str, source: str, fingerprint: str | None = None, needs: tuple[str, ...] = ()
+) -> Callable[[Callable[[], Panel]], Callable[[], Panel]]:
+    """Returns a decorator that enters a loading function into the catalogue."""
+
+    def enter(load: Callable[[], Panel]) -> Callable[[], Panel]:
+        facts = inspect.getdoc(inspect.getmodule(load)) or ""
+        entry = Dataset(name, title, licence, source, facts, load, fingerprint, needs)
+        datasets.register(name)(entry)
+        return load
+
+    return enter

@@ -1,0 +1,67 @@
+"""Dissolved oxygen at eleven stations of the Klamath River, daily: the data that come with candor.
+
+| fact | value |
+|---|---|
+| quantity | dissolved oxygen, mg/L (USGS parameter 00300), daily mean; also daily minimum and maximum |
+| where | HUC 180102, Oregon and California, from Link River Dam to below the J.C. Boyle powerplant |
+| when | 4,086 days, 2014-01-01 to 2025-03-09; 14.3 % missing, but 1.4 % from 2020-10-08 to 2025-03-04 |
+| network | 41 directed downstream pairs, river kilometres (three tributary mouths by straight line) |
+| missing | empty; negative is impossible |
+| clock | dates on Pacific standard time (UTC-08:00) |
+
+The eleven stations of the basin that report all year round after October 2020. Two places carry a surface and a bottom
+sensor; no edge joins them. The Lost River Diversion Channel can flow either way and is entered as a tributary.
+
+Observed by the U.S. Geological Survey; gathered in github.com/Klamath-SDM/klamathWaterData, commit 93b8208.
+"""
+
+from importlib.resources import as_file, files
+
+from candor.data.catalog.dataset import dataset
+from candor.data.panel import Panel
+from candor.data.readers.options import ReadOptions
+from candor.data.readers.panels import read_panel
+
+_LICENCE = "public domain (U.S. Geological Survey)"
+_SOURCE = "USGS National Water Information System, through Klamath-SDM/klamathWaterData"
+
+
+def _load(statistic: str, name: str) -> Panel:
+    options = ReadOptions(unit="mg/L", zone="UTC-08:00", minimum=0.0)
+    with as_file(files("candor.data") / "bundled" / "klamath-daily") as folder:
+        return read_panel(
+            folder / f"{statistic}.parquet", folder / "edges.csv", folder / "sensors.csv", options, name=name
+        )
+
+
+@dataset(
+    "klamath-daily",
+    title="Klamath River, dissolved oxygen, daily mean, 11 stations",
+    licence=_LICENCE,
+    source=_SOURCE,
+)
+def load_mean() -> Panel:
+    """Returns the daily means."""
+    return _load("mean", "klamath-daily")
+
+
+@dataset(
+    "klamath-daily-min",
+    title="Klamath River, dissolved oxygen, daily minimum, 11 stations",
+    licence=_LICENCE,
+    source=_SOURCE,
+)
+def load_minimum() -> Panel:
+    """Returns the daily minima."""
+    return _load("minimum", "klamath-daily-min")
+
+
+@dataset(
+    "klamath-daily-max",
+    title="Klamath River, dissolved oxygen, daily maximum, 11 stations",
+    licence=_LICENCE,
+    source=_SOURCE,
+)
+def load_maximum() -> Panel:
+    """Returns the daily maxima."""
+    return _load("maximum", "klamath-daily-max")

@@ -1,0 +1,52 @@
+"""What was noticed about somebody's data: how bad, where, how often, and what to do about it."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Level(StrEnum):
+    """How much a finding matters: an error stops the work, a warning should be looked at, a note informs."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    NOTE = "note"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing noticed: `what` in plain words, `where` (file, sensor, time), `count` of cases, and the `mend`."""
+
+    level: Level
+    what: str
+    where: str = ""
+    count: int = 1
+    mend: str = ""
+
+
+class Findings(list[Finding]):
+    """A list of findings that readers add to as they go."""
+
+    def error(self, what: str, where: str = "", count: int = 1, mend: str = "") -> None:
+        """Adds an error: the data cannot be used as they are."""
+        self.append(Finding(Level.ERROR, what, where, count, mend))
+
+    def warning(self, what: str, where: str = "", count: int = 1, mend: str = "") -> None:
+        """Adds a warning: the data can be used, but something was left out or looks wrong."""
+        self.append(Finding(Level.WARNING, what, where, count, mend))
+
+    def note(self, what: str, where: str = "", count: int = 1, mend: str = "") -> None:
+        """Adds a note: a choice that was made, or a fact worth knowing."""
+        self.append(Finding(Level.NOTE, what, where, count, mend))
+
+    @property
+    def errors(self) -> list[Finding]:
+        """The findings that stop the work."""
+        return [finding for finding in self if finding.level is Level.ERROR]
+
+
+def listed(names: Iterable[object], most: int = 5) -> str:
+    """Returns the first few names joined by commas, and how many more there are."""
+    everything = [str(name) for name in names]
+    more = f" and {len(everything) - most} more" if len(everything) > most else ""
+    return ", ".join(everything[:most]) + more

@@ -1,0 +1,84 @@
+"""The rules of a comparison: what is read, what is forecast, how the record is cut, which targets count."""
+
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any, Literal
+
+from pydantic import PositiveInt
+
+from candor.data.missing import Fill, fill
+from candor.data.panel import Panel
+from candor.data.splits import Split, SplitKind, split_origins
+from candor.data.times import DAY
+from candor.settings import Settings
+
+HOUR = timedelta(hours=1)
+
+
+class Protocol(Settings):
+    """Everything besides the data and the model that a score depends on."""
+
+    history: PositiveInt
+    """Steps a model reads before each forecast."""
+    horizon: PositiveInt
+    """Steps it forecasts."""
+    split: SplitKind = "time"
+    """Whether windows (traffic benchmarks) or rows (water, own data) are cut into the three parts."""
+    shares: tuple[float, float, float] = (0.6, 0.2, 0.2)
+    """Shares of training, validation and test."""
+    first: str | None = None
+    """First date of the record that is used, on the local clock."""
+    last: str | None = None
+    """Last date of the record that is used."""
+    fill: Fill = "last"
+    """How gaps in model inputs are filled."""
+    targets: Literal["observed", "filled"] = "observed"
+    """Which targets count: those measured, or all of the filled series (the paper's basins)."""
+    steps: tuple[PositiveInt, ...] = ()
+    """Forecast steps with a row of their own in the table; empty means four spread over the horizon."""
+    is_river: bool = False
+    """Whether the timing of peaks is scored."""
+
+    def reported_steps(self) -> tuple[int, ...]:
+        """Returns the forecast steps (1 is the first) that get a row of their own."""
+        if self.steps:
+            return tuple(step for step in self.steps if step <= self.horizon)
+        quarters = (1, self.horizon // 4, self.horizon // 2, self.horizon)
+        return tuple(sorted({step for step in quarters if step >= 1}))
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """A panel cut by a protocol: what every model is given, and judged on."""
+
+    panel: Panel
+    split: Split
+    protocol: Protocol
+
+
+def make_task(panel: Panel, protocol: Protocol) -> Task:
+    """Returns the task that the protocol makes of a panel."""
+    if protocol.first is not None or protocol.last is not None:
+        panel = panel.between(protocol.first, protocol.last)
+    if protocol.targets == "filled":
+        panel = replace(panel, values=fill(panel.values, protocol.fill))
+    split = split_origins(panel.times.length, protocol.history, protocol.horizon, protocol.split, protocol.shares)
+    return Task(panel, split, protocol)
+
+
+def suggest_protocol(panel: Panel) -> Protocol:
+    """Returns a protocol for somebody's own data, by the interval of the readings.
+
+    Minutes: an hour ahead from an hour, as the traffic benchmarks do. Hours: a day ahead from two. Days: two weeks ahead
+    from four. The record is cut by time; gaps are filled without looking ahead and never judged.
+    """
+    interval = panel.times.interval
+    span: dict[str, Any]
+    if interval >= DAY:
+        span = {"history": 28, "horizon": 14}
+    elif interval >= HOUR / 2:
+        span = {"history": 2 * DAY // interval, "horizon": DAY // interval}
+    else:
+        steps = max(HOUR // interval, 4)
+        span = {"history": steps, "horizon": steps}
+    return Protocol(**span)

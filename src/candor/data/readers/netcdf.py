@@ -1,0 +1,115 @@
+"""Readings from NetCDF files that follow the CF conventions."""
+
+import math
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from candor.data.findings import listed
+from candor.data.readers.classic import MOST_SHRINKING, as_readings
+from candor.data.readers.readings import WideReadings
+from candor.data.readers.small_tables import distinct_ids, plain_words
+from candor.data.readers.sources import find_source
+from candor.errors import InputError
+
+if TYPE_CHECKING:
+    import xarray
+
+
+def read_netcdf(path: Path | str, variable: str | None = None) -> WideReadings:
+    """Returns the readings of one variable over time and one other dimension, NaN where filled.
+
+    Times are UTC, as CF says. The sensors are named by the coordinate of the other dimension, else by
+    the variable that CF calls `timeseries_id`, else by number.
+
+    Args:
+        path: the NetCDF file.
+        variable: which variable to read; None takes the only one that fits.
+    """
+    source = find_source(path)
+    where = str(source.path)
+    try:
+        import netCDF4
+        import xarray
+    except ImportError:
+        raise InputError(
+            "reading NetCDF needs two more packages", where=where, mend="pip install xarray netCDF4"
+        ) from None
+    with plain_words(where):
+        location = str(source.path.resolve())
+        with netCDF4.Dataset(location) as raw:
+            _check_sizes(raw.variables.values(), source.path.stat().st_size)
+        times = xarray.coders.CFDatetimeCoder(time_unit="us")
+        with xarray.open_dataset(location, engine="netcdf4", decode_times=times, decode_timedelta=False) as dataset:
+            return _read_variable(dataset, _choose(dataset, variable, where), where)
+
+
+def _check_sizes(variables: Iterable[Any], file_size: int) -> None:
+    """Refuses a file that claims to hold more than its bytes can."""
+    for part in variables:
+        width = part.dtype.itemsize if isinstance(part.dtype, np.dtype) else 1
+        if math.prod(part.shape) * width > MOST_SHRINKING * file_size:
+            raise ValueError(f"{part.name} claims more than the file can hold")
+
+
+def _choose(dataset: "xarray.Dataset", variable: str | None, where: str) -> str:
+    """Returns the name of the variable to read."""
+    fitting = [
+        str(name)
+        for name, part in dataset.data_vars.items()
+        if part.ndim == 2 and part.dtype.kind in "fiu" and len(_time_dimensions(dataset, part)) == 1
+    ]
+    wanted = fitting if variable is None else [name for name in fitting if name == variable]
+    if len(wanted) == 1:
+        return wanted[0]
+    if variable is not None:
+        known = variable in dataset.variables
+        what = (
+            f"{variable!r} does not hold numbers over time and one other dimension"
+            if known
+            else f"there is no variable called {variable!r}"
+        )
+    elif fitting:
+        what = "several variables hold numbers over time and one other dimension"
+    else:
+        what = "no variable holds numbers over time and one other dimension"
+    mend = f"name one of: {listed(fitting, 20)}" if fitting else _calendar_hint(dataset)
+    raise InputError(what, where=where, mend=mend)
+
+
+def _time_dimensions(dataset: "xarray.Dataset", part: "xarray.DataArray") -> list[str]:
+    return [str(name) for name in part.dims if name in dataset.variables and dataset.variables[name].dtype.kind == "M"]
+
+
+def _calendar_hint(dataset: "xarray.Dataset") -> str:
+    """Returns what to do if no dimension holds dates; model calendars have days no clock shows."""
+    calendars = {str(part.encoding.get("calendar", "")) for part in dataset.variables.values()}
+    strange = calendars - {"", "standard", "gregorian", "proleptic_gregorian"}
+    if strange:
+        return f"its times use the calendar {listed(sorted(strange))}; convert them to standard"
+    return "give a variable of two dimensions, one of which has a time coordinate"
+
+
+def _read_variable(dataset: "xarray.Dataset", name: str, where: str) -> WideReadings:
+    part = dataset[name]
+    (time,) = _time_dimensions(dataset, part)
+    (other,) = (str(dimension) for dimension in part.dims if dimension != time)
+    values = as_readings(part.transpose(time, other).to_numpy())
+    if values.size == 0:
+        raise InputError(f"{name} is empty", where=where, mend="export the readings again")
+    stamps = dataset[time].to_numpy().astype("datetime64[us]")
+    return WideReadings(stamps, values, _sensor_ids(dataset, other, where), has_zone=True)
+
+
+def _sensor_ids(dataset: "xarray.Dataset", dimension: str, where: str) -> tuple[str, ...]:
+    naming = [
+        part
+        for name, part in dataset.variables.items()
+        if part.dims == (dimension,) and (name == dimension or part.attrs.get("cf_role") == "timeseries_id")
+    ]
+    if not naming:
+        return tuple(str(number) for number in range(dataset.sizes[dimension]))
+    naming.sort(key=lambda part: part.attrs.get("cf_role") == "timeseries_id")
+    return distinct_ids(naming[0].to_numpy().tolist(), where)

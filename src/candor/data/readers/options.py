@@ -1,0 +1,31 @@
+"""How a stranger's readings are to be understood: everything a file does not say about itself."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+SENTINELS = (-9999.0, -99999.0, -999999.0)
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """What the reader of a file needs to be told, with defaults that fit most files.
+
+    Args:
+        missing: numbers that stand for "no reading", such as -9999 (METR-LA: 0).
+        minimum: readings below it are impossible and count as missing; None allows all.
+        unit: the unit of the readings, for tables and pictures.
+        zone: the local zone. Stamps without a zone are read on its clock; None means UTC.
+        interval: the distance of the time grid; None takes the most common one.
+        start: the first moment on the local clock, for files that carry no times.
+        time_column: the column that holds the times; None finds it.
+        day_first: whether 03/04/2020 is the third of April; None decides by the file.
+    """
+
+    missing: tuple[float, ...] = SENTINELS
+    minimum: float | None = None
+    unit: str = ""
+    zone: str | None = None
+    interval: timedelta | None = None
+    start: datetime | None = None
+    time_column: str | None = None
+    day_first: bool | None = None

@@ -1,0 +1,193 @@
+"""From a stranger's files to a panel: readings, and if there are any, edges and descriptions of the sensors."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from candor.data.findings import Findings, listed
+from candor.data.panel import Edges, Panel, Sensor
+from candor.data.readers.classic import read_classic_hdf, read_npz
+from candor.data.readers.edges import read_edges
+from candor.data.readers.grid import Grid, GridWriter, StampSurvey, survey_stamps
+from candor.data.readers.netcdf import read_netcdf
+from candor.data.readers.numbers import NumberReader
+from candor.data.readers.options import ReadOptions
+from candor.data.readers.readings import Block, Readings, WideReadings
+from candor.data.readers.sensors import read_sensors
+from candor.data.readers.sources import find_source
+from candor.data.readers.tables import TableReadings, csv_columns, frame_columns, parquet_columns
+from candor.data.times import TimeAxis
+from candor.errors import InputError
+from candor.files import sha256_of_file
+
+_TEXT_TABLES = {"csv", "txt", "tsv", "dat", ""}
+File = Path | str
+
+
+def read_panel(
+    readings: File | pd.DataFrame,
+    edges: File | pd.DataFrame | None = None,
+    sensors: File | pd.DataFrame | None = None,
+    options: ReadOptions | None = None,
+    findings: Findings | None = None,
+    name: str = "",
+) -> Panel:
+    """Returns the panel that the files or data frames describe.
+
+    Args:
+        readings: a time column and a column per sensor, or the columns time, sensor and value; CSV, Parquet (each also
+            packed as gz or zst), the classic HDF5 and npz benchmarks, NetCDF, or a data frame.
+        edges: a list (from, to, distance and/or weight) or a square matrix.
+        sensors: id, name, latitude, longitude, unit.
+        options: what the files do not say about themselves.
+        findings: a list to which everything noticed on the way is added.
+        name: what to call the panel; the file's name by default.
+
+    Raises:
+        InputError: if the files cannot be made into a panel.
+    """
+    options = options or ReadOptions()
+    findings = findings if findings is not None else Findings()
+    where = "data frame" if isinstance(readings, pd.DataFrame) else str(readings)
+    source = open_readings(readings, options, findings)
+    values, times, ids = lay_on_grid(source, options, findings, where)
+    described = (
+        tuple(Sensor(sensor_id, unit=options.unit) for sensor_id in ids)
+        if sensors is None
+        else read_sensors(sensors, ids, options.unit, findings)
+    )
+    return Panel(
+        values=values,
+        times=times,
+        sensors=described,
+        edges=Edges.none() if edges is None else read_edges(edges, ids, findings),
+        name=name or ("" if isinstance(readings, pd.DataFrame) else Path(readings).name.split(".")[0]),
+        provenance=_provenance(readings=readings, edges=edges, sensors=sensors),
+    )
+
+
+def open_readings(readings: File | pd.DataFrame, options: ReadOptions, findings: Findings) -> Readings:
+    """Returns the source of readings behind a file or data frame."""
+    if isinstance(readings, pd.DataFrame):
+        return TableReadings(frame_columns(readings), options)
+    source = find_source(readings)
+    if source.kind in {"parquet", "pq"} and source.packing is None:
+        return TableReadings(parquet_columns(source), options)
+    if source.kind in _TEXT_TABLES:
+        return TableReadings(csv_columns(source), options)
+    if source.kind in {"h5", "hdf", "hdf5"}:
+        return read_classic_hdf(source.path)
+    if source.kind == "npz":
+        return read_npz(source.path, options.start, options.interval)
+    if source.kind in {"nc", "nc4", "netcdf"}:
+        return read_netcdf(source.path)
+    raise InputError(
+        f"files of the type .{source.kind} are not known",
+        where=str(readings),
+        mend="give CSV, Parquet (each also as .gz or .zst), HDF5, npz or NetCDF",
+    )
+
+
+def lay_on_grid(
+    readings: Readings, options: ReadOptions, findings: Findings, where: str
+) -> tuple[NDArray[np.float32], TimeAxis, tuple[str, ...]]:
+    """Returns the values on a regular time axis and the sensors that hold numbers."""
+    survey = survey_stamps(readings, where)
+    grid = Grid(readings, survey, options, findings, where)
+    writer = GridWriter(grid, len(readings.ids))
+    numbers = readings.numbers if isinstance(readings, TableReadings) else NumberReader(options)
+    for block in readings.blocks():
+        if isinstance(readings, WideReadings):
+            block = Block(block.stamps, numbers.clean(block.values, readings.ids))
+        writer.write(block)
+    values, times = writer.finish()
+    numbers.report(findings, where)
+    _report_times(readings, survey, grid, writer, findings, where)
+    return _without_text_columns(values, times, readings.ids, numbers, findings, where)
+
+
+def _without_text_columns(
+    values: NDArray[np.float32],
+    times: TimeAxis,
+    ids: Sequence[str],
+    numbers: NumberReader,
+    findings: Findings,
+    where: str,
+) -> tuple[NDArray[np.float32], TimeAxis, tuple[str, ...]]:
+    """Leaves out columns that hold text and not one number, such as remarks or quality flags."""
+    texts = [i for i, sensor_id in enumerate(ids) if numbers.text[sensor_id] and np.isnan(values[:, i]).all()]
+    if len(texts) == len(ids):
+        raise InputError("no column holds numbers", where=where, mend="one column of numbers per sensor")
+    if not texts:
+        return values, times, tuple(ids)
+    findings.warning(
+        "columns hold text and no numbers: left out", f"{where}: {listed(ids[i] for i in texts)}", len(texts),
+        "remove them from the file, or correct them if they are sensors",
+    )  # fmt: skip
+    kept = [i for i in range(len(ids)) if i not in set(texts)]
+    return values[:, kept], times, tuple(ids[i] for i in kept)
+
+
+def _report_times(
+    readings: Readings,
+    survey: StampSurvey,
+    grid: Grid,
+    writer: GridWriter,
+    findings: Findings,
+    where: str,
+) -> None:
+    if survey.unreadable:
+        findings.warning(
+            "rows have no readable time: left out", where, survey.unreadable,
+            "write times like 2020-10-08 06:00",
+        )  # fmt: skip
+    if isinstance(readings, TableReadings) and readings.rows_without_sensor:
+        findings.warning("rows name no sensor: left out", where, readings.rows_without_sensor)
+    if grid.skipped:
+        findings.warning(
+            f"times fall in the hour that the clock of {grid.zone} skips in spring: left out", where,
+            grid.skipped, "if the clocks of the sensors do not change in summer, say e.g. --zone UTC-08:00",
+        )  # fmt: skip
+    if len(survey.sensor_intervals) > 1:
+        usual = ", ".join(f"{count} every {_in_words(step)}" for step, count in sorted(survey.sensor_intervals.items()))
+        findings.note(
+            f"sensors report at different intervals ({usual}): laid on one grid of {_in_words(grid.interval)}",
+            where, len(survey.sensor_intervals), "choose another grid with --interval",
+        )  # fmt: skip
+    if grid.off_grid:
+        findings.note(
+            f"readings lie beside the grid of {_in_words(grid.interval)}: moved to its nearest moment", where,
+            grid.off_grid, "choose another grid with --interval",
+        )  # fmt: skip
+    filled = int(np.count_nonzero(~np.isnan(writer.values)))
+    lost = writer.readings - filled
+    if writer.repeated_rows and not grid.off_grid:
+        findings.warning(
+            "rows repeat a time: the later row counts where it holds a reading", where, writer.repeated_rows,
+            "remove the repeated rows",
+        )  # fmt: skip
+    elif lost > 0:
+        findings.warning(
+            "readings share sensor and grid moment with another: the nearest counts, then the later", where,
+            lost, "remove the repeated readings, or give a finer --interval",
+        )  # fmt: skip
+
+
+def _in_words(interval: timedelta) -> str:
+    seconds = interval.total_seconds()
+    for size, word in ((86400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= size and seconds % size == 0:
+            return f"{seconds / size:g} {word}"
+    return f"{seconds:g} s"
+
+
+def _provenance(**parts: File | pd.DataFrame | None) -> dict[str, object]:
+    files = {}
+    for role, part in parts.items():
+        if part is not None and not isinstance(part, pd.DataFrame):
+            files[role] = {"file": Path(part).name, "sha256": sha256_of_file(Path(part))}
+    return {"files": files} if files else {}

@@ -1,0 +1,253 @@
+"""Small tables read whole, as text: lists of edges, matrices, descriptions of sensors."""
+
+import csv
+import io
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from candor.data.findings import listed
+from candor.data.readers.numbers import EMPTY_CELLS
+from candor.data.readers.sources import Source, sniff_table, unreadable
+from candor.errors import InputError
+
+MOST_BYTES = 512 * 2**20  # unpacked
+MOST_CELLS = 30_000_000  # a Python text takes some 60 bytes, so this is about 2 GB
+_EMPTY = frozenset(EMPTY_CELLS)
+_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
+_WHOLE_NUMBER_WITH_ZEROS = re.compile(r"([+-]?\d+)\.0+")
+
+
+@dataclass(frozen=True)
+class SmallTable:
+    """A table of text.
+
+    `header` is None if the first row does not look like names. `numbers` says where each row stood
+    (its last line in a text file, else its place), and `place` what is counted ("line" or "row").
+    """
+
+    header: list[str] | None
+    rows: list[list[str]]
+    numbers: list[int]
+    place: str = "line"
+
+
+def read_small_table(source: Source) -> tuple[list[str] | None, list[list[str]]]:
+    """Returns the header of a CSV or Parquet file (None if it has none) and all its rows as text.
+
+    The first row of a text file is a header if none of its cells is a number.
+    """
+    table = read_numbered_table(source)
+    return table.header, table.rows
+
+
+def read_numbered_table(source: Source) -> SmallTable:
+    """Returns a CSV or Parquet file as text, every row with its line number."""
+    if source.kind in {"parquet", "pq"}:
+        return _parquet_table(source)
+    return _text_table(source)
+
+
+def table_from_frame(frame: pd.DataFrame) -> SmallTable:
+    """Returns a data frame as text; an index that is not merely a count becomes the first column."""
+    columns = [frame.iloc[:, position] for position in range(frame.shape[1])]
+    names = [id_text(name) for name in frame.columns]
+    has_header = not isinstance(frame.columns, pd.RangeIndex)
+    if not isinstance(frame.index, pd.RangeIndex):
+        levels = range(frame.index.nlevels)
+        columns = [frame.index.get_level_values(level).to_series() for level in levels] + columns
+        names = ["" if name is None else id_text(name) for name in frame.index.names] + names
+    _refuse_too_large("the table", cells=len(frame) * len(columns))
+    with plain_words("the table"):
+        rows = [list(row) for row in zip(*map(_column_text, columns), strict=True)]
+    return SmallTable(names if has_header else None, rows, list(range(1, len(rows) + 1)), "row")
+
+
+@contextmanager
+def plain_words(where: Path | str, mend: str = "") -> Iterator[None]:
+    """Turns whatever a library raises over damaged or hostile content into an InputError.
+
+    The libraries that parse binary files promise no short list of exceptions, hence all of them.
+    """
+    try:
+        yield
+    except InputError:
+        raise
+    except Exception as error:
+        raise unreadable(where, error, mend) from None
+
+
+def read_bytes(source: Source) -> bytes:
+    """Returns the unpacked content of a file of at most 512 MB."""
+    pieces: list[bytes] = []
+    size = 0
+    with source.open() as stream:
+        while piece := stream.read(1 << 24):
+            pieces.append(piece)
+            size += len(piece)
+            _refuse_too_large(str(source.path), size=size)
+    return b"".join(pieces)
+
+
+def is_number(cell: str) -> bool:
+    """Returns whether a cell is a plain decimal number."""
+    return _NUMBER.fullmatch(cell.strip()) is not None
+
+
+def numbers_of(cells: Sequence[str]) -> tuple[NDArray[np.float64], list[int]]:
+    """Returns the cells as numbers, NaN where empty, and the positions of cells that are neither."""
+    try:
+        return np.array(cells, dtype=np.float64), []
+    except ValueError:
+        pass  # some cell is empty or no number: look at each
+    values = np.full(len(cells), np.nan)
+    strange = []
+    for position, cell in enumerate(cells):
+        try:
+            if cell.strip() not in _EMPTY:
+                values[position] = float(cell)
+        except ValueError:
+            strange.append(position)
+    return values, strange
+
+
+def id_text(value: object) -> str:
+    """Returns a sensor id as text: whole numbers without a point, bytes as the text they spell."""
+    if isinstance(value, bytes):
+        try:
+            return value.decode("utf-8").strip()
+        except UnicodeDecodeError:
+            return value.decode("latin1").strip()
+    if isinstance(value, float | np.floating) and float(value).is_integer():
+        return str(int(value))
+    return str(value).strip()
+
+
+def distinct_ids(values: Iterable[object], where: str) -> tuple[str, ...]:
+    """Returns the sensor ids as text; empty or repeated ones are refused."""
+    ids = tuple(id_text(value) for value in values)
+    if not all(ids):
+        raise InputError("a sensor has an empty id", where=where, mend="name every sensor")
+    if len(set(ids)) < len(ids):
+        seen: set[str] = set()
+        repeated = dict.fromkeys(i for i in ids if i in seen or seen.add(i))  # type: ignore[func-returns-value]
+        raise InputError(
+            f"sensors are named more than once: {listed(repeated)}",
+            where=where,
+            mend="keep one column for each sensor",
+        )
+    return ids
+
+
+def plain_name(name: str) -> str:
+    """Returns a column name in small letters with single underscores: `From ID` is `from_id`."""
+    words = re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", name)
+    return re.sub(r"[^a-z0-9]+", "_", words.lower()).strip("_")
+
+
+class IdLookup:
+    """Finds the positions of sensors by their ids, compared as stripped text.
+
+    An id such as 773869.0, as spreadsheets write it, means 773869 if it is not itself an id.
+    """
+
+    def __init__(self, ids: Sequence[str]) -> None:
+        self.ids = tuple(ids)
+        self._position = {text.strip(): position for position, text in enumerate(ids)}
+
+    def positions(self, texts: Iterable[str]) -> NDArray[np.int64]:
+        """Returns the position of each sensor, -1 where the id is not known."""
+        return np.array([self._find(text.strip()) for text in texts], np.int64)
+
+    def _find(self, text: str) -> int:
+        position = self._position.get(text)
+        if position is None and (match := _WHOLE_NUMBER_WITH_ZEROS.fullmatch(text)):
+            position = self._position.get(match[1])
+        return -1 if position is None else position
+
+
+def _text_table(source: Source) -> SmallTable:
+    where = str(source.path)
+    delimiter, first_row = sniff_table(source)
+    text = io.TextIOWrapper(io.BytesIO(read_bytes(source)), encoding="utf-8-sig", newline="")
+    rows: list[list[str]] = []
+    numbers: list[int] = []
+    cells = 0
+    with plain_words(where):
+        for number, row in _split_rows(text, delimiter, len(first_row) == 1):
+            if rows and len(row) != len(rows[0]):
+                raise InputError(
+                    f"line {number} has {len(row)} cells where line {numbers[0]} has {len(rows[0])}",
+                    where=where,
+                    mend="give every line the same number of cells; quote cells that hold commas",
+                )
+            rows.append(row)
+            numbers.append(number)
+            cells += len(row)
+            _refuse_too_large(where, cells=cells)
+    if not rows:
+        raise InputError("the file holds no table", where=where, mend="export it as CSV")
+    if any(is_number(cell) for cell in rows[0]):
+        return SmallTable(None, rows, numbers)
+    return SmallTable([cell.strip() for cell in rows[0]], rows[1:], numbers[1:])
+
+
+def _split_rows(text: io.TextIOWrapper, delimiter: str, may_be_spaced: bool) -> Iterator[tuple[int, list[str]]]:
+    """Yields each row that is not blank with its line number; single columns may be spaced numbers."""
+    reader = csv.reader(text, delimiter=delimiter, strict=True)
+    try:
+        for row in reader:
+            if may_be_spaced and len(row) == 1 and all(map(is_number, row[0].split())):
+                row = row[0].split()
+            if row and (len(row) > 1 or row[0].strip()):
+                yield reader.line_num, row
+    except csv.Error as error:
+        raise csv.Error(f"line {reader.line_num}: {error}") from None
+
+
+def _parquet_table(source: Source) -> SmallTable:
+    where = str(source.path)
+    if source.packing is not None:
+        raise InputError("a Parquet file is packed inside already", where=where, mend="unpack it first")
+    with plain_words(where):
+        with pq.ParquetFile(source.path) as file:
+            facts = file.metadata
+            groups = range(facts.num_row_groups)
+            _refuse_too_large(
+                where,
+                size=sum(facts.row_group(group).total_byte_size for group in groups),
+                cells=facts.num_rows * len(file.schema_arrow),
+            )
+            frame = file.read().to_pandas()
+        table = table_from_frame(frame)
+    return table
+
+
+def _column_text(column: "pd.Series[Any]") -> list[str]:
+    try:
+        cells = pa.array(column, from_pandas=True)
+        if pa.types.is_boolean(cells.type):
+            cells = cells.cast(pa.int8())
+        texts = cells.cast(pa.string()).to_pylist()
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):  # texts and numbers mixed
+        texts = [None if pd.isna(value) else id_text(value) for value in column]
+    return ["" if text is None else text for text in texts]
+
+
+def _refuse_too_large(where: str, size: int = 0, cells: int = 0) -> None:
+    if size > MOST_BYTES or cells > MOST_CELLS:
+        raise InputError(
+            f"the file is too large to be a list of edges, a matrix or a list of sensors "
+            f"(more than {MOST_BYTES >> 20} MB unpacked, or than {MOST_CELLS:,} cells)",
+            where=where,
+            mend="check that this is the right file; a large matrix can be given as .npy",
+        )

@@ -1,0 +1,116 @@
+"""Where the sensors of a synthetic network lie and how they are connected.
+
+A river is a tree: every sensor but the outlet has one downstream neighbour, and at a confluence two
+reaches join. A road network is a set of one-way corridors; each leaves an earlier one at a
+junction, or joins it there.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from candor.data.panel import Edges, Sensor
+from candor.data.synthetic.recipe import Recipe
+
+_ORIGIN = (45.0, -122.0)  # latitude, longitude
+_KM_PER_DEGREE = 111.2
+_CONFLUENCE_CHANCE = 0.4
+_WINDING = 1.3  # km of river per km as the crow flies
+_SENSORS_PER_CORRIDOR = 7
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """Sensors, the directed edges between them, and their places in km east and north."""
+
+    sensors: tuple[Sensor, ...]
+    edges: Edges
+    places: NDArray[np.float64]
+
+
+def build_network(recipe: Recipe) -> Network:
+    """Returns the network that the recipe asks for."""
+    generator = recipe.stream("network")
+    lay_out = _river if recipe.kind == "river" else _road
+    places, links = lay_out(recipe.sensors, generator)
+    return Network(_sensors_at(places, recipe), _edges_of(links), places)
+
+
+Links = dict[tuple[int, int], float]  # (from, to) -> km
+
+
+def _river(count: int, generator: np.random.Generator) -> tuple[NDArray[np.float64], Links]:
+    """Returns places and links of a river; sensor 0 is the outlet, at the origin."""
+    places = np.zeros((count, 2))
+    headings = np.zeros(count)  # upstream, in radians from north
+    links: Links = {}
+    springs: list[int] = [0]  # sensors with no tributary so far
+    reaches: list[int] = []  # sensors with one
+    for sensor in range(1, count):
+        joins = bool(reaches) and generator.random() < _CONFLUENCE_CHANCE
+        downstream = _take_any(reaches if joins else springs, generator)
+        if not joins:
+            reaches.append(downstream)
+        springs.append(sensor)
+        fork = generator.choice([-0.7, 0.7]) if joins else 0.0
+        headings[sensor] = 0.8 * headings[downstream] + fork + generator.normal(0, 0.2)
+        length = 3.0 + min(generator.gamma(2.0, 3.5), 30.0)
+        links[sensor, downstream] = length
+        places[sensor] = places[downstream] + length / _WINDING * _toward(headings[sensor])
+    return places, links
+
+
+def _take_any(pool: list[int], generator: np.random.Generator) -> int:
+    """Returns a member taken out of the pool, without shifting the others."""
+    place = int(generator.integers(len(pool)))
+    pool[place], pool[-1] = pool[-1], pool[place]
+    return pool.pop()
+
+
+def _road(count: int, generator: np.random.Generator) -> tuple[NDArray[np.float64], Links]:
+    """Returns places and links of a road network; the first corridor starts at the origin."""
+    places = np.zeros((count, 2))
+    headings = np.zeros(count)  # away from the origin, in radians from north
+    links: Links = {}
+    junctions = max(1, round(count / _SENSORS_PER_CORRIDOR)) - 1
+    starts_corridor = np.zeros(count, bool)
+    starts_corridor[1 + generator.choice(count - 1, junctions, replace=False)] = True
+    flows_outward = True
+    for sensor in range(1, count):
+        at_junction = starts_corridor[sensor]
+        before = int(generator.integers(sensor)) if at_junction else sensor - 1
+        bend = generator.choice([-1.3, 1.3]) if at_junction else 0.0
+        if at_junction:
+            flows_outward = generator.random() < 0.5
+        headings[sensor] = headings[before] + bend + generator.normal(0, 0.15)
+        length = generator.uniform(1.0, 8.0)
+        links[(before, sensor) if flows_outward else (sensor, before)] = length
+        places[sensor] = places[before] + length * _toward(headings[sensor])
+    return places, links
+
+
+def _toward(heading: float) -> NDArray[np.float64]:
+    """Returns the step of one km east and north that leads toward `heading`."""
+    return np.array([np.sin(heading), np.cos(heading)])
+
+
+def _sensors_at(places: NDArray[np.float64], recipe: Recipe) -> tuple[Sensor, ...]:
+    latitude = _ORIGIN[0] + places[:, 1] / _KM_PER_DEGREE
+    longitude = _ORIGIN[1] + places[:, 0] / (_KM_PER_DEGREE * np.cos(np.radians(_ORIGIN[0])))
+    digits = len(str(len(places)))
+    return tuple(
+        Sensor(
+            id=f"{recipe.kind}-{number + 1:0{digits}d}",
+            latitude=round(float(latitude[number]), 5),
+            longitude=round(float(longitude[number]), 5),
+            unit=recipe.physics.unit,
+        )
+        for number in range(len(places))
+    )
+
+
+def _edges_of(links: Links) -> Edges:
+    ends = np.array(list(links), np.int32).reshape(-1, 2)
+    lengths = np.array(list(links.values()), np.float32)
+    return Edges(ends[:, 0], ends[:, 1], distance=lengths, distance_unit="km")

@@ -1,0 +1,179 @@
+"""A synthetic network on disk: a panel folder, and the truth in a folder of its own inside it.
+
+truth/truth.json          laws (delays, attenuation, retention), twins, bounds, checksums
+truth/COMPONENT.parquet   time (UTC) and a float32 column per sensor
+truth/shocks.parquet      time (step), sensor (position), size
+"""
+
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from candor.data.fingerprint import digest_of
+from candor.data.panel import fingerprint
+from candor.data.panel_store import (
+    HEADER,
+    READINGS,
+    SIGNS_OF_DAMAGE,
+    MatrixWriter,
+    covariate_file,
+    first_line,
+    header_axes,
+    read_matrix,
+    write_header,
+)
+from candor.data.synthetic.dynamics import chunks_of
+from candor.data.synthetic.recipe import Recipe
+from candor.data.synthetic.truth import COMPONENTS, Shocks, Truth
+from candor.data.synthetic.world import World, settle
+from candor.errors import InputError
+from candor.files import atomic_folder, read_json, sha256_of_file, write_json
+
+FORMAT_VERSION = 1
+_SHOCK_COLUMNS = pa.schema([("time", pa.int64()), ("sensor", pa.int64()), ("size", pa.float64())])
+_MEND = "write it again with write_synthetic"
+
+
+def write_synthetic(
+    folder: Path,
+    kind: str,
+    sensors: int,
+    steps: int,
+    seed: int = 0,
+    *,
+    noise: float = 0.01,
+    missing_share: float = 0.0,
+    twin_pairs: int | None = None,
+    chunk_steps: int | None = None,
+) -> None:
+    """Writes a synthetic panel and its truth to `folder`, replacing what was there.
+
+    The numbers are those of `generate_river` and `generate_road`, but only a few chunks of them
+    are in memory at a time, however many steps there are.
+
+    Args:
+        folder: a panel folder for `load_panel` and `load_truth`.
+        kind: `river` (hourly, mg/L) or `road` (every five minutes, mph).
+        sensors: how many there are.
+        steps: how many readings each sensor has.
+        seed: another seed gives another network with other weather.
+        noise: standard deviation of the noise as a share of the kind's level.
+        missing_share: share of the readings that is missing, in gaps, from 0 to 0.9.
+        twin_pairs: pairs of sensors that share a background; None lets the size decide.
+        chunk_steps: how many steps to make at a time; changes no number.
+    """
+    recipe = Recipe(kind, sensors, steps, seed, noise, missing_share, twin_pairs)
+    world = settle(recipe)
+    with atomic_folder(folder) as temporary:
+        panel_fingerprint = _write_series(temporary, world, chunk_steps)
+        write_header(
+            temporary,
+            times=world.times,
+            sensors=world.network.sensors,
+            edges=world.network.edges,
+            covariate_units=recipe.physics.covariate_units,
+            name=world.name,
+            provenance=world.provenance,
+            fingerprint=panel_fingerprint,
+        )
+        _write_laws(temporary / "truth", world, panel_fingerprint)
+
+
+def _write_series(folder: Path, world: World, chunk_steps: int | None) -> str:
+    """Writes all series in step with each other; returns the fingerprint of the panel."""
+    units = world.recipe.physics.covariate_units
+    ids = tuple(sensor.id for sensor in world.network.sensors)
+    with ExitStack() as files:
+
+        def open_matrix(path: Path) -> MatrixWriter:
+            return files.enter_context(MatrixWriter(path, world.times, ids))
+
+        readings = open_matrix(folder / READINGS)
+        covariates = {name: open_matrix(covariate_file(folder, name)) for name in units}
+        components = {name: open_matrix(_component_file(folder, name)) for name in COMPONENTS}
+        shocks = files.enter_context(pq.ParquetWriter(_shock_file(folder), _SHOCK_COLUMNS))
+        for chunk in chunks_of(world, chunk_steps):
+            readings.write(chunk.readings)
+            for name, writer in covariates.items():
+                writer.write(chunk.covariates[name])
+            for name, writer in components.items():
+                writer.write(chunk.components[name])
+            found = [chunk.shocks.time, chunk.shocks.sensor, chunk.shocks.size]
+            shocks.write_table(pa.Table.from_arrays(found, schema=_SHOCK_COLUMNS))
+    return fingerprint(
+        world.times,
+        world.network.sensors,
+        world.network.edges,
+        readings.digest,
+        {name: (writer.digest, units[name]) for name, writer in covariates.items()},
+    )
+
+
+def _write_laws(folder: Path, world: World, panel_fingerprint: str) -> None:
+    content = {
+        "format": "candor-truth",
+        "format_version": FORMAT_VERSION,
+        "panel_fingerprint": panel_fingerprint,
+        "delays": world.delays.tolist(),
+        "attenuation": world.attenuation.tolist(),
+        "twins": [list(pair) for pair in world.twins],
+        "storage_retention": world.storage_retention.tolist(),
+        "shock_retention": world.shock_retention.tolist(),
+        "bounds": list(world.recipe.physics.bounds),
+        "sha256": {path.name: sha256_of_file(path) for path in sorted(folder.glob("*.parquet"))},
+    }
+    write_json(folder / "truth.json", content | {"digest": digest_of(content)})
+
+
+def load_truth(folder: Path) -> Truth:
+    """Returns the truth written beside the panel in `folder`; a damaged one is refused."""
+    folder = Path(folder)
+    laws, header = read_json(folder / "truth" / "truth.json"), read_json(folder / HEADER)
+    try:
+        version = laws["format_version"]
+        if laws["format"] != "candor-truth" or version != FORMAT_VERSION:
+            raise InputError(
+                f"the truth has format version {version}; this candor reads {FORMAT_VERSION}",
+                where=str(folder),
+                mend=_MEND,
+            )
+        return _read_truth(folder, laws, header)
+    except SIGNS_OF_DAMAGE as error:
+        what = f"the truth is damaged ({first_line(error)})"
+        raise InputError(what, where=str(folder), mend=_MEND) from None
+
+
+def _read_truth(folder: Path, laws: dict[str, Any], header: dict[str, Any]) -> Truth:
+    if digest_of({name: laws[name] for name in laws if name != "digest"}) != laws["digest"]:
+        raise ValueError("truth.json was changed")
+    for name, expected in laws["sha256"].items():
+        if sha256_of_file(folder / "truth" / name) != expected:
+            raise ValueError(f"{name} was changed")
+    if laws["panel_fingerprint"] != header["fingerprint"]:
+        raise ValueError("it belongs to another panel")
+    times, sensors = header_axes(header)
+    ids = tuple(sensor.id for sensor in sensors)
+    paths = {name: _component_file(folder, name) for name in COMPONENTS}
+    shocks = pq.read_table(_shock_file(folder))
+    return Truth(
+        delays=np.array(laws["delays"], np.int64),
+        attenuation=np.array(laws["attenuation"], np.float64),
+        shocks=Shocks(*(column.to_numpy() for column in shocks.columns)),
+        components={name: read_matrix(path, times, ids) for name, path in paths.items()},
+        twins=tuple((first, second) for first, second in laws["twins"]),
+        storage_retention=np.array(laws["storage_retention"], np.float64),
+        shock_retention=np.array(laws["shock_retention"], np.float64),
+        bounds=(laws["bounds"][0], laws["bounds"][1]),
+    )
+
+
+def _component_file(folder: Path, name: str) -> Path:
+    return folder / "truth" / f"{name}.parquet"
+
+
+def _shock_file(folder: Path) -> Path:
+    return folder / "truth" / "shocks.parquet"

@@ -1,0 +1,100 @@
+"""Windows by index into shared arrays: nothing is copied until a batch is asked for."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+from numpy.typing import NDArray
+
+from candor.data.calendar import Calendar, calendar_of
+from candor.data.panel import Panel
+from candor.data.splits import Origins
+
+if TYPE_CHECKING:
+    import torch
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Some windows: inputs as models read them, targets as they were measured.
+
+    Shapes: inputs and input_mask batch x history x node, targets and target_mask batch x horizon x node, calendar
+    positions batch x (history + horizon). Targets are NaN where missing.
+    """
+
+    inputs: NDArray[np.float32]
+    input_mask: NDArray[np.bool_]
+    targets: NDArray[np.float32]
+    target_mask: NDArray[np.bool_]
+    time_of_day: NDArray[np.int16]
+    day_of_week: NDArray[np.int16]
+
+    def tensors(self) -> "dict[str, torch.Tensor]":
+        """Returns the arrays as tensors by name, calendar positions as int64 for embedding tables."""
+        import torch
+
+        arrays = {name: torch.from_numpy(array) for name, array in vars(self).items()}
+        calendar = {name: arrays[name].long() for name in ("time_of_day", "day_of_week")}
+        return arrays | calendar
+
+
+class Windows:
+    """The windows of a panel at given origins, with filled inputs.
+
+    Args:
+        panel: where the targets come from.
+        inputs: what models read, time x sensor, filled and if wanted scaled; shared, never copied.
+        origins: the rows of the first targets, each with a full history before it and a full horizon in the panel.
+        history: rows read before an origin.
+        horizon: rows forecast from an origin on.
+    """
+
+    def __init__(self, panel: Panel, inputs: NDArray[np.float32], origins: Origins, history: int, horizon: int) -> None:
+        if inputs.shape != panel.values.shape:
+            raise ValueError(f"inputs have shape {inputs.shape}, the panel {panel.values.shape}")
+        if len(origins) and (origins.min() < history or origins.max() > len(inputs) - horizon):
+            raise ValueError("an origin lacks its history or its horizon")
+        self.origins, self.history, self.horizon = origins, history, horizon
+        self._inputs = _views(inputs, history)
+        self._input_mask = _views(panel.mask, history)
+        self._targets = _views(panel.values, horizon)
+        self._target_mask = _views(panel.mask, horizon)
+        calendar: Calendar = calendar_of(panel.times)
+        self._time_of_day = _views(calendar.time_of_day, history + horizon)
+        self._day_of_week = _views(calendar.day_of_week, history + horizon)
+
+    def __len__(self) -> int:
+        return len(self.origins)
+
+    def batch(self, indices: NDArray[np.integer] | slice) -> Batch:
+        """Returns the windows at `indices` (places in `origins`) as one batch."""
+        origins = self.origins[indices]
+        first = origins - self.history
+        return Batch(
+            inputs=self._inputs[first],
+            input_mask=self._input_mask[first],
+            targets=self._targets[origins],
+            target_mask=self._target_mask[origins],
+            time_of_day=self._time_of_day[first],
+            day_of_week=self._day_of_week[first],
+        )
+
+    def input_counts(self) -> NDArray[np.int64]:
+        """Returns for each row of the panel how many windows read it: the weights of the traffic scaler."""
+        return count_inputs(self.origins, self.history, len(self._inputs) + self.history - 1)
+
+
+def count_inputs(origins: Origins, history: int, length: int) -> NDArray[np.int64]:
+    """Returns for each of `length` rows how many of the windows at `origins` read it."""
+    change = np.zeros(length + 1, np.int64)
+    np.add.at(change, origins - history, 1)
+    np.add.at(change, origins, -1)
+    return np.cumsum(change)[:length]
+
+
+def _views(array: NDArray[Any], rows: int) -> NDArray[Any]:
+    """Returns all stretches of `rows` rows as a view: stretch x row (x sensor)."""
+    if len(array) < rows:
+        return np.empty((0, rows, *array.shape[1:]), array.dtype)
+    return np.moveaxis(sliding_window_view(array, rows, axis=0), -1, 1)

@@ -1,0 +1,62 @@
+"""Panels and forecasts as plain files for people and other programs."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from candor.data.panel import Panel
+from candor.errors import InputError
+from candor.files import atomic_file
+
+
+def export_panel(panel: Panel, folder: Path, format: str) -> list[Path]:
+    """Writes readings, covariates, edges and sensors as CSV or Parquet files and returns their paths."""
+    if format not in {"csv", "parquet"}:
+        raise InputError(f"{format!r} is not a format of export", mend="say --format csv or --format parquet")
+    columns = list(panel.sensor_ids)
+    tables = {"readings": panel.to_frame().reset_index()}
+    for name, covariate in panel.covariates.items():
+        tables[name] = pd.DataFrame(covariate.values, index=panel.times.local, columns=columns).reset_index()
+    tables["edges"] = _edge_table(panel)
+    tables["sensors"] = pd.DataFrame(
+        [(s.id, s.name, s.latitude, s.longitude, s.unit) for s in panel.sensors],
+        columns=["sensor_id", "name", "latitude", "longitude", "unit"],
+    )
+    return [_write(table, folder / f"{name}.{format}") for name, table in tables.items()]
+
+
+def write_forecast(path: Path, panel: Panel, forecast: NDArray[np.float32]) -> None:
+    """Writes a forecast that begins after the panel's last row: time (local), sensor, step, forecast."""
+    horizon = len(forecast)
+    times = panel.times.slice(panel.times.length, panel.times.length + horizon).local
+    table = pd.DataFrame(
+        {
+            "time": np.repeat(times, len(panel.sensors)),
+            "sensor": list(panel.sensor_ids) * horizon,
+            "step": np.repeat(np.arange(1, horizon + 1), len(panel.sensors)),
+            "forecast": forecast.reshape(-1),
+        }
+    )
+    _write(table, path)
+
+
+def _edge_table(panel: Panel) -> pd.DataFrame:
+    ids, edges = panel.sensor_ids, panel.edges
+    table = pd.DataFrame({"from": [ids[i] for i in edges.source], "to": [ids[i] for i in edges.target]})
+    if edges.distance is not None:
+        table[f"distance_{edges.distance_unit}" if edges.distance_unit else "distance"] = edges.distance
+    if edges.weight is not None:
+        table["weight"] = edges.weight
+    return table
+
+
+def _write(table: pd.DataFrame, path: Path) -> Path:
+    with atomic_file(path) as temporary:
+        if path.suffix == ".parquet":
+            table.to_parquet(temporary, index=False)
+        else:
+            # Nine digits bring every float32 back as it was.
+            table.to_csv(temporary, index=False, float_format="%.9g")
+    return path

@@ -1,0 +1,106 @@
+"""From the lengths of edges to weights, and from weights to the adjacency J of a network."""
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array
+
+from candor.errors import InputError
+from candor.graph.positions import edge_lengths, edge_positions
+
+# The smallest normal float32, about 1.2e-38: smaller numbers vanish on some processors.
+SMALLEST_WEIGHT = float(np.finfo(np.float32).tiny)
+
+# Lengths that differ by less than this share of the longest differ by rounding only.
+_ROUNDING = 1e-9
+
+
+def gaussian_weights(
+    distance: ArrayLike, sigma: float | None = None, threshold: float | None = None
+) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+    """Returns the weights exp(-(d / sigma)^2) of the edges that are kept, and which ones are kept.
+
+    The weights have no unit, and there is one for each kept edge:
+
+        weight, kept = gaussian_weights(distance, threshold=0.1)
+        matrix = adjacency(source[kept], target[kept], weight, sensors)
+
+    Every weight is strictly positive: a kept edge so long that its weight is below the smallest
+    normal float32 gets that number (`SMALLEST_WEIGHT`), so that an edge never vanishes unasked.
+
+    Args:
+        distance: length of every edge, zero or more, all in one unit.
+        sigma: width of the Gaussian in the unit of `distance`. Left out, it is the population
+            standard deviation of all given lengths, self-loops and edges below the threshold
+            included. Where that says nothing, because there is one edge only or all are equally
+            long (up to rounding), every weight is 1.
+        threshold: edges with a smaller weight are dropped, an equal one is kept; from 0 to 1.
+            Left out, every edge is kept.
+
+    Returns:
+        The float32 weights of the kept edges, and for every given edge whether it is kept.
+
+    Raises:
+        InputError: if `sigma` is not positive or `threshold` is not between 0 and 1.
+        ValueError: if a length is negative, infinite or NaN.
+    """
+    lengths = edge_lengths(distance)
+    if threshold is not None and not 0 <= threshold <= 1:
+        raise InputError(
+            f"the threshold of the edge weights is {threshold}; expected a number from 0 to 1",
+            mend="weights lie between 0 and 1; 0.1 is usual, and none at all keeps every edge",
+        )
+    exact = np.exp(-(_widths_away(lengths, sigma) ** 2))
+    kept = np.ones(len(exact), np.bool_) if threshold is None else exact >= threshold
+    return np.maximum(exact[kept], SMALLEST_WEIGHT).astype(np.float32), kept
+
+
+def adjacency(source: ArrayLike, target: ArrayLike, weight: ArrayLike, sensors: int) -> csr_array:
+    """Returns the adjacency J, sensors x sensors, float32: J[i, j] is the weight from i to j.
+
+    Args:
+        source: position of the sensor each edge starts from.
+        target: position of the sensor each edge leads to; the same as `source` for a self-loop.
+        weight: weight of each edge, without unit; larger is closer.
+        sensors: how many sensors there are.
+
+    Raises:
+        ValueError: if an edge is listed twice, a position is not that of a sensor, or a weight is
+            not positive and finite as a float32.
+    """
+    source, target = edge_positions(source, target, sensors)
+    with np.errstate(over="ignore"):  # what float32 cannot hold becomes infinite, refused below
+        weights = np.asarray(weight, dtype=np.float64).astype(np.float32)
+    if weights.shape != source.shape:
+        raise ValueError(f"there are {len(source)} edges and weights of shape {weights.shape}")
+    refused = np.flatnonzero(~((weights > 0) & np.isfinite(weights)))
+    if len(refused):
+        edge = refused[0]
+        raise ValueError(
+            f"the edge from {source[edge]} to {target[edge]} has weight "
+            f"{np.asarray(weight)[edge]}; expected a positive number that fits a float32"
+        )
+    matrix = csr_array((weights, (source, target)), shape=(sensors, sensors))
+    if matrix.nnz < len(source):  # entries listed twice were added up
+        pairs, counts = np.unique(np.stack([source, target]), axis=1, return_counts=True)
+        first, second = pairs[:, np.argmax(counts > 1)]
+        raise ValueError(f"the edge from {first} to {second} is listed twice")
+    return matrix
+
+
+def _widths_away(lengths: NDArray[np.float64], sigma: float | None) -> NDArray[np.float64]:
+    """Returns the lengths in units of sigma; zero where the default sigma says nothing."""
+    if sigma is None:
+        # Equal lengths can have a standard deviation of 1e-17 instead of zero, hence not sd == 0.
+        longest = float(lengths.max(initial=0.0))
+        if longest - lengths.min(initial=longest) <= _ROUNDING * longest:
+            return np.zeros_like(lengths)
+        shares = lengths / longest  # the squares of these neither overflow nor vanish
+        return shares / float(np.std(shares))
+    if not 0 < sigma < np.inf:
+        raise InputError(
+            f"sigma is {sigma}; expected a positive length",
+            mend="give it in the unit of the distances, or leave it out to have it computed",
+        )
+    with np.errstate(over="ignore"):  # infinitely many widths away is a weight of zero
+        # Beyond 1e3 widths every weight is zero; the cap keeps the square from overflowing.
+        return np.minimum(lengths / sigma, 1e3)

@@ -1,0 +1,56 @@
+"""Settings that cannot change, refuse unknown keys, and say in plain words what is wrong with them."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
+
+import yaml
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+
+from candor.errors import InputError
+
+Kind = TypeVar("Kind")
+STRICT = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, arbitrary_types_allowed=True)
+
+
+class Settings(BaseModel):
+    """The base of all settings."""
+
+    model_config = STRICT
+
+
+def parse_settings(kind: type[Kind], content: Any, where: str) -> Kind:
+    """Returns settings of the given kind from plain content, or says which keys are wrong and why."""
+    try:
+        return TypeAdapter(kind).validate_python(content)
+    except ValidationError as error:
+        problems = [
+            f"{'.'.join(str(part) for part in problem['loc']) or 'content'}: {problem['msg'].lower()}"
+            for problem in error.errors(include_url=False)
+        ]
+        known = ", ".join(getattr(kind, "model_fields", None) or getattr(kind, "__dataclass_fields__", ()))
+        raise InputError("; ".join(problems), where=where, mend=f"known settings: {known}") from None
+
+
+def parse_overrides(pairs: Sequence[str]) -> dict[str, Any]:
+    """Returns settings written as `key=value` on the command line; values are read as YAML."""
+    overrides: dict[str, Any] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals or not key.strip():
+            raise InputError(f"{pair!r} is not a setting", mend="write settings as key=value, e.g. horizon=24")
+        try:
+            overrides[key.strip()] = yaml.safe_load(value)
+        except yaml.YAMLError:
+            raise InputError(f"the value of {key!r} cannot be read: {value!r}") from None
+    return overrides
+
+
+def read_yaml(text: str, where: str) -> Mapping[str, Any]:
+    """Returns the mapping that a YAML text holds."""
+    try:
+        content = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise InputError(f"this is not readable YAML ({str(error).splitlines()[0]})", where=where) from None
+    if not isinstance(content, dict):
+        raise InputError("this is not a mapping of settings", where=where)
+    return content
