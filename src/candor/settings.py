@@ -1,6 +1,6 @@
 """Settings that cannot change, refuse unknown keys, and say in plain words what is wrong with them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import yaml
@@ -27,8 +27,8 @@ def parse_settings(kind: type[Kind], content: Any, where: str) -> Kind:
             f"{'.'.join(str(part) for part in problem['loc']) or 'content'}: {problem['msg'].lower()}"
             for problem in error.errors(include_url=False)
         ]
-        known = ", ".join(getattr(kind, "model_fields", None) or getattr(kind, "__dataclass_fields__", ()))
-        raise InputError("; ".join(problems), where=where, mend=f"known settings: {known}") from None
+        fields: Iterable[str] = getattr(kind, "model_fields", None) or getattr(kind, "__dataclass_fields__", ())
+        raise InputError("; ".join(problems), where=where, mend=f"known settings: {', '.join(fields)}") from None
 
 
 def parse_overrides(pairs: Sequence[str]) -> dict[str, Any]:

@@ -46,6 +46,6 @@ def _compare(judged: "dict[str, Evaluation]", best: str) -> None:
         overall, skill = evaluation.overall(), evaluation.skill_against(judged["last-value"])
         shown.add_row(
             f"[bold]{model}[/]" if model == best else model,
-            number(overall["mae"]), number(overall["rmse"]), f"{-100 * skill:+.1f} %",
+            number(overall["mae"]), number(overall["rmse"]), "" if model == "last-value" else f"{-100 * skill:+.1f} %",
         )  # fmt: skip
     console().print(shown)

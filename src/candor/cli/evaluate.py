@@ -43,12 +43,14 @@ def judge(forecaster: "Forecaster", task: "Task") -> "Evaluation":
     """Returns the evaluation on the test part, with a progress bar."""
     from candor.evaluation import evaluate as evaluate_forecaster
 
-    with progress(f"judging {forecaster.name}", len(task.split.test)) as advance:
-        return evaluate_forecaster(forecaster, task, advance=advance)
+    with progress() as report:
+        return evaluate_forecaster(forecaster, task, report=report)
 
 
 def show(judged: "Evaluation") -> None:
     """Prints the test table: the reported steps and all steps together."""
+    from candor.data.times import in_words
+
     panel, protocol = judged.task.panel, judged.task.protocol
     unit = panel.unit or "the sensors' unit"
     names = {"mae": f"MAE [{unit}]", "rmse": f"RMSE [{unit}]", "mse": "MSE", "mape": "MAPE [%]"}
@@ -60,14 +62,12 @@ def show(judged: "Evaluation") -> None:
     )  # fmt: skip
     steps = judged.scores.scores("step")
     for step in protocol.reported_steps():
-        ahead = str(step * panel.times.interval).removesuffix(", 0:00:00")
+        ahead = in_words(step * panel.times.interval)
         shown.add_row(str(step), ahead, *(number(float(steps[name][step - 1])) for name in names))
     overall = judged.overall()
     shown.add_section()
     shown.add_row("all", "", *(number(overall[name]) for name in names))
     console().print(shown)
     if "peak_timing" in overall:
-        hours = overall["peak_timing"] * panel.times.interval.total_seconds() / 3600
-        console().print(
-            f"peaks are forecast {number(hours, 1)} h early or late on average, {protocol.horizon} steps ahead"
-        )
+        late = overall["peak_timing"] * panel.times.interval
+        console().print(f"peaks come {in_words(late)} early or late on average, {protocol.horizon} steps ahead")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from candor.cli.screen import progress
 from candor.errors import InputError
 
 if TYPE_CHECKING:
@@ -85,7 +86,8 @@ class DataFiles:
         """Returns the panel of the files."""
         from candor.data.readers.panels import read_panel
 
-        return read_panel(self.data, self.edges, self.sensors, self.options(), findings)
+        with progress() as report:
+            return read_panel(self.data, self.edges, self.sensors, self.options(), findings, report=report)
 
     def load(self) -> "tuple[Panel, bool]":
         """Returns the panel that was named in whatever way, and whether it is a dataset of the catalogue."""

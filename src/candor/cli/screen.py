@@ -2,16 +2,25 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    Progress,
+    TaskID,
+    TaskProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
 
 from candor.errors import InputError
+from candor.progress import Report
 
 
 def console() -> Console:
@@ -64,15 +73,24 @@ def number(value: float | None, digits: int = 3) -> str:
 
 
 @contextmanager
-def progress(what: str, total: int) -> Iterator[Callable[[int], object]]:
-    """Yields a function that moves a bar with the time left; it takes how many more are done."""
+def progress() -> Iterator[Report]:
+    """Yields a listener that shows one bar at a time: what is done, how much of it, the time spent and left."""
     with Progress(
         TextColumn("{task.description}"),
         BarColumn(),
-        MofNCompleteColumn(),
+        TaskProgressColumn(),
+        TimeElapsedColumn(),
         TimeRemainingColumn(),
         console=errors(),
         transient=True,
-    ) as bar:
-        task = bar.add_task(what, total=total)
-        yield lambda done: bar.advance(task, done)
+    ) as bars:
+        shown: dict[str, TaskID] = {}
+
+        def listen(what: str, share: float | None) -> None:
+            if what not in shown:
+                for done in shown.values():
+                    bars.update(done, visible=False)
+                shown[what] = bars.add_task(what, total=None if share is None else 1.0)
+            bars.update(shown[what], completed=share or 0.0)
+
+        yield listen

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from candor.cli import inputs
-from candor.cli.screen import print_json, say
+from candor.cli.screen import print_json, progress, say
 
 
 def train(
@@ -46,7 +46,10 @@ def train(
         f"{panel.name}: {len(panel.sensors):,} sensors, {panel.times.length:,} times; "
         f"{protocol.horizon} steps ahead from {protocol.history}, split by {protocol.split}"
     )
-    trained = train_model(panel, protocol, model, rest, folder, seed=seed, is_catalogued=is_catalogued)
+    with progress() as report:
+        trained = train_model(
+            panel, protocol, model, rest, folder, seed=seed, is_catalogued=is_catalogued, report=report
+        )
     if json:
         print_json({"run": str(folder)} | trained.record.model_dump(mode="json"))
     else:

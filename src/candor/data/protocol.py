@@ -69,8 +69,8 @@ def make_task(panel: Panel, protocol: Protocol) -> Task:
 def suggest_protocol(panel: Panel) -> Protocol:
     """Returns a protocol for somebody's own data, by the interval of the readings.
 
-    Minutes: an hour ahead from an hour, as the traffic benchmarks do. Hours: a day ahead from two. Days: two weeks ahead
-    from four. The record is cut by time; gaps are filled without looking ahead and never judged.
+    Minutes: an hour ahead from an hour, as the traffic benchmarks do. Hours: a day ahead from two. Days: two weeks
+    ahead from four. The record is cut by time; gaps are filled without looking ahead and never judged.
     """
     interval = panel.times.interval
     span: dict[str, Any]

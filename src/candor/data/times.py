@@ -108,3 +108,12 @@ class TimeAxis:
             ) from None
         elapsed = stamp.tz_convert("UTC").to_pydatetime() - self.start
         return -(-elapsed // self.interval)
+
+
+def in_words(span: timedelta) -> str:
+    """Returns a span of time as people say it: 5 min, 1.5 h, 14 d."""
+    seconds = span.total_seconds()
+    for size, word in ((86400, "d"), (3600, "h"), (60, "min")):
+        if abs(seconds) >= size:
+            return f"{round(seconds / size, 2):g} {word}"
+    return f"{seconds:g} s"

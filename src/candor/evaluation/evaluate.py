@@ -1,6 +1,5 @@
 """One pass over the test windows of a task, and the scores that come out, in the sensors' unit."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +10,7 @@ from candor.data.protocol import Task
 from candor.data.splits import Origins
 from candor.forecasting.forecaster import Forecaster
 from candor.metrics import PeakTiming, ScoreAccumulator, as_json, peak_timing, skill
+from candor.progress import Report, silent
 from candor.versions import versions
 
 _NUMBERS_PER_BATCH = 4_000_000
@@ -73,9 +73,9 @@ def evaluate(
     forecaster: Forecaster,
     task: Task,
     part: str = "test",
-    advance: Callable[[int], object] = lambda windows: None,
+    report: Report = silent,
 ) -> Evaluation:
-    """Returns the scores of a fitted forecaster on one part of a task; `advance` is told of windows as they pass."""
+    """Returns the scores of a fitted forecaster on one part of a task; `report` is told how far it has come."""
     origins: Origins = getattr(task.split, part)
     panel, horizon = task.panel, task.protocol.horizon
     scores = ScoreAccumulator(horizon, len(panel.sensors))
@@ -88,7 +88,7 @@ def evaluate(
         scores.update(forecast, panel.values[rows], panel.mask[rows])
         if last_step is not None:
             last_step[first : first + len(batch)] = forecast[:, -1]
-        advance(len(batch))
+        report(f"judging {forecaster.name}", (first + len(batch)) / len(origins))
     peaks = None if last_step is None else _peaks(panel.values[origins + horizon - 1], last_step, horizon)
     return Evaluation(forecaster, task, part, scores, peaks)
 

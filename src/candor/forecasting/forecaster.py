@@ -22,6 +22,7 @@ from candor.data.panel import Panel
 from candor.data.splits import Origins, Split
 from candor.errors import InputError, NotFittedError
 from candor.files import atomic_folder, read_json, write_json
+from candor.progress import Report, silent
 from candor.registry import Registry
 from candor.settings import parse_settings
 
@@ -48,8 +49,14 @@ class Forecaster(ABC):
     horizon: PositiveInt
     seed: int = 0
 
-    def fit(self, panel: Panel, split: Split | None = None) -> Self:
-        """Learns from the training part of the panel, or from all of it when there is no split."""
+    def fit(self, panel: Panel, split: Split | None = None, report: Report = silent) -> Self:
+        """Learns from the training part of the panel, or from all of it when there is no split.
+
+        Args:
+            panel: the readings.
+            split: which origins are for training and for validation.
+            report: is told how far the learning has come.
+        """
         if panel.times.length < self.history + self.horizon:
             raise InputError(
                 f"the panel has {panel.times.length} rows; a history of {self.history} and a horizon of "
@@ -60,7 +67,7 @@ class Forecaster(ABC):
         if split is None:
             origins = np.arange(self.history, panel.times.length - self.horizon + 1, dtype=np.int64)
             split = Split(origins, origins[:0], origins[:0], panel.times.length)
-        self.state_: State = self._learn(panel, split)
+        self.state_: State = self._learn(panel, split, report)
         self.trained_on_: dict[str, Any] = _description(panel)
         return self
 
@@ -91,7 +98,7 @@ class Forecaster(ABC):
         return forecast
 
     @abstractmethod
-    def _learn(self, panel: Panel, split: Split) -> State:
+    def _learn(self, panel: Panel, split: Split, report: Report) -> State:
         """Returns what is learned from the training part."""
 
     @abstractmethod

@@ -8,15 +8,16 @@ from datetime import timedelta
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import NonNegativeFloat
+from pydantic import PositiveFloat
 from pydantic.dataclasses import dataclass
 
-from candor.data.missing import Fill, fill
+from candor.data.missing import fill
 from candor.data.panel import Panel
-from candor.data.scaling import fit_scaler
+from candor.data.scaling import Scaler, fit_scaler
 from candor.data.splits import Origins, Split
 from candor.data.times import DAY, TimeAxis
 from candor.forecasting.forecaster import REFUSE_UNKNOWN, Forecaster, State, forecasters
+from candor.progress import Report
 
 _MOST_SEASONS_BACK = 4
 
@@ -37,7 +38,7 @@ class LastValue(Forecaster):
 
     name = "last-value"
 
-    def _learn(self, panel: Panel, split: Split) -> State:
+    def _learn(self, panel: Panel, split: Split, report: Report) -> State:
         return {"mean": training_means(panel, split)}
 
     def _forecast(self, panel: Panel, origins: Origins) -> NDArray[np.float32]:
@@ -59,7 +60,7 @@ class SeasonalNaive(Forecaster):
 
     name = "seasonal-naive"
 
-    def _learn(self, panel: Panel, split: Split) -> State:
+    def _learn(self, panel: Panel, split: Split, report: Report) -> State:
         season = self.season or self._best_season(panel, split)
         return {"mean": training_means(panel, split), "season": np.array([season], np.int64)}
 
@@ -96,7 +97,7 @@ class HistoricalAverage(Forecaster):
 
     name = "historical-average"
 
-    def _learn(self, panel: Panel, split: Split) -> State:
+    def _learn(self, panel: Panel, split: Split, report: Report) -> State:
         values = panel.values[: split.train_end].astype(np.float64)
         slots = _time_of_week(panel.times.slice(0, len(values)))
         observed = ~np.isnan(values)
@@ -109,8 +110,7 @@ class HistoricalAverage(Forecaster):
 
     def _forecast(self, panel: Panel, origins: Origins) -> NDArray[np.float32]:
         slots = _time_of_week(panel.times.slice(0, panel.times.length + self.horizon))
-        profile: NDArray[np.float32] = self.state_["profile"]
-        return profile[slots[origins[:, None] + np.arange(self.horizon)]]
+        return np.asarray(self.state_["profile"][slots[origins[:, None] + np.arange(self.horizon)]])
 
 
 def _slots_per_day(interval: timedelta) -> int:
@@ -127,69 +127,58 @@ def _time_of_week(times: TimeAxis) -> NDArray[np.int64]:
 @forecasters.register("linear")
 @dataclass(config=REFUSE_UNKNOWN)
 class Linear(Forecaster):
-    """Each step ahead is a weighted sum of the window: ridge regression, in closed form.
+    """Each step ahead is a weighted sum of the sensor's own window: ridge regression, in closed form.
 
-    The window is taken relative to its last value and one set of weights serves all sensors, so that a short record
-    suffices and a drifting level does no harm.
+    Gaps in the window hold the last reading before them, whatever the protocol feeds to networks.
 
     Args:
-        penalty: ridge penalty, in units of one training sample of unit variance.
-        fill: how gaps in the window are filled.
+        penalty: ridge penalty on weights of z-scored readings, in units of one training sample of unit variance.
     """
 
-    penalty: NonNegativeFloat = 1.0
-    fill: Fill = "last"
+    penalty: PositiveFloat = 1.0
 
     name = "linear"
 
-    def _learn(self, panel: Panel, split: Split) -> State:
+    def _learn(self, panel: Panel, split: Split, report: Report) -> State:
         means = training_means(panel, split)
-        inputs = fill(panel.values, self.fill, means)
-        deviation = fit_scaler(panel.values[: split.train_end]).deviation
-        size = self.history + 1
-        gram = np.zeros((self.horizon, size, size))
-        cross = np.zeros((self.horizon, size))
-        rows_at_a_time = max(1, 4_000_000 // (len(panel.sensors) * (self.history + self.horizon)))
-        for first in range(0, len(split.train), rows_at_a_time):
-            origins = split.train[first : first + rows_at_a_time]
-            features, level = self._features(inputs, origins, deviation)
-            targets = panel.values[origins[:, None] + np.arange(self.horizon)].transpose(0, 2, 1)
-            targets = ((targets - level[..., None]) / deviation).reshape(-1, self.horizon).astype(np.float64)
-            _add_normal_equations(gram, cross, features.reshape(-1, size).astype(np.float64), targets)
-        ridge = self.penalty * np.eye(size)
-        weights = (
-            np.linalg.solve(gram + ridge, cross[..., None])[..., 0]
-            if self.penalty
-            else np.stack([np.linalg.lstsq(g, c, rcond=None)[0] for g, c in zip(gram, cross, strict=True)])
-        )
-        return {"weights": weights.astype(np.float32), "mean": means, "deviation": np.array([deviation], np.float32)}
+        scaler = fit_scaler(panel.values[: split.train_end])
+        inputs = scaler.scale(fill(panel.values, "last", means))
+        targets = scaler.scale(panel.values)
+        rows = split.train[:, None] + np.arange(self.horizon)
+        weights = np.zeros((len(panel.sensors), self.horizon, self.history + 1))
+        for sensor in range(len(panel.sensors)):
+            windows = self._windows(inputs[:, sensor], split.train).astype(np.float64)
+            weights[sensor] = _ridge(windows, targets[:, sensor][rows].astype(np.float64), self.penalty)
+            report(f"fitting {self.name}", (sensor + 1) / len(panel.sensors))
+        scale = np.array([scaler.mean, scaler.deviation])
+        return {"weights": weights.astype(np.float32), "mean": means, "scale": scale}
 
-    def _features(
-        self, inputs: NDArray[np.float32], origins: Origins, deviation: float
-    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Returns the windows relative to their last values, origin x sensor x (history + 1), and those values."""
-        windows = inputs[origins[:, None] + np.arange(-self.history, 0)].transpose(0, 2, 1)
-        level = windows[..., -1]
-        relative = (windows - level[..., None]) / np.float32(deviation)
-        return np.concatenate([relative, np.ones((*level.shape, 1), np.float32)], axis=-1), level
+    def _windows(self, series: NDArray[np.float32], origins: Origins) -> NDArray[np.float32]:
+        """Returns the windows before the origins with a one at the end of each: origin x (history + 1) (x sensor)."""
+        windows = series[origins[:, None] + np.arange(-self.history, 0)]
+        return np.concatenate([windows, np.ones_like(windows[:, :1])], axis=1)
 
     def _forecast(self, panel: Panel, origins: Origins) -> NDArray[np.float32]:
-        deviation = float(self.state_["deviation"][0])
-        inputs = fill(panel.values, self.fill, self.state_["mean"])
-        features, level = self._features(inputs, origins, deviation)
-        change = features @ self.state_["weights"].T
-        return np.ascontiguousarray((level[..., None] + deviation * change).transpose(0, 2, 1))
+        scaler = Scaler(*map(float, self.state_["scale"]))
+        inputs = scaler.scale(fill(panel.values, "last", self.state_["mean"]))
+        # sensor x origin x window, so that one batched product serves all sensors
+        windows = np.ascontiguousarray(self._windows(inputs, origins).transpose(2, 0, 1))
+        forecast = windows @ self.state_["weights"].transpose(0, 2, 1)
+        return np.ascontiguousarray(scaler.unscale(forecast).transpose(1, 2, 0))
 
 
-def _add_normal_equations(
-    gram: NDArray[np.float64], cross: NDArray[np.float64], features: NDArray[np.float64], targets: NDArray[np.float64]
-) -> None:
-    """Adds a block's products for every step; a sample counts for the steps whose target was measured."""
+def _ridge(windows: NDArray[np.float64], targets: NDArray[np.float64], penalty: float) -> NDArray[np.float64]:
+    """Returns the weights of every step, step x window; a window counts for the steps whose target was measured."""
     observed = ~np.isnan(targets)
     whole = observed.all(axis=1)
-    gram += features[whole].T @ features[whole]
-    cross += targets[whole].T @ features[whole]
+    shared = windows[whole].T @ windows[whole] + penalty * np.eye(windows.shape[1])
+    cross = targets[whole].T @ windows[whole]
+    if whole.all():
+        return np.asarray(np.linalg.solve(shared, cross.T).T)
+    rest, rest_targets, rest_observed = windows[~whole], targets[~whole], observed[~whole]
+    weights = np.empty_like(cross)
     for step in range(targets.shape[1]):
-        partly = observed[:, step] & ~whole
-        gram[step] += features[partly].T @ features[partly]
-        cross[step] += targets[partly, step] @ features[partly]
+        known = rest[rest_observed[:, step]]
+        moments = cross[step] + rest_targets[rest_observed[:, step], step] @ known
+        weights[step] = np.linalg.solve(shared + known.T @ known, moments)
+    return weights

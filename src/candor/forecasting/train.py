@@ -10,6 +10,7 @@ from candor.data.protocol import Protocol, make_task, suggest_protocol
 from candor.forecasting.forecaster import forecasters
 from candor.forecasting.runs import Run, save_run
 from candor.presets import load_preset
+from candor.progress import Report, silent
 from candor.settings import parse_settings
 
 
@@ -30,6 +31,7 @@ def train_model(
     *,
     seed: int = 0,
     is_catalogued: bool,
+    report: Report = silent,
 ) -> Run:
     """Returns the run of a model fitted to a panel under a protocol."""
     kind = forecasters.get(model)
@@ -38,5 +40,5 @@ def train_model(
     own = {key: value for key, value in shared.items() if key in known}
     forecaster = parse_settings(kind, own | dict(settings), f"model {model}")
     task = make_task(panel, protocol)
-    forecaster.fit(task.panel, task.split)
+    forecaster.fit(task.panel, task.split, report)
     return save_run(folder, forecaster, panel, protocol, is_catalogued=is_catalogued)

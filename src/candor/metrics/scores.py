@@ -29,7 +29,7 @@ class ScoreAccumulator:
 
     def __init__(self, horizon: int, sensors: int) -> None:
         if horizon < 1 or sensors < 1:
-            raise ValueError(f"steps and sensors must each be at least 1, not {horizon} and {sensors}")
+            raise ValueError(f"steps and sensors must be at least 1, not {horizon} and {sensors}")
         self.horizon = horizon
         self.sensors = sensors
         self._statistics = PairStatistics.none((horizon, sensors))

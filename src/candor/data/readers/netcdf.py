@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -16,6 +16,10 @@ from candor.errors import InputError
 
 if TYPE_CHECKING:
     import xarray
+
+
+# The C library can crash on damaged files of the old format; scipy reads them in Python.
+_ENGINES: dict[bytes, Literal["scipy"]] = {b"CDF\x01": "scipy", b"CDF\x02": "scipy"}
 
 
 def read_netcdf(path: Path | str, variable: str | None = None) -> WideReadings:
@@ -37,12 +41,19 @@ def read_netcdf(path: Path | str, variable: str | None = None) -> WideReadings:
         raise InputError(
             "reading NetCDF needs two more packages", where=where, mend="pip install xarray netCDF4"
         ) from None
-    with plain_words(where):
+    with plain_words(where), source.path.open("rb") as file:
+        engine = _ENGINES.get(file.read(4), "netcdf4")
         location = str(source.path.resolve())
-        with netCDF4.Dataset(location) as raw:
-            _check_sizes(raw.variables.values(), source.path.stat().st_size)
+        if engine == "netcdf4":
+            with netCDF4.Dataset(location) as raw:
+                _check_sizes(raw.variables.values(), source.path.stat().st_size)
         times = xarray.coders.CFDatetimeCoder(time_unit="us")
-        with xarray.open_dataset(location, engine="netcdf4", decode_times=times, decode_timedelta=False) as dataset:
+        with xarray.open_dataset(
+            location,
+            engine=engine,
+            decode_times=times,
+            decode_timedelta=False,
+        ) as dataset:
             return _read_variable(dataset, _choose(dataset, variable, where), where)
 
 

@@ -1,7 +1,6 @@
 """From a stranger's files to a panel: readings, and if there are any, edges and descriptions of the sensors."""
 
 from collections.abc import Sequence
-from datetime import timedelta
 from pathlib import Path
 
 import numpy as np
@@ -20,9 +19,10 @@ from candor.data.readers.readings import Block, Readings, WideReadings
 from candor.data.readers.sensors import read_sensors
 from candor.data.readers.sources import find_source
 from candor.data.readers.tables import TableReadings, csv_columns, frame_columns, parquet_columns
-from candor.data.times import TimeAxis
+from candor.data.times import TimeAxis, in_words
 from candor.errors import InputError
 from candor.files import sha256_of_file
+from candor.progress import Report, silent
 
 _TEXT_TABLES = {"csv", "txt", "tsv", "dat", ""}
 File = Path | str
@@ -35,6 +35,7 @@ def read_panel(
     options: ReadOptions | None = None,
     findings: Findings | None = None,
     name: str = "",
+    report: Report = silent,
 ) -> Panel:
     """Returns the panel that the files or data frames describe.
 
@@ -46,6 +47,7 @@ def read_panel(
         options: what the files do not say about themselves.
         findings: a list to which everything noticed on the way is added.
         name: what to call the panel; the file's name by default.
+        report: is told how far the reading has come.
 
     Raises:
         InputError: if the files cannot be made into a panel.
@@ -54,7 +56,7 @@ def read_panel(
     findings = findings if findings is not None else Findings()
     where = "data frame" if isinstance(readings, pd.DataFrame) else str(readings)
     source = open_readings(readings, options, findings)
-    values, times, ids = lay_on_grid(source, options, findings, where)
+    values, times, ids = lay_on_grid(source, options, findings, where, report)
     described = (
         tuple(Sensor(sensor_id, unit=options.unit) for sensor_id in ids)
         if sensors is None
@@ -93,14 +95,18 @@ def open_readings(readings: File | pd.DataFrame, options: ReadOptions, findings:
 
 
 def lay_on_grid(
-    readings: Readings, options: ReadOptions, findings: Findings, where: str
+    readings: Readings, options: ReadOptions, findings: Findings, where: str, report: Report = silent
 ) -> tuple[NDArray[np.float32], TimeAxis, tuple[str, ...]]:
     """Returns the values on a regular time axis and the sensors that hold numbers."""
+    report("reading times", None)
     survey = survey_stamps(readings, where)
     grid = Grid(readings, survey, options, findings, where)
     writer = GridWriter(grid, len(readings.ids))
     numbers = readings.numbers if isinstance(readings, TableReadings) else NumberReader(options)
+    rows = 0
     for block in readings.blocks():
+        rows += len(block.stamps)
+        report("reading values", rows / survey.rows)
         if isinstance(readings, WideReadings):
             block = Block(block.stamps, numbers.clean(block.values, readings.ids))
         writer.write(block)
@@ -153,14 +159,14 @@ def _report_times(
             grid.skipped, "if the clocks of the sensors do not change in summer, say e.g. --zone UTC-08:00",
         )  # fmt: skip
     if len(survey.sensor_intervals) > 1:
-        usual = ", ".join(f"{count} every {_in_words(step)}" for step, count in sorted(survey.sensor_intervals.items()))
+        usual = ", ".join(f"{count} every {in_words(step)}" for step, count in sorted(survey.sensor_intervals.items()))
         findings.note(
-            f"sensors report at different intervals ({usual}): laid on one grid of {_in_words(grid.interval)}",
+            f"sensors report at different intervals ({usual}): laid on one grid of {in_words(grid.interval)}",
             where, len(survey.sensor_intervals), "choose another grid with --interval",
         )  # fmt: skip
     if grid.off_grid:
         findings.note(
-            f"readings lie beside the grid of {_in_words(grid.interval)}: moved to its nearest moment", where,
+            f"readings lie beside the grid of {in_words(grid.interval)}: moved to its nearest moment", where,
             grid.off_grid, "choose another grid with --interval",
         )  # fmt: skip
     filled = int(np.count_nonzero(~np.isnan(writer.values)))
@@ -175,14 +181,6 @@ def _report_times(
             "readings share sensor and grid moment with another: the nearest counts, then the later", where,
             lost, "remove the repeated readings, or give a finer --interval",
         )  # fmt: skip
-
-
-def _in_words(interval: timedelta) -> str:
-    seconds = interval.total_seconds()
-    for size, word in ((86400, "d"), (3600, "h"), (60, "min")):
-        if seconds >= size and seconds % size == 0:
-            return f"{seconds / size:g} {word}"
-    return f"{seconds:g} s"
 
 
 def _provenance(**parts: File | pd.DataFrame | None) -> dict[str, object]:

@@ -52,7 +52,7 @@ class Rain:
         _, self.region = KDTree(network.places[centres]).query(network.places)
         self.exposure = generator.uniform(0.8, 1.2, count)  # rain here per rain in the region
         sign = np.where(generator.random(count) < 0.2, 1.0, -1.0)
-        self.response = sign * generator.uniform(0.06, 0.13, count)  # mg/L per mm
+        self.response = sign * generator.uniform(0.08, 0.15, count)  # mg/L per mm
         self._times = recipe.stream("shock times")
         self._sizes = recipe.stream("shock sizes")
         self._lengths = recipe.stream("rain lengths")
