@@ -1,3 +1,74 @@
-"""Forecast a network of sensors, and see why."""
+"""Forecast a network of sensors, and see why.
+
+The names below are imported when they are first used, so that `import candor` costs nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from candor.data.catalog import load_dataset
+    from candor.data.checks import check_panel
+    from candor.data.panel import Covariate, Edges, Panel, Sensor
+    from candor.data.panel_store import load_panel, save_panel
+    from candor.data.protocol import Protocol, Task, make_task
+    from candor.data.readers.options import ReadOptions
+    from candor.data.readers.panels import read_panel
+    from candor.data.times import TimeAxis
+    from candor.errors import InputError
+    from candor.evaluation import evaluate
+    from candor.forecasting import Forecaster, HistoricalAverage, LastValue, Linear, SeasonalNaive, load_forecaster
+
+_HOMES = {
+    "candor.data.catalog": ("load_dataset",),
+    "candor.data.checks": ("check_panel",),
+    "candor.data.panel": ("Covariate", "Edges", "Panel", "Sensor"),
+    "candor.data.panel_store": ("load_panel", "save_panel"),
+    "candor.data.protocol": ("Protocol", "Task", "make_task"),
+    "candor.data.readers.options": ("ReadOptions",),
+    "candor.data.readers.panels": ("read_panel",),
+    "candor.data.times": ("TimeAxis",),
+    "candor.errors": ("InputError",),
+    "candor.evaluation": ("evaluate",),
+    "candor.forecasting": (
+        *("Forecaster", "HistoricalAverage", "LastValue", "Linear", "SeasonalNaive", "load_forecaster"),
+    ),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [  # noqa: RUF022 - in the order of use
+    "read_panel",
+    "ReadOptions",
+    "check_panel",
+    "load_dataset",
+    "load_panel",
+    "save_panel",
+    "Panel",
+    "TimeAxis",
+    "Sensor",
+    "Edges",
+    "Covariate",
+    "Protocol",
+    "Task",
+    "make_task",
+    "Forecaster",
+    "LastValue",
+    "SeasonalNaive",
+    "HistoricalAverage",
+    "Linear",
+    "load_forecaster",
+    "evaluate",
+    "InputError",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'candor' has no attribute {name!r}")
+    return getattr(import_module(_HOME_OF[name]), name)
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

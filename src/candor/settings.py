@@ -27,7 +27,7 @@ def parse_settings(kind: type[Kind], content: Any, where: str) -> Kind:
             f"{'.'.join(str(part) for part in problem['loc']) or 'content'}: {problem['msg'].lower()}"
             for problem in error.errors(include_url=False)
         ]
-        fields: Iterable[str] = getattr(kind, "model_fields", None) or getattr(kind, "__dataclass_fields__", ())
+        fields: Iterable[str] = getattr(kind, "model_fields", getattr(kind, "__dataclass_fields__", ()))
         raise InputError("; ".join(problems), where=where, mend=f"known settings: {', '.join(fields)}") from None
 
 

@@ -102,7 +102,7 @@ def panel() -> Panel:
     return Panel(
         values=readings,
         times=TimeAxis(datetime(2020, 1, 1, tzinfo=UTC), timedelta(hours=1), 30, "UTC-08:00"),
-        sensors=(Sensor("a", latitude=45.0, longitude=-122.0), Sensor("b", unit="mg/L"), Sensor("c")),
+        sensors=(Sensor("a", latitude=45.0, longitude=-122.0), Sensor("b"), Sensor("c", unit="m")),
         edges=Edges([0, 1], [1, 2], distance=[2.5, 4.0], distance_unit="km"),
         covariates={"rain": Covariate(generator.random((30, 3)), "mm/h")},
     )

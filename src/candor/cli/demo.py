@@ -9,7 +9,7 @@ from candor.cli.evaluate import judge, show
 from candor.cli.screen import console, number, say, table
 
 if TYPE_CHECKING:
-    from candor.evaluation.evaluate import Evaluation
+    from candor.evaluation.judging import Evaluation
 
 _MODELS = ("last-value", "seasonal-naive", "historical-average", "linear")
 

@@ -10,7 +10,7 @@ from candor.cli.screen import console, number, print_json, progress, say, table
 
 if TYPE_CHECKING:
     from candor.data.protocol import Task
-    from candor.evaluation.evaluate import Evaluation
+    from candor.evaluation.judging import Evaluation
     from candor.forecasting.forecaster import Forecaster
 
 

@@ -25,5 +25,5 @@ def calendar_of(times: TimeAxis) -> Calendar:
     seconds = local.hour * 3600 + local.minute * 60 + local.second
     return Calendar(
         time_of_day=np.asarray(BINS_PER_DAY * seconds // 86400, dtype=np.int16),
-        day_of_week=np.asarray(local.dayofweek, dtype=np.int16),
+        day_of_week=np.asarray(local.day_of_week, dtype=np.int16),
     )

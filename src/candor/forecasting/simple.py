@@ -121,7 +121,7 @@ def _time_of_week(times: TimeAxis) -> NDArray[np.int64]:
     """Returns the slot of the week, one per interval (per day for daily data), on the local clock."""
     local, interval = times.local, times.interval.total_seconds()
     seconds = np.asarray(local.hour * 3600 + local.minute * 60 + local.second)
-    return np.asarray(local.dayofweek) * _slots_per_day(times.interval) + (seconds // interval).astype(np.int64)
+    return np.asarray(local.day_of_week) * _slots_per_day(times.interval) + (seconds // interval).astype(np.int64)
 
 
 @forecasters.register("linear")

@@ -1,9 +1,9 @@
-"""Sensors that change their unit on the way: one sudden, lasting jump of the level by a factor that units are known for.
+"""Sensors that change their unit on the way: one sudden, lasting jump by a factor that units are known for.
 
 A level is the median over a week of daily medians, so that neither days nor weekends show. The jump between the week
 before and the week after a moment must be (1) at least twice as large as any other in the record, which rules out
-seasons and floods, (2) there at once, in the few readings on either side, which rules out every slow change, and (3) as
-large as a known factor asks for.
+seasons, (2) there at once, in the few readings on either side, which rules out every slow change, (3) still there in
+all that came before and after, which rules out floods, and (4) as large as a known conversion asks for.
 """
 
 from dataclasses import dataclass
@@ -22,8 +22,8 @@ Levels = NDArray[np.float64]
 BLOCKS_PER_WINDOW = 7
 SLOW_WINDOW = 28
 # Short records get shorter windows: several must fit in, to know which jumps are usual.
-WINDOWS_PER_RECORD = 6
-LEAST_WINDOW = 14
+WINDOWS_PER_RECORD = 8
+LEAST_STEP, MOST_STEP = 0.5, 2.0
 # A level needs readings in a good part of its time.
 LEAST_OBSERVED = 0.25
 # The jump must be this many times the next largest, at least a window away.
@@ -33,9 +33,12 @@ TOLERANCE = 0.2
 # The readings right at the jump, and the share of the jump that must be seen in them.
 NEXT_READINGS = 6
 LEAST_SUDDEN, MOST_SUDDEN = 0.6, 1.5
+# The share of the jump that must be left between all that came before and all that came after: the sudden end of a
+# flood is no change of unit. Seasons may take away some of it.
+LEAST_LASTING = 0.5
 # Temperatures of air and water; other numbers are not taken for deg C.
 CELSIUS = (-50.0, 60.0)
-QUARTERS = (0.25, 0.5, 0.75)
+QUARTERS = (0.25, 0.5, 0.75, 0.9)
 
 
 @dataclass(frozen=True)
@@ -55,7 +58,9 @@ CONVERSIONS = (
     Conversion(35.31, 0, "times 35.31, as from m3/s to ft3/s", "divided by 35.31, as from ft3/s to m3/s"),
     Conversion(100, 0, "times 100, as from m to cm", "divided by 100, as from cm to m"),
     Conversion(1000, 0, "times 1000, as from m to mm", "divided by 1000, as from mm to m"),
-    Conversion(1.8, 32, "times 1.8 plus 32, as from deg C to deg F", "minus 32 and divided by 1.8, as from deg F to deg C"),
+    Conversion(
+        1.8, 32, "times 1.8 plus 32, as from deg C to deg F", "minus 32 and divided by 1.8, as from deg F to deg C"
+    ),
 )
 
 
@@ -91,7 +96,7 @@ def find_unit_change(series: Series, rows: int, interval: timedelta) -> UnitChan
         place = _single_jump(jumps, blocks)
         if place is None:
             continue
-        row = _sudden_row(_logarithms(series) if in_ratios else series, (place + blocks) * block, window)
+        row = _row_of_change(_logarithms(series) if in_ratios else series, (place + blocks) * block, window)
         words = "" if row is None else _conversion_in_words(series, row, window)
         if row is not None and words:
             return UnitChange(row, words)
@@ -100,13 +105,10 @@ def find_unit_change(series: Series, rows: int, interval: timedelta) -> UnitChan
 
 def _window(rows: int, interval: timedelta) -> tuple[int, int]:
     """Returns the rows of a block and the blocks of a window; none if the record is too short for windows."""
-    day = int(DAY / interval)
-    longest = rows // WINDOWS_PER_RECORD
-    if longest < LEAST_WINDOW:
-        return 0, 0
-    if day < 2:
-        return 1, min(SLOW_WINDOW, longest)
-    return min(day, longest // BLOCKS_PER_WINDOW), BLOCKS_PER_WINDOW
+    block, blocks = max(1, int(DAY / interval)), BLOCKS_PER_WINDOW
+    if block == 1:
+        blocks = SLOW_WINDOW
+    return (block, blocks) if rows >= WINDOWS_PER_RECORD * block * blocks else (0, 0)
 
 
 def _medians(table: NDArray[np.float64], least: float) -> Levels:
@@ -136,17 +138,16 @@ def _logarithms(series: Series) -> Series:
     return Series(kept.rows, np.log(np.abs(kept.values)))
 
 
-def _sudden_row(series: Series, row: int, window: int) -> int | None:
-    """Returns the first row after the jump, or None if the level does not change there at once.
+def _row_of_change(series: Series, row: int, window: int) -> int | None:
+    """Returns the first row after the jump, or None if the level does not change at once and for good.
 
     Args:
         series: the readings, or their logarithms.
         row: where the jump is, to within half a window.
         window: how many rows make a level.
     """
-    begin, first, last, end = np.searchsorted(
-        series.rows, [row - window, row - window // 2, row + window // 2, row + window]
-    )
+    limits = [row - window, row - window // 2, row + window // 2, row + window]
+    begin, first, last, end = np.searchsorted(series.rows, limits)
     if begin == first or last == end:
         return None
     old, new = np.median(series.values[begin:first]), np.median(series.values[last:end])
@@ -154,11 +155,14 @@ def _sudden_row(series: Series, row: int, window: int) -> int | None:
     between = series.values[first:last]
     misfit = np.concatenate([[0.0], np.cumsum(np.abs(between - old) - np.abs(between - new))])
     place = int(first + np.argmin(misfit))
-    sudden = np.median(series.values[place : place + NEXT_READINGS]) - np.median(
-        series.values[place - NEXT_READINGS : place] if place >= NEXT_READINGS else series.values[:place]
-    )
-    is_sudden = LEAST_SUDDEN * abs(new - old) < sudden * np.sign(new - old) < MOST_SUDDEN * abs(new - old)
-    return int(series.rows[place]) if is_sudden else None
+    earlier, later = series.values[:place], series.values[place:]
+    sudden = np.median(later[:NEXT_READINGS]) - np.median(earlier[-NEXT_READINGS:])
+    lasting = np.median(later) - np.median(earlier)
+    step = later[0] - earlier[-1]
+    if series.rows[place] - series.rows[place - 1] > max(window // 7, 6): return None
+    if old == new or not LEAST_STEP < step / (new - old) < MOST_STEP or not LEAST_SUDDEN < sudden / (new - old) < MOST_SUDDEN or lasting / (new - old) < LEAST_LASTING:
+        return None
+    return int(series.rows[place])
 
 
 def _conversion_in_words(series: Series, row: int, window: int) -> str:
@@ -173,7 +177,7 @@ def _conversion_in_words(series: Series, row: int, window: int) -> str:
     best, least = "", np.inf
     for conversion in CONVERSIONS:
         for smaller, larger, words in ((before, after, conversion.up), (after, before, conversion.down)):
-            if _explains(conversion, smaller[1], larger[1]):
+            if all(_explains(conversion, low, high) for low, high in zip(smaller, larger, strict=True)):
                 misfit = float(np.abs(conversion.factor * smaller + conversion.offset - larger).sum())
                 misfit /= abs(larger[1] - smaller[1])
                 best, least = (words, misfit) if misfit < least else (best, least)

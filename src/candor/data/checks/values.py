@@ -11,9 +11,8 @@ from candor.data.checks.series import LEAST_READINGS, Series, quantile
 LEAST_REPEATS = 5
 # Numbers that loggers and databases are known to write for "no reading".
 KNOWN_CODES = frozenset(
-    [-1.0, -9.0, -99.0, -999.0, -9999.0, -99999.0, -99.9, -999.9, -9999.9, -999.99, -9999.99, -8888.0, -7777.0]
-    + [999.0, 9999.0, 99999.0, 999.9, 9999.9, 999.99, 9999.99, 65535.0, 32767.0, -32768.0, -32767.0]
-)
+    [-1.0, -9.0, -99.0, -999.0, -9999.0, -99999.0, -99.9, -999.9, -9999.9, -999.99, -9999.99, -7777.0, -8888.0]
+) | frozenset([999.0, 9999.0, 99999.0, 999.9, 9999.9, 999.99, 9999.99, 65535.0, 32767.0, -32767.0, -32768.0])
 # How far outside a code lies, in widths of the rest. A known code needs less to be believed; any other number must be
 # so far away that a device that is simply on or off is not mistaken for one.
 KNOWN_CODE_DISTANCE = 0.25
@@ -140,4 +139,5 @@ def find_outliers(series: Series) -> NDArray[np.bool_]:
     if spread <= 0:  # half of the readings are the same: every other one is far away
         return nowhere
     is_jump = series.steps > ABSURD * spread
-    return np.concatenate([[True], is_jump]) & np.concatenate([is_jump, [True]])
+    is_outlier: NDArray[np.bool_] = np.concatenate([[True], is_jump]) & np.concatenate([is_jump, [True]])
+    return is_outlier

@@ -18,8 +18,12 @@ if TYPE_CHECKING:
     import xarray
 
 
-# The C library can crash on damaged files of the old format; scipy reads them in Python.
-_ENGINES: dict[bytes, Literal["scipy"]] = {b"CDF\x01": "scipy", b"CDF\x02": "scipy"}
+# The C library can crash on damaged files of the old format; scipy reads those in Python.
+_ENGINES: dict[bytes, Literal["scipy", "netcdf4"]] = {
+    b"CDF\x01": "scipy",
+    b"CDF\x02": "scipy",
+    b"\x89HDF": "netcdf4",
+}
 
 
 def read_netcdf(path: Path | str, variable: str | None = None) -> WideReadings:
@@ -42,7 +46,10 @@ def read_netcdf(path: Path | str, variable: str | None = None) -> WideReadings:
             "reading NetCDF needs two more packages", where=where, mend="pip install xarray netCDF4"
         ) from None
     with plain_words(where), source.path.open("rb") as file:
-        engine = _ENGINES.get(file.read(4), "netcdf4")
+        engine = _ENGINES.get(file.read(4))
+        if engine is None:
+            mend = "convert it with: nccopy -k nc4 OLD.nc NEW.nc"
+            raise InputError("this is no NetCDF file of version 3 or 4", where=where, mend=mend)
         location = str(source.path.resolve())
         if engine == "netcdf4":
             with netCDF4.Dataset(location) as raw:

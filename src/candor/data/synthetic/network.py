@@ -84,7 +84,7 @@ def _road(count: int, generator: np.random.Generator) -> tuple[NDArray[np.float6
         if at_junction:
             flows_outward = generator.random() < 0.5
         headings[sensor] = headings[before] + bend + generator.normal(0, 0.15)
-        length = generator.uniform(1.0, 8.0)
+        length = generator.uniform(0.5, 8.0)
         links[(before, sensor) if flows_outward else (sensor, before)] = length
         places[sensor] = places[before] + length * _toward(headings[sensor])
     return places, links

@@ -1,0 +1,37 @@
+# Each target alone does all set-up on a fresh machine: it makes .venv and installs once, then runs.
+PYTHON ?= python3
+BIN := .venv/bin
+INSTALLED := .venv/.installed
+# The real datasets of a developer's machine, where there are any.
+export CANDOR_DATA ?= $(if $(wildcard ../shared/data),$(abspath ../shared/data),)
+ifeq ($(CANDOR_DATA),)
+unexport CANDOR_DATA
+endif
+
+.PHONY: demo test test-slow check bench clean
+
+demo: $(INSTALLED)
+	$(BIN)/candor demo --out runs/demo
+
+test: $(INSTALLED)
+	$(BIN)/python -m pytest -m "not slow" -n 2 --dist loadfile
+
+test-slow: $(INSTALLED)
+	$(BIN)/python -m pytest -m slow
+
+check: $(INSTALLED)
+	$(BIN)/ruff check src tests benchmarks
+	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(INSTALLED)
+	for benchmark in benchmarks/bench_*.py; do $(BIN)/python $$benchmark || exit 1; done
+
+$(INSTALLED): pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[dev]"
+	touch $@
+
+clean:
+	rm -rf .venv runs

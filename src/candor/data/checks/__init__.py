@@ -1,0 +1,14 @@
+"""What a careful person would notice about a panel, in plain words.
+
+report = check_panel(panel)
+report.findings        # errors, warnings and notes, each with where, how often and what to do
+report.sensors         # a line about every sensor
+
+Thresholds stand as named constants at the top of the file that uses them. They were settled on real records (highway
+speeds, river levels, oxygen, conductivity, temperature, rain) so that good data raise no alarm.
+"""
+
+from candor.data.checks.check import check_panel
+from candor.data.checks.report import CheckReport, SensorSummary
+
+__all__ = ["CheckReport", "SensorSummary", "check_panel"]

@@ -1,0 +1,199 @@
+"""When sensors report and when they are silent."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from candor.data.checks.report import interval_in_words, percent, short_time
+from candor.data.findings import Findings, listed
+from candor.data.panel import Panel
+
+# A record of 200 rows leaves some 20 to judge by: chance, not skill.
+LEAST_ROWS = 200
+# Silence in the last tenth of the record hits the part by which forecasts are judged.
+STOPPED_SHARE = 0.1
+# A tenth is bridged by most models; with more than half missing, most of what is learned there was never measured.
+SOME_MISSING, MOST_MISSING = 0.1, 0.5
+# One gap of a twentieth of the record is longer than anything that filling in can bridge.
+GAP_SHARE = 0.05
+# Whatever the share, silence of less than two dozen rows is no news.
+LEAST_SILENCE = 24
+# A sensor with its own, slower interval keeps to it nearly always; lost readings lengthen a step to a multiple of it.
+# Where more than 60 of 100 rows are filled, there is no slower interval.
+OWN_INTERVAL_AT_MOST = 0.6
+OWN_INTERVAL_KEPT = 0.95
+LEAST_STEPS = 24
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """When one sensor reports; all numbers count rows.
+
+    Args:
+        rows: how many rows the panel has.
+        readings: at how many of them the sensor reports.
+        last: the row of its last reading, -1 if there is none.
+        longest_gap: the most rows in succession without a reading.
+        gap_start: the first row of that gap.
+        earlier_gap: the same, without the silence after the last reading.
+        earlier_gap_start: the first row of that gap.
+        step: the sensor reports at one row in `step`.
+    """
+
+    rows: int
+    readings: int
+    last: int
+    longest_gap: int
+    gap_start: int
+    earlier_gap: int
+    earlier_gap_start: int
+    step: int
+
+    @property
+    def silence(self) -> int:
+        """The rows after the last reading."""
+        return self.rows - 1 - self.last
+
+    @property
+    def has_stopped(self) -> bool:
+        """Whether there are readings, but none for a good while before the end."""
+        return self.readings > 0 and self.silence >= max(STOPPED_SHARE * self.rows, LEAST_SILENCE)
+
+    @property
+    def missing_while_alive(self) -> float:
+        """Share of readings missing, by the sensor's own interval and until it stopped."""
+        expected = (self.last + 1 if self.has_stopped else self.rows) / self.step
+        return max(0.0, 1 - self.readings / expected)
+
+
+def measure_coverage(rows_with_reading: NDArray[np.int64], rows: int) -> Coverage:
+    """Returns when a sensor reports, from the rows at which it does."""
+    if len(rows_with_reading) == 0:
+        return Coverage(rows, 0, -1, rows, 0, rows, 0, 1)
+    ends = np.concatenate([[-1], rows_with_reading, [rows]])
+    gaps = np.diff(ends) - 1
+    longest, earlier = int(np.argmax(gaps)), int(np.argmax(gaps[:-1]))
+    return Coverage(
+        rows=rows,
+        readings=len(rows_with_reading),
+        last=int(rows_with_reading[-1]),
+        longest_gap=int(gaps[longest]),
+        gap_start=int(ends[longest]) + 1,
+        earlier_gap=int(gaps[earlier]),
+        earlier_gap_start=int(ends[earlier]) + 1,
+        step=_own_step(rows_with_reading, rows),
+    )
+
+
+def _own_step(rows_with_reading: NDArray[np.int64], rows: int) -> int:
+    """Returns in how many rows the sensor reports once, 1 unless it keeps to a slower interval of its own."""
+    if len(rows_with_reading) <= LEAST_STEPS or len(rows_with_reading) > OWN_INTERVAL_AT_MOST * rows:
+        return 1
+    steps = np.diff(rows_with_reading)
+    step = int(np.median(steps))
+    return step if np.mean(steps % step == 0) >= OWN_INTERVAL_KEPT else 1
+
+
+def report_coverage(
+    panel: Panel, coverages: Sequence[Coverage], is_reported: NDArray[np.bool_], findings: Findings
+) -> None:
+    """Adds what there is to say about silence.
+
+    Args:
+        panel: the panel.
+        coverages: when each sensor reports.
+        is_reported: for each row, whether any sensor reports.
+        findings: the list to add to.
+    """
+    if panel.times.length < LEAST_ROWS:
+        findings.warning(
+            "the record is short: there is little to learn from and less to judge by", panel.name,
+            panel.times.length, f"give {LEAST_ROWS} rows or more",
+        )  # fmt: skip
+    dead = [sensor for sensor, coverage in zip(panel.sensor_ids, coverages, strict=True) if not coverage.readings]
+    if len(dead) == len(coverages):
+        findings.error(
+            "no sensor has a reading", panel.name or listed(dead), len(dead),
+            "check that the file holds numbers, and which of them --missing and --minimum take away",
+        )  # fmt: skip
+        return
+    if dead:
+        findings.warning(
+            "sensors have no reading at all", listed(dead), len(dead), "leave them out, or check their columns"
+        )
+    alive = {s: c for s, c in zip(panel.sensor_ids, coverages, strict=True) if c.readings}
+    _report_stopped(panel, alive, findings)
+    _report_missing(panel, alive, findings)
+    _report_own_intervals(panel, alive, findings)
+    if len(alive) > 1 and any(coverage.step == 1 for coverage in alive.values()):
+        _report_empty_rows(panel, is_reported, findings)
+
+
+def _report_stopped(panel: Panel, alive: dict[str, Coverage], findings: Findings) -> None:
+    stopped = sorted((s for s in alive if alive[s].has_stopped), key=lambda s: alive[s].last)
+    if stopped:
+        since = (f"{s} since {short_time(panel.times, alive[s].last + 1)}" for s in stopped)
+        findings.warning(
+            "sensors have stopped: silent until the end of the record", listed(since), len(stopped),
+            "leave them out, or repair them; there is nothing to judge their forecasts by",
+        )  # fmt: skip
+
+
+def _report_missing(panel: Panel, alive: dict[str, Coverage], findings: Findings) -> None:
+    missing = {sensor: coverage.missing_while_alive for sensor, coverage in alive.items()}
+    worst = sorted(alive, key=lambda s: -missing[s])
+    for add, low, high, what in (
+        (findings.warning, MOST_MISSING, 1.0, "sensors miss more than half of their readings"),
+        (
+            findings.note,
+            SOME_MISSING,
+            MOST_MISSING,
+            f"sensors miss more than {percent(SOME_MISSING)} of their readings",
+        ),
+    ):
+        found = [f"{s} ({percent(missing[s])})" for s in worst if low < missing[s] <= high]
+        if found:
+            add(what, listed(found), len(found), "expect poorer forecasts there; leave out what is not needed")
+    gaps = {
+        s: (c.earlier_gap, c.earlier_gap_start) if c.has_stopped else (c.longest_gap, c.gap_start)
+        for s, c in alive.items()
+    }
+    least = max(GAP_SHARE * panel.times.length, LEAST_SILENCE)
+    long = sorted((s for s in gaps if gaps[s][0] > least), key=lambda s: -gaps[s][0])
+    if long:
+        where = (f"{s} from {short_time(panel.times, gaps[s][1])} ({gaps[s][0]} rows)" for s in long)
+        findings.note(
+            f"sensors have a gap longer than {percent(GAP_SHARE)} of the record", listed(where), len(long),
+            "use a part of the record without it if you can",
+        )  # fmt: skip
+
+
+def _report_own_intervals(panel: Panel, alive: dict[str, Coverage], findings: Findings) -> None:
+    slow = defaultdict(list)
+    for sensor, coverage in alive.items():
+        if coverage.step > 1:
+            slow[coverage.step].append(sensor)
+    for step, sensors in sorted(slow.items()):
+        own, grid = (interval_in_words(times * panel.times.interval) for times in (step, 1))
+        findings.note(
+            f"sensors report at one row in {step}: every {own}, where the rows are {grid} apart", listed(sensors),
+            len(sensors), f"to bring all sensors to that grid, say --interval {own.replace(' ', '')}",
+        )  # fmt: skip
+
+
+def _report_empty_rows(panel: Panel, is_reported: NDArray[np.bool_], findings: Findings) -> None:
+    ends = np.concatenate([[-1], np.flatnonzero(is_reported), [len(is_reported)]])
+    gaps = np.diff(ends) - 1
+    if gaps.max() == 0:
+        return
+    longest = int(np.argmax(gaps))
+    findings.note(
+        f"no sensor at all reports at some moments: {np.count_nonzero(gaps)} stretches, the longest of "
+        f"{gaps[longest]} rows",
+        f"longest from {short_time(panel.times, int(ends[longest]) + 1)}",
+        int(gaps.sum()),
+        "nothing, if the logger was off; if clocks were changed in summer, say where the sensors are with --zone",
+    )

@@ -1,0 +1,171 @@
+"""The command as people use it: from two files to a table, and plain words where something is wrong."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import candor as package
+from candor.cli import app
+from candor.cli.inputs import parse_interval
+
+
+def test_version_and_help(candor) -> None:
+    assert candor("--version").out.strip() == f"candor {package.__version__}"
+    shown = candor("--help")
+    assert shown.code == 0
+    for command in ("data", "train", "evaluate", "demo"):
+        assert command in shown.out
+
+
+def test_an_unknown_command_or_option_is_the_users_mistake(candor) -> None:
+    assert candor("trian").code == 2
+    assert candor("train", "klamath-daily", "--wings").code == 2
+    assert candor().code in (0, 2)
+
+
+def test_two_files_become_a_judged_run(candor, two_files) -> None:
+    readings, edges = two_files
+    checked = candor("data", "check", readings, "--edges", edges, "--unit", "mg/L")
+    assert checked.code == 0, checked.out
+    trained = candor("train", readings, "--edges", edges, "--unit", "mg/L", "--zone", "Europe/Berlin", "horizon=12")
+    assert trained.code == 0, trained.err
+    judged = candor("evaluate", "runs/readings-linear")
+    assert judged.code == 0, judged.err
+    assert "MAE [mg/L]" in judged.out
+    content = json.loads(Path("runs/readings-linear/evaluation.json").read_text())
+    assert content["protocol"]["horizon"] == 12
+    assert content["unit"] == "mg/L"
+    assert content["skill"]["value"] > 0.3
+
+
+@pytest.mark.parametrize("model", ["last-value", "seasonal-naive", "historical-average", "linear"])
+def test_every_simple_model_trains_and_is_judged_on_the_bundled_data(candor, model: str) -> None:
+    trained = candor("train", "klamath-daily", "--model", model, "--run", "r", "--json")
+    assert trained.code == 0, trained.err
+    assert json.loads(trained.out)["model"] == model
+    judged = candor("evaluate", "r", "--json")
+    content = json.loads(judged.out)
+    assert content == json.loads(Path("r/evaluation.json").read_text())
+    assert content["split"]["windows"] == {"train": 924, "validation": 310, "test": 308}
+    assert 0 < content["overall"]["mae"] < 3
+
+
+def test_demo_compares_and_forecasts(candor) -> None:
+    shown = candor("demo", "--out", "d")
+    assert shown.code == 0, shown.err
+    for model in ("last-value", "seasonal-naive", "historical-average", "linear"):
+        assert model in shown.out
+        assert Path("d", model, "evaluation.json").is_file()
+    forecast = pd.read_csv("d/forecast.csv", dtype={"sensor": str})
+    assert len(forecast) == 14 * 11
+    assert forecast.forecast.between(0, 30).all()
+    assert forecast.time.iloc[0].startswith("2025-03-05")
+
+
+def test_data_list_and_info(candor) -> None:
+    listed = json.loads(candor("data", "list", "--json").out)
+    assert {"klamath-daily", "metr-la", "synthetic-river"} <= {row["name"] for row in listed}
+    assert "klamath-daily" in candor("data", "list").out
+    facts = json.loads(candor("data", "info", "klamath-daily", "--json").out)
+    assert facts["times"] == 4086
+    assert len(facts["sha256 of the content"]) == 64
+    assert "public domain" in candor("data", "info", "klamath-daily").out
+
+
+def test_info_of_a_dataset_that_is_not_here_says_how_to_get_it(candor, monkeypatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("CANDOR_DATA", str(tmp_path / "nothing"))
+    shown = candor("data", "info", "basin180102")
+    assert shown.code == 0
+    assert "43,824 hours" in shown.out
+    assert "CANDOR_DATA" in shown.out
+    refused = candor("train", "basin180102")
+    assert refused.code == 2
+    assert "CANDOR_DATA" in refused.err
+
+
+@pytest.mark.parametrize("format", ["csv", "parquet"])
+def test_import_and_export_are_inverse(candor, two_files, format: str) -> None:
+    readings, edges = two_files
+    where = ("--edges", edges, "--zone", "Europe/Berlin", "--unit", "m")
+    assert candor("data", "import", readings, *where, "--out", "panel").code == 0
+    assert candor("data", "export", "panel", "--out", "files", "--format", format).code == 0
+    again = ("--edges", f"files/edges.{format}", "--sensors", f"files/sensors.{format}", "--zone", "Europe/Berlin")
+    assert candor("data", "import", f"files/readings.{format}", *again, "--out", "panel2").code == 0
+    prints = [json.loads(Path(p, "panel.json").read_text())["fingerprint"] for p in ("panel", "panel2")]
+    assert prints[0] == prints[1]
+
+
+def test_check_names_the_trouble_and_leaves_with_two(candor, tmp_path: Path) -> None:
+    (tmp_path / "bad.csv").write_text("a,b\n1,2\n3,4\n")
+    shown = candor("data", "check", "bad.csv")
+    assert shown.code == 2
+    assert "no column holds times" in shown.out
+    assert "Traceback" not in shown.out + shown.err
+    content = json.loads(candor("data", "check", "bad.csv", "--json").out)
+    assert content["findings"][0]["level"] == "error"
+    assert content["findings"][0]["mend"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("train", "metrla"), "did you mean metr-la"),
+        (("train", "nowhere/readings.csv"), "no such file"),
+        (("train", "klamath-daily", "--model", "linaer"), "did you mean linear"),
+        (("train", "klamath-daily", "horizon=many"), "horizon"),
+        (("train", "klamath-daily", "horizon=5000"), "too few"),
+        (("train", "klamath-daily", "wings=2"), "wings"),
+        (("train", "klamath-daily", "wings"), "key=value"),
+        (("train", "klamath-daily", "--preset", "nothing"), "known: "),
+        (("train", "klamath-daily", "first=yesterday"), "not a time"),
+        (("evaluate", "nowhere"), "run.json"),
+        (("data", "info", "nothing-like-it"), "no dataset"),
+        (("data", "export", "klamath-daily", "--out", "x", "--format", "xls"), "csv or --format parquet"),
+    ],
+)
+def test_wrong_input_gives_plain_words_and_two(candor, arguments: tuple[str, ...], words: str) -> None:
+    shown = candor(*arguments)
+    assert shown.code == 2
+    assert words in shown.err
+    assert "Traceback" not in shown.err
+    assert not list(Path().iterdir())
+
+
+def test_a_bug_is_one_and_says_so(candor, monkeypatch) -> None:
+    monkeypatch.setattr("candor.data.catalog.load_dataset", lambda name: 1 / 0)
+    shown = candor("train", "klamath-daily")
+    assert shown.code == 1
+    assert "ZeroDivisionError" in shown.err
+    assert "bug in candor" in shown.err
+
+
+def test_the_installed_command_gives_its_exit_code(two_files) -> None:
+    readings, _ = two_files
+    for arguments, code in ((["data", "list"], 0), (["train", "nothing"], 2)):
+        done = subprocess.run(
+            [sys.executable, "-m", "candor", *arguments], cwd=readings.parent, capture_output=True, check=False
+        )
+        assert done.returncode == code, done.stderr
+
+
+def test_a_reader_that_stops_reading_is_no_error(two_files) -> None:
+    command = f"{sys.executable} -m candor data info klamath-daily | head -n 1; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False, env=os.environ)
+    assert done.returncode in (0, 141)
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(("text", "minutes"), [("15min", 15), ("1h", 60), ("2 hours", 120), ("1d", 1440), ("30s", 0.5)])
+def test_intervals_are_read_as_written(text: str, minutes: float) -> None:
+    assert parse_interval(text).total_seconds() == 60 * minutes
+
+
+def test_every_command_has_help() -> None:
+    for command in (*app.app.registered_commands, *app.data_app.registered_commands):
+        assert command.callback is not None
+        assert command.callback.__doc__

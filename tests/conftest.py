@@ -1,0 +1,24 @@
+"""What all tests share: where real data lie, and how hard hypothesis tries."""
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+# Machines that run tests are busy and noisy: nothing here is judged by the clock.
+settings.register_profile("candor", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("candor")
+
+_BESIDE = Path(__file__).parents[2] / "shared" / "data"
+if "CANDOR_DATA" not in os.environ and _BESIDE.is_dir():
+    os.environ["CANDOR_DATA"] = str(_BESIDE)
+
+
+@pytest.fixture(scope="session")
+def real_data() -> Path:
+    """The folder of real datasets; tests that need it are skipped where it is absent."""
+    folder = os.environ.get("CANDOR_DATA")
+    if not folder or not Path(folder).is_dir():
+        pytest.skip("real datasets are not on this machine (set CANDOR_DATA to their folder)")
+    return Path(folder)

@@ -1,0 +1,83 @@
+"""The one pass over test windows gives the scores of the definition, with everything they depend on."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from candor.data.protocol import Protocol, make_task
+from candor.evaluation import evaluate
+from candor.forecasting import LastValue, Linear
+from candor.forecasting.contract import sample_panel
+
+PROTOCOL = Protocol(history=24, horizon=6, is_river=True)
+
+
+def test_scores_equal_those_of_all_windows_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    task = make_task(sample_panel(), PROTOCOL)
+    model = Linear(24, 6).fit(task.panel, task.split)
+    monkeypatch.setattr("candor.evaluation.judging._NUMBERS_PER_BATCH", 300)
+    judged = evaluate(model, task)
+    rows = task.split.test[:, None] + np.arange(6)
+    error = (model.predict(task.panel, task.split.test) - task.panel.values[rows]).astype(float)
+    assert judged.overall()["mae"] == pytest.approx(np.nanmean(np.abs(error)), rel=1e-6)
+    assert judged.overall()["rmse"] == pytest.approx(np.nanmean(error**2) ** 0.5, rel=1e-6)
+    np.testing.assert_allclose(judged.scores.scores("step")["mae"], np.nanmean(np.abs(error), axis=(0, 2)), rtol=1e-6)
+    assert judged.overall()["count"] == np.count_nonzero(~np.isnan(error))
+
+
+def test_readings_outside_the_part_do_not_count() -> None:
+    panel = sample_panel()
+    task = make_task(panel, PROTOCOL)
+    model = LastValue(24, 6).fit(task.panel, task.split)
+    before = evaluate(model, task, "validation").overall()
+    values = panel.values.copy()
+    values[task.split.test[0] :] = 99.0
+    changed = make_task(replace(panel, values=values), PROTOCOL)
+    assert evaluate(model, changed, "validation").overall() == pytest.approx(before, nan_ok=True)
+    assert evaluate(model, changed).overall()["mae"] != evaluate(model, task).overall()["mae"]
+
+
+def test_filled_targets_all_count_and_observed_ones_alone_otherwise() -> None:
+    panel = sample_panel()
+    filled = make_task(panel, PROTOCOL.model_copy(update={"fill": "forward-backward", "targets": "filled"}))
+    judged = evaluate(LastValue(24, 6).fit(filled.panel, filled.split), filled)
+    assert judged.overall()["count"] == len(filled.split.test) * 6 * 5
+    assert judged.to_json()["mask"].startswith("none")
+
+
+def test_json_states_the_protocol_and_holds_no_nan() -> None:
+    task = make_task(sample_panel(), PROTOCOL)
+    content = evaluate(LastValue(24, 6).fit(task.panel, task.split), task).to_json()
+    again = json.loads(json.dumps(content, allow_nan=False))
+    assert again == content
+    assert content["split"] == {
+        "kind": "time",
+        "shares": [0.6, 0.2, 0.2],
+        "windows": {part: len(getattr(task.split, part)) for part in ("train", "validation", "test")},
+    }
+    assert content["unit"] == "m"
+    assert content["mask"] == "observed targets only"
+    assert content["data"]["sha256"] == task.panel.fingerprint
+    assert content["versions"]["candor-forecast"]
+    assert len(content["by_step"]["mae"]) == 6
+    assert content["by_sensor"]["s3"]["mae"] is None
+    assert content["by_sensor"]["s3"]["count"] == 0
+
+
+def test_skill_is_the_share_of_error_taken_away() -> None:
+    task = make_task(sample_panel(), PROTOCOL)
+    last, linear = (kind(24, 6).fit(task.panel, task.split) for kind in (LastValue, Linear))
+    reference, judged = evaluate(last, task), evaluate(linear, task)
+    assert reference.skill_against(reference) == 0.0
+    share = judged.overall()["mae"] / reference.overall()["mae"]
+    assert judged.skill_against(reference) == pytest.approx(1 - share)
+    assert judged.skill_against(reference) > 0.5
+
+
+def test_progress_ends_at_one() -> None:
+    task = make_task(sample_panel(), PROTOCOL)
+    heard: list[float | None] = []
+    evaluate(LastValue(24, 6).fit(task.panel, task.split), task, report=lambda what, share: heard.append(share))
+    assert heard[-1] == 1.0

@@ -1,0 +1,82 @@
+"""Every registered model keeps the contract, and the contract notices who does not."""
+
+import numpy as np
+import pytest
+from pydantic.dataclasses import dataclass
+
+from candor.data.panel import Panel
+from candor.errors import InputError
+from candor.forecasting import Forecaster, forecasters
+from candor.forecasting.contract import check_forecaster
+from candor.forecasting.forecaster import REFUSE_UNKNOWN
+from candor.settings import parse_settings
+
+
+@pytest.mark.parametrize("name", forecasters.names())
+def test_registered_model_keeps_the_contract(name: str) -> None:
+    check_forecaster(lambda: forecasters.get(name)(history=24, horizon=6))
+
+
+@pytest.mark.parametrize("name", forecasters.names())
+def test_registered_model_refuses_unknown_and_impossible_settings(name: str) -> None:
+    kind = forecasters.get(name)
+    assert kind.name == name
+    with pytest.raises(InputError, match="wings"):
+        parse_settings(kind, {"history": 24, "horizon": 6, "wings": 2}, "settings")
+    with pytest.raises(InputError, match="horizon"):
+        parse_settings(kind, {"history": 24, "horizon": 0}, "settings")
+
+
+@dataclass(config=REFUSE_UNKNOWN)
+class Rogue(Forecaster):
+    """Breaks one rule of the contract, chosen by name."""
+
+    vice: str = ""
+    name = "rogue"
+
+    def _learn(self, panel, split, report):
+        seen = panel.values if self.vice == "learns the test part" else panel.values[: split.train_end]
+        chance = np.random.default_rng(None if self.vice == "ignores the seed" else 0)
+        if self.vice == "changes its settings":
+            self.seed += 1
+        return {"level": np.array([np.nanmean(seen) + chance.random()], np.float32)}
+
+    def _forecast(self, panel: Panel, origins):
+        shape = (len(origins), self.horizon, len(panel.sensors))
+        forecast = np.full(shape, self.state_["level"][0], np.float32)
+        if self.vice == "sees the future":
+            filled = np.nan_to_num(np.append(panel.values[:, 0], np.zeros(self.horizon, np.float32)))
+            forecast += filled[origins][:, None, None]
+        if self.vice == "depends on the batch" and len(origins):
+            forecast += np.float32(origins.mean())
+        if self.vice == "changes what it learned":
+            self.state_["level"] = self.state_["level"] + 1
+        if self.vice == "returns float64":
+            return forecast.astype(np.float64)
+        if self.vice == "says nothing":
+            forecast[:, 0, 3] = np.nan
+        return forecast
+
+
+def test_the_contract_accepts_the_rogue_without_a_vice(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(forecasters._entries, "rogue", Rogue)
+    check_forecaster(lambda: Rogue(history=24, horizon=6))
+
+
+@pytest.mark.parametrize(
+    "vice",
+    [
+        "learns the test part",
+        "ignores the seed",
+        "changes its settings",
+        "sees the future",
+        "depends on the batch",
+        "changes what it learned",
+        "returns float64",
+        "says nothing",
+    ],
+)
+def test_the_contract_notices_each_vice(vice: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(forecasters._entries, "rogue", Rogue)
+    with pytest.raises((AssertionError, ValueError)):
+        check_forecaster(lambda: Rogue(history=24, horizon=6, vice=vice))
