@@ -1,6 +1,7 @@
 """`candor data`: look at data, check them, bring them in and take them out."""
 
 from dataclasses import asdict
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -62,7 +63,7 @@ def check(
     else:
         _show_findings(findings)
         if report is not None:
-            _show_sensors(report)
+            _show_sensors(report, panel.times.interval)
     if findings.errors:
         raise typer.Exit(2)
 
@@ -88,7 +89,9 @@ def _plain(cell: str) -> str:
     return escape(cell)
 
 
-def _show_sensors(report: "CheckReport") -> None:
+def _show_sensors(report: "CheckReport", interval: timedelta) -> None:
+    from candor.data.times import in_words
+
     shown = table(
         "Sensors", "id", "name", "missing %", "longest gap", "min", "median", "max", "flat %", "in", "out", left=2
     )
@@ -96,7 +99,7 @@ def _show_sensors(report: "CheckReport") -> None:
     chosen = report.sensors if len(worst) <= _MOST_SENSORS else worst[:_MOST_SENSORS]
     for sensor in chosen:
         shown.add_row(
-            _plain(sensor.id), _plain(sensor.name), number(100 * sensor.missing_share, 1), f"{sensor.longest_gap:,}",
+            _plain(sensor.id), _plain(sensor.name), number(100 * sensor.missing_share, 1), in_words(sensor.longest_gap * interval) if sensor.longest_gap else "–",
             number(sensor.minimum, 2), number(sensor.median, 2), number(sensor.maximum, 2),
             number(100 * sensor.flat_share, 1), str(sensor.edges_in), str(sensor.edges_out),
         )  # fmt: skip

@@ -139,7 +139,6 @@ SMALL = frame(["a", "b"])
         (SMALL, {"format": "table"}, "table"),
         (SMALL["a"], {}, "no data frame"),
         (SMALL.iloc[:0], {}, "empty"),
-        (SMALL.set_axis(["a", "a"], axis=1), {}, "more than once"),
         (SMALL.set_axis([1.5, 2.5, 3.5, 4.5], axis=0), {}, "no times"),
         (SMALL.set_axis(["w", "x", "y", "z"], axis=0), {}, "no times"),
         (SMALL.assign(a=SMALL.index), {}, "does not hold numbers"),
@@ -155,7 +154,7 @@ def test_files_that_are_not_a_frame_of_readings_are_refused(
 
 def test_a_file_of_two_frames_is_refused_by_name(tmp_path: Path) -> None:
     stored(SMALL, tmp_path, key="speed")
-    with pytest.raises(InputError, match="several frames.*flow.*speed"):
+    with pytest.raises(InputError, match=r"several frames.*flow.*speed"):
         read_classic_hdf(stored(SMALL, tmp_path, key="flow", mode="a"))
 
 
@@ -174,6 +173,7 @@ def test_a_file_of_two_frames_is_refused_by_name(tmp_path: Path) -> None:
         {"block0_values": h5py.SoftLink("/elsewhere")},
         {"axis0": h5py.Empty("f8")},
         {"axis0": np.array([b"a", b""])},
+        {"axis0": np.array([b"a", b"a"]), "block0_items": np.array([b"a", b"a"])},
         {"block1_items": np.array([b"a"]), "block1_values": np.zeros((4, 1))},
     ],
 )
@@ -214,6 +214,7 @@ def test_a_damaged_hdf5_file_gives_an_input_error_or_readings(
     assert readings.values.shape == (len(readings.row_stamps), len(readings.ids))
 
 
+@settings(max_examples=50, deadline=None)
 @given(
     record=arrays(np.float32, (12, 3), elements=st.sampled_from([np.nan, 0, 1, 2.5, 60])),
     length=st.integers(1, 4),
@@ -247,7 +248,7 @@ def test_windows_that_do_not_follow_each_other_are_refused(damage: str, tmp_path
     else:
         past, future = past[::2], future[::2]
     np.savez(tmp_path / "train.npz", x=past, y=future)
-    with pytest.raises(InputError, match="follow|belong"):
+    with pytest.raises(InputError, match=r"follow|belong"):
         read_npz(tmp_path / "train.npz", START, STEP)
 
 

@@ -68,6 +68,7 @@ def test_a_file_of_python_2_is_read(module: bytes, tmp_path: Path) -> None:
     np.testing.assert_array_equal(found, MATRIX)
 
 
+@settings(max_examples=20, deadline=None)
 @given(order=st.permutations(range(3)), as_numbers=st.booleans())
 def test_ids_stand_in_the_order_of_their_index(
     order: list[int], as_numbers: bool, tmp_path_factory: pytest.TempPathFactory

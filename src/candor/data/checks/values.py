@@ -17,6 +17,8 @@ KNOWN_CODES = frozenset(
 # so far away that a device that is simply on or off is not mistaken for one.
 KNOWN_CODE_DISTANCE = 0.25
 OTHER_CODE_DISTANCE = 10.0
+# Coarse gauges (rain in tipping buckets, levels in whole centimetres) go from one reading to another in a few steps.
+DISTANCE_IN_STEPS = 5
 # The width of the rest leaves out its rarest thousandth on both sides: there may be other wrong readings in it.
 REST = (0.001, 0.999)
 
@@ -26,8 +28,6 @@ LEAST_ZERO_SHARE = 0.001
 MOST_ZERO_SHARE = 0.9
 # Zero is far from the bulk if 99 of 100 other readings exceed a tenth of the median: speeds do, rain and oxygen do not.
 ZERO_DISTANCE = 0.1
-# Gauges that count in coarse steps (rain in tipping buckets, vehicles) reach zero in a few of them.
-ZERO_DISTANCE_IN_STEPS = 5
 
 # More negatives than this belong to the quantity: levels below a gauge's zero, temperatures.
 MOST_NEGATIVE_SHARE = 0.01
@@ -90,7 +90,7 @@ def find_code(series: Series) -> float | None:
         low, high = quantile(rest, REST[0]), quantile(rest, REST[1])
         distance = max(low - number, number - high)
         needed = KNOWN_CODE_DISTANCE if _is_known(number) else OTHER_CODE_DISTANCE
-        if high > low and distance > needed * (high - low):
+        if high > low and distance > max(needed * (high - low), DISTANCE_IN_STEPS * _step(rest)):
             return number
     return None
 
@@ -111,11 +111,15 @@ def count_suspicious_zeros(series: Series) -> int:
     if len(others) < LEAST_READINGS or len(others) + zeros < len(series):
         return 0
     low = quantile(others, 0.01)
-    distances = np.diff(others)
-    distances = distances[distances > 0]
-    step = float(np.median(distances)) if len(distances) else low
-    is_far = low >= ZERO_DISTANCE * quantile(others, 0.5) and low >= ZERO_DISTANCE_IN_STEPS * step
+    is_far = low >= max(ZERO_DISTANCE * quantile(others, 0.5), DISTANCE_IN_STEPS * _step(others))
     return zeros if is_far else 0
+
+
+def _step(ordered: NDArray[np.float64]) -> float:
+    """Returns the usual distance between neighbours among the different readings; 0 if there is but one."""
+    distances = np.diff(ordered)
+    distances = distances[distances > 0]
+    return float(np.median(distances)) if len(distances) else 0.0
 
 
 def count_few_negatives(series: Series) -> tuple[int, bool]:
@@ -131,13 +135,16 @@ def count_few_negatives(series: Series) -> tuple[int, bool]:
 
 
 def find_outliers(series: Series) -> NDArray[np.bool_]:
-    """Returns where a reading is absurdly far from the one before it and from the one after it."""
+    """Returns where a reading is absurdly far away, also from the one before it and the one after it."""
     nowhere = np.zeros(len(series), np.bool_)
     if len(series) < LEAST_READINGS:
         return nowhere
-    spread = quantile(series.ordered, 0.75) - quantile(series.ordered, 0.25)
-    if spread <= 0:  # half of the readings are the same: every other one is far away
+    low, high = quantile(series.ordered, 0.25), quantile(series.ordered, 0.75)
+    spread = high - low
+    if spread == 0 or low == series.ordered[0]:  # a state and bursts, like rain: every burst is far away
         return nowhere
-    is_jump = series.steps > ABSURD * spread
-    is_outlier: NDArray[np.bool_] = np.concatenate([[True], is_jump]) & np.concatenate([is_jump, [True]])
-    return is_outlier
+    is_far: NDArray[np.bool_] = np.abs(series.values - quantile(series.ordered, 0.5)) > ABSURD * spread
+    is_jump = series.steps > ABSURD * spread / 2  # the peak of a flood is far away, but not from its neighbours
+    is_far[1:] &= is_jump
+    is_far[:-1] &= is_jump
+    return is_far

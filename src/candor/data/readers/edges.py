@@ -239,13 +239,16 @@ def _find_matrix(grid: SmallTable, task: _Task) -> _TextMatrix | None:
         return _TextMatrix(left, None, [row[1:] for row in rows], lines)
     if height != width:
         return None
-    sensors = len(task.sensors.ids)
-    is_bare = height == sensors and is_number(top[0])
     labels = set(top[1:])
-    is_framed = labels == set(left[1:]) and len(labels) == width - 1
-    is_framed &= height == sensors + 1 or bool((task.sensors.positions(labels) >= 0).any())
-    has_words = any(label and not is_number(label) for label in labels)
-    if not is_bare and (is_framed or has_words):
+    is_alike = labels == set(left[1:]) and len(labels) == width - 1
+    is_framed = bool(numbers_of(list(labels))[1])  # words can only be labels
+    if height == len(task.sensors.ids):  # a bare matrix would look like this too
+        is_known = bool((task.sensors.positions(labels) >= 0).any())
+        is_framed |= is_alike and is_known and not is_number(top[0])
+    else:
+        is_framed |= not is_number(top[0])
+        is_framed |= is_alike and height == len(task.sensors.ids) + 1
+    if is_framed:
         return _TextMatrix(left[1:], top[1:], [row[1:] for row in rows[1:]], lines[1:])
     return _TextMatrix(None, None, rows, lines)
 

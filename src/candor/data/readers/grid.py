@@ -54,8 +54,7 @@ def survey_stamps(readings: Readings, where: str) -> StampSurvey:
         step = _steps_per_sensor(stamps[known], owner[known], last)
         forwards += int((step[:, 1] > 0).sum())
         backwards += int((step[:, 1] < 0).sum())
-        pairs, counts = np.unique(step[step[:, 1] > 0], axis=0, return_counts=True)
-        steps.update({(int(s), int(d)): int(n) for (s, d), n in zip(pairs, counts, strict=True)})
+        steps.update(_counted(step[step[:, 1] > 0]))
         pieces.append(np.unique(stamps[known]))
         if sum(map(len, pieces)) > _MERGE_AT:
             pieces = [np.unique(np.concatenate(pieces))]
@@ -85,6 +84,16 @@ def _steps_per_sensor(stamps: Stamps, owner: NDArray[np.int32], last: Stamps) ->
     known = ~np.isnat(previous)
     step = (stamps[known] - previous[known]).astype(np.int64)
     return np.stack([owner[known].astype(np.int64), step], axis=1)
+
+
+def _counted(pairs: NDArray[np.int64]) -> dict[tuple[int, int], int]:
+    """Returns how often each (sensor, step) occurs; steps are few, so a table of counts beats sorting."""
+    different, place = np.unique(pairs[:, 1], return_inverse=True)
+    keys, counts = np.unique(pairs[:, 0] * len(different) + place, return_counts=True)
+    return {
+        (int(key) // len(different), int(different[key % len(different)])): int(count)
+        for key, count in zip(keys, counts, strict=True)
+    }
 
 
 def _usual_steps(steps: Counter[tuple[int, int]]) -> Counter[timedelta]:
