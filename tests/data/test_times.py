@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from zoneinfo import ZoneInfo, available_timezones
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -205,7 +206,12 @@ def test_a_time_that_the_clock_skipped_lies_between_two_rows(zone: str, skipped:
 def test_a_date_begins_at_its_midnight_and_ends_before_the_next() -> None:
     axis = TimeAxis(utc(2020, 3, 7, 8), HOUR, 24 + 23 + 24, "America/Los_Angeles")
     assert [axis.index_of(day) for day in ("2020-03-07", "2020-03-08", "2020-03-09")] == [0, 24, 47]
-    assert [axis.index_after(day) for day in ("2020-03-06", "2020-03-07", "2020-03-08", "2020-03-09")] == [0, 24, 47, 71]
+    assert [axis.index_after(day) for day in ("2020-03-06", "2020-03-07", "2020-03-08", "2020-03-09")] == [
+        0,
+        24,
+        47,
+        71,
+    ]
     assert axis.index_after(datetime(2020, 3, 8)) == 25  # a moment is a moment, not a day
 
 
@@ -218,6 +224,8 @@ def test_what_is_no_time_is_refused_in_plain_words(text: str) -> None:
     for find in (axis.index_of, axis.index_after):
         with pytest.raises(InputError, match="is not a time"):
             find(text)
+        with pytest.raises(InputError, match="is not a time"):
+            find(pd.NaT)
 
 
 @given(st.text(max_size=12) | st.text("0123456789-:T+Z. ", max_size=24))

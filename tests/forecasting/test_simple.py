@@ -98,10 +98,20 @@ def test_linear_equals_ridge_regression_of_scikit_learn(gaps: bool) -> None:
             x = np.array([np.append(inputs[o - history : o, sensor], 1.0) for o in split.train])
             y = targets[split.train + step, sensor]
             known = ~np.isnan(y)
-            model = Ridge(alpha=penalty, fit_intercept=False).fit(x[known], y[known])
+            model = Ridge(alpha=penalty, fit_intercept=False).fit(x[known], (y - x[:, -2])[known])
             test = np.array([np.append(inputs[o - history : o, sensor], 1.0) for o in split.test])
-            expected = model.predict(test) * scaler.deviation + scaler.mean
+            expected = (model.predict(test) + test[:, -2]) * scaler.deviation + scaler.mean
             np.testing.assert_allclose(forecast[:, step, sensor], expected, rtol=1e-4, atol=1e-4)
+
+
+def test_linear_is_last_value_for_a_sensor_that_was_silent_in_training() -> None:
+    values = np.random.default_rng(2).normal(size=(300, 2))
+    values[:200, 1] = np.nan
+    panel = hourly(values)
+    split = split_origins(300, 5, 3, "time", (0.6, 0.2, 0.2))
+    forecasts = [kind(5, 3).fit(panel, split).predict(panel, split.test) for kind in (Linear, LastValue)]
+    np.testing.assert_allclose(forecasts[0][..., 1], forecasts[1][..., 1], rtol=1e-4, atol=1e-5)
+    assert np.abs(forecasts[0][..., 0] - forecasts[1][..., 0]).max() > 0.1
 
 
 def test_linear_learns_a_recursion_exactly() -> None:

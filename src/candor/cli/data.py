@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from candor.cli import inputs
-from candor.cli.screen import console, number, print_json, say, table
+from candor.cli.screen import console, number, percent, print_json, say, table
 from candor.errors import InputError
 
 if TYPE_CHECKING:
@@ -95,13 +95,15 @@ def _show_sensors(report: "CheckReport", interval: timedelta) -> None:
     shown = table(
         "Sensors", "id", "name", "missing %", "longest gap", "min", "median", "max", "flat %", "in", "out", left=2
     )
-    worst = sorted(report.sensors, key=lambda sensor: -sensor.missing_share)
+    worst = sorted(report.sensors, key=lambda sensor: -(sensor.missing_share or 0.0))
     chosen = report.sensors if len(worst) <= _MOST_SENSORS else worst[:_MOST_SENSORS]
     for sensor in chosen:
+        longest = in_words(sensor.longest_gap * interval) if sensor.longest_gap else "–"
+        numbers = (sensor.minimum, sensor.median, sensor.maximum)
         shown.add_row(
-            _plain(sensor.id), _plain(sensor.name), number(100 * sensor.missing_share, 1), in_words(sensor.longest_gap * interval) if sensor.longest_gap else "–",
-            number(sensor.minimum, 2), number(sensor.median, 2), number(sensor.maximum, 2),
-            number(100 * sensor.flat_share, 1), str(sensor.edges_in), str(sensor.edges_out),
+            _plain(sensor.id), _plain(sensor.name), percent(sensor.missing_share), longest,
+            *(number(value, 2) for value in numbers), percent(sensor.flat_share),
+            str(sensor.edges_in), str(sensor.edges_out),
         )  # fmt: skip
     console().print(shown)
     if len(worst) > _MOST_SENSORS:

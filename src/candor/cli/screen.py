@@ -72,6 +72,11 @@ def number(value: float | None, digits: int = 3) -> str:
     return "–" if value is None or value != value else f"{value:,.{digits}f}"
 
 
+def percent(share: float | None) -> str:
+    """Returns a share as a percentage for a table cell."""
+    return number(None if share is None else 100 * share, 1)
+
+
 @contextmanager
 def progress() -> Iterator[Report]:
     """Yields a listener that shows one bar at a time: what is done, how much of it, the time spent and left."""

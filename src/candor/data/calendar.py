@@ -1,11 +1,12 @@
 """Calendar positions of the rows of a panel, on the local clock (spec: time of day in 288 bins, Monday is 0)."""
 
 from dataclasses import dataclass
+from datetime import timedelta
 
 import numpy as np
 from numpy.typing import NDArray
 
-from candor.data.times import TimeAxis
+from candor.data.times import DAY, TimeAxis
 
 BINS_PER_DAY = 288
 DAYS_PER_WEEK = 7
@@ -23,6 +24,8 @@ def calendar_of(times: TimeAxis) -> Calendar:
     """Returns the calendar of all moments of the axis."""
     local = times.local
     seconds = local.hour * 3600 + local.minute * 60 + local.second
+    if times.interval % DAY == timedelta(0):
+        seconds = 0 * seconds  # a day has no time of day, whatever hour it is stamped with
     return Calendar(
         time_of_day=np.asarray(BINS_PER_DAY * seconds // 86400, dtype=np.int16),
         day_of_week=np.asarray(local.day_of_week, dtype=np.int16),

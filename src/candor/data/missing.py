@@ -26,22 +26,18 @@ def fill(
     Args:
         values: time x sensor, NaN where missing.
         how: one of the rules above.
-        before_first: a value per sensor for the time before its first reading (rule `last`).
+        before_first: a value per sensor for the time before its first reading (rule `last`); NaN counts as zero.
     """
     if how == "zero":
         return np.nan_to_num(values, nan=0.0)
-    start = np.zeros(values.shape[1], np.float32) if before_first is None else before_first
-    filled = _carried_forward(values)
+    if len(values) == 0:
+        return values.copy()
+    start = np.zeros(values.shape[1]) if before_first is None else np.nan_to_num(before_first, nan=0.0)
     if how == "forward-backward":
-        first = np.argmax(~np.isnan(filled), axis=0)
-        found = filled[first, np.arange(values.shape[1])] if len(values) else start
-        start = np.where(np.isnan(found), start, found)
+        first = values[np.argmax(~np.isnan(values), axis=0), np.arange(values.shape[1])]
+        start = np.where(np.isnan(first), start, first)
+    filled = np.take_along_axis(values, last_reading(values), axis=0)  # NaN only before the first reading
     return np.where(np.isnan(filled), start.astype(np.float32), filled)
-
-
-def _carried_forward(values: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Returns the values with each gap holding the reading before it; NaN stays before the first one."""
-    return np.take_along_axis(values, last_reading(values), axis=0) if len(values) else values.copy()
 
 
 def last_reading(values: NDArray[np.float32]) -> NDArray[np.int32]:

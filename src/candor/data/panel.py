@@ -30,6 +30,14 @@ class Sensor:
     longitude: float | None = None
     unit: str = ""
 
+    def __post_init__(self) -> None:
+        for name in ("latitude", "longitude"):
+            degrees = getattr(self, name)
+            if degrees is not None:
+                if not np.isfinite(degrees):
+                    raise ValueError(f"the {name} of sensor {self.id!r} must be a number, or None where unknown")
+                object.__setattr__(self, name, float(degrees))
+
 
 @dataclass(frozen=True, eq=False)
 class Edges:
@@ -185,17 +193,13 @@ class Panel:
     def between(self, first: str | datetime | None, last: str | datetime | None) -> "Panel":
         """Returns the rows from `first` to `last`, both included; a bare date as `last` means its whole day."""
         start = 0 if first is None else self.times.index_of(first)
-        stop = self.times.length
-        if last is not None:
-            end = pd.Timestamp(last)
-            is_bare_date = isinstance(last, str) and ":" not in last and "T" not in last
-            step = pd.Timedelta(days=1) if is_bare_date else pd.Timedelta(self.times.interval)
-            stop = self.times.index_of((end + step).to_pydatetime())
+        stop = self.times.length if last is None else self.times.index_after(last)
         if stop <= max(start, 0) or start >= self.times.length:
+            local = self.times.local
             raise InputError(
                 f"there is nothing between {first or 'the start'} and {last or 'the end'}",
                 where=self.name or "panel",
-                mend=f"the record runs from {self.times.local[0]} to {self.times.local[-1]}",
+                mend=f"the record runs from {local[0]} to {local[-1]}" if len(local) else "",
             )
         return self.slice(start, stop)
 
@@ -248,8 +252,18 @@ def fingerprint(
 def _frozen(array: ArrayLike, kind: type[np.generic]) -> NDArray[Any]:
     """Returns the array read-only: itself if nobody can write to it, else a copy."""
     given = np.asarray(array)
-    if given.dtype == kind and not given.flags.writeable:
+    if given.dtype == kind and not _can_be_written(given):
         return given
     copy = np.array(given, dtype=kind)
     copy.flags.writeable = False
     return copy
+
+
+def _can_be_written(array: NDArray[Any]) -> bool:
+    """Returns whether somebody can write to the array itself or to one that it is a view of."""
+    owner: object = array
+    while isinstance(owner, np.ndarray):
+        if owner.flags.writeable:
+            return True
+        owner = owner.base
+    return False

@@ -1,10 +1,10 @@
 """The rules of a comparison: what is read, what is forecast, how the record is cut, which targets count."""
 
 from dataclasses import dataclass, replace
-from datetime import timedelta
-from typing import Any, Literal
+from datetime import date, timedelta
+from typing import Annotated, Any, Literal
 
-from pydantic import PositiveInt
+from pydantic import BeforeValidator, PositiveInt, model_validator
 
 from candor.data.missing import Fill, fill
 from candor.data.panel import Panel
@@ -13,6 +13,8 @@ from candor.data.times import DAY
 from candor.settings import Settings
 
 HOUR = timedelta(hours=1)
+# YAML makes dates of texts that look like one.
+Moment = Annotated[str | None, BeforeValidator(lambda moment: str(moment) if isinstance(moment, date) else moment)]
 
 
 class Protocol(Settings):
@@ -26,9 +28,9 @@ class Protocol(Settings):
     """Whether windows (traffic benchmarks) or rows (water, own data) are cut into the three parts."""
     shares: tuple[float, float, float] = (0.6, 0.2, 0.2)
     """Shares of training, validation and test."""
-    first: str | None = None
+    first: Moment = None
     """First date of the record that is used, on the local clock."""
-    last: str | None = None
+    last: Moment = None
     """Last date of the record that is used."""
     fill: Fill = "last"
     """How gaps in model inputs are filled."""
@@ -39,10 +41,16 @@ class Protocol(Settings):
     is_river: bool = False
     """Whether the timing of peaks is scored."""
 
+    @model_validator(mode="after")
+    def _refuse_invented_targets(self) -> "Protocol":
+        if self.targets == "filled" and self.fill == "last":
+            raise ValueError("targets=filled needs fill=forward-backward: `last` knows nothing before a first reading")
+        return self
+
     def reported_steps(self) -> tuple[int, ...]:
         """Returns the forecast steps (1 is the first) that get a row of their own."""
-        if self.steps:
-            return tuple(step for step in self.steps if step <= self.horizon)
+        if wanted := tuple(step for step in self.steps if step <= self.horizon):
+            return wanted
         quarters = (1, self.horizon // 4, self.horizon // 2, self.horizon)
         return tuple(sorted({step for step in quarters if step >= 1}))
 

@@ -39,7 +39,7 @@ def split_origins(
         The rows are cut: training and test get their shares rounded down, validation the rest. Targets lie wholly in
         their period, so no target row is shared; histories may reach back into the period before.
     """
-    if abs(sum(shares) - 1.0) > 1e-6 or min(shares) < 0:
+    if not (abs(sum(shares) - 1.0) <= 1e-6 and min(shares) >= 0):  # so that NaN is refused as well
         raise InputError(f"the shares of a split must be positive and sum to 1, not {shares}")
     if kind == "windows":
         split = _split_windows(length, history, horizon, shares)
@@ -59,8 +59,7 @@ def split_origins(
 def _split_windows(length: int, history: int, horizon: int, shares: tuple[float, float, float]) -> Split:
     origins = np.arange(history, length - horizon + 1, dtype=np.int64)
     train, test = round(len(origins) * shares[0]), round(len(origins) * shares[2])
-    validation = len(origins) - train - test
-    cut = train + validation
+    cut = max(train, len(origins) - test)  # without a validation part both may have been rounded up
     return Split(origins[:train], origins[train:cut], origins[cut:], history + train + horizon - 1)
 
 

@@ -1,9 +1,11 @@
 """The regular time axis of a panel: UTC inside, a local zone beside it for calendars and for people."""
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
 from functools import cached_property
+from typing import Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
@@ -12,7 +14,7 @@ from numpy.typing import NDArray
 
 from candor.errors import InputError
 
-_FIXED_OFFSET = re.compile(r"^(?:UTC|GMT)?([+-])(\d{1,2})(?::?(\d{2}))?$")
+_FIXED_OFFSET = re.compile(r"(?:UTC|GMT)?([+-])(\d{1,2})(?::?(\d{2}))?")
 DAY = timedelta(days=1)
 
 
@@ -20,7 +22,7 @@ def zone_from_name(name: str) -> tzinfo:
     """Returns the zone called `name`: an IANA name, `UTC`, or a fixed offset such as `UTC-08:00`."""
     if name.upper() in {"UTC", "GMT", "Z"}:
         return UTC
-    if match := _FIXED_OFFSET.match(name):
+    if match := _FIXED_OFFSET.fullmatch(name):
         sign, hours, minutes = match[1], int(match[2]), int(match[3] or 0)
         if hours < 24 and minutes < 60:
             offset = timedelta(hours=hours, minutes=minutes)
@@ -35,11 +37,16 @@ def zone_from_name(name: str) -> tzinfo:
 
 
 def standard_offset(name: str, year: int) -> str:
-    """Returns the fixed offset that the zone `name` keeps outside daylight saving time in `year`."""
+    """Returns the fixed offset that the zone `name` keeps in the winter of `year`, the smaller one of the two.
+
+    Not what zoneinfo calls standard: in Dublin that is summer time.
+    """
     zone = zone_from_name(name)
     january, july = (datetime(year, month, 1, tzinfo=zone).utcoffset() for month in (1, 7))
     assert january is not None and july is not None  # every zone answers for a full datetime
     total = int(min(january, july).total_seconds()) // 60
+    if total == 0:
+        return "UTC"
     sign, minutes = ("-" if total < 0 else "+"), abs(total)
     return f"UTC{sign}{minutes // 60:02d}:{minutes % 60:02d}"
 
@@ -68,13 +75,16 @@ class TimeAxis:
         if self.length < 0:
             raise ValueError(f"a time axis cannot have {self.length} moments")
         object.__setattr__(self, "start", self.start.replace(tzinfo=UTC))
+        object.__setattr__(self, "length", int(self.length))  # it may have been counted by numpy
         zone_from_name(self.zone)
 
     @cached_property
     def utc(self) -> NDArray[np.datetime64]:
         """All moments in UTC, without a zone attached."""
         start = np.datetime64(self.start.replace(tzinfo=None), "us")
-        return start + np.arange(self.length) * np.timedelta64(self.interval)
+        moments = start + np.arange(self.length) * np.timedelta64(self.interval)
+        moments.flags.writeable = False
+        return moments
 
     @cached_property
     def local(self) -> pd.DatetimeIndex:
@@ -93,21 +103,35 @@ class TimeAxis:
     def index_of(self, moment: str | datetime) -> int:
         """Returns the index of the first axis moment at or after `moment`, which may lie outside the axis.
 
-        A text or a moment without a zone is read on the local clock.
+        A moment without a zone is read on the local clock; where the clock showed it twice, the first time counts.
         """
+        return -(-self._elapsed(moment, is_first=True) // self.interval)
+
+    def index_after(self, moment: str | datetime) -> int:
+        """Returns the index of the first axis moment later than `moment`, which may lie outside the axis.
+
+        A bare date stands for its whole day. A moment without a zone is read on the local clock; where the clock showed
+        it twice, the second time counts.
+        """
+        with suppress(ValueError, TypeError):
+            moment = datetime.combine(date.fromisoformat(moment), time.max)  # type: ignore[arg-type]
+        return self._elapsed(moment, is_first=False) // self.interval + 1
+
+    def _elapsed(self, moment: str | datetime, *, is_first: bool) -> timedelta:
+        """Returns the time from the start of the axis to `moment`."""
+        skipped: Literal["shift_forward", "shift_backward"] = "shift_forward" if is_first else "shift_backward"
         try:
-            stamp = pd.Timestamp(moment)
+            stamp = pd.Timestamp(datetime.fromisoformat(moment) if isinstance(moment, str) else moment)
             if pd.isna(stamp):
                 raise ValueError("no time")
             if stamp.tzinfo is None:
-                stamp = stamp.tz_localize(zone_from_name(self.zone), ambiguous=True, nonexistent="shift_forward")
-        except (ValueError, TypeError) as error:
+                stamp = stamp.tz_localize(zone_from_name(self.zone), ambiguous=is_first, nonexistent=skipped)
+            return stamp.tz_convert("UTC").to_pydatetime() - self.start
+        except (ValueError, OverflowError, NotImplementedError) as error:  # the last two at the ends of the calendar
             raise InputError(
                 f"{moment!r} is not a time ({error})",
                 mend="write it like 2020-10-08 or 2020-10-08T06:00",
             ) from None
-        elapsed = stamp.tz_convert("UTC").to_pydatetime() - self.start
-        return -(-elapsed // self.interval)
 
 
 def in_words(span: timedelta) -> str:

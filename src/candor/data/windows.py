@@ -55,7 +55,7 @@ class Windows:
             raise ValueError(f"inputs have shape {inputs.shape}, the panel {panel.values.shape}")
         if len(origins) and (origins.min() < history or origins.max() > len(inputs) - horizon):
             raise ValueError("an origin lacks its history or its horizon")
-        self.origins, self.history, self.horizon = origins, history, horizon
+        self.origins, self.history, self.horizon, self._rows = origins, history, horizon, len(inputs)
         self._inputs = _views(inputs, history)
         self._input_mask = _views(panel.mask, history)
         self._targets = _views(panel.values, horizon)
@@ -82,7 +82,7 @@ class Windows:
 
     def input_counts(self) -> NDArray[np.int64]:
         """Returns for each row of the panel how many windows read it: the weights of the traffic scaler."""
-        return count_inputs(self.origins, self.history, len(self._inputs) + self.history - 1)
+        return count_inputs(self.origins, self.history, self._rows)
 
 
 def count_inputs(origins: Origins, history: int, length: int) -> NDArray[np.int64]:

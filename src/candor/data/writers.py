@@ -15,6 +15,7 @@ def export_panel(panel: Panel, folder: Path, format: str) -> list[Path]:
     """Writes readings, covariates, edges and sensors as CSV or Parquet files and returns their paths."""
     if format not in {"csv", "parquet"}:
         raise InputError(f"{format!r} is not a format of export", mend="say --format csv or --format parquet")
+    _refuse_clashing_names(panel)
     columns = list(panel.sensor_ids)
     tables = {"readings": panel.to_frame().reset_index()}
     for name, covariate in panel.covariates.items():
@@ -42,6 +43,17 @@ def write_forecast(path: Path, panel: Panel, forecast: NDArray[np.float32]) -> N
     _write(table, path)
 
 
+def _refuse_clashing_names(panel: Panel) -> None:
+    for name in panel.covariates:
+        if name in {"readings", "edges", "sensors"} or Path(name).name != name:
+            raise InputError(
+                f"a covariate called {name!r} cannot be exported: its name becomes the name of a file",
+                mend="give it a name without slashes other than readings, edges and sensors",
+            )
+    if "time" in panel.sensor_ids:
+        raise InputError("a sensor called 'time' cannot be exported beside the times", mend="give it another id")
+
+
 def _edge_table(panel: Panel) -> pd.DataFrame:
     ids, edges = panel.sensor_ids, panel.edges
     table = pd.DataFrame({"from": [ids[i] for i in edges.source], "to": [ids[i] for i in edges.target]})
@@ -57,6 +69,5 @@ def _write(table: pd.DataFrame, path: Path) -> Path:
         if path.suffix == ".parquet":
             table.to_parquet(temporary, index=False)
         else:
-            # Nine digits bring every float32 back as it was.
-            table.to_csv(temporary, index=False, float_format="%.9g")
+            table.to_csv(temporary, index=False)  # the shortest digits that bring every number back as it was
     return path

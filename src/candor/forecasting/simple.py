@@ -129,7 +129,7 @@ def _time_of_week(times: TimeAxis) -> NDArray[np.int64]:
 class Linear(Forecaster):
     """Each step ahead is a weighted sum of the sensor's own window: ridge regression, in closed form.
 
-    Gaps in the window hold the last reading before them, whatever the protocol feeds to networks.
+    The penalty pulls towards the last value. Gaps in the window hold the last reading before them, whatever the protocol feeds to networks.
 
     Args:
         penalty: ridge penalty on weights of z-scored readings, in units of one training sample of unit variance.
@@ -168,17 +168,21 @@ class Linear(Forecaster):
 
 
 def _ridge(windows: NDArray[np.float64], targets: NDArray[np.float64], penalty: float) -> NDArray[np.float64]:
-    """Returns the weights of every step, step x window; a window counts for the steps whose target was measured."""
+    """Returns the weights of every step, step x window; a window counts for the steps whose target was measured.
+
+    The penalty pulls towards the last value of the window, so that few or no samples give the last-value rule.
+    """
+    last = windows.shape[1] - 2  # the one at the end is the constant
+    targets = targets - windows[:, [last]]
     observed = ~np.isnan(targets)
     whole = observed.all(axis=1)
     shared = windows[whole].T @ windows[whole] + penalty * np.eye(windows.shape[1])
     cross = targets[whole].T @ windows[whole]
-    if whole.all():
-        return np.asarray(np.linalg.solve(shared, cross.T).T)
     rest, rest_targets, rest_observed = windows[~whole], targets[~whole], observed[~whole]
     weights = np.empty_like(cross)
     for step in range(targets.shape[1]):
         known = rest[rest_observed[:, step]]
         moments = cross[step] + rest_targets[rest_observed[:, step], step] @ known
         weights[step] = np.linalg.solve(shared + known.T @ known, moments)
+    weights[:, last] += 1.0
     return weights

@@ -11,13 +11,14 @@ import h5py
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from candor.data.readers.classic import read_classic_hdf, read_npz, stamps_from_numbers
 from candor.errors import InputError
 
+UNITS = ["s", "ms", "us", "ns"]
 START, STEP = datetime(2012, 3, 1), timedelta(minutes=5)
 
 
@@ -52,7 +53,7 @@ def write_old_layout(path: Path, content: pd.DataFrame, **changes: Any) -> None:
             group["axis1"].attrs["kind"] = np.bytes_(b"datetime64")
 
 
-@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+@pytest.mark.parametrize("unit", UNITS)
 @pytest.mark.parametrize("columns", [[400001, 400017, 400030], ["773869", "767541", "717447"]])
 @pytest.mark.parametrize("packing", [{}, {"complevel": 5}])
 def test_a_fixed_file_gives_the_frame_that_pandas_reads(
@@ -77,8 +78,9 @@ def test_blocks_of_several_types_are_put_back_in_the_order_of_the_columns(tmp_pa
     np.testing.assert_array_equal(readings.values, mixed.to_numpy(dtype=np.float32))
 
 
-def test_the_layout_of_python_2_is_read(tmp_path: Path) -> None:
-    content = frame(["773869", "767541"], rows=5)
+@pytest.mark.parametrize("rows", [2, 5])
+def test_the_layout_of_python_2_is_read(rows: int, tmp_path: Path) -> None:
+    content = frame(["773869", "767541"], rows)
     write_old_layout(tmp_path / "metr-la.h5", content)
     readings = read_classic_hdf(tmp_path / "metr-la.h5")
     assert readings.ids == ("773869", "767541")
@@ -118,16 +120,23 @@ def test_infinite_readings_and_those_beyond_float32_are_missing(tmp_path: Path) 
     np.testing.assert_array_equal(np.isnan(values[1:3]), [[True, True], [True, False]])
 
 
-@given(st.lists(st.integers(-(2**63), 2**63 - 1), max_size=20), st.sampled_from(["s", "ms", "us", "ns"]))
-def test_any_count_is_the_time_that_numpy_says_or_none(counts: list[int], unit: str) -> None:
-    given_counts = np.array(counts, np.int64)
-    found = stamps_from_numbers(given_counts, unit)
-    is_time = ~np.isnat(found)
-    expected = given_counts.view(f"datetime64[{unit}]")[is_time].astype("datetime64[us]")
-    np.testing.assert_array_equal(found[is_time], expected)
+@given(counts=st.lists(st.integers(-(2**63), 2**63 - 1), max_size=20), unit=st.sampled_from(UNITS))
+@example(counts=[-(2**63), -(2**63) + 1, -1, 0, 1, 2**63 - 1], unit="ns")
+@example(counts=[-(2**63), 253_402_300_799, 253_402_300_800], unit="s")
+def test_any_count_is_the_microsecond_it_falls_in_or_no_time(counts: list[int], unit: str) -> None:
+    found = stamps_from_numbers(np.array(counts, np.int64), unit)
     per_second = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[unit]
-    is_named = [abs(count // per_second) < 253_402_300_000 for count in counts]
-    assert is_time[is_named][given_counts[is_named] != np.iinfo(np.int64).min].all()
+    for count, stamp in zip(counts, found, strict=True):
+        is_time = count > -(2**63) and abs(count // per_second) < 253_402_300_000
+        if is_time or not np.isnat(stamp):
+            assert int(stamp.astype(np.int64)) == count * 10**6 // per_second
+
+
+def test_a_missing_time_stays_missing(tmp_path: Path) -> None:
+    content = frame(["a", "b"])
+    content.index = content.index.insert(1, pd.NaT)[:4]
+    stamps = read_classic_hdf(stored(content, tmp_path)).row_stamps
+    assert np.isnat(stamps).tolist() == [False, True, False, False]
 
 
 SMALL = frame(["a", "b"])
@@ -136,9 +145,9 @@ SMALL = frame(["a", "b"])
 @pytest.mark.parametrize(
     ("content", "options", "word"),
     [
-        (SMALL, {"format": "table"}, "table"),
+        (SMALL, {"format": "table"}, 'the format "table"'),
         (SMALL["a"], {}, "no data frame"),
-        (SMALL.iloc[:0], {}, "empty"),
+        (SMALL.iloc[:0], {}, "frame is empty"),
         (SMALL.set_axis([1.5, 2.5, 3.5, 4.5], axis=0), {}, "no times"),
         (SMALL.set_axis(["w", "x", "y", "z"], axis=0), {}, "no times"),
         (SMALL.assign(a=SMALL.index), {}, "does not hold numbers"),
@@ -248,7 +257,7 @@ def test_windows_that_do_not_follow_each_other_are_refused(damage: str, tmp_path
     else:
         past, future = past[::2], future[::2]
     np.savez(tmp_path / "train.npz", x=past, y=future)
-    with pytest.raises(InputError, match=r"follow|belong"):
+    with pytest.raises(InputError, match=r"follow each other|belong together"):
         read_npz(tmp_path / "train.npz", START, STEP)
 
 
@@ -290,7 +299,7 @@ def test_without_start_or_interval_the_options_that_mend_it_are_named(
 @pytest.mark.parametrize("start", [datetime(9999, 12, 31), datetime(9999, 12, 31, tzinfo=UTC)])
 def test_a_record_beyond_the_calendar_is_refused(start: datetime, tmp_path: Path) -> None:
     np.savez(tmp_path / "data.npz", data=np.ones((3, 2)))
-    with pytest.raises(InputError, match="9999"):
+    with pytest.raises(InputError, match="the year 9999"):
         read_npz(tmp_path / "data.npz", start, timedelta(days=1))
 
 
@@ -332,7 +341,15 @@ def test_an_array_that_claims_more_than_the_file_is_not_believed(shape: tuple[in
     np.lib.format.write_array_header_1_0(stream, {"descr": "<f8", "fortran_order": False, "shape": shape})
     with zipfile.ZipFile(tmp_path / "data.npz", "w") as archive:
         archive.writestr("data.npy", stream.getvalue() + b"\x00" * 800)
-    with pytest.raises(InputError, match="claims"):
+    with pytest.raises(InputError, match="an array claims more"):
+        read_npz(tmp_path / "data.npz", START, STEP)
+
+
+def test_an_archive_that_would_swell_beyond_measure_is_refused(tmp_path: Path) -> None:
+    np.save(tmp_path / "data.npy", np.zeros((1000, 1000)))
+    with zipfile.ZipFile(tmp_path / "data.npz", "w", zipfile.ZIP_BZIP2) as archive:
+        archive.write(tmp_path / "data.npy", "data.npy")
+    with pytest.raises(InputError, match=r"data.npy claims more bytes"):
         read_npz(tmp_path / "data.npz", START, STEP)
 
 

@@ -209,6 +209,22 @@ def test_a_bare_matrix_whose_numbers_look_like_ids_stays_bare(tmp_path: Path) ->
     assert as_graph(edges) == {(0, 1): 1, (0, 2): 1, (1, 0): 1, (2, 0): 1}
 
 
+def test_labels_that_merely_count_are_ids_where_sensors_are_called_so(tmp_path: Path) -> None:
+    text = pd.DataFrame([[0, 5, 0], [0, 0, 0], [0, 0, 0]]).to_csv()
+    assert as_graph(read(tmp_path, text, ("2", "0", "1"))[0]) == {(1, 2): 5.0}
+
+
+def test_the_corner_of_a_framed_matrix_may_be_a_number(tmp_path: Path) -> None:
+    text = "0,7,9\n7,0,5\n9,0,0\n"
+    assert as_graph(read(tmp_path, text, ("9", "7"))[0]) == {(1, 0): 5.0}
+
+
+def test_a_matrix_of_yes_and_no_has_weights_of_one() -> None:
+    names = list(IDS)
+    frame = pd.DataFrame(np.eye(4, k=1, dtype=bool), names, names)
+    assert as_graph(read_edges(frame, IDS, Findings())) == {(i, i + 1): 1.0 for i in range(3)}
+
+
 def test_a_matrix_holds_distances_if_told_so(tmp_path: Path) -> None:
     text = ",773869,767541\n773869,0,7\n767541,,0\n"
     distances, _ = read(tmp_path, text, matrix_holds="distance")
@@ -294,6 +310,7 @@ def test_ids_that_do_not_match_at_all_are_shown_side_by_side(text: str, tmp_path
     ("text", "word"),
     [
         ("a,b,c,d,e\n1,2,3,4,5\n", "no list of edges"),
+        ("one,other,gap\n" + "773869,767541,1\n" * 6, "no columns are called from and to"),
         ("from,to,weight\n773869,767541\n", "line 2 has 2 cells"),
         ("from,to,weight\n,767541,1\n773869,,1\n", "line 2, 3"),
         ("0,1,0\n1,0,1\n0,1,0\n", "4 sensors"),

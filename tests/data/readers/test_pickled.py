@@ -122,58 +122,68 @@ def test_the_traps_have_teeth(name: str, tmp_path: Path) -> None:
     assert (tmp_path / "went off").exists()
 
 
-HOSTILE = {
-    "an instance in the old way": b"(S'touch MARK'\nios\nsystem\n.",
-    "an object in the old way": b"(cos\nsystem\nS'touch MARK'\no.",
-    "a new object": b"\x80\x02cos\nsystem\nS'touch MARK'\n\x85\x81.",
-    "a name from the stack": b"\x80\x04\x8c\x02os\x8c\x06system\x93\x8c\x0atouch MARK\x85R.",
-    "a dotted name": b"\x80\x04\x8c\x05numpy\x8c\x11ndarray.__class__\x93.",
-    "a state set on a name": b"\x80\x02cnumpy\nndarray\n}U\x0c__setstate__cnumpy\ndtype\nsb.",
-    "slots set on a name": b"\x80\x02cnumpy\ndtype\nN}U\x04nameU\x01xs\x86b.",
-    "a call of a result": b"\x80\x02cnumpy\ndtype\nU\x02f4\x85RU\x01x\x85R.",
-    "a registered extension": b"\x80\x02\x82\x01.",
-    "a thing outside": b"Poutside\n.",
-    "a thing outside, binary": b"\x80\x02U\x07outsideQ.",
-    "a buffer outside": b"\x80\x05\x97.",
-    "a far reference": b"\x80\x02]r\xff\xff\xff\x7f.",
-    "a far reference in digits": b"]p999999999999\n.",
-    "bytes that are not there": b"\x80\x04\x8e\xff\xff\xff\xff\xff\x00\x00\x00abc.",
-    "a frame that is not there": b"\x80\x04\x95\xff\xff\xff\xff\xff\xff\xff\x00].",
-    "a number of a million digits": b"L" + b"9" * 1_000_000 + b"L\n.",
-    "a deep key": b"\x80\x02}" + b")" + b"\x85" * 200_000 + b"K\x00s.",
-    "a broad key": b"\x80\x02}K\x00\x85q\x00" + b"".join(
-        b"h" + bytes([i]) + b"h" + bytes([i]) + b"\x86q" + bytes([i + 1]) for i in range(100)
-    ) + b"K\x00s.",
-    "a broad key behind a list": b"\x80\x02}K\x00\x85(eq\x00" + b"".join(
-        b"h" + bytes([i]) + b"h" + bytes([i]) + b"\x86(eq" + bytes([i + 1]) for i in range(100)
-    ) + b"K\x00s.",
-    "lists in lists": b"\x80\x02" + b"]" * 100_000 + b"a" * 99_999 + b".",
-    "nothing": b".",
-    "a list that holds itself": b"\x80\x02]q\x00h\x00a.",
-    "another codec": pickle.dumps(MATRIX, 2).replace(b"latin1", b"rot_13"),
-    "another kind of numbers": pickle.dumps(MATRIX, 2).replace(b"f4", b"O8"),
-    "text that is not bytes": b"\x80\x02" + python_2_array(MATRIX).replace(
-        python_2_text(MATRIX.tobytes()), b"X\x03\x00\x00\x00\xe2\x82\xac"
-    ) + b".",
-    "a shape that lies": b"\x80\x02" + python_2_array(MATRIX).replace(b"K\x03K\x03\x86", b"K\xffK\xff\x86") + b".",
-    "a shape below zero": b"\x80\x02" + python_2_array(MATRIX).replace(
-        b"K\x03K\x03\x86", b"J\xfd\xff\xff\xffJ\xfd\xff\xff\xff\x86"
-    ) + b".",
+def lying(shape: bytes) -> bytes:
+    """Returns a stored matrix with another shape written over its own."""
+    return b"\x80\x02" + python_2_array(MATRIX).replace(b"K\x03K\x03\x86", shape + b"\x86") + b"."
+
+
+def broad_key(between: bytes) -> bytes:
+    """Returns a dictionary whose key is a pair of the same pair of the same pair, a hundred deep.
+
+    It takes few bytes, and forever to be hashed.
+    """
+    pairs = (b"h%ch%c\x86%sq%c" % (i, i, between, i + 1) for i in range(100))
+    return b"\x80\x02K\x00\x85" + between + b"q\x00" + b"".join(pairs) + b"}h\x64K\x00s."
+
+
+NEEDLESS, PARTS, REFERENCE, NAME = "that no matrix needs", "more parts", "references", "asks for"
+HOSTILE: dict[str, tuple[str, bytes]] = {
+    "an instance in the old way": (NEEDLESS, b"(S'touch MARK'\nios\nsystem\n."),
+    "an object in the old way": (NEEDLESS, b"(cos\nsystem\nS'touch MARK'\no."),
+    "a new object": (NEEDLESS, b"\x80\x02cos\nsystem\nS'touch MARK'\n\x85\x81."),
+    "a name": (NAME, b"cos\nsystem\n(S'touch MARK'\ntR."),
+    "a name from the stack": (NAME, b"\x80\x04\x8c\x02os\x8c\x06system\x93\x8c\x0atouch MARK\x85R."),
+    "a dotted name": (NAME, b"\x80\x04\x8c\x05numpy\x8c\x11ndarray.__class__\x93."),
+    "a state set on a name": ("meaning", b"\x80\x02cnumpy\nndarray\n}U\x0c__setstate__cnumpy\ndtype\nsb."),
+    "slots set on a name": ("meaning", b"\x80\x02cnumpy\ndtype\nN}U\x04nameU\x01xs\x86b."),
+    "a call of a result": ("not callable", b"\x80\x02cnumpy\ndtype\nU\x02f4\x85RU\x01x\x85R."),
+    "a registered extension": (NEEDLESS, b"\x80\x02\x82\x01."),
+    "a thing outside": (NEEDLESS, b"Poutside\n."),
+    "a thing outside, binary": (NEEDLESS, b"\x80\x02U\x07outsideQ."),
+    "a buffer outside": (NEEDLESS, b"\x80\x05\x97."),
+    "a far reference": (REFERENCE, b"\x80\x02]r\xff\xff\xff\x7f."),
+    "a far reference in digits": (REFERENCE, b"]p999999999999\n."),
+    "a list that holds itself": (REFERENCE, b"\x80\x02]q\x00h\x00a."),
+    "a broad key": (REFERENCE, broad_key(b"")),
+    "a broad key behind an empty list": (REFERENCE, broad_key(b"(e")),
+    "a deep key": (PARTS, b"\x80\x02})" + b"\x85" * 200_000 + b"K\x00s."),
+    "a frame that is not there": (PARTS, b"\x80\x04\x95\xff\xff\xff\xff\xff\xff\xff\x00]."),
+    "bytes that are not there": ("remain", b"\x80\x04\x8e\xff\xff\xff\xff\xff\x00\x00\x00abc."),
+    "a number of a million digits": ("limit", b"L" + b"9" * 1_000_000 + b"L\n."),
+    "lists in lists": ("neither", b"\x80\x02" + b"]" * 100_000 + b"a" * 99_999 + b"."),
+    "nothing": ("underflow|empty", b"."),
+    "another codec": ("numbers of its matrix", pickle.dumps(MATRIX, 2).replace(b"latin1", b"rot_13")),
+    "objects for numbers": ("plain numbers", pickle.dumps(MATRIX, 2).replace(b"f4", b"O8")),
+    "texts for numbers": ("plain numbers", pickle.dumps(MATRIX, 2).replace(b"f4", b"S4")),
+    "a shape too large": ("do not fill", lying(b"K\xffK\xff")),
+    "a shape too small": ("do not fill", lying(b"K\x02K\x02")),
+    "a shape below zero": ("shape", lying(b"J\xfd\xff\xff\xffJ\xfd\xff\xff\xff")),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", list(HOSTILE))
 def test_hostile_steps_are_refused(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(InputError, match="cannot be read"):
-        read(tmp_path, HOSTILE[name])
+    word, content = HOSTILE[name]
+    with pytest.raises(InputError, match=word):
+        read(tmp_path, content)
     assert not (tmp_path / "MARK").exists()
 
 
 def test_a_trap_leaves_nothing_behind_in_the_process(tmp_path: Path) -> None:
     for name in ("a state set on a name", "slots set on a name"):
         with pytest.raises(InputError):
-            read(tmp_path, HOSTILE[name])
+            read(tmp_path, HOSTILE[name][1])
     np.testing.assert_array_equal(read(tmp_path, pickle.dumps(CLASSIC, 2))[1], MATRIX)
 
 

@@ -127,6 +127,7 @@ def test_a_row_said_twice_counts_once_and_a_contradiction_is_refused(tmp_path: P
         ("1,2,3\n", "no header"),
         (TABLE + "773869,Bridge,1\n", "line 2 has 3 cells"),
         (TABLE + '773869,"Bridge,1,2,\n', "line 2"),
+        (TABLE + '773869,Bridge,1,2,"m\n767541,Hill,1,2,\n', "line 3"),
         ("\n\n", "no table"),
     ],
 )

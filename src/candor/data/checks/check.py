@@ -13,7 +13,7 @@ from candor.data.panel import Panel
 def check_panel(panel: Panel) -> CheckReport:
     """Returns what a careful person would notice about a panel.
 
-    Besides the panel itself, at most 32 MB of readings (or one sensor's column, if that is more) and about 200 bytes
+    Besides the panel itself, at most 32 MB of readings (or the columns of two sensors, if that is more) and 300 bytes
     per row are in memory at a time, however many sensors there are.
     """
     facts: list[SensorFacts] = []

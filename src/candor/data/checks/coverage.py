@@ -110,13 +110,13 @@ def report_coverage(
     """
     if panel.times.length < LEAST_ROWS:
         findings.warning(
-            "the record is short: there is little to learn from and less to judge by", panel.name,
-            panel.times.length, f"give {LEAST_ROWS} rows or more",
+            f"the record is short, {panel.times.length} rows: little to learn from and less to judge by", panel.name,
+            mend=f"give {LEAST_ROWS} rows or more",
         )  # fmt: skip
     dead = [sensor for sensor, coverage in zip(panel.sensor_ids, coverages, strict=True) if not coverage.readings]
     if len(dead) == len(coverages):
         findings.error(
-            "no sensor has a reading", panel.name or listed(dead), len(dead),
+            "no sensor has a reading", panel.name or listed(dead), max(len(dead), 1),
             "check that the file holds numbers, and which of them --missing and --minimum take away",
         )  # fmt: skip
         return

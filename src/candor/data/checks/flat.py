@@ -18,8 +18,8 @@ TIMES_USUAL = 8
 # A sensor that sticks more often gives itself away by a gap: some runs are that many times as long as all the others.
 # If they are more than a tenth of the runs, this is how the sensor is.
 MOST_ABOVE_GAP = 0.1
-# A value that makes up so many of the runs is a state to which the sensor returns, such as "no rain".
-RESTING_SHARE = 0.05
+# A value that makes up so many of the runs is a state to which the sensor returns, such as an idle current of 4 mA.
+RESTING_SHARE = 0.25
 RESTING_RUNS = 3
 
 

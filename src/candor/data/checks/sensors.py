@@ -18,9 +18,9 @@ from candor.data.checks.values import Oddities, find_oddities
 from candor.data.findings import Findings, listed
 from candor.data.panel import Panel
 
-# Sensors are copied out of the panel in blocks, so that a panel larger than memory is read in few sweeps: 32 MB each,
-# or one sensor, if its column is longer.
-READINGS_PER_BLOCK = 8_000_000
+# Sensors are copied out of the panel in blocks, so that a panel larger than memory is read in few sweeps. A block is
+# 16 MB, or one sensor if its column is longer; the last block and the next are in memory together.
+READINGS_PER_BLOCK = 4_000_000
 # Two sensors that hardly ever change can agree by chance: two rain gauges in a dry month.
 LEAST_CHANGES_OF_A_COPY = 10
 

@@ -28,6 +28,8 @@ LEAST_ZERO_SHARE = 0.001
 MOST_ZERO_SHARE = 0.9
 # Zero is far from the bulk if 99 of 100 other readings exceed a tenth of the median: speeds do, rain and oxygen do not.
 ZERO_DISTANCE = 0.1
+# A true zero is reached through small readings; the readings before and after a false one are as large as any.
+ZERO_FROM = 0.5
 
 # More negatives than this belong to the quantity: levels below a gauge's zero, temperatures.
 MOST_NEGATIVE_SHARE = 0.01
@@ -110,9 +112,12 @@ def count_suspicious_zeros(series: Series) -> int:
     others = ordered[last:] if first == 0 else -ordered[:first][::-1]
     if len(others) < LEAST_READINGS or len(others) + zeros < len(series):
         return 0
-    low = quantile(others, 0.01)
-    is_far = low >= max(ZERO_DISTANCE * quantile(others, 0.5), DISTANCE_IN_STEPS * _step(others))
-    return zeros if is_far else 0
+    low, middle = quantile(others, 0.01), quantile(others, 0.5)
+    is_far = low >= max(ZERO_DISTANCE * middle, DISTANCE_IN_STEPS * _step(others))
+    is_zero = series.values == 0
+    is_next = np.concatenate([is_zero[1:], [False]]) | np.concatenate([[False], is_zero[:-1]])
+    beside = np.sort(np.abs(series.values[is_next & ~is_zero]))
+    return zeros if is_far and quantile(beside, 0.5) >= ZERO_FROM * middle else 0
 
 
 def _step(ordered: NDArray[np.float64]) -> float:

@@ -147,12 +147,13 @@ def _attribute(dataset: h5py.Dataset, name: str) -> str:
 
 
 def stamps_from_numbers(numbers: NDArray[np.int64], unit: str) -> Stamps:
-    """Returns times (microseconds) from counts of `unit` since 1970; NaT outside years we can name."""
+    """Returns times (microseconds) from counts of `unit` since 1970; NaT after the year 9999."""
+    is_known = numbers != np.iinfo(np.int64).min  # how pandas and numpy store NaT
     factor = _MICROSECONDS.get(unit)
     if factor is None:
         numbers, factor = numbers // 1000, 1  # nanoseconds
     limit = _YEAR_9999 // factor
-    is_known = (numbers > -limit) & (numbers < limit)
+    is_known &= (numbers > -limit) & (numbers < limit)
     micro = np.where(is_known, numbers, 0) * factor
     return np.where(is_known, micro.view("datetime64[us]"), np.datetime64("NaT", "us"))
 
@@ -169,7 +170,7 @@ def read_npz(path: Path | str, start: datetime | None, interval: timedelta | Non
     """Returns the readings of a numpy archive, of which only the first feature is taken.
 
     Either `data` (time x sensor, or time x sensor x feature), or windows `x` and `y`
-    (sample x time x sensor x feature) that move on by one step, from which the record is put together.
+    (sample x time x sensor x feature) that move on by one step, which are put together again.
 
     Args:
         path: the archive, which carries no times.
@@ -182,7 +183,7 @@ def read_npz(path: Path | str, start: datetime | None, interval: timedelta | Non
         raise InputError(
             "the file carries no times, and start and interval were not given",
             where=where,
-            mend="say when it begins and how far apart rows are: --start 2012-03-01 --interval 5min",
+            mend="say when it begins and how rows follow: --start 2012-03-01 --interval 5min",
         )
     with open_arrays(source) as arrays:
         if "x" in arrays and "y" in arrays:
@@ -261,7 +262,7 @@ def _check_array(file: IO[bytes], size: int) -> None:
 
 def _first_feature(array: NDArray[Any], axes: int) -> NDArray[np.float32]:
     if array.dtype.kind not in "iufb" or array.ndim not in (axes, axes + 1) or 0 in array.shape:
-        raise ValueError(f"an array of shape {array.shape} and type {array.dtype} holds no readings")
+        raise ValueError(f"an array of {array.dtype} of shape {array.shape} holds no readings")
     return as_readings(array if array.ndim == axes else array[..., 0])
 
 

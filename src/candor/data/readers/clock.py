@@ -7,21 +7,27 @@ from numpy.typing import NDArray
 from candor.data.readers.readings import Stamps
 from candor.data.times import zone_from_name
 
+_DAY = 86_400_000_000  # microseconds
+
 
 class LocalClock:
-    """Converts stamps without a zone, in file order, remembering which repeated hours it has seen.
+    """Converts stamps without a zone, in file order, remembering where in a repeated hour each sensor stands.
 
-    In the hour that autumn repeats, the first row with a stamp is summer time and the next row with the same stamp (of
-    the same sensor) is standard time; in a file that runs backwards it is the other way round. Stamps in the hour that
-    spring skips are no moments: they become NaT and are counted.
+    The hour that autumn repeats is summer time at first and standard time from the row on that shows a stamp again or
+    turns back; in a file that runs backwards it is the other way round, and in one without order only a stamp shown
+    again is standard time. Stamps in the hour that spring skips are no moments: they become NaT and are counted.
+
+    Args:
+        zone: where the clock hangs.
+        direction: 1 for a file whose times run forwards, -1 for one that runs backwards, 0 for one without order.
     """
 
-    def __init__(self, zone: str, runs_backwards: bool = False) -> None:
+    def __init__(self, zone: str, direction: int = 1) -> None:
         self._zone = zone_from_name(zone)
-        self._first_is_summer = not runs_backwards
+        self._direction = direction
         self._seen: set[tuple[int, int]] = set()
+        self._last: dict[int, tuple[int, bool]] = {}
         self.skipped = 0
-        self.repeated = 0
 
     def to_utc(self, stamps: Stamps, sensor: NDArray[np.int32] | None = None) -> Stamps:
         """Returns the moments of the stamps in UTC."""
@@ -30,16 +36,33 @@ class LocalClock:
         doubtful = np.flatnonzero(np.isnat(moments) & ~np.isnat(stamps))
         if len(doubtful) == 0:
             return moments
-        is_summer = np.ones(len(doubtful), bool)
-        for place, row in enumerate(doubtful):
-            key = (int(stamps[row].astype(np.int64)), -1 if sensor is None else int(sensor[row]))
-            is_summer[place] = (key not in self._seen) == self._first_is_summer
-            self._seen.add(key)
+        owners = np.full(len(doubtful), -1) if sensor is None else sensor[doubtful]
+        numbers = stamps[doubtful].astype(np.int64)
+        is_second = [self._is_second(o, n) for o, n in zip(owners.tolist(), numbers.tolist(), strict=True)]
+        is_summer = np.array(is_second) == (self._direction < 0)
         resolved = _localized(wall[doubtful], self._zone, ambiguous=is_summer)
         self.skipped += int(np.isnat(resolved).sum())
-        self.repeated += int((~np.isnat(resolved)).sum())
         moments[doubtful] = resolved
         return moments
+
+    def _is_second(self, owner: int, stamp: int) -> bool:
+        """Returns whether this sensor goes through the repeated hour for the second time."""
+        last, is_second = self._last.get(owner, (stamp, False))
+        step = stamp - last
+        turns_back = step * self._direction < 0
+        is_second = (is_second or turns_back) and abs(step) < _DAY  # a day on, another year's hour begins
+        is_again = (owner, stamp) in self._seen
+        self._seen.add((owner, stamp))
+        self._last[owner] = stamp, is_second
+        return is_second or is_again
+
+
+def possible_moments(stamps: Stamps, zone: str) -> Stamps:
+    """Returns all moments in UTC that the stamps may mean, in order: two for each in a repeated hour."""
+    wall = pd.DatetimeIndex(stamps)
+    ways = [_localized(wall, zone_from_name(zone), ambiguous=np.full(len(wall), way)) for way in (True, False)]
+    moments = np.unique(np.concatenate(ways))
+    return moments[~np.isnat(moments)]
 
 
 def _localized(wall: pd.DatetimeIndex, zone: object, ambiguous: object) -> Stamps:

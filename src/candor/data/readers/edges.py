@@ -52,7 +52,7 @@ class _Task:
 
 @dataclass(frozen=True)
 class _Graph:
-    """Edges as they stand in the file: edge e leads from `labels[source[e]]` to `labels[target[e]]`.
+    """Edges as they stand in the file, from `labels[source[e]]` to `labels[target[e]]`.
 
     What is missing or no number is NaN. `lines` says where each edge stood, if it had a line, and
     `place` whether these are lines of a file or rows of a frame.
@@ -97,9 +97,9 @@ def read_edges(
     """Returns the edges among the sensors `ids`, ordered by where they start and where they lead.
 
     Args:
-        path_or_frame: a list with the columns from, to, distance and/or weight, or a square matrix whose
-            entry in row i and column j is the edge from i to j (0, empty and NaN: none). CSV, Parquet,
-            .npy, .npz, the classic pickle, or a data frame.
+        path_or_frame: a list with the columns from, to, distance and/or weight, or a square matrix
+            whose entry in row i and column j is the edge from i to j (0, empty and NaN: none). CSV,
+            Parquet, .npy, .npz, the classic pickle, or a data frame.
         ids: the sensors that have readings, in the order of the panel.
         findings: where everything left out or guessed is noted.
         matrix_holds: what the numbers of a matrix are.
@@ -287,7 +287,7 @@ def _graph_from_matrix(labels: Sequence[str], matrix: NDArray[Any], task: _Task)
     if not labels or (list(labels) == counted and (task.sensors.positions(labels) < 0).all()):
         if len(matrix) != len(ids):
             raise InputError(
-                f"the matrix has {len(matrix)} rows without sensor ids, the readings {len(ids)} sensors",
+                f"the matrix has {len(matrix)} rows and no ids, the readings {len(ids)} sensors",
                 where=task.where,
                 mend="give a matrix with sensor ids around it, or one of exactly these sensors",
             )

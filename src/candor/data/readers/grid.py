@@ -1,11 +1,9 @@
 """Laying stamped readings on one regular time grid.
 
-The grid's interval is the most common one in the file. A reading goes to the nearest grid moment; where several
-readings meet in one cell the nearest wins, and of equally near ones the later in the file.
+A reading goes to the nearest grid moment, half-way to the earlier; where several readings meet in one cell the nearest
+wins, and of equally near ones the later in the file.
 """
 
-from collections import Counter
-from dataclasses import dataclass
 from datetime import UTC, timedelta
 
 import numpy as np
@@ -13,110 +11,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from candor.data.findings import Findings
-from candor.data.readers.clock import LocalClock
+from candor.data.readers.clock import LocalClock, possible_moments
 from candor.data.readers.options import ReadOptions
 from candor.data.readers.readings import Block, Readings, Stamps
-from candor.data.times import DAY, TimeAxis, standard_offset, zone_from_name
+from candor.data.readers.survey import StampSurvey, choose_interval
+from candor.data.times import DAY, TimeAxis, in_words, standard_offset, zone_from_name
 from candor.errors import InputError
-
-_MERGE_AT = 4_000_000
-_ROUND_SECONDS = [
-    *(1, 2, 3, 4, 5, 6, 10, 12, 15, 20, 30),
-    *(60 * m for m in (1, 2, 3, 4, 5, 6, 10, 12, 15, 20, 30)),
-    *(3600 * h for h in (1, 2, 3, 4, 6, 8, 12, 24)),
-    7 * 86400,
-]
-
-
-@dataclass
-class StampSurvey:
-    """What one walk over the stamps tells: the distinct ones, their order, and each sensor's usual interval."""
-
-    distinct: Stamps
-    unreadable: int
-    rows: int
-    runs_backwards: bool
-    sensor_intervals: Counter[timedelta]
-
-
-def survey_stamps(readings: Readings, where: str) -> StampSurvey:
-    """Returns the survey of all stamps, in memory bounded by the number of distinct ones."""
-    pieces: list[Stamps] = []
-    steps: Counter[tuple[int, int]] = Counter()
-    last = np.full(len(readings.ids) if readings.is_long else 1, np.datetime64("NaT", "us"))
-    unreadable = rows = forwards = backwards = 0
-    for stamps, sensor in readings.stamps():
-        rows += len(stamps)
-        readable = ~np.isnat(stamps)
-        unreadable += int((~readable).sum())
-        owner = np.zeros(len(stamps), np.int32) if sensor is None else sensor
-        known = readable & (owner >= 0)
-        step = _steps_per_sensor(stamps[known], owner[known], last)
-        forwards += int((step[:, 1] > 0).sum())
-        backwards += int((step[:, 1] < 0).sum())
-        steps.update(_counted(step[step[:, 1] > 0]))
-        pieces.append(np.unique(stamps[known]))
-        if sum(map(len, pieces)) > _MERGE_AT:
-            pieces = [np.unique(np.concatenate(pieces))]
-    distinct = np.unique(np.concatenate(pieces)) if pieces else np.empty(0, "datetime64[us]")
-    if len(distinct) < 2:
-        raise InputError(
-            "no time could be read" if len(distinct) == 0 else "all readings have the same time",
-            where=where,
-            mend="readings need at least two different times, written like 2020-10-08 06:00",
-        )
-    # In a shuffled file the distance of neighbouring rows means nothing.
-    usual = _usual_steps(steps) if readings.is_long and backwards < 0.1 * forwards else Counter()
-    return StampSurvey(distinct, unreadable, rows, backwards > forwards, usual)
-
-
-def _steps_per_sensor(stamps: Stamps, owner: NDArray[np.int32], last: Stamps) -> NDArray[np.int64]:
-    """Returns (sensor, microseconds since that sensor's previous stamp) and updates `last` in place."""
-    order = np.argsort(owner, kind="stable")
-    owner, stamps = owner[order], stamps[order]
-    if len(stamps) == 0:
-        return np.empty((0, 2), np.int64)
-    is_first = np.r_[True, owner[1:] != owner[:-1]]
-    previous = np.r_[stamps[:1], stamps[:-1]]
-    previous[is_first] = last[owner[is_first]]
-    is_last = np.r_[is_first[1:], True]
-    last[owner[is_last]] = stamps[is_last]
-    known = ~np.isnat(previous)
-    step = (stamps[known] - previous[known]).astype(np.int64)
-    return np.stack([owner[known].astype(np.int64), step], axis=1)
-
-
-def _counted(pairs: NDArray[np.int64]) -> dict[tuple[int, int], int]:
-    """Returns how often each (sensor, step) occurs; steps are few, so a table of counts beats sorting."""
-    different, place = np.unique(pairs[:, 1], return_inverse=True)
-    keys, counts = np.unique(pairs[:, 0] * len(different) + place, return_counts=True)
-    return {
-        (int(key) // len(different), int(different[key % len(different)])): int(count)
-        for key, count in zip(keys, counts, strict=True)
-    }
-
-
-def _usual_steps(steps: Counter[tuple[int, int]]) -> Counter[timedelta]:
-    """Returns how many sensors have each interval as their most common one."""
-    best: dict[int, tuple[int, int]] = {}
-    for (sensor, step), count in steps.items():
-        best[sensor] = max(best.get(sensor, (0, 0)), (count, -step))
-    return Counter(timedelta(microseconds=-negative) for _, negative in best.values())
-
-
-def choose_interval(survey: StampSurvey) -> timedelta:
-    """Returns the interval of the grid: the most common one, or the round one nearest the median."""
-    if survey.sensor_intervals:
-        most = max(survey.sensor_intervals.values())
-        return min(step for step, count in survey.sensor_intervals.items() if count == most)
-    steps, counts = np.unique(np.diff(survey.distinct).astype(np.int64), return_counts=True)
-    if counts.max() * 2 >= counts.sum():
-        return timedelta(microseconds=int(steps[counts.argmax()]))
-    median = float(np.median(np.repeat(steps, counts))) / 1e6
-    nearest = min(_ROUND_SECONDS, key=lambda seconds: abs(seconds - median))
-    if abs(nearest - median) <= 0.1 * nearest:
-        return timedelta(seconds=nearest)
-    return timedelta(microseconds=int(steps[counts.argmax()]))
 
 
 class Grid:
@@ -130,40 +30,30 @@ class Grid:
         findings: Findings,
         where: str,
     ) -> None:
-        self._has_zone, self._runs_backwards = readings.has_zone, survey.runs_backwards
+        self._has_zone = readings.has_zone
         self.interval = options.interval or choose_interval(survey)
         zone = options.zone or "UTC"
-        zone_from_name(zone)
+        standard = standard_offset(zone, pd.Timestamp(survey.distinct[0]).year)
         is_daily = self.interval % DAY == timedelta(0)
+        # Days of 23 and 25 hours would break a regular axis: dates live on the zone's standard time.
+        self.zone = standard if is_daily else zone
         self._wall_zone = zone if readings.has_zone and is_daily and options.zone else None
-        if is_daily:
-            # Days of 23 and 25 hours would break a regular axis: dates live on the zone's standard time.
-            zone = standard_offset(zone, pd.Timestamp(survey.distinct[0]).year)
-        self.zone = zone
-        self._clock = self._new_clock()
-        ends = self.to_utc(survey.distinct)
-        ends = ends[~np.isnat(ends)]
-        if len(ends) == 0:
-            raise InputError("no time could be read", where=where)
-        step = np.timedelta64(self.interval).astype("timedelta64[us]")
-        self._step = step
-        self._origin = self._choose_origin(ends)
-        length = int(self._rows(ends[-1:] + np.timedelta64(1, "h"))[0]) + 1
-        if length > 50 * len(survey.distinct) + 10_000:
+        self._clock = LocalClock(self.zone, survey.direction)
+        self._step = self.interval // timedelta(microseconds=1)
+        moments = self.to_utc(survey.distinct) if self._has_zone else possible_moments(survey.distinct, self.zone)
+        if len(moments) == 0:
             raise InputError(
-                f"times run from {ends[0]} to {ends[-1]}, {length:,} steps of {self.interval}, but only "
-                f"{len(survey.distinct):,} different ones occur",
-                where=where,
-                mend="correct the time that lies far off, or give the true --interval",
+                f"all times fall in an hour that the clock of {zone} skips", where=where, mend="say --zone"
             )
-        self.length = length
+        moments = np.sort(moments)
+        phase = _shared_phase(moments.astype(np.int64), self._step, midnight=-_seconds_ahead(standard) * 1_000_000)
+        self._origin = np.datetime64(phase, "us")
+        self._origin += self._rows(moments[:1])[0] * self._step
+        self.length = int(self._rows(moments[-1:])[0]) + 1
+        _refuse_far_off(moments, self.length, self.interval, where)
         self.off_grid = 0
         self.skipped = 0
-        self._clock = self._new_clock()
-        _report_zone(readings, options, findings, where, zone, is_daily)
-
-    def _new_clock(self) -> LocalClock:
-        return LocalClock(self._wall_zone or self.zone, self._runs_backwards)
+        _report_zone(readings, options, findings, where, self.zone, is_daily)
 
     def to_utc(self, stamps: Stamps, sensor: NDArray[np.int32] | None = None) -> Stamps:
         """Returns the moments of stamps, which must come in file order."""
@@ -175,34 +65,66 @@ class Grid:
         dates = np.array(wall.tz_localize(None), dtype="datetime64[us]")
         return LocalClock(self.zone).to_utc(dates)
 
-    def _choose_origin(self, moments: Stamps) -> np.datetime64:
-        """Returns the grid moment of the earliest stamp, on the phase that most stamps share."""
-        phase = moments.astype(np.int64) % self._step.astype(np.int64)
-        phases, counts = np.unique(phase, return_counts=True)
-        common = phases[counts.argmax()] if counts.max() * 2 >= counts.sum() else 0
-        first = moments.astype(np.int64).min() - common
-        row = int(np.ceil(first / self._step.astype(np.int64) - 0.5))
-        return np.datetime64(int(common + row * self._step.astype(np.int64)), "us")
-
     def _rows(self, moments: Stamps) -> NDArray[np.int64]:
-        elapsed, step = (moments - self._origin).astype(np.int64), int(self._step.astype(np.int64))
-        return -((step // 2 - elapsed) // step)  # the nearest row; half-way goes to the earlier one
+        elapsed = (moments - self._origin).astype(np.int64)
+        return np.asarray(-((self._step // 2 - elapsed) // self._step))  # half-way goes to the earlier row
 
     def locate(self, stamps: Stamps, sensor: NDArray[np.int32] | None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Returns the grid row of each stamp (-1: none) and its distance from that row in microseconds."""
         moments = self.to_utc(stamps, sensor)
         lost = np.isnat(moments)
-        rows = self._rows(np.where(lost, self._origin, moments))
-        distance = np.abs((moments - self._origin).astype(np.int64) - rows * self._step.astype(np.int64))
-        rows[lost | (rows < 0) | (rows >= self.length)] = -1
-        self.off_grid += int((distance[rows >= 0] > 0).sum())
+        moments = np.where(lost, self._origin, moments)
+        rows = self._rows(moments)
+        distance = np.abs((moments - self._origin).astype(np.int64) - rows * self._step)
+        rows[lost] = -1
+        self.off_grid += int((distance > 0).sum())
         self.skipped = self._clock.skipped
-        return rows, np.where(rows >= 0, distance, 0)
+        return rows, distance
 
     def axis(self, first: int, length: int) -> TimeAxis:
         """Returns the time axis of `length` rows from row `first` on."""
         start = pd.Timestamp(self._origin).to_pydatetime().replace(tzinfo=UTC)
         return TimeAxis(start + first * self.interval, self.interval, length, self.zone)
+
+
+def _shared_phase(moments: NDArray[np.int64], step: int, midnight: int) -> int:
+    """Returns where in the interval of `step` most moments lie; without any such place, where local midnight does.
+
+    Clocks that are a little off scatter around that place: then it is their median, or midnight's if that is near.
+    """
+    phases, counts = np.unique(moments % step, return_counts=True)
+    if counts.max() * 2 >= counts.sum():
+        return int(phases[counts.argmax()])
+    after_midnight = np.sort((moments - midnight) % step)
+    gaps = np.diff(after_midnight, append=after_midnight[0] + step)
+    widest = int(gaps.argmax())
+    scattered = np.concatenate([after_midnight[widest + 1 :] - step, after_midnight[: widest + 1]])
+    median = float(np.median(scattered))
+    if gaps[widest] < step / 2 or abs(median) <= step / 10:
+        return midnight % step
+    rounding = 1_000_000 if step > 60_000_000 else 1
+    return (midnight + round(median / rounding) * rounding) % step
+
+
+def _seconds_ahead(offset: str) -> int:
+    """Returns how far a fixed zone is ahead of UTC."""
+    ahead = zone_from_name(offset).utcoffset(None)
+    assert ahead is not None  # fixed zones always answer
+    return int(ahead.total_seconds())
+
+
+def _refuse_far_off(moments: Stamps, length: int, interval: timedelta, where: str) -> None:
+    """Refuses times of which a few lie so far off that nearly all of the grid would be empty."""
+    few = max(1, len(moments) // 100)
+    whole = (moments[-1] - moments[0]).astype(np.int64)
+    core = min((moments[-1 - few] - moments[0]).astype(np.int64), (moments[-1] - moments[few]).astype(np.int64))
+    if length > 50 * len(moments) + 10_000 or (length > 1000 and whole > 2 * core):
+        raise InputError(
+            f"times run from {moments[0]} to {moments[-1]}, {length:,} steps of {in_words(interval)}, but only "
+            f"{len(moments):,} different ones occur",
+            where=where,
+            mend="correct or remove the times that lie far off, or give the true --interval",
+        )
 
 
 def _report_zone(
@@ -284,6 +206,5 @@ class GridWriter:
         if len(seen) == 0:
             raise InputError("no reading lies on the time grid", mend="give the true --interval")
         first, last = int(seen[0]), int(seen[-1])
-        values = self.values[first : last + 1]
-        values.flags.writeable = False
-        return values, self._grid.axis(first, last + 1 - first)
+        self.values.flags.writeable = False  # a panel copies what somebody could still write to
+        return self.values[first : last + 1], self._grid.axis(first, last + 1 - first)

@@ -29,8 +29,8 @@ _ENGINES: dict[bytes, Literal["scipy", "netcdf4"]] = {
 def read_netcdf(path: Path | str, variable: str | None = None) -> WideReadings:
     """Returns the readings of one variable over time and one other dimension, NaN where filled.
 
-    Times are UTC, as CF says. The sensors are named by the coordinate of the other dimension, else by
-    the variable that CF calls `timeseries_id`, else by number.
+    Times are UTC, as CF says. The sensors are named by the coordinate of the other dimension, else
+    by the variable that CF calls `timeseries_id`, else by number.
 
     Args:
         path: the NetCDF file.

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
@@ -30,7 +29,8 @@ EMPTY_CELLS = [
     "--",
     ".",
 ]
-_DECIMAL_COMMA = r"^\s*([+-]?\d+),(\d+)\s*$"
+_DECIMAL_COMMA = r"^([+-]?\d*),(\d+)$"
+_NUMBER = r"(?i)^[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|inf|infinity|nan)$"
 
 
 @dataclass
@@ -41,7 +41,8 @@ class NumberReader:
     """
 
     options: ReadOptions
-    allows_decimal_comma: bool = False
+    has_decimal_comma: bool = False
+    decimal_commas: int = 0
     text: Counter[str] = field(default_factory=Counter)
     examples: dict[str, str] = field(default_factory=dict)
     infinite: Counter[str] = field(default_factory=Counter)
@@ -50,17 +51,15 @@ class NumberReader:
 
     def read(self, column: pa.Array, label: str) -> NDArray[np.float32]:
         """Returns the numbers of one column, NaN for cells that hold none; `label` names it in the findings."""
-        if pa.types.is_dictionary(column.type):
-            column = column.dictionary_decode()
-        if pa.types.is_float32(column.type):
-            numbers = column.to_numpy(zero_copy_only=False)
-        elif pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
             numbers = self._from_text(column, label)
         else:
             try:
+                if pa.types.is_boolean(column.type):
+                    raise pa.ArrowInvalid("yes and no are not readings")
                 numbers = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
             except pa.ArrowException:
-                self._count_text(label, np.ones(len(column), bool), column)
+                self._count_text(label, column.drop_null())
                 numbers = np.full(len(column), np.nan)
         with np.errstate(over="ignore", invalid="ignore"):
             return np.asarray(numbers, dtype=np.float32)
@@ -86,26 +85,28 @@ class NumberReader:
             return np.asarray(column.cast(pa.float64()).to_numpy(zero_copy_only=False))
         except pa.ArrowInvalid:
             pass
-        trimmed = pc.utf8_trim_whitespace(column)
-        if self.allows_decimal_comma:
-            trimmed = pc.replace_substring_regex(trimmed, _DECIMAL_COMMA, r"\1.\2")
-        cells = trimmed.to_pandas()
-        numbers = np.asarray(pd.to_numeric(cells, errors="coerce"), dtype=np.float64)
-        is_text = np.isnan(numbers) & ~cells.isin(EMPTY_CELLS).to_numpy() & cells.notna().to_numpy()
-        if is_text.any():
-            self._count_text(label, is_text, column)
-        return numbers
+        cells = pc.utf8_trim_whitespace(column)
+        if self.has_decimal_comma:
+            self.decimal_commas += pc.sum(pc.match_substring_regex(cells, _DECIMAL_COMMA)).as_py() or 0
+            cells = pc.replace_substring_regex(cells, _DECIMAL_COMMA, r"\1.\2")
+        is_number = pc.match_substring_regex(cells, _NUMBER)
+        is_text = pc.invert(pc.or_(is_number, pc.is_in(cells, pa.array(EMPTY_CELLS, cells.type))))
+        self._count_text(label, column.filter(is_text))
+        numbers = pc.if_else(is_number, cells, pa.scalar(None, cells.type)).cast(pa.float64())
+        return np.asarray(numbers.to_numpy(zero_copy_only=False))
 
-    def _count_text(self, label: str, is_text: NDArray[np.bool_], column: pa.Array) -> None:
-        self.text[label] += int(is_text.sum())
-        self.examples.setdefault(label, str(column[int(np.argmax(is_text))].as_py())[:30])
+    def _count_text(self, label: str, cells: pa.Array) -> None:
+        if len(cells):
+            self.text[label] += len(cells)
+            self.examples.setdefault(label, str(cells[0].as_py())[:30])
 
     def report(self, findings: Findings, where: str) -> None:
         """Adds what was met to the findings."""
         mend = "correct or empty them"
+        if self.decimal_commas:
+            findings.note("numbers are written with a comma: 1,5 was read as 1.5", where, self.decimal_commas)
         if self.text:
-            example = next((f", e.g. {self.examples[label]!r}" for label in self.text if label in self.examples), "")
-            place = f"{where}: {listed(self.text)}{example}"
+            place = f"{where}: {listed(self.text)}, e.g. {next(iter(self.examples.values()))!r}"
             findings.warning("cells hold text, not numbers: read as missing", place, self.text.total(), mend)
         if self.infinite:
             place = f"{where}: {listed(self.infinite)}"

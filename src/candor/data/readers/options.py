@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from candor.errors import InputError
+
 SENTINELS = (-9999.0, -99999.0, -999999.0)
 
 
@@ -29,3 +31,7 @@ class ReadOptions:
     start: datetime | None = None
     time_column: str | None = None
     day_first: bool | None = None
+
+    def __post_init__(self) -> None:
+        if self.interval is not None and self.interval <= timedelta(0):
+            raise InputError(f"an interval of {self.interval} is none", mend="give a positive one, such as 15 minutes")

@@ -10,15 +10,17 @@ from numpy.typing import NDArray
 from candor.data.findings import Findings, listed
 from candor.data.panel import Edges, Panel, Sensor
 from candor.data.readers.classic import read_classic_hdf, read_npz
+from candor.data.readers.columns import csv_columns, frame_columns, parquet_columns
 from candor.data.readers.edges import read_edges
-from candor.data.readers.grid import Grid, GridWriter, StampSurvey, survey_stamps
+from candor.data.readers.grid import Grid, GridWriter
 from candor.data.readers.netcdf import read_netcdf
 from candor.data.readers.numbers import NumberReader
 from candor.data.readers.options import ReadOptions
 from candor.data.readers.readings import Block, Readings, WideReadings
 from candor.data.readers.sensors import read_sensors
 from candor.data.readers.sources import find_source
-from candor.data.readers.tables import TableReadings, csv_columns, frame_columns, parquet_columns
+from candor.data.readers.survey import StampSurvey, survey_stamps
+from candor.data.readers.tables import TableReadings
 from candor.data.times import TimeAxis, in_words
 from candor.errors import InputError
 from candor.files import sha256_of_file
@@ -77,7 +79,7 @@ def open_readings(readings: File | pd.DataFrame, options: ReadOptions, findings:
     if isinstance(readings, pd.DataFrame):
         return TableReadings(frame_columns(readings), options)
     source = find_source(readings)
-    if source.kind in {"parquet", "pq"} and source.packing is None:
+    if source.kind in {"parquet", "pq"}:
         return TableReadings(parquet_columns(source), options)
     if source.kind in _TEXT_TABLES:
         return TableReadings(csv_columns(source), options)
@@ -101,6 +103,7 @@ def lay_on_grid(
     report("reading times", None)
     survey = survey_stamps(readings, where)
     grid = Grid(readings, survey, options, findings, where)
+    _refuse_empty_cells(readings, survey, grid, where)
     writer = GridWriter(grid, len(readings.ids))
     numbers = readings.numbers if isinstance(readings, TableReadings) else NumberReader(options)
     rows = 0
@@ -113,29 +116,60 @@ def lay_on_grid(
     values, times = writer.finish()
     numbers.report(findings, where)
     _report_times(readings, survey, grid, writer, findings, where)
-    return _without_text_columns(values, times, readings.ids, numbers, findings, where)
+    if writer.readings == 0:
+        raise InputError("there is not a single reading", where=where, mend="one column of numbers per sensor")
+    texts = [] if readings.is_long else _text_columns(values, readings.ids, numbers)
+    _refuse_rows_of_several_sensors(readings, survey, bool(texts), where)
+    return _without(texts, values, times, readings.ids, findings, where)
 
 
-def _without_text_columns(
+def _refuse_empty_cells(readings: Readings, survey: StampSurvey, grid: Grid, where: str) -> None:
+    """Refuses a long table so thin that its panel would be nearly all empty, and huge."""
+    sensors = len(readings.ids)
+    cells = grid.length * sensors
+    if readings.is_long and cells > max(1_000_000, 1000 * survey.rows):
+        raise InputError(
+            f"{survey.rows:,} readings would fill less than a thousandth of {sensors:,} sensors times "
+            f"{grid.length:,} steps of {in_words(grid.interval)}",
+            where=where,
+            mend="check that the column of sensors names sensors and not readings, or give a longer --interval",
+        )
+
+
+def _refuse_rows_of_several_sensors(readings: Readings, survey: StampSurvey, has_text: bool, where: str) -> None:
+    """Refuses a long table that was taken for a wide one, because its columns have names of their own."""
+    rows_per_time = (survey.rows - survey.unreadable) / len(survey.distinct)
+    if not readings.is_long and (rows_per_time > 2 or (rows_per_time == 2 and has_text)):
+        raise InputError(
+            f"each time stands in {rows_per_time:.1f} rows on average: they seem to belong to different sensors",
+            where=where,
+            mend="call the columns time, sensor and value; if one sensor is meant, remove the repeated rows",
+        )
+
+
+def _text_columns(values: NDArray[np.float32], ids: Sequence[str], numbers: NumberReader) -> list[int]:
+    """Returns the columns that hold text and not one number, such as remarks or quality flags."""
+    return [i for i, sensor_id in enumerate(ids) if numbers.text[sensor_id] and np.isnan(values[:, i]).all()]
+
+
+def _without(
+    columns: list[int],
     values: NDArray[np.float32],
     times: TimeAxis,
     ids: Sequence[str],
-    numbers: NumberReader,
     findings: Findings,
     where: str,
 ) -> tuple[NDArray[np.float32], TimeAxis, tuple[str, ...]]:
-    """Leaves out columns that hold text and not one number, such as remarks or quality flags."""
-    texts = [i for i, sensor_id in enumerate(ids) if numbers.text[sensor_id] and np.isnan(values[:, i]).all()]
-    if len(texts) == len(ids):
-        raise InputError("no column holds numbers", where=where, mend="one column of numbers per sensor")
-    if not texts:
+    if not columns:
         return values, times, tuple(ids)
     findings.warning(
-        "columns hold text and no numbers: left out", f"{where}: {listed(ids[i] for i in texts)}", len(texts),
+        "columns hold text and no numbers: left out", f"{where}: {listed(ids[i] for i in columns)}", len(columns),
         "remove them from the file, or correct them if they are sensors",
     )  # fmt: skip
-    kept = [i for i in range(len(ids)) if i not in set(texts)]
-    return values[:, kept], times, tuple(ids[i] for i in kept)
+    kept = [i for i in range(len(ids)) if i not in set(columns)]
+    values = values[:, kept]
+    values.flags.writeable = False
+    return values, times, tuple(ids[i] for i in kept)
 
 
 def _report_times(
@@ -153,6 +187,11 @@ def _report_times(
         )  # fmt: skip
     if isinstance(readings, TableReadings) and readings.rows_without_sensor:
         findings.warning("rows name no sensor: left out", where, readings.rows_without_sensor)
+    if isinstance(readings, TableReadings) and readings.unused:
+        findings.warning(
+            "columns are neither time nor readings: left out", f"{where}: {listed(readings.unused)}",
+            len(readings.unused), "give a column of readings a name of its own",
+        )  # fmt: skip
     if grid.skipped:
         findings.warning(
             f"times fall in the hour that the clock of {grid.zone} skips in spring: left out", where,
@@ -169,8 +208,8 @@ def _report_times(
             f"readings lie beside the grid of {in_words(grid.interval)}: moved to its nearest moment", where,
             grid.off_grid, "choose another grid with --interval",
         )  # fmt: skip
-    filled = int(np.count_nonzero(~np.isnan(writer.values)))
-    lost = writer.readings - filled
+    empty = int(np.count_nonzero(np.isnan(writer.values)))
+    lost = writer.readings - (writer.values.size - empty)
     if writer.repeated_rows and not grid.off_grid:
         findings.warning(
             "rows repeat a time: the later row counts where it holds a reading", where, writer.repeated_rows,

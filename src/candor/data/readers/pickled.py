@@ -1,7 +1,7 @@
 """The pickled adjacency of the classic traffic benchmarks, read without running anything in it.
 
 A pickle is a small program. Its steps are first looked through: only those that build lists,
-dictionaries, texts and numbers pass. Every name it asks for becomes an inert stand-in that writes down
+dictionaries, texts and numbers pass. Every name it asks for becomes an inert stand-in that notes
 what it was called with; the matrix is then made from those notes, with its size checked.
 """
 
@@ -33,16 +33,16 @@ _NAMES = {
 }
 _NUMBER_TYPES = {"b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8"}
 
-_TEXT_STEPS = {"STRING", "BINSTRING", "SHORT_BINSTRING", "UNICODE", "SHORT_BINUNICODE", "BINUNICODE"}
-_TEXT_STEPS |= {"BINUNICODE8", "BINBYTES", "SHORT_BINBYTES", "BINBYTES8"}
+_TEXT_STEPS = {"STRING", "BINSTRING", "SHORT_BINSTRING", "UNICODE", "SHORT_BINUNICODE"}
+_TEXT_STEPS |= {"BINUNICODE", "BINUNICODE8", "BINBYTES", "SHORT_BINBYTES", "BINBYTES8"}
 _NUMBER_STEPS = {"NONE", "NEWTRUE", "NEWFALSE", "INT", "BININT", "BININT1", "BININT2"}
 _NUMBER_STEPS |= {"LONG", "LONG1", "LONG4", "FLOAT", "BINFLOAT"}
 _TUPLE_STEPS = {"EMPTY_TUPLE", "TUPLE", "TUPLE1", "TUPLE2", "TUPLE3"}
 _CALL_STEPS = {"GLOBAL", "STACK_GLOBAL", "REDUCE"}
 _STORE_STEPS = {"PUT", "BINPUT", "LONG_BINPUT", "MEMOIZE"}
 _FETCH_STEPS = {"GET", "BINGET", "LONG_BINGET"}
-_OTHER_STEPS = {"PROTO", "FRAME", "STOP", "MARK", "BUILD", "BYTEARRAY8", "EMPTY_LIST", "LIST", "APPEND"}
-_OTHER_STEPS |= {"APPENDS", "EMPTY_DICT", "DICT", "SETITEM", "SETITEMS"}
+_OTHER_STEPS = {"PROTO", "FRAME", "STOP", "MARK", "BUILD", "BYTEARRAY8", "EMPTY_LIST", "LIST"}
+_OTHER_STEPS |= {"APPEND", "APPENDS", "EMPTY_DICT", "DICT", "SETITEM", "SETITEMS"}
 _KNOWN_STEPS = _TEXT_STEPS | _NUMBER_STEPS | _TUPLE_STEPS | _CALL_STEPS | _OTHER_STEPS
 _KNOWN_STEPS |= _STORE_STEPS | _FETCH_STEPS
 

@@ -3,6 +3,7 @@
 import csv
 import io
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -58,7 +59,7 @@ def read_numbered_table(source: Source) -> SmallTable:
 
 
 def table_from_frame(frame: pd.DataFrame) -> SmallTable:
-    """Returns a data frame as text; an index that is not merely a count becomes the first column."""
+    """Returns a data frame as text; an index that does not merely count is its first column."""
     columns = [frame.iloc[:, position] for position in range(frame.shape[1])]
     names = [id_text(name) for name in frame.columns]
     has_header = not isinstance(frame.columns, pd.RangeIndex)
@@ -104,7 +105,7 @@ def is_number(cell: str) -> bool:
 
 
 def numbers_of(cells: Sequence[str]) -> tuple[NDArray[np.float64], list[int]]:
-    """Returns the cells as numbers, NaN where empty, and the positions of cells that are neither."""
+    """Returns the cells as numbers, NaN where empty, and the positions of those that are neither."""
     try:
         return np.array(cells, dtype=np.float64), []
     except ValueError:
@@ -137,9 +138,8 @@ def distinct_ids(values: Iterable[object], where: str) -> tuple[str, ...]:
     ids = tuple(id_text(value) for value in values)
     if not all(ids):
         raise InputError("a sensor has an empty id", where=where, mend="name every sensor")
-    if len(set(ids)) < len(ids):
-        seen: set[str] = set()
-        repeated = dict.fromkeys(i for i in ids if i in seen or seen.add(i))  # type: ignore[func-returns-value]
+    repeated = [sensor_id for sensor_id, times in Counter(ids).items() if times > 1]
+    if repeated:
         raise InputError(
             f"sensors are named more than once: {listed(repeated)}",
             where=where,
@@ -186,7 +186,7 @@ def _text_table(source: Source) -> SmallTable:
         for number, row in _split_rows(text, delimiter, len(first_row) == 1):
             if rows and len(row) != len(rows[0]):
                 raise InputError(
-                    f"line {number} has {len(row)} cells where line {numbers[0]} has {len(rows[0])}",
+                    f"line {number} has {len(row)} cells, line {numbers[0]} has {len(rows[0])}",
                     where=where,
                     mend="give every line the same number of cells; quote cells that hold commas",
                 )
@@ -202,7 +202,7 @@ def _text_table(source: Source) -> SmallTable:
 
 
 def _split_rows(text: io.TextIOWrapper, delimiter: str, may_be_spaced: bool) -> Iterator[tuple[int, list[str]]]:
-    """Yields each row that is not blank with its line number; single columns may be spaced numbers."""
+    """Yields the rows that are not blank with their line numbers; spaces may divide numbers."""
     reader = csv.reader(text, delimiter=delimiter, strict=True)
     try:
         for row in reader:

@@ -1,7 +1,7 @@
 """Opening a stranger's file: is it there, how is it packed, what divides its columns."""
 
 import csv
-import io
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,7 +13,23 @@ from candor.errors import InputError
 
 _PACKED = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}
 _DELIMITERS = ",;\t|"
-_HEAD_BYTES = 1 << 20
+_HEAD_BYTES = 4 << 20
+_LINES_COMPARED = 20
+_LINE_BREAK = re.compile(r"\r\n|\r|\n")
+_NOT_TEXT = {
+    b"PAR1\x15": "a Parquet file",
+    b"\x1f\x8b": "a file packed with gzip",
+    b"\x28\xb5\x2f\xfd": "a file packed with zstd",
+    b"PK\x03\x04": "a zip archive or a spreadsheet",
+    b"\xd0\xcf\x11\xe0": "a spreadsheet",
+    b"\x89PNG": "a picture",
+    b"\x89HDF": "an HDF5 or NetCDF file",
+    b"CDF\x01": "a NetCDF file",
+    b"CDF\x02": "a NetCDF file",
+    b"%PDF": "a PDF file",
+    b"\xff\xfe": "text in UTF-16",
+    b"\xfe\xff": "text in UTF-16",
+}
 
 
 @dataclass(frozen=True)
@@ -38,7 +54,7 @@ class Source:
             raise unreadable(self.path, error) from None
 
     def head(self) -> bytes:
-        """Returns the first megabyte at most, unpacked."""
+        """Returns the first four megabytes at most, unpacked."""
         with self.open() as stream:
             return bytes(stream.read(_HEAD_BYTES))
 
@@ -72,18 +88,76 @@ def unreadable(path: Path | str, error: Exception, mend: str = "") -> InputError
     )
 
 
-def sniff_table(source: Source) -> tuple[str, list[str]]:
-    """Returns the delimiter of a text table and its first row.
+@dataclass(frozen=True)
+class TextLayout:
+    """How a table of text is laid out.
 
-    The delimiter is the one that divides the first row into the most cells outside quotes.
+    Attributes:
+        delimiter: what divides its cells.
+        names: its first row.
+        lines_on_top: how many lines come before the second row, blank lines and remarks (#) included.
+        has_decimal_comma: whether 1,5 may mean one and a half: commas divide no cells and no number has a point.
+        has_rows: whether anything comes after the first row.
     """
-    text = source.head().decode("utf-8-sig", errors="replace")
-    first_line = next((line for line in text.splitlines() if line.strip()), "")
-    if not first_line or "\x00" in first_line:
-        raise InputError("the file holds no table", where=str(source.path), mend="export it as CSV")
+
+    delimiter: str
+    names: list[str]
+    lines_on_top: int
+    has_decimal_comma: bool
+    has_rows: bool
+
+
+def sniff_layout(source: Source) -> TextLayout:
+    """Returns the layout of a table of text, judged by its first megabytes.
+
+    The delimiter is the one by which most of the first lines have as many cells as the very first; of several, the one
+    that makes the most cells.
+    """
+    head = source.head()
+    for start, kind in _NOT_TEXT.items():
+        if head.startswith(start):
+            raise InputError(
+                f"this is {kind}, not a table of text",
+                where=str(source.path),
+                mend="give the file the ending of its type, or export it as CSV in UTF-8",
+            )
+    lines = _LINE_BREAK.split(head.decode("utf-8-sig", errors="replace"))
+    top = next((i for i, line in enumerate(lines) if line.strip() and not line.startswith("#")), None)
+    if top is None or "\x00" in lines[top] or "\ufffd" in lines[top]:
+        raise InputError(
+            "the file holds no table of text, or its first row is not written in UTF-8",
+            where=str(source.path),
+            mend="export it as CSV in UTF-8",
+        )
+    rows = [line for line in lines[top : top + _LINES_COMPARED] if line.strip()]
+    delimiter, names = _divide(rows, source.path)
+    mark = re.escape(delimiter)
+    with_point = re.compile(rf'(?:^|{mark})[\s"]*[+-]?\d*\.\d+[\s"]*(?:{mark}|$)')
+    return TextLayout(
+        delimiter,
+        names,
+        lines_on_top=top + 1,
+        has_decimal_comma=delimiter != "," and not any(map(with_point.search, lines[top + 1 :])),
+        has_rows=any(line.strip() for line in lines[top + 1 :]) or len(head) == _HEAD_BYTES,
+    )
+
+
+def sniff_table(source: Source) -> tuple[str, list[str]]:
+    """Returns the delimiter of a table of text and its first row."""
+    layout = sniff_layout(source)
+    return layout.delimiter, layout.names
+
+
+def _divide(rows: list[str], path: Path) -> tuple[str, list[str]]:
+    """Returns the delimiter of the rows and the cells of the first."""
+    best, best_names = (False, 0, 0), [rows[0].strip()]
+    delimiter = _DELIMITERS[0]
     try:
-        rows = {mark: next(csv.reader(io.StringIO(first_line), delimiter=mark)) for mark in _DELIMITERS}
+        for mark in _DELIMITERS:
+            first, *others = (next(csv.reader([row], delimiter=mark)) for row in rows)
+            score = len(first) > 1, sum(len(row) == len(first) for row in others), len(first)
+            if score > best:
+                best, delimiter, best_names = score, mark, [cell.strip() for cell in first]
     except csv.Error as error:
-        raise unreadable(source.path, error) from None
-    delimiter = max(_DELIMITERS, key=lambda mark: len(rows[mark]))
-    return delimiter, [cell.strip() for cell in rows[delimiter]]
+        raise unreadable(path, error) from None
+    return delimiter, best_names

@@ -1,9 +1,11 @@
 """From cells to moments: the many ways in which people write times."""
 
 import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
@@ -11,141 +13,206 @@ from numpy.typing import NDArray
 from candor.data.readers.readings import Stamps
 from candor.errors import InputError
 
-_YEAR_FIRST = re.compile(r"^\d{4}[-/.]\d{1,2}[-/.]\d{1,2}(?:\D|$)")
-_YEAR_LAST = re.compile(r"^(\d{1,2})([-/.])(\d{1,2})[-/.](\d{4})(?:\D|$)")
-_WITH_ZONE = re.compile(r"\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?\s*(?:Z|UTC|[+-]\d{2}:?\d{2})$")
-_COMPACT = {8: "%Y%m%d", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}
-_EPOCH_UNITS = {9: "s", 10: "s", 12: "ms", 13: "ms", 16: "us", 19: "ns"}
-_SAMPLE = 2000
+_ZONE = r"(?P<zone>[Zz]|UTC|GMT|(?P<sign>[+-])(?P<zone_hours>\d{2})(?::?(?P<zone_minutes>\d{2}))?)?"
+_CLOCK = (
+    r"(?:[\sTt,]+(?P<hour>\d{1,2})(?::(?P<minute>\d{2})(?::(?P<second>\d{2})(?:[.,](?P<fraction>\d+))?)?)?"
+    r"[\s\x{a0}\x{202f}]*(?:(?P<half>[AaPp])\.?[Mm]\.?)?\s*" + _ZONE + r")?$"
+)
+_DIGIT_CLOCK = (
+    r"(?:[\sTt]*(?P<hour>\d{2})(?::?(?P<minute>\d{2})(?::?(?P<second>\d{2})(?:[.,](?P<fraction>\d+))?)?)?"
+    r"(?P<half>)" + _ZONE + r")?$"
+)
+_FORMS = {
+    "year first": r"^(?P<year>\d{4})[-/.](?P<month>\d{1,2})[-/.](?P<day>\d{1,2})" + _CLOCK,
+    "day first": r"^(?P<day>\d{1,2})[-/.](?P<month>\d{1,2})[-/.](?P<year>\d{4})" + _CLOCK,
+    "month first": r"^(?P<month>\d{1,2})[-/.](?P<day>\d{1,2})[-/.](?P<year>\d{4})" + _CLOCK,
+    "digits": r"^(?P<year>19\d\d|20\d\d)(?P<month>\d{2})(?P<day>\d{2})" + _DIGIT_CLOCK,
+}
+_EPOCH = r"^(?P<whole>\d{9,19})(?:\.(?P<fraction>\d*))?$"
+_EPOCH_UNITS = {"s": (9, 10), "ms": (12, 13), "us": (15, 16), "ns": (18, 19)}  # how many digits today's times have
+_DATE = re.compile(r"^(?:\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{4})(?:\D|$)")
+_DATE_OF_DIGITS = re.compile(r"^(?:19|20)\d{6}(?:\D|$)")
+_NUMBER = re.compile(r"^(\d{8,10}|\d{12,16}|\d{18,19})(?:\.\d*)?$")
+_YEAR_LAST = r"^(?P<first>\d{1,2})(?P<mark>[-/.])(?P<second>\d{1,2})[-/.](?P<year>\d{4})"
+_SAMPLE_ROWS, _SAMPLE_TEXTS = 100_000, 2000
+_MEND = "write times like 2020-10-08 06:00"
 
 
 class StampReader:
-    """Reads one column of times, after a look at a sample of it.
+    """Reads one column of times, after a look at how its first rows are written.
 
     Attributes:
         has_zone: whether the stamps say their zone (then they are given back in UTC).
+
+    Args:
+        batches: walks over the column from its start, as often as asked.
+        where: what to call the column in messages.
+        day_first: whether 03/04/2020 is the third of April; None decides by all dates of the column.
     """
 
-    def __init__(self, sample: pa.Array, where: str, day_first: bool | None = None) -> None:
-        self._where = where
-        self._order: str | None = None  # how to put the year first in dates that end with it
-        self._way = "text"
-        kind = sample.type
+    def __init__(self, batches: Callable[[], Iterator[pa.Array]], where: str, day_first: bool | None = None) -> None:
+        self._batches, self._where = batches, where
+        self._form, self.has_zone = "arrow", False
+        kind = next(batches()).type
         if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
-            self._way, self.has_zone = "arrow", getattr(kind, "tz", None) is not None
+            self.has_zone = getattr(kind, "tz", None) is not None
             return
-        texts = _unique_texts(sample)[:_SAMPLE]
-        if not texts:
+        texts = self._sample()
+        if len(texts) == 0:
             raise InputError("the time column is empty", where=where, mend="fill it, or name another")
-        if all(text.isdigit() for text in texts):
-            self._way = self._way_of_digits(texts)
-            self.has_zone = self._way.startswith("epoch")
-            return
-        with_zone = sum(bool(_WITH_ZONE.search(text)) for text in texts)
-        if 0 < with_zone < len(texts) * 0.9:
-            raise InputError(
-                "some times carry a zone and others do not",
-                where=where,
-                mend="write all of them one way",
-            )
-        self.has_zone = with_zone > 0
-        self._order = self._order_of(texts, day_first)
+        self._form = self._choose_form(texts, day_first)
+        self.has_zone = self._says_zone(texts)
 
     def read(self, column: pa.Array) -> Stamps:
         """Returns moments in microseconds, in UTC if `has_zone`; NaT where a cell is not a time."""
-        if self._way == "arrow":
+        if self._form == "arrow":
             return np.asarray(column.cast(pa.timestamp("us"), safe=False).to_numpy(zero_copy_only=False))
         coded = pc.dictionary_encode(column)  # long files repeat each stamp for every sensor
-        moments = self._read_texts([_text_of(cell) for cell in coded.dictionary.to_pylist()])
-        moments = np.append(moments, np.datetime64("NaT", "us"))
+        moments, has_zone = _read_texts(_texts_of(coded.dictionary), self._form)
+        moments[has_zone != self.has_zone] = np.datetime64("NaT")
+        moments = np.append(moments, np.datetime64("NaT"))
         positions = coded.indices.fill_null(len(moments) - 1).to_numpy(zero_copy_only=False)
         return np.asarray(moments[positions])
 
-    def _read_texts(self, texts: list[str]) -> Stamps:
-        cells = pd.Series(texts, dtype="str")
-        if self._way.startswith("epoch"):
-            unit = self._way.removeprefix("epoch-")
-            numbers = pd.to_numeric(cells, errors="coerce")
-            parsed = pd.to_datetime(numbers, unit=unit, errors="coerce", utc=True)  # type: ignore[call-overload]
-        elif self._way.startswith("%"):
-            parsed = pd.to_datetime(cells, format=self._way, errors="coerce")
-        else:
-            fits = np.array([bool(_WITH_ZONE.search(text)) for text in texts], bool) == self.has_zone
-            cells = cells.where(pd.Series(fits), None)
-            if self._order is not None:
-                cells = cells.str.replace(_YEAR_LAST_SPLIT, self._order, regex=True)
-            parsed = pd.to_datetime(cells, format="ISO8601", errors="coerce", utc=self.has_zone)
-            if (rest := parsed.isna() & cells.notna()).any():
-                plausible = cells.where(rest & cells.str.match(r"^\d{4}[-/.]\d{1,2}[-/.]\d{1,2}"), None)
-                again = pd.to_datetime(plausible, format="mixed", errors="coerce", utc=self.has_zone)
-                parsed = parsed.fillna(again)
-        if self.has_zone:
-            parsed = parsed.dt.tz_convert(None)
-        return np.asarray(parsed.to_numpy(), dtype="datetime64[us]")
+    def _sample(self) -> pa.Array:
+        """Returns the different texts of the first rows, whatever batches they come in."""
+        texts: dict[str, None] = {}
+        rows = 0
+        for batch in self._batches():
+            part = batch.slice(0, _SAMPLE_ROWS - rows)
+            rows += len(part)
+            texts.update(dict.fromkeys(_texts_of(pc.unique(part.drop_null())).to_pylist()))
+            if rows >= _SAMPLE_ROWS or len(texts) >= _SAMPLE_TEXTS:
+                break
+        return pa.array(list(texts)[:_SAMPLE_TEXTS], pa.string())
 
-    def _way_of_digits(self, texts: list[str]) -> str:
-        lengths = {len(text) for text in texts}
-        if len(lengths) == 1 and (form := _COMPACT.get(length := lengths.pop())):
-            try:
-                pd.to_datetime(pd.Series(texts), format=form)
-                return form
-            except ValueError:
-                lengths = {length}
-        units = {_EPOCH_UNITS.get(length) for length in lengths}
-        if len(units) == 1 and (unit := units.pop()):
-            return f"epoch-{unit}"
-        raise InputError(
-            f"the time column holds numbers such as {texts[0]!r} that are no known form of time",
-            where=self._where,
-            mend="write times like 2020-10-08 06:00, or seconds since 1970",
-        )
-
-    def _order_of(self, texts: list[str], day_first: bool | None) -> str | None:
-        matches = [match for text in texts if (match := _YEAR_LAST.match(text))]
-        if len(matches) < len(texts) / 2:
-            return None
-        is_day_first = self._is_day_first(matches) if day_first is None else day_first
-        return r"\3-\2-\1" if is_day_first else r"\3-\1-\2"
-
-    def _is_day_first(self, matches: list[re.Match[str]]) -> bool:
-        """Returns whether the day stands before the month in dates that end with the year."""
-        first = np.array([int(match[1]) for match in matches])
-        second = np.array([int(match[3]) for match in matches])
-        if (first > 12).any() or (second > 12).any():
-            return bool((first > 12).any())
-        if matches[0][2] == ".":
-            return True
-        # Both readings are possible dates: the true one makes the sample the shorter stretch of time.
-        years = np.array([int(match[4]) for match in matches])
-        spans = [np.ptp(years * 372 + month * 31 + day) for month, day in ((second, first), (first, second))]
-        if spans[0] == spans[1]:
+    def _choose_form(self, texts: pa.Array, day_first: bool | None) -> str:
+        """Returns the form that fits most of the texts."""
+        fits = {form: int(np.count_nonzero(~np.isnat(_read_texts(texts, form)[0]))) for form in _FORMS}
+        lengths = Counter(len(match[1]) for text in texts.to_pylist() if (match := _NUMBER.match(text)))
+        for unit, digits in _EPOCH_UNITS.items():
+            fits[unit] = sum(lengths[length] for length in digits)
+        # 10, 12 and 14 digits may be a date or a count since 1970: the date, if nearly all would be real dates.
+        best = "digits" if fits["digits"] >= 0.9 * len(texts) else max(fits, key=lambda form: fits[form])
+        if fits[best] == 0:
             raise InputError(
-                f"dates such as {matches[0][0].strip()!r} may mean day/month or month/day",
+                f"the time column holds {texts[0].as_py()[:40]!r}, which is no known form of time",
+                where=self._where,
+                mend=f"{_MEND}, or as seconds since 1970; or name the column of times with --time-column",
+            )
+        if best in ("day first", "month first"):
+            is_day_first = self._is_day_first(texts) if day_first is None else day_first
+            return "day first" if is_day_first else "month first"
+        return best
+
+    def _says_zone(self, texts: pa.Array) -> bool:
+        moments, has_zone = _read_texts(texts, self._form)
+        share = has_zone[~np.isnat(moments)].mean() if not np.isnat(moments).all() else 0.0
+        if 0.1 < share < 0.9:
+            what = "some times carry a zone and others do not"
+            raise InputError(what, where=self._where, mend="write all of them one way")
+        return bool(share > 0.5)
+
+    def _is_day_first(self, texts: pa.Array) -> bool:
+        """Returns whether the day stands before the month in dates that end with the year, by all dates there are."""
+        dates: set[tuple[int, int, int]] = set()
+        for batch in self._batches():
+            dates |= _year_last_dates(_texts_of(pc.unique(batch.drop_null())))
+        first, second, year = np.array(sorted(dates)).T
+        days_first = int(np.count_nonzero((first > 12) & (second <= 12)))
+        months_first = int(np.count_nonzero((second > 12) & (first <= 12)))
+        if min(days_first, months_first) > 0.01 * len(dates):
+            raise InputError(
+                "some dates have the day first and others the month",
+                where=self._where,
+                mend="write all of them one way",
+            )
+        if days_first or months_first:
+            return days_first > months_first
+        example = next(text for text in texts.to_pylist() if re.match(_YEAR_LAST, text))
+        if "." in example[:3] or (first == second).all():
+            return True
+        # Both may be dates. Days 1 to 12 alone, with several times on each, are one stretch of days and not of months.
+        spans = [np.ptp(year * 372 + month * 31 + day) for month, day in ((second, first), (first, second))]
+        if len(texts) < 2 * len(_year_last_dates(texts)) or min(spans) > 11 or max(spans) <= 11:
+            raise InputError(
+                f"dates such as {example[:10]!r} may mean day/month or month/day",
                 where=self._where,
                 mend="say --day-first or --month-first",
             )
         return bool(spans[0] < spans[1])
 
 
-_YEAR_LAST_SPLIT = re.compile(r"^(\d{1,2})[-/.](\d{1,2})[-/.](\d{4})")
-
-
-def looks_like_time(texts: list[str]) -> bool:
-    """Returns whether most of the texts are written like dates."""
-    hits = sum(bool(_YEAR_FIRST.match(text) or _YEAR_LAST.match(text)) for text in texts)
+def looks_like_time(texts: list[str], or_number: bool = False) -> bool:
+    """Returns whether most of the texts are written like dates, or like numbers that may be times."""
+    hits = sum(bool(_DATE.match(text) or (or_number and _NUMBER.match(text))) for text in texts)
+    hits += sum(bool(_DATE_OF_DIGITS.match(text)) for text in texts if or_number and not _NUMBER.match(text))
     return hits > len(texts) / 2
 
 
-def _unique_texts(column: pa.Array) -> list[str]:
-    return [_text_of(cell) for cell in pc.unique(column.drop_null()).to_pylist()]
+def _texts_of(column: pa.Array) -> pa.Array:
+    """Returns the cells as trimmed text, whole numbers without a decimal point."""
+    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+        cells = column.to_pylist()
+        texts = [str(int(cell)) if isinstance(cell, float) and cell.is_integer() else str(cell) for cell in cells]
+        column = pa.array(texts, pa.string())
+    return pc.utf8_trim_whitespace(column)
 
 
-def _text_of(cell: object) -> str:
-    if isinstance(cell, float) and cell.is_integer():
-        return str(int(cell))
-    return str(cell).strip() if cell is not None else ""
+def _read_texts(texts: pa.Array, form: str) -> tuple[Stamps, NDArray[np.bool_]]:
+    """Returns the moments (NaT: not of this form) and which of them say their zone, which are in UTC then."""
+    if form in _EPOCH_UNITS:
+        moments = _read_epoch(texts, form)
+        return moments, ~np.isnat(moments)
+    parts = pc.extract_regex(texts, _FORMS[form])
+    found = _array(parts.is_valid())
+    year, month, day, hour, minute, second = (
+        _whole(parts, name) for name in ("year", "month", "day", "hour", "minute", "second")
+    )
+    month_start = ((year - 1970) * 12 + month - 1).astype("datetime64[M]")
+    date = month_start.astype("datetime64[D]") + (day - 1)
+    half = _array(parts.field("half"))
+    has_half = half != ""
+    hour_of_day = np.where(has_half, hour % 12 + 12 * np.isin(half, ("P", "p")), hour)
+    seconds = (hour_of_day * 60 + minute) * 60 + second
+    is_date = (month >= 1) & (month <= 12) & (date.astype("datetime64[M]") == month_start)
+    is_clock = (minute < 60) & (second < 60) & (seconds <= 86400)  # 24:00 is the end of the day
+    is_clock &= ~has_half | ((hour >= 1) & (hour <= 12))
+    sign = np.where(_array(parts.field("sign")) == "-", -1, 1)
+    ahead = sign * (_whole(parts, "zone_hours") * 60 + _whole(parts, "zone_minutes"))
+    fraction = pc.utf8_slice_codeunits(pc.utf8_rpad(parts.field("fraction"), 6, "0"), 0, 6)
+    elapsed = (seconds - 60 * ahead) * 1_000_000 + _array(fraction).astype(np.int64)
+    moments = date.astype("datetime64[us]") + elapsed
+    moments[~(found & is_date & is_clock)] = np.datetime64("NaT")
+    return moments, _array(parts.field("zone")) != ""
 
 
-def is_missing(stamps: Stamps) -> NDArray[np.bool_]:
-    """Returns where a stamp could not be read."""
-    return np.isnat(stamps)
+def _read_epoch(texts: pa.Array, unit: str) -> Stamps:
+    """Returns the moments of counts of `unit` since 1970, worked out in whole numbers."""
+    parts = pc.extract_regex(texts, _EPOCH)
+    whole, fraction = parts.field("whole"), parts.field("fraction")
+    fits = _array(parts.is_valid()) & np.isin(_array(pc.utf8_length(whole)), _EPOCH_UNITS[unit])
+    digits = {"s": 6, "ms": 3, "us": 0, "ns": -3}[unit]  # by how many the decimal point moves to give microseconds
+    if digits < 0:
+        moved = pc.utf8_slice_codeunits(whole, 0, digits)
+    else:
+        moved = pc.binary_join_element_wise(
+            whole, pc.utf8_slice_codeunits(pc.utf8_rpad(fraction, 6, "0"), 0, digits), ""
+        )
+    numbers = np.where(fits, _array(moved), "0").astype(np.int64)
+    return np.where(fits, numbers.astype("datetime64[us]"), np.datetime64("NaT", "us"))
+
+
+def _whole(parts: pa.StructArray, name: str) -> NDArray[np.int64]:
+    texts = _array(parts.field(name))
+    return np.where(texts == "", "0", texts).astype(np.int64)
+
+
+def _array(column: pa.Array) -> NDArray[Any]:
+    return np.asarray(column.to_numpy(zero_copy_only=False))
+
+
+def _year_last_dates(texts: pa.Array) -> set[tuple[int, int, int]]:
+    parts = pc.extract_regex(texts, _YEAR_LAST).drop_null()
+    columns = (parts.field(name).to_pylist() for name in ("first", "second", "year"))
+    return {(int(first), int(second), int(year)) for first, second, year in zip(*columns, strict=True)}

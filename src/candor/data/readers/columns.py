@@ -1,0 +1,224 @@
+"""The columns of CSV files, Parquet files and data frames, walked in batches without ever standing in memory whole."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+
+from candor.data.findings import listed
+from candor.data.readers.numbers import EMPTY_CELLS
+from candor.data.readers.sources import Source, TextLayout, sniff_layout, unreadable
+from candor.data.readers.stamps import looks_like_time
+from candor.errors import InputError
+
+_BLOCK_BYTES = 4 << 20
+_NUMBERS_PER_BATCH = 1 << 20
+_MOST_UNPACKED_BYTES = 2 << 30
+
+
+class BatchReader(Protocol):
+    """Walks over chosen columns of a table."""
+
+    def __call__(self, wanted: Sequence[int], numeric: Sequence[int] | None = None) -> Iterator[list[pa.Array]]: ...
+
+
+@dataclass(frozen=True)
+class Columns:
+    """A table whose columns can be walked in batches, as often as needed.
+
+    Attributes:
+        names: the columns, in file order.
+        batches: yields the columns at the given positions, batch by batch, no batch without rows. A walk over readings
+            names those columns again that are expected to hold numbers; they may still come as text.
+        where: what to call the table in messages.
+        has_decimal_comma: whether 1,5 means one and a half.
+    """
+
+    names: tuple[str, ...]
+    batches: BatchReader
+    where: str
+    has_decimal_comma: bool = False
+
+
+def csv_columns(source: Source) -> Columns:
+    """Returns the columns of a delimited text file, as text or numbers; ragged rows are an error."""
+    layout = sniff_layout(source)
+    _refuse_wrong_top(layout, str(source.path))
+
+    def batches(wanted: Sequence[int], numeric: Sequence[int] | None = None) -> Iterator[list[pa.Array]]:
+        # Readings are walked with all other columns beside them, to notice a cell that swallows further lines.
+        others = [] if numeric is None else [i for i in range(len(layout.names)) if i not in set(wanted)]
+        rows = 0
+        if numeric:
+            try:  # the quick way: numbers are read as numbers while nothing else turns up
+                for batch in _walk_csv(source, layout, [*wanted, *others], numeric):
+                    rows += batch.num_rows
+                    yield batch.columns[: len(wanted)]
+                return
+            except InputError:
+                pass  # the walk over texts tells whether the file is damaged or merely holds text
+        for batch in _walk_csv(source, layout, [*wanted, *others], ()):
+            rest = batch.slice(min(rows, batch.num_rows))
+            rows -= batch.num_rows - rest.num_rows
+            if rest.num_rows:
+                yield rest.columns[: len(wanted)]
+
+    return Columns(tuple(layout.names), batches, str(source.path), layout.has_decimal_comma)
+
+
+def _refuse_wrong_top(layout: TextLayout, where: str) -> None:
+    times = sum(looks_like_time([name]) for name in layout.names)
+    if times == 1:
+        what = "the first row holds readings, not column names"
+        raise InputError(what, where=where, mend="put names on top: time, then one for each sensor")
+    if times > 1:
+        what = "the first row holds several times: times must stand in a column, one row each"
+        raise InputError(what, where=where, mend="turn the table, so that each sensor is a column")
+    if not layout.has_rows:
+        raise InputError("there are column names but no rows", where=where, mend="export the readings again")
+
+
+class _RaggedRows:
+    """Counts the rows with too few or too many cells and remembers the first of them."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.first: list[int] = []
+
+    def __call__(self, row: pa_csv.InvalidRow) -> str:
+        self.count += 1
+        if len(self.first) < 5:
+            self.first.append(row.number or 0)
+        return "skip"
+
+
+def _walk_csv(
+    source: Source, layout: TextLayout, wanted: Sequence[int], numeric: Sequence[int]
+) -> Iterator[pa.RecordBatch]:
+    ragged = _RaggedRows()
+    with source.open() as stream, _plain_words(str(source.path)):
+        reader = pa_csv.open_csv(
+            stream,
+            pa_csv.ReadOptions(
+                use_threads=False,  # row numbers of ragged rows are known only then
+                column_names=[f"{i}" for i in range(len(layout.names))],
+                skip_rows=layout.lines_on_top,
+                block_size=_BLOCK_BYTES,
+            ),
+            pa_csv.ParseOptions(delimiter=layout.delimiter, invalid_row_handler=ragged),
+            pa_csv.ConvertOptions(
+                column_types={f"{i}": pa.string() for i in wanted} | {f"{i}": pa.float64() for i in numeric},
+                include_columns=[f"{i}" for i in wanted],
+                null_values=EMPTY_CELLS,
+                strings_can_be_null=True,
+            ),
+        )
+        for batch in reader:
+            if any(_has_line_break(column) for column in batch.columns):
+                raise _over_lines(str(source.path))
+            if batch.num_rows:
+                yield batch
+    if ragged.count:
+        raise InputError(
+            f"{ragged.count} rows do not have {len(layout.names)} cells like the first row",
+            where=f"{source.path}, rows {listed(ragged.first)} (blank lines not counted)",
+            mend="a delimiter inside a name or number needs quotes; a cut file must be fetched again",
+        )
+
+
+@contextmanager
+def _plain_words(where: str) -> Iterator[None]:
+    try:
+        yield
+    except pa.ArrowInvalid as error:
+        if "newlines_in_values" in str(error):  # such a cell lies across two blocks
+            raise _over_lines(where) from None
+        if "straddling" in str(error):
+            what = f"a line is longer than {_BLOCK_BYTES >> 20} MB"
+            raise InputError(what, where=where, mend="check that this is a table") from None
+        raise
+
+
+def _over_lines(where: str) -> InputError:
+    mend = "close its quotes, and take line breaks out of texts"
+    return InputError("a cell runs over several lines", where=where, mend=mend)
+
+
+def _has_line_break(column: pa.Array) -> bool:
+    return bool(pa.types.is_string(column.type) and pc.any(pc.match_substring_regex(column, r"[\r\n]")).as_py())
+
+
+def parquet_columns(source: Source) -> Columns:
+    """Returns the columns of a Parquet file; a packed one is unpacked in memory."""
+    content: pa.Buffer | None = None
+    if source.packing is not None:
+        with source.open() as stream:
+            content = pa.py_buffer(stream.read(_MOST_UNPACKED_BYTES + 1))
+        if content.size > _MOST_UNPACKED_BYTES:
+            raise InputError("the file is too large to be read while packed", where=str(source.path), mend="unpack it")
+
+    def open_file() -> pq.ParquetFile:
+        return pq.ParquetFile(source.path if content is None else pa.BufferReader(content))
+
+    try:
+        with open_file() as file:
+            names = tuple(file.schema_arrow.names)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise unreadable(source.path, error) from None
+
+    def batches(wanted: Sequence[int], numeric: Sequence[int] | None = None) -> Iterator[list[pa.Array]]:
+        rows = max(1, _NUMBERS_PER_BATCH // max(len(wanted), 1))
+        try:
+            with open_file() as file:
+                for batch in file.iter_batches(rows, columns=[names[i] for i in wanted]):
+                    if batch.num_rows:
+                        yield [_plain(batch.column(names[i])) for i in wanted]
+        except (pa.ArrowException, OSError, ValueError, KeyError) as error:
+            raise unreadable(source.path, error) from None
+
+    return Columns(names, batches, str(source.path))
+
+
+def frame_columns(frame: pd.DataFrame) -> Columns:
+    """Returns the columns of a data frame; an index that is more than row numbers counts as its first columns."""
+    named = [(str(name), frame.iloc[:, i]) for i, name in enumerate(frame.columns)]
+    index = frame.index.to_timestamp() if isinstance(frame.index, pd.PeriodIndex) else frame.index
+    if isinstance(index, pd.DatetimeIndex):
+        named.insert(0, ("time", index.to_series()))
+    elif not pd.api.types.is_integer_dtype(index.dtype) or index.name is not None:
+        levels = [index.get_level_values(level) for level in range(index.nlevels)]
+        named = [("index" if level.name is None else str(level.name), level.to_series()) for level in levels] + named
+    arrays = [_array_of(column) for _, column in named]
+
+    def batches(wanted: Sequence[int], numeric: Sequence[int] | None = None) -> Iterator[list[pa.Array]]:
+        rows = max(1, _NUMBERS_PER_BATCH // max(len(wanted), 1))
+        for first in range(0, len(frame), rows):
+            yield [arrays[i].slice(first, rows) for i in wanted]
+
+    return Columns(tuple(name for name, _ in named), batches, "data frame")
+
+
+def _array_of(column: "pd.Series[Any]") -> pa.Array:
+    """Returns a column of a data frame; if it mixes kinds, such as numbers and texts, all of it as text."""
+    try:
+        array = pa.Array.from_pandas(column)
+        return _plain(array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        is_missing = column.isna().to_numpy()
+        texts = [None if missing else str(cell) for cell, missing in zip(column, is_missing, strict=True)]
+        return pa.array(texts, pa.string())
+
+
+def _plain(column: pa.Array) -> pa.Array:
+    """Returns a column without the ways of storing it that say nothing about its cells."""
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
+        column = column.cast(pa.string())
+    return column

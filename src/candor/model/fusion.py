@@ -1,0 +1,52 @@
+"""Section "Context-Adaptive Forecast Fusion": how much each branch counts for each node and target patch.
+
+| symbol | code | shape |
+|---|---|---|
+| c | context (never formed whole) | batch node target 4 hidden |
+| lambda | weights | batch node target branch |
+| F^fuse | fused | batch node target forecast |
+"""
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from candor.model.embedding import CalendarTables
+from candor.model.history import Forecasts
+from candor.model.layers import Mlp, sinusoidal_positions, split_linear
+from candor.model.settings import ModelSettings
+
+BRANCHES = ("functional", "forward", "reverse")
+FIRST_WEIGHTS = (0.5, 0.25, 0.25)
+
+
+class Fusion(CalendarTables):
+    """Softmax weights of the branches by node, target calendar and position, with calendar tables of its own."""
+
+    positions: Tensor
+
+    def __init__(self, settings: ModelSettings) -> None:
+        super().__init__(settings.hidden)
+        self.mlp = Mlp(4 * settings.hidden, settings.fusion_width, len(BRANCHES), settings.dropout)
+        positions = sinusoidal_positions(settings.target_patches, settings.hidden)
+        self.register_buffer("positions", positions, persistent=False)
+
+    def weights(
+        self,
+        nodes: Float[Tensor, "node hidden"],
+        time_of_day: Int[Tensor, "batch target"],
+        day_of_week: Int[Tensor, "batch target"],
+    ) -> Float[Tensor, "batch node target branch"]:
+        """Returns lambda at the target patches whose calendar is given (eq. app_fusion_context, context_fusion)."""
+        width, targets = nodes.shape[-1], time_of_day.shape[1]
+        of_node, of_calendar, of_position = split_linear(self.mlp.first, width, 2 * width, width)
+        by_node = nodes @ of_node.T + self.mlp.first.bias
+        by_target = self.rows(time_of_day, day_of_week) @ of_calendar.T + self.positions[:targets] @ of_position.T
+        return self.mlp.finish(by_node[:, None] + by_target[:, None]).softmax(dim=-1)
+
+    def forward(
+        self, weights: Float[Tensor, "batch node target branch"], forecasts: tuple[Forecasts, ...]
+    ) -> Forecasts:
+        """Returns the weighted sum of the branches' forecast representations."""
+        parts = [weight[..., None] * part for weight, part in zip(weights.unbind(dim=-1), forecasts, strict=True)]
+        return torch.stack(parts).sum(dim=0)

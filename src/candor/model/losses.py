@@ -1,0 +1,172 @@
+"""Section "Learning Objectives": every term by itself, and their weighted sum.
+
+| symbol | code |
+|---|---|
+| L_pred, L_branch | prediction, branch |
+| L_hist, L_sep | history, separation |
+| L_bg, L_shock | background, shock |
+| L_rec, L_role | reconstruction, role_background, role_accumulation, role_release |
+| chi(e) | is_active |
+"""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float
+from pydantic import NonNegativeFloat
+from torch import Tensor
+from torch.nn import functional as F
+
+from candor.model.candor import CandorNetwork, Explanation
+from candor.settings import Settings
+
+Targets = Float[Tensor, "batch horizon node"]
+
+
+class LossWeights(Settings):
+    """The coefficients of the terms; defaults are the paper's for traffic."""
+
+    branch: NonNegativeFloat = 0.2
+    history: NonNegativeFloat = 0.2
+    separation: NonNegativeFloat = 0.2
+    background: NonNegativeFloat = 1e-4
+    shock: NonNegativeFloat = 1e-4
+    reconstruction: NonNegativeFloat = 0.1
+    role_background: NonNegativeFloat = 0.2
+    role_accumulation: NonNegativeFloat = 0.2
+    role_release: NonNegativeFloat = 0.2
+
+
+@dataclass(frozen=True)
+class LossSpace:
+    """Where errors are measured: z-scores (mean 0, deviation 1), or original units after inverse scaling."""
+
+    mean: float = 0.0
+    deviation: float = 1.0
+
+    def restore(self, scores: Tensor) -> Tensor:
+        """Returns forecasts in the space of the targets."""
+        return scores * self.deviation + self.mean
+
+
+def loss_terms(
+    network: CandorNetwork,
+    states: Explanation,
+    targets: Targets,
+    mask: Bool[Tensor, "batch horizon node"],
+    *,
+    prefix: int,
+    space: LossSpace,
+    is_active: bool,
+    valid: float | None = None,
+) -> dict[str, Tensor]:
+    """Returns every term by name.
+
+    Args:
+        network: the model, for its head and role maps.
+        states: what it computed for this batch and prefix.
+        targets: the future, in the space of the loss; anything where the mask is False.
+        mask: which targets count.
+        prefix: how many steps are supervised.
+        space: where errors are measured.
+        is_active: chi; before the activation epoch reconstruction and roles are not computed at all.
+        valid: the number of valid targets that errors are averaged over; None counts those of this batch. With a
+            micro-batch it is that of the whole optimiser batch.
+    """
+    wanted, counts = targets[:, :prefix], mask[:, :prefix]
+    share = counts.sum() if valid is None else torch.as_tensor(valid)
+
+    def error(representation: Tensor) -> Tensor:
+        difference = space.restore(network.head(representation, prefix)) - wanted
+        # Chosen before the absolute value, so that NaN under the mask never touches a gradient.
+        return torch.where(counts, difference, 0.0).abs().sum() / share.clamp(min=1)
+
+    components = states.components
+    terms = {
+        "prediction": error(states.fused),
+        "branch": torch.stack([error(branch) for branch in states.branches]).mean(),
+        "history": _history(states),
+        "separation": _separation(states),
+        "background": _smoothness(components.background),
+        "shock": components.shock_activity.mean(),
+    }
+    if is_active:
+        terms["reconstruction"] = _reconstruction(states)
+        terms |= _roles(network, states)
+    return terms
+
+
+def total_loss(terms: dict[str, Tensor], weights: LossWeights) -> Tensor:
+    """Returns the objective (eq. overall_objective, app_auxiliary_objective)."""
+    total = terms["prediction"]
+    for name, term in terms.items():
+        if name != "prediction":
+            total = total + getattr(weights, name) * term
+    return total
+
+
+def _history(states: Explanation) -> Tensor:
+    """Returns the mean squared error of the next state that the paths predict (eq. app_historical_consistency)."""
+    forward, reverse = states.forward, states.reverse
+    if states.refined.shape[-2] == 1:
+        return states.refined.new_zeros(())
+    predicted = (forward.temporal + forward.contribution + reverse.temporal + reverse.contribution) / 2
+    return F.mse_loss(predicted[..., :-1, :], states.refined[..., 1:, :])
+
+
+def _separation(states: Explanation) -> Tensor:
+    """Returns the mean absolute cosine of temporal states and residuals (eq. app_state_separation)."""
+    total = states.refined.new_zeros(())
+    for path in (states.forward, states.reverse):
+        temporal, residual = path.temporal.mean(dim=-2), path.residual.mean(dim=-2)
+        temporal = temporal - temporal.mean(dim=-1, keepdim=True)
+        residual = residual - residual.mean(dim=-1, keepdim=True)
+        total = total + F.cosine_similarity(temporal, residual, dim=-1).abs().mean()
+    return total / 2
+
+
+def _smoothness(background: Tensor) -> Tensor:
+    """Returns the mean absolute second difference of the background (eq. app_component_regularization)."""
+    if background.shape[-2] < 3:
+        return background.new_zeros(())
+    return background.diff(n=2, dim=-2).abs().mean()
+
+
+def _reconstruction(states: Explanation) -> Tensor:
+    """Returns how far the components are from the embedding they explain (eq. evolution_reconstruction)."""
+    components, embedded = states.components, states.embedded.detach()
+    now = components.raw_background + components.raw_accumulation + components.raw_shock
+    total = F.smooth_l1_loss(now, embedded)
+    if embedded.shape[-2] > 1:
+        following = components.raw_background[..., 1:, :]
+        released = (components.raw_release + components.raw_shock)[..., :-1, :]
+        total = total + F.smooth_l1_loss(following + released, embedded[..., :-1, :])
+    return total / 2
+
+
+def _roles(network: CandorNetwork, states: Explanation) -> dict[str, Tensor]:
+    """Returns the negative similarities of components and physical states (eq. app_role_consistency)."""
+    components, forward, reverse = states.components, states.forward, states.reverse
+    first = max(network.settings.temporal_span - 1, 1) - 1  # the paper counts patches from one
+    following = slice(first + 1, None)
+    current = slice(first, -1)
+    compared = {
+        "background": (
+            components.background[..., following, :],
+            (forward.temporal + reverse.temporal)[..., current, :],
+        ),
+        "accumulation": (
+            components.accumulation[..., following, :],
+            (forward.contribution + reverse.contribution)[..., current, :],
+        ),
+        "release": (components.release, forward.residual + reverse.residual),
+    }
+    terms = {}
+    for name, (component, physical) in compared.items():
+        if component.shape[-2] == 0:
+            terms[f"role_{name}"] = component.new_zeros(())
+            continue
+        ours = getattr(network.roles, f"{name}_component")(component)
+        theirs = getattr(network.roles, f"{name}_physical")(physical)
+        terms[f"role_{name}"] = -F.cosine_similarity(ours, theirs, dim=-1).mean()
+    return terms

@@ -1,0 +1,243 @@
+"""Section "Decomposition-Conditioned Dual-Graph Learning": the physical propagation graph.
+
+| symbol | code | shape |
+|---|---|---|
+| z | descriptor (never formed whole) | batch node (3 hidden + node_width) |
+| omega (scores) | shared_scores | position edge |
+| a (scores) | sample_scores | batch edge |
+| W | weights | batch position edge |
+| H~ | gated | batch node patch hidden |
+| L | temporal | batch node patch hidden |
+| E | residual | batch node patch hidden |
+| Psi | feature per position of the window | batch node patch position hidden |
+| o | contribution | batch node patch hidden |
+| F->, F<- | forecast | batch node target forecast |
+
+Positions tau run from the oldest to the newest patch of a window of K_t.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from einops import rearrange
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from candor.model.attention import CausalAttention, Heads
+from candor.model.decomposition import States
+from candor.model.history import Forecasts
+from candor.model.layers import NORM_FLOOR, Mlp, Recurrence, sinusoidal_positions, split_linear
+from candor.model.propagation import DirectionalSupport, EdgeArrays, EdgeWeights, Operator
+from candor.model.settings import ModelSettings
+
+Nodes = Float[Tensor, "node node_width"]
+CalendarRows = Float[Tensor, "batch position twice_hidden"]
+
+
+@dataclass(frozen=True)
+class PathStates:
+    """What one direction did: its states over the history, its predictions and the operator it used."""
+
+    temporal: States
+    residual: States
+    contribution: States
+    predictions: Float[Tensor, "batch node target hidden"]
+    forecast: Forecasts
+    weights: EdgeWeights
+    shared_scores: Float[Tensor, "position edge"]
+    sample_scores: Float[Tensor, "batch edge"]
+
+
+@dataclass
+class Memory:
+    """What a path carries from patch to patch: recurrent state, keys and values, and the latest residuals."""
+
+    state: Float[Tensor, "batch node hidden"]
+    keys: Heads
+    values: Heads
+    residuals: list[Float[Tensor, "batch node hidden"]]
+
+
+class Path(nn.Module):
+    """One direction of propagation: a temporal state, what it leaves unexplained, and what that sends along edges."""
+
+    positions: Tensor
+
+    def __init__(self, settings: ModelSettings) -> None:
+        super().__init__()
+        width, span = settings.hidden, settings.temporal_span
+        self.span = span
+        self.gate = Mlp(settings.node_width + 2 * width, 2 * width, 1, 0.0, nn.ReLU())
+        self.gru = Recurrence(width)
+        self.attention = CausalAttention(settings)
+        self.backcast = nn.Linear(width, width)
+        self.norm = nn.LayerNorm(width, eps=NORM_FLOOR)
+        self.window_map = nn.Linear(span * width, span * width, bias=False)
+        self.merge = nn.Linear((settings.spatial_orders + 1) * width, width)
+        self.dropout = nn.Dropout(settings.dropout)
+        self.readout = nn.Linear(width, settings.forecast_width)
+        positions = sinusoidal_positions(settings.patches + settings.target_patches, width)
+        self.register_buffer("positions", positions, persistent=False)
+
+    def gates(self, sources: Nodes, rows: CalendarRows) -> Float[Tensor, "batch node patch 1"]:
+        """Returns the scalar node-calendar gate at the patches whose calendar rows are given."""
+        of_node, of_calendar = split_linear(self.gate.first, sources.shape[-1], rows.shape[-1])
+        by_node = sources @ of_node.T + self.gate.first.bias
+        by_calendar = rows @ of_calendar.T
+        return torch.sigmoid(self.gate.finish(by_node[:, None] + by_calendar[:, None]))
+
+    def observe(self, gated: States, operator: Operator) -> tuple[States, States, States, Memory]:
+        """Returns L, E and o over the history, and what is carried into the future."""
+        recurrent = self.gru(gated)
+        query, keys, values = self.attention.project(recurrent + self.positions[: gated.shape[-2]])
+        temporal = self.attention.attend(query, keys, values)
+        residual = self._residual(gated, temporal)
+        padded = torch.cat([residual[..., :1, :]] * (self.span - 1) + [residual], dim=-2)
+        windows = padded.unfold(-2, self.span, 1)  # batch node patch hidden position
+        contribution = self._propagate(rearrange(windows, "b n p hidden position -> b n p (position hidden)"), operator)
+        kept = list(padded[..., padded.shape[-2] - self.span + 1 :, :].unbind(dim=-2)) if self.span > 1 else []
+        return temporal, residual, contribution, Memory(recurrent[..., -1, :], keys, values, kept)
+
+    def advance(self, gated: Float[Tensor, "batch node hidden"], operator: Operator, memory: Memory) -> Tensor:
+        """Returns the prediction L + o after one more patch, and updates the memory."""
+        memory.state = self.gru.step(gated, memory.state)
+        place = self.positions[memory.keys.shape[-2]]
+        query, key, value = self.attention.project((memory.state + place)[..., None, :])
+        memory.keys = torch.cat([memory.keys, key], dim=-2)
+        memory.values = torch.cat([memory.values, value], dim=-2)
+        temporal = self.attention.attend(query, memory.keys, memory.values)
+        window = [*memory.residuals, self._residual(gated, temporal[..., 0, :])]
+        memory.residuals = window[1:]
+        contribution = self._propagate(torch.cat(window, dim=-1)[..., None, :], operator)
+        return (temporal + contribution)[..., 0, :]
+
+    def _residual(self, gated: Tensor, temporal: Tensor) -> Tensor:
+        return self.norm(gated - F.relu(self.backcast(temporal)))  # eq. app_propagation_residual
+
+    def _propagate(self, windows: Float[Tensor, "batch node patch window"], operator: Operator) -> States:
+        """Returns o: the window's own summary beside what arrives along edges (eq. app_localized_propagation)."""
+        patches = windows.shape[-2]
+        mapped = F.relu(self.window_map(windows)).unflatten(-1, (self.span, -1))  # Psi
+        by_position = rearrange(mapped, "b n patch position hidden -> b position n (patch hidden)")
+        arrived = [part.unflatten(-1, (patches, -1)) for part in operator.walk(by_position)]
+        return self.dropout(self.merge(torch.cat([mapped.mean(dim=-2), *arrived], dim=-1)))
+
+
+class PhysicalBranch(nn.Module):
+    """Forward and reverse propagation over the directed physical graph."""
+
+    def __init__(self, settings: ModelSettings, edges: EdgeArrays) -> None:
+        super().__init__()
+        width, node_width = settings.hidden, settings.node_width
+        self.settings = settings
+        self.first_nodes = nn.Embedding(settings.nodes, node_width)
+        self.second_nodes = nn.Embedding(settings.nodes, node_width)
+        self.query = nn.Linear(node_width, node_width, bias=False)
+        self.keys = nn.ModuleList(nn.Linear(node_width, node_width, bias=False) for _ in range(settings.temporal_span))
+        self.window = Mlp(settings.history, 2 * width, width, settings.dropout, nn.ReLU())
+        self.sample_query = nn.Linear(3 * width + node_width, width, bias=False)
+        self.sample_key = nn.Linear(3 * width + node_width, width, bias=False)
+        self.shock_strength = nn.Parameter(torch.tensor(0.0))
+        self.forward_path = Path(settings)
+        self.reverse_path = Path(settings)
+        orders = settings.spatial_orders
+        self.forward_support = DirectionalSupport(edges, settings.nodes, orders, is_reverse=False)
+        self.reverse_support = DirectionalSupport(edges, settings.nodes, orders, is_reverse=True)
+
+    def forward(
+        self,
+        values: Float[Tensor, "batch time node"],
+        refined: States,
+        shock_activity: Float[Tensor, "batch node patch"],
+        history_rows: CalendarRows,
+        target_rows: CalendarRows,
+        last_row: Float[Tensor, "batch twice_hidden"],
+    ) -> tuple[PathStates, PathStates]:
+        """Returns the states of the forward and of the reverse path."""
+        encoded = self.window(rearrange(values, "batch time node -> batch node time"))
+        excess = F.relu(shock_activity - self.settings.shock_threshold)
+        modulated = refined * (1 + self.shock_strength * excess)[..., None]
+        first, second = self.first_nodes.weight, self.second_nodes.weight
+        runs = [
+            _Run(self, self.forward_path, self.forward_support, first, second, encoded, last_row),
+            _Run(self, self.reverse_path, self.reverse_support, second, first, encoded, last_row),
+        ]
+        for run in runs:
+            run.observe(modulated, history_rows)
+        gates = [run.path.gates(run.sources, target_rows) for run in runs]
+        for target in range(target_rows.shape[1] - 1):
+            fed_back = (runs[0].predictions[-1] + runs[1].predictions[-1]) / 2
+            for run, gate in zip(runs, gates, strict=True):
+                run.advance(fed_back * gate[..., target, :] if self.settings.rollout_gate else fed_back)
+        return runs[0].states(), runs[1].states()
+
+
+class _Run:
+    """One pass of one direction: the operator of this window, computed once, and the states as they arise."""
+
+    def __init__(
+        self,
+        branch: PhysicalBranch,
+        path: Path,
+        support: DirectionalSupport,
+        receivers: Nodes,
+        sources: Nodes,
+        encoded: Float[Tensor, "batch node hidden"],
+        last_row: Float[Tensor, "batch twice_hidden"],
+    ) -> None:
+        self.path, self.sources = path, sources
+        self.shared_scores = _shared_scores(branch, support, receivers, sources)
+        self.sample_scores = _sample_scores(branch, support, sources, encoded, last_row)
+        scores = support.log_support + self.shared_scores + self.sample_scores[:, None]
+        self.weights = support.normalise(scores)  # eq. physical_graph
+        self.operator = support.operator(self.weights, branch.settings.spatial_orders)
+        self.predictions: list[Tensor] = []
+
+    def observe(self, modulated: States, history_rows: CalendarRows) -> None:
+        gated = modulated * self.path.gates(self.sources, history_rows)
+        self.temporal, self.residual, self.contribution, self.memory = self.path.observe(gated, self.operator)
+        self.predictions.append(self.temporal[..., -1, :] + self.contribution[..., -1, :])
+
+    def advance(self, gated: Float[Tensor, "batch node hidden"]) -> None:
+        self.predictions.append(self.path.advance(gated, self.operator, self.memory))
+
+    def states(self) -> PathStates:
+        predictions = torch.stack(self.predictions, dim=-2)
+        return PathStates(
+            temporal=self.temporal,
+            residual=self.residual,
+            contribution=self.contribution,
+            predictions=predictions,
+            forecast=self.path.readout(predictions),
+            weights=self.weights,
+            shared_scores=self.shared_scores,
+            sample_scores=self.sample_scores,
+        )
+
+
+def _shared_scores(
+    branch: PhysicalBranch, support: DirectionalSupport, receivers: Nodes, sources: Nodes
+) -> Float[Tensor, "position edge"]:
+    """Returns the scores of omega on edges (eq. app_delay_affinity)."""
+    query = branch.query(receivers)[support.receiver]
+    keys = torch.stack([key(sources)[support.sender] for key in branch.keys])  # position edge node_width
+    return (keys * query).sum(dim=-1) / query.shape[-1] ** 0.5
+
+
+def _sample_scores(
+    branch: PhysicalBranch,
+    support: DirectionalSupport,
+    sources: Nodes,
+    encoded: Float[Tensor, "batch node hidden"],
+    last_row: Float[Tensor, "batch twice_hidden"],
+) -> Float[Tensor, "batch edge"]:
+    """Returns the scores of a on edges (eq. app_sample_affinity); z = [window || calendar || source embedding]."""
+
+    def project(layer: nn.Linear) -> Float[Tensor, "batch node hidden"]:
+        of_window, of_calendar, of_node = split_linear(layer, encoded.shape[-1], last_row.shape[-1], sources.shape[-1])
+        return encoded @ of_window.T + (last_row @ of_calendar.T)[:, None] + sources @ of_node.T
+
+    query = project(branch.sample_query).index_select(1, support.receiver)
+    key = project(branch.sample_key).index_select(1, support.sender)
+    return (query * key).sum(dim=-1) / query.shape[-1] ** 0.5

@@ -1,0 +1,15 @@
+"""The maps that compare components with physical states (eq. app_projected_similarity)."""
+
+from torch import nn
+
+from candor.model.settings import ModelSettings
+
+
+class Roles(nn.Module):
+    """Six linear maps, begun as the identity; only the role loss uses them."""
+
+    def __init__(self, settings: ModelSettings) -> None:
+        super().__init__()
+        for component in ("background", "accumulation", "release"):
+            for side in ("component", "physical"):
+                self.add_module(f"{component}_{side}", nn.Linear(settings.hidden, settings.hidden, bias=False))

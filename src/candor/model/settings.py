@@ -1,0 +1,92 @@
+"""The sizes of the model and its patch grid (spec, section 2), refused in plain words where they cannot work."""
+
+from typing import Self
+
+from pydantic import Field, PositiveInt, model_validator
+
+from candor.settings import Settings
+
+
+class ModelSettings(Settings):
+    """Everything that the shape of the network depends on; the paper's symbol ends each line."""
+
+    nodes: PositiveInt
+    """Sensors, N."""
+    history: PositiveInt
+    """Steps that are read, L."""
+    horizon: PositiveInt
+    """Steps that are forecast, H."""
+    patch_length: PositiveInt
+    """Steps of a patch, l."""
+    patch_stride: PositiveInt
+    """Steps from one patch to the next, s."""
+    hidden: PositiveInt = 32
+    """Width of the states of a patch, D."""
+    forecast_width: PositiveInt = 256
+    """Width of forecast representations, D_f."""
+    head_width: PositiveInt = 512
+    """Hidden width of the prediction head, D_o."""
+    node_width: PositiveInt = 64
+    """Width of the directional node embeddings, D_e."""
+    relation_width: PositiveInt = 32
+    """Width of the relation descriptors, D_b."""
+    value_width: PositiveInt = 64
+    """Width inside the value maps of the functional branch."""
+    kernel: PositiveInt = 3
+    """Patches that a temporal convolution sees, K."""
+    temporal_span: int = Field(2, ge=1, le=4)
+    """Patches in the window of a propagation feature, K_t."""
+    spatial_orders: int = Field(2, ge=1, le=3)
+    """Longest walk along edges, K_s."""
+    pairs: PositiveInt = 16
+    """Pairs of neighbour and relation channel kept per node, k."""
+    relations: PositiveInt = 4
+    """Relation channels, R_rel."""
+    heads: PositiveInt = 4
+    """Attention heads."""
+    dropout: float = Field(0.1, ge=0.0, lt=1.0)
+    """Share of activations dropped in training."""
+    fusion_width: PositiveInt = 128
+    """Hidden width of the fusion MLP."""
+    shock_threshold: float = Field(0.1, ge=0.0)
+    """Shock activity below which propagation is not modulated."""
+    trend_weight: float = 0.5
+    """Weight of trend compatibility in functional scores, eta."""
+    rollout_gate: bool = True
+    """Whether predicted states pass the node-calendar gate before they are fed back."""
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        if not self.patch_stride <= self.patch_length <= self.history:
+            raise ValueError(
+                f"patch_stride <= patch_length <= history is needed, not {self.patch_stride}, {self.patch_length}, "
+                f"{self.history}: every step must be covered and a patch must fit into the history"
+            )
+        if self.hidden % self.heads:
+            raise ValueError(f"hidden ({self.hidden}) must be a multiple of heads ({self.heads})")
+        return self
+
+    @property
+    def patches(self) -> int:
+        """Patches in the history, P."""
+        return (self.history - self.patch_length) // self.patch_stride + 1
+
+    @property
+    def history_starts(self) -> list[int]:
+        """First steps of the history patches, counted from the start of the window."""
+        return [patch * self.patch_stride for patch in range(self.patches)]
+
+    @property
+    def target_starts(self) -> list[int]:
+        """First steps of the target patches, kappa_q, counted from the start of the window."""
+        first = self.patches * self.patch_stride
+        return list(range(first, self.history + self.horizon, self.patch_stride))
+
+    @property
+    def target_patches(self) -> int:
+        """Target patches, P_out."""
+        return len(self.target_starts)
+
+    def decoded_patches(self, prefix: int) -> int:
+        """Returns how many target patches begin within the first `prefix` steps of the horizon."""
+        return sum(start < self.history + prefix for start in self.target_starts)

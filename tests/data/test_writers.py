@@ -1,0 +1,162 @@
+"""What is exported can be read again as the very same panel, and a forecast begins where the record ends."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from candor.data.panel import Covariate, Edges, Panel, Sensor
+from candor.data.readers.options import ReadOptions
+from candor.data.readers.panels import read_panel
+from candor.data.times import DAY, TimeAxis
+from candor.data.writers import export_panel, write_forecast
+from candor.errors import InputError
+
+HOUR = timedelta(hours=1)
+IDS = st.from_regex(r"[A-Za-z0-9]{1,8}|0[0-9]{3}|S-[0-9]{2}", fullmatch=True)
+NAMES = st.sampled_from(["", "Keno Dam, at Keno", 'the "old" weir', "Uiam Lake / 의암호", "NA"])
+# Clocks of the axis: days live on a fixed offset, hours may change theirs (around the changes of 2020).
+CLOCKS = st.sampled_from(
+    [
+        (datetime(2020, 3, 8), HOUR, "America/Los_Angeles"),
+        (datetime(2020, 10, 31, 20), timedelta(minutes=30), "America/Los_Angeles"),
+        (datetime(2020, 10, 24, 20), HOUR, "Europe/Dublin"),
+        (datetime(2020, 4, 4, 12), timedelta(minutes=5), "Australia/Sydney"),
+        (datetime(2020, 1, 1), timedelta(milliseconds=1500), "Asia/Kolkata"),
+        (datetime(2020, 1, 1), timedelta(hours=6), "UTC"),
+        (datetime(2020, 2, 20, 8), DAY, "UTC-08:00"),
+        (datetime(2020, 2, 20), DAY, "UTC"),
+        (datetime(2020, 2, 20), 7 * DAY, "UTC"),
+    ]
+)
+
+
+@st.composite
+def edges_among(draw: st.DrawFn, count: int) -> Edges:
+    pairs = draw(st.lists(st.tuples(*[st.integers(0, count - 1)] * 2), unique=True, max_size=5))
+    if not pairs:
+        return Edges.none()
+    source, target = np.array(pairs, np.int32).T
+    lengths = arrays(np.float32, len(pairs), elements=st.floats(0, 1e6, width=32))
+    weights = arrays(np.float32, len(pairs), elements=st.floats(2**-20, 1, width=32))
+    has = draw(st.sampled_from(["distance", "weight", "both"]))
+    distance = None if has == "weight" else draw(lengths) + np.float32(0)
+    unit = "" if distance is None else draw(st.sampled_from(["", "km", "m", "mi"]))
+    return Edges(source, target, distance, None if has == "distance" else draw(weights), unit)
+
+
+@st.composite
+def panels(draw: st.DrawFn) -> Panel:
+    """Draws panels that a reader could have made."""
+    ids = draw(st.lists(IDS, unique_by=str.lower, min_size=1, max_size=4).filter(lambda ids: "time" not in ids))
+    rows = draw(st.integers(3, 12))
+    start, interval, zone = draw(CLOCKS)
+    table = arrays(np.float32, (rows, len(ids)), elements=st.floats(width=32, allow_infinity=False))
+    places = st.tuples(st.floats(-90, 90), st.floats(-180, 180)) | st.just((None, None))
+    return Panel(
+        values=draw(table.filter(lambda values: not np.isnan(values).all())),  # readers refuse an empty file
+        times=TimeAxis(start.replace(tzinfo=UTC), interval, rows, zone),
+        sensors=tuple(Sensor(i, draw(NAMES), *draw(places), draw(st.sampled_from(["", "mg/L"]))) for i in ids),
+        edges=draw(edges_among(len(ids))),
+    )
+
+
+def read_again(panel: Panel, folder: Path, format: str) -> Panel:
+    options = ReadOptions(missing=(), zone=panel.times.zone)
+    return read_panel(*(folder / f"{name}.{format}" for name in ("readings", "edges", "sensors")), options)
+
+
+@pytest.mark.parametrize("format", ["csv", "parquet"])
+@settings(max_examples=40)
+@given(panel=panels())
+def test_reading_undoes_exporting(panel: Panel, format: str) -> None:
+    with TemporaryDirectory() as folder:
+        export_panel(panel, Path(folder), format)
+        again = read_again(panel, Path(folder), format)
+    np.testing.assert_array_equal(again.values, panel.values)
+    assert (again.times, again.sensors) == (panel.times, panel.sensors)
+    assert again.fingerprint == panel.fingerprint
+
+
+def make_panel(rows: int = 30, **parts: Any) -> Panel:
+    values = np.random.default_rng(0).normal(9, 1, (rows, 2)).astype(np.float32)
+    times = TimeAxis(datetime(2020, 10, 31, 7, tzinfo=UTC), HOUR, rows, "America/Los_Angeles")
+    panel = Panel(values, times, (Sensor("a", latitude=1 / 3, longitude=-200 / 3), Sensor("b")))
+    return replace(panel, **parts)
+
+
+@pytest.mark.parametrize("format", ["csv", "parquet"])
+def test_every_part_has_a_file_and_covariates_stand_beside_the_readings(tmp_path: Path, format: str) -> None:
+    panel = make_panel(covariates={"rain": Covariate(np.full((30, 2), 0.1), "mm/h")})
+    paths = export_panel(panel, tmp_path / "new" / "folder", format)
+    assert [path.name for path in paths] == [f"{name}.{format}" for name in ("readings", "rain", "edges", "sensors")]
+    assert all(path.is_file() for path in paths)
+    rain = read_panel(paths[1], options=ReadOptions(zone=panel.times.zone))
+    np.testing.assert_array_equal(rain.values, panel.covariates["rain"].values)
+    assert rain.times == panel.times
+
+
+def test_coordinates_keep_all_their_digits(tmp_path: Path) -> None:
+    for format in ("csv", "parquet"):
+        export_panel(make_panel(), tmp_path, format)
+        assert read_again(make_panel(), tmp_path, format).sensors == make_panel().sensors
+
+
+def test_the_repeated_hour_is_told_apart_by_its_offset(tmp_path: Path) -> None:
+    export_panel(make_panel(), tmp_path, "csv")
+    stamps = pd.read_csv(tmp_path / "readings.csv")["time"]
+    assert stamps[25:27].tolist() == ["2020-11-01 01:00:00-07:00", "2020-11-01 01:00:00-08:00"]
+
+
+@pytest.mark.parametrize("name", ["readings", "edges", "sensors", "../rain", "a/b"])
+def test_a_covariate_whose_file_would_be_another_is_refused(tmp_path: Path, name: str) -> None:
+    panel = make_panel(covariates={name: Covariate(np.ones((30, 2)))})
+    with pytest.raises(InputError, match="covariate"):
+        export_panel(panel, tmp_path / "folder", "csv")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_sensor_called_time_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="time"):
+        export_panel(make_panel(sensors=(Sensor("time"), Sensor("b"))), tmp_path, "csv")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_unknown_format_is_refused_and_nothing_written(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="xls"):
+        export_panel(make_panel(), tmp_path, "xls")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("file", ["forecast.csv", "forecast.parquet"])
+def test_a_forecast_begins_one_step_after_the_last_row_on_the_local_clock(tmp_path: Path, file: str) -> None:
+    panel = make_panel(rows=25)  # its last row is midnight before the clocks go back
+    forecast = np.arange(8, dtype=np.float32).reshape(4, 2) + np.float32(0.1)
+    write_forecast(tmp_path / file, panel, forecast)
+    path = tmp_path / file
+    table = pd.read_csv(path) if path.suffix == ".csv" else pd.read_parquet(path)
+    assert list(table.columns) == ["time", "sensor", "step", "forecast"]
+    last = datetime(2020, 11, 1, 0, tzinfo=ZoneInfo("America/Los_Angeles"))
+    assert panel.times.local[-1] == last
+    moments = [last.astimezone(UTC) + step * HOUR for step in (1, 2, 3, 4) for _ in panel.sensors]
+    assert pd.to_datetime(table["time"], utc=True).tolist() == moments
+    hours = [str(time)[11:16] for time in table["time"]]
+    assert hours == ["01:00"] * 4 + ["02:00"] * 2 + ["03:00"] * 2
+    for (_, row), place in zip(table.iterrows(), np.ndindex(4, 2), strict=True):
+        assert row["step"] == place[0] + 1
+        assert row["sensor"] == panel.sensor_ids[place[1]]
+        assert np.float32(row["forecast"]) == forecast[place]
+
+
+def test_a_forecast_of_other_sensors_is_a_programming_mistake(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="length"):
+        write_forecast(tmp_path / "forecast.csv", make_panel(), np.zeros((4, 3), np.float32))
