@@ -141,6 +141,7 @@ def one_absurd_reading(column: Values) -> None:
         (stuck_on_whole_numbers, Level.WARNING, "stick", "(30", 1, "empty"),
         (zeros_for_missing, Level.WARNING, "zero may stand for missing", "south (7.92 %", 190, "--missing 0"),
         (dropped_to_zero_for_weeks, Level.WARNING, "zero may stand for missing", "south (20.8 %", 500, "--missing 0"),
+        (repeated(-1), Level.WARNING, "-1 is repeated", "south (12 times)", 12, "--missing -1"),
         (repeated(-99), Level.WARNING, "-99 is repeated", "south (12 times)", 12, "--missing -99"),
         (repeated(999.9), Level.WARNING, "999.9 is repeated", "south (12 times)", 12, "--missing 999.9"),
         (repeated(65_535), Level.WARNING, "65535 is repeated", "south (12 times)", 12, "--missing 65535"),
@@ -163,10 +164,11 @@ def test_a_planted_defect_is_the_only_thing_found(
     assert mend in finding.mend
 
 
-def test_the_peak_of_a_flood_is_no_outlier() -> None:
+@pytest.mark.parametrize("direction", [1, -1])
+def test_a_flood_that_comes_or_goes_at_once_is_no_outlier(direction: int) -> None:
     values = good_values()
-    flood = np.maximum(0, 1 - np.abs(np.arange(ROWS) - 1_000) / 100)
-    values[:, SOUTH] += 800 * flood
+    flood = 800 * np.exp(-np.arange(1_000) / 30)
+    values[1_000:2_000, SOUTH] += flood[::direction]
     assert check_panel(panel_of(values)).findings == []
 
 

@@ -51,6 +51,16 @@ def oxygen_that_runs_out(rows: int, seed: int) -> NDArray[np.float64]:
     return np.maximum(4 + 2.5 * noise(rows, seed, 0.99), 0)
 
 
+def sunny_spells(rows: int, seed: int) -> NDArray[np.float64]:
+    """Any amount, or nothing, whatever came before."""
+    return np.maximum(noise(rows, seed, 0) + 0.3, 0)
+
+
+def seldom_used_pump(rows: int, seed: int) -> NDArray[np.float64]:
+    """Nothing on nineteen hours of twenty, else about 55 kW."""
+    return (55 + noise(rows, seed)) * (np.random.default_rng(seed).random(rows) < 0.05)
+
+
 def few_vehicles(rows: int, seed: int) -> NDArray[np.float64]:
     """Counts of a lonely road: zero is one step away from one."""
     return np.random.default_rng(seed).poisson(2.5, rows).astype(np.float64)
@@ -102,6 +112,8 @@ def mild_winter(rows: int, seed: int) -> NDArray[np.float64]:
         rain,
         wet_month,
         oxygen_that_runs_out,
+        sunny_spells,
+        seldom_used_pump,
         few_vehicles,
         snow_depth,
         river_flow,

@@ -74,9 +74,7 @@ def component_gate(inputs: OracleInputs, component: str, residual: Tensor, calen
     """Returns G_A or G_R from the residual view it belongs to, (batch, node, patch, hidden)."""
     patches = residual.shape[2]
     first, second = difference(residual), difference(difference(residual))
-    nodes = linear(
-        inputs.parameters, "decomposition.node_projection", inputs.parameters["decomposition.nodes.weight"]
-    )
+    nodes = linear(inputs.parameters, "decomposition.node_projection", inputs.parameters["decomposition.nodes.weight"])
     evidence = torch.cat(
         [residual, first, -first, second, inputs.for_each_patch(nodes, patches), inputs.for_each_node(calendar)],
         dim=-1,
@@ -117,9 +115,7 @@ def decompose(inputs: OracleInputs) -> Decomposition:
         weighted = gates[component] * residual
         raw[component] = causal_convolution(parameters, f"decomposition.{component}_convolution", weighted)
     raw["shock"] = gates["shock_u"] * linear(parameters, "decomposition.shock_projection_u", residual_u)
-    raw["shock"] = raw["shock"] + gates["shock_v"] * linear(
-        parameters, "decomposition.shock_projection_v", residual_v
-    )
+    raw["shock"] = raw["shock"] + gates["shock_v"] * linear(parameters, "decomposition.shock_projection_v", residual_v)
     components = {name: layer_norm(parameters, f"decomposition.{name}_norm", raw[name]) for name in COMPONENTS}
     return Decomposition(
         embedding=embedding,

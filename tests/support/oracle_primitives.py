@@ -91,10 +91,9 @@ def causal_convolution(parameters: Parameters, name: str, sequence: Tensor) -> T
 
 def difference(sequence: Tensor) -> Tensor:
     """Returns the change from the patch before, zero at the first patch."""
-    changes = [torch.zeros_like(sequence[..., 0, :])]
-    for patch in range(1, sequence.shape[-2]):
-        changes.append(sequence[..., patch, :] - sequence[..., patch - 1, :])
-    return torch.stack(changes, dim=-2)
+    patches = range(1, sequence.shape[-2])
+    changes = [sequence[..., patch, :] - sequence[..., patch - 1, :] for patch in patches]
+    return torch.stack([torch.zeros_like(sequence[..., 0, :]), *changes], dim=-2)
 
 
 def gru(parameters: Parameters, name: str, sequence: Tensor) -> Tensor:
@@ -156,15 +155,18 @@ def top_k_softmax(scores: Tensor, pairs: int) -> Tensor:
     For every receiving node the best `pairs` pairs of another node and a channel share a softmax.
     """
     nodes, _, channels = scores.shape
+    known = scores.tolist()
     weights = torch.zeros_like(scores)
     for receiver in range(nodes):
-        candidates = [(source, channel) for source in range(nodes) if source != receiver for channel in range(channels)]
-        candidates.sort(key=lambda pair: float(scores[receiver, pair[0], pair[1]]), reverse=True)
-        chosen = candidates[: min(pairs, len(candidates))]
+        others = [source for source in range(nodes) if source != receiver]
+        ranked = [
+            (known[receiver][source][channel], source, channel) for source in others for channel in range(channels)
+        ]
+        chosen = sorted(ranked, reverse=True)[: min(pairs, len(ranked))]
         if not chosen:
             continue
-        shares = torch.softmax(torch.stack([scores[receiver, source, channel] for source, channel in chosen]), dim=0)
-        for (source, channel), share in zip(chosen, shares, strict=True):
+        best = torch.stack([scores[receiver, source, channel] for _, source, channel in chosen])
+        for (_, source, channel), share in zip(chosen, torch.softmax(best, dim=0), strict=True):
             weights[receiver, source, channel] = share
     return weights
 

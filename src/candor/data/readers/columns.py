@@ -53,7 +53,7 @@ def csv_columns(source: Source) -> Columns:
 
     def batches(wanted: Sequence[int], numeric: Sequence[int] | None = None) -> Iterator[list[pa.Array]]:
         # Readings are walked with all other columns beside them, to notice a cell that swallows further lines.
-        others = [] if numeric is None else [i for i in range(len(layout.names)) if i not in set(wanted)]
+        others = [] if numeric is None else sorted(set(range(len(layout.names))) - set(wanted))
         rows = 0
         if numeric:
             try:  # the quick way: numbers are read as numbers while nothing else turns up

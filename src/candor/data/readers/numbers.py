@@ -29,7 +29,7 @@ EMPTY_CELLS = [
     "--",
     ".",
 ]
-_DECIMAL_COMMA = r"^([+-]?\d*),(\d+)$"
+_DECIMAL_COMMA = r"^([+-]?\d*),(\d+(?:[eE][+-]?\d+)?)$"
 _NUMBER = r"(?i)^[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|inf|infinity|nan)$"
 
 

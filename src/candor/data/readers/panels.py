@@ -166,7 +166,7 @@ def _without(
         "columns hold text and no numbers: left out", f"{where}: {listed(ids[i] for i in columns)}", len(columns),
         "remove them from the file, or correct them if they are sensors",
     )  # fmt: skip
-    kept = [i for i in range(len(ids)) if i not in set(columns)]
+    kept = sorted(set(range(len(ids))) - set(columns))
     values = values[:, kept]
     values.flags.writeable = False
     return values, times, tuple(ids[i] for i in kept)

@@ -29,6 +29,7 @@ _SENSOR_NAMES = (
     *("gauge", "gauge_id", "detector", "detector_id", "node", "node_id", "id"),
 )
 _VALUE_NAMES = ("value", "reading", "values", "result", "measurement", "observation", "y")
+_FRACTION = re.compile(r"[+-]?\d*[.,]\d+(?:[eE][+-]?\d+)?")
 _WHOLE_NUMBER_WITH_ZEROS = re.compile(r"(\d+)\.0+")
 
 
@@ -125,7 +126,7 @@ def _find_roles(columns: Columns, time_column: str | None) -> _Roles:
     plain = [name.strip().lower() for name in columns.names]
     time = _find_time(columns, plain, sample, time_column)
     rest = [i for i in range(len(plain)) if i != time]
-    sensor = _first_called(_SENSOR_NAMES, plain, rest)
+    sensor = _first_called(_SENSOR_NAMES, plain, [i for i in rest if _holds_ids(sample[i])])
     value = _first_called(_VALUE_NAMES, plain, [i for i in rest if i != sensor])
     values = [i for i in rest if i != sensor and plain[i] not in _ROW_NUMBERS]
     if not values:
@@ -143,12 +144,13 @@ def _find_roles(columns: Columns, time_column: str | None) -> _Roles:
                 mend=f"call one of them `value`; or, if each is a sensor of its own, remove the column {plain[sensor]}",
             )
         values = [values[0] if value is None else value]
+    used = {time, sensor, *values}
     return _Roles(
         time,
         sensor,
         values,
         numeric=[i for i in values if _holds_numbers(sample[i])],
-        unused=[i for i in rest if i not in {sensor, *values}],
+        unused=[i for i in rest if i not in used],
     )
 
 
@@ -180,6 +182,12 @@ def _holds_times(column: pa.Array, or_numbers: bool = False) -> bool:
         return True
     texts = [_id_of(cell) for cell in column.drop_null().slice(0, 50).to_pylist()]
     return looks_like_time(texts, or_numbers)
+
+
+def _holds_ids(column: pa.Array) -> bool:
+    """Returns whether a column may name sensors: not with fractions of numbers."""
+    ids = [_id_of(cell) for cell in column.drop_null().slice(0, 50).to_pylist()]
+    return len(ids) > 0 and not any(_FRACTION.fullmatch(sensor_id) for sensor_id in ids)
 
 
 def _holds_numbers(column: pa.Array) -> bool:

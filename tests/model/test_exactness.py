@@ -1,0 +1,175 @@
+"""The fast model against the literal one: forecasts, every loss term, and the gradient of every parameter."""
+
+from dataclasses import asdict, replace
+
+import pytest
+import torch
+from oracle import oracle_forward
+from oracle_losses import oracle_losses
+from oracle_parameters import OracleProblem, OracleSettings, random_parameters, random_problem
+from torch import Tensor
+
+import candor.model.functional
+import candor.model.propagation
+from candor.model import CandorNetwork, EdgeArrays, LossSpace, LossWeights, ModelSettings, loss_terms, total_loss
+
+SMALL = OracleSettings(
+    nodes=5,
+    history=9,
+    horizon=6,
+    patch_length=3,
+    patch_stride=2,
+    hidden=8,
+    forecast_width=12,
+    head_width=16,
+    node_width=6,
+    relation_width=5,
+    value_width=7,
+    pairs=4,
+    relations=2,
+    heads=2,
+    fusion_width=9,
+)
+ORACLE_NAMES = {
+    "prediction": "pred",
+    "branch": "branch",
+    "history": "hist",
+    "separation": "sep",
+    "background": "bg",
+    "shock": "shock",
+    "reconstruction": "rec",
+    "role_background": "role_background",
+    "role_accumulation": "role_accumulation",
+    "role_release": "role_release",
+}
+# All terms weigh enough here for a wrong gradient to show.
+WEIGHTS = LossWeights(background=0.3, shock=0.4, reconstruction=0.5)
+CASES = {
+    "small": SMALL,
+    "K_t 1": replace(SMALL, temporal_span=1),
+    "K_t 3": replace(SMALL, temporal_span=3),
+    "K_t 4": replace(SMALL, temporal_span=4),
+    "K_s 1": replace(SMALL, spatial_orders=1),
+    "K_s 3": replace(SMALL, spatial_orders=3),
+    "one node": replace(SMALL, nodes=1),
+    "one patch": replace(SMALL, patch_length=9, patch_stride=4),
+    "two patches": replace(SMALL, patch_length=6, patch_stride=3),
+    "more pairs than there are": replace(SMALL, pairs=40),
+    "patches without overlap": replace(SMALL, patch_length=3, patch_stride=3),
+    "a history the patches do not fill": replace(SMALL, history=10),
+    "feedback without the gate": replace(SMALL, rollout_gate=False),
+    "kernel longer than the history": replace(SMALL, kernel=5, patch_length=5, patch_stride=4),
+}
+
+
+def build(settings: OracleSettings, problem: OracleProblem, parameters: dict[str, Tensor]) -> CandorNetwork:
+    """Returns the product with the given weights, without dropout, in the weights' precision."""
+    source, target = problem.adjacency.nonzero(as_tuple=True)
+    edges = EdgeArrays(source.numpy(), target.numpy(), problem.adjacency[source, target].numpy())
+    precision = next(iter(parameters.values())).dtype
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(precision)
+    try:
+        network = CandorNetwork(ModelSettings(**asdict(settings)), edges)
+    finally:
+        torch.set_default_dtype(before)
+    network.load_state_dict(parameters)
+    return network.eval()
+
+
+def product(
+    network: CandorNetwork,
+    problem: OracleProblem,
+    prefix: int,
+    space: LossSpace,
+    is_active: bool,
+    is_masked: bool = True,
+) -> tuple[Tensor, dict[str, Tensor], Tensor]:
+    """Returns the forecast, the loss terms and their total."""
+    states = network.explain(problem.values, problem.time_of_day, problem.day_of_week, prefix)
+    mask = problem.mask if is_masked else torch.ones_like(problem.mask)
+    terms = loss_terms(network, states, problem.targets, mask, prefix=prefix, space=space, is_active=is_active)
+    return network.head(states.fused, prefix), terms, total_loss(terms, WEIGHTS)
+
+
+def assert_exact(
+    settings: OracleSettings, problem: OracleProblem, *, prefix: int, is_active: bool = True, is_masked: bool = True,
+    in_units: bool = True, tolerance: float = 1e-9,
+) -> None:  # fmt: skip
+    parameters = random_parameters(settings, seed=1)
+    network = build(settings, problem, parameters)
+    space = LossSpace(3.0, 2.0) if in_units else LossSpace()
+    forecast, terms, total = product(network, problem, prefix, space, is_active, is_masked)
+    total.backward()
+
+    leaves = {name: value.clone().requires_grad_() for name, value in parameters.items()}
+    clock = problem.time_of_day, problem.day_of_week
+    output = oracle_forward(leaves, settings, problem.adjacency, problem.values, *clock, prefix)
+    weights = {ORACLE_NAMES[name]: value for name, value in WEIGHTS.model_dump().items()}
+    mask = problem.mask if is_masked else torch.ones_like(problem.mask)
+    unscale = (3.0, 2.0) if in_units else None
+    expected = oracle_losses(output, leaves, settings, problem.targets, mask, weights, is_active, prefix, unscale)
+    expected["total"].backward()
+
+    torch.testing.assert_close(forecast, output.forecast, rtol=tolerance, atol=tolerance)
+    assert {ORACLE_NAMES[name] for name in terms} | {"total"} == set(expected)
+    for name, term in terms.items():
+        torch.testing.assert_close(term, expected[ORACLE_NAMES[name]], rtol=tolerance, atol=tolerance, msg=name)
+    torch.testing.assert_close(total, expected["total"], rtol=tolerance, atol=tolerance)
+    largest = max(leaf.grad.abs().max() for leaf in leaves.values() if leaf.grad is not None)
+    for name, parameter in network.named_parameters():
+        theirs = leaves[name].grad
+        if parameter.grad is None or theirs is None:
+            assert all(g is None or not g.any() for g in (parameter.grad, theirs)), name
+            continue
+        torch.testing.assert_close(parameter.grad, theirs, rtol=tolerance, atol=tolerance * float(largest), msg=name)
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("prefix", [1, 4, 6])
+def test_forecast_losses_and_gradients_are_those_of_the_equations(name: str, prefix: int) -> None:
+    assert_exact(CASES[name], random_problem(CASES[name], seed=2), prefix=prefix)
+
+
+@pytest.mark.parametrize("is_masked", [True, False])
+@pytest.mark.parametrize("is_active", [True, False])
+@pytest.mark.parametrize("in_units", [True, False])
+def test_masks_spaces_and_activation(is_masked: bool, is_active: bool, in_units: bool) -> None:
+    problem = random_problem(SMALL, seed=3)
+    assert_exact(SMALL, problem, prefix=5, is_masked=is_masked, is_active=is_active, in_units=in_units)
+
+
+@pytest.mark.parametrize("orders", [1, 2, 3])
+@pytest.mark.parametrize(
+    ("density", "self_loops"), [(0.0, False), (0.15, False), (0.3, True), (1.0, True), (1.0, False)]
+)
+@pytest.mark.parametrize("is_dense", [True, False])
+def test_graphs_of_all_kinds_by_both_ways_of_propagating(
+    monkeypatch: pytest.MonkeyPatch, orders: int, density: float, self_loops: bool, is_dense: bool
+) -> None:
+    monkeypatch.setattr(candor.model.propagation, "DENSE_BELOW", 10**9 if is_dense else 0)
+    settings = replace(SMALL, spatial_orders=orders, nodes=6)
+    assert_exact(settings, random_problem(settings, seed=4, density=density, self_loops=self_loops), prefix=6)
+
+
+def test_choosing_pairs_in_blocks_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(candor.model.functional, "SCORES_AT_A_TIME", 1)
+    assert_exact(SMALL, random_problem(SMALL, seed=5), prefix=6)
+
+
+def test_the_paper_sizes_are_exact_too() -> None:
+    settings = OracleSettings(nodes=12, history=12, horizon=12, patch_length=4, patch_stride=2)
+    assert_exact(settings, random_problem(settings, seed=6, density=0.2, self_loops=True), prefix=12)
+
+
+def test_single_precision_agrees_to_single_precision() -> None:
+    settings = OracleSettings(nodes=12, history=12, horizon=12, patch_length=4, patch_stride=2)
+    problem = random_problem(settings, seed=7, density=0.2, self_loops=True)
+    parameters = random_parameters(settings, seed=1, dtype=torch.float32)
+    network = build(settings, problem, parameters)
+    forecast = network(problem.values.float(), problem.time_of_day, problem.day_of_week)
+    exact = oracle_forward(
+        random_parameters(settings, seed=1), settings, problem.adjacency, problem.values,
+        problem.time_of_day, problem.day_of_week,
+    ).forecast  # fmt: skip
+    torch.testing.assert_close(forecast.double(), exact, rtol=1e-4, atol=1e-4)
