@@ -116,6 +116,7 @@ def test_a_protocol_can_be_suggested_for_every_interval(interval: timedelta) -> 
     [
         (timedelta(minutes=5), 12, 12),
         (timedelta(minutes=15), 4, 4),
+        (timedelta(minutes=20), 4, 4),
         (timedelta(minutes=30), 96, 48),
         (timedelta(hours=1), 48, 24),
         (timedelta(hours=6), 8, 4),

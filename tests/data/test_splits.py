@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from candor.data.splits import Split, SplitKind, split_origins
@@ -53,6 +53,7 @@ def split_or_skip(record: Record, kind: SplitKind) -> Split:
 
 
 @given(RECORDS)
+@example(Record(5, 1, 2, (1, 0, 1)))  # three windows in two equal shares
 def test_cut_windows_are_all_the_legal_ones_each_once(record: Record) -> None:
     split = split_or_skip(record, "windows")
     legal = [o for o in range(record.length) if o - record.history >= 0 and o + record.horizon <= record.length]

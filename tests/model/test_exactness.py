@@ -11,7 +11,10 @@ from torch import Tensor
 
 import candor.model.functional
 import candor.model.propagation
-from candor.model import CandorNetwork, EdgeArrays, LossSpace, LossWeights, ModelSettings, loss_terms, total_loss
+from candor.model.candor import CandorNetwork
+from candor.model.losses import LossSpace, LossWeights, loss_terms, total_loss
+from candor.model.propagation import EdgeArrays
+from candor.model.settings import ModelSettings
 
 SMALL = OracleSettings(
     nodes=5,

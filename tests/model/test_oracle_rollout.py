@@ -89,7 +89,7 @@ class CarriedPath:
         window = [*self.residuals, residual]
         self.residuals = window[1:]
         features = functional.relu(self.affine("window_map", torch.cat(window, dim=-1)))
-        parts = features.unflatten(-1, (span, -1)).unbind(dim=2)
+        parts = features.chunk(span, dim=-1)
         pieces = [sum(parts) / span]
         for order in range(1, self.settings.spatial_orders + 1):
             gathered = [self.neighbours(self.operators[:, tau], part, order) for tau, part in enumerate(parts)]

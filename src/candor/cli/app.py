@@ -8,6 +8,7 @@ from candor import __version__
 from candor.cli.data import data_app
 from candor.cli.demo import demo
 from candor.cli.evaluate import evaluate
+from candor.cli.model import model_app
 from candor.cli.train import train
 
 app = typer.Typer(
@@ -36,6 +37,7 @@ def options(
 
 
 app.add_typer(data_app, name="data")
+app.add_typer(model_app, name="model")
 app.command()(train)
 app.command()(evaluate)
 app.command()(demo)

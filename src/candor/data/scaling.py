@@ -33,9 +33,9 @@ def fit_scaler(values: NDArray[np.float32], row_weights: NDArray[np.int64] | Non
     count = float(weights @ observed.sum(axis=1))
     if count == 0:
         return Scaler(0.0, 1.0)
-    # Around a guess near the mean, so that the sum of squares keeps its digits: a reading, if all are alike.
+    # Around a guess near the mean of what counts, so that the sum of squares keeps its digits.
     counted = np.flatnonzero(weights * observed.any(axis=1))
-    guess = float(np.nanmedian(values[counted[:1000]]))
+    guess = float(np.nanmean(values[counted[:1000]]))
     shifted = np.where(observed, values, guess).astype(np.float64) - guess
     mean = float(weights @ shifted.sum(axis=1)) / count
     square = float(weights @ (shifted**2).sum(axis=1)) / count

@@ -129,7 +129,8 @@ def _time_of_week(times: TimeAxis) -> NDArray[np.int64]:
 class Linear(Forecaster):
     """Each step ahead is a weighted sum of the sensor's own window: ridge regression, in closed form.
 
-    The penalty pulls towards the last value. Gaps in the window hold the last reading before them, whatever the protocol feeds to networks.
+    The penalty pulls towards the last value. Gaps in the window hold the last reading before them, whatever the
+    protocol feeds to networks.
 
     Args:
         penalty: ridge penalty on weights of z-scored readings, in units of one training sample of unit variance.

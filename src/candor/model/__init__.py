@@ -1,17 +1,4 @@
-"""The paper, section by section; imports torch and nothing of the data layer."""
+"""The paper, section by section; nothing here knows data frames or training.
 
-from candor.model.candor import CandorNetwork, Explanation
-from candor.model.losses import LossSpace, LossWeights, loss_terms, total_loss
-from candor.model.propagation import EdgeArrays
-from candor.model.settings import ModelSettings
-
-__all__ = [
-    "CandorNetwork",
-    "EdgeArrays",
-    "Explanation",
-    "LossSpace",
-    "LossWeights",
-    "ModelSettings",
-    "loss_terms",
-    "total_loss",
-]
+`candor.py` assembles the parts and names the file of each section. Sizes alone (`settings.py`) need no torch.
+"""

@@ -22,6 +22,7 @@ class CausalAttention(nn.Module):
         self.in_weight = nn.Parameter(torch.empty(3 * width, width))
         self.in_bias = nn.Parameter(torch.zeros(3 * width))
         self.out = nn.Linear(width, width)
+        nn.init.zeros_(self.out.bias)  # as PyTorch's own attention begins
 
     def project(self, states: Rows) -> tuple[Heads, Heads, Heads]:
         """Returns the queries, keys and values of the states."""

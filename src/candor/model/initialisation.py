@@ -14,9 +14,8 @@ if TYPE_CHECKING:
 
 def initialise(network: "CandorNetwork") -> None:
     """Sets every parameter; biases keep PyTorch's defaults, which the modules have set already."""
-    for name, parameter in network.named_parameters():
-        is_norm = "norm" in name.split(".")[-2] if "." in name else False
-        if parameter.ndim >= 2 and not is_norm:
+    for parameter in network.parameters():
+        if parameter.ndim >= 2:  # all but biases, scales of norms, and scalars
             nn.init.xavier_uniform_(parameter)
     with torch.no_grad():
         for gate in (network.decomposition.shock_u, network.decomposition.shock_v):

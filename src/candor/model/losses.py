@@ -96,12 +96,16 @@ def loss_terms(
     return terms
 
 
-def total_loss(terms: dict[str, Tensor], weights: LossWeights) -> Tensor:
-    """Returns the objective (eq. overall_objective, app_auxiliary_objective)."""
-    total = terms["prediction"]
+def total_loss(terms: dict[str, Tensor], weights: LossWeights, share: float = 1.0) -> Tensor:
+    """Returns the objective (eq. overall_objective, app_auxiliary_objective).
+
+    For a micro-batch, `share` is its part of the samples of the optimiser batch: it weighs the terms that are means
+    over samples. Errors of forecasts carry their weight already, in the number of valid targets.
+    """
+    total = terms["prediction"] + weights.branch * terms["branch"]
     for name, term in terms.items():
-        if name != "prediction":
-            total = total + getattr(weights, name) * term
+        if name not in {"prediction", "branch"}:
+            total = total + share * getattr(weights, name) * term
     return total
 
 

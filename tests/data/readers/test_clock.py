@@ -52,12 +52,12 @@ def test_a_year_on_the_wall_is_the_same_year_in_utc(
     tmp_path: Path, zone: str, interval: timedelta, is_ascending: bool
 ) -> None:
     times = moments(datetime(2018, 1, 1, tzinfo=UTC), interval, 366 * DAY_STEPS[interval])
-    frame = pd.DataFrame({"time": on_the_wall(times, zone), "a": readings(len(times)), "b": -readings(len(times))})
+    frame = pd.DataFrame({"time": on_the_wall(times, zone), "a": readings(len(times)), "b": readings(len(times)) + 0.5})
     order = slice(None) if is_ascending else slice(None, None, -1)
     panel, findings = read_csv(tmp_path, frame.iloc[order], zone)
     assert (panel.times.start, panel.times.interval, panel.times.zone) == (times[0], interval, zone)
     np.testing.assert_array_equal(panel.values[:, 0], readings(len(times)))
-    np.testing.assert_array_equal(panel.values[:, 1], -readings(len(times)))
+    np.testing.assert_array_equal(panel.values[:, 1], readings(len(times)) + 0.5)
     assert warnings(findings) == []
 
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from candor.data.panel import Panel, Sensor
 from candor.data.readers import columns
+from candor.data.readers import tables as tables_module
 from candor.data.readers.numbers import EMPTY_CELLS
 from candor.data.readers.options import ReadOptions
 from candor.data.readers.panels import read_panel
@@ -24,8 +25,7 @@ from candor.data.times import TimeAxis
 from candor.errors import InputError
 
 INTERVALS = [timedelta(seconds=1), timedelta(minutes=5), timedelta(hours=1), timedelta(days=1), timedelta(days=7)]
-WORDS = {"time", "timestamp", "datetime", "date", "utc", "stamp", "ds", "value", "values", "reading", "result", "y"}
-WORDS |= {"sensor", "station", "site", "node", "id", "location", "gauge", "detector", "index", "level_0", *EMPTY_CELLS}
+WORDS = {*tables_module._TIME_NAMES, *tables_module._SENSOR_NAMES, *tables_module._VALUE_NAMES, *EMPTY_CELLS}
 IDS = st.text(st.characters(exclude_categories=["C", "Zl", "Zp"]), min_size=1, max_size=8).map(str.strip)
 IDS = IDS.filter(lambda text: text and text.lower() not in WORDS and not text.endswith(".0"))
 IDS |= st.sampled_from(["773869", "Uiam Lake / 의암호", 'the "old" weir', "Keno, at Keno", "a;b", "pH|2", "0012", "-1"])

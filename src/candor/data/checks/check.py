@@ -4,10 +4,11 @@ import numpy as np
 
 from candor.data.checks.coverage import report_coverage
 from candor.data.checks.network import count_edges, report_network
-from candor.data.checks.report import CheckReport, SensorSummary, interval_in_words, local_time
+from candor.data.checks.report import CheckReport, SensorSummary, local_time
 from candor.data.checks.sensors import SensorFacts, columns_of, examine_sensor, report_sensors
 from candor.data.findings import Findings
 from candor.data.panel import Panel
+from candor.data.times import in_words
 
 
 def check_panel(panel: Panel) -> CheckReport:
@@ -33,7 +34,7 @@ def check_panel(panel: Panel) -> CheckReport:
         times=panel.times.length,
         first=local_time(panel.times, 0) if panel.times.length else None,
         last=local_time(panel.times, panel.times.length - 1) if panel.times.length else None,
-        interval=interval_in_words(panel.times.interval),
+        interval=in_words(panel.times.interval),
         missing_share=1 - sum(fact.coverage.readings for fact in facts) / cells if cells else None,
     )
 

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from candor.data.checks.report import interval_in_words, percent, short_time
+from candor.data.checks.report import percent, short_time
 from candor.data.findings import Findings, listed
 from candor.data.panel import Panel
+from candor.data.times import in_words
 
 # A record of 200 rows leaves some 20 to judge by: chance, not skill.
 LEAST_ROWS = 200
@@ -177,7 +178,7 @@ def _report_own_intervals(panel: Panel, alive: dict[str, Coverage], findings: Fi
         if coverage.step > 1:
             slow[coverage.step].append(sensor)
     for step, sensors in sorted(slow.items()):
-        own, grid = (interval_in_words(times * panel.times.interval) for times in (step, 1))
+        own, grid = (in_words(times * panel.times.interval) for times in (step, 1))
         findings.note(
             f"sensors report at one row in {step}: every {own}, where the rows are {grid} apart", listed(sensors),
             len(sensors), f"to bring all sensors to that grid, say --interval {own.replace(' ', '')}",

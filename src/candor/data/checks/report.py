@@ -1,7 +1,6 @@
 """What a check of a panel hands back: the findings, and a line about every sensor."""
 
 from dataclasses import dataclass
-from datetime import timedelta
 
 from candor.data.findings import Findings
 from candor.data.times import TimeAxis, zone_from_name
@@ -71,15 +70,6 @@ def local_time(times: TimeAxis, row: int) -> str:
 def short_time(times: TimeAxis, row: int) -> str:
     """Returns the local time of a row for sentences, to the minute."""
     return local_time(times, row)[:16].replace("T", " ")
-
-
-def interval_in_words(interval: timedelta) -> str:
-    """Returns an interval as a number and the largest unit that leaves it whole, such as `15 min`."""
-    seconds = interval.total_seconds()
-    for size, word in ((86_400, "d"), (3_600, "h"), (60, "min")):
-        if seconds >= size and seconds % size == 0:
-            return f"{seconds / size:g} {word}"
-    return f"{seconds:g} s"
 
 
 def percent(share: float) -> str:

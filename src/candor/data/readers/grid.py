@@ -38,7 +38,7 @@ class Grid:
         # Days of 23 and 25 hours would break a regular axis: dates live on the zone's standard time.
         self.zone = standard if is_daily else zone
         self._wall_zone = zone if readings.has_zone and is_daily and options.zone else None
-        self._clock = LocalClock(self.zone, survey.direction)
+        self._clock = LocalClock(self.zone, survey.direction, self._is_on_grid)
         self._step = self.interval // timedelta(microseconds=1)
         moments = self.to_utc(survey.distinct) if self._has_zone else possible_moments(survey.distinct, self.zone)
         if len(moments) == 0:
@@ -68,6 +68,9 @@ class Grid:
     def _rows(self, moments: Stamps) -> NDArray[np.int64]:
         elapsed = (moments - self._origin).astype(np.int64)
         return np.asarray(-((self._step // 2 - elapsed) // self._step))  # half-way goes to the earlier row
+
+    def _is_on_grid(self, moments: Stamps) -> NDArray[np.bool_]:
+        return np.asarray((moments - self._origin).astype(np.int64) % self._step == 0)
 
     def locate(self, stamps: Stamps, sensor: NDArray[np.int32] | None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Returns the grid row of each stamp (-1: none) and its distance from that row in microseconds."""
