@@ -31,7 +31,12 @@ class CausalAttention(nn.Module):
         query, key, value = rearrange(projected, split, part=3, head=self.heads)
         return query, key, value
 
-    def attend(self, query: Heads, key: Heads, value: Heads) -> Rows:
+    def attend(
+        self,
+        query: Float[Tensor, "batch node head asked width"],
+        key: Float[Tensor, "batch node head seen width"],
+        value: Float[Tensor, "batch node head seen width"],
+    ) -> Float[Tensor, "batch node asked hidden"]:
         """Returns what the last patches see; queries stand for the last of the patches that have keys."""
         scores = query @ key.transpose(-1, -2) / query.shape[-1] ** 0.5
         seen, asked = key.shape[-2], query.shape[-2]

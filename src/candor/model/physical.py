@@ -32,7 +32,7 @@ from candor.model.propagation import DirectionalSupport, EdgeArrays, EdgeWeights
 from candor.model.settings import ModelSettings
 
 Nodes = Float[Tensor, "node node_width"]
-CalendarRows = Float[Tensor, "batch position twice_hidden"]
+CalendarRows = Float[Tensor, "batch patch twice_hidden"]
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,7 @@ class PhysicalBranch(nn.Module):
         refined: States,
         shock_activity: Float[Tensor, "batch node patch"],
         history_rows: CalendarRows,
-        target_rows: CalendarRows,
+        target_rows: Float[Tensor, "batch target twice_hidden"],
         last_row: Float[Tensor, "batch twice_hidden"],
     ) -> tuple[PathStates, PathStates]:
         """Returns the states of the forward and of the reverse path."""

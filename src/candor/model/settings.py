@@ -1,7 +1,5 @@
 """The sizes of the model and its patch grid (spec, section 2), refused in plain words where they cannot work."""
 
-from typing import Self
-
 from pydantic import Field, PositiveInt, model_validator
 
 from candor.settings import Settings
@@ -56,7 +54,7 @@ class ModelSettings(Settings):
     """Whether predicted states pass the node-calendar gate before they are fed back."""
 
     @model_validator(mode="after")
-    def _fits_together(self) -> Self:
+    def _fits_together(self) -> "ModelSettings":
         if not self.patch_stride <= self.patch_length <= self.history:
             raise ValueError(
                 f"patch_stride <= patch_length <= history is needed, not {self.patch_stride}, {self.patch_length}, "

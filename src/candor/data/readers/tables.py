@@ -109,7 +109,8 @@ class TableReadings:
             known.update(_id_of(cell) for cell in pc.unique(batch[0]).to_pylist())
         known.discard("")
         if not known:
-            raise InputError("no row names its sensor", where=f"{where}, column {names[self._roles.sensor]!r}")
+            place = f"{where}, column {names[self._roles.sensor]!r}"
+            raise InputError("no row names its sensor", where=place, mend="fill the column of sensors")
         return tuple(sorted(known))
 
     def _places_of(self, column: pa.Array) -> NDArray[np.int32]:
@@ -187,7 +188,7 @@ def _holds_times(column: pa.Array, or_numbers: bool = False) -> bool:
 def _holds_ids(column: pa.Array) -> bool:
     """Returns whether a column may name sensors: not with fractions of numbers."""
     ids = [_id_of(cell) for cell in column.drop_null().slice(0, 50).to_pylist()]
-    return len(ids) > 0 and not any(_FRACTION.fullmatch(sensor_id) for sensor_id in ids)
+    return not any(_FRACTION.fullmatch(sensor_id) for sensor_id in ids)
 
 
 def _holds_numbers(column: pa.Array) -> bool:

@@ -1,0 +1,163 @@
+"""Whatever happens to a file, the command answers in plain words: exit code 0 or 2, no traceback, no flood of memory."""
+
+import io
+import pickle
+import resource
+from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+import xarray
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from candor.cli import run
+
+IDS = ["north", "south", "10", "20"]
+ROWS = 60
+MEGABYTES = 1024  # in the kilobytes that the system counts
+JUNK = ["", "NaN", "-9999", "1e400", "Ice", '"', "'", "\0", "\ufeff", "1,5", "2020-13-45", "01/02/2020", "\udcff", "9" * 40]
+
+
+@cache
+def whole_files() -> dict[str, bytes]:
+    """Valid small files by ending: readings of every kind, edges, sensors."""
+    values = np.random.default_rng(3).normal(10, 3, (ROWS, len(IDS))).round(2)
+    values[5:8, 1] = np.nan
+    frame = pd.DataFrame(values, index=pd.date_range("2020-10-24 20:00", periods=ROWS, freq="h"), columns=IDS)
+    wide = frame.rename_axis("time").reset_index()
+    long = wide.melt("time", var_name="sensor", value_name="value")
+    edges = pd.DataFrame({"from": IDS, "to": IDS[1:] + IDS[:1], "distance": [1.5, 2.0, 0.5, 3.0]})
+    sensors = pd.DataFrame({"sensor_id": IDS, "latitude": 42.0, "longitude": -122.0, "unit": "mg/L"})
+    matrix = np.array([[1, 0.5, 0, 0], [0, 1, 0.25, 0], [0, 0, 1, 0.5], [0, 0, 0, 1]], np.float32)
+    dataset = xarray.Dataset({"flow": (("time", "station"), values)}, {"time": frame.index, "station": IDS})
+    files = {
+        "csv": wide.to_csv(index=False).encode(),
+        "long.csv": long.to_csv(index=False).encode(),
+        "tsv": wide.to_csv(index=False, sep="\t").encode(),
+        "parquet": written(wide.to_parquet, "parquet"),
+        "long.parquet": written(long.to_parquet, "parquet"),
+        "npz": written(lambda path: np.savez_compressed(path, data=values), "npz"),
+        "h5": written(lambda path: frame.to_hdf(path, key="df", format="fixed"), "h5"),
+        "nc": written(lambda path: dataset.to_netcdf(path, engine="netcdf4"), "nc"),
+        "old.nc": written(lambda path: dataset.to_netcdf(path, engine="scipy"), "nc"),
+        "edges.csv": edges.to_csv(index=False).encode(),
+        "matrix.csv": pd.DataFrame(matrix, IDS, IDS).to_csv().encode(),
+        "edges.parquet": written(edges.to_parquet, "parquet"),
+        "pkl": pickle.dumps([IDS, {name: place for place, name in enumerate(IDS)}, matrix], protocol=2),
+        "npy": written(lambda path: np.save(path, matrix), "npy"),
+        "sensors.csv": sensors.to_csv(index=False).encode(),
+    }
+    files["csv.gz"] = pa.compress(files["csv"], "gzip", asbytes=True)
+    files["long.csv.zst"] = pa.compress(files["long.csv"], "zstd", asbytes=True)
+    return files
+
+
+def written(write: Callable[[Path], object], ending: str) -> bytes:
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / f"file.{ending}"
+        write(path)
+        return path.read_bytes()
+
+
+READINGS = ["csv", "long.csv", "tsv", "csv.gz", "long.csv.zst", "parquet", "long.parquet", "npz"]
+BINARY_READINGS = ["h5", "nc", "old.nc"]  # read by libraries in C
+EDGES = ["edges.csv", "matrix.csv", "edges.parquet", "pkl", "npy"]
+
+
+@st.composite
+def damages(draw: st.DrawFn, content: bytes) -> bytes:
+    """Draws what is left of a file after one to three accidents."""
+    for _ in range(draw(st.integers(1, 3))):
+        first = draw(st.integers(0, max(len(content) - 1, 0)))
+        last = min(first + draw(st.sampled_from([1, 2, 4, 8, 50, 1000])), len(content))
+        match draw(st.sampled_from(["cut", "flip", "delete", "repeat", "insert", "fill", "lines", "cell", "join"])):
+            case "cut":
+                content = content[:first]
+            case "flip":
+                content = bytes_changed(content, first, draw(st.integers(1, 255)))
+            case "delete":
+                content = content[:first] + content[last:]
+            case "repeat":
+                content = content[:last] + content[first:]
+            case "insert":
+                content = content[:first] + draw(st.binary(max_size=20)) + content[first:]
+            case "fill":
+                content = content[:first] + draw(st.sampled_from([b"\0", b"\xff"])) * (last - first) + content[last:]
+            case "lines":
+                lines = content.split(b"\n")
+                one, other = draw(st.tuples(*[st.integers(0, len(lines) - 1)] * 2))
+                lines[one], lines[other] = lines[other], lines[one]
+                content = b"\n".join(lines)
+            case "cell":
+                cells = content.split(b",")
+                cells[draw(st.integers(0, len(cells) - 1))] = draw(st.sampled_from(JUNK)).encode(errors="surrogateescape")
+                content = b",".join(cells)
+            case "join":
+                content += whole_files()[draw(st.sampled_from(sorted(whole_files())))]
+    return content
+
+
+def bytes_changed(content: bytes, place: int, by: int) -> bytes:
+    return content[:place] + bytes(byte ^ by for byte in content[place : place + 1]) + content[place + 1 :]
+
+
+@st.composite
+def accidents(draw: st.DrawFn, kinds: list[str]) -> tuple[dict[str, tuple[str, bytes]], list[str]]:
+    """Draws three files, one of them damaged or called what it is not, and options."""
+    files = {"readings": draw(st.sampled_from(kinds)), "edges": draw(st.sampled_from(EDGES)), "sensors": "sensors.csv"}
+    parts = {role: (f"{role}.{kind}", whole_files()[kind]) for role, kind in files.items()}
+    victim = draw(st.sampled_from(["readings", "readings", "readings", "edges", "sensors"]))
+    name, content = parts[victim]
+    if draw(st.integers(0, 9)) == 0:
+        name = f"{victim}.{draw(st.sampled_from(sorted(whole_files())))}"
+    parts[victim] = name, draw(damages(content))
+    options = ["--start", "2020-10-24", "--interval", "1h"] if files["readings"] == "npz" else []
+    options += draw(st.sampled_from([[], ["--zone", "Europe/Berlin"], ["--minimum", "0", "--json"]]))
+    return parts, options
+
+
+def assert_plain_words(parts: dict[str, tuple[str, bytes]], options: list[str]) -> None:
+    with TemporaryDirectory() as folder:
+        paths = {role: Path(folder) / name for role, (name, _) in parts.items()}
+        for role, (_, content) in parts.items():
+            paths[role].write_bytes(content)
+        arguments = ["data", "check", paths["readings"], "--edges", paths["edges"], "--sensors", paths["sensors"]]
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        with redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()) as err:
+            code = run([*map(str, arguments), *options])
+        grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    said = out.getvalue() + err.getvalue()
+    assert code in (0, 2), said
+    assert "Traceback" not in said and said.strip()
+    assert grown < 700 * MEGABYTES
+
+
+@settings(max_examples=200)
+@given(accident=accidents(READINGS))
+def test_damaged_tables_are_answered_in_plain_words(accident: tuple[dict[str, tuple[str, bytes]], list[str]]) -> None:
+    assert_plain_words(*accident)
+
+
+@pytest.mark.slow
+@settings(max_examples=10_000)
+@given(accident=accidents(READINGS))
+def test_ten_thousand_damaged_tables_are_answered_in_plain_words(
+    accident: tuple[dict[str, tuple[str, bytes]], list[str]],
+) -> None:
+    assert_plain_words(*accident)
+
+
+@pytest.mark.parametrize("kind", [*READINGS, *BINARY_READINGS])
+@pytest.mark.parametrize("edges", EDGES)
+def test_whole_files_are_read_without_an_error(kind: str, edges: str) -> None:
+    files = whole_files()
+    parts = {"readings": (f"r.{kind}", files[kind]), "edges": (f"e.{edges}", files[edges])}
+    parts["sensors"] = "s.csv", files["sensors.csv"]
+    assert_plain_words(parts, ["--start", "2020-10-24", "--interval", "1h"])
