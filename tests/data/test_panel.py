@@ -343,6 +343,7 @@ def test_open_ends_and_bounds_outside_the_record_keep_what_is_there() -> None:
     "bounds",
     [
         ("2020-01-02", None),
+        ("2020-01-01T11:30", "2020-01-05"),
         (None, "2019-12-31"),
         ("2020-01-01T05:00", "2020-01-01T04:00"),
         ("2019-01-01", "2019-02-01"),

@@ -14,7 +14,8 @@ from candor.data.scaling import Scaler, fit_scaler
 from candor.data.splits import split_origins
 from candor.data.windows import count_inputs
 
-READINGS = st.floats(-1000, 1000, width=32)
+# As sensors report: in steps, so that two readings are either the same or clearly different.
+READINGS = st.integers(-64_000, 64_000).map(lambda steps: steps / 64)
 
 
 @st.composite

@@ -104,10 +104,11 @@ def test_the_functional_branch_reaches_beyond_the_map() -> None:
 
 def test_overlap_averaging_reproduces_a_constant() -> None:
     for sizes in ({}, {"patch_stride": 1}, {"patch_stride": 3}, {"patch_length": 9, "patch_stride": 4}, {"horizon": 1}):
-        head = network(**sizes).head
-        horizon = head.settings.horizon
-        patches = torch.full((2, 6, head.settings.target_patches, head.settings.patch_length), 7.5)
-        torch.testing.assert_close(head.recover(patches, horizon), torch.full((2, horizon, 6), 7.5))
+        model = network(**sizes)
+        horizon, length = model.settings.horizon, model.settings.patch_length
+        patches = torch.full((2, 6, model.settings.target_patches, length), 7.5).double()
+        recovered = model.head.recover(patches, horizon)
+        torch.testing.assert_close(recovered, torch.full((2, horizon, 6), 7.5).double(), rtol=1e-6, atol=0)
 
 
 def test_only_the_calendar_of_patch_starts_and_the_last_step_is_read() -> None:

@@ -90,7 +90,7 @@ class CarriedPath:
         self.residuals = window[1:]
         features = functional.relu(self.affine("window_map", torch.cat(window, dim=-1)))
         parts = features.chunk(span, dim=-1)
-        pieces = [sum(parts) / span]
+        pieces = [torch.stack(parts).sum(dim=0) / span]
         for order in range(1, self.settings.spatial_orders + 1):
             gathered = [self.neighbours(self.operators[:, tau], part, order) for tau, part in enumerate(parts)]
             pieces.append(torch.stack(gathered).sum(dim=0))

@@ -11,6 +11,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from candor.model.decoding import DecodedError
 from candor.model.history import Forecasts
 from candor.model.settings import ModelSettings
 
@@ -18,11 +19,14 @@ from candor.model.settings import ModelSettings
 class Head(nn.Module):
     """Two layers from a forecast representation to the values of its patch; overlapping patches are averaged."""
 
+    recovery: Tensor
+
     def __init__(self, settings: ModelSettings) -> None:
         super().__init__()
-        self.settings = settings
+        self.length = settings.patch_length
         self.first = nn.Linear(settings.forecast_width, settings.head_width)
         self.second = nn.Linear(settings.head_width, settings.patch_length)
+        self.register_buffer("recovery", recovery_matrix(settings), persistent=False)
 
     def forward(self, representation: Forecasts, prefix: int) -> Float[Tensor, "batch prefix node"]:
         """Returns the forecast of the first `prefix` steps."""
@@ -33,20 +37,28 @@ class Head(nn.Module):
         self, patches: Float[Tensor, "batch node target length"], prefix: int
     ) -> Float[Tensor, "batch prefix node"]:
         """Returns the mean over the patches that cover each step (eq. app_overlap_recovery)."""
-        starts, length = self.settings.target_starts[: patches.shape[2]], self.settings.patch_length
-        batch, nodes = patches.shape[:2]
-        end = max(starts[-1] + length, self.settings.history + prefix) - starts[0]
-        total = patches.new_zeros(batch, nodes, end)
-        for patch, start in zip(patches.unbind(dim=2), starts, strict=True):
-            place = start - starts[0]
-            total[..., place : place + length] += patch
-        first = self.settings.history - starts[0]
-        steps = total[..., first : first + prefix] / self._coverage(prefix).to(total)
+        steps = patches.flatten(2) @ self._recovery(patches.shape[2], prefix)  # batch node prefix
         return steps.transpose(1, 2)
 
-    def _coverage(self, prefix: int) -> Float[Tensor, " prefix"]:
-        """Returns how many patches of the full grid cover each step, at least 1."""
-        steps = torch.arange(prefix) + self.settings.history
-        starts = torch.tensor(self.settings.target_starts)[:, None]
-        covers = (starts <= steps) & (steps < starts + self.settings.patch_length)
-        return covers.sum(dim=0).clamp(min=1).to(torch.get_default_dtype())
+    def error(
+        self,
+        representation: Forecasts,
+        wanted: Float[Tensor, "series prefix"],
+        counts: Float[Tensor, "series prefix"],
+        factor: float,
+    ) -> Float[Tensor, ""]:
+        """Returns `factor` times the sum of absolute errors of the decoded forecast where `counts` is 1."""
+        recovery = self._recovery(representation.shape[2], wanted.shape[1])
+        layers = (self.first.weight, self.first.bias, self.second.weight, self.second.bias)
+        return DecodedError.apply(representation.flatten(0, 1), *layers, recovery, wanted, counts, factor)
+
+    def _recovery(self, targets: int, prefix: int) -> Float[Tensor, "places prefix"]:
+        return self.recovery[: targets * self.length, :prefix]
+
+
+def recovery_matrix(settings: ModelSettings) -> Float[Tensor, "places horizon"]:
+    """Returns the map from all places of all target patches to the steps of the horizon: the mean over I_h."""
+    starts = torch.tensor(settings.target_starts)
+    step_of_place = (starts[:, None] + torch.arange(settings.patch_length)).flatten() - settings.history
+    covers = step_of_place[:, None] == torch.arange(settings.horizon)
+    return (covers / covers.sum(dim=0).clamp(min=1)).to(torch.get_default_dtype())

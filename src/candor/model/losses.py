@@ -12,6 +12,7 @@
 from dataclasses import dataclass
 
 import torch
+from einops import rearrange
 from jaxtyping import Bool, Float
 from pydantic import NonNegativeFloat
 from torch import Tensor
@@ -44,10 +45,6 @@ class LossSpace:
     mean: float = 0.0
     deviation: float = 1.0
 
-    def restore(self, scores: Tensor) -> Tensor:
-        """Returns forecasts in the space of the targets."""
-        return scores * self.deviation + self.mean
-
 
 def loss_terms(
     network: CandorNetwork,
@@ -58,7 +55,7 @@ def loss_terms(
     prefix: int,
     space: LossSpace,
     is_active: bool,
-    valid: float | None = None,
+    valid: int | None = None,
 ) -> dict[str, Tensor]:
     """Returns every term by name.
 
@@ -73,13 +70,16 @@ def loss_terms(
         valid: the number of valid targets that errors are averaged over; None counts those of this batch. With a
             micro-batch it is that of the whole optimiser batch.
     """
-    wanted, counts = targets[:, :prefix], mask[:, :prefix]
-    share = counts.sum() if valid is None else torch.as_tensor(valid)
+    counts = rearrange(mask[:, :prefix], "batch prefix node -> (batch node) prefix")
+    wanted = rearrange(targets[:, :prefix], "batch prefix node -> (batch node) prefix")
+    # Errors are those of z-scores times the deviation. What is missing is replaced before anything is computed with it,
+    # so that NaN never touches a gradient.
+    wanted = torch.where(counts, (wanted - space.mean) / space.deviation, 0.0)
+    counts = counts.to(wanted.dtype)
+    factor = space.deviation / max(int(counts.sum()) if valid is None else valid, 1)
 
     def error(representation: Tensor) -> Tensor:
-        difference = space.restore(network.head(representation, prefix)) - wanted
-        # Chosen before the absolute value, so that NaN under the mask never touches a gradient.
-        return torch.where(counts, difference, 0.0).abs().sum() / share.clamp(min=1)
+        return network.head.error(representation, wanted, counts, factor)
 
     components = states.components
     terms = {

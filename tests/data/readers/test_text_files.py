@@ -120,10 +120,11 @@ def test_rows_without_a_readable_time_are_counted_and_left_out(read: Any) -> Non
         ("time,1,1.0\n2020-05-01,2,3\n2020-05-02,2,3\n", "same name: 1"),
         ("time,a\n2020-05-01,Ice\n2020-05-02,Snow\n", "not a single reading"),
         ("time,a\n2020-05-01,-9999\n2020-05-02,\n", "not a single reading"),
-        (PLAIN + "2020-05-01 03:00,4\n", "1 rows do not have 3 cells"),
-        (PLAIN + "2020-05-01 03:00,4,5,6\n# remark\n", "2 rows do not have 3 cells"),
-        (PLAIN + "2020-05-01 0", "1 rows do not have 3 cells"),
-        (PLAIN.replace(",2,", ',"2,'), "1 rows do not have 3 cells"),
+        (PLAIN + "2020-05-01 03:00,4\n", "row 5 (blank lines not counted) has 2 cells where the first row has 3"),
+        (PLAIN + "2020-05-01 03:00,4,5,6\n", "row 5 (blank lines not counted) has 4 cells"),
+        (PLAIN + "# remark\n", "row 5 (blank lines not counted) has 1 cells"),
+        (PLAIN + "2020-05-01 0", "row 5 (blank lines not counted) has 1 cells"),
+        (PLAIN.replace(",2,", ',"2,'), "row 3 (blank lines not counted) has 2 cells"),
         (PLAIN.replace(",20", ',"20'), "several lines"),
         (PLAIN.replace("2,20", '2,"20\n"'), "several lines"),
         ("time,station,flow,depth\n2020-05-01,a,2,3\n2020-05-02,b,2,3\n", "several columns may hold its readings: flow, depth"),
@@ -139,10 +140,12 @@ def test_a_file_that_is_no_record_is_refused_in_words(read: Any, content: str, w
     assert "readings.csv" in refusal.value.where and refusal.value.mend
 
 
-def test_the_rows_that_are_ragged_are_named(read: Any) -> None:
-    with pytest.raises(InputError, match=r"rows 5, 7 ") as refusal:
-        read(PLAIN + "x\n2020-05-01 03:00,4,5\ny\n")
-    assert refusal.value.what.startswith("2 rows")
+@pytest.mark.parametrize("size", [40, 80, 4 << 20])
+def test_the_row_that_is_ragged_is_named(read: Any, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    monkeypatch.setattr(columns, "_BLOCK_BYTES", size)
+    for ragged in ("x", "\udce9,\udce9"):  # the second in no known encoding
+        with pytest.raises(InputError, match=r"row 6 .* has \d cells"):
+            read(("# remark\n" + PLAIN + f"{ragged}\n" + ROWS).encode(errors="surrogateescape"))
 
 
 @pytest.mark.parametrize("size", [40, 80, 4 << 20])

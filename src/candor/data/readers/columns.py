@@ -1,5 +1,6 @@
 """The columns of CSV files, Parquet files and data frames, walked in batches without ever standing in memory whole."""
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,7 +12,6 @@ import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
-from candor.data.findings import listed
 from candor.data.readers.numbers import EMPTY_CELLS
 from candor.data.readers.sources import Source, TextLayout, sniff_layout, unreadable
 from candor.data.readers.stamps import looks_like_time
@@ -20,6 +20,7 @@ from candor.errors import InputError
 _BLOCK_BYTES = 4 << 20
 _NUMBERS_PER_BATCH = 1 << 20
 _MOST_UNPACKED_BYTES = 2 << 30
+_RAGGED = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+)")
 
 
 class BatchReader(Protocol):
@@ -84,34 +85,19 @@ def _refuse_wrong_top(layout: TextLayout, where: str) -> None:
         raise InputError("there are column names but no rows", where=where, mend="export the readings again")
 
 
-class _RaggedRows:
-    """Counts the rows with too few or too many cells and remembers the first of them."""
-
-    def __init__(self) -> None:
-        self.count = 0
-        self.first: list[int] = []
-
-    def __call__(self, row: pa_csv.InvalidRow) -> str:
-        self.count += 1
-        if len(self.first) < 5:
-            self.first.append(row.number or 0)
-        return "skip"
-
-
 def _walk_csv(
     source: Source, layout: TextLayout, wanted: Sequence[int], numeric: Sequence[int]
 ) -> Iterator[pa.RecordBatch]:
-    ragged = _RaggedRows()
     with source.open() as stream, _plain_words(str(source.path)):
         reader = pa_csv.open_csv(
             stream,
             pa_csv.ReadOptions(
-                use_threads=False,  # row numbers of ragged rows are known only then
+                use_threads=False,  # the number of a ragged row is known only then
                 column_names=[f"{i}" for i in range(len(layout.names))],
                 skip_rows=layout.lines_on_top,
                 block_size=_BLOCK_BYTES,
             ),
-            pa_csv.ParseOptions(delimiter=layout.delimiter, invalid_row_handler=ragged),
+            pa_csv.ParseOptions(delimiter=layout.delimiter),
             pa_csv.ConvertOptions(
                 column_types={f"{i}": pa.string() for i in wanted} | {f"{i}": pa.float64() for i in numeric},
                 include_columns=[f"{i}" for i in wanted],
@@ -124,12 +110,6 @@ def _walk_csv(
                 raise _over_lines(str(source.path))
             if batch.num_rows:
                 yield batch
-    if ragged.count:
-        raise InputError(
-            f"{ragged.count} rows do not have {len(layout.names)} cells like the first row",
-            where=f"{source.path}, rows {listed(ragged.first)} (blank lines not counted)",
-            mend="a delimiter inside a name or number needs quotes; a cut file must be fetched again",
-        )
 
 
 @contextmanager
@@ -142,6 +122,12 @@ def _plain_words(where: str) -> Iterator[None]:
         if "straddling" in str(error):
             what = f"a line is longer than {_BLOCK_BYTES >> 20} MB"
             raise InputError(what, where=where, mend="check that this is a table") from None
+        if match := _RAGGED.search(str(error)):
+            raise InputError(
+                f"row {match[1]} (blank lines not counted) has {match[3]} cells where the first row has {match[2]}",
+                where=where,
+                mend="a delimiter inside a name or number needs quotes; a cut file must be fetched again",
+            ) from None
         raise
 
 
