@@ -1,6 +1,7 @@
 """What the terminal shows: tables, progress with time left, and errors in plain words."""
 
 import json
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,9 +24,18 @@ from candor.errors import InputError
 from candor.progress import Report
 
 
+class Screen(Console):
+    """A console that leaves in peace when the reader of its output, such as `head`, has had enough."""
+
+    def on_broken_pipe(self) -> None:
+        """Ends the program without complaint; what could not be printed is thrown away."""
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise SystemExit(0)
+
+
 def console() -> Console:
     """Returns the console for results; a pipe gets lines as wide as a table needs."""
-    return Console(width=None if sys.stdout.isatty() else 160, highlight=False, soft_wrap=False)
+    return Screen(width=None if sys.stdout.isatty() else 160, highlight=False, soft_wrap=False)
 
 
 def errors() -> Console:

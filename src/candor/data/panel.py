@@ -118,8 +118,8 @@ class Panel:
     """Readings of connected sensors on one regular time axis.
 
     Args:
-        values: readings in the sensors' units, time x sensor, NaN where missing. A read-only float32 array is taken
-            as it is; any other is copied.
+        values: readings in the sensors' units, time x sensor, NaN where missing. A float32 array that nobody can
+            write to is taken as it is; any other is copied.
         times: when the rows were read.
         sensors: what the columns are.
         edges: how the sensors are connected; none is legal.

@@ -156,6 +156,8 @@ def test_every_moment_is_one_that_the_clock_showed_that_time_at(
         if moment is None:
             assert stamp not in shown
         else:
-            assert moment.replace(tzinfo=UTC) in [fold for fold, wall in zip(folds, shown, strict=True) if wall == stamp]
+            assert moment.replace(tzinfo=UTC) in [
+                fold for fold, wall in zip(folds, shown, strict=True) if wall == stamp
+            ]
     assert clock.skipped == int(np.isnat(utc).sum())
     assert set(utc[~np.isnat(utc)]) <= set(possible_moments(np.array(stamps, "datetime64[us]"), zone))

@@ -47,7 +47,9 @@ def test_numbers_are_read_in_all_their_spellings(cell: str, number: float) -> No
         assert read(cells)[0] == np.float32(number)
 
 
-@pytest.mark.parametrize("cell", ["1,234.5", "1 234", "0x10", "1_000", "5 mg/L", "<0.1", "--5", "1e", "１２", "Ice", "True"])
+@pytest.mark.parametrize(
+    "cell", ["1,234.5", "1 234", "0x10", "1_000", "5 mg/L", "<0.1", "--5", "1e", "１２", "Ice", "True"]
+)
 def test_text_is_missing_and_counted(cell: str) -> None:
     numbers = reader()
     assert math.isnan(numbers.read(pa.array(["1", cell, None, "2"]), "a")[1])
@@ -118,7 +120,9 @@ def test_typed_columns_of_something_else_are_text(cells: list[Any], kind: pa.Dat
 
 @settings(max_examples=100)
 @given(
-    values=st.lists(st.lists(st.sampled_from([-9999.0, -1.0, 0.0, 0.1, 5.0, math.inf, math.nan]), min_size=2, max_size=2)),
+    values=st.lists(
+        st.lists(st.sampled_from([-9999.0, -1.0, 0.0, 0.1, 5.0, math.inf, math.nan]), min_size=2, max_size=2)
+    ),
     missing=st.sets(st.sampled_from([-9999.0, 0.0, 0.1])),
     minimum=st.sampled_from([None, 0.0, 0.1]),
 )
@@ -156,6 +160,10 @@ def test_the_report_says_how_many_cells_of_which_columns() -> None:
     numbers, findings = reader(minimum=0.0), Findings()
     numbers.clean(numbers.read(pa.array(["Ice", "-9999", "-1", "inf", "Ice", "3"]), "north")[:, None], ["north"])
     numbers.report(findings, "file.csv")
-    assert {(finding.level, finding.count) for finding in findings} == {(Level.WARNING, 2), (Level.WARNING, 1), (Level.NOTE, 1)}
+    assert {(finding.level, finding.count) for finding in findings} == {
+        (Level.WARNING, 2),
+        (Level.WARNING, 1),
+        (Level.NOTE, 1),
+    }
     assert all("file.csv: north" in finding.where and finding.mend for finding in findings)
     assert "'Ice'" in findings[0].where

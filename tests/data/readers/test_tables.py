@@ -98,7 +98,9 @@ WIDE: dict[str, Way] = {
     "parquet with index": lambda table, folder: parquet(table.frame().rename_axis(None), folder),
     "parquet.gz": lambda table, folder: packed(parquet(table.frame().reset_index(), folder), "gz"),
     "frame": lambda table, folder: table.frame(),
-    "frame with time last": lambda table, folder: table.frame().assign(timestamp=lambda f: f.index).reset_index(drop=True),
+    "frame with time last": lambda table, folder: (
+        table.frame().assign(timestamp=lambda f: f.index).reset_index(drop=True)
+    ),
 }
 LONG: dict[str, Way] = {
     "csv": lambda table, folder: text(table.long(), folder),
@@ -160,7 +162,7 @@ def test_the_size_of_blocks_does_not_matter(table: Table, form: str, word: str |
         patch.setattr(columns, "_BLOCK_BYTES", 2 * max(map(len, path.read_bytes().splitlines())) + 2)
         from_text = read(path)
         patch.setattr(columns, "_NUMBERS_PER_BATCH", 3)
-        from_parquet = read(parquet(frame.astype({name: "str" for name in frame.columns[1:]}), Path(folder)))
+        from_parquet = read(parquet(frame.astype(dict.fromkeys(frame.columns[1:], "str")), Path(folder)))
     ids = table.ids if form == "wide" else tuple(sorted(table.ids))
     kept = [table.ids.index(sensor_id) for sensor_id in ids if sensor_id in from_text.sensor_ids]
     np.testing.assert_array_equal(from_text.values, expected[:, kept].astype(np.float32))

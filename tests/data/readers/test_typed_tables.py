@@ -49,7 +49,6 @@ def frame(**columns: Any) -> pd.DataFrame:
         pa.array(HOURS.as_unit("s").astype("int64").astype("float64")),
         pa.array(HOURS.as_unit("ns").astype("int64")),
     ],
-    ids=str,
 )
 def test_times_of_any_type_are_the_same_times(tmp_path: Path, time: pa.Array) -> None:
     panel = read_columns(tmp_path, time=time, a=pa.array([1.0, 2.0, 3.0]))
@@ -77,7 +76,6 @@ def test_dates_are_days(tmp_path: Path) -> None:
         pa.array([1.0, -9999.0, 3.0]),
         pa.array([1.0, float("inf"), 3.0]),
     ],
-    ids=str,
 )
 def test_readings_of_any_type_are_the_same_readings(tmp_path: Path, column: pa.Array) -> None:
     panel = read_columns(tmp_path, time=pa.array(HOURS), a=column)
@@ -93,10 +91,11 @@ def test_readings_of_any_type_are_the_same_readings(tmp_path: Path, column: pa.A
         pa.array(HOURS),
         pa.array(["good", "bad", None]),
     ],
-    ids=str,
 )
 def test_columns_of_something_else_are_left_out_with_a_warning(tmp_path: Path, column: pa.Array) -> None:
-    pq.write_table(pa.table({"time": pa.array(HOURS), "extra": column, "a": pa.array([1, 2, 3])}), tmp_path / "r.parquet")
+    pq.write_table(
+        pa.table({"time": pa.array(HOURS), "extra": column, "a": pa.array([1, 2, 3])}), tmp_path / "r.parquet"
+    )
     panel, findings = read(tmp_path / "r.parquet")
     assert panel.sensor_ids == ("a",)
     assert any("left out" in finding.what and "extra" in finding.where for finding in findings)

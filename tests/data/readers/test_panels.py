@@ -1,0 +1,119 @@
+"""The three files of a stranger together: what fits becomes one panel, what does not is said."""
+
+import hashlib
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from candor.data.findings import Findings, Level
+from candor.data.panel import Panel
+from candor.data.readers.options import ReadOptions
+from candor.data.readers.panels import read_panel
+from candor.errors import InputError
+
+HOURS = pd.date_range("2020-05-01", periods=4, freq="h")
+READINGS = pd.DataFrame({"time": HOURS, "a": [1, 2, 3, 4], "b": [5, 6, 7, 8], "c": [9, 10, 11, 12]})
+EDGES = pd.DataFrame({"from": ["a", "b"], "to": ["b", "c"], "distance": [1.5, 2.5]})
+SENSORS = pd.DataFrame({"id": ["c", "a"], "name": ["Keno", "Uiam"], "unit": ["mg/L", ""]})
+
+
+def read(*given: Any, **options: Any) -> tuple[Panel, Findings]:
+    findings = Findings()
+    return read_panel(*given, options=ReadOptions(**options), findings=findings), findings
+
+
+def test_files_and_frames_make_the_same_panel(tmp_path: Path) -> None:
+    frames = {"readings": READINGS, "edges": EDGES, "sensors": SENSORS}
+    paths = {role: tmp_path / f"{role}.csv" for role in frames}
+    for role, frame in frames.items():
+        frame.to_csv(paths[role], index=False)
+    from_files, from_frames = read_panel(**paths), read_panel(**frames)
+    assert from_files.fingerprint == from_frames.fingerprint
+    assert from_files.name == "readings" and from_frames.name == ""
+    assert read_panel(paths["readings"], name="river").name == "river"
+
+
+def test_the_panel_says_which_files_it_came_from(tmp_path: Path) -> None:
+    READINGS.to_csv(tmp_path / "r.csv", index=False)
+    panel = read_panel(tmp_path / "r.csv", edges=EDGES)
+    digest = hashlib.sha256((tmp_path / "r.csv").read_bytes()).hexdigest()
+    assert panel.provenance == {"files": {"readings": {"file": "r.csv", "sha256": digest}}}
+    assert read_panel(READINGS).provenance == {}
+
+
+def test_sensors_without_edges_and_edges_without_sensors_are_both_allowed() -> None:
+    panel, findings = read(READINGS, pd.concat([EDGES, pd.DataFrame({"from": ["a"], "to": ["z"], "distance": [1]})]))
+    assert panel.sensor_ids == ("a", "b", "c") and len(panel.edges) == 2
+    assert any(finding.level is Level.WARNING and "z" in finding.where for finding in findings)
+    assert len(read(READINGS)[0].edges) == 0
+
+
+def test_a_sensor_left_out_for_text_takes_its_edges_with_it() -> None:
+    panel, findings = read(READINGS.assign(b=["x"] * 4), EDGES.assign(to=["b", "a"], **{"from": ["a", "c"]}))
+    assert panel.sensor_ids == ("a", "c") and len(panel.edges) == 1
+    assert [finding.count for finding in findings if "edges name sensors" in finding.what] == [1]
+
+
+def test_units_come_from_the_table_of_sensors_first() -> None:
+    panel, _ = read(READINGS, None, SENSORS, unit="m")
+    assert [sensor.unit for sensor in panel.sensors] == ["m", "m", "mg/L"]
+    assert {sensor.unit for sensor in read(READINGS, unit="m")[0].sensors} == {"m"}
+
+
+@pytest.mark.parametrize("zone", ["Mars/Phobos", "../etc", "UTC+99", "europe", "\0"])
+def test_a_zone_that_is_none_is_refused(zone: str) -> None:
+    with pytest.raises(InputError, match="no time zone"):
+        read(READINGS, zone=zone)
+
+
+def test_a_zone_is_asked_for_only_where_times_carry_none() -> None:
+    def asks(*given: Any, **options: Any) -> bool:
+        return any("carry no zone" in finding.what for finding in read(*given, **options)[1])
+
+    assert asks(READINGS) and not asks(READINGS, zone="UTC")
+    assert not asks(READINGS.assign(time=HOURS.tz_localize("UTC")))
+
+
+def test_all_that_is_not_a_reading_is_missing_and_said_once() -> None:
+    cells = ["1.5", "-9999", "-1", "inf", "Ice", "", None, "2.5"]
+    frame = pd.DataFrame({"time": pd.date_range("2020-05-01", periods=8, freq="h"), "a": cells})
+    panel, findings = read(frame, minimum=0.0, zone="UTC")
+    np.testing.assert_array_equal(panel.values[:, 0], [1.5, *[np.nan] * 6, 2.5])
+    assert {finding.what.split(":")[0]: finding.count for finding in findings} == {
+        "cells hold text, not numbers": 1,
+        "infinite numbers": 1,
+        "readings below 0": 1,
+        "cells hold a number that stands for missing (-9999, -99999, -999999)": 1,
+    }
+
+
+def test_archives_and_frames_of_the_same_numbers_are_the_same_panel(tmp_path: Path) -> None:
+    values = np.array([[1, -9999], [2, 3], [np.inf, 4]], np.float32)
+    np.savez(tmp_path / "r.npz", data=values)
+    start, hour = datetime(2020, 3, 29), timedelta(hours=1)
+    archive, _ = read(tmp_path / "r.npz", start=start, interval=hour, zone="UTC+01:00", minimum=0.0)
+    frame = pd.DataFrame(values, pd.date_range(start, periods=3, freq="h"), ["0", "1"])
+    table, _ = read(frame, zone="UTC+01:00", minimum=0.0)
+    assert archive.fingerprint == table.fingerprint
+    assert archive.times.start == datetime(2020, 3, 28, 23, tzinfo=UTC)
+
+
+def test_progress_rises_to_the_whole() -> None:
+    told: list[tuple[str, float | None]] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("candor.data.readers.columns._NUMBERS_PER_BATCH", 4)
+        read_panel(READINGS, report=lambda what, share: told.append((what, share)))
+    shares = [share for what, share in told if what == "reading values" and share is not None]
+    assert shares == sorted(shares) and shares[-1] == 1 and len(shares) == 4
+
+
+def test_nothing_can_write_to_a_panel_that_was_read() -> None:
+    for frame in (READINGS, READINGS.assign(remark="x")):
+        panel, _ = read(frame)
+        assert panel.sensor_ids == ("a", "b", "c")
+        with pytest.raises(ValueError, match="read-only"):
+            panel.values[0, 0] = 1
