@@ -73,7 +73,8 @@ def test_data_list_and_info(candor) -> None:
     assert "klamath-daily" in candor("data", "list").out
     facts = json.loads(candor("data", "info", "klamath-daily", "--json").out)
     assert facts["times"] == 4086
-    assert len(facts["sha256 of the content"]) == 64
+    assert facts["sha256 of the content"] in facts["facts"]
+    assert facts["as recorded in the catalogue"] == "yes"
     assert "public domain" in candor("data", "info", "klamath-daily").out
 
 

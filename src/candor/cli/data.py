@@ -143,6 +143,9 @@ def info(
     try:
         panel, _ = inputs.DataFiles(data, edges, sensors, zone).load()
         facts |= _facts_of(panel)
+        if data in datasets and datasets.get(data).fingerprint:
+            is_same = panel.fingerprint == datasets.get(data).fingerprint
+            facts["as recorded in the catalogue"] = "yes" if is_same else "no: this is another copy"
     except InputError as error:
         if not facts:
             raise

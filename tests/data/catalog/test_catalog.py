@@ -258,3 +258,12 @@ def test_the_classic_files_hold_the_same_panel_as_the_new_ones(nowhere: tuple[Pa
     np.testing.assert_array_equal(classic.values, new.values)
     assert (classic.times, classic.sensors) == (new.times, new.sensors)
     assert replace(classic, name=new.name).fingerprint == new.fingerprint
+
+
+@pytest.mark.parametrize("name", [name for name in datasets if datasets.get(name).fingerprint])
+def test_the_recorded_checksum_is_that_of_the_content_and_stands_in_the_facts(name: str) -> None:
+    entry = datasets.get(name)
+    assert entry.fingerprint in entry.facts
+    if not entry.is_available():
+        pytest.skip(f"{name} is not on this machine (set CANDOR_DATA to the folder of real datasets)")
+    assert entry.load().fingerprint == entry.fingerprint

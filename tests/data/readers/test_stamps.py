@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from candor.data.readers.readings import Stamps
-from candor.data.readers.stamps import StampReader, looks_like_time
+from candor.data.readers.stamps import StampReader, count_times, looks_like_time
 from candor.errors import InputError
 
 MOMENTS = st.datetimes(datetime(1901, 1, 1), datetime(2099, 12, 31))
@@ -236,3 +236,8 @@ def test_what_looks_like_a_time() -> None:
     assert not looks_like_time(["1.5", "20200304", "1583020800", "12:00"])
     assert looks_like_time(["20200304", "1583020800", "20200304T0500Z"], or_number=True)
     assert not looks_like_time([])
+
+
+def test_only_whole_cells_that_are_real_dates_count_as_times() -> None:
+    assert count_times(["2020-03-04", "3/25/2020", "25.3.2020 05:00"]) == 3
+    assert count_times(["time", "12-34-5678", "2020-03-04 new", "2020-02-30", "7"]) == 0

@@ -59,7 +59,10 @@ def test_columns_that_only_number_the_rows_are_no_sensors(read: Any, content: st
     assert all("neither time nor readings" in finding.what for finding in findings)
 
 
-@pytest.mark.parametrize("name", ["Flow (m³/s)", "의암호", 'the "old" weir', "a,b", "12345", "-1", "x" * 300, "#1"])
+@pytest.mark.parametrize(
+    "name",
+    ["Flow (m³/s)", "의암호", 'the "old" weir', "a,b", "12345", "-1", "x" * 300, "#1", "12-34-5678", "2019-05-01 new"],
+)
 def test_names_of_sensors_are_kept_as_they_are(read: Any, name: str) -> None:
     quoted = '"' + name.replace('"', '""') + '"'
     panel, _ = read(PLAIN.replace(",a,", f",{quoted},"))

@@ -9,6 +9,7 @@
 | network | 17 directed pairs, downstream within 200 river km |
 | missing | sentinels, text, infinite and negative; 98.66 % of 525,888 station-hours observed |
 | protocol | 48 hours of history; forward, then backward fill; cut by time into 26,294 / 8,766 / 8,764 hours |
+| checksum | not recorded yet |
 
 The numbers of sensors, edges and hours and the share observed are the paper's. The panel is a folder called
 `basin030501` in the data folder.

@@ -9,6 +9,7 @@
 | network | 28 directed pairs, downstream within 200 river km |
 | missing | sentinels, text, infinite and negative; 96.44 % of 876,480 station-hours observed |
 | protocol | 48 hours of history; forward, then backward fill; cut by time into 26,294 / 8,766 / 8,764 hours |
+| checksum | not recorded yet |
 
 The numbers of sensors, edges and hours and the share observed are the paper's. The panel is a folder called
 `basin031300` in the data folder.

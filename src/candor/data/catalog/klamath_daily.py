@@ -8,6 +8,9 @@
 | network | 41 directed downstream pairs, river kilometres (three tributary mouths by straight line) |
 | missing | empty; negative is impossible |
 | clock | dates on Pacific standard time (UTC-08:00) |
+| checksum, mean | SHA-256 of the content: 9b79fc0e0eb03f7e84cb002c74ff3bb060f4112f9242e7a12c80b7b8a1df2578 |
+| checksum, minimum | SHA-256 of the content: 981754f111204ac02eed6d639724bb3a36d89bf62c794604364cf11fbbaacace |
+| checksum, maximum | SHA-256 of the content: 3bb040ba490665973b9a2cfb394a5dce7e08ed6c06b59ce127df3668123038dc |
 
 The eleven stations of the basin that report all year round after October 2020. Two places carry a surface and a bottom
 sensor; no edge joins them. The Lost River Diversion Channel can flow either way and is entered as a tributary.
@@ -37,6 +40,7 @@ def _load(statistic: str, name: str) -> Panel:
 @dataset(
     "klamath-daily",
     title="Klamath River, dissolved oxygen, daily mean, 11 stations",
+    fingerprint="9b79fc0e0eb03f7e84cb002c74ff3bb060f4112f9242e7a12c80b7b8a1df2578",
     licence=_LICENCE,
     source=_SOURCE,
 )
@@ -48,6 +52,7 @@ def load_mean() -> Panel:
 @dataset(
     "klamath-daily-min",
     title="Klamath River, dissolved oxygen, daily minimum, 11 stations",
+    fingerprint="981754f111204ac02eed6d639724bb3a36d89bf62c794604364cf11fbbaacace",
     licence=_LICENCE,
     source=_SOURCE,
 )
@@ -59,6 +64,7 @@ def load_minimum() -> Panel:
 @dataset(
     "klamath-daily-max",
     title="Klamath River, dissolved oxygen, daily maximum, 11 stations",
+    fingerprint="3bb040ba490665973b9a2cfb394a5dce7e08ed6c06b59ce127df3668123038dc",
     licence=_LICENCE,
     source=_SOURCE,
 )

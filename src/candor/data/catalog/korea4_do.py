@@ -9,6 +9,7 @@
 | covariates | water temperature (deg C), conductivity (uS/cm), rain (mm per hour, 2016 to 2019) |
 | missing | empty; negative is impossible |
 | clock | Asia/Seoul (UTC+9, no summer time) |
+| checksum | SHA-256 of the content: 8233a1579944f4fefb873b910d96c3808f3ecc83eb43abc23b7b55f2283a620f |
 
 Rain is that of one gauge per station: the nearest automatic station (AWS) on the same river. The Nakdong has only the
 gauge ASOS137, whose source leaves dry hours blank: blank is read as zero there. S04012 has no coordinates and takes the
@@ -57,6 +58,7 @@ BLANK_MEANS_DRY = ("ASOS137",)
     licence="not stated by its source: use locally, do not pass on",
     source="Korean national water-quality network and weather gauges, through github.com/yyeongha/water-quality",
     needs=("water/KOREA4_DO.parquet", "KOREA4_DO.parquet"),
+    fingerprint="8233a1579944f4fefb873b910d96c3808f3ecc83eb43abc23b7b55f2283a620f",
 )
 def load() -> Panel:
     """Returns the whole record with its covariates."""

@@ -9,6 +9,7 @@
 | missing | zero: 8.11 % |
 | clock | fixed UTC-08:00 (the record holds the hour 2012-03-11 02:00 that Los Angeles skipped) |
 | protocol | 12 steps from 12; 34,249 windows cut into 23,974 / 3,425 / 6,850 |
+| checksum | SHA-256 of the content: a184713e653814c6e9a70fdd231d9607384a8c48eafb214582c39be1cd88f98b |
 
 Files, any one of each: `metr-la.parquet` or `metr-la.h5`; `metr-la.edges.csv` or `adj_mx.pkl`; `metr-la.sensors.csv` or
 `graph_sensor_locations.csv`. The pickle is read by a reader that executes nothing.
@@ -29,6 +30,7 @@ from candor.data.readers.panels import read_panel
     licence="published for research with the DCRNN paper; no licence stated",
     source="Los Angeles County highway detectors, files of github.com/liyaguang/DCRNN",
     needs=("metr-la.parquet", "metr-la.h5"),
+    fingerprint="a184713e653814c6e9a70fdd231d9607384a8c48eafb214582c39be1cd88f98b",
 )
 def load() -> Panel:
     """Returns all 207 sensors."""

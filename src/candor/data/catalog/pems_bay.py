@@ -9,6 +9,7 @@
 | missing | zero: 0.003 % |
 | clock | America/Los_Angeles (the record lacks the hour that the clocks skipped) |
 | protocol | 12 steps from 12; 52,093 windows cut into 36,465 / 5,209 / 10,419 |
+| checksum | not recorded yet |
 
 Files, any one of each: `pems-bay.parquet` or `pems-bay.h5`; `pems-bay.edges.csv` or `adj_mx_bay.pkl`;
 `pems-bay.sensors.csv` or `graph_sensor_locations_bay.csv`.

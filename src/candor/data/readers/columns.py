@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from candor.data.readers.numbers import EMPTY_CELLS
 from candor.data.readers.sources import Source, TextLayout, sniff_layout, unreadable
-from candor.data.readers.stamps import looks_like_time
+from candor.data.readers.stamps import count_times
 from candor.errors import InputError
 
 _BLOCK_BYTES = 4 << 20
@@ -74,7 +74,7 @@ def csv_columns(source: Source) -> Columns:
 
 
 def _refuse_wrong_top(layout: TextLayout, where: str) -> None:
-    times = sum(looks_like_time([name]) for name in layout.names)
+    times = count_times(layout.names)
     if times == 1:
         what = "the first row holds readings, not column names"
         raise InputError(what, where=where, mend="put names on top: time, then one for each sensor")

@@ -37,9 +37,12 @@ class Grid:
         is_daily = self.interval % DAY == timedelta(0)
         # Days of 23 and 25 hours would break a regular axis: dates live on the zone's standard time.
         self.zone = standard if is_daily else zone
-        self._wall_zone = zone if readings.has_zone and is_daily and options.zone else None
-        self._clock = LocalClock(self.zone, survey.direction, self._is_on_grid)
         self._step = self.interval // timedelta(microseconds=1)
+        # Days that began at local midnight are an hour off in summer, unless the file keeps standard time itself.
+        keeps_standard_time = len(np.unique(survey.distinct.astype(np.int64) % self._step)) == 1
+        is_of_wall = readings.has_zone and is_daily and options.zone and not keeps_standard_time
+        self._wall_zone = zone if is_of_wall else None
+        self._clock = LocalClock(self.zone, survey.direction, self._is_on_grid)
         moments = self.to_utc(survey.distinct) if self._has_zone else possible_moments(survey.distinct, self.zone)
         if len(moments) == 0:
             raise InputError(

@@ -30,7 +30,8 @@ _FORMS = {
 }
 _EPOCH = r"^(?P<whole>\d{9,19})(?:\.(?P<fraction>\d*))?$"
 _EPOCH_UNITS = {"s": (9, 10), "ms": (12, 13), "us": (15, 16), "ns": (18, 19)}  # how many digits today's times have
-_DATE = re.compile(r"^(?:\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{4})(?:\D|$)")
+_YEAR = r"(?:1[6-9]|2[01])\d\d"
+_DATE = re.compile(rf"^(?:{_YEAR}[-/.]\d{{1,2}}[-/.]\d{{1,2}}|\d{{1,2}}[-/.]\d{{1,2}}[-/.]{_YEAR})(?:\D|$)")
 _DATE_OF_DIGITS = re.compile(r"^(?:19|20)\d{6}(?:\D|$)")
 _NUMBER = re.compile(r"^(\d{8,10}|\d{12,16}|\d{18,19})(?:\.\d*)?$")
 _YEAR_LAST = r"^(?P<first>\d{1,2})(?P<mark>[-/.])(?P<second>\d{1,2})[-/.](?P<year>\d{4})"
@@ -148,6 +149,13 @@ def looks_like_time(texts: list[str], or_number: bool = False) -> bool:
     hits = sum(bool(_DATE.match(text) or (or_number and _NUMBER.match(text))) for text in texts)
     hits += sum(bool(_DATE_OF_DIGITS.match(text)) for text in texts if or_number and not _NUMBER.match(text))
     return hits > len(texts) / 2
+
+
+def count_times(texts: list[str]) -> int:
+    """Returns how many of the texts are dates or times from their beginning to their end."""
+    cells = pa.array([text for text in texts if _DATE.match(text)], pa.string())
+    moments = [_read_texts(cells, form)[0] for form in ("year first", "day first", "month first")]
+    return int(np.count_nonzero(~np.isnat(moments).all(axis=0)))
 
 
 def _texts_of(column: pa.Array) -> pa.Array:
