@@ -209,12 +209,9 @@ def test_an_interval_that_is_none_is_refused(seconds: int) -> None:
 
 
 @pytest.mark.parametrize("zone", ["UTC-08:00", "America/Los_Angeles"])
-def test_daily_stamps_on_standard_time_stay_where_they_are(tmp_path: Path, zone: str) -> None:
+def test_daily_stamps_on_standard_time_stay_where_they_are(zone: str) -> None:
     days = pd.date_range("2023-01-01", periods=365, tz="Etc/GMT+8")
-    frame = pd.DataFrame({"time": days.astype(str), "a": np.arange(365.0)})
-    frame.to_csv(tmp_path / "daily.csv", index=False)
-    findings = Findings()
-    panel = read_panel(tmp_path / "daily.csv", options=ReadOptions(zone=zone), findings=findings)
+    panel, findings = read(wide(days, np.arange(365.0)), zone=zone)
     assert panel.times.zone == "UTC-08:00"
     assert panel.times.local[0].isoformat() == "2023-01-01T00:00:00-08:00"
     np.testing.assert_array_equal(panel.values[:, 0], np.arange(365))
