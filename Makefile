@@ -17,7 +17,7 @@ test: $(INSTALLED)
 	$(BIN)/python -m pytest -m "not slow" -n 2 --dist loadfile
 
 test-slow: $(INSTALLED)
-	$(BIN)/python -m pytest -m slow
+	CANDOR_EXPLORE=1 $(BIN)/python -m pytest -m slow
 
 check: $(INSTALLED)
 	$(BIN)/ruff check src tests benchmarks

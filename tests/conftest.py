@@ -6,9 +6,12 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-# Machines that run tests are busy and noisy: nothing here is judged by the clock.
-settings.register_profile("candor", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("candor")
+# Machines that run tests are busy and noisy: nothing here is judged by the clock. `make test` tries the same examples
+# every time; `make test-slow` looks for new ones.
+_UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("repeatable", _UNHURRIED, derandomize=True)
+settings.register_profile("exploring", _UNHURRIED)
+settings.load_profile("exploring" if os.environ.get("CANDOR_EXPLORE") else "repeatable")
 
 _BESIDE = Path(__file__).parents[2] / "shared" / "data"
 if "CANDOR_DATA" not in os.environ and _BESIDE.is_dir():

@@ -20,6 +20,7 @@ from candor.data.readers.panels import read_panel
 HOUR = timedelta(hours=1)
 # Zones whose clocks change by an hour or by half an hour, in the north and in the south, at night and at midnight.
 ZONES = ["Europe/Berlin", "America/Los_Angeles", "Australia/Lord_Howe", "America/Sao_Paulo", "Antarctica/Troll"]
+STEPS = {HOUR: 3 * 366 * 24, timedelta(minutes=15): 366 * 96}
 CHANGES = [datetime(2018, month, 1, tzinfo=UTC) for month in (2, 3, 4, 9, 10, 11)]
 
 
@@ -48,10 +49,10 @@ def warnings(findings: Findings) -> list[str]:
 @pytest.mark.parametrize("zone", ZONES)
 @pytest.mark.parametrize("interval", [HOUR, timedelta(minutes=15)])
 @pytest.mark.parametrize("is_ascending", [True, False])
-def test_a_year_on_the_wall_is_the_same_year_in_utc(
+def test_years_on_the_wall_are_the_same_years_in_utc(
     tmp_path: Path, zone: str, interval: timedelta, is_ascending: bool
 ) -> None:
-    times = moments(datetime(2018, 1, 1, tzinfo=UTC), interval, 366 * DAY_STEPS[interval])
+    times = moments(datetime(2016, 1, 1, tzinfo=UTC), interval, STEPS[interval])
     frame = pd.DataFrame({"time": on_the_wall(times, zone), "a": readings(len(times)), "b": readings(len(times)) + 0.5})
     order = slice(None) if is_ascending else slice(None, None, -1)
     panel, findings = read_csv(tmp_path, frame.iloc[order], zone)
@@ -59,9 +60,6 @@ def test_a_year_on_the_wall_is_the_same_year_in_utc(
     np.testing.assert_array_equal(panel.values[:, 0], readings(len(times)))
     np.testing.assert_array_equal(panel.values[:, 1], readings(len(times)) + 0.5)
     assert warnings(findings) == []
-
-
-DAY_STEPS = {HOUR: 24, timedelta(minutes=15): 96}
 
 
 @settings(max_examples=60)
@@ -116,6 +114,14 @@ def test_a_repeated_hour_that_is_there_once_is_not_split_or_filled(seed: int) ->
     assert panels[0].fingerprint == panels[1].fingerprint
     expected = np.r_[readings(12), [np.nan] * 4, readings(20)[12:]]
     np.testing.assert_array_equal(panels[0].values[:, 0], expected.astype(np.float32))
+
+
+def test_a_record_may_begin_or_end_in_a_repeated_hour() -> None:
+    for wall in (["01:00", "02:00", "02:00"], ["02:00", "02:00", "03:00"]):
+        frame = pd.DataFrame({"a": readings(3)}, index=pd.DatetimeIndex([f"2018-10-28 {text}" for text in wall]))
+        for part, values in ((frame, [1, 2, 3]), (frame.iloc[::-1], [1, 2, 3])):
+            panel = read_panel(part, options=ReadOptions(zone="Europe/Berlin", interval=HOUR))
+            np.testing.assert_array_equal(panel.values[:, 0], values)
 
 
 def test_a_gap_in_the_first_pass_does_not_pull_the_second_pass_forward() -> None:

@@ -66,6 +66,7 @@ def test_clocks_that_are_a_little_off_do_not_move_readings_to_other_cells(
     assert panel.times.interval == interval * MINUTE
     off = np.abs(panel.times.utc - grid.to_numpy())
     assert (off <= np.timedelta64(round(0.1 * interval * 60e6), "us")).all()
+    assert off.max() == np.timedelta64(0) or phase or zone != "UTC"  # round moments are found again exactly
 
 
 def test_the_nearest_reading_wins_whatever_the_order() -> None:
@@ -159,6 +160,13 @@ def test_a_coarser_interval_takes_the_readings_at_its_moments() -> None:
     assert daily.times.start == START.replace(tzinfo=UTC) and daily.values[:, 0].tolist() == [0.0, 96.0]
 
 
+def test_days_taken_from_hours_begin_at_local_midnight() -> None:
+    hours = steps(72, "1h", "2020-05-01 05:00")
+    panel, _ = read(wide(hours, hours.hour + 100 * hours.day), zone="America/Los_Angeles", interval=timedelta(days=1))
+    assert panel.values[:, 0].tolist()[1:] == [200.0, 300.0, 400.0]
+    assert [str(day.date()) for day in panel.times.local][1:] == ["2020-05-02", "2020-05-03", "2020-05-04"]
+
+
 def test_a_finer_interval_leaves_the_moments_between_empty() -> None:
     panel, _ = read(wide(steps(4), [1, 2, 3, 4]), interval=5 * MINUTE)
     assert panel.times.length == 10
@@ -181,6 +189,14 @@ def test_one_time_far_off_is_refused_before_memory_is_taken(stray: str, interval
         with pytest.raises(InputError) as refusal:
             read(frame)
         assert stray[:4] in refusal.value.what and "correct" in refusal.value.mend
+
+
+@pytest.mark.parametrize("year", [5, 9999, 20_000, -300])
+def test_years_that_no_sensor_has_seen_are_refused(year: int) -> None:
+    times = np.array([(year - 1970) * 366 * 86400 + hour * 3600 for hour in range(48)]).astype("datetime64[s]")
+    for zone in ("UTC", "Europe/Berlin"):
+        with pytest.raises(InputError, match="cannot be true"):
+            read(wide(pd.DatetimeIndex(times), np.ones(48)), zone=zone)
 
 
 def test_a_few_stamps_that_claim_a_huge_grid_are_refused() -> None:
@@ -215,4 +231,12 @@ def test_daily_stamps_on_standard_time_stay_where_they_are(zone: str) -> None:
     assert panel.times.zone == "UTC-08:00"
     assert panel.times.local[0].isoformat() == "2023-01-01T00:00:00-08:00"
     np.testing.assert_array_equal(panel.values[:, 0], np.arange(365))
+    assert not [finding for finding in findings if "grid" in finding.what]
+
+
+@pytest.mark.parametrize(("start", "count"), [("2023-06-01", 60), ("2023-01-01", 60), ("2023-01-01", 365)])
+def test_daily_stamps_at_local_midnight_keep_their_dates_in_any_season(start: str, count: int) -> None:
+    days = pd.date_range(start, periods=count, tz="Europe/Berlin")
+    panel, findings = read(wide(days, np.arange(count)), zone="Europe/Berlin")
+    assert panel.times.local.date.tolist() == days.date.tolist()
     assert not [finding for finding in findings if "grid" in finding.what]

@@ -150,6 +150,12 @@ def test_the_usual_sentinels_are_missing_unless_told_otherwise() -> None:
     assert np.isnan(reader(missing=(0.0,)).clean(values, ["a"])).tolist() == [False] * 4 + [True]
 
 
+def test_options_beyond_all_readings_are_no_trouble() -> None:
+    values = np.array([1, 2], np.float32)
+    assert reader(missing=(1e300, math.nan), minimum=-1e300).clean(values, ["a"]).tolist() == [1, 2]
+    assert np.isnan(reader(minimum=1e300).clean(values, ["a"])).all()
+
+
 def test_cleaning_leaves_the_numbers_it_was_given_alone() -> None:
     values = np.array([-9999, 1], np.float32)
     reader().clean(values, ["a"])

@@ -1,6 +1,7 @@
 """The three files of a stranger together: what fits becomes one panel, what does not is said."""
 
 import hashlib
+import tracemalloc
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -117,3 +118,17 @@ def test_nothing_can_write_to_a_panel_that_was_read() -> None:
         assert panel.sensor_ids == ("a", "b", "c")
         with pytest.raises(ValueError, match="read-only"):
             panel.values[0, 0] = 1
+
+
+def test_reading_in_batches_takes_little_more_memory_than_the_panel(tmp_path: Path) -> None:
+    values = np.arange(1_000_000, dtype=np.float32).reshape(20_000, 50)
+    times = pd.date_range("2020-05-01", periods=20_000, freq="min", name="time")
+    frame = pd.DataFrame(values, times, [f"s{column}" for column in range(50)])
+    frame.reset_index().to_parquet(tmp_path / "r.parquet")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("candor.data.readers.columns._NUMBERS_PER_BATCH", 10_000)
+        tracemalloc.start()
+        panel = read_panel(tmp_path / "r.parquet")
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    assert peak < 1.7 * panel.values.nbytes

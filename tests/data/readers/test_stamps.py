@@ -118,6 +118,13 @@ def test_counts_since_1970_are_exact_in_every_unit(
     np.testing.assert_array_equal(stamps, np.array(microseconds).astype("datetime64[us]"))
 
 
+def test_one_impossible_date_does_not_make_counts_of_the_others() -> None:
+    texts = [f"20200301{hour:02}" for hour in range(24)]
+    stamps = read([*texts, "2020023006"])
+    np.testing.assert_array_equal(stamps[:24], np.datetime64("2020-03-01T00", "us") + np.arange(24) * 3_600_000_000)
+    assert np.isnat(stamps[24])
+
+
 def test_one_word_among_counts_costs_the_others_no_precision() -> None:
     stamps = read(["1583020800123456789", "none", "1583020801123456789"])
     np.testing.assert_array_equal(stamps, np.array([1583020800123456, "NaT", 1583020801123456], "datetime64[us]"))

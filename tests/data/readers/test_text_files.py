@@ -73,6 +73,8 @@ def test_commas_in_unquoted_names_do_not_hide_the_semicolons(read: Any) -> None:
     panel, _ = read("time;Flow, m3/s;Temperature, C\n" + ROWS.replace(",", ";"))
     assert panel.sensor_ids == ("Flow, m3/s", "Temperature, C")
     np.testing.assert_array_equal(panel.values, VALUES)
+    one, _ = read("time;Keno, at Keno\n2020-05-01 00:00;1,5\n2020-05-01 01:00;2,5\n")
+    assert one.sensor_ids == ("Keno, at Keno",) and one.values[:, 0].tolist() == [1.5, 2.5]
 
 
 def test_commas_are_decimal_only_where_no_number_has_a_point(read: Any) -> None:
@@ -244,7 +246,7 @@ def test_a_time_column_of_row_numbers_is_passed_over(read: Any) -> None:
 
 
 def test_long_rows_without_a_sensor_are_counted(read: Any) -> None:
-    rows = "2020-05-01,a,1\n2020-05-02,a,2\n2020-05-02,,3\n2020-05-02,NA,3\n2020-05-02, b ,4\n"
+    rows = "2020-05-01,a,1\n2020-05-02,a,2\n1970-01-01,,3\n2020-05-02,NA,3\n2020-05-02, b ,4\n"
     panel, findings = read("time,sensor,value\n" + rows, zone="UTC")
     assert panel.sensor_ids == ("a", "b")
     (finding,) = findings
@@ -261,3 +263,8 @@ def test_columns_beside_a_long_table_are_named_as_unused(read: Any) -> None:
     _, findings = read("time,sensor,value,quality\n2020-05-01,a,1,P\n2020-05-02,a,2,P\n", zone="UTC")
     (finding,) = findings
     assert finding.level is Level.WARNING and "quality" in finding.where
+
+
+def test_a_sensor_called_node_is_no_column_of_ids(read: Any) -> None:
+    panel, _ = read("time,node,value\n2020-05-01,1.5,3\n2020-05-02,2.5,4\n")
+    assert panel.sensor_ids == ("node", "value")

@@ -38,16 +38,13 @@ class Grid:
         # Days of 23 and 25 hours would break a regular axis: dates live on the zone's standard time.
         self.zone = standard if is_daily else zone
         self._step = self.interval // timedelta(microseconds=1)
-        # Days that began at local midnight are an hour off in summer, unless the file keeps standard time itself.
-        keeps_standard_time = len(np.unique(survey.distinct.astype(np.int64) % self._step)) == 1
-        is_of_wall = readings.has_zone and is_daily and options.zone and not keeps_standard_time
-        self._wall_zone = zone if is_of_wall else None
+        by_wall = self._has_zone and is_daily and _days_begin_by_wall(survey.distinct, self._step, zone)
+        self._wall_zone = zone if by_wall else None
         self._clock = LocalClock(self.zone, survey.direction, self._is_on_grid)
         moments = self.to_utc(survey.distinct) if self._has_zone else possible_moments(survey.distinct, self.zone)
         if len(moments) == 0:
-            raise InputError(
-                f"all times fall in an hour that the clock of {zone} skips", where=where, mend="say --zone"
-            )
+            what = f"all times fall in an hour that the clock of {zone} skips"
+            raise InputError(what, where=where, mend="give the true --zone")
         moments = np.sort(moments)
         phase = _shared_phase(moments.astype(np.int64), self._step, midnight=-_seconds_ahead(standard) * 1_000_000)
         self._origin = np.datetime64(phase, "us")
@@ -64,9 +61,7 @@ class Grid:
             return self._clock.to_utc(stamps, sensor)
         if self._wall_zone is None:
             return stamps
-        wall = pd.DatetimeIndex(stamps).tz_localize("UTC").tz_convert(zone_from_name(self._wall_zone))
-        dates = np.array(wall.tz_localize(None), dtype="datetime64[us]")
-        return LocalClock(self.zone).to_utc(dates)
+        return LocalClock(self.zone).to_utc(_on_the_wall(stamps, self._wall_zone))
 
     def _rows(self, moments: Stamps) -> NDArray[np.int64]:
         elapsed = (moments - self._origin).astype(np.int64)
@@ -91,6 +86,18 @@ class Grid:
         """Returns the time axis of `length` rows from row `first` on."""
         start = pd.Timestamp(self._origin).to_pydatetime().replace(tzinfo=UTC)
         return TimeAxis(start + first * self.interval, self.interval, length, self.zone)
+
+
+def _on_the_wall(moments: Stamps, zone: str) -> Stamps:
+    """Returns what the clock of a zone showed."""
+    wall = pd.DatetimeIndex(moments).tz_localize("UTC").tz_convert(zone_from_name(zone))
+    return np.array(wall.tz_localize(None), dtype="datetime64[us]")
+
+
+def _days_begin_by_wall(moments: Stamps, step: int, zone: str) -> bool:
+    """Returns whether days begin at one time on the wall, rather than at one time of UTC in summer and winter."""
+    by_wall, by_utc = (np.unique(part.astype(np.int64) % step) for part in (_on_the_wall(moments, zone), moments))
+    return len(by_wall) <= len(by_utc)
 
 
 def _shared_phase(moments: NDArray[np.int64], step: int, midnight: int) -> int:

@@ -69,9 +69,10 @@ class NumberReader:
         values = np.array(values, dtype=np.float32)
         tests: list[tuple[Counter[str], Callable[[NDArray[np.float32]], NDArray[np.bool_]]]]
         tests = [(self.infinite, np.isinf)]
-        tests += [(self.sentinel, partial(np.equal, np.float32(number))) for number in self.options.missing]
-        if self.options.minimum is not None:
-            tests.append((self.impossible, partial(np.greater, np.float32(self.options.minimum))))
+        with np.errstate(over="ignore"):
+            tests += [(self.sentinel, partial(np.equal, np.float32(number))) for number in self.options.missing]
+            if self.options.minimum is not None:
+                tests.append((self.impossible, partial(np.greater, np.float32(self.options.minimum))))
         for counts, test in tests:
             found = test(values)
             if found.any():

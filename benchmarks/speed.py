@@ -1,0 +1,214 @@
+"""Speed and memory of the model: a training step and a forecast against the literal oracle, all in one run.
+
+METR-LA's shape and real graph (made-up edges of the same number where it is absent), batch 64, single precision, full
+losses. Every side runs in a process of its own and is warmed; the sides take turns, and the least of each is compared.
+
+    python benchmarks/speed.py [--json] [--rounds 3]
+
+Keys: train_step_ratio and train_memory_ratio (oracle over model), schedule_ratio (the same over the 80-epoch
+curriculum, from steps at every prefix), forecast_ratio (batch 1), step_over_head_matmuls (model over the twelve products
+of 92,736 x 256 x 512 that the head alone needs).
+"""
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from measure import cost_of
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
+
+from oracle import oracle_forward
+from oracle_losses import oracle_losses
+
+from candor.data.adjacency import adjacency_of
+from candor.data.catalog import datasets
+from candor.model.candor import CandorNetwork
+from candor.model.losses import LossSpace, LossWeights, loss_terms, total_loss
+from candor.model.propagation import EdgeArrays
+from candor.model.settings import ModelSettings
+from candor.presets import load_preset
+
+BATCH = 64
+MICRO_BATCH = 4
+SPACE = LossSpace(54.40593, 19.49374)
+PREFIXES = (1, 4, 8, 12)
+ORACLE_WEIGHTS = {
+    "branch": 0.2, "hist": 0.2, "sep": 0.2, "bg": 1e-4, "shock": 1e-4, "rec": 0.1,
+    "role_background": 0.2, "role_accumulation": 0.2, "role_release": 0.2,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One batch of METR-LA's shape."""
+
+    settings: ModelSettings
+    edges: EdgeArrays
+    values: Tensor
+    time_of_day: Tensor
+    day_of_week: Tensor
+    targets: Tensor
+    mask: Tensor
+
+
+def make_problem(batch: int = BATCH) -> Problem:
+    """Returns a batch of random readings on METR-LA's graph."""
+    settings = load_preset("metr-la").model_settings()
+    generator = torch.Generator().manual_seed(0)
+    steps = settings.history + settings.horizon
+    return Problem(
+        settings,
+        metr_la_edges(settings.nodes),
+        torch.randn(batch, settings.history, settings.nodes, generator=generator),
+        torch.randint(288, (batch, steps), generator=generator),
+        torch.randint(7, (batch, steps), generator=generator),
+        54 + 19 * torch.randn(batch, settings.horizon, settings.nodes, generator=generator),
+        torch.rand(batch, settings.horizon, settings.nodes, generator=generator) < 0.92,
+    )
+
+
+def metr_la_edges(nodes: int) -> EdgeArrays:
+    """Returns the official adjacency, or as many random edges with as many self-loops."""
+    if datasets.get("metr-la").is_available():
+        matrix = adjacency_of(datasets.get("metr-la").load()).tocoo()
+        return EdgeArrays(matrix.coords[0].astype(np.int64), matrix.coords[1].astype(np.int64), matrix.data)
+    chance = np.random.default_rng(0)
+    others = chance.choice(nodes**2, 1722 - nodes, replace=False)
+    cells = np.union1d(others, np.arange(nodes) * (nodes + 1))
+    return EdgeArrays(cells // nodes, cells % nodes, chance.random(len(cells)) + 0.1)
+
+
+def model_step(problem: Problem, network: CandorNetwork, prefix: int) -> None:
+    """Runs forward, all losses and backward of one optimiser batch, in micro-batches."""
+    network.zero_grad(set_to_none=True)
+    valid = int(problem.mask[:, :prefix].sum())
+    for first in range(0, BATCH, MICRO_BATCH):
+        part = slice(first, first + MICRO_BATCH)
+        states = network.explain(problem.values[part], problem.time_of_day[part], problem.day_of_week[part], prefix)
+        terms = loss_terms(
+            network, states, problem.targets[part], problem.mask[part],
+            prefix=prefix, space=SPACE, is_active=True, valid=valid,
+        )  # fmt: skip
+        total_loss(terms, LossWeights(), MICRO_BATCH / BATCH).backward()
+
+
+def oracle_step(problem: Problem, parameters: dict[str, Tensor], adjacency: Tensor, prefix: int) -> None:
+    """Runs the same by the literal equations."""
+    for parameter in parameters.values():
+        parameter.grad = None
+    calendar = problem.time_of_day, problem.day_of_week
+    output = oracle_forward(parameters, problem.settings, adjacency, problem.values, *calendar, prefix)
+    losses = oracle_losses(
+        output, parameters, problem.settings, problem.targets, problem.mask, ORACLE_WEIGHTS, True, prefix,
+        (SPACE.mean, SPACE.deviation),
+    )  # fmt: skip
+    losses["total"].backward()
+
+
+def sides(problem: Problem) -> tuple[CandorNetwork, dict[str, Tensor], Tensor]:
+    """Returns the model and, for the oracle, its parameters by name and the adjacency."""
+    torch.manual_seed(0)
+    network = CandorNetwork(problem.settings, problem.edges)
+    parameters = {name: value.detach().clone().requires_grad_() for name, value in network.named_parameters()}
+    adjacency = torch.zeros(problem.settings.nodes, problem.settings.nodes)
+    adjacency[problem.edges.source, problem.edges.target] = torch.from_numpy(problem.edges.weight).float()
+    return network, parameters, adjacency
+
+
+def model_memory() -> object:
+    """Runs one step of the model, to have its memory measured."""
+    problem = make_problem()
+    network, _, _ = sides(problem)
+    return model_step(problem, network, 12)
+
+
+def oracle_memory() -> object:
+    """Runs one step of the oracle, to have its memory measured."""
+    problem = make_problem()
+    _, parameters, adjacency = sides(problem)
+    return oracle_step(problem, parameters, adjacency, 12)
+
+
+def seconds(work: Callable[[], object], rounds: int) -> float:
+    """Returns the least time of several runs after one to warm up."""
+    work()
+    times = []
+    for _ in range(rounds):
+        began = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - began)
+    return min(times)
+
+
+def head_matmuls() -> Callable[[], object]:
+    """Returns the twelve matrix products that the head alone needs in a step of batch 64."""
+    rows, width, hidden = torch.randn(92_736, 256), torch.randn(256, 512), torch.randn(92_736, 512)
+
+    def work() -> None:
+        for _ in range(4):
+            rows @ width
+            hidden @ width.T
+            rows.T @ hidden
+
+    return work
+
+
+def curriculum(step_at: dict[int, float]) -> float:
+    """Returns the time of METR-LA's 80 epochs in steps, prefixes between the measured ones by straight lines."""
+    prefixes = [min(12, 1 + epoch // 6) for epoch in range(80)]
+    return float(np.interp(prefixes, list(step_at), list(step_at.values())).sum())
+
+
+def measure(rounds: int) -> dict[str, float]:
+    """Returns all times and ratios."""
+    problem = make_problem()
+    network, parameters, adjacency = sides(problem)
+    model_at = {prefix: seconds(lambda p=prefix: model_step(problem, network, p), rounds) for prefix in PREFIXES}
+    head = seconds(head_matmuls(), rounds)
+    oracle_at = {
+        prefix: seconds(lambda p=prefix: oracle_step(problem, parameters, adjacency, p), 1) for prefix in (1, 12)
+    }
+    single = make_problem(1)
+    network.eval()
+    clock = single.time_of_day, single.day_of_week
+    with torch.no_grad():
+        forecast = seconds(lambda: network(single.values, *clock), 10 * rounds)
+        literal = seconds(lambda: oracle_forward(parameters, single.settings, adjacency, single.values, *clock), rounds)
+    ours, theirs = cost_of(model_memory, repeats=1), cost_of(oracle_memory, repeats=1)
+    return {
+        "train_step_seconds": model_at[12],
+        "oracle_step_seconds": oracle_at[12],
+        "head_matmuls_seconds": head,
+        "forecast_seconds": forecast,
+        "oracle_forecast_seconds": literal,
+        "train_megabytes": ours.megabytes,
+        "oracle_megabytes": theirs.megabytes,
+        "train_step_ratio": oracle_at[12] / model_at[12],
+        "train_memory_ratio": theirs.megabytes / ours.megabytes,
+        "schedule_ratio": curriculum(oracle_at) / curriculum(model_at),
+        "forecast_ratio": literal / forecast,
+        "step_over_head_matmuls": model_at[12] / head,
+    }
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--rounds", type=int, default=3, help="runs of each side; the least time counts")
+    options = parser.parse_args()
+    torch.set_num_threads(2)
+    results = measure(options.rounds)
+    if options.json:
+        print(json.dumps(results, indent=2))
+    else:
+        for name, value in results.items():
+            print(f"{name:<28} {value:10.3f}")
