@@ -5,9 +5,9 @@ losses. Every side runs in a process of its own and is warmed; the sides take tu
 
     python benchmarks/speed.py [--json] [--rounds 3]
 
-Keys: train_step_ratio and train_memory_ratio (oracle over model), schedule_ratio (the same over the 80-epoch
-curriculum, from steps at every prefix), forecast_ratio (batch 1), step_over_head_matmuls (model over the twelve products
-of 92,736 x 256 x 512 that the head alone needs).
+Keys: train_step_ratio and train_memory_ratio (oracle over model), schedule_ratio (the same over the paper's 80-epoch
+curriculum, from steps at several prefixes), forecast_ratio (batch 1), step_over_head_matmuls (model over the twelve
+products of 92,736 x 256 x 512 that the head alone needs).
 """
 
 import argparse
@@ -32,7 +32,7 @@ from oracle_losses import oracle_losses
 from candor.data.adjacency import adjacency_of
 from candor.data.catalog import datasets
 from candor.model.candor import CandorNetwork
-from candor.model.losses import LossSpace, LossWeights, loss_terms, total_loss
+from candor.model.losses import LossSpace, LossWeights, losses
 from candor.model.propagation import EdgeArrays
 from candor.model.settings import ModelSettings
 from candor.presets import load_preset
@@ -94,11 +94,11 @@ def model_step(problem: Problem, network: CandorNetwork, prefix: int) -> None:
     for first in range(0, BATCH, MICRO_BATCH):
         part = slice(first, first + MICRO_BATCH)
         states = network.explain(problem.values[part], problem.time_of_day[part], problem.day_of_week[part], prefix)
-        terms = loss_terms(
-            network, states, problem.targets[part], problem.mask[part],
-            prefix=prefix, space=SPACE, is_active=True, valid=valid,
+        found = losses(
+            network, states, problem.targets[part], problem.mask[part], LossWeights(),
+            prefix=prefix, space=SPACE, is_active=True, valid=valid, share=MICRO_BATCH / BATCH,
         )  # fmt: skip
-        total_loss(terms, LossWeights(), MICRO_BATCH / BATCH).backward()
+        found.total.backward()
 
 
 def oracle_step(problem: Problem, parameters: dict[str, Tensor], adjacency: Tensor, prefix: int) -> None:
@@ -107,11 +107,11 @@ def oracle_step(problem: Problem, parameters: dict[str, Tensor], adjacency: Tens
         parameter.grad = None
     calendar = problem.time_of_day, problem.day_of_week
     output = oracle_forward(parameters, problem.settings, adjacency, problem.values, *calendar, prefix)
-    losses = oracle_losses(
+    found = oracle_losses(
         output, parameters, problem.settings, problem.targets, problem.mask, ORACLE_WEIGHTS, True, prefix,
         (SPACE.mean, SPACE.deviation),
     )  # fmt: skip
-    losses["total"].backward()
+    found["total"].backward()
 
 
 def sides(problem: Problem) -> tuple[CandorNetwork, dict[str, Tensor], Tensor]:

@@ -12,7 +12,7 @@ from torch import Tensor
 import candor.model.functional
 import candor.model.propagation
 from candor.model.candor import CandorNetwork
-from candor.model.losses import LossSpace, LossWeights, loss_terms, total_loss
+from candor.model.losses import Losses, LossSpace, LossWeights, losses
 from candor.model.propagation import EdgeArrays
 from candor.model.settings import ModelSettings
 
@@ -81,18 +81,13 @@ def build(settings: OracleSettings, problem: OracleProblem, parameters: dict[str
 
 
 def product(
-    network: CandorNetwork,
-    problem: OracleProblem,
-    prefix: int,
-    space: LossSpace,
-    is_active: bool,
-    is_masked: bool = True,
-) -> tuple[Tensor, dict[str, Tensor], Tensor]:
-    """Returns the forecast, the loss terms and their total."""
+    network: CandorNetwork, problem: OracleProblem, prefix: int, space: LossSpace, is_active: bool, is_masked: bool
+) -> tuple[Tensor, Losses]:
+    """Returns the forecast and the losses."""
     states = network.explain(problem.values, problem.time_of_day, problem.day_of_week, prefix)
     mask = problem.mask if is_masked else torch.ones_like(problem.mask)
-    terms = loss_terms(network, states, problem.targets, mask, prefix=prefix, space=space, is_active=is_active)
-    return network.head(states.fused, prefix), terms, total_loss(terms, WEIGHTS)
+    found = losses(network, states, problem.targets, mask, WEIGHTS, prefix=prefix, space=space, is_active=is_active)
+    return network.head(states.fused, prefix), found
 
 
 def assert_exact(
@@ -102,8 +97,8 @@ def assert_exact(
     parameters = random_parameters(settings, seed=1)
     network = build(settings, problem, parameters)
     space = LossSpace(3.0, 2.0) if in_units else LossSpace()
-    forecast, terms, total = product(network, problem, prefix, space, is_active, is_masked)
-    total.backward()
+    forecast, found = product(network, problem, prefix, space, is_active, is_masked)
+    found.total.backward()
 
     leaves = {name: value.clone().requires_grad_() for name, value in parameters.items()}
     clock = problem.time_of_day, problem.day_of_week
@@ -115,10 +110,10 @@ def assert_exact(
     expected["total"].backward()
 
     torch.testing.assert_close(forecast, output.forecast, rtol=tolerance, atol=tolerance)
-    assert {ORACLE_NAMES[name] for name in terms} | {"total"} == set(expected)
-    for name, term in terms.items():
+    assert {ORACLE_NAMES[name] for name in found.terms} | {"total"} == set(expected)
+    for name, term in found.terms.items():
         torch.testing.assert_close(term, expected[ORACLE_NAMES[name]], rtol=tolerance, atol=tolerance, msg=name)
-    torch.testing.assert_close(total, expected["total"], rtol=tolerance, atol=tolerance)
+    torch.testing.assert_close(found.total, expected["total"], rtol=tolerance, atol=tolerance)
     largest = max(leaf.grad.abs().max() for leaf in leaves.values() if leaf.grad is not None)
     for name, parameter in network.named_parameters():
         theirs = leaves[name].grad

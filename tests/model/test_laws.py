@@ -7,7 +7,7 @@ from torch import Tensor
 
 from candor.errors import InputError
 from candor.model.candor import CandorNetwork
-from candor.model.losses import LossSpace, LossWeights, loss_terms, total_loss
+from candor.model.losses import LossSpace, LossWeights, losses
 from candor.model.propagation import DirectionalSupport, EdgeArrays, closed_walks
 from candor.model.settings import ModelSettings
 from candor.settings import parse_settings
@@ -155,42 +155,42 @@ def test_micro_batches_have_the_gradient_of_the_whole_batch() -> None:
     valid = int(mask[:, :5].sum())
 
     states = model.explain(*batch, 5)
-    whole = total_loss(loss_terms(model, states, targets, mask, **shared), LossWeights())
+    whole = losses(model, states, targets, mask, LossWeights(), **shared).total
     expected = gradients(model, whole)
 
     total = torch.zeros((), dtype=torch.float64)
     for part in (slice(0, 3), slice(3, 4), slice(4, 7)):  # unequal on purpose
         states = model.explain(*(tensor[part] for tensor in batch), 5)
         share = len(targets[part]) / 7
-        terms = loss_terms(model, states, targets[part], mask[part], **shared, valid=valid)
-        total = total + total_loss(terms, LossWeights(), share)
+        found = losses(model, states, targets[part], mask[part], LossWeights(), **shared, valid=valid, share=share)
+        total = total + found.total
     torch.testing.assert_close(total, whole, rtol=1e-10, atol=1e-10)
-    found = gradients(model, total)
-    assert found.keys() == expected.keys()
+    summed = gradients(model, total)
+    assert summed.keys() == expected.keys()
     for name, gradient in expected.items():
-        torch.testing.assert_close(found[name], gradient, rtol=1e-9, atol=1e-10, msg=name)
+        torch.testing.assert_close(summed[name], gradient, rtol=1e-9, atol=1e-10, msg=name)
 
 
 def test_role_maps_have_no_gradient_before_activation() -> None:
     model = network()
     states = model.explain(*inputs())
     shape = (3, 6, 6)
-    terms = loss_terms(
-        model, states, torch.zeros(shape).double(), torch.ones(shape, dtype=torch.bool),
+    found = losses(
+        model, states, torch.zeros(shape).double(), torch.ones(shape, dtype=torch.bool), LossWeights(),
         prefix=6, space=LossSpace(), is_active=False,
     )  # fmt: skip
-    found = gradients(model, total_loss(terms, LossWeights()))
-    assert not [name for name in found if name.startswith("roles")]
-    assert {"reconstruction", "role_release"}.isdisjoint(terms)
+    assert not [name for name in gradients(model, found.total) if name.startswith("roles")]
+    assert {"reconstruction", "role_release"}.isdisjoint(found.terms)
 
 
 def test_a_batch_without_valid_targets_has_a_finite_loss() -> None:
     model = network()
     nothing = torch.full((3, 6, 6), torch.nan, dtype=torch.float64)
     mask = torch.zeros(3, 6, 6, dtype=torch.bool)
-    terms = loss_terms(model, model.explain(*inputs()), nothing, mask, prefix=6, space=LossSpace(), is_active=True)
-    assert terms["prediction"] == 0
-    assert all(torch.isfinite(g).all() for g in gradients(model, total_loss(terms, LossWeights())).values())
+    states, settled = model.explain(*inputs()), {"prefix": 6, "space": LossSpace(), "is_active": True}
+    found = losses(model, states, nothing, mask, LossWeights(), **settled)
+    assert found.terms["prediction"] == 0
+    assert all(torch.isfinite(g).all() for g in gradients(model, found.total).values())
 
 
 def test_training_begins_where_the_paper_says() -> None:

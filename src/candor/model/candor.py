@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from candor.model.decomposition import Components, Decomposition, States
 from candor.model.embedding import Calendar, PatchEmbedding
 from candor.model.functional import FunctionalBranch, FunctionalStates
-from candor.model.fusion import Fusion
+from candor.model.fusion import Fusion, fuse
 from candor.model.head import Head
 from candor.model.history import Forecasts, HistoryIntegration
 from candor.model.initialisation import initialise
@@ -44,12 +44,16 @@ class Explanation:
     reverse: PathStates
     functional: FunctionalStates
     fusion_weights: Float[Tensor, "batch node target branch"]
-    fused: Forecasts
 
     @property
     def branches(self) -> tuple[Forecasts, Forecasts, Forecasts]:
         """The forecast representations that were fused, in the order of the fusion weights."""
         return self.functional.forecast, self.forward.forecast, self.reverse.forecast
+
+    @property
+    def fused(self) -> Forecasts:
+        """The fused representation; the losses never form it whole."""
+        return fuse(self.fusion_weights, self.branches)
 
 
 class CandorNetwork(nn.Module):
@@ -117,5 +121,4 @@ class CandorNetwork(nn.Module):
         )
         target = slice(patches, patches + targets)
         weights = self.fusion.weights(nodes, at_starts[0][:, target], at_starts[1][:, target])
-        fused = self.fusion(weights, (functional.forecast, forward.forecast, reverse.forecast))
-        return Explanation(embedded, components, refined, projected, forward, reverse, functional, weights, fused)
+        return Explanation(embedded, components, refined, projected, forward, reverse, functional, weights)

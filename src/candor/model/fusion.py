@@ -37,16 +37,18 @@ class Fusion(CalendarTables):
         time_of_day: Int[Tensor, "batch target"],
         day_of_week: Int[Tensor, "batch target"],
     ) -> Float[Tensor, "batch node target branch"]:
-        """Returns lambda at the target patches whose calendar is given (eq. app_fusion_context, context_fusion)."""
+        """Returns lambda at the target patches whose calendar is given (eq. app_fusion_context)."""
         width, targets = nodes.shape[-1], time_of_day.shape[1]
         of_node, of_calendar, of_position = split_linear(self.mlp.first, width, 2 * width, width)
         by_node = nodes @ of_node.T + self.mlp.first.bias
         by_target = self.rows(time_of_day, day_of_week) @ of_calendar.T + self.positions[:targets] @ of_position.T
         return self.mlp.finish(by_node[:, None] + by_target[:, None]).softmax(dim=-1)
 
-    def forward(
-        self, weights: Float[Tensor, "batch node target branch"], forecasts: tuple[Forecasts, ...]
-    ) -> Forecasts:
-        """Returns the weighted sum of the branches' forecast representations."""
-        parts = [weight[..., None] * part for weight, part in zip(weights.unbind(dim=-1), forecasts, strict=True)]
-        return torch.stack(parts).sum(dim=0)
+
+def fuse(weights: Float[Tensor, "batch node target branch"], forecasts: tuple[Forecasts, ...]) -> Forecasts:
+    """Returns the weighted sum of the branches' forecast representations (eq. context_fusion)."""
+    shares = weights.unsqueeze(-1).unbind(dim=-2)
+    fused = shares[0] * forecasts[0]
+    for share, forecast in zip(shares[1:], forecasts[1:], strict=True):
+        fused = torch.addcmul(fused, share, forecast)
+    return fused

@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from candor.model.decoding import DecodedError
+from candor.model.decoding import DecodedErrors, Supervision
 from candor.model.history import Forecasts
 from candor.model.settings import ModelSettings
 
@@ -40,17 +40,17 @@ class Head(nn.Module):
         steps = patches.flatten(2) @ self._recovery(patches.shape[2], prefix)  # batch node prefix
         return steps.transpose(1, 2)
 
-    def error(
+    def errors(
         self,
-        representation: Forecasts,
-        wanted: Float[Tensor, "series prefix"],
-        counts: Float[Tensor, "series prefix"],
-        factor: float,
-    ) -> Float[Tensor, ""]:
-        """Returns `factor` times the sum of absolute errors of the decoded forecast where `counts` is 1."""
-        recovery = self._recovery(representation.shape[2], wanted.shape[1])
+        branches: tuple[Forecasts, ...],
+        weights: Float[Tensor, "batch node target branch"],
+        supervision: Supervision,
+    ) -> tuple[Float[Tensor, ""], Float[Tensor, ""], Float[Tensor, ""]]:
+        """Returns the weighted error of fused and branch forecasts, and each of the two for reading only."""
+        recovery = self._recovery(weights.shape[2], supervision.wanted.shape[1])
+        series = [part.flatten(0, 1) for part in (*branches, weights)]
         layers = (self.first.weight, self.first.bias, self.second.weight, self.second.bias)
-        return DecodedError.apply(representation.flatten(0, 1), *layers, recovery, wanted, counts, factor)
+        return DecodedErrors.apply(*series, *layers, recovery, supervision)
 
     def _recovery(self, targets: int, prefix: int) -> Float[Tensor, "places prefix"]:
         return self.recovery[: targets * self.length, :prefix]

@@ -19,6 +19,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from candor.model.candor import CandorNetwork, Explanation
+from candor.model.decoding import Supervision
 from candor.settings import Settings
 
 Targets = Float[Tensor, "batch horizon node"]
@@ -46,67 +47,71 @@ class LossSpace:
     deviation: float = 1.0
 
 
-def loss_terms(
+@dataclass(frozen=True)
+class Losses:
+    """The objective, to be differentiated, and every term of it by name, to be read."""
+
+    total: Tensor
+    terms: dict[str, Tensor]
+
+
+def losses(
     network: CandorNetwork,
     states: Explanation,
     targets: Targets,
     mask: Bool[Tensor, "batch horizon node"],
+    weights: LossWeights,
     *,
     prefix: int,
     space: LossSpace,
     is_active: bool,
     valid: int | None = None,
-) -> dict[str, Tensor]:
-    """Returns every term by name.
+    share: float = 1.0,
+) -> Losses:
+    """Returns the objective of a batch (eq. overall_objective, app_auxiliary_objective) and its terms.
 
     Args:
         network: the model, for its head and role maps.
         states: what it computed for this batch and prefix.
         targets: the future, in the space of the loss; anything where the mask is False.
         mask: which targets count.
+        weights: the coefficients.
         prefix: how many steps are supervised.
         space: where errors are measured.
         is_active: chi; before the activation epoch reconstruction and roles are not computed at all.
-        valid: the number of valid targets that errors are averaged over; None counts those of this batch. With a
-            micro-batch it is that of the whole optimiser batch.
+        valid: for a micro-batch, the number of valid targets of the whole optimiser batch, over which errors are
+            averaged; None counts those of this batch.
+        share: for a micro-batch, its part of the samples: it weighs the terms that are means over samples.
     """
-    counts = rearrange(mask[:, :prefix], "batch prefix node -> (batch node) prefix")
-    wanted = rearrange(targets[:, :prefix], "batch prefix node -> (batch node) prefix")
-    # Errors are those of z-scores times the deviation. What is missing is replaced before anything is computed with it,
-    # so that NaN never touches a gradient.
-    wanted = torch.where(counts, (wanted - space.mean) / space.deviation, 0.0)
-    counts = counts.to(wanted.dtype)
-    factor = space.deviation / max(int(counts.sum()) if valid is None else valid, 1)
-
-    def error(representation: Tensor) -> Tensor:
-        return network.head.error(representation, wanted, counts, factor)
-
-    components = states.components
+    supervision = _supervision(targets[:, :prefix], mask[:, :prefix], space, valid, weights.branch)
+    errors, prediction, branch = network.head.errors(states.branches, states.fusion_weights, supervision)
     terms = {
-        "prediction": error(states.fused),
-        "branch": torch.stack([error(branch) for branch in states.branches]).mean(),
         "history": _history(states),
         "separation": _separation(states),
-        "background": _smoothness(components.background),
-        "shock": components.shock_activity.mean(),
+        "background": _smoothness(states.components.background),
+        "shock": states.components.shock_activity.mean(),
     }
     if is_active:
         terms["reconstruction"] = _reconstruction(states)
         terms |= _roles(network, states)
-    return terms
-
-
-def total_loss(terms: dict[str, Tensor], weights: LossWeights, share: float = 1.0) -> Tensor:
-    """Returns the objective (eq. overall_objective, app_auxiliary_objective).
-
-    For a micro-batch, `share` is its part of the samples of the optimiser batch: it weighs the terms that are means
-    over samples. Errors of forecasts carry their weight already, in the number of valid targets.
-    """
-    total = terms["prediction"] + weights.branch * terms["branch"]
+    total = errors
     for name, term in terms.items():
-        if name not in {"prediction", "branch"}:
-            total = total + share * getattr(weights, name) * term
-    return total
+        total = total + share * getattr(weights, name) * term
+    return Losses(total, {"prediction": prediction, "branch": branch} | terms)
+
+
+def _supervision(
+    targets: Tensor, mask: Tensor, space: LossSpace, valid: int | None, branch_weight: float
+) -> Supervision:
+    """Returns targets as z-scores by series; an error in the loss's space is that of z-scores times the deviation.
+
+    What is missing is replaced before anything is computed with it, so that NaN never touches a gradient.
+    """
+    counts = rearrange(mask, "batch prefix node -> (batch node) prefix")
+    wanted = rearrange(targets, "batch prefix node -> (batch node) prefix")
+    wanted = torch.where(counts, (wanted - space.mean) / space.deviation, 0.0)
+    number = int(counts.sum()) if valid is None else valid
+    return Supervision(wanted, counts.to(wanted.dtype), space.deviation / max(number, 1), branch_weight)
 
 
 def _history(states: Explanation) -> Tensor:

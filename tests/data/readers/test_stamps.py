@@ -164,7 +164,10 @@ def test_noon_and_midnight_on_a_clock_of_twelve_hours() -> None:
 def test_a_continuous_record_of_slashes_needs_no_option(start: date, hours: int, is_day_first: bool) -> None:
     form = "%d/%m/%Y %H:%M" if is_day_first else "%m/%d/%Y %H:%M"
     moments = [datetime.combine(start, datetime.min.time()) + timedelta(hours=hour) for hour in range(hours)]
-    np.testing.assert_array_equal(read([f"{moment:{form}}" for moment in moments]), as_stamps(moments))
+    reader = reader_of(texts := [f"{moment:{form}}" for moment in moments])
+    np.testing.assert_array_equal(reader.read(pa.array(texts)), as_stamps(moments))
+    # A guess is owned up to: it is one if no day of the record could not also be a month.
+    assert bool(reader.guess) == all(moment.day <= 12 for moment in moments)
 
 
 def test_the_whole_file_decides_which_number_is_the_day() -> None:

@@ -268,3 +268,10 @@ def test_columns_beside_a_long_table_are_named_as_unused(read: Any) -> None:
 def test_a_sensor_called_node_is_no_column_of_ids(read: Any) -> None:
     panel, _ = read("time,node,value\n2020-05-01,1.5,3\n2020-05-02,2.5,4\n")
     assert panel.sensor_ids == ("node", "value")
+
+
+def test_a_guess_about_dates_is_told(read: Any) -> None:
+    rows = [f"0{day}/04/2020 {hour:02}:00,{hour}" for day in (3, 4) for hour in range(24)]
+    panel, findings = read("time,a\n" + "\n".join(rows), zone="UTC")
+    (finding,) = findings
+    assert panel.times.start.month == 4 and "day first" in finding.what and "--month-first" in finding.mend

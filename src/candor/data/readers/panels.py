@@ -185,13 +185,8 @@ def _report_times(
             "rows have no readable time: left out", where, survey.unreadable,
             "write times like 2020-10-08 06:00",
         )  # fmt: skip
-    if isinstance(readings, TableReadings) and readings.rows_without_sensor:
-        findings.warning("rows name no sensor: left out", where, readings.rows_without_sensor)
-    if isinstance(readings, TableReadings) and readings.unused:
-        findings.warning(
-            "columns are neither time nor readings: left out", f"{where}: {listed(readings.unused)}",
-            len(readings.unused), "give a column of readings a name of its own",
-        )  # fmt: skip
+    if isinstance(readings, TableReadings):
+        _report_table(readings, findings, where)
     if grid.skipped:
         findings.warning(
             f"times fall in the hour that the clock of {grid.zone} skips in spring: left out", where,
@@ -219,6 +214,18 @@ def _report_times(
         findings.warning(
             "readings share sensor and grid moment with another: the nearest counts, then the later", where,
             lost, "remove the repeated readings, or give a finer --interval",
+        )  # fmt: skip
+
+
+def _report_table(readings: TableReadings, findings: Findings, where: str) -> None:
+    if readings.guess:
+        findings.note(readings.guess, where, mend="say --day-first or --month-first if that is wrong")
+    if readings.rows_without_sensor:
+        findings.warning("rows name no sensor: left out", where, readings.rows_without_sensor)
+    if readings.unused:
+        findings.warning(
+            "columns are neither time nor readings: left out", f"{where}: {listed(readings.unused)}",
+            len(readings.unused), "give a column of readings a name of its own",
         )  # fmt: skip
 
 

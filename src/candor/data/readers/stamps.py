@@ -44,6 +44,7 @@ class StampReader:
 
     Attributes:
         has_zone: whether the stamps say their zone (then they are given back in UTC).
+        guess: how dates were read that could be read in two ways; empty if there was no doubt.
 
     Args:
         batches: walks over the column from its start, as often as asked.
@@ -52,7 +53,7 @@ class StampReader:
     """
 
     def __init__(self, batches: Callable[[], Iterator[pa.Array]], where: str, day_first: bool | None = None) -> None:
-        self._batches, self._where = batches, where
+        self._batches, self._where, self.guess = batches, where, ""
         self._form, self.has_zone = "arrow", False
         kind = next(batches()).type
         if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
@@ -141,7 +142,9 @@ class StampReader:
                 where=self._where,
                 mend="say --day-first or --month-first",
             )
-        return bool(spans[0] < spans[1])
+        is_day_first = bool(spans[0] < spans[1])
+        self.guess = f"dates such as {example[:10]!r} were read with the {'day' if is_day_first else 'month'} first"
+        return is_day_first
 
 
 def looks_like_time(texts: list[str], or_number: bool = False) -> bool:

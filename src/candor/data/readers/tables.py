@@ -52,6 +52,7 @@ class TableReadings:
 
     Attributes:
         unused: the columns that are neither time nor sensor nor readings.
+        guess: how dates were read that could be read in two ways; empty if there was no doubt.
         rows_without_sensor: how many rows of a long table name none, known after a walk over the blocks.
     """
 
@@ -67,7 +68,7 @@ class TableReadings:
             f"{columns.where}, column {columns.names[self._roles.time]!r}",
             options.day_first,
         )
-        self.has_zone = self._stamp_reader.has_zone
+        self.has_zone, self.guess = self._stamp_reader.has_zone, self._stamp_reader.guess
         self.ids = self._find_ids()
         self._place = {sensor_id: place for place, sensor_id in enumerate(self.ids)}
 
