@@ -21,31 +21,15 @@ _MOST_SENSORS = 40
 
 
 @data_app.command("check")
-def check(
-    readings: inputs.ReadingsArgument,
-    edges: inputs.EdgesOption = None,
-    sensors: inputs.SensorsOption = None,
-    zone: inputs.ZoneOption = None,
-    unit: inputs.UnitOption = "",
-    missing: inputs.MissingOption = None,
-    minimum: inputs.MinimumOption = None,
-    interval: inputs.IntervalOption = None,
-    start: inputs.StartOption = None,
-    time_column: inputs.TimeColumnOption = None,
-    day_first: inputs.DayFirstOption = None,
-    json: inputs.JsonOption = False,
-) -> None:
-    """Say what is wrong with READINGS (and edges and sensors), where, how often, and how to mend it."""
+@inputs.takes_data
+def check(files: inputs.DataFiles, json: inputs.JsonOption = False) -> None:
+    """Say what is wrong with readings (and edges and sensors), where, how often, and how to mend it."""
     from candor.data.checks import check_panel
     from candor.data.findings import Findings
 
-    files = inputs.DataFiles(
-        readings, edges, sensors, zone, unit, None if missing is None else tuple(missing), minimum, interval, start,
-        time_column, day_first,
-    )  # fmt: skip
     findings, report = Findings(), None
     try:
-        if Path(readings).is_dir() or not Path(readings).exists():
+        if Path(files.data).is_dir() or not Path(files.data).exists():
             panel, _ = files.load()
         else:
             panel = files.read(findings)
@@ -126,25 +110,20 @@ def list_datasets(json: inputs.JsonOption = False) -> None:
 
 
 @data_app.command("info")
-def info(
-    data: inputs.DataArgument,
-    edges: inputs.EdgesOption = None,
-    sensors: inputs.SensorsOption = None,
-    zone: inputs.ZoneOption = None,
-    json: inputs.JsonOption = False,
-) -> None:
-    """Tell what DATA are: facts, licence, source, and the checksum of the content."""
+@inputs.takes_data
+def info(files: inputs.DataFiles, json: inputs.JsonOption = False) -> None:
+    """Tell what data are: facts, licence, source, and the checksum of the content."""
     from candor.data.catalog import datasets
 
     facts: dict[str, object] = {}
-    if data in datasets:
-        entry = datasets.get(data)
+    if files.data in datasets:
+        entry = datasets.get(files.data)
         facts = {"title": entry.title, "licence": entry.licence, "source": entry.source, "facts": entry.facts}
     try:
-        panel, _ = inputs.DataFiles(data, edges, sensors, zone).load()
+        panel, _ = files.load()
         facts |= _facts_of(panel)
-        if data in datasets and datasets.get(data).fingerprint:
-            is_same = panel.fingerprint == datasets.get(data).fingerprint
+        if files.data in datasets and datasets.get(files.data).fingerprint:
+            is_same = panel.fingerprint == datasets.get(files.data).fingerprint
             facts["as recorded in the catalogue"] = "yes" if is_same else "no: this is another copy"
     except InputError as error:
         if not facts:
@@ -179,27 +158,15 @@ def _facts_of(panel: "Panel") -> dict[str, object]:
 
 
 @data_app.command("import")
+@inputs.takes_data
 def import_data(
-    readings: inputs.ReadingsArgument,
+    files: inputs.DataFiles,
     out: Annotated[Path, typer.Option("--out", help="Folder to write the panel to.")],
-    edges: inputs.EdgesOption = None,
-    sensors: inputs.SensorsOption = None,
-    zone: inputs.ZoneOption = None,
-    unit: inputs.UnitOption = "",
-    missing: inputs.MissingOption = None,
-    minimum: inputs.MinimumOption = None,
-    interval: inputs.IntervalOption = None,
-    start: inputs.StartOption = None,
-    time_column: inputs.TimeColumnOption = None,
-    day_first: inputs.DayFirstOption = None,
 ) -> None:
     """Read files once, with all that has to be said about them, and save them as a panel folder."""
     from candor.data.panel_store import save_panel
 
-    panel, _ = inputs.DataFiles(
-        readings, edges, sensors, zone, unit, None if missing is None else tuple(missing), minimum, interval, start,
-        time_column, day_first,
-    ).load()  # fmt: skip
+    panel, _ = files.load()
     save_panel(panel, out)
     say(f"{panel.times.length:,} times x {len(panel.sensors):,} sensors, {len(panel.edges):,} edges -> {out}")
 

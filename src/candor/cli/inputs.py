@@ -1,10 +1,13 @@
 """What all commands ask about data: a name, a file or a folder, and how to read it."""
 
 import re
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import MISSING, dataclass, fields
 from datetime import datetime, timedelta
+from functools import wraps
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
@@ -18,28 +21,25 @@ if TYPE_CHECKING:
 
 DataArgument = Annotated[
     str,
-    typer.Argument(metavar="DATA", help="A dataset of the catalogue, a file of readings, or a panel folder."),
-]
-ReadingsArgument = Annotated[
-    str, typer.Argument(metavar="READINGS", help="Readings: a time column and a column per sensor, or long form.")
+    typer.Argument(metavar="DATA", help="A file of readings, a dataset of the catalogue, or a panel folder."),
 ]
 EdgesOption = Annotated[Path | None, typer.Option("--edges", help="Edges: from, to, distance or weight; or a matrix.")]
 SensorsOption = Annotated[Path | None, typer.Option("--sensors", help="Sensors: id, name, latitude, longitude, unit.")]
 ZoneOption = Annotated[
-    str | None, typer.Option("--zone", help="Local zone, e.g. America/Los_Angeles or UTC-08:00. [default: UTC]")
+    str | None, typer.Option("--zone", help="Local zone, e.g. America/Los_Angeles or UTC-08:00. (default: UTC)")
 ]
 UnitOption = Annotated[str, typer.Option("--unit", help="Unit of the readings, e.g. mg/L.")]
 MissingOption = Annotated[
     list[float] | None,
     typer.Option(
-        "--missing", help="A number that stands for missing; may be given more than once. [default: -9999 ...]"
+        "--missing", help="A number that stands for missing; may be given more than once. (default: -9999 ...)"
     ),
 ]
 MinimumOption = Annotated[
     float | None, typer.Option("--minimum", help="Readings below this are impossible and count as missing.")
 ]
 IntervalOption = Annotated[
-    str | None, typer.Option("--interval", help="Distance of the time grid, e.g. 15min, 1h, 1d. [default: most common]")
+    str | None, typer.Option("--interval", help="Distance of the time grid, e.g. 15min, 1h, 1d. (default: most common)")
 ]
 StartOption = Annotated[
     str | None, typer.Option("--start", help="First time, for files that carry none (npz), e.g. 2012-03-01.")
@@ -53,26 +53,26 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for scripts
 
 @dataclass(frozen=True)
 class DataFiles:
-    """The files a user named and how to read them."""
+    """The data a user named and how to read them: the arguments that all commands on data share."""
 
-    data: str
-    edges: Path | None = None
-    sensors: Path | None = None
-    zone: str | None = None
-    unit: str = ""
-    missing: tuple[float, ...] | None = None
-    minimum: float | None = None
-    interval: str | None = None
-    start: str | None = None
-    time_column: str | None = None
-    day_first: bool | None = None
+    data: DataArgument
+    edges: EdgesOption = None
+    sensors: SensorsOption = None
+    zone: ZoneOption = None
+    unit: UnitOption = ""
+    missing: MissingOption = None
+    minimum: MinimumOption = None
+    interval: IntervalOption = None
+    start: StartOption = None
+    time_column: TimeColumnOption = None
+    day_first: DayFirstOption = None
 
     def options(self) -> "ReadOptions":
         """Returns how the files are to be read."""
         from candor.data.readers.options import SENTINELS, ReadOptions
 
         return ReadOptions(
-            missing=SENTINELS if self.missing is None else self.missing,
+            missing=SENTINELS if self.missing is None else tuple(self.missing),
             minimum=self.minimum,
             unit=self.unit,
             zone=self.zone,
@@ -102,6 +102,28 @@ class DataFiles:
         if not path.exists() and not path.suffix and len(path.parts) == 1:
             datasets.get(self.data)  # says which datasets there are
         return self.read(), False
+
+
+def takes_data(command: Callable[..., None]) -> Callable[..., None]:
+    """Returns the command with the arguments of `DataFiles` in place of its first parameter."""
+    shared = {field.name: field for field in fields(DataFiles)}
+    hints = get_type_hints(DataFiles, include_extras=True) | get_type_hints(command, include_extras=True)
+    own = list(signature(command).parameters.values())[1:]
+
+    @wraps(command)
+    def with_files(**arguments: Any) -> None:
+        files = DataFiles(**{name: arguments.pop(name) for name in shared})
+        command(files, **arguments)
+
+    parameters = [
+        Parameter(name, Parameter.KEYWORD_ONLY, default=Parameter.empty if field.default is MISSING else field.default)
+        for name, field in shared.items()
+    ] + [parameter.replace(kind=Parameter.KEYWORD_ONLY) for parameter in own]
+    with_files.__annotations__ = {parameter.name: hints[parameter.name] for parameter in parameters}
+    with_files.__signature__ = Signature(  # type: ignore[attr-defined]
+        [parameter.replace(annotation=hints[parameter.name]) for parameter in parameters]
+    )
+    return with_files
 
 
 def parse_interval(text: str) -> timedelta:

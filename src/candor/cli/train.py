@@ -9,35 +9,22 @@ from candor.cli import inputs
 from candor.cli.screen import print_json, progress, say
 
 
+@inputs.takes_data
 def train(
-    data: inputs.DataArgument,
+    files: inputs.DataFiles,
     settings: Annotated[
-        list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Settings, e.g. horizon=24 penalty=10.")
+        list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Settings, e.g. horizon=24 penalty=10.")
     ] = None,
     model: Annotated[str, typer.Option("--model", help="Name of a model.")] = "linear",
-    run: Annotated[Path | None, typer.Option("--run", help="Run directory. [default: runs/DATA-MODEL]")] = None,
-    preset: Annotated[str | None, typer.Option("--preset", help="A recipe. [default: that of the dataset]")] = None,
+    run: Annotated[Path | None, typer.Option("--run", help="Run directory. (default: runs/DATA-MODEL)")] = None,
+    preset: Annotated[str | None, typer.Option("--preset", help="A recipe. (default: that of the dataset)")] = None,
     seed: Annotated[int, typer.Option("--seed", help="Where chance begins.")] = 0,
-    edges: inputs.EdgesOption = None,
-    sensors: inputs.SensorsOption = None,
-    zone: inputs.ZoneOption = None,
-    unit: inputs.UnitOption = "",
-    missing: inputs.MissingOption = None,
-    minimum: inputs.MinimumOption = None,
-    interval: inputs.IntervalOption = None,
-    start: inputs.StartOption = None,
-    time_column: inputs.TimeColumnOption = None,
-    day_first: inputs.DayFirstOption = None,
     json: inputs.JsonOption = False,
 ) -> None:
-    """Fit a model to DATA and keep it in a run directory."""
+    """Fit a model to data and keep it in a run directory."""
     from candor.forecasting.train import choose_protocol, train_model
     from candor.settings import parse_overrides
 
-    files = inputs.DataFiles(
-        data, edges, sensors, zone, unit, None if missing is None else tuple(missing), minimum, interval, start,
-        time_column, day_first,
-    )  # fmt: skip
     overrides = parse_overrides(settings or [])
     panel, is_catalogued = files.load()
     protocol, rest = choose_protocol(panel, preset or (panel.name if is_catalogued else None), overrides)

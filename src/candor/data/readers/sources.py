@@ -15,6 +15,7 @@ _PACKED = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}
 _DELIMITERS = "\t;|,"  # where two fit alike: commas also stand in names and numbers
 _HEAD_BYTES = 4 << 20
 _LINES_COMPARED = 20
+_NOT_IN_TEXT = re.compile("[\x00\udc80-\udcff]")  # the latter stand for bytes that are not UTF-8
 _LINE_BREAK = re.compile(r"\r\n|\r|\n")
 _NOT_TEXT = {
     b"PAR1\x15": "a Parquet file",
@@ -121,9 +122,9 @@ def sniff_layout(source: Source) -> TextLayout:
                 where=str(source.path),
                 mend="give the file the ending of its type, or export it as CSV in UTF-8",
             )
-    lines = _LINE_BREAK.split(head.decode("utf-8-sig", errors="replace"))
+    lines = _LINE_BREAK.split(head.decode("utf-8-sig", errors="surrogateescape"))
     top = next((i for i, line in enumerate(lines) if line.strip() and not line.startswith("#")), None)
-    if top is None or "\x00" in lines[top] or "\ufffd" in lines[top]:
+    if top is None or _NOT_IN_TEXT.search(lines[top]):
         raise InputError(
             "the file holds no table of text, or its first row is not written in UTF-8",
             where=str(source.path),
