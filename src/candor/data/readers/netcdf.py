@@ -1,11 +1,9 @@
 """Readings from NetCDF files that follow the CF conventions."""
 
-import math
-from collections.abc import Iterable
+import subprocess
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
-
-import numpy as np
+from typing import TYPE_CHECKING, Literal
 
 from candor.data.findings import listed
 from candor.data.readers.classic import MOST_SHRINKING, as_readings
@@ -26,6 +24,20 @@ _ENGINES: dict[bytes, Literal["scipy", "netcdf4"]] = {
 }
 
 
+# Reads everything, and refuses a file that claims to hold more than its bytes can.
+_READ_ALL = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
+import netCDF4
+path, most = sys.argv[1], float(sys.argv[2])
+with netCDF4.Dataset(path) as dataset:
+    for name, variable in dataset.variables.items():
+        if variable.size * getattr(variable.dtype, "itemsize", 1) > most:
+            sys.exit(f"{name} claims more than the file can hold")
+        variable[...]
+"""
+
+
 def read_netcdf(path: Path | str, variable: str | None = None) -> WideReadings:
     """Returns the readings of one variable over time and one other dimension, NaN where filled.
 
@@ -39,7 +51,7 @@ def read_netcdf(path: Path | str, variable: str | None = None) -> WideReadings:
     source = find_source(path)
     where = str(source.path)
     try:
-        import netCDF4
+        import netCDF4  # noqa: F401 - xarray reads through it
         import xarray
     except ImportError:
         raise InputError(
@@ -52,8 +64,7 @@ def read_netcdf(path: Path | str, variable: str | None = None) -> WideReadings:
             raise InputError("this is no NetCDF file of version 3 or 4", where=where, mend=mend)
         location = str(source.path.resolve())
         if engine == "netcdf4":
-            with netCDF4.Dataset(location) as raw:
-                _check_sizes(raw.variables.values(), source.path.stat().st_size)
+            _try_in_a_child(source.path)
         times = xarray.coders.CFDatetimeCoder(time_unit="us")
         with xarray.open_dataset(
             location,
@@ -64,12 +75,21 @@ def read_netcdf(path: Path | str, variable: str | None = None) -> WideReadings:
             return _read_variable(dataset, _choose(dataset, variable, where), where)
 
 
-def _check_sizes(variables: Iterable[Any], file_size: int) -> None:
-    """Refuses a file that claims to hold more than its bytes can."""
-    for part in variables:
-        width = part.dtype.itemsize if isinstance(part.dtype, np.dtype) else 1
-        if math.prod(part.shape) * width > MOST_SHRINKING * file_size:
-            raise ValueError(f"{part.name} claims more than the file can hold")
+def _try_in_a_child(path: Path) -> None:
+    """Refuses a file on which the C libraries hang, crash or fail: damaged ones can do all three.
+
+    They are given the file in a process of their own first, with a time limit that whole files stay far below.
+    """
+    size = path.stat().st_size
+    seconds = 30 + size / 5_000_000
+    command = [sys.executable, "-c", _READ_ALL, str(path.resolve()), str(MOST_SHRINKING * size)]
+    try:
+        trial = subprocess.run(command, capture_output=True, timeout=seconds, check=False)
+    except subprocess.TimeoutExpired:
+        raise ValueError(f"reading it did not end within {seconds:.0f} s") from None
+    if trial.returncode != 0:
+        said = trial.stderr.decode(errors="replace").strip().splitlines()
+        raise ValueError(said[-1] if said else "the NetCDF library fell over")
 
 
 def _choose(dataset: "xarray.Dataset", variable: str | None, where: str) -> str:
