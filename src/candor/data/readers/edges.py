@@ -20,7 +20,7 @@ from candor.data.readers.small_tables import (
     is_number,
     numbers_of,
     plain_name,
-    read_numbered_table,
+    read_small_table,
     table_from_frame,
 )
 from candor.data.readers.sources import find_source
@@ -115,7 +115,7 @@ def read_edges(
         elif source.kind in {"pkl", "pickle"}:
             graph = _graph_from_matrix(*read_pickled_adjacency(source.path), task)
         else:
-            graph = _graph_from_table(read_numbered_table(source), task)
+            graph = _graph_from_table(read_small_table(source), task)
     _check_numbers(graph, task.where)
     return _edges_among(graph, task)
 

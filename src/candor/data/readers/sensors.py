@@ -14,7 +14,7 @@ from candor.data.readers.small_tables import (
     SmallTable,
     numbers_of,
     plain_name,
-    read_numbered_table,
+    read_small_table,
     table_from_frame,
 )
 from candor.data.readers.sources import find_source
@@ -63,7 +63,7 @@ def read_sensors(
         where, table = "the table of sensors", table_from_frame(path_or_frame)
     else:
         source = find_source(path_or_frame)
-        where, table = str(source.path), read_numbered_table(source)
+        where, table = str(source.path), read_small_table(source)
     lookup = IdLookup(ids)
     columns = _find_columns(table, lookup, where, findings)
     positions = lookup.positions(row[columns.id] for row in table.rows)

@@ -42,17 +42,8 @@ class SmallTable:
     place: str = "line"
 
 
-def read_small_table(source: Source) -> tuple[list[str] | None, list[list[str]]]:
-    """Returns the header of a CSV or Parquet file (None if it has none) and all its rows as text.
-
-    The first row of a text file is a header if none of its cells is a number.
-    """
-    table = read_numbered_table(source)
-    return table.header, table.rows
-
-
-def read_numbered_table(source: Source) -> SmallTable:
-    """Returns a CSV or Parquet file as text, every row with its line number."""
+def read_small_table(source: Source) -> SmallTable:
+    """Returns a CSV or Parquet file as text, every row with its line number; a first row without numbers is its header."""
     if source.kind in {"parquet", "pq"}:
         return _parquet_table(source)
     return _text_table(source)

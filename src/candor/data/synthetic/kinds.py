@@ -52,7 +52,7 @@ class Kind:
 
 KINDS: Registry[Kind] = Registry("kind of synthetic network")
 
-RIVER = KINDS.register("river")(
+KINDS.register("river")(
     Kind(
         name="river",
         unit="mg/L",  # of dissolved oxygen
@@ -71,7 +71,7 @@ RIVER = KINDS.register("river")(
     )
 )
 
-ROAD = KINDS.register("road")(
+KINDS.register("road")(
     Kind(
         name="road",
         unit="mph",
