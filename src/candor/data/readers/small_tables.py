@@ -43,7 +43,7 @@ class SmallTable:
 
 
 def read_small_table(source: Source) -> SmallTable:
-    """Returns a CSV or Parquet file as text, every row with its line number; a first row without numbers is its header."""
+    """Returns a CSV or Parquet file as text with line numbers; a first row without numbers is its header."""
     if source.kind in {"parquet", "pq"}:
         return _parquet_table(source)
     return _text_table(source)
