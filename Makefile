@@ -29,6 +29,7 @@ bench: $(INSTALLED)
 	for benchmark in benchmarks/bench_*.py; do $(BIN)/python $$benchmark || exit 1; done
 
 $(INSTALLED): pyproject.toml constraints.txt
+	@echo "installing into .venv: some minutes the first time"
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[dev]"
 	touch $@

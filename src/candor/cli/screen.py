@@ -90,14 +90,16 @@ def percent(share: float | None) -> str:
 @contextmanager
 def progress() -> Iterator[Report]:
     """Yields a listener that shows one bar at a time: what is done, how much of it, the time spent and left."""
+    screen = errors()
     with Progress(
         TextColumn("{task.description}"),
         BarColumn(),
         TaskProgressColumn(),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
-        console=errors(),
+        console=screen,
         transient=True,
+        disable=not screen.is_terminal,
     ) as bars:
         shown: dict[str, TaskID] = {}
 
