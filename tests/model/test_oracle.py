@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from oracle import BRANCHES, COMPONENTS, OracleOutput, oracle_forward
 from oracle_branches import DIRECTIONS, directional_support
 from oracle_parameters import (
+    SMALL,
     OracleProblem,
     OracleSettings,
     history_starts,
@@ -31,24 +32,6 @@ from oracle_primitives import (
     top_k_softmax,
 )
 from torch import Tensor
-
-SMALL = OracleSettings(
-    nodes=4,
-    history=9,
-    horizon=6,
-    patch_length=3,
-    patch_stride=2,
-    hidden=8,
-    forecast_width=10,
-    head_width=12,
-    node_width=6,
-    relation_width=5,
-    value_width=7,
-    pairs=3,
-    relations=2,
-    heads=2,
-    fusion_width=9,
-)
 
 
 def forward(

@@ -6,26 +6,11 @@ import pytest
 import torch
 from oracle import OracleOutput, oracle_forward
 from oracle_losses import WEIGHTED_TERMS, oracle_losses
+from oracle_parameters import SMALL as ORDINARY
 from oracle_parameters import OracleProblem, OracleSettings, parameter_shapes, random_parameters, random_problem
 from torch import Tensor
 
-SMALL = OracleSettings(
-    nodes=4,
-    history=9,
-    horizon=6,
-    patch_length=3,
-    patch_stride=2,
-    hidden=8,
-    forecast_width=10,
-    head_width=12,
-    node_width=6,
-    relation_width=5,
-    value_width=7,
-    pairs=5,
-    relations=2,
-    heads=2,
-    fusion_width=9,
-)
+SMALL = replace(ORDINARY, pairs=5)
 ONE_PATCH = replace(SMALL, history=3, patch_length=3)
 WEIGHTS = dict.fromkeys(WEIGHTED_TERMS, 0.5)
 

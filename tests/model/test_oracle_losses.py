@@ -7,26 +7,11 @@ import torch
 from oracle import BRANCHES, OracleOutput, oracle_forward
 from oracle_branches import DIRECTIONS
 from oracle_losses import WEIGHTED_TERMS, masked_error, oracle_losses
-from oracle_parameters import OracleProblem, OracleSettings, random_parameters, random_problem
+from oracle_parameters import SMALL as ORDINARY
+from oracle_parameters import OracleProblem, random_parameters, random_problem
 from torch import Tensor
 
-SMALL = OracleSettings(
-    nodes=3,
-    history=9,
-    horizon=4,
-    patch_length=3,
-    patch_stride=2,
-    hidden=8,
-    forecast_width=10,
-    head_width=12,
-    node_width=6,
-    relation_width=5,
-    value_width=7,
-    pairs=3,
-    relations=2,
-    heads=2,
-    fusion_width=9,
-)
+SMALL = replace(ORDINARY, nodes=3, horizon=4)
 WEIGHTS = {name: 0.1 * (order + 1) for order, name in enumerate(WEIGHTED_TERMS)}
 PARAMETERS = random_parameters(SMALL, 51)
 IDENTITIES = {

@@ -7,6 +7,7 @@ import pytest
 import torch
 from oracle import OracleOutput, oracle_forward
 from oracle_parameters import (
+    SMALL,
     OracleProblem,
     OracleSettings,
     history_starts,
@@ -17,24 +18,6 @@ from oracle_parameters import (
 from oracle_primitives import Parameters
 from torch import Tensor
 from torch.nn import functional
-
-SMALL = OracleSettings(
-    nodes=4,
-    history=9,
-    horizon=6,
-    patch_length=3,
-    patch_stride=2,
-    hidden=8,
-    forecast_width=10,
-    head_width=12,
-    node_width=6,
-    relation_width=5,
-    value_width=7,
-    pairs=3,
-    relations=2,
-    heads=2,
-    fusion_width=9,
-)
 
 
 class Case:

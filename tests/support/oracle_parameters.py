@@ -36,6 +36,26 @@ class OracleSettings:
     rollout_gate: bool = True
 
 
+# A model on which laws can be checked in no time.
+SMALL = OracleSettings(
+    nodes=4,
+    history=9,
+    horizon=6,
+    patch_length=3,
+    patch_stride=2,
+    hidden=8,
+    forecast_width=10,
+    head_width=12,
+    node_width=6,
+    relation_width=5,
+    value_width=7,
+    pairs=3,
+    relations=2,
+    heads=2,
+    fusion_width=9,
+)
+
+
 def history_starts(settings: OracleSettings) -> list[int]:
     """Returns the first step of each of the P history patches, counted from the start of the input window."""
     patches = (settings.history - settings.patch_length) // settings.patch_stride + 1

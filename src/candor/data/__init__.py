@@ -1,1 +1,1 @@
-
+"""From files to tensors: panels, readers, checks, catalogue, splits and windows. No neural network here."""
