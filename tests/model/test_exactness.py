@@ -145,7 +145,7 @@ def test_masks_spaces_and_activation(is_masked: bool, is_active: bool, in_units:
 def test_graphs_of_all_kinds_by_both_ways_of_propagating(
     monkeypatch: pytest.MonkeyPatch, orders: int, density: float, self_loops: bool, is_dense: bool
 ) -> None:
-    monkeypatch.setattr(candor.model.propagation, "DENSE_BELOW", 10**9 if is_dense else 0)
+    monkeypatch.setattr(candor.model.propagation, "DENSE_FROM", 0.0 if is_dense else 2.0)
     settings = replace(SMALL, spatial_orders=orders, nodes=6)
     assert_exact(settings, random_problem(settings, seed=4, density=density, self_loops=self_loops), prefix=6)
 

@@ -17,6 +17,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from candor.model.dropout import Dropout
 from candor.model.layers import NORM_FLOOR, Mlp, split_linear
 from candor.model.settings import ModelSettings
 
@@ -76,7 +77,7 @@ class ShockGate(nn.Module):
         self.calendar = nn.Linear(width, width)
         self.first = nn.Linear(2 * width, 2 * width)
         self.second = nn.Linear(2 * width, 1)
-        self.dropout = nn.Dropout(settings.dropout)
+        self.dropout = Dropout(settings.dropout)
 
     def forward(
         self,

@@ -19,8 +19,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from candor.model.decomposition import States
+from candor.model.dropout import Dropout
 from candor.model.history import Forecasts, project_patches
-from candor.model.layers import NORM_FLOOR, Mlp, Recurrence, split_linear
+from candor.model.layers import NORM_FLOOR, Mlp, split_linear
+from candor.model.recurrence import Recurrence
 from candor.model.settings import ModelSettings
 
 Descriptors = Float[Tensor, "batch node relation"]
@@ -67,7 +69,7 @@ class FunctionalBranch(nn.Module):
         self.feature = nn.Linear(width, forecast)
         self.context_norm = nn.LayerNorm(forecast, eps=NORM_FLOOR)
         self.joint = nn.Linear(2 * forecast + relation + 3 * width, 2 * width)
-        self.dropout = nn.Dropout(settings.dropout)
+        self.dropout = Dropout(settings.dropout)
         self.correction = nn.Linear(2 * width, forecast)
         self.gate = nn.Linear(2 * width, forecast)
         self.scale = nn.Parameter(torch.tensor(0.1))
@@ -97,7 +99,11 @@ class FunctionalBranch(nn.Module):
         first, last = background[..., 0, :], background[..., -1, :]
         recent = last - background[..., max(patches - 2, 0), :]
         changes = torch.cat([last - first, recent, (last - first) / max(patches - 1, 1)], dim=-1)
-        state = self.gru(background)[..., -1, :]
+        series = background.flatten(0, 1)
+        state = self.gru.begin(len(series))
+        for patch in range(patches):
+            state = self.gru.step(series[:, patch], state)
+        state = state.T.unflatten(0, background.shape[:2])
         base = self.descriptor_norm(self.descriptor(torch.cat([background.mean(dim=-2), changes, state], dim=-1)))
         of_node, of_calendar = split_linear(self.context.first, nodes.shape[-1], pooled.shape[-1])
         by_node = self.node_context(nodes) @ of_node.T + self.context.first.bias

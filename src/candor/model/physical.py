@@ -24,11 +24,13 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from candor.model.attention import CausalAttention, Heads
+from candor.model.attention import AttentionMemory, CausalAttention
 from candor.model.decomposition import States
+from candor.model.dropout import Dropout
 from candor.model.history import Forecasts
-from candor.model.layers import NORM_FLOOR, Mlp, Recurrence, sinusoidal_positions, split_linear
+from candor.model.layers import NORM_FLOOR, Mlp, sinusoidal_positions, split_linear
 from candor.model.propagation import DirectionalSupport, EdgeArrays, EdgeWeights, Operator
+from candor.model.recurrence import Recurrence
 from candor.model.settings import ModelSettings
 
 Nodes = Float[Tensor, "node node_width"]
@@ -53,9 +55,8 @@ class PathStates:
 class Memory:
     """What a path carries from patch to patch: recurrent state, keys and values, and the latest residuals."""
 
-    state: Float[Tensor, "batch node hidden"]
-    keys: Heads
-    values: Heads
+    state: Float[Tensor, "hidden series"]
+    attention: AttentionMemory
     residuals: list[Float[Tensor, "batch node hidden"]]
 
 
@@ -75,7 +76,7 @@ class Path(nn.Module):
         self.norm = nn.LayerNorm(width, eps=NORM_FLOOR)
         self.window_map = nn.Linear(span * width, span * width, bias=False)
         self.merge = nn.Linear((settings.spatial_orders + 1) * width, width)
-        self.dropout = nn.Dropout(settings.dropout)
+        self.dropout = Dropout(settings.dropout)
         self.readout = nn.Linear(width, settings.forecast_width)
         positions = sinusoidal_positions(settings.patches + settings.target_patches, width)
         self.register_buffer("positions", positions, persistent=False)
@@ -87,30 +88,31 @@ class Path(nn.Module):
         by_calendar = rows @ of_calendar.T
         return torch.sigmoid(self.gate.finish(by_node[:, None] + by_calendar[:, None]))
 
-    def observe(self, gated: States, operator: Operator) -> tuple[States, States, States, Memory]:
-        """Returns L, E and o over the history, and what is carried into the future."""
-        recurrent = self.gru(gated)
-        query, keys, values = self.attention.project(recurrent + self.positions[: gated.shape[-2]])
-        temporal = self.attention.attend(query, keys, values)
+    def observe(self, gated: States, operator: Operator, targets: int) -> tuple[States, States, States, Memory]:
+        """Returns L, E and o over the history, and what is carried into a future of `targets` patches."""
+        batch, nodes, patches, _ = gated.shape
+        series = batch * nodes
+        memory = Memory(self.gru.begin(series), self.attention.begin(series, patches + targets - 1), [])
+        seen = [self._remember(gated[..., patch, :], memory) for patch in range(patches)]
+        temporal = torch.stack(seen, dim=-2)
         residual = self._residual(gated, temporal)
         padded = torch.cat([residual[..., :1, :]] * (self.span - 1) + [residual], dim=-2)
-        windows = padded.unfold(-2, self.span, 1)  # batch node patch hidden position
-        contribution = self._propagate(rearrange(windows, "b n p hidden position -> b n p (position hidden)"), operator)
-        kept = list(padded[..., padded.shape[-2] - self.span + 1 :, :].unbind(dim=-2)) if self.span > 1 else []
-        return temporal, residual, contribution, Memory(recurrent[..., -1, :], keys, values, kept)
+        windows = [padded[..., position : position + patches, :] for position in range(self.span)]
+        memory.residuals = list(padded[..., patches:, :].unbind(dim=-2))
+        return temporal, residual, self._propagate(torch.cat(windows, dim=-1), operator), memory
 
     def advance(self, gated: Float[Tensor, "batch node hidden"], operator: Operator, memory: Memory) -> Tensor:
         """Returns the prediction L + o after one more patch, and updates the memory."""
-        memory.state = self.gru.step(gated, memory.state)
-        place = self.positions[memory.keys.shape[-2]]
-        query, key, value = self.attention.project((memory.state + place)[..., None, :])
-        memory.keys = torch.cat([memory.keys, key], dim=-2)
-        memory.values = torch.cat([memory.values, value], dim=-2)
-        temporal = self.attention.attend(query, memory.keys, memory.values)
-        window = [*memory.residuals, self._residual(gated, temporal[..., 0, :])]
+        temporal = self._remember(gated, memory)
+        window = [*memory.residuals, self._residual(gated, temporal)]
         memory.residuals = window[1:]
-        contribution = self._propagate(torch.cat(window, dim=-1)[..., None, :], operator)
-        return (temporal + contribution)[..., 0, :]
+        return temporal + self._propagate(torch.cat(window, dim=-1)[..., None, :], operator)[..., 0, :]
+
+    def _remember(self, gated: Float[Tensor, "batch node hidden"], memory: Memory) -> Tensor:
+        """Returns L of the next patch."""
+        place = self.positions[memory.attention.length]
+        memory.state = self.gru.step(gated.flatten(0, 1), memory.state)
+        return self.attention.step(memory.state + place[:, None], memory.attention).view(gated.shape)
 
     def _residual(self, gated: Tensor, temporal: Tensor) -> Tensor:
         return self.norm(gated - F.relu(self.backcast(temporal)))  # eq. app_propagation_residual
@@ -119,7 +121,7 @@ class Path(nn.Module):
         """Returns o: the window's own summary beside what arrives along edges (eq. app_localized_propagation)."""
         patches = windows.shape[-2]
         mapped = F.relu(self.window_map(windows)).unflatten(-1, (self.span, -1))  # Psi
-        by_position = rearrange(mapped, "b n patch position hidden -> b position n (patch hidden)")
+        by_position = rearrange(mapped, "b n patch position hidden -> b n position (patch hidden)")
         arrived = [part.unflatten(-1, (patches, -1)) for part in operator.walk(by_position)]
         return self.dropout(self.merge(torch.cat([mapped.mean(dim=-2), *arrived], dim=-1)))
 
@@ -141,9 +143,9 @@ class PhysicalBranch(nn.Module):
         self.shock_strength = nn.Parameter(torch.tensor(0.0))
         self.forward_path = Path(settings)
         self.reverse_path = Path(settings)
-        orders = settings.spatial_orders
-        self.forward_support = DirectionalSupport(edges, settings.nodes, orders, is_reverse=False)
-        self.reverse_support = DirectionalSupport(edges, settings.nodes, orders, is_reverse=True)
+        sizes = settings.nodes, settings.spatial_orders, settings.temporal_span
+        self.forward_support = DirectionalSupport(edges, *sizes, is_reverse=False)
+        self.reverse_support = DirectionalSupport(edges, *sizes, is_reverse=True)
 
     def forward(
         self,
@@ -164,7 +166,7 @@ class PhysicalBranch(nn.Module):
             _Run(self, self.reverse_path, self.reverse_support, second, first, encoded, last_row),
         ]
         for run in runs:
-            run.observe(modulated, history_rows)
+            run.observe(modulated, history_rows, target_rows.shape[1])
         gates = [run.path.gates(run.sources, target_rows) for run in runs]
         for target in range(target_rows.shape[1] - 1):
             fed_back = (runs[0].predictions[-1] + runs[1].predictions[-1]) / 2
@@ -191,12 +193,12 @@ class _Run:
         self.sample_scores = _sample_scores(branch, support, sources, encoded, last_row)
         scores = support.log_support + self.shared_scores + self.sample_scores[:, None]
         self.weights = support.normalise(scores)  # eq. physical_graph
-        self.operator = support.operator(self.weights, branch.settings.spatial_orders)
+        self.operator = support.operator(self.weights)
         self.predictions: list[Tensor] = []
 
-    def observe(self, modulated: States, history_rows: CalendarRows) -> None:
+    def observe(self, modulated: States, history_rows: CalendarRows, targets: int) -> None:
         gated = modulated * self.path.gates(self.sources, history_rows)
-        self.temporal, self.residual, self.contribution, self.memory = self.path.observe(gated, self.operator)
+        self.temporal, self.residual, self.contribution, self.memory = self.path.observe(gated, self.operator, targets)
         self.predictions.append(self.temporal[..., -1, :] + self.contribution[..., -1, :])
 
     def advance(self, gated: Float[Tensor, "batch node hidden"]) -> None:
@@ -238,6 +240,5 @@ def _sample_scores(
         of_window, of_calendar, of_node = split_linear(layer, encoded.shape[-1], last_row.shape[-1], sources.shape[-1])
         return encoded @ of_window.T + (last_row @ of_calendar.T)[:, None] + sources @ of_node.T
 
-    query = project(branch.sample_query).index_select(1, support.receiver)
-    key = project(branch.sample_key).index_select(1, support.sender)
-    return (query * key).sum(dim=-1) / query.shape[-1] ** 0.5
+    query, key = project(branch.sample_query), project(branch.sample_key)
+    return support.scores(query, key) / query.shape[-1] ** 0.5

@@ -5,7 +5,9 @@ only and cancel: of log T + the score of omega + the score of a. Powers of W are
 g[m] = W^m x - diag(W^m) x, with W^m x by repeated application and diag(W^m) from the closed walks of length m.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
@@ -13,11 +15,13 @@ from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-# Below this many nodes a dense product is faster than gathering along edges (measured by benchmarks/speed.py).
-DENSE_BELOW = 700
+from candor.model.routes import Routes, meet, spread
+
+# From this share of all pairs of nodes on a dense product is faster than sums along edges (benchmarks/speed.py).
+DENSE_FROM = 0.3
 
 EdgeWeights = Float[Tensor, "batch position edge"]
-Features = Float[Tensor, "batch position node feature"]
+Features = Float[Tensor, "batch node position feature"]
 
 
 @dataclass(frozen=True)
@@ -38,27 +42,46 @@ class EdgeArrays:
 
 
 class DirectionalSupport(nn.Module):
-    """T of one direction on edges (eq. app_directional_support), receiver and sender of each, and its closed walks."""
+    """T of one direction on edges (eq. app_directional_support) and its closed walks; edges are listed by receiver."""
 
     receiver: Tensor
     sender: Tensor
     log_support: Tensor
+    by_receiver_and_position: Tensor
+    by_sender: Tensor
+    by_sender_and_position: Tensor
 
-    def __init__(self, edges: EdgeArrays, nodes: int, orders: int, *, is_reverse: bool) -> None:
+    def __init__(self, edges: EdgeArrays, nodes: int, orders: int, positions: int, *, is_reverse: bool) -> None:
         super().__init__()
-        self.nodes = nodes
+        self.nodes, self.orders, self.positions = nodes, orders, positions
         # Forward: the source sends to the target, normalised over what the source sends. Reverse: the other way round.
         sender, receiver = (edges.target, edges.source) if is_reverse else (edges.source, edges.target)
+        order = np.argsort(receiver, kind="stable")
+        sender, receiver, weight = sender[order], receiver[order], edges.weight[order]
         strength = np.zeros(nodes)
-        np.add.at(strength, sender, edges.weight)
-        support = edges.weight / strength[sender]
-        self.register_buffer("receiver", torch.from_numpy(receiver.astype(np.int64)), persistent=False)
-        self.register_buffer("sender", torch.from_numpy(sender.astype(np.int64)), persistent=False)
-        log_support = torch.from_numpy(np.log(support)).to(torch.get_default_dtype())
+        np.add.at(strength, sender, weight)
+        log_support = torch.from_numpy(np.log(weight / strength[sender])).to(torch.get_default_dtype())
         self.register_buffer("log_support", log_support, persistent=False)
-        for order in range(1, orders + 1):
-            walks = torch.from_numpy(closed_walks(receiver, sender, nodes, order))
-            self.register_buffer(f"walks_{order}", walks, persistent=False)
+        # A node at a position of the window is a row of its own; there is no edge from one position to another.
+        of_position = np.arange(positions)[:, None]
+        by_receiver_and_position = np.argsort((receiver * positions + of_position).ravel(), kind="stable")
+        sender_and_position = (sender * positions + of_position).ravel()[by_receiver_and_position]
+        numbers = {
+            "receiver": receiver,
+            "sender": sender,
+            "by_sender": np.argsort(sender, kind="stable"),
+            "by_receiver_and_position": by_receiver_and_position,
+            "by_sender_and_position": np.argsort(sender_and_position, kind="stable"),
+        } | {f"walks_{length}": closed_walks(receiver, sender, nodes, length) for length in range(1, orders + 1)}
+        for name, array in numbers.items():
+            self.register_buffer(name, torch.from_numpy(array.astype(np.int64)), persistent=False)
+
+    def scores(
+        self, receiving: Float[Tensor, "batch node width"], sending: Float[Tensor, "batch node width"]
+    ) -> Float[Tensor, "batch edge"]:
+        """Returns the inner product of what stands at both ends of each edge."""
+        routes = Routes.of(self.receiver, self.sender, self.by_sender, self.nodes).repeated(len(receiving))
+        return meet(routes, receiving.flatten(0, 1), sending.flatten(0, 1)).view(len(receiving), -1)
 
     def normalise(self, scores: EdgeWeights) -> EdgeWeights:
         """Returns the weights of the softmax over each receiver's incoming edges."""
@@ -69,44 +92,59 @@ class DirectionalSupport(nn.Module):
         sums = scores.new_zeros(shape).scatter_add(-1, receiver, exponentials)
         return exponentials / sums.gather(-1, receiver)
 
-    def operator(self, weights: EdgeWeights, orders: int) -> "Operator":
-        """Returns W with what is needed to walk along it up to `orders` steps."""
-        diagonals = [self._diagonal(weights, order) for order in range(1, orders + 1)]
-        if self.nodes >= DENSE_BELOW:
-            return Operator(self, weights, None, diagonals)
+    def operator(self, weights: EdgeWeights) -> "Operator":
+        """Returns W with what is needed to walk along it."""
+        diagonals = [self._diagonal(weights, length) for length in range(1, self.orders + 1)]
+        if len(self.receiver) >= DENSE_FROM * self.nodes**2:
+            return Operator(diagonals, partial(_spread_densely, self._dense(weights)))
+        receiver, sender = (
+            (ends * self.positions + torch.arange(self.positions, device=ends.device)[:, None]).flatten()
+            for ends in (self.receiver, self.sender)
+        )
+        order = self.by_receiver_and_position
+        single = Routes.of(receiver[order], sender[order], self.by_sender_and_position, self.nodes * self.positions)
+        ordered = weights.flatten(1).index_select(1, order).flatten()
+        return Operator(diagonals, partial(_spread_along_edges, single.repeated(len(weights)), ordered))
+
+    def _dense(self, weights: EdgeWeights) -> Float[Tensor, "batch position node node2"]:
         cells = (self.receiver * self.nodes + self.sender).expand_as(weights)
         dense = weights.new_zeros(*weights.shape[:-1], self.nodes**2).scatter(-1, cells, weights)
-        return Operator(self, weights, dense.unflatten(-1, (self.nodes, self.nodes)), diagonals)
+        return dense.unflatten(-1, (self.nodes, self.nodes))
 
-    def _diagonal(self, weights: EdgeWeights, order: int) -> Float[Tensor, "batch position node"]:
-        walks: Tensor = getattr(self, f"walks_{order}")
+    def _diagonal(self, weights: EdgeWeights, length: int) -> Float[Tensor, "batch node position"]:
+        walks: Tensor = getattr(self, f"walks_{length}")
         along = weights[..., walks].prod(dim=-2)  # batch position walk
         start = self.receiver[walks[0]].expand_as(along)
-        return weights.new_zeros(*weights.shape[:-1], self.nodes).scatter_add(-1, start, along)
+        return weights.new_zeros(*weights.shape[:-1], self.nodes).scatter_add(-1, start, along).transpose(1, 2)
 
 
 @dataclass(frozen=True)
 class Operator:
-    """W of one direction, sample and position, ready to be applied."""
+    """W of one direction for every sample and position, ready to be applied.
 
-    support: DirectionalSupport
-    weights: EdgeWeights
-    dense: Float[Tensor, "batch position node node2"] | None
-    diagonals: list[Float[Tensor, "batch position node"]]
+    Args:
+        diagonals: of W, W^2, ...
+        spread: the product W x.
+    """
+
+    diagonals: list[Float[Tensor, "batch node position"]]
+    spread: Callable[[Tensor], Tensor]
 
     def walk(self, features: Features) -> list[Float[Tensor, "batch node feature"]]:
         """Returns W^m x without the diagonal, summed over positions, m = 1, 2, ... (eq. app_multihop_aggregation)."""
         contributions, reached = [], features
         for diagonal in self.diagonals:
-            reached = self._spread(reached)
-            contributions.append((reached - diagonal[..., None] * features).sum(dim=1))
+            reached = self.spread(reached)
+            contributions.append(torch.addcmul(reached, diagonal[..., None], features, value=-1).sum(dim=2))
         return contributions
 
-    def _spread(self, features: Features) -> Features:
-        if self.dense is not None:
-            return self.dense @ features
-        messages = self.weights[..., None] * features.index_select(2, self.support.sender)
-        return torch.zeros_like(features).index_add(2, self.support.receiver, messages)
+
+def _spread_densely(dense: Float[Tensor, "batch position node node2"], features: Features) -> Features:
+    return (dense @ features.transpose(1, 2)).transpose(1, 2)
+
+
+def _spread_along_edges(routes: Routes, weights: Float[Tensor, " edge"], features: Features) -> Features:
+    return spread(routes, weights, features.flatten(0, 2)).view(features.shape)
 
 
 def closed_walks(

@@ -1,0 +1,37 @@
+"""Dropout whose masks are cut from 64-bit random words, four entries each: PyTorch's own draws a number per entry."""
+
+import math
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+_ENTRIES_PER_WORD = 4
+_LEVELS = 2**16
+_LOWEST = -(2**15)
+
+
+class Dropout(nn.Module):
+    """In training a share of the entries becomes zero and the others grow so that the mean stays."""
+
+    def __init__(self, rate: float) -> None:
+        super().__init__()
+        self.rate = rate
+
+    def forward(self, inputs: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+        if not self.training or self.rate == 0:
+            return inputs
+        return inputs * dropout_mask(inputs.shape, self.rate, inputs)
+
+
+def dropout_mask(shape: tuple[int, ...], rate: float, like: Tensor) -> Tensor:
+    """Returns a mask of zeros and 1 / (1 - rate), of the type and on the device of `like`.
+
+    The rate is that of the nearest of 65,536 levels, and so is the factor: the mean is exact.
+    """
+    entries = math.prod(shape)
+    words = torch.empty(-(-entries // _ENTRIES_PER_WORD), dtype=torch.int64, device=like.device)
+    words.random_(-(2**63), None)
+    dropped = round(rate * _LEVELS)
+    mask = words.view(torch.int16)[:entries].to(like.dtype)
+    return mask.ge_(_LOWEST + dropped).mul_(_LEVELS / (_LEVELS - dropped)).view(shape)

@@ -1,0 +1,121 @@
+"""Sums along edges and products across them: the two operations that every graph term is made of.
+
+    spread(w, x)_i = sum over edges e into i of w_e x_sender(e)
+    meet(q, k)_e   = <q_receiver(e), k_sender(e)>
+
+Each gives the gradients of the other, and neither forms anything of the size edges x features: rows are read where they
+stand and summed bag by bag.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+from torch.autograd.function import FunctionCtx
+from torch.nn import functional as F
+
+Table = Float[Tensor, "row feature"]
+PerEdge = Float[Tensor, " edge"]
+
+
+@dataclass(frozen=True)
+class Bags:
+    """Edges listed by the row they end in: `rows` are read, `first` says where the edges of each row begin."""
+
+    rows: Int[Tensor, " edge"]
+    first: Int[Tensor, " row_plus_one"]
+    owner: Int[Tensor, " edge"]
+
+    def total(self, table: Table, weights: PerEdge) -> Table:
+        """Returns the weighted sum of the rows that each bag reads."""
+        table = table.contiguous()
+        return F.embedding_bag(
+            self.rows, table, self.first, mode="sum", per_sample_weights=weights, include_last_offset=True
+        )
+
+    def products(self, ending: Table, beginning: Table) -> PerEdge:
+        """Returns for each edge the inner product of the row it ends in and the row it reads.
+
+        That is how sums of bags depend on their weights, and PyTorch has it as the gradient of that.
+        """
+        parts = ending.contiguous(), beginning.contiguous(), self.rows, self.first, self.owner
+        return torch.ops.aten._embedding_bag_per_sample_weights_backward(*parts, 0)
+
+
+@dataclass(frozen=True)
+class Routes:
+    """Edges of a batch of graphs in both directions; values on edges are listed in the order of `along`.
+
+    Args:
+        along: edges by receiver.
+        back: edges by sender.
+        turn: for each edge of `back` its place in `along`.
+    """
+
+    along: Bags
+    back: Bags
+    turn: Int[Tensor, " edge"]
+
+    @classmethod
+    def of(cls, receiver: Int[Tensor, " edge"], sender: Int[Tensor, " edge"], turn: Tensor, rows: int) -> "Routes":
+        """Returns the routes of edges that are sorted by receiver; `turn` is the order that sorts them by sender."""
+        return cls(_bags(receiver, sender, rows), _bags(sender[turn], receiver[turn], rows), turn)
+
+    def repeated(self, copies: int) -> "Routes":
+        """Returns the routes of several copies of the graph, one after the other."""
+        edges, rows = len(self.turn), len(self.along.first) - 1
+
+        def repeat(bags: Bags) -> Bags:
+            first = torch.cat([_shifted(bags.first[:-1], copies, edges), bags.first.new_tensor([copies * edges])])
+            return Bags(_shifted(bags.rows, copies, rows), first, _shifted(bags.owner, copies, rows))
+
+        return Routes(repeat(self.along), repeat(self.back), _shifted(self.turn, copies, edges))
+
+
+def _bags(ending: Tensor, beginning: Tensor, rows: int) -> Bags:
+    first = torch.searchsorted(ending, torch.arange(rows + 1, device=ending.device))
+    return Bags(beginning, first, ending)
+
+
+def _shifted(numbers: Tensor, copies: int, by: int) -> Tensor:
+    return (numbers + by * torch.arange(copies, device=numbers.device)[:, None]).flatten()
+
+
+def spread(routes: Routes, weights: PerEdge, features: Table) -> Table:
+    """Returns the weighted sum of what arrives at each row."""
+    return _Spread.apply(weights, features, routes)
+
+
+def meet(routes: Routes, receiving: Table, sending: Table) -> PerEdge:
+    """Returns the inner products of the rows at both ends of each edge."""
+    return _Meet.apply(receiving, sending, routes)
+
+
+class _Spread(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: FunctionCtx, weights: Tensor, features: Tensor, routes: Routes) -> Tensor:
+        ctx.save_for_backward(weights, features)
+        ctx.routes = routes  # type: ignore[attr-defined]
+        return routes.along.total(features, weights)
+
+    @staticmethod
+    def backward(ctx: Any, outer: Tensor) -> Any:
+        weights, features = ctx.saved_tensors
+        of_weights = ctx.routes.along.products(outer, features)
+        return of_weights, ctx.routes.back.total(outer, weights[ctx.routes.turn]), None
+
+
+class _Meet(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: FunctionCtx, receiving: Tensor, sending: Tensor, routes: Routes) -> Tensor:
+        ctx.save_for_backward(receiving, sending)
+        ctx.routes = routes  # type: ignore[attr-defined]
+        return routes.along.products(receiving, sending)
+
+    @staticmethod
+    def backward(ctx: Any, outer: Tensor) -> Any:
+        receiving, sending = ctx.saved_tensors
+        routes = ctx.routes
+        return routes.along.total(sending, outer), routes.back.total(receiving, outer[routes.turn]), None
