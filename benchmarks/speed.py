@@ -101,7 +101,7 @@ def model_step(problem: Problem, network: CandorNetwork, prefix: int) -> None:
     valid = int(problem.mask[:, :prefix].sum())
     for first in range(0, BATCH, MICRO_BATCH):
         part = slice(first, first + MICRO_BATCH)
-        states = network.explain(problem.values[part], problem.time_of_day[part], problem.day_of_week[part], prefix)
+        states = network.encode(problem.values[part], problem.time_of_day[part], problem.day_of_week[part], prefix)
         found = losses(
             network, states, problem.targets[part], problem.mask[part], LossWeights(),
             prefix=prefix, space=SPACE, is_active=True, valid=valid, share=MICRO_BATCH / BATCH,

@@ -86,9 +86,9 @@ def test_a_node_does_not_feel_what_cannot_reach_it_along_edges() -> None:
     values, *calendar = inputs()
     changed = values.clone()
     changed[..., 3] += 1.0  # the other river
-    before, after = model.explain(values, *calendar), model.explain(changed, *calendar)
+    before, after = (model.explain(given, *calendar).representations for given in (values, changed))
     for one, other in ((before.forward, after.forward), (before.reverse, after.reverse)):
-        moved = (one.forecast - other.forecast).abs().amax(dim=(0, 2, 3))
+        moved = (one - other).abs().amax(dim=(0, 2, 3))
         assert moved[[0, 1, 2, 5]].max() == 0
         assert moved[[3, 4]].min() > 1e-6
 
@@ -98,7 +98,7 @@ def test_the_functional_branch_reaches_beyond_the_map() -> None:
     values, *calendar = inputs()
     changed = values.clone()
     changed[..., 5] += 1.0
-    forecasts = [model.explain(v, *calendar).functional.forecast for v in (values, changed)]
+    forecasts = [model.explain(v, *calendar).representations.functional for v in (values, changed)]
     assert (forecasts[0] - forecasts[1]).abs().amax(dim=(0, 2, 3)).min() > 1e-9
 
 
@@ -197,7 +197,8 @@ def test_training_begins_where_the_paper_says() -> None:
     torch.manual_seed(0)
     model = CandorNetwork(ModelSettings(**SIZES), EDGES)
     states = model.eval().explain(*(part.float() if part.is_floating_point() else part for part in inputs()))
-    torch.testing.assert_close(states.fusion_weights, torch.tensor([0.5, 0.25, 0.25]).expand_as(states.fusion_weights))
+    shares = states.representations.fusion_weights
+    torch.testing.assert_close(shares, torch.tensor([0.5, 0.25, 0.25]).expand_as(shares))
     for name, parameter in model.named_parameters():
         if name.startswith("roles"):
             assert torch.equal(parameter, torch.eye(8)), name

@@ -4,10 +4,10 @@
 |---|---|
 | patches and calendar | embedding.py |
 | evolution-structured decomposition | decomposition.py, history.py |
-| physical propagation graph | physical.py, propagation.py, attention.py |
+| physical propagation graph | physical.py, propagation.py, recurrence.py, attention.py, routes.py |
 | functional relation graph | functional.py |
-| context-adaptive fusion, prediction | fusion.py, head.py |
-| learning objectives | losses.py |
+| context-adaptive fusion, prediction | representations.py, fusion.py, head.py |
+| learning objectives | losses.py, decoding.py |
 """
 
 from dataclasses import dataclass
@@ -25,6 +25,7 @@ from candor.model.history import Forecasts, HistoryIntegration
 from candor.model.initialisation import initialise
 from candor.model.physical import PathStates, PhysicalBranch
 from candor.model.propagation import EdgeArrays
+from candor.model.representations import ForecastInputs, Representations
 from candor.model.roles import Roles
 from candor.model.settings import ModelSettings
 
@@ -33,27 +34,28 @@ CalendarIndex = Int[Tensor, "batch whole"]
 
 
 @dataclass(frozen=True)
-class Explanation:
-    """Everything the model computed on the way to a forecast of `prefix` steps, in z-scores."""
+class Encoding:
+    """Everything the model knows of a window before it forecasts, in z-scores."""
 
     embedded: States
     components: Components
     refined: States
-    projected: Forecasts
     forward: PathStates
     reverse: PathStates
     functional: FunctionalStates
-    fusion_weights: Float[Tensor, "batch node target branch"]
+    forecast_inputs: ForecastInputs
 
-    @property
-    def branches(self) -> tuple[Forecasts, Forecasts, Forecasts]:
-        """The forecast representations that were fused, in the order of the fusion weights."""
-        return self.functional.forecast, self.forward.forecast, self.reverse.forecast
+
+@dataclass(frozen=True)
+class Explanation(Encoding):
+    """Everything the model computed on the way to a forecast, in z-scores."""
+
+    representations: Representations
 
     @property
     def fused(self) -> Forecasts:
-        """The fused representation; the losses never form it whole."""
-        return fuse(self.fusion_weights, self.branches)
+        """The representation that is decoded (eq. context_fusion)."""
+        return fuse(self.representations.fusion_weights, self.representations.branches)
 
 
 class CandorNetwork(nn.Module):
@@ -92,33 +94,70 @@ class CandorNetwork(nn.Module):
             time_of_day: bins 0..287 of all steps of history and horizon.
             day_of_week: days 0..6 (Monday is 0) of the same steps.
         """
-        states = self.explain(values, time_of_day, day_of_week)
-        return self.head(states.fused, self.settings.horizon)
+        return self.head(self.explain(values, time_of_day, day_of_week).fused, self.settings.horizon)
 
     def explain(
         self, values: Values, time_of_day: CalendarIndex, day_of_week: CalendarIndex, prefix: int | None = None
     ) -> Explanation:
         """Returns all states on the way to a forecast of `prefix` steps (all by default)."""
+        encoding = self.encode(values, time_of_day, day_of_week, prefix)
+        return Explanation(**vars(encoding), representations=self.represent(encoding.forecast_inputs))
+
+    def encode(
+        self, values: Values, time_of_day: CalendarIndex, day_of_week: CalendarIndex, prefix: int | None = None
+    ) -> Encoding:
+        """Returns what is known before forecasting: all that the losses need, at the target patches of `prefix`."""
         settings, patches = self.settings, self.settings.patches
         targets = settings.decoded_patches(settings.horizon if prefix is None else prefix)
         at_starts = time_of_day[:, self.patch_starts], day_of_week[:, self.patch_starts]
         rows = self.calendar.rows(*at_starts)
         contexts = self.calendar.context(rows)
-        history_rows, target_rows = rows[:, :patches], rows[:, patches : patches + targets]
+        target = slice(patches, patches + targets)
         last = slice(settings.history - 1, settings.history)
         last_row = self.calendar.rows(time_of_day[:, last], day_of_week[:, last])[:, 0]
 
         embedded = self.embedding(values)
         components = self.decomposition(embedded, contexts[:, :patches])
         refined = self.history.refine(embedded, components)
-        projected = self.history.project(components, target_rows)
         forward, reverse = self.physical(
-            values, refined, components.shock_activity, history_rows, target_rows, last_row
+            values, refined, components.shock_activity, rows[:, :patches], rows[:, target], last_row
         )
         nodes = self.decomposition.nodes.weight
-        functional = self.functional(
-            components.background, refined, projected, nodes, contexts.mean(dim=1), target_rows
+        functional = self.functional(components.background, refined, nodes, contexts.mean(dim=1))
+        inputs = ForecastInputs(
+            components=components.normalised,
+            context=functional.context,
+            descriptor=functional.descriptor,
+            forward=forward.predictions,
+            reverse=reverse.predictions,
+            nodes=nodes,
+            target_rows=rows[:, target],
+            time_of_day=at_starts[0][:, target],
+            day_of_week=at_starts[1][:, target],
         )
-        target = slice(patches, patches + targets)
-        weights = self.fusion.weights(nodes, at_starts[0][:, target], at_starts[1][:, target])
-        return Explanation(embedded, components, refined, projected, forward, reverse, functional, weights)
+        return Encoding(embedded, components, refined, forward, reverse, functional, inputs)
+
+    def represent(self, inputs: ForecastInputs) -> Representations:
+        """Returns the forecast representations of the three branches and how much each counts."""
+        projected = self.history.project(inputs.components, inputs.target_rows)
+        functional = self.functional.correct(
+            projected, inputs.context, inputs.descriptor, inputs.nodes, inputs.target_rows
+        )
+        return Representations(
+            projected=projected,
+            functional=functional,
+            forward=self.physical.forward_path.readout(inputs.forward),
+            reverse=self.physical.reverse_path.readout(inputs.reverse),
+            fusion_weights=self.fusion.weights(inputs.nodes, inputs.time_of_day, inputs.day_of_week),
+        )
+
+    def representing(self) -> list[nn.Parameter]:
+        """Returns the parameters that `represent` uses."""
+        history, functional = self.history, self.functional
+        modules = (
+            history.temporal, history.feature, history.merge, history.forecast_norm, history.calendar,
+            functional.temporal, functional.feature, functional.context_norm, functional.joint, functional.correction,
+            functional.gate, functional.norm, self.physical.forward_path.readout, self.physical.reverse_path.readout,
+            self.fusion,
+        )  # fmt: skip
+        return [functional.scale, *(parameter for module in modules for parameter in module.parameters())]

@@ -1,16 +1,23 @@
-"""Fusion, head, overlap average and masked error in one pass over blocks that stay in cache.
+"""Representations, fusion, head, overlap average and masked error in one pass over blocks that stay in cache.
 
 Errors are sums of absolute values, so their gradients are known as soon as a block is decoded: forward and backward of
-a block follow each other while its activations are still at hand. Neither the fused representation nor anything of the
-head's width is ever stored. The numbers are those of fusing, `Head.forward` and the mean of absolute errors.
+a block follow each other while its activations are still at hand. Nothing as wide as
+a representation is ever stored whole. The numbers are those of `represent`, `fuse`, `Head.forward` and the mean of
+absolute errors.
 """
 
 from dataclasses import dataclass
 from typing import Any
 
 import torch
+from jaxtyping import Float
 from torch import Tensor
-from torch.autograd.function import FunctionCtx
+
+from candor.model.candor import CandorNetwork
+from candor.model.fusion import BRANCHES
+from candor.model.representations import ForecastInputs, Representations
+
+BRANCH_COUNT = len(BRANCHES)
 
 # Rows of the head's hidden layer at a time: 2,048 x 512 numbers are 4 MB in single precision.
 ROWS_AT_A_TIME = 2048
@@ -18,10 +25,10 @@ ROWS_AT_A_TIME = 2048
 
 @dataclass(frozen=True)
 class Supervision:
-    """What forecasts are compared with, for each series (one node of one sample) and step of the prefix.
+    """What forecasts are compared with.
 
     Args:
-        wanted: targets in z-scores, series x prefix; anything finite where they do not count.
+        wanted: targets in z-scores, sample x node x prefix; anything finite where they do not count.
         counts: 1 where a target counts, else 0.
         factor: what a sum of absolute errors is multiplied by: the deviation over the number of valid targets.
         branch_weight: weight of the mean of the branches' own errors beside the error of the fused forecast.
@@ -59,51 +66,85 @@ class _HeadPass:
         return total, torch.ops.aten.threshold_backward(of_hidden @ first_weight, block, 0)
 
 
-class DecodedErrors(torch.autograd.Function):
-    """The error of the fused forecast plus the weighted mean of the branches' errors, as one differentiable function.
+def decoded_errors(
+    network: CandorNetwork, inputs: ForecastInputs, supervision: Supervision
+) -> tuple[Float[Tensor, ""], Float[Tensor, ""], Float[Tensor, ""]]:
+    """Returns the weighted error of fused and branch forecasts, and each of the two for reading only."""
+    tensors = [*inputs.differentiable(), *network.representing(), *network.head.parameters()]
+    return _DecodedErrors.apply(network, inputs, supervision, *tensors)
 
-    Arguments of `apply`: the three branches' representations (series target forecast), the fusion weights (series
-    target branch), weight and bias of both layers of the head, the recovery matrix, and the supervision. Results: the
-    weighted sum, and for reading only the error of the fused forecast and the mean error of the branches.
-    """
+
+class _DecodedErrors(torch.autograd.Function):
+    """Representations, fusion, head and errors of all blocks, with their gradients, as one differentiable function."""
 
     @staticmethod
-    def forward(ctx: FunctionCtx, *arguments: Any) -> tuple[Tensor, Tensor, Tensor]:
-        *branches, weights, first_weight, first_bias, second_weight, second_bias, recovery, supervision = arguments
-        needs_gradient = any(ctx.needs_input_grad)  # type: ignore[attr-defined]
-        head = _HeadPass([first_weight, first_bias, second_weight, second_bias], recovery, needs_gradient)
-        series, targets, width = branches[0].shape
-        changed = [torch.empty_like(part) for part in (*branches, weights)] if needs_gradient else []
-        fused_total, branch_total = weights.new_zeros(()), weights.new_zeros(())
-        factor = supervision.factor
-        branch_factor = factor * supervision.branch_weight / len(branches)
-        block = max(1, ROWS_AT_A_TIME // targets)
-        for start in range(0, series, block):
-            place = slice(start, start + block)
-            wanted, counts = supervision.wanted[place], supervision.counts[place]
-            parts = [branch[place].reshape(-1, width) for branch in branches]
-            shares = weights[place].reshape(-1, len(branches)).unsqueeze(-1).unbind(dim=1)  # eq. context_fusion
-            fused = shares[0] * parts[0]
-            for share, part in zip(shares[1:], parts[1:], strict=True):
-                fused.addcmul_(share, part)
-            total, of_fused = head.run(fused, wanted, counts, factor)
-            fused_total += total
-            for number, (share, part) in enumerate(zip(shares, parts, strict=True)):
-                total, of_branch = head.run(part, wanted, counts, branch_factor)
-                branch_total += total
-                if needs_gradient:
-                    of_branch.addcmul_(share, of_fused)
-                    changed[number][place] = of_branch.view(-1, targets, width)
-                    changed[-1][place, :, number] = (of_fused * part).sum(dim=-1).view(-1, targets)
-        if needs_gradient:
-            ctx.save_for_backward(*changed, *head.gradients)
-        prediction, branch = fused_total * factor, branch_total * factor / len(branches)
+    def forward(
+        ctx: Any, network: CandorNetwork, inputs: ForecastInputs, supervision: Supervision, *tensors: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        is_training = any(ctx.needs_input_grad)
+        sums = _Sums(network, inputs, supervision, is_training)
+        for samples, nodes in inputs.blocks(ROWS_AT_A_TIME):
+            sums.add(samples, nodes)
+        if is_training:
+            ctx.save_for_backward(*sums.of_inputs, *sums.of_representing, *sums.head.gradients)
+        prediction, branch = sums.fused * supervision.factor, sums.branches * supervision.factor / BRANCH_COUNT
         ctx.mark_non_differentiable(prediction, branch)
         return prediction + supervision.branch_weight * branch, prediction, branch
 
     @staticmethod
-    def backward(ctx: FunctionCtx, *outer: Any) -> Any:
-        saved = ctx.saved_tensors  # type: ignore[attr-defined]
+    def backward(ctx: Any, *outer: Tensor) -> Any:
         scale = float(outer[0])
-        gradients = saved if scale == 1.0 else [scale * gradient for gradient in saved]
-        return *gradients, None, None
+        gradients = ctx.saved_tensors if scale == 1.0 else [scale * gradient for gradient in ctx.saved_tensors]
+        return None, None, None, *gradients
+
+
+class _Sums:
+    """Errors and gradients as they add up over blocks."""
+
+    def __init__(
+        self, network: CandorNetwork, inputs: ForecastInputs, supervision: Supervision, is_training: bool
+    ) -> None:
+        self.network, self.inputs, self.supervision, self.is_training = network, inputs, supervision, is_training
+        targets, prefix = inputs.forward.shape[2], supervision.wanted.shape[-1]
+        layers = [parameter.detach() for parameter in network.head.parameters()]
+        self.head = _HeadPass(layers, network.head.covering(targets, prefix), is_training)
+        self.fused = self.branches = inputs.forward.new_zeros(())
+        self.parameters = network.representing()
+        self.of_inputs = [torch.zeros_like(tensor) for tensor in inputs.differentiable()] if is_training else []
+        self.of_representing = [torch.zeros_like(parameter) for parameter in self.parameters] if is_training else []
+
+    def add(self, samples: slice, nodes: slice) -> None:
+        """Adds one block: forward, and backward at once while everything is still in cache."""
+        block = self.inputs.block(samples, nodes)
+        leaves = [tensor.detach().requires_grad_(self.is_training) for tensor in block.differentiable()]
+        with torch.set_grad_enabled(self.is_training):
+            found = self.network.represent(block.with_differentiable(leaves))
+        changed = self._decode(found, self.supervision.wanted[samples, nodes], self.supervision.counts[samples, nodes])
+        if not self.is_training:
+            return
+        outputs = [*found.branches, found.fusion_weights]
+        gradients = torch.autograd.grad(outputs, [*leaves, *self.parameters], changed)
+        places = self.inputs.with_differentiable(self.of_inputs).block(samples, nodes).differentiable()
+        for place, gradient in zip([*places, *self.of_representing], gradients, strict=True):
+            place.add_(gradient)
+
+    def _decode(self, found: Representations, wanted: Tensor, counts: Tensor) -> list[Tensor]:
+        """Adds the errors of the block; returns the gradients of the branches' representations and of the weights."""
+        width, supervision = found.functional.shape[-1], self.supervision
+        wanted, counts = wanted.flatten(0, 1), counts.flatten(0, 1)
+        parts = [branch.detach().reshape(-1, width) for branch in found.branches]
+        shares = found.fusion_weights.detach().reshape(-1, BRANCH_COUNT, 1).unbind(dim=1)
+        fused = shares[0] * parts[0]  # eq. context_fusion
+        for share, part in zip(shares[1:], parts[1:], strict=True):
+            fused.addcmul_(share, part)
+        total, of_fused = self.head.run(fused, wanted, counts, supervision.factor)
+        self.fused = self.fused + total
+        branch_factor = supervision.factor * supervision.branch_weight / BRANCH_COUNT
+        of_branches, of_weights = [], []
+        for share, part in zip(shares, parts, strict=True):
+            total, of_branch = self.head.run(part, wanted, counts, branch_factor)
+            self.branches = self.branches + total
+            if self.is_training:
+                of_branches.append(of_branch.addcmul_(share, of_fused).view(found.functional.shape))
+                of_weights.append(torch.linalg.vecdot(of_fused, part))
+        return [*of_branches, torch.stack(of_weights, dim=-1).view(found.fusion_weights.shape)] if of_branches else []

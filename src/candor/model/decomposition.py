@@ -43,6 +43,11 @@ class Components:
     shock_gate_v: Gate
 
     @property
+    def normalised(self) -> tuple[States, States, States, States]:
+        """Background, accumulation, release and shock after normalisation."""
+        return self.background, self.accumulation, self.release, self.shock
+
+    @property
     def shock_activity(self) -> Gate:
         """The mean of the two shock gates."""
         return (self.shock_gate_u + self.shock_gate_v) / 2

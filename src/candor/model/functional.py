@@ -32,7 +32,7 @@ SCORES_AT_A_TIME = 32_000_000
 
 @dataclass(frozen=True)
 class FunctionalStates:
-    """What the functional branch did: descriptors, the pairs it chose with their weights, and its forecast."""
+    """What the functional branch did: descriptors, the pairs it chose with their weights, and what they brought."""
 
     descriptor: Descriptors
     trend: Descriptors
@@ -40,7 +40,6 @@ class FunctionalStates:
     channel: Int[Tensor, "batch node pair"]
     weights: Float[Tensor, "batch node pair"]
     context: States
-    forecast: Forecasts
 
 
 class FunctionalBranch(nn.Module):
@@ -79,18 +78,15 @@ class FunctionalBranch(nn.Module):
         self,
         background: States,
         refined: States,
-        projected: Forecasts,
         nodes: Float[Tensor, "node hidden"],
         pooled_calendar: Float[Tensor, "batch hidden"],
-        target_rows: Float[Tensor, "batch target twice_hidden"],
     ) -> FunctionalStates:
-        """Returns the states of the branch from B, H0, F0, the node table e and the calendar."""
+        """Returns the states of the branch from B, H0, the node table e and the calendar."""
         descriptor, trend = self._describe(background, nodes, pooled_calendar)
         neighbour, channel, scores = self._choose(descriptor, trend)
         weights = scores.softmax(dim=-1)  # eq. app_joint_relation_selection
         context = self._gather(refined, neighbour, channel, weights)
-        forecast = self._correct(context, projected, descriptor, nodes, target_rows)
-        return FunctionalStates(descriptor, trend, neighbour, channel, weights, context, forecast)
+        return FunctionalStates(descriptor, trend, neighbour, channel, weights, context)
 
     def _describe(
         self, background: States, nodes: Float[Tensor, "node hidden"], pooled: Float[Tensor, "batch hidden"]
@@ -177,10 +173,10 @@ class FunctionalBranch(nn.Module):
         offsets = (inner @ self.reduce.bias + inner_bias) @ self.restore.weight.T + self.restore.bias
         return maps, offsets
 
-    def _correct(
+    def correct(
         self,
-        context: States,
         projected: Forecasts,
+        context: States,
         descriptor: Descriptors,
         nodes: Float[Tensor, "node hidden"],
         target_rows: Float[Tensor, "batch target twice_hidden"],
@@ -194,5 +190,7 @@ class FunctionalBranch(nn.Module):
         by_calendar = target_rows @ of_calendar.T  # batch target 2hidden
         hidden = projected @ of_forecast.T + ahead @ of_context.T + by_node[:, :, None] + by_calendar[:, None]
         hidden = self.dropout(F.gelu(hidden))
-        correction = torch.sigmoid(self.gate(hidden)) * self.correction(hidden)
-        return self.norm(projected + self.scale * correction)
+        # One product gives correction and gate side by side; the scale is cheaper on the weights than on the outcome.
+        weight = torch.cat([self.scale * self.correction.weight, self.gate.weight])
+        bias = torch.cat([self.scale * self.correction.bias, self.gate.bias])
+        return self.norm(projected + F.glu(F.linear(hidden, weight, bias)))

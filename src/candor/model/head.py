@@ -11,7 +11,6 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from candor.model.decoding import DecodedErrors, Supervision
 from candor.model.history import Forecasts
 from candor.model.settings import ModelSettings
 
@@ -37,22 +36,11 @@ class Head(nn.Module):
         self, patches: Float[Tensor, "batch node target length"], prefix: int
     ) -> Float[Tensor, "batch prefix node"]:
         """Returns the mean over the patches that cover each step (eq. app_overlap_recovery)."""
-        steps = patches.flatten(2) @ self._recovery(patches.shape[2], prefix)  # batch node prefix
+        steps = patches.flatten(2) @ self.covering(patches.shape[2], prefix)  # batch node prefix
         return steps.transpose(1, 2)
 
-    def errors(
-        self,
-        branches: tuple[Forecasts, ...],
-        weights: Float[Tensor, "batch node target branch"],
-        supervision: Supervision,
-    ) -> tuple[Float[Tensor, ""], Float[Tensor, ""], Float[Tensor, ""]]:
-        """Returns the weighted error of fused and branch forecasts, and each of the two for reading only."""
-        recovery = self._recovery(weights.shape[2], supervision.wanted.shape[1])
-        series = [part.flatten(0, 1) for part in (*branches, weights)]
-        layers = (self.first.weight, self.first.bias, self.second.weight, self.second.bias)
-        return DecodedErrors.apply(*series, *layers, recovery, supervision)
-
-    def _recovery(self, targets: int, prefix: int) -> Float[Tensor, "places prefix"]:
+    def covering(self, targets: int, prefix: int) -> Float[Tensor, "places prefix"]:
+        """Returns the part of the recovery matrix that the first patches and steps need."""
         return self.recovery[: targets * self.length, :prefix]
 
 

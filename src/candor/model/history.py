@@ -52,10 +52,12 @@ class HistoryIntegration(nn.Module):
 
     def refine(self, embedded: States, components: Components) -> States:
         """Returns H0 = LN_H(Z + alpha P_H([B || A || R || S])) (eq. app_history_integration)."""
-        four = torch.cat([getattr(components, name) for name in COMPONENT_NAMES], dim=-1)
-        return self.norm(embedded + self.scale * self.mix(four))
+        mixed = self.mix(torch.cat(components.normalised, dim=-1))
+        return self.norm(embedded + self.scale * mixed)
 
-    def project(self, components: Components, rows: Float[Tensor, "batch target twice_hidden"]) -> Forecasts:
+    def project(
+        self, components: tuple[States, States, States, States], rows: Float[Tensor, "batch target twice_hidden"]
+    ) -> Forecasts:
         """Returns F0 at the target patches whose calendar rows are given (eq. app_temporal_projection).
 
         T_c, F_c and P_F are affine with nothing between, so F_c and P_F are multiplied first: one map from the four
@@ -64,8 +66,8 @@ class HistoryIntegration(nn.Module):
         targets, forecast = rows.shape[1], self.merge.out_features
         blocks = self.merge.weight.split(forecast, dim=1)
         ahead, weights, bias = [], [], self.merge.bias
-        for name, block in zip(COMPONENT_NAMES, blocks, strict=True):
-            ahead.append(project_patches(self.temporal.of(name), getattr(components, name), targets))
+        for name, component, block in zip(COMPONENT_NAMES, components, blocks, strict=True):
+            ahead.append(project_patches(self.temporal.of(name), component, targets))
             weights.append(block @ self.feature.of(name).weight)
             bias = bias + block @ self.feature.of(name).bias
         merged = nn.functional.linear(torch.cat(ahead, dim=-1), torch.cat(weights, dim=1), bias)

@@ -18,8 +18,8 @@ from pydantic import NonNegativeFloat
 from torch import Tensor
 from torch.nn import functional as F
 
-from candor.model.candor import CandorNetwork, Explanation
-from candor.model.decoding import Supervision
+from candor.model.candor import CandorNetwork, Encoding
+from candor.model.decoding import Supervision, decoded_errors
 from candor.settings import Settings
 
 Targets = Float[Tensor, "batch horizon node"]
@@ -57,7 +57,7 @@ class Losses:
 
 def losses(
     network: CandorNetwork,
-    states: Explanation,
+    states: Encoding,
     targets: Targets,
     mask: Bool[Tensor, "batch horizon node"],
     weights: LossWeights,
@@ -84,7 +84,7 @@ def losses(
         share: for a micro-batch, its part of the samples: it weighs the terms that are means over samples.
     """
     supervision = _supervision(targets[:, :prefix], mask[:, :prefix], space, valid, weights.branch)
-    errors, prediction, branch = network.head.errors(states.branches, states.fusion_weights, supervision)
+    errors, prediction, branch = decoded_errors(network, states.forecast_inputs, supervision)
     terms = {
         "history": _history(states),
         "separation": _separation(states),
@@ -103,18 +103,18 @@ def losses(
 def _supervision(
     targets: Tensor, mask: Tensor, space: LossSpace, valid: int | None, branch_weight: float
 ) -> Supervision:
-    """Returns targets as z-scores by series; an error in the loss's space is that of z-scores times the deviation.
+    """Returns targets as z-scores by node; an error in the loss's space is that of z-scores times the deviation.
 
     What is missing is replaced before anything is computed with it, so that NaN never touches a gradient.
     """
-    counts = rearrange(mask, "batch prefix node -> (batch node) prefix")
-    wanted = rearrange(targets, "batch prefix node -> (batch node) prefix")
+    counts = rearrange(mask, "batch prefix node -> batch node prefix")
+    wanted = rearrange(targets, "batch prefix node -> batch node prefix")
     wanted = torch.where(counts, (wanted - space.mean) / space.deviation, 0.0)
     number = int(counts.sum()) if valid is None else valid
     return Supervision(wanted, counts.to(wanted.dtype), space.deviation / max(number, 1), branch_weight)
 
 
-def _history(states: Explanation) -> Tensor:
+def _history(states: Encoding) -> Tensor:
     """Returns the mean squared error of the next state that the paths predict (eq. app_historical_consistency)."""
     forward, reverse = states.forward, states.reverse
     if states.refined.shape[-2] == 1:
@@ -123,7 +123,7 @@ def _history(states: Explanation) -> Tensor:
     return F.mse_loss(predicted[..., :-1, :], states.refined[..., 1:, :])
 
 
-def _separation(states: Explanation) -> Tensor:
+def _separation(states: Encoding) -> Tensor:
     """Returns the mean absolute cosine of temporal states and residuals (eq. app_state_separation)."""
     total = states.refined.new_zeros(())
     for path in (states.forward, states.reverse):
@@ -141,7 +141,7 @@ def _smoothness(background: Tensor) -> Tensor:
     return background.diff(n=2, dim=-2).abs().mean()
 
 
-def _reconstruction(states: Explanation) -> Tensor:
+def _reconstruction(states: Encoding) -> Tensor:
     """Returns how far the components are from the embedding they explain (eq. evolution_reconstruction)."""
     components, embedded = states.components, states.embedded.detach()
     now = components.raw_background + components.raw_accumulation + components.raw_shock
@@ -153,7 +153,7 @@ def _reconstruction(states: Explanation) -> Tensor:
     return total / 2
 
 
-def _roles(network: CandorNetwork, states: Explanation) -> dict[str, Tensor]:
+def _roles(network: CandorNetwork, states: Encoding) -> dict[str, Tensor]:
     """Returns the negative similarities of components and physical states (eq. app_role_consistency)."""
     components, forward, reverse = states.components, states.forward, states.reverse
     first = max(network.settings.temporal_span - 1, 1) - 1  # the paper counts patches from one

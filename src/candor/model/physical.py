@@ -11,7 +11,7 @@
 | E | residual | batch node patch hidden |
 | Psi | feature per position of the window | batch node patch position hidden |
 | o | contribution | batch node patch hidden |
-| F->, F<- | forecast | batch node target forecast |
+| F->, F<- | readout of predictions | batch node target forecast |
 
 Positions tau run from the oldest to the newest patch of a window of K_t.
 """
@@ -27,7 +27,6 @@ from torch.nn import functional as F
 from candor.model.attention import AttentionMemory, CausalAttention
 from candor.model.decomposition import States
 from candor.model.dropout import Dropout
-from candor.model.history import Forecasts
 from candor.model.layers import NORM_FLOOR, Mlp, sinusoidal_positions, split_linear
 from candor.model.propagation import DirectionalSupport, EdgeArrays, EdgeWeights, Operator
 from candor.model.recurrence import Recurrence
@@ -45,7 +44,6 @@ class PathStates:
     residual: States
     contribution: States
     predictions: Float[Tensor, "batch node target hidden"]
-    forecast: Forecasts
     weights: EdgeWeights
     shared_scores: Float[Tensor, "position edge"]
     sample_scores: Float[Tensor, "batch edge"]
@@ -205,13 +203,11 @@ class _Run:
         self.predictions.append(self.path.advance(gated, self.operator, self.memory))
 
     def states(self) -> PathStates:
-        predictions = torch.stack(self.predictions, dim=-2)
         return PathStates(
             temporal=self.temporal,
             residual=self.residual,
             contribution=self.contribution,
-            predictions=predictions,
-            forecast=self.path.readout(predictions),
+            predictions=torch.stack(self.predictions, dim=-2),
             weights=self.weights,
             shared_scores=self.shared_scores,
             sample_scores=self.sample_scores,
