@@ -104,7 +104,8 @@ class DirectionalSupport(nn.Module):
         order = self.by_receiver_and_position
         single = Routes.of(receiver[order], sender[order], self.by_sender_and_position, self.nodes * self.positions)
         ordered = weights.flatten(1).index_select(1, order).flatten()
-        return Operator(diagonals, partial(_spread_along_edges, single.repeated(len(weights)), ordered))
+        routes = single.repeated(len(weights))
+        return Operator(diagonals, partial(_spread_along_edges, routes, ordered, ordered.detach()[routes.turn]))
 
     def _dense(self, weights: EdgeWeights) -> Float[Tensor, "batch position node node2"]:
         cells = (self.receiver * self.nodes + self.sender).expand_as(weights)
@@ -143,8 +144,10 @@ def _spread_densely(dense: Float[Tensor, "batch position node node2"], features:
     return (dense @ features.transpose(1, 2)).transpose(1, 2)
 
 
-def _spread_along_edges(routes: Routes, weights: Float[Tensor, " edge"], features: Features) -> Features:
-    return spread(routes, weights, features.flatten(0, 2)).view(features.shape)
+def _spread_along_edges(
+    routes: Routes, weights: Float[Tensor, " edge"], turned: Float[Tensor, " edge"], features: Features
+) -> Features:
+    return spread(routes, weights, turned, features.flatten(0, 2)).view(features.shape)
 
 
 def closed_walks(

@@ -83,9 +83,16 @@ def _shifted(numbers: Tensor, copies: int, by: int) -> Tensor:
     return (numbers + by * torch.arange(copies, device=numbers.device)[:, None]).flatten()
 
 
-def spread(routes: Routes, weights: PerEdge, features: Table) -> Table:
-    """Returns the weighted sum of what arrives at each row."""
-    return _Spread.apply(weights, features, routes)
+def spread(routes: Routes, weights: PerEdge, turned: PerEdge, features: Table) -> Table:
+    """Returns the weighted sum of what arrives at each row.
+
+    Args:
+        routes: the edges.
+        weights: their weights.
+        turned: the same in the order of `routes.back`, which the gradient needs; made once for many calls.
+        features: what is sent.
+    """
+    return _Spread.apply(weights, features, turned, routes)
 
 
 def meet(routes: Routes, receiving: Table, sending: Table) -> PerEdge:
@@ -95,16 +102,15 @@ def meet(routes: Routes, receiving: Table, sending: Table) -> PerEdge:
 
 class _Spread(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: FunctionCtx, weights: Tensor, features: Tensor, routes: Routes) -> Tensor:
-        ctx.save_for_backward(weights, features)
+    def forward(ctx: FunctionCtx, weights: Tensor, features: Tensor, turned: Tensor, routes: Routes) -> Tensor:
+        ctx.save_for_backward(features, turned)
         ctx.routes = routes  # type: ignore[attr-defined]
         return routes.along.total(features, weights)
 
     @staticmethod
     def backward(ctx: Any, outer: Tensor) -> Any:
-        weights, features = ctx.saved_tensors
-        of_weights = ctx.routes.along.products(outer, features)
-        return of_weights, ctx.routes.back.total(outer, weights[ctx.routes.turn]), None
+        features, turned = ctx.saved_tensors
+        return ctx.routes.along.products(outer, features), ctx.routes.back.total(outer, turned), None, None
 
 
 class _Meet(torch.autograd.Function):
