@@ -14,9 +14,11 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -146,15 +148,17 @@ def oracle_memory() -> object:
     return oracle_step(problem, parameters, adjacency, 12)
 
 
-def seconds(work: Callable[[], object], rounds: int) -> float:
-    """Returns the least time of several runs after one to warm up."""
-    work()
-    times = []
-    for _ in range(rounds):
-        began = time.perf_counter()
+def least_seconds(works: Mapping[Any, Callable[[], object]], rounds: int) -> dict[Any, float]:
+    """Returns the least time of each of several works that take turns, after one run of each to warm up."""
+    for work in works.values():
         work()
-        times.append(time.perf_counter() - began)
-    return min(times)
+    times: dict[Any, list[float]] = {name: [] for name in works}
+    for _ in range(rounds):
+        for name, work in works.items():
+            began = time.perf_counter()
+            work()
+            times[name].append(time.perf_counter() - began)
+    return {name: min(found) for name, found in times.items()}
 
 
 def head_matmuls() -> Callable[[], object]:
@@ -176,36 +180,42 @@ def curriculum(step_at: dict[int, float]) -> float:
     return float(np.interp(prefixes, list(step_at), list(step_at.values())).sum())
 
 
-def measure(rounds: int) -> dict[str, float]:
+def measure(rounds: int) -> dict[str, float | str]:
     """Returns all times and ratios."""
     problem = make_problem()
     network, parameters, adjacency = sides(problem)
-    model_at = {prefix: seconds(lambda p=prefix: model_step(problem, network, p), rounds) for prefix in PREFIXES}
-    head = seconds(head_matmuls(), rounds)
-    few, scale = part_of(problem, ORACLE_BATCH), BATCH / ORACLE_BATCH
-    oracle_at = {
-        prefix: scale * seconds(lambda p=prefix: oracle_step(few, parameters, adjacency, p), 1) for prefix in (1, 12)
+    steps: dict[str, Callable[[], object]] = {
+        f"model {prefix}": partial(model_step, problem, network, prefix) for prefix in PREFIXES
     }
+    at: dict[Any, float] = least_seconds({"head": head_matmuls(), **steps}, rounds)
+    few, scale = part_of(problem, ORACLE_BATCH), BATCH / ORACLE_BATCH
+    literal_steps = {prefix: partial(oracle_step, few, parameters, adjacency, prefix) for prefix in (1, 12)}
+    at |= {prefix: scale * time for prefix, time in least_seconds(literal_steps, 1).items()}
     single = make_problem(1)
     network.eval()
     clock = single.time_of_day, single.day_of_week
+    forecasts: dict[str, Callable[[], object]] = {
+        "forecast": lambda: network(single.values, *clock),
+        "oracle forecast": lambda: oracle_forward(parameters, single.settings, adjacency, single.values, *clock),
+    }
     with torch.no_grad():
-        forecast = seconds(lambda: network(single.values, *clock), 10 * rounds)
-        literal = seconds(lambda: oracle_forward(parameters, single.settings, adjacency, single.values, *clock), rounds)
+        at |= least_seconds(forecasts, 10 * rounds)
     ours, theirs = cost_of(model_memory, repeats=1), cost_of(oracle_memory, repeats=1)
+    model_at = {prefix: at[f"model {prefix}"] for prefix in PREFIXES}
     return {
+        "graph": "METR-LA" if datasets.get("metr-la").is_available() else "made up, as many edges as METR-LA",
         "train_step_seconds": model_at[12],
-        "oracle_step_seconds": oracle_at[12],
-        "head_matmuls_seconds": head,
-        "forecast_seconds": forecast,
-        "oracle_forecast_seconds": literal,
+        "oracle_step_seconds": at[12],
+        "head_matmuls_seconds": at["head"],
+        "forecast_seconds": at["forecast"],
+        "oracle_forecast_seconds": at["oracle forecast"],
         "train_megabytes": ours.megabytes,
         "oracle_megabytes": scale * theirs.megabytes,
-        "train_step_ratio": oracle_at[12] / model_at[12],
+        "train_step_ratio": at[12] / model_at[12],
         "train_memory_ratio": scale * theirs.megabytes / ours.megabytes,
-        "schedule_ratio": curriculum(oracle_at) / curriculum(model_at),
-        "forecast_ratio": literal / forecast,
-        "step_over_head_matmuls": model_at[12] / head,
+        "schedule_ratio": curriculum({1: at[1], 12: at[12]}) / curriculum(model_at),
+        "forecast_ratio": at["oracle forecast"] / at["forecast"],
+        "step_over_head_matmuls": model_at[12] / at["head"],
     }
 
 
@@ -220,4 +230,4 @@ if __name__ == "__main__":
         print(json.dumps(results, indent=2))
     else:
         for name, value in results.items():
-            print(f"{name:<28} {value:10.3f}")
+            print(f"{name:<28} {value if isinstance(value, str) else f'{value:10.3f}'}")
