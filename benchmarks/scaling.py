@@ -16,8 +16,9 @@ import torch
 
 import candor.model.propagation
 from candor.model.candor import CandorNetwork
-from candor.model.losses import LossSpace, LossWeights, losses
+from candor.model.losses import LossSpace, losses
 from candor.model.propagation import DirectionalSupport, EdgeArrays
+from candor.model.settings import LossWeights
 from candor.presets import load_preset
 from measure import cost_of
 

@@ -33,11 +33,15 @@ from oracle_losses import oracle_losses
 
 from candor.data.adjacency import adjacency_of
 from candor.data.catalog import datasets
+from candor.data.scaling import Scaler
+from candor.forecasting.trainable import CandorTrainable
 from candor.model.candor import CandorNetwork
-from candor.model.losses import LossSpace, LossWeights, losses
+from candor.model.losses import LossSpace
 from candor.model.propagation import EdgeArrays
-from candor.model.settings import ModelSettings
+from candor.model.settings import LossWeights, ModelSettings
 from candor.presets import load_preset
+from candor.training.crew import Crew
+from candor.training.trainable import Moment, Trainable
 
 BATCH = 64
 MICRO_BATCH = 8
@@ -97,18 +101,29 @@ def part_of(problem: Problem, batch: int) -> Problem:
     return replace(problem, **{name: getattr(problem, name)[:batch] for name in names})
 
 
-def model_step(problem: Problem, network: CandorNetwork, prefix: int) -> None:
-    """Runs forward, all losses and backward of one optimiser batch, in micro-batches."""
-    network.zero_grad(set_to_none=True)
+def model_step(problem: Problem, crew: Crew, prefix: int) -> None:
+    """Runs forward, all losses and backward of one optimiser batch, as training does: micro-batches on both cores."""
     valid = int(problem.mask[:, :prefix].sum())
-    for first in range(0, BATCH, MICRO_BATCH):
+
+    def learn_from(member: Trainable, first: int) -> None:
         part = slice(first, first + MICRO_BATCH)
-        states = network.encode(problem.values[part], problem.time_of_day[part], problem.day_of_week[part], prefix)
-        found = losses(
-            network, states, problem.targets[part], problem.mask[part], LossWeights(),
-            prefix=prefix, space=SPACE, is_active=True, valid=valid, share=MICRO_BATCH / BATCH,
-        )  # fmt: skip
-        found.total.backward()
+        batch = {
+            "inputs": problem.values[part],
+            "time_of_day": problem.time_of_day[part],
+            "day_of_week": problem.day_of_week[part],
+            "targets": problem.targets[part],
+            "target_mask": problem.mask[part],
+        }
+        member.objective(batch, Moment(prefix, True, valid, MICRO_BATCH / BATCH)).total.backward()
+
+    crew.members[0].network.zero_grad(set_to_none=True)
+    crew.run(learn_from, range(0, BATCH, MICRO_BATCH))
+    crew.gather_gradients()
+
+
+def make_crew(network: CandorNetwork) -> Crew:
+    """Returns two threads that train the network."""
+    return Crew(CandorTrainable(network, Scaler(SPACE.mean, SPACE.deviation), LossWeights(), True, False), 2)
 
 
 def oracle_step(problem: Problem, parameters: dict[str, Tensor], adjacency: Tensor, prefix: int) -> None:
@@ -138,7 +153,8 @@ def model_memory() -> object:
     """Runs one step of the model, to have its memory measured."""
     problem = make_problem()
     network, _, _ = sides(problem)
-    return model_step(problem, network, 12)
+    with make_crew(network) as crew:
+        return model_step(problem, crew, 12)
 
 
 def oracle_memory() -> object:
@@ -166,6 +182,7 @@ def head_matmuls() -> Callable[[], object]:
     rows, width, hidden = torch.randn(92_736, 256), torch.randn(256, 512), torch.randn(92_736, 512)
 
     def work() -> None:
+        torch.set_num_threads(2)  # the crew's threads take one each
         for _ in range(4):
             rows @ width
             hidden @ width.T
@@ -184,10 +201,11 @@ def measure(rounds: int) -> dict[str, float | str]:
     """Returns all times and ratios."""
     problem = make_problem()
     network, parameters, adjacency = sides(problem)
-    steps: dict[str, Callable[[], object]] = {
-        f"model {prefix}": partial(model_step, problem, network, prefix) for prefix in PREFIXES
-    }
-    at: dict[Any, float] = least_seconds({"head": head_matmuls(), **steps}, rounds)
+    with make_crew(network) as crew:
+        steps: dict[str, Callable[[], object]] = {
+            f"model {prefix}": partial(model_step, problem, crew, prefix) for prefix in PREFIXES
+        }
+        at: dict[Any, float] = least_seconds({"head": head_matmuls(), **steps}, rounds)
     few, scale = part_of(problem, ORACLE_BATCH), BATCH / ORACLE_BATCH
     literal_steps = {prefix: partial(oracle_step, few, parameters, adjacency, prefix) for prefix in (1, 12)}
     at |= {prefix: scale * time for prefix, time in least_seconds(literal_steps, 1).items()}

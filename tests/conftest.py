@@ -13,6 +13,9 @@ settings.register_profile("repeatable", _UNHURRIED, derandomize=True)
 settings.register_profile("exploring", _UNHURRIED)
 settings.load_profile("exploring" if os.environ.get("CANDOR_EXPLORE") else "repeatable")
 
+# One thread each, before PyTorch is loaded: waking more costs tiny tensors most of their time, and cores are shared.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 _BESIDE = Path(__file__).parents[2] / "shared" / "data"
 if "CANDOR_DATA" not in os.environ and _BESIDE.is_dir():
     os.environ["CANDOR_DATA"] = str(_BESIDE)

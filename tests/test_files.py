@@ -2,10 +2,13 @@
 
 import hashlib
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+import candor.files
 from candor.errors import InputError
 from candor.files import atomic_file, atomic_folder, read_json, sha256_of_file, write_json
 
@@ -50,6 +53,90 @@ def test_a_folder_is_replaced_as_a_whole(tmp_path: Path) -> None:
                 (temporary / name).write_text(name)
     assert [path.name for path in (tmp_path / "f").iterdir()] == ["c"]
     assert [path.name for path in tmp_path.iterdir()] == ["f"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux lets two folders change places in one step")
+def test_the_old_folder_is_never_away_on_linux(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with atomic_folder(tmp_path / "f") as temporary:
+        (temporary / "x").write_text("old")
+    monkeypatch.setattr(Path, "replace", lambda *paths: pytest.fail("a folder was renamed in a step of its own"))
+    with atomic_folder(tmp_path / "f") as temporary:
+        (temporary / "x").write_text("new")
+    assert (tmp_path / "f" / "x").read_text() == "new"
+    assert [path.name for path in tmp_path.iterdir()] == ["f"]
+
+
+_WRITER = """
+import sys
+from pathlib import Path
+from candor.files import atomic_folder
+for number in range(1_000_000):
+    with atomic_folder(Path(sys.argv[1])) as temporary:
+        for name in ("a", "b"):
+            (temporary / name).write_text(str(number))
+    print(number, flush=True)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux lets two folders change places in one step")
+@pytest.mark.parametrize("lines", [1, 4, 9, 16])
+def test_a_killed_writer_leaves_a_whole_folder(tmp_path: Path, lines: int) -> None:
+    folder = tmp_path / "f"
+    with subprocess.Popen([sys.executable, "-c", _WRITER, folder], stdout=subprocess.PIPE) as writer:
+        assert writer.stdout is not None
+        last = [int(writer.stdout.readline()) for _ in range(lines)][-1]
+        writer.kill()
+    first, second = ((folder / name).read_text() for name in ("a", "b"))
+    assert first == second
+    assert int(first) >= last
+
+
+def _cannot_exchange(one: Path, other: Path) -> bool:
+    return False
+
+
+def test_a_folder_is_replaced_where_the_system_needs_two_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(candor.files, "_exchange", _cannot_exchange)
+    test_a_folder_is_replaced_as_a_whole(tmp_path)
+
+
+def test_the_old_folder_comes_back_if_the_second_step_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with atomic_folder(tmp_path / "f") as temporary:
+        (temporary / "x").write_text("old")
+    rename = Path.replace
+
+    def fail_for_the_new(path: Path, target: Path) -> Path:
+        if (path / "is-new").exists():
+            raise OSError("no room")
+        return rename(path, target)
+
+    monkeypatch.setattr(candor.files, "_exchange", _cannot_exchange)
+    monkeypatch.setattr(Path, "replace", fail_for_the_new)
+    with pytest.raises(OSError, match="no room"), atomic_folder(tmp_path / "f") as temporary:
+        (temporary / "is-new").write_text("new")
+    assert [path.name for path in tmp_path.iterdir()] == ["f"]
+    assert [path.name for path in (tmp_path / "f").iterdir()] == ["x"]
+
+
+@pytest.mark.parametrize("can_exchange", [True, False])
+@pytest.mark.parametrize("kind", ["file", "link", "dangling link"])
+def test_a_folder_takes_the_place_of_whatever_was_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, can_exchange: bool
+) -> None:
+    if not can_exchange:
+        monkeypatch.setattr(candor.files, "_exchange", _cannot_exchange)
+    aim, path = tmp_path / "aim", tmp_path / "f"
+    if kind == "file":
+        path.write_text("old")
+    else:
+        path.symlink_to(aim)
+    if kind == "link":
+        aim.mkdir()
+    with atomic_folder(path) as temporary:
+        (temporary / "x").write_text("new")
+    assert (path / "x").read_text() == "new"
+    assert not path.is_symlink()
+    assert {place.name for place in tmp_path.iterdir()} - {"aim"} == {"f"}
 
 
 def test_json_comes_back_and_nan_is_refused(tmp_path: Path) -> None:

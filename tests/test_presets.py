@@ -17,8 +17,8 @@ REAL_GAPS = ("klamath-daily", "klamath-daily-min", "klamath-daily-max", "korea4-
 @pytest.mark.parametrize("name", preset_names())
 def test_every_preset_is_the_recipe_of_the_dataset_it_is_called_after(name: str) -> None:
     preset = load_preset(name)
-    assert preset.data == name
-    assert name in datasets
+    assert name == preset.data or name.startswith(f"{preset.data}-")
+    assert preset.data in datasets
     assert all(step <= preset.protocol.horizon for step in preset.protocol.steps)
     assert preset.protocol.reported_steps() == preset.protocol.steps
 
@@ -30,7 +30,34 @@ def test_every_dataset_has_a_preset(name: str) -> None:
 
 def test_there_is_a_file_for_every_preset_and_nothing_else_but_code() -> None:
     entries = {entry.name for entry in files("candor.presets").iterdir()} - {"__pycache__"}
-    assert entries == {f"{name}.yaml" for name in preset_names()} | {"__init__.py"}
+    assert entries == {f"{name}.yaml" for name in datasets} | {"__init__.py"}
+
+
+@pytest.mark.parametrize("name", BASINS)
+@pytest.mark.parametrize(
+    ("horizon", "patches", "curriculum"),
+    [(48, (4, 2), 4), (96, (8, 4), 8), (144, (12, 6), 12), (192, (16, 8), 16), (240, (16, 8), 20)],
+)
+def test_the_basins_are_trained_as_in_the_paper(
+    name: str, horizon: int, patches: tuple[int, int], curriculum: int
+) -> None:
+    preset = load_preset(name if horizon == 192 else f"{name}-{horizon}")
+    sizes_of_model, recipe = preset.model_settings(), preset.recipe
+    assert (sizes_of_model.patch_length, sizes_of_model.patch_stride) == patches
+    assert (sizes_of_model.history, sizes_of_model.horizon, preset.protocol.horizon) == (48, horizon, horizon)
+    assert recipe.training.curriculum == curriculum
+    assert recipe.training.prefix(32, 10**6) == 11 * curriculum
+    assert recipe.training.rate(5) == 2e-3 and recipe.training.rate(36) == 2e-3 / 64
+    assert not recipe.anchor and recipe.size == "paper"
+
+
+def test_traffic_is_trained_as_in_the_paper() -> None:
+    training = load_preset("metr-la").recipe.training
+    assert [training.prefix(epoch, 12) for epoch in (0, 5, 6, 65, 66, 79)] == [1, 1, 2, 11, 12, 12]
+    assert (training.is_active(35), training.is_active(36)) == (False, True)
+    training = load_preset("pems-bay").recipe.training
+    assert [training.prefix(epoch, 12) for epoch in (0, 19, 20, 22, 41, 42)] == [12, 12, 1, 2, 11, 12]
+    assert training.rate(25) == 2e-3 and training.rate(49) == 2e-3 / 16
 
 
 def sizes(protocol: Protocol, rows: int) -> tuple[int, ...]:

@@ -32,3 +32,11 @@ def test_a_name_is_taken_only_once() -> None:
     shelf.register("one")(1)
     with pytest.raises(ValueError, match="twice"):
         shelf.register("one")(2)
+
+
+def test_an_announced_entry_is_imported_when_it_is_asked_for() -> None:
+    shelf: Registry[object] = Registry("thing")
+    shelf.announce("absent", "candor.no_such_module")
+    assert "absent" in shelf and shelf.names() == ["absent"]
+    with pytest.raises(ModuleNotFoundError):
+        shelf.get("absent")

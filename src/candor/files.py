@@ -1,12 +1,13 @@
 """Writing that is all or nothing, and checksums of what was written."""
 
+import ctypes
 import hashlib
 import json
 import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,12 @@ def atomic_file(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def atomic_folder(path: Path) -> Iterator[Path]:
-    """Yields a temporary folder that takes the place of `path` only when the block ends well."""
+    """Yields a temporary folder that takes the place of `path` only when the block ends well.
+
+    On Linux the old folder and the new one change places in one step, so that a program that is killed at any moment
+    leaves one of them whole under `path`. Systems and file systems that cannot do this (NFS) need two steps, and a kill
+    between them leaves the old folder beside `path` under a name that begins with a dot.
+    """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
@@ -44,18 +50,43 @@ def atomic_folder(path: Path) -> Iterator[Path]:
         temporary.chmod(0o755)
         _swap_in(temporary, path)
     finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+        _remove(temporary)
 
 
 def _swap_in(temporary: Path, path: Path) -> None:
     """Puts the new folder where the old one was; the old one goes only after the new one stands."""
-    if not path.exists():
+    if not os.path.lexists(path):
         temporary.replace(path)
-        return
-    old = Path(tempfile.mkdtemp(prefix=f".{path.name}.old.", dir=path.parent))
-    path.replace(old / "was")
-    temporary.replace(path)
-    shutil.rmtree(old)
+    elif not _exchange(temporary, path):
+        old = Path(tempfile.mkdtemp(prefix=f".{path.name}.old.", dir=path.parent))
+        path.replace(old / "was")
+        try:
+            temporary.replace(path)
+        except OSError:
+            (old / "was").replace(path)
+            raise
+        finally:
+            _remove(old)
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    """Lets two paths change places in one step; returns whether the system can do that."""
+    here, exchange = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of Linux
+    try:
+        rename = ctypes.CDLL(None).renameat2
+    except (OSError, AttributeError, TypeError):  # not Linux, or a C library from before 2018
+        return False
+    # Any failure may mean that this file system cannot; if there is another reason, plain renaming will say so.
+    return bool(rename(here, os.fsencode(one), here, os.fsencode(other), exchange) == 0)
+
+
+def _remove(path: Path) -> None:
+    """Removes whatever stands under a path; what cannot be removed stays."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with suppress(OSError):
+            path.unlink(missing_ok=True)
 
 
 def _flush_to_disk(path: Path) -> None:

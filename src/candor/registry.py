@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from difflib import get_close_matches
+from importlib import import_module
 from typing import Any, Generic, TypeVar
 
 from candor.errors import InputError
@@ -16,6 +17,11 @@ class Registry(Generic[Entry]):
     def __init__(self, kind: str) -> None:
         self.kind = kind
         self._entries: dict[str, Entry] = {}
+        self._homes: dict[str, str] = {}
+
+    def announce(self, name: str, module: str) -> None:
+        """Says in which module an entry will be found, so that what it needs is imported only when it is asked for."""
+        self._homes[name] = module
 
     def register(self, name: str) -> Callable[[Decorated], Decorated]:
         """Returns a decorator that files an entry under `name`, which must be free."""
@@ -31,9 +37,11 @@ class Registry(Generic[Entry]):
 
     def get(self, name: str) -> Entry:
         """Returns the entry called `name`."""
+        if name in self._homes and name not in self._entries:
+            import_module(self._homes[name])
         if name in self._entries:
             return self._entries[name]
-        near = get_close_matches(name, self._entries, n=3, cutoff=0.5)
+        near = get_close_matches(name, self.names(), n=3, cutoff=0.5)
         hint = f"did you mean {' or '.join(near)}? " if near else ""
         raise InputError(
             f"there is no {self.kind} called {name!r}",
@@ -42,10 +50,10 @@ class Registry(Generic[Entry]):
 
     def names(self) -> list[str]:
         """Returns all names, sorted."""
-        return sorted(self._entries)
+        return sorted({*self._entries, *self._homes})
 
     def __contains__(self, name: object) -> bool:
-        return name in self._entries
+        return name in self._entries or name in self._homes
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.names())

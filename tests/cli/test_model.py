@@ -23,6 +23,6 @@ def test_the_summary_ends_with_the_total_of_the_paper(candor, preset: str) -> No
 
 
 def test_a_preset_without_sizes_says_which_have_them(candor) -> None:
-    refused = candor("model", "summary", "klamath-daily")
+    refused = candor("model", "summary", "korea4-do")
     assert refused.code == 2
     assert "metr-la" in refused.err

@@ -18,7 +18,7 @@ from candor.data.panel import Covariate, Edges, Panel, Sensor
 from candor.data.readers.options import ReadOptions
 from candor.data.readers.panels import read_panel
 from candor.data.times import DAY, TimeAxis
-from candor.data.writers import export_panel, write_forecast
+from candor.data.writers import export_panel, forecast_table, write_forecast, write_table
 from candor.errors import InputError
 
 HOUR = timedelta(hours=1)
@@ -158,5 +158,30 @@ def test_a_forecast_begins_one_step_after_the_last_row_on_the_local_clock(tmp_pa
 
 
 def test_a_forecast_of_other_sensors_is_a_programming_mistake(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="length"):
+    with pytest.raises(ValueError, match="2 sensors"):
         write_forecast(tmp_path / "forecast.csv", make_panel(), np.zeros((4, 3), np.float32))
+
+
+def test_what_else_is_known_of_a_forecast_stands_beside_it() -> None:
+    forecast = np.arange(6, dtype=np.float32).reshape(3, 2)
+    table = forecast_table(make_panel(), forecast, lower=forecast - 1, upper=forecast + 2)
+    assert list(table.columns) == ["time", "sensor", "step", "forecast", "lower", "upper"]
+    assert (table["upper"] - table["lower"] == 3).all()
+    assert (table["forecast"] - table["lower"] == 1).all()
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf])
+def test_what_is_not_a_number_is_never_written(tmp_path: Path, wrong: float) -> None:
+    forecast = np.zeros((3, 2), np.float32)
+    for forecast_here, lower in ((forecast + wrong, forecast), (forecast, forecast + wrong)):
+        with pytest.raises(ValueError, match="not finite"):
+            forecast_table(make_panel(), forecast_here, lower=lower)
+
+
+def test_a_table_is_csv_or_parquet_and_nothing_else(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="CSV or Parquet"):
+        write_table(tmp_path / "table.xlsx", pd.DataFrame({"a": [1]}))
+    (tmp_path / "folder.csv").mkdir()
+    with pytest.raises(InputError, match="cannot be written"):
+        write_table(tmp_path / "folder.csv", pd.DataFrame({"a": [1]}))
+    assert [path.name for path in tmp_path.iterdir()] == ["folder.csv"]

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from candor.data.protocol import Protocol, make_task
-from candor.evaluation import evaluate
-from candor.forecasting import LastValue, Linear
+from candor.errors import InputError
+from candor.evaluation import evaluate, evaluate_simple
+from candor.forecasting import LastValue, Linear, forecasters
 from candor.forecasting.contract import sample_panel
 
 PROTOCOL = Protocol(history=24, horizon=6, is_river=True)
@@ -17,7 +18,7 @@ PROTOCOL = Protocol(history=24, horizon=6, is_river=True)
 def test_scores_equal_those_of_all_windows_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     task = make_task(sample_panel(), PROTOCOL)
     model = Linear(24, 6).fit(task.panel, task.split)
-    monkeypatch.setattr("candor.evaluation.judging._NUMBERS_PER_BATCH", 300)
+    monkeypatch.setattr("candor.forecasting.forecaster._NUMBERS_PER_BATCH", 300)
     judged = evaluate(model, task)
     rows = task.split.test[:, None] + np.arange(6)
     error = (model.predict(task.panel, task.split.test) - task.panel.values[rows]).astype(float)
@@ -81,3 +82,53 @@ def test_progress_ends_at_one() -> None:
     heard: list[float | None] = []
     evaluate(LastValue(24, 6).fit(task.panel, task.split), task, report=lambda what, share: heard.append(share))
     assert heard[-1] == 1.0
+
+
+@pytest.mark.parametrize("coverage", [0.9, 0.6])
+def test_intervals_are_scored_by_their_definition(monkeypatch: pytest.MonkeyPatch, coverage: float) -> None:
+    task = make_task(sample_panel(), PROTOCOL)
+    model = Linear(24, 6).fit(task.panel, task.split)
+    made = model.predict_interval(task.panel, task.split.test, coverage)
+    target = task.panel.values[task.split.test[:, None] + np.arange(6)].astype(float)
+    seen = ~np.isnan(target)
+    monkeypatch.setattr("candor.forecasting.forecaster._NUMBERS_PER_BATCH", 1000)
+    judged = evaluate(model, task, coverage=coverage).intervals
+    assert judged is not None
+    overall = judged.scores("overall")
+    held = (made.lower <= target) & (target <= made.upper)
+    width = made.upper.astype(float) - made.lower
+    outside = np.maximum(made.lower - target, 0) + np.maximum(target - made.upper, 0)
+    assert overall["coverage"] == pytest.approx(held[seen].mean())
+    assert overall["width"] == pytest.approx(width[seen].mean())
+    assert overall["interval_score"] == pytest.approx((width + 2 / (1 - coverage) * outside)[seen].mean())
+
+
+def test_json_tells_of_the_intervals_or_that_there_are_none() -> None:
+    task = make_task(sample_panel(), PROTOCOL)
+    content = evaluate(LastValue(24, 6).fit(task.panel, task.split), task).to_json()
+    intervals = json.loads(json.dumps(content["intervals"], allow_nan=False))
+    assert intervals["asked_coverage"] == 0.9
+    assert 0.5 < intervals["overall"]["coverage"] <= 1
+    assert len(intervals["by_step"]["width"]) == 6
+    assert intervals["by_sensor"]["s3"]["coverage"] is None
+    assert intervals["borrowing"]["cells"] == 30
+    assert intervals["borrowing"]["from_network"] == 6  # the dead sensor
+    assert content["windows"] == len(task.split.test)
+    uncalibrated = evaluate(LastValue(24, 6).fit(task.panel), task)
+    assert uncalibrated.intervals is None
+    assert uncalibrated.to_json()["intervals"] is None
+
+
+def test_the_simple_forecasters_are_judged_like_any_other() -> None:
+    task = make_task(sample_panel(), PROTOCOL)
+    judged = evaluate_simple(task)
+    assert list(judged) == ["last-value", "seasonal-naive", "historical-average", "linear"]
+    for name, evaluation in judged.items():
+        alone = evaluate(forecasters.get(name)(history=24, horizon=6).fit(task.panel, task.split), task)
+        assert evaluation.overall() == pytest.approx(alone.overall(), nan_ok=True)
+
+
+def test_an_empty_part_cannot_be_judged() -> None:
+    task = make_task(sample_panel(), PROTOCOL.model_copy(update={"shares": (0.8, 0.2, 0.0)}))
+    with pytest.raises(InputError, match="no windows"):
+        evaluate(LastValue(24, 6).fit(task.panel, task.split), task)

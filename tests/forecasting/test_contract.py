@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from pydantic.dataclasses import dataclass
+from tiny import tiny_recipe
 
 from candor.data.panel import Panel
 from candor.errors import InputError
@@ -11,10 +12,12 @@ from candor.forecasting.contract import check_forecaster
 from candor.forecasting.forecaster import REFUSE_UNKNOWN
 from candor.settings import parse_settings
 
+QUICK = {"candor": {"recipe": tiny_recipe(epochs=1, batch=128)}}
+
 
 @pytest.mark.parametrize("name", forecasters.names())
 def test_registered_model_keeps_the_contract(name: str) -> None:
-    check_forecaster(lambda: forecasters.get(name)(history=24, horizon=6))
+    check_forecaster(lambda: forecasters.get(name)(history=24, horizon=6, **QUICK.get(name, {})))
 
 
 @pytest.mark.parametrize("name", forecasters.names())

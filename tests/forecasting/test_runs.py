@@ -2,16 +2,19 @@
 
 import json
 import shutil
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from candor.data.protocol import Protocol
+from candor.data.protocol import Protocol, make_task
 from candor.errors import InputError
+from candor.forecasting import LastValue, Linear
+from candor.forecasting.choices import choose_protocol
 from candor.forecasting.contract import sample_panel
-from candor.forecasting.runs import load_run
-from candor.forecasting.train import choose_protocol, train_model
+from candor.forecasting.runs import RunRecord, RunState, find_runs, load_run, model_checksum, save_run, summarise_run
+from candor.forecasting.train import train_model
 from candor.presets import load_preset
 
 PROTOCOL = Protocol(history=24, horizon=6)
@@ -19,7 +22,9 @@ PROTOCOL = Protocol(history=24, horizon=6)
 
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
-    train_model(sample_panel(), PROTOCOL, "linear", {"penalty": 2}, tmp_path / "run", is_catalogued=False, seed=3)
+    task = make_task(sample_panel(), PROTOCOL)
+    model = Linear(history=24, horizon=6, seed=3, penalty=2.0).fit(task.panel, task.split)
+    save_run(tmp_path / "run", model, task.panel, PROTOCOL, is_catalogued=False)
     return tmp_path / "run"
 
 
@@ -32,8 +37,9 @@ def test_a_run_moved_elsewhere_answers_the_same(run: Path, tmp_path: Path) -> No
     assert there.record.protocol == PROTOCOL
     assert there.record.seed == there.forecaster.seed == 3
     assert there.forecaster.settings()["penalty"] == 2
-    forecast = here.forecaster.predict(task.panel, task.split.test)
-    np.testing.assert_array_equal(there.forecaster.predict(task.panel, task.split.test), forecast)
+    one, other = (run.forecaster.predict_interval(task.panel, task.split.test) for run in (here, there))
+    for name in ("forecast", "lower", "upper"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
 
 
 def test_a_catalogued_run_names_its_data_instead_of_copying_them(tmp_path: Path) -> None:
@@ -41,7 +47,9 @@ def test_a_catalogued_run_names_its_data_instead_of_copying_them(tmp_path: Path)
 
     panel = load_dataset("klamath-daily")
     protocol = load_preset("klamath-daily").protocol
-    train_model(panel, protocol, "last-value", {}, tmp_path / "run", is_catalogued=True)
+    cut = make_task(panel, protocol)
+    model = LastValue(protocol.history, protocol.horizon).fit(cut.panel, cut.split)
+    save_run(tmp_path / "run", model, panel, protocol, is_catalogued=True)
     assert not (tmp_path / "run" / "data").exists()
     task = load_run(tmp_path / "run").task()
     assert task.panel.times.length == 1609
@@ -55,7 +63,9 @@ def test_changed_data_are_refused(run: Path) -> None:
         load_run(run).task()
 
 
-@pytest.mark.parametrize("file", ["run.json", "model/model.json", "model/state.safetensors"])
+@pytest.mark.parametrize(
+    "file", ["run.json", "model/model.json", "model/state.safetensors", "model/calibration.safetensors"]
+)
 @pytest.mark.parametrize("damage", ["cut", "emptied", "removed", "replaced"])
 def test_damaged_runs_are_refused_in_plain_words(run: Path, file: str, damage: str) -> None:
     path = run / file
@@ -91,3 +101,90 @@ def test_unknown_models_and_settings_leave_nothing_behind(tmp_path: Path) -> Non
         with pytest.raises(InputError):
             train_model(sample_panel(), PROTOCOL, model, settings, tmp_path / "run", is_catalogued=False)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_says_when_it_was_made(run: Path) -> None:
+    made = load_run(run).record.made
+    assert made is not None
+    assert made.utcoffset() == timedelta(0)
+    assert timedelta(0) <= datetime.now(UTC) - made < timedelta(days=1)
+    content = json.loads((run / "run.json").read_text())
+    del content["made"]
+    (run / "run.json").write_text(json.dumps(content))
+    assert load_run(run).record.made is None
+
+
+def judged(run: Path, **changes: object) -> None:
+    """Writes what `candor evaluate` would, as far as a summary reads it."""
+    record = load_run(run).record
+    content = {"model": record.model, "protocol": record.protocol.model_dump(mode="json"), "overall": {"mae": 1.5}}
+    (run / "evaluation.json").write_text(json.dumps(content | changes))
+
+
+def test_a_summary_tells_how_far_a_run_has_come(run: Path) -> None:
+    assert summarise_run(run).state is RunState.TRAINED
+    assert summarise_run(run).score("mae") is None
+    judged(run)
+    summary = summarise_run(run)
+    assert summary.state is RunState.EVALUATED
+    assert summary.score("mae") == 1.5
+    assert summary.score("rmse") is None
+    shutil.rmtree(run / "model")
+    summary = summarise_run(run)
+    assert summary.state is RunState.UNFINISHED
+    assert summary.record is not None
+    assert summary.record.protocol == PROTOCOL
+    (run / "run.json").write_text("{")
+    summary = summarise_run(run)
+    assert summary.state is RunState.DAMAGED
+    assert "JSON" in summary.trouble
+    (run / "run.json").unlink()
+    with pytest.raises(InputError, match="not a run directory"):
+        summarise_run(run)
+
+
+@pytest.mark.parametrize(
+    "content", ["", "[1, 2]", "{}", '{"model": "linear"}', '{"model": "linear", "protocol": {}, "overall": 3}']
+)
+def test_a_summary_does_not_choke_on_a_damaged_evaluation(run: Path, content: str) -> None:
+    (run / "evaluation.json").write_text(content)
+    summary = summarise_run(run)
+    assert summary.state is RunState.TRAINED
+    assert "evaluation.json" in summary.trouble
+
+
+def test_the_scores_of_another_run_are_not_taken(run: Path) -> None:
+    for change in ({"model": "last-value"}, {"protocol": {"history": 3}}, {"overall": [1]}, {"model_sha256": "0"}):
+        judged(run, **change)
+        assert summarise_run(run).evaluation is None
+    judged(run, model_sha256=model_checksum(run))
+    assert summarise_run(run).score("mae") == 1.5
+
+
+def test_an_unfinished_run_cannot_be_used_yet(run: Path) -> None:
+    shutil.rmtree(run / "model")
+    with pytest.raises(InputError, match="unfinished"):
+        load_run(run)
+
+
+def test_runs_are_found_in_folders_of_folders_but_not_half_written(run: Path, tmp_path: Path) -> None:
+    for place in ("a/b/deep", ".hidden.tmp1", "a/.run.tmp2", "z"):
+        shutil.copytree(run, tmp_path / place)
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "z" / "inner").mkdir()
+    shutil.copy(run / "run.json", tmp_path / "z" / "inner")  # belongs to the run around it
+    names = [str(path.relative_to(tmp_path)) for path in find_runs(tmp_path)]
+    assert names == ["a/b/deep", "run", "z"]
+    assert find_runs(run) == [run]
+    assert find_runs(tmp_path / "empty") == []
+    with pytest.raises(InputError, match="no such folder"):
+        find_runs(tmp_path / "nowhere")
+
+
+def test_a_record_can_be_written_before_the_training_ends(tmp_path: Path) -> None:
+    record = RunRecord.of("linear", sample_panel(), PROTOCOL, seed=4, is_catalogued=False)
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "run.json").write_text(json.dumps(record.model_dump(mode="json")))
+    summary = summarise_run(tmp_path / "run")
+    assert summary.record == record
+    assert summary.state is RunState.UNFINISHED

@@ -12,9 +12,9 @@ from torch import Tensor
 import candor.model.functional
 import candor.model.propagation
 from candor.model.candor import CandorNetwork
-from candor.model.losses import Losses, LossSpace, LossWeights, losses
+from candor.model.losses import Losses, LossSpace, losses
 from candor.model.propagation import EdgeArrays
-from candor.model.settings import ModelSettings
+from candor.model.settings import LossWeights, ModelSettings
 
 SMALL = OracleSettings(
     nodes=5,

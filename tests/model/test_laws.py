@@ -7,9 +7,9 @@ from torch import Tensor
 
 from candor.errors import InputError
 from candor.model.candor import CandorNetwork
-from candor.model.losses import LossSpace, LossWeights, losses
+from candor.model.losses import LossSpace, losses
 from candor.model.propagation import DirectionalSupport, EdgeArrays, closed_walks
-from candor.model.settings import ModelSettings
+from candor.model.settings import LossWeights, ModelSettings
 from candor.settings import parse_settings
 
 SIZES = {

@@ -5,10 +5,13 @@ from typing import Annotated
 import typer
 
 from candor import __version__
+from candor.cli.backtest import backtest
 from candor.cli.data import data_app
 from candor.cli.demo import demo
 from candor.cli.evaluate import evaluate
+from candor.cli.forecast import forecast
 from candor.cli.model import model_app
+from candor.cli.runs import runs_app
 from candor.cli.train import train
 
 app = typer.Typer(
@@ -38,6 +41,9 @@ def options(
 
 app.add_typer(data_app, name="data")
 app.add_typer(model_app, name="model")
+app.add_typer(runs_app, name="runs")
 app.command()(train)
 app.command()(evaluate)
+app.command()(forecast)
+app.command()(backtest)
 app.command()(demo)

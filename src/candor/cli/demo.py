@@ -21,7 +21,8 @@ def demo(
     from candor.data.catalog import load_dataset
     from candor.data.writers import write_forecast
     from candor.files import write_json
-    from candor.forecasting.train import choose_protocol, train_model
+    from candor.forecasting.choices import choose_protocol
+    from candor.forecasting.train import train_model
 
     panel = load_dataset("klamath-daily")
     protocol, _ = choose_protocol(panel, "klamath-daily", {})

@@ -1,4 +1,4 @@
-"""`candor evaluate`: the test table of a run."""
+"""`candor evaluate`: the test tables of a run."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -6,37 +6,52 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from candor.cli import inputs
-from candor.cli.screen import console, number, print_json, progress, say, table
+from candor.cli.screen import console, number, percent, print_json, progress, say, table
 
 if TYPE_CHECKING:
     from candor.data.protocol import Task
     from candor.evaluation.judging import Evaluation
     from candor.forecasting.forecaster import Forecaster
 
+RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="A run directory made by `candor train`.")]
+
 
 def evaluate(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run directory made by `candor train`.")],
+    run: RunArgument,
+    sensors: Annotated[bool, typer.Option("--sensors", help="Show a table of all sensors as well.")] = False,
     json: inputs.JsonOption = False,
 ) -> None:
-    """Judge a run on its test part: a table here, everything in RUN/evaluation.json."""
+    """Judge a run on its test part, beside the simple forecasters: tables here, all of it in RUN/evaluation.json."""
+    from candor.evaluation import evaluate_simple
     from candor.files import write_json
-    from candor.forecasting.runs import load_run
-    from candor.forecasting.simple import LastValue
+    from candor.forecasting.runs import EVALUATION, load_run, model_checksum
+    from candor.metrics import as_json
 
     opened = load_run(run)
     task = opened.task()
     judged = judge(opened.forecaster, task)
-    protocol = task.protocol
-    reference = LastValue(protocol.history, protocol.horizon).fit(task.panel, task.split)
-    skill = judged.skill_against(judge(reference, task))
-    content = judged.to_json() | {"skill": {"metric": "mae", "against": "last-value", "value": skill}}
-    write_json(run / "evaluation.json", content)
+    with progress() as report:
+        simple = evaluate_simple(task, report)
+    skills = as_json({name: judged.skill_against(other) for name, other in simple.items()})
+    content = judged.to_json() | {
+        "model_sha256": model_checksum(run),
+        "skill": {"metric": "mae", "against": "last-value", "value": skills["last-value"]},
+        "simple_forecasters": {
+            name: {"skill": skills[name], "overall": as_json(other.overall())} for name, other in simple.items()
+        },
+    }
+    write_json(run / EVALUATION, content)
     if json:
         print_json(content)
         return
     show(judged)
-    console().print(f"MAE {abs(100 * skill):.1f} % {'below' if skill >= 0 else 'above'} that of last-value")
-    say(f"all steps and sensors: {run / 'evaluation.json'}")
+    show_beside(judged, simple)
+    if (skill := skills["last-value"]) is not None:
+        console().print(f"MAE {abs(100 * skill):.1f} % {'below' if skill >= 0 else 'above'} that of last-value")
+    show_intervals(judged)
+    if sensors:
+        show_sensors(judged)
+    say(f"all steps and sensors: {run / EVALUATION}")
 
 
 def judge(forecaster: "Forecaster", task: "Task") -> "Evaluation":
@@ -48,18 +63,18 @@ def judge(forecaster: "Forecaster", task: "Task") -> "Evaluation":
 
 
 def show(judged: "Evaluation") -> None:
-    """Prints the test table: the reported steps and all steps together."""
+    """Prints the table of errors: the reported steps and all steps together."""
+    from rich.markup import escape
+
     from candor.data.times import in_words
 
     panel, protocol = judged.task.panel, judged.task.protocol
-    unit = panel.unit or "the sensors' unit"
-    names = {"mae": f"MAE [{unit}]", "rmse": f"RMSE [{unit}]", "mse": "MSE", "mape": "MAPE [%]"}
+    unit = _unit(judged)
+    names = {"mae": f"MAE {unit}", "rmse": f"RMSE {unit}", "mse": "MSE", "mape": r"MAPE \[%]"}
     if protocol.is_river:
         names |= {"nse": "NSE", "kge": "KGE"}
-    shown = table(
-        f"{judged.forecaster.name} on {panel.name}: {len(judged.task.split.test):,} test windows", "step", "ahead",
-        *(name.replace("[", r"\[") for name in names.values()),
-    )  # fmt: skip
+    title = f"{judged.forecaster.name} on {escape(panel.name)}: {judged.windows:,} {judged.part} windows"
+    shown = table(title, "step", "ahead", *names.values())
     steps = judged.scores.scores("step")
     for step in protocol.reported_steps():
         ahead = in_words(step * panel.times.interval)
@@ -71,3 +86,67 @@ def show(judged: "Evaluation") -> None:
     if "peak_timing" in overall:
         late = overall["peak_timing"] * panel.times.interval
         console().print(f"peaks come {in_words(late)} early or late on average, {protocol.horizon} steps ahead")
+
+
+def show_beside(judged: "Evaluation", simple: "dict[str, Evaluation]") -> None:
+    """Prints the errors over all steps beside those of the simple forecasters, and the skill against each."""
+    unit, name = _unit(judged), judged.forecaster.name
+    shown = table(
+        "Beside the simple forecasters, all steps", "model", f"MAE {unit}", f"RMSE {unit}", f"skill of {name}"
+    )
+    overall = judged.overall()
+    shown.add_row(f"[bold]{name}[/]", number(overall["mae"]), number(overall["rmse"]), "")
+    for other, evaluation in simple.items():
+        if other == name:
+            continue
+        skill = judged.skill_against(evaluation)
+        gain = "–" if skill != skill else f"{100 * skill:+.1f} %"
+        shown.add_row(other, number(evaluation.overall()["mae"]), number(evaluation.overall()["rmse"]), gain)
+    console().print(shown)
+
+
+def show_intervals(judged: "Evaluation") -> None:
+    """Prints how many readings the intervals held and how wide they were: the reported steps and all together."""
+    from candor.data.times import in_words
+
+    intervals, unit = judged.intervals, _unit(judged)
+    if intervals is None:
+        say("no intervals: there is nothing the model could be calibrated on")
+        return
+    asked = f"{100 * intervals.coverage:g} %"
+    shown = table(
+        f"Intervals for {asked}", "step", "ahead", r"held \[%]", f"mean width {unit}", f"interval score {unit}"
+    )
+    steps, overall = intervals.scores("step"), intervals.scores("overall")
+    for step in judged.task.protocol.reported_steps():
+        ahead = in_words(step * judged.task.panel.times.interval)
+        held, *rest = (float(steps[name][step - 1]) for name in ("coverage", "width", "interval_score"))
+        shown.add_row(str(step), ahead, percent(held), *map(number, rest))
+    shown.add_section()
+    shown.add_row("all", "", percent(overall["coverage"]), number(overall["width"]), number(overall["interval_score"]))
+    console().print(shown)
+
+
+def show_sensors(judged: "Evaluation") -> None:
+    """Prints errors, coverage and width of every sensor."""
+    from rich.markup import escape
+
+    unit, scores = _unit(judged), judged.scores.scores("sensor")
+    intervals = None if judged.intervals is None else judged.intervals.scores("sensor")
+    columns = ("id", "name", f"MAE {unit}", f"RMSE {unit}", r"held \[%]", f"mean width {unit}", "targets")
+    shown = table("Sensors, all steps", *columns, left=2)
+    for place, sensor in enumerate(judged.task.panel.sensors):
+        held, width = (intervals[name][place] if intervals else None for name in ("coverage", "width"))
+        shown.add_row(
+            escape(sensor.id), escape(sensor.name), *(number(float(scores[name][place])) for name in ("mae", "rmse")),
+            percent(held), number(width), f"{scores['count'][place]:,}",
+        )  # fmt: skip
+    console().print(shown)
+
+
+def _unit(judged: "Evaluation") -> str:
+    """Returns the unit in brackets, for the head of a column."""
+    from rich.markup import escape
+
+    unit = judged.task.panel.unit or "the sensors' unit"
+    return escape(f"[{unit}]")

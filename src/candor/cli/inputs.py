@@ -94,6 +94,8 @@ class DataFiles:
         from candor.data.catalog import datasets, load_dataset
         from candor.data.panel_store import is_panel_folder, load_panel
 
+        if not self.data:
+            raise InputError("no data are named", mend="give a file of readings, a dataset or a panel folder")
         if self.data in datasets:
             return load_dataset(self.data), True
         path = Path(self.data)
@@ -104,9 +106,15 @@ class DataFiles:
         return self.read(), False
 
 
-def takes_data(command: Callable[..., None]) -> Callable[..., None]:
-    """Returns the command with the arguments of `DataFiles` in place of its first parameter."""
+def takes_data(command: Callable[..., None], *, is_optional: bool = False) -> Callable[..., None]:
+    """Returns the command with the arguments of `DataFiles` in place of its first parameter.
+
+    Where data are optional and none are named, `DataFiles.data` is an empty text.
+    """
     shared = {field.name: field for field in fields(DataFiles)}
+    defaults: dict[str, Any] = {name: field.default for name, field in shared.items()}
+    if is_optional:
+        defaults["data"] = ""
     hints = get_type_hints(DataFiles, include_extras=True) | get_type_hints(command, include_extras=True)
     own = list(signature(command).parameters.values())[1:]
 
@@ -116,8 +124,8 @@ def takes_data(command: Callable[..., None]) -> Callable[..., None]:
         command(files, **arguments)
 
     parameters = [
-        Parameter(name, Parameter.KEYWORD_ONLY, default=Parameter.empty if field.default is MISSING else field.default)
-        for name, field in shared.items()
+        Parameter(name, Parameter.KEYWORD_ONLY, default=Parameter.empty if default is MISSING else default)
+        for name, default in defaults.items()
     ] + [parameter.replace(kind=Parameter.KEYWORD_ONLY) for parameter in own]
     with_files.__annotations__ = {parameter.name: hints[parameter.name] for parameter in parameters}
     with_files.__signature__ = Signature(  # type: ignore[attr-defined]

@@ -104,10 +104,11 @@ def progress() -> Iterator[Report]:
         shown: dict[str, TaskID] = {}
 
         def listen(what: str, share: float | None) -> None:
-            if what not in shown:
+            name, _, detail = what.partition(" | ")
+            if name not in shown:
                 for done in shown.values():
                     bars.update(done, visible=False)
-                shown[what] = bars.add_task(what, total=None if share is None else 1.0)
-            bars.update(shown[what], completed=share or 0.0)
+                shown[name] = bars.add_task(what, total=None if share is None else 1.0)
+            bars.update(shown[name], completed=share or 0.0, description=detail or name)
 
         yield listen

@@ -1,43 +1,105 @@
-"""`candor train`: from data to a run directory."""
+"""`candor train`: from data to a run directory, in one go or in pieces."""
 
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from candor.cli import inputs
 from candor.cli.screen import print_json, progress, say
+from candor.errors import InputError
+
+if TYPE_CHECKING:
+    from candor.data.panel import Panel
+    from candor.data.protocol import Protocol
+
+_ENDINGS = {signal.SIGINT: "Ctrl-C was pressed", signal.SIGTERM: "the system asked for it"}
 
 
-@inputs.takes_data
+@partial(inputs.takes_data, is_optional=True)
 def train(
     files: inputs.DataFiles,
     settings: Annotated[
-        list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Settings, e.g. horizon=24 penalty=10.")
+        list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Settings, e.g. horizon=24 epochs=20.")
     ] = None,
-    model: Annotated[str, typer.Option("--model", help="Name of a model.")] = "linear",
+    model: Annotated[str, typer.Option("--model", help="Name of a model: candor, or a simple rule.")] = "linear",
     run: Annotated[Path | None, typer.Option("--run", help="Run directory. (default: runs/DATA-MODEL)")] = None,
     preset: Annotated[str | None, typer.Option("--preset", help="A recipe. (default: that of the dataset)")] = None,
     seed: Annotated[int, typer.Option("--seed", help="Where chance begins.")] = 0,
+    resume: Annotated[Path | None, typer.Option("--resume", help="Go on with the training of this run.")] = None,
+    init: Annotated[Path | None, typer.Option("--init", help="Begin with the weights of this run.")] = None,
+    budget_minutes: Annotated[
+        float | None, typer.Option("--budget-minutes", help="Stop in good order after so many minutes.")
+    ] = None,
     json: inputs.JsonOption = False,
 ) -> None:
-    """Fit a model to data and keep it in a run directory."""
-    from candor.forecasting.train import choose_protocol, train_model
+    """Fit a model to data and keep it in a run directory; or go on with a training that was stopped."""
+    from candor.forecasting.train import Limits, resume_run, train_model
     from candor.settings import parse_overrides
 
-    overrides = parse_overrides(settings or [])
-    panel, is_catalogued = files.load()
-    protocol, rest = choose_protocol(panel, preset or (panel.name if is_catalogued else None), overrides)
-    folder = run or Path("runs") / f"{panel.name}-{model}"
+    if resume is not None:
+        if files.data or settings or init:
+            raise InputError(
+                "a run goes on with the data and settings it began with",
+                mend="give --resume RUN alone, with --budget-minutes if you like",
+            )
+        with _interruption() as interruption, progress() as report:
+            trained = resume_run(resume, report=report, limits=Limits(budget_minutes, interruption))
+    else:
+        panel, is_catalogued = files.load()
+        recipe = preset or (panel.name if is_catalogued else None)
+        folder = run or Path("runs") / f"{recipe or panel.name}-{model}"
+        protocol, own = _choose(panel, model, recipe, parse_overrides(settings or []))
+        with _interruption() as interruption, progress() as report:
+            trained = train_model(
+                panel, protocol, model, own, folder, seed=seed, is_catalogued=is_catalogued, report=report,
+                limits=Limits(budget_minutes, interruption), start_from=init,
+            )  # fmt: skip
+    if json:
+        print_json({"run": str(trained.folder)} | trained.record.model_dump(mode="json"))
+    else:
+        say(f"{trained.record.model} is fitted. Judge it with: candor evaluate {trained.folder}")
+
+
+def _choose(
+    panel: "Panel", model: str, preset: str | None, overrides: dict[str, Any]
+) -> "tuple[Protocol, dict[str, Any]]":
+    """Returns the protocol and the model's own settings, and says what was chosen."""
+    from candor.data.protocol import make_task
+    from candor.forecasting.choices import choose_protocol, choose_recipe
+
+    protocol, rest = choose_protocol(panel, preset, overrides)
     say(
         f"{panel.name}: {len(panel.sensors):,} sensors, {panel.times.length:,} times; "
         f"{protocol.horizon} steps ahead from {protocol.history}, split by {protocol.split}"
     )
-    with progress() as report:
-        trained = train_model(
-            panel, protocol, model, rest, folder, seed=seed, is_catalogued=is_catalogued, report=report
-        )
-    if json:
-        print_json({"run": str(folder)} | trained.record.model_dump(mode="json"))
-    else:
-        say(f"{model} is fitted. Judge it with: candor evaluate {folder}")
+    if model != "candor":
+        return protocol, rest
+    recipe, reasons = choose_recipe(make_task(panel, protocol), preset, rest)
+    for reason in reasons:
+        say(f"  {reason}")
+    return protocol, {"recipe": recipe.model_dump()}
+
+
+@contextmanager
+def _interruption() -> Iterator[Callable[[], str | None]]:
+    """Yields what says why training should stop: Ctrl-C and SIGTERM save and stop, a second one ends at once."""
+    received: list[str] = []
+
+    def note(number: int, frame: FrameType | None) -> None:
+        if received:
+            raise KeyboardInterrupt
+        received.append(_ENDINGS[signal.Signals(number)])
+        say("saving and stopping ...")
+
+    before = {number: signal.signal(number, note) for number in _ENDINGS}
+    try:
+        yield lambda: received[0] if received else None
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

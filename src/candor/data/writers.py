@@ -28,19 +28,55 @@ def export_panel(panel: Panel, folder: Path, format: str) -> list[Path]:
     return [_write(table, folder / f"{name}.{format}") for name, table in tables.items()]
 
 
-def write_forecast(path: Path, panel: Panel, forecast: NDArray[np.float32]) -> None:
-    """Writes a forecast that begins after the panel's last row: time (local), sensor, step, forecast."""
+def forecast_table(panel: Panel, forecast: NDArray[np.floating], **columns: NDArray[np.floating]) -> pd.DataFrame:
+    """Returns a forecast that begins after the panel's last row as a table: time (local), sensor, step, forecast.
+
+    Args:
+        panel: the readings before the forecast.
+        forecast: step x sensor, in the sensors' units.
+        columns: what else is known of each step and sensor, such as `lower` and `upper`, in the same shape.
+    """
     horizon = len(forecast)
     times = panel.times.slice(panel.times.length, panel.times.length + horizon).local
-    table = pd.DataFrame(
+    numbers = {"forecast": forecast} | columns
+    for name, column in numbers.items():
+        if column.shape != (horizon, len(panel.sensors)):
+            raise ValueError(
+                f"{name} has shape {column.shape}; expected are {horizon} steps x {len(panel.sensors)} sensors"
+            )
+        if not np.isfinite(column).all():
+            raise ValueError(f"{name} holds numbers that are not finite")
+    return pd.DataFrame(
         {
             "time": np.repeat(times, len(panel.sensors)),
             "sensor": list(panel.sensor_ids) * horizon,
             "step": np.repeat(np.arange(1, horizon + 1), len(panel.sensors)),
-            "forecast": forecast.reshape(-1),
         }
+        | {name: column.reshape(-1) for name, column in numbers.items()}
     )
-    _write(table, path)
+
+
+def check_table_path(path: Path) -> None:
+    """Refuses a file for a table that would be neither CSV nor Parquet."""
+    if Path(path).suffix not in {".csv", ".parquet"}:
+        raise InputError(
+            "tables are written as CSV or Parquet", where=str(path), mend="give a name that ends in .csv or .parquet"
+        )
+
+
+def write_table(path: Path, table: pd.DataFrame) -> None:
+    """Writes a table as CSV or Parquet, by the ending of the path, all or nothing."""
+    check_table_path(path)
+    try:
+        _write(table, Path(path))
+    except OSError as error:
+        what = f"the file cannot be written ({error.strerror or error})"
+        raise InputError(what, where=str(path), mend="choose another place, or make room") from None
+
+
+def write_forecast(path: Path, panel: Panel, forecast: NDArray[np.float32]) -> None:
+    """Writes a forecast that begins after the panel's last row: time (local), sensor, step, forecast."""
+    write_table(path, forecast_table(panel, forecast))
 
 
 def _refuse_clashing_names(panel: Panel) -> None:

@@ -1,5 +1,6 @@
-"""Judging forecasters on the test part of a task, all under the same rules."""
+"""Judging forecasters on a task, all under the same rules."""
 
-from candor.evaluation.judging import Evaluation, evaluate
+from candor.evaluation.judging import Evaluation, evaluate, evaluate_simple
+from candor.evaluation.rolling import Backtest, Pace, backtest
 
-__all__ = ["Evaluation", "evaluate"]
+__all__ = ["Backtest", "Evaluation", "Pace", "backtest", "evaluate", "evaluate_simple"]

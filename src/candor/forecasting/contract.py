@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from candor.data.panel import Edges, Panel, Sensor
-from candor.data.splits import Split, split_origins
+from candor.data.splits import Origins, Split, split_origins
 from candor.data.times import TimeAxis
 from candor.errors import InputError, NotFittedError
 from candor.forecasting.forecaster import Forecaster, load_forecaster
@@ -28,6 +28,7 @@ def check_forecaster(make: Make) -> None:
     for check in (
         check_constructor_learns_nothing,
         check_answer_is_whole,
+        check_intervals_are_whole,
         check_input_is_left_alone,
         check_same_seed_same_answer,
         check_saved_answers_the_same,
@@ -60,7 +61,11 @@ def sample_panel() -> Panel:
 def check_constructor_learns_nothing(make: Make) -> None:
     """Before `fit`, predicting and saving are refused in plain words."""
     forecaster = make()
-    for attempt in (lambda: forecaster.predict(sample_panel()), lambda: forecaster.save("never-written")):
+    for attempt in (
+        lambda: forecaster.predict(sample_panel()),
+        lambda: forecaster.predict_interval(sample_panel()),
+        lambda: forecaster.save("never-written"),
+    ):
         try:
             attempt()
         except NotFittedError:
@@ -76,6 +81,22 @@ def check_answer_is_whole(make: Make) -> None:
     assert forecast.dtype == np.float32, f"forecasts are {forecast.dtype}, not float32"
     assert np.isfinite(forecast).all(), "a forecast is not a number"
     assert forecaster.predict(panel, split.test[:0]).shape == (0, forecaster.horizon, 5), "no origins, no forecasts"
+
+
+def check_intervals_are_whole(make: Make) -> None:
+    """Intervals are float32, finite, in order, around the forecasts of `predict`, and wider for more coverage."""
+    forecaster, panel, split = _fitted(make)
+    assert forecaster.calibration_ is not None, "a validation part is there, but was not used to calibrate"
+    narrow, wide = (forecaster.predict_interval(panel, split.test, coverage) for coverage in (0.5, 0.9))
+    _assert_equal(wide.forecast, forecaster.predict(panel, split.test), "predict and predict_interval differ")
+    for made in (narrow, wide):
+        for end in (made.lower, made.upper):
+            assert end.shape == made.forecast.shape and end.dtype == np.float32, "an end has a wrong shape or kind"
+            assert np.isfinite(end).all(), "an interval has no end"
+        assert (made.lower <= made.upper).all(), "an interval ends below where it begins"
+    assert (wide.lower <= narrow.lower).all() and (narrow.upper <= wide.upper).all(), "more coverage is narrower"
+    probability = forecaster.probability_below(panel, 10.0, split.test)
+    assert ((probability > 0) & (probability < 1)).all(), "a probability is not between 0 and 1"
 
 
 def check_input_is_left_alone(make: Make) -> None:
@@ -105,7 +126,8 @@ def check_saved_answers_the_same(make: Make) -> None:
         forecaster.save(Path(folder) / "model")
         loaded = load_forecaster(Path(folder) / "model")
     assert type(loaded) is type(forecaster) and loaded.settings() == forecaster.settings(), "settings were lost"
-    _assert_equal(loaded.predict(panel, split.test), forecaster.predict(panel, split.test), "saving changed answers")
+    for one, other in zip(_answers(loaded, panel, split.test), _answers(forecaster, panel, split.test), strict=True):
+        _assert_equal(one, other, "saving changed answers")
 
 
 def check_batches_answer_like_single_windows(make: Make) -> None:
@@ -141,7 +163,8 @@ def check_test_part_is_not_learned(make: Make) -> None:
     test_begins = int(split.test[0])
     second = make().fit(_with_values_from(panel, test_begins, -500.0), split)
     before = split.test[:1]
-    _assert_equal(first.predict(panel, before), second.predict(panel, before), "the test part was learned")
+    for one, other in zip(_answers(first, panel, before), _answers(second, panel, before), strict=True):
+        _assert_equal(one, other, "the test part was learned")
 
 
 def check_foreign_panels_are_refused(make: Make) -> None:
@@ -170,6 +193,11 @@ def _fitted(make: Make) -> tuple[Forecaster, Panel, Split]:
     forecaster, panel = make(), sample_panel()
     split = _split(forecaster)
     return forecaster.fit(panel, split), panel, split
+
+
+def _answers(forecaster: Forecaster, panel: Panel, origins: Origins) -> tuple[NDArray[np.float32], ...]:
+    made = forecaster.predict_interval(panel, origins)
+    return made.forecast, made.lower, made.upper
 
 
 def _with_values_from(panel: Panel, row: int, value: float) -> Panel:

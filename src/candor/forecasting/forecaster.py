@@ -3,25 +3,31 @@
 The constructor only stores its arguments; `fit` learns and returns the forecaster; `predict` never changes it. Learned
 numbers live in `state_`, a mapping of names to arrays, so that saving and loading is the same for every model: settings
 as JSON, numbers as safetensors, nothing that could execute.
+
+The validation part has two uses, each with its own half in time: the first half chooses between states of a model while
+it learns, the second tells how far the forecasts of the chosen one are off (`calibration_`), for intervals and
+probabilities.
 """
 
+import dataclasses
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import asdict, fields
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
-from pydantic import ConfigDict, PositiveInt
+from numpy.typing import ArrayLike, NDArray
+from pydantic import ConfigDict, PositiveInt, TypeAdapter
 from pydantic.dataclasses import dataclass
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
+from candor.data.alignment import KnownPanel
 from candor.data.panel import Panel
 from candor.data.splits import Origins, Split
 from candor.errors import InputError, NotFittedError
 from candor.files import atomic_folder, read_json, write_json
+from candor.forecasting.intervals import Calibration, calibrate
 from candor.progress import Report, silent
 from candor.registry import Registry
 from candor.settings import parse_settings
@@ -29,8 +35,20 @@ from candor.settings import parse_settings
 FORMAT_VERSION = 1
 REFUSE_UNKNOWN = ConfigDict(extra="forbid")
 State = dict[str, NDArray[Any]]
+_NUMBERS_PER_BATCH = 4_000_000
+_MOST_RESIDUALS = 50_000_000  # 200 MB
+_LEAST_WINDOWS = 1_000  # a calibration keeps 999 of each step and sensor
 
 forecasters: Registry[type["Forecaster"]] = Registry("model")
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class IntervalForecast:
+    """Forecasts with the ends of their intervals, each origin x horizon x sensor, in the sensors' units."""
+
+    forecast: NDArray[np.float32]
+    lower: NDArray[np.float32]
+    upper: NDArray[np.float32]
 
 
 @dataclass(config=REFUSE_UNKNOWN)
@@ -57,6 +75,21 @@ class Forecaster(ABC):
             split: which origins are for training and for validation.
             report: is told how far the learning has come.
         """
+        split = self._checked_split(panel, split)
+        self.state_: State = self._learn(panel, self.selection(split), report)
+        self._remember(panel, split)
+        self._calibrate(panel, split, report)
+        return self
+
+    def selection(self, split: Split) -> Split:
+        """Returns the split with those validation origins that choose between states of the model while it learns.
+
+        By default the first half, so that the second tells of the errors of a model that was not chosen by it.
+        """
+        return dataclasses.replace(split, validation=halve_validation(split, self.horizon)[0])
+
+    def _checked_split(self, panel: Panel, split: Split | None) -> Split:
+        """Returns the split, or that of training on everything; a panel that is too short is refused."""
         if panel.times.length < self.history + self.horizon:
             raise InputError(
                 f"the panel has {panel.times.length} rows; a history of {self.history} and a horizon of "
@@ -64,12 +97,32 @@ class Forecaster(ABC):
                 where=panel.name,
                 mend="give a longer record, or a shorter history or horizon",
             )
-        if split is None:
-            origins = np.arange(self.history, panel.times.length - self.horizon + 1, dtype=np.int64)
-            split = Split(origins, origins[:0], origins[:0], panel.times.length)
-        self.state_: State = self._learn(panel, split, report)
-        self.trained_on_: dict[str, Any] = _description(panel)
-        return self
+        if split is not None:
+            return split
+        origins = np.arange(self.history, panel.times.length - self.horizon + 1, dtype=np.int64)
+        return Split(origins, origins[:0], origins[:0], panel.times.length)
+
+    def _remember(self, panel: Panel, split: Split) -> None:
+        """Keeps what tells later whether other readings are of the same sensors."""
+        self.fingerprint_: str = panel.fingerprint
+        self.trained_on_ = KnownPanel.of(panel, split.train_end, covariates=())
+
+    def _calibrate(self, panel: Panel, split: Split, report: Report) -> None:
+        """Learns how far forecasts are off from the second half of validation; if nothing is there, `None`."""
+        self.calibration_: Calibration | None = None
+        _, origins = halve_validation(split, self.horizon)
+        most = max(_LEAST_WINDOWS, _MOST_RESIDUALS // (self.horizon * len(panel.sensors)))
+        if len(origins) > most:
+            origins = origins[np.linspace(0, len(origins) - 1, most).round().astype(np.int64)]
+        residuals = np.empty((len(origins), self.horizon, len(panel.sensors)), np.float32)
+        done = 0
+        for batch, forecast in self.predict_in_batches(panel, origins):
+            targets = panel.values[batch[:, None] + np.arange(self.horizon)]
+            residuals[done : done + len(batch)] = targets - forecast  # NaN where nothing was observed
+            done += len(batch)
+            report(f"calibrating {self.name}", done / len(origins))
+        if not np.isnan(residuals).all():
+            self.calibration_ = calibrate(residuals)
 
     def predict(self, panel: Panel, origins: Origins | None = None) -> NDArray[np.float32]:
         """Returns forecasts in the sensors' units, origin x horizon x sensor.
@@ -79,8 +132,7 @@ class Forecaster(ABC):
                 used, and no row from it on has to exist.
             origins: rows of the first forecast steps; None means the row after the last one.
         """
-        if not hasattr(self, "state_"):
-            raise NotFittedError(f"this {self.name} forecaster is not fitted yet", mend="call fit(panel) first")
+        self._check_fitted()
         self._check_same_sensors(panel)
         if origins is None:
             origins = np.array([panel.times.length])
@@ -97,6 +149,43 @@ class Forecaster(ABC):
             raise ValueError(f"{self.name} made a forecast that is not a number")
         return forecast
 
+    def predict_in_batches(self, panel: Panel, origins: Origins) -> Iterator[tuple[Origins, NDArray[np.float32]]]:
+        """Yields origins and their forecasts, origin x horizon x sensor, so many at a time as memory should hold."""
+        windows = max(1, _NUMBERS_PER_BATCH // ((self.history + self.horizon) * len(panel.sensors)))
+        for first in range(0, len(origins), windows):
+            batch = origins[first : first + windows]
+            yield batch, self.predict(panel, batch)
+
+    def predict_interval(
+        self, panel: Panel, origins: Origins | None = None, coverage: ArrayLike = 0.9
+    ) -> IntervalForecast:
+        """Returns forecasts with intervals that hold the observation with a chance of `coverage`.
+
+        Args:
+            panel: as for `predict`.
+            origins: as for `predict`.
+            coverage: between 0 and 1; a number, or an array that can be spread over the forecasts.
+        """
+        calibration = self._known_errors()
+        forecast = self.predict(panel, origins)
+        lower, upper = calibration.interval(forecast, coverage)
+        if not (np.isfinite(lower).all() and np.isfinite(upper).all()):
+            raise ValueError(f"{self.name} made an interval that has no end")
+        return IntervalForecast(forecast, lower.astype(np.float32), upper.astype(np.float32))
+
+    def probability_below(
+        self, panel: Panel, threshold: ArrayLike, origins: Origins | None = None
+    ) -> NDArray[np.float64]:
+        """Returns the probability that the observation lies below a threshold, origin x horizon x sensor.
+
+        Args:
+            panel: as for `predict`.
+            threshold: in the sensors' units; a number, or an array that can be spread over the forecasts.
+            origins: as for `predict`.
+        """
+        calibration = self._known_errors()
+        return calibration.probability_below(self.predict(panel, origins), threshold)
+
     @abstractmethod
     def _learn(self, panel: Panel, split: Split, report: Report) -> State:
         """Returns what is learned from the training part."""
@@ -106,56 +195,86 @@ class Forecaster(ABC):
         """Returns finite forecasts, origin x horizon x sensor, from the rows before each origin."""
 
     def settings(self) -> dict[str, Any]:
-        """Returns the constructor's arguments."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+        """Returns the constructor's arguments as plain content, such as JSON holds."""
+        content: dict[str, Any] = TypeAdapter(type(self)).dump_python(self, mode="json")
+        return content
 
     def save(self, folder: Path | str) -> None:
         """Writes the fitted forecaster to a folder, all or nothing."""
-        if not hasattr(self, "state_"):
-            raise NotFittedError(f"this {self.name} forecaster is not fitted yet", mend="call fit(panel) first")
+        self._check_fitted()
         with atomic_folder(Path(folder)) as temporary:
-            save_file(
-                {key: np.ascontiguousarray(array) for key, array in self.state_.items()},
-                temporary / "state.safetensors",
-            )
+            _save_arrays(self.state_, temporary / "state.safetensors")
+            if self.calibration_ is not None:
+                _save_arrays(self.calibration_.to_state(), temporary / "calibration.safetensors")
             write_json(
                 temporary / "model.json",
                 {
                     "format": "candor-model",
                     "format_version": FORMAT_VERSION,
                     "name": self.name,
-                    "settings": asdict(self),
-                    "trained_on": self.trained_on_,
+                    "settings": self.settings(),
+                    "is_calibrated": self.calibration_ is not None,
+                    "trained_on": {"fingerprint": self.fingerprint_, "panel": self.trained_on_.to_json()},
                 },
             )
 
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "state_"):
+            raise NotFittedError(f"this {self.name} forecaster is not fitted yet", mend="call fit(panel) first")
+
+    def _known_errors(self) -> Calibration:
+        """Returns the calibration; without one there are no intervals and no probabilities."""
+        self._check_fitted()
+        if self.calibration_ is None:
+            raise NotFittedError(
+                f"this {self.name} forecaster does not know how far its forecasts are off: it was fitted without a "
+                "validation part, or nothing was measured in it",
+                mend="fit it with a split that has a validation part",
+            )
+        return self.calibration_
+
     def _check_same_sensors(self, panel: Panel) -> None:
-        given = _description(panel)
-        for key, word in (("sensors", "sensors"), ("interval_seconds", "interval"), ("unit", "unit")):
-            if given[key] != self.trained_on_[key]:
+        known = self.trained_on_.panel
+        for word, given, expected in (
+            ("sensors", panel.sensor_ids, known.sensor_ids),
+            ("interval", panel.times.interval, known.times.interval),
+            ("unit", panel.unit, known.unit),
+        ):
+            if given != expected:
+                difference = _difference(panel, known) if word == "sensors" else f"{given} instead of {expected}"
                 raise InputError(
-                    f"the {word} of the panel differ from those the model was fitted on: "
-                    f"{_difference(given, self.trained_on_, key)}",
+                    f"the {word} of the panel differ from those the model was fitted on: {difference}",
                     where=panel.name,
                     mend="give the same sensors in the same order (panel.select), interval and unit",
                 )
 
 
-def _description(panel: Panel) -> dict[str, Any]:
-    return {
-        "fingerprint": panel.fingerprint,
-        "sensors": list(panel.sensor_ids),
-        "interval_seconds": panel.times.interval.total_seconds(),
-        "unit": panel.unit,
-    }
+def halve_validation(split: Split, horizon: int) -> tuple[Origins, Origins]:
+    """Returns the validation origins that choose between states of a model, and those that tell of its errors.
+
+    The validation part is cut in the middle. No target of the second half is one of the test part, which matters where
+    windows were cut and neighbours share targets. Windows of the first half whose targets reach into the second are
+    left out, so that no reading serves both; but where windows are so few that this would take more than half of them,
+    they stay, and the two halves share the targets that neighbouring windows share.
+    """
+    blind = split.validation
+    if len(split.test):
+        blind = blind[blind + horizon <= split.test[0]]
+    middle = (len(blind) + 1) // 2
+    first, second = split.validation[:middle], blind[middle:]
+    if not len(second):
+        return split.validation, second
+    apart = first[first + horizon <= second[0]]
+    return (apart if 2 * len(apart) >= len(first) else first), second
 
 
-def _difference(given: Mapping[str, Any], known: Mapping[str, Any], key: str) -> str:
-    if key != "sensors":
-        return f"{given[key]!r} instead of {known[key]!r}"
-    extra = [sensor for sensor in given[key] if sensor not in set(known[key])]
-    lacking = [sensor for sensor in known[key] if sensor not in set(given[key])]
+def _difference(given: Panel, known: Panel) -> str:
+    extra, lacking = set(given.sensor_ids) - set(known.sensor_ids), set(known.sensor_ids) - set(given.sensor_ids)
     return f"{len(extra)} unknown, {len(lacking)} lacking" if extra or lacking else "their order"
+
+
+def _save_arrays(arrays: State, path: Path) -> None:
+    save_file({name: np.ascontiguousarray(array) for name, array in arrays.items()}, path)
 
 
 def load_forecaster(folder: Path | str) -> Forecaster:
@@ -175,7 +294,14 @@ def load_forecaster(folder: Path | str) -> Forecaster:
     forecaster = parse_settings(kind, content.get("settings"), where)
     try:
         forecaster.state_ = load_file(folder / "state.safetensors")
-        forecaster.trained_on_ = dict(content["trained_on"])
+        forecaster.fingerprint_ = str(content["trained_on"]["fingerprint"])
+        forecaster.trained_on_ = KnownPanel.from_json(content["trained_on"]["panel"], where)
+        forecaster.calibration_ = None
+        if content["is_calibrated"]:
+            forecaster.calibration_ = Calibration.from_state(load_file(folder / "calibration.safetensors"))
+            cells = (forecaster.horizon, len(forecaster.trained_on_.panel.sensors))
+            if forecaster.calibration_.counts.shape != cells:
+                raise ValueError("the calibration is of other steps or sensors")
     except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
         raise InputError(f"the saved model is damaged ({error})", where=str(folder)) from None
     return forecaster

@@ -1,25 +1,32 @@
 """A run directory: a fitted model and everything needed to judge it again or to use it, on any machine.
 
 run.json        what was trained on what, under which protocol, with which versions
-model/          the fitted forecaster
+model/          the fitted forecaster; not there while its training goes on
 data/           the panel, for somebody's own data; datasets of the catalogue are named instead
 evaluation.json scores on the test part, once evaluated
+backtest.json   scores of a rolling origin, once backtested
 """
 
+import os
+from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
 from candor.data.catalog import load_dataset
 from candor.data.panel import Panel
 from candor.data.panel_store import load_panel, save_panel
 from candor.data.protocol import Protocol, Task, make_task
 from candor.errors import InputError
-from candor.files import atomic_folder, read_json, write_json
+from candor.files import atomic_folder, read_json, sha256_of_file, write_json
 from candor.forecasting.forecaster import Forecaster, load_forecaster
 from candor.settings import Settings, parse_settings
 from candor.versions import versions
 
 FORMAT_VERSION = 1
+RECORD, EVALUATION, BACKTEST = "run.json", "evaluation.json", "backtest.json"
 
 
 class RunRecord(Settings):
@@ -43,6 +50,23 @@ class RunRecord(Settings):
     """Where chance began."""
     versions: dict[str, str]
     """What it was made with."""
+    made: datetime | None = None
+    """When it was made, in UTC."""
+
+    @staticmethod
+    def of(model: str, panel: Panel, protocol: Protocol, *, seed: int, is_catalogued: bool) -> "RunRecord":
+        """Returns the record of a run that is being made now."""
+        return RunRecord(
+            model=model,
+            data=panel.name,
+            is_catalogued=is_catalogued,
+            fingerprint=panel.fingerprint,
+            unit=panel.unit,
+            protocol=protocol,
+            seed=seed,
+            versions=versions(),
+            made=datetime.now(UTC).replace(microsecond=0),
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,42 +79,50 @@ class Run:
 
     def task(self) -> Task:
         """Returns the task the model was trained on; data that have changed since are refused."""
-        panel = load_dataset(self.record.data) if self.record.is_catalogued else load_panel(self.folder / "data")
-        if panel.fingerprint != self.record.fingerprint:
-            raise InputError(
-                f"the data {self.record.data!r} are not those the model was trained on: their content has changed",
-                where=str(self.folder),
-                mend="bring back the data of that time, or train again",
-            )
-        return make_task(panel, self.record.protocol)
+        return load_task(self.folder, self.record)
+
+
+def load_task(folder: Path, record: RunRecord) -> Task:
+    """Returns the task of the run in `folder`, which need not be finished; data that have changed are refused."""
+    panel = load_dataset(record.data) if record.is_catalogued else load_panel(Path(folder) / "data")
+    if panel.fingerprint != record.fingerprint:
+        raise InputError(
+            f"the data {record.data!r} are not those the model was trained on: their content has changed",
+            where=str(folder),
+            mend="bring back the data of that time, or train again",
+        )
+    return make_task(panel, record.protocol)
 
 
 def save_run(folder: Path, forecaster: Forecaster, panel: Panel, protocol: Protocol, *, is_catalogued: bool) -> Run:
     """Writes a fitted forecaster and its circumstances as a run directory, all or nothing."""
-    record = RunRecord(
-        model=forecaster.name,
-        data=panel.name,
-        is_catalogued=is_catalogued,
-        fingerprint=panel.fingerprint,
-        unit=panel.unit,
-        protocol=protocol,
-        seed=forecaster.seed,
-        versions=versions(),
-    )
+    record = RunRecord.of(forecaster.name, panel, protocol, seed=forecaster.seed, is_catalogued=is_catalogued)
     with atomic_folder(folder) as temporary:
         forecaster.save(temporary / "model")
         if not is_catalogued:
             save_panel(panel, temporary / "data")
-        write_json(temporary / "run.json", record.model_dump(mode="json"))
+        write_json(temporary / RECORD, record.model_dump(mode="json"))
     return Run(folder, record, forecaster)
 
 
 def load_run(folder: Path) -> Run:
     """Returns the run in `folder`."""
-    path = Path(folder) / "run.json"
+    record = load_record(folder)
+    if not _is_finished(folder):
+        raise InputError(
+            "this run is unfinished: it holds no fitted model yet",
+            where=str(folder),
+            mend="wait for its training, or go on with it: candor train --resume RUN",
+        )
+    return Run(Path(folder), record, load_forecaster(Path(folder) / "model"))
+
+
+def load_record(folder: Path) -> RunRecord:
+    """Returns what run.json says of the run in `folder`, which need not be finished."""
+    path = Path(folder) / RECORD
     if not path.is_file():
         raise InputError(
-            "this is not a run directory: it has no run.json",
+            f"this is not a run directory: it has no {RECORD}",
             where=str(folder),
             mend="give the folder that `candor train` named",
         )
@@ -100,5 +132,89 @@ def load_run(folder: Path) -> Run:
             f"the run has format version {content['format_version']}; this version of candor reads {FORMAT_VERSION}",
             where=str(path),
         )
-    record = parse_settings(RunRecord, content, str(path))
-    return Run(Path(folder), record, load_forecaster(Path(folder) / "model"))
+    return parse_settings(RunRecord, content, str(path))
+
+
+def _is_finished(folder: Path) -> bool:
+    return (Path(folder) / "model" / "model.json").is_file()
+
+
+class RunState(StrEnum):
+    """How far a run has come."""
+
+    DAMAGED = "damaged"
+    UNFINISHED = "unfinished"
+    TRAINED = "trained"
+    EVALUATED = "evaluated"
+
+
+@dataclass(frozen=True, eq=False)
+class RunSummary:
+    """What can be told of a run without opening its model, however far it has come.
+
+    Args:
+        folder: the run directory.
+        state: how far it has come.
+        record: what run.json says; None if that is damaged.
+        evaluation: what evaluation.json says; None if it is not there or not of this run.
+        trouble: what is wrong, in plain words; empty if nothing is.
+    """
+
+    folder: Path
+    state: RunState
+    record: RunRecord | None
+    evaluation: Mapping[str, Any] | None = None
+    trouble: str = ""
+
+    def score(self, name: str) -> float | None:
+        """Returns an overall score on the test part, in the sensors' unit; None where there is none."""
+        value = (self.evaluation or {}).get("overall", {}).get(name)
+        return float(value) if isinstance(value, int | float) else None
+
+
+def summarise_run(folder: Path) -> RunSummary:
+    """Returns the summary of a run directory; of a damaged one it says what is wrong."""
+    folder = Path(folder)
+    if not (folder / RECORD).is_file():
+        load_record(folder)  # says what was expected
+    try:
+        record = load_record(folder)
+    except InputError as error:
+        return RunSummary(folder, RunState.DAMAGED, None, trouble=error.what)
+    if not _is_finished(folder):
+        return RunSummary(folder, RunState.UNFINISHED, record)
+    if not (folder / EVALUATION).is_file():
+        return RunSummary(folder, RunState.TRAINED, record)
+    try:
+        evaluation = read_json(folder / EVALUATION)
+        evaluation["overall"] = dict(evaluation["overall"])
+        is_of_this_run = (evaluation["model"], evaluation["protocol"]) == (
+            record.model,
+            record.protocol.model_dump(mode="json"),
+        )
+        # Training may have gone on since.
+        is_of_this_run &= evaluation.get("model_sha256") in (None, model_checksum(folder))
+    except (InputError, OSError, AttributeError, KeyError, TypeError, ValueError):
+        return RunSummary(folder, RunState.TRAINED, record, trouble=f"{EVALUATION} is damaged")
+    if not is_of_this_run:
+        trouble = f"{EVALUATION} is that of another model: judge this one again"
+        return RunSummary(folder, RunState.TRAINED, record, trouble=trouble)
+    return RunSummary(folder, RunState.EVALUATED, record, evaluation)
+
+
+def model_checksum(folder: Path) -> str:
+    """Returns the SHA-256 of what the model of the run in `folder` has learned."""
+    return sha256_of_file(Path(folder) / "model" / "state.safetensors")
+
+
+def find_runs(folder: Path) -> list[Path]:
+    """Returns the run directories in a folder and the folders in it, by name; hidden folders are left out."""
+    if not Path(folder).is_dir():
+        raise InputError("there is no such folder", where=str(folder), mend="make a run first: candor train DATA")
+    found = []
+    for place, folders, files in os.walk(folder):
+        if RECORD in files:
+            found.append(Path(place))
+            folders.clear()
+        folders[:] = [name for name in folders if not name.startswith(".")]  # half-written ones begin with a dot
+    return sorted(found)

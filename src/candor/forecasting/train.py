@@ -1,25 +1,65 @@
-"""From a panel and the name of a model to a run directory."""
+"""From a panel and the name of a model to a run directory, in one go or in pieces.
 
-from collections.abc import Mapping
-from dataclasses import fields
+A network's run directory is there from the first step of its training:
+
+training/settings.json   the model's settings, and what was found out about the machine
+training/...             the state of training, see candor.training.checkpoint
+"""
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from candor.data.panel import Panel
-from candor.data.protocol import Protocol, make_task, suggest_protocol
-from candor.forecasting.forecaster import forecasters
-from candor.forecasting.runs import Run, save_run
-from candor.presets import load_preset
+from candor.data.panel_store import save_panel
+from candor.data.protocol import Protocol, Task, make_task
+from candor.errors import InputError
+from candor.files import read_json, write_json
+from candor.forecasting.forecaster import Forecaster, forecasters
+from candor.forecasting.runs import RECORD, Run, RunRecord, load_record, load_run, save_run
 from candor.progress import Report, silent
 from candor.settings import parse_settings
 
+TRAINING, SETTINGS = "training", "settings.json"
 
-def choose_protocol(panel: Panel, preset: str | None, overrides: Mapping[str, Any]) -> tuple[Protocol, dict[str, Any]]:
-    """Returns the protocol of the preset, or one that fits the panel, with overrides; and the overrides left over."""
-    protocol = load_preset(preset).protocol if preset else suggest_protocol(panel)
-    for_protocol = {key: value for key, value in overrides.items() if key in Protocol.model_fields}
-    rest = {key: value for key, value in overrides.items() if key not in Protocol.model_fields}
-    return parse_settings(Protocol, protocol.model_dump() | for_protocol, "settings"), rest
+
+@dataclass(frozen=True)
+class Limits:
+    """What may stop a training before its end.
+
+    Args:
+        budget_minutes: minutes of this stretch of training.
+        interruption: says why training should stop now, or None while it should go on.
+    """
+
+    budget_minutes: float | None = None
+    interruption: Callable[[], str | None] = lambda: None
+
+    @property
+    def budget_reason(self) -> str:
+        """Why training stops at the end of the budget."""
+        return f"the budget of {self.budget_minutes} minutes is used up"
+
+    def begin(self) -> Callable[[], str | None]:
+        """Returns what says why to stop, with the time running from now."""
+        began = time.monotonic()
+
+        def reason() -> str | None:
+            is_over = self.budget_minutes is not None and time.monotonic() - began > 60 * self.budget_minutes
+            return self.interruption() or (self.budget_reason if is_over else None)
+
+        return reason
+
+
+class TrainingStoppedError(InputError):
+    """Training stopped before its end; it can go on."""
+
+    def __init__(self, reason: str, folder: Path) -> None:
+        super().__init__(f"training stopped: {reason}", where=str(folder), mend=f"candor train --resume {folder}")
 
 
 def train_model(
@@ -32,13 +72,100 @@ def train_model(
     seed: int = 0,
     is_catalogued: bool,
     report: Report = silent,
+    limits: Limits = Limits(),  # noqa: B008 - frozen
+    start_from: Path | None = None,
 ) -> Run:
-    """Returns the run of a model fitted to a panel under a protocol."""
+    """Returns the run of a model fitted to a panel under a protocol.
+
+    Args:
+        panel: the readings.
+        protocol: how they are cut and judged.
+        model: name of a model.
+        settings: of the model, beside those that follow from the protocol.
+        folder: the run directory.
+        seed: where chance begins.
+        is_catalogued: whether the panel is a dataset of the catalogue.
+        report: is told how far training has come.
+        limits: what may stop the training of a network before its end.
+        start_from: a run of the same model whose weights training begins with.
+    """
+    forecaster, task = _make(protocol, model, settings, seed), make_task(panel, protocol)
+    if not _is_network(forecaster):
+        forecaster.fit(task.panel, task.split, report)
+        return save_run(folder, forecaster, panel, protocol, is_catalogued=is_catalogued)
+    record = RunRecord.of(model, panel, protocol, seed=seed, is_catalogued=is_catalogued)
+    with _main_process_first() as is_main:
+        if is_main:
+            _begin(folder, record, forecaster, panel)
+    return _train_network(Run(folder, record, forecaster), task, report, limits, start_from)
+
+
+def resume_run(folder: Path, *, report: Report = silent, limits: Limits = Limits()) -> Run:  # noqa: B008 - frozen
+    """Returns the run in a folder after its training went on, to the end or to a limit."""
+    record, path = load_record(folder), folder / TRAINING / SETTINGS
+    if not path.is_file():
+        raise InputError(f"a run of {record.model} is made in one go: it cannot be resumed", where=str(folder))
+    forecaster = parse_settings(forecasters.get(record.model), read_json(path), str(path))
+    run = Run(folder, record, forecaster)
+    return _train_network(run, run.task(), report, limits, None)
+
+
+def _begin(folder: Path, record: RunRecord, forecaster: Forecaster, panel: Panel) -> None:
+    """Writes all that a resumed training needs to know; run.json comes last, from then on it is a run."""
+    if (folder / RECORD).exists():
+        raise InputError(
+            "there is a run in this folder already",
+            where=str(folder),
+            mend="go on with it (candor train --resume RUN), choose another folder (--run NAME), or delete it",
+        )
+    if not record.is_catalogued:
+        save_panel(panel, folder / "data")
+    write_json(folder / TRAINING / SETTINGS, forecaster.settings())
+    write_json(folder / RECORD, record.model_dump(mode="json"))
+
+
+def _make(protocol: Protocol, model: str, settings: Mapping[str, Any], seed: int) -> Forecaster:
     kind = forecasters.get(model)
     known = {field.name for field in fields(kind)}
     shared = {"history": protocol.history, "horizon": protocol.horizon, "seed": seed, "fill": protocol.fill}
     own = {key: value for key, value in shared.items() if key in known}
-    forecaster = parse_settings(kind, own | dict(settings), f"model {model}")
-    task = make_task(panel, protocol)
-    forecaster.fit(task.panel, task.split, report)
-    return save_run(folder, forecaster, panel, protocol, is_catalogued=is_catalogued)
+    return parse_settings(kind, own | dict(settings), f"model {model}")
+
+
+def _is_network(forecaster: Forecaster) -> bool:
+    return forecaster.name == "candor"
+
+
+def _train_network(run: Run, task: Task, report: Report, limits: Limits, start_from: Path | None) -> Run:
+    """Trains as far as the limits allow; at the end of a budget the best weights so far make the model."""
+    from candor.forecasting.candor import Candor
+    from candor.training.loop import Stopped
+
+    forecaster, folder = run.forecaster, run.folder / TRAINING
+    assert isinstance(forecaster, Candor)
+    stop_reason = limits.begin()
+    start = None if start_from is None else load_run(start_from).forecaster.state_
+    fit = partial(forecaster.fit, task.panel, task.split, report, folder=folder)
+    try:
+        fit(stop_reason=stop_reason, start_from=start)
+    except Stopped as stopped:
+        if str(stopped) != limits.budget_reason:
+            raise TrainingStoppedError(str(stopped), run.folder) from None
+        fit(trains_on=False)
+    with _main_process_first() as is_main:
+        if is_main:
+            forecaster.save(run.folder / "model")
+    return run
+
+
+@contextmanager
+def _main_process_first() -> Iterator[bool]:
+    """Yields whether this is the main one of several processes; the others go on only after it is done."""
+    from accelerate import PartialState
+
+    state = PartialState()
+    if not state.is_main_process:
+        state.wait_for_everyone()
+    yield state.is_main_process
+    if state.is_main_process:
+        state.wait_for_everyone()

@@ -1,6 +1,9 @@
 """Dropout whose masks are cut from 64-bit random words, four entries each: PyTorch's own draws a number per entry."""
 
 import math
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import torch
 from jaxtyping import Float
@@ -9,6 +12,7 @@ from torch import Tensor, nn
 _ENTRIES_PER_WORD = 4
 _LEVELS = 2**16
 _LOWEST = -(2**15)
+_CHANCE = threading.local()
 
 
 class Dropout(nn.Module):
@@ -31,7 +35,18 @@ def dropout_mask(shape: tuple[int, ...], rate: float, like: Tensor) -> Tensor:
     """
     entries = math.prod(shape)
     words = torch.empty(-(-entries // _ENTRIES_PER_WORD), dtype=torch.int64, device=like.device)
-    words.random_(-(2**63), None)
+    words.random_(-(2**63), None, generator=getattr(_CHANCE, "generator", None))
     dropped = round(rate * _LEVELS)
     mask = words.view(torch.int16)[:entries].to(like.dtype)
     return mask.ge_(_LOWEST + dropped).mul_(_LEVELS / (_LEVELS - dropped)).view(shape)
+
+
+@contextmanager
+def drawing_from(generator: torch.Generator) -> Iterator[None]:
+    """Draws masks from a generator while the block runs in this thread, instead of from the one that all share."""
+    before = getattr(_CHANCE, "generator", None)
+    _CHANCE.generator = generator
+    try:
+        yield
+    finally:
+        _CHANCE.generator = before

@@ -14,29 +14,14 @@ from dataclasses import dataclass
 import torch
 from einops import rearrange
 from jaxtyping import Bool, Float
-from pydantic import NonNegativeFloat
 from torch import Tensor
 from torch.nn import functional as F
 
 from candor.model.candor import CandorNetwork, Encoding
 from candor.model.decoding import Supervision, decoded_errors
-from candor.settings import Settings
+from candor.model.settings import LossWeights
 
 Targets = Float[Tensor, "batch horizon node"]
-
-
-class LossWeights(Settings):
-    """The coefficients of the terms; defaults are the paper's for traffic."""
-
-    branch: NonNegativeFloat = 0.2
-    history: NonNegativeFloat = 0.2
-    separation: NonNegativeFloat = 0.2
-    background: NonNegativeFloat = 1e-4
-    shock: NonNegativeFloat = 1e-4
-    reconstruction: NonNegativeFloat = 0.1
-    role_background: NonNegativeFloat = 0.2
-    role_accumulation: NonNegativeFloat = 0.2
-    role_release: NonNegativeFloat = 0.2
 
 
 @dataclass(frozen=True)

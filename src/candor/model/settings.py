@@ -1,6 +1,6 @@
-"""The sizes of the model and its patch grid (spec, section 2), refused in plain words where they cannot work."""
+"""Sizes of the model, its patch grid (spec, section 2), and the coefficients of its objective."""
 
-from pydantic import Field, PositiveInt, model_validator
+from pydantic import Field, NonNegativeFloat, PositiveInt, model_validator
 
 from candor.settings import Settings
 
@@ -88,3 +88,17 @@ class ModelSettings(Settings):
     def decoded_patches(self, prefix: int) -> int:
         """Returns how many target patches begin within the first `prefix` steps of the horizon."""
         return sum(start < self.history + prefix for start in self.target_starts)
+
+
+class LossWeights(Settings):
+    """The coefficients of the terms; defaults are the paper's for traffic."""
+
+    branch: NonNegativeFloat = 0.2
+    history: NonNegativeFloat = 0.2
+    separation: NonNegativeFloat = 0.2
+    background: NonNegativeFloat = 1e-4
+    shock: NonNegativeFloat = 1e-4
+    reconstruction: NonNegativeFloat = 0.1
+    role_background: NonNegativeFloat = 0.2
+    role_accumulation: NonNegativeFloat = 0.2
+    role_release: NonNegativeFloat = 0.2

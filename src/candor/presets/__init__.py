@@ -1,18 +1,21 @@
-"""Recipes shipped with the package, one YAML file each."""
+"""Recipes shipped with the package, one YAML file each; a file may hold variants, called NAME-VARIANT."""
 
+from collections.abc import Mapping
+from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from pydantic import Field, PositiveInt
+from pydantic import PositiveInt
 
 from candor.data.protocol import Protocol
 from candor.errors import InputError
 from candor.model.settings import ModelSettings
 from candor.settings import Settings, parse_settings, read_yaml
+from candor.training.recipe import Recipe
 
 
 class Preset(Settings):
-    """A recipe: the dataset it is for, the protocol it is judged by, and the sizes of the model if they are settled."""
+    """A recipe: the dataset it is for, the protocol it is judged by, and how CANDOR is trained if that is settled."""
 
     data: str
     """Name of a dataset in the catalogue."""
@@ -20,28 +23,51 @@ class Preset(Settings):
     """How the record is cut and judged."""
     nodes: PositiveInt | None = None
     """Sensors of the dataset, where the model's sizes are settled."""
-    model: dict[str, Any] = Field(default_factory=dict)
-    """Sizes of the model that differ from the defaults."""
+    recipe: Recipe | None = None
+    """Sizes, training and objective of CANDOR; None fits them to the data."""
 
     def model_settings(self) -> ModelSettings:
         """Returns the sizes of CANDOR for this preset."""
-        if self.nodes is None:
+        if self.nodes is None or self.recipe is None:
             raise InputError(
                 f"the preset for {self.data} has no sizes of the model",
                 mend=f"presets with sizes: {', '.join(n for n in preset_names() if load_preset(n).nodes)}",
             )
-        spans = {"nodes": self.nodes, "history": self.protocol.history, "horizon": self.protocol.horizon}
-        return parse_settings(ModelSettings, spans | self.model, f"preset for {self.data}")
+        return self.recipe.model_settings(self.nodes, self.protocol.history, self.protocol.horizon)
 
 
 def preset_names() -> list[str]:
     """Returns the names of all presets, sorted."""
-    return sorted(entry.name[:-5] for entry in files(__name__).iterdir() if entry.name.endswith(".yaml"))
+    return sorted(_contents())
 
 
 def load_preset(name: str) -> Preset:
     """Returns the preset called `name`."""
-    if name not in preset_names():
+    if name not in _contents():
         raise InputError(f"there is no preset called {name!r}", mend=f"known: {', '.join(preset_names())}")
-    text = files(__name__).joinpath(f"{name}.yaml").read_text(encoding="utf-8")
-    return parse_settings(Preset, read_yaml(text, name), f"preset {name}")
+    return parse_settings(Preset, _contents()[name], f"preset {name}")
+
+
+@cache
+def _contents() -> dict[str, dict[str, Any]]:
+    """Returns the content of every preset by name."""
+    found = {}
+    for entry in files(__name__).iterdir():
+        if not entry.name.endswith(".yaml"):
+            continue
+        name = entry.name.removesuffix(".yaml")
+        content = dict(read_yaml(entry.read_text(encoding="utf-8"), name))
+        variants = content.pop("variants", {})
+        found[name] = content
+        for variant, changes in variants.items():
+            found[f"{name}-{variant}"] = merge(content, changes)
+    return found
+
+
+def merge(content: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the content with changes laid over it, section by section."""
+    merged = dict(content)
+    for key, value in changes.items():
+        both = isinstance(value, Mapping) and isinstance(merged.get(key), Mapping)
+        merged[key] = merge(merged[key], value) if both else value
+    return merged

@@ -1,0 +1,59 @@
+"""`candor backtest`: a run as it would have done in operation, forecast after forecast."""
+
+from typing import TYPE_CHECKING, Annotated, cast
+
+import typer
+
+from candor.cli import inputs
+from candor.cli.evaluate import RunArgument, show, show_intervals
+from candor.cli.screen import console, print_json, progress, say
+
+if TYPE_CHECKING:
+    from candor.evaluation.judging import Part
+    from candor.evaluation.rolling import Backtest
+
+
+def backtest(
+    run: RunArgument,
+    part: Annotated[str, typer.Option("--part", help="test or validation.")] = "test",
+    every: Annotated[int, typer.Option("--every", min=1, help="Steps from one forecast to the next.")] = 1,
+    refit: Annotated[
+        int | None, typer.Option("--refit", min=1, help="Learn anew after so many forecasts. (default: never)")
+    ] = None,
+    adaptive: Annotated[
+        bool, typer.Option("--adaptive", help="Widen intervals after misses and narrow them after hits.")
+    ] = False,
+    coverage: Annotated[float, typer.Option("--coverage", help="Share of readings the intervals shall hold.")] = 0.9,
+    json: inputs.JsonOption = False,
+) -> None:
+    """Let a run forecast its test part step by step with what was known by then: tables, and RUN/backtest.json."""
+    from candor.errors import InputError
+    from candor.evaluation import Pace
+    from candor.evaluation import backtest as backtest_forecaster
+    from candor.files import write_json
+    from candor.forecasting.runs import BACKTEST, load_run
+
+    pace = Pace(every, refit, adaptive, coverage)
+    if part not in ("test", "validation"):
+        raise InputError(f"there is no part called {part!r} to backtest on", mend="say --part test or validation")
+    opened = load_run(run)
+    with progress() as report:
+        done = backtest_forecaster(opened.forecaster, opened.task(), cast("Part", part), pace, report)
+    content = done.to_json()
+    write_json(run / BACKTEST, content)
+    if json:
+        print_json(content)
+        return
+    show(done.evaluation)
+    show_intervals(done.evaluation)
+    console().print(_in_words(done))
+    say(f"all steps and sensors: {run / BACKTEST}")
+
+
+def _in_words(done: "Backtest") -> str:
+    from candor.data.times import in_words
+
+    apart = in_words(done.pace.every * done.evaluation.task.panel.times.interval)
+    refits = f"refitted {len(done.refits)} times" if done.refits else "never refitted"
+    kind = "adaptive" if done.pace.is_adaptive else "fixed"
+    return f"one forecast every {apart}, {refits}, {kind} intervals"

@@ -1,0 +1,213 @@
+"""`candor forecast`: what comes next, from a run and recent readings."""
+
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from candor.cli import inputs
+from candor.cli.evaluate import RunArgument
+from candor.cli.screen import console, number, print_json, progress, say, table
+from candor.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from candor.data.findings import Findings
+    from candor.data.panel import Panel
+    from candor.forecasting.forecaster import Forecaster
+    from candor.forecasting.runs import Run
+
+_MOST_ROWS, _MOST_STEPS = 24, 6
+
+ReadingsOption = Annotated[
+    str | None, typer.Option("--readings", help="Recent readings. (default: the end of the run's own data)")
+]
+EdgesOption = Annotated[
+    Path | None, typer.Option("--edges", help="Accepted as in `candor train`; the model keeps the edges it knows.")
+]
+ZoneOption = Annotated[str | None, typer.Option("--zone", help="Local zone of the readings. (default: the run's)")]
+OutOption = Annotated[Path | None, typer.Option("--out", help="File for all steps and sensors: .csv or .parquet.")]
+CoverageOption = Annotated[float, typer.Option("--coverage", help="Chance that an interval holds the reading.")]
+BelowOption = Annotated[float | None, typer.Option("--below", help="Ask how likely readings are below this.")]
+AboveOption = Annotated[float | None, typer.Option("--above", help="Ask how likely readings are above this.")]
+NowOption = Annotated[
+    str | None, typer.Option("--now", help="The present, e.g. 2025-03-05T06:00. (default: the clock)")
+]
+AllowShortOption = Annotated[
+    bool, typer.Option("--allow-short", help="Forecast from too short a history; what lacks counts as silence.")
+]
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked besides the forecast: how wide the intervals are, and the chance of which event."""
+
+    coverage: float
+    below: float | None = None
+    above: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.below is not None and self.above is not None:
+            raise InputError("--below and --above are two questions", mend="ask one of them at a time")
+        if not 0 < self.coverage < 1:
+            raise InputError(f"a coverage must lie between 0 and 1, not {self.coverage}", mend="give 0.9 for 90 %")
+
+    def answer(self, forecaster: "Forecaster", recent: "Panel") -> "pd.DataFrame":
+        """Returns the forecast after the last row as a table, with what can be said of its errors."""
+        from candor.data.writers import forecast_table
+
+        threshold = self.above if self.below is None else self.below
+        if forecaster.calibration_ is None and threshold is None:
+            say("no intervals: there was nothing the model could be calibrated on")
+            return forecast_table(recent, forecaster.predict(recent)[0])
+        made = forecaster.predict_interval(recent, coverage=self.coverage)
+        columns: dict[str, Any] = {"lower": made.lower[0], "upper": made.upper[0]}
+        if threshold is not None:
+            probability = forecaster.probability_below(recent, threshold)[0]
+            columns["probability"] = (probability if self.below is not None else 1 - probability).astype("float32")
+        return forecast_table(recent, made.forecast[0], **columns)
+
+
+def forecast(
+    run: RunArgument,
+    readings: ReadingsOption = None,
+    edges: EdgesOption = None,
+    sensors: inputs.SensorsOption = None,
+    zone: ZoneOption = None,
+    unit: inputs.UnitOption = "",
+    missing: inputs.MissingOption = None,
+    minimum: inputs.MinimumOption = None,
+    interval: inputs.IntervalOption = None,
+    start: inputs.StartOption = None,
+    time_column: inputs.TimeColumnOption = None,
+    day_first: inputs.DayFirstOption = None,
+    out: OutOption = None,
+    coverage: CoverageOption = 0.9,
+    below: BelowOption = None,
+    above: AboveOption = None,
+    now: NowOption = None,
+    allow_short: AllowShortOption = False,
+    json: inputs.JsonOption = False,
+) -> None:
+    """Forecast every sensor from recent readings: a table here, all of it in a file with --out."""
+    from candor.data.alignment import align
+    from candor.data.findings import Findings
+    from candor.data.writers import check_table_path, write_table
+    from candor.forecasting.runs import load_run
+
+    question = Question(coverage, below, above)
+    if out is not None:
+        check_table_path(out)
+    opened, findings = load_run(run), Findings()
+    known, protocol = opened.forecaster.trained_on_, opened.record.protocol
+    options = (zone or known.panel.times.zone, unit, missing, minimum, interval, start, time_column, day_first)
+    files = None if readings is None else inputs.DataFiles(readings, None, sensors, *options)
+    aligned = align(
+        opened.task().panel if files is None else _read(files, findings),
+        known,
+        protocol.history,
+        now=_present(now, known.panel.times.zone, is_asked=files is not None),
+        horizon=protocol.horizon,
+        allow_short=allow_short,
+    )
+    findings.extend(aligned.findings)
+    with progress() as report:
+        report(f"forecasting with {opened.record.model}", None)
+        made = question.answer(opened.forecaster, aligned.panel)
+    if out is not None:
+        write_table(out, made)
+        say(f"all {protocol.horizon} steps of {len(aligned.panel.sensors):,} sensors: {out}")
+    if json:
+        print_json(_content(opened, aligned.panel, made, findings, question))
+    else:
+        _tell(findings)
+        _show(opened.record.model, aligned.panel, made, question)
+
+
+def _read(files: inputs.DataFiles, findings: "Findings") -> "Panel":
+    """Returns the readings that were named in whatever way; what was noticed on the way goes to the findings."""
+    return files.read(findings) if Path(files.data).is_file() else files.load()[0]
+
+
+def _present(text: str | None, zone: str, *, is_asked: bool) -> datetime | None:
+    """Returns the present that was named, else that of the clock if it is asked for."""
+    from candor.data.times import zone_from_name
+
+    if text is None:
+        return datetime.now(UTC) if is_asked else None
+    moment = inputs.parse_moment(text)
+    return moment if moment.tzinfo else moment.replace(tzinfo=zone_from_name(zone))
+
+
+def _content(
+    opened: "Run", recent: "Panel", made: "pd.DataFrame", findings: "Findings", question: Question
+) -> dict[str, Any]:
+    """Returns the forecast for scripts, with what it was made of."""
+    rows = made.assign(time=[moment.isoformat() for moment in made["time"]]).to_dict("records")
+    return {
+        "run": str(opened.folder),
+        "model": opened.record.model,
+        "last_reading": recent.times.local[-1].isoformat(),
+        "zone": recent.times.zone,
+        "units": {sensor.id: sensor.unit for sensor in recent.sensors},
+        "coverage": question.coverage if "lower" in made else None,
+        "probability_of": {"below": question.below, "above": question.above} if "probability" in made else None,
+        "findings": [asdict(finding) for finding in findings],
+        # Seven digits are all that single precision has.
+        "forecasts": [{k: float(f"{v:.7g}") if isinstance(v, float) else v for k, v in row.items()} for row in rows],
+    }
+
+
+def _tell(findings: "Findings") -> None:
+    """Says what was noticed about the readings, what matters most first."""
+    from rich.markup import escape
+
+    for level, colour in (("warning", "yellow"), ("note", "dim")):
+        for finding in findings:
+            if finding.level == level:
+                count = f" ({finding.count:,})" if finding.count > 1 else ""
+                place = f": {finding.where}" if finding.where else ""
+                mend = f"; {finding.mend}" if finding.mend else ""
+                say(f"[{colour}]{level}[/]: {escape(f'{finding.what}{count}{place}{mend}')}")
+
+
+def _show(model: str, recent: "Panel", made: "pd.DataFrame", question: Question) -> None:
+    """Prints the first steps of every sensor, or of some if there are many."""
+    from rich.markup import escape
+
+    from candor.data.times import DAY
+
+    horizon, sensors = int(made["step"].max()), recent.sensors[:_MOST_ROWS]
+    steps = max(1, min(_MOST_ROWS // len(sensors), _MOST_STEPS, horizon))
+    heads = ["forecast"]
+    if "lower" in made:
+        heads += [f"{100 * question.coverage:g} % from", "to"]
+    if "probability" in made:
+        heads.append(f"above {question.above:g}" if question.below is None else f"below {question.below:g}")
+    unit = escape(f" [{recent.unit}]") if recent.unit else ""
+    has_names = any(sensor.name for sensor in sensors)
+    places = ["sensor", "name", "time"] if has_names else ["sensor", "time"]
+    shown = table(f"{model} on {escape(recent.name)}{unit}", *places, *heads, left=len(places))
+    clock = "%Y-%m-%d" if recent.times.interval % DAY == timedelta(0) else "%Y-%m-%d %H:%M"
+    for sensor in sensors:
+        names = [escape(sensor.id), escape(sensor.name)] if has_names else [escape(sensor.id)]
+        for row in made[made["sensor"] == sensor.id].head(steps).to_dict("records"):
+            numbers = [number(row[name]) for name in ("forecast", "lower", "upper") if name in row]
+            chance = [_chance(row["probability"])] if "probability" in row else []
+            shown.add_row(*names, row["time"].strftime(clock), *numbers, *chance)
+            names = [""] * len(names)
+        if steps > 1:
+            shown.add_section()
+    console().print(shown)
+    if len(sensors) < len(recent.sensors) or steps < horizon:
+        console().print(f"... of {len(recent.sensors):,} sensors and {horizon} steps; --out FILE writes all")
+
+
+def _chance(probability: float) -> str:
+    """Returns a probability for a table cell; nothing is sure."""
+    if probability < 0.001:
+        return "< 0.1 %"
+    return "> 99.9 %" if probability > 0.999 else f"{100 * probability:.1f} %"

@@ -1,0 +1,77 @@
+"""What is chosen for somebody's data, with the reasons, and how settings written by hand find their place."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from candor.data.panel import Panel
+from candor.data.protocol import Protocol, Task, suggest_protocol
+from candor.data.times import in_words
+from candor.errors import InputError
+from candor.model.settings import LossWeights, ModelSettings
+from candor.presets import load_preset, merge
+from candor.settings import parse_settings
+from candor.training.recipe import Recipe
+from candor.training.settings import TrainingSettings
+
+_STEPS_OF_TRAINING = 1500
+_SECTIONS: dict[str, Any] = {"training": TrainingSettings, "model": ModelSettings, "loss": LossWeights}
+
+
+def choose_protocol(panel: Panel, preset: str | None, overrides: Mapping[str, Any]) -> tuple[Protocol, dict[str, Any]]:
+    """Returns the protocol of the preset, or one that fits the panel, with overrides; and the overrides left over."""
+    protocol = load_preset(preset).protocol if preset else suggest_protocol(panel)
+    for_protocol = {key: value for key, value in overrides.items() if key in Protocol.model_fields}
+    rest = {key: value for key, value in overrides.items() if key not in Protocol.model_fields}
+    return parse_settings(Protocol, protocol.model_dump() | for_protocol, "settings"), rest
+
+
+def choose_recipe(task: Task, preset: str | None, overrides: Mapping[str, Any]) -> tuple[Recipe, list[str]]:
+    """Returns how CANDOR is trained on a task, and what was chosen and why in plain sentences."""
+    settled = load_preset(preset).recipe if preset else None
+    if settled is not None:
+        chosen, reasons = settled.model_dump(), [f"sizes and training: those of the preset {preset}"]
+    else:
+        chosen, reasons = _fitting(task)
+    return parse_settings(Recipe, merge(chosen, _in_sections(overrides)), "settings"), reasons
+
+
+def _fitting(task: Task) -> tuple[dict[str, Any], list[str]]:
+    """Returns a recipe for data nobody has settled one for, from interval, horizon and length of the record."""
+    history, horizon, windows = task.protocol.history, task.protocol.horizon, len(task.split.train)
+    interval = task.panel.times.interval
+    batch = 64 if windows >= 2000 else 32
+    epochs = min(40, max(8, _STEPS_OF_TRAINING * batch // max(windows, 1)))
+    growth = -(-horizon // max(1, epochs // 3))
+    milestones = sorted({epochs // 2, 3 * epochs // 4, 9 * epochs // 10})
+    training = {
+        "epochs": epochs, "batch": batch, "learning_rate": 1e-3, "curriculum": growth, "milestones": milestones,
+        "patience": max(4, epochs // 3),
+    }  # fmt: skip
+    sizes = Recipe().model_settings(1, history, horizon)
+    reasons = [
+        f"history {in_words(history * interval)}, horizon {in_words(horizon * interval)}: usual for readings every "
+        f"{in_words(interval)}",
+        f"patches of {sizes.patch_length} steps, one every {sizes.patch_stride}: a third of the history each, "
+        "overlapping by half",
+        f"batches of {batch} windows, {epochs} epochs: about {_STEPS_OF_TRAINING:,} steps on {windows:,} windows",
+        f"the first {growth} steps of the horizon first, all of them after {epochs // 3} epochs: near steps are easier",
+        "small size and anchor: no record of this length and kind has shown a need for more",
+    ]
+    return {"anchor": True, "training": training}, reasons
+
+
+def _in_sections(overrides: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns settings under the section they belong to: `epochs` and `training.epochs` mean the same."""
+    placed: dict[str, Any] = {}
+    for key, value in overrides.items():
+        section, dot, name = key.partition(".")
+        if dot and section in _SECTIONS:
+            placed.setdefault(section, {})[name] = value
+        elif key in Recipe.model_fields:
+            placed[key] = merge(placed.get(key, {}), value) if isinstance(value, Mapping) else value
+        elif home := next((name for name in ("training", "model") if key in _SECTIONS[name].model_fields), None):
+            placed.setdefault(home, {})[key] = value
+        else:
+            names = [*Protocol.model_fields, *Recipe.model_fields, *TrainingSettings.model_fields]
+            raise InputError(f"there is no setting called {key!r}", mend=f"known: {', '.join(names)}, loss.TERM, ...")
+    return placed

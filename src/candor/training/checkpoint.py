@@ -1,0 +1,129 @@
+"""The state of a training on disk: one file that is replaced as a whole, so that a kill finds the old or the new one.
+
+last.safetensors   weights, Adam's moments, and in its header how far training has come
+best.safetensors   the weights with the smallest validation error
+metrics.jsonl      one line per epoch; lines beyond what `last` knows of are cut when training goes on
+"""
+
+import json
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from candor.errors import InputError
+from candor.files import atomic_file
+
+FORMAT = "candor-training-1"
+Weights = dict[str, Tensor]
+
+
+@dataclass
+class Progress:
+    """How far training has come."""
+
+    epoch: int = 0
+    """The epoch that is under way."""
+    batch: int = 0
+    """Batches of it that are done."""
+    windows: int = 0
+    """Windows that those held."""
+    sums: dict[str, float] = field(default_factory=dict)
+    """Terms of the objective so far in this epoch, each weighed by its windows."""
+    best_error: float | None = None
+    """Smallest validation error so far, in the sensors' unit."""
+    best_epoch: int | None = None
+    """The epoch that had it."""
+    lines: int = 0
+    """Lines of metrics that belong to finished epochs."""
+    seconds: float = 0.0
+    """Time spent in all sessions."""
+    is_finished: bool = False
+    """Whether training came to its end."""
+
+
+class Checkpoint:
+    """A folder that holds the state of one training."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.last, self.best = folder / "last.safetensors", folder / "best.safetensors"
+        self.metrics = folder / "metrics.jsonl"
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is something to go on from."""
+        return self.last.is_file()
+
+    def save(self, progress: Progress, network: nn.Module, optimiser: torch.optim.Optimizer) -> None:
+        """Writes the state of training, all or nothing."""
+        tensors = {f"network/{name}": tensor for name, tensor in network.state_dict().items()}
+        names = [name for name, _ in network.named_parameters()]
+        for index, state in optimiser.state_dict()["state"].items():
+            tensors |= {f"adam/{key}/{names[index]}": value for key, value in state.items()}
+        _write(self.last, tensors, {"progress": json.dumps(asdict(progress))})
+
+    def load(self, network: nn.Module, optimiser: torch.optim.Optimizer) -> Progress:
+        """Brings network and optimiser to the saved state, and returns how far training had come."""
+        tensors, header = _read(self.last)
+        network.load_state_dict(_under("network/", tensors))
+        names = [name for name, _ in network.named_parameters()]
+        state: dict[int, dict[str, Tensor]] = {}
+        for key, value in _under("adam/", tensors).items():
+            kind, name = key.split("/", 1)
+            state.setdefault(names.index(name), {})[kind] = value
+        optimiser.load_state_dict(optimiser.state_dict() | {"state": state})
+        return Progress(**json.loads(header["progress"]))
+
+    def save_best(self, weights: Weights) -> None:
+        """Writes the best weights, all or nothing."""
+        _write(self.best, weights, {})
+
+    def load_best(self) -> Weights:
+        """Returns the best weights."""
+        return _read(self.best)[0]
+
+    def log(self, lines: int, entry: dict[str, Any]) -> None:
+        """Makes `entry` the line after the first `lines` lines of metrics; later ones are of an epoch that was lost."""
+        kept = self.read_log()[:lines]
+        with atomic_file(self.metrics) as temporary:
+            temporary.write_text("".join(json.dumps(line, allow_nan=False) + "\n" for line in [*kept, entry]))
+
+    def read_log(self) -> list[dict[str, Any]]:
+        """Returns the lines of metrics."""
+        if not self.metrics.is_file():
+            return []
+        return [json.loads(line) for line in self.metrics.read_text().splitlines()]
+
+
+def _under(prefix: str, tensors: Weights) -> Weights:
+    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
+
+
+def _write(path: Path, tensors: Weights, header: dict[str, str]) -> None:
+    try:
+        with atomic_file(path) as temporary:
+            contiguous = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
+            save_file(contiguous, temporary, {"format": FORMAT, **header})
+    except (OSError, SafetensorError) as error:
+        raise InputError(
+            f"the state of training cannot be saved ({error})",
+            where=str(path),
+            mend="make room or mend the folder, then go on with `candor train --resume`: the last saved state is whole",
+        ) from error
+
+
+def _read(path: Path) -> tuple[Weights, dict[str, str]]:
+    try:
+        with safe_open(path, framework="pt") as file:
+            header = file.metadata() or {}
+        tensors = load_file(path)
+    except (OSError, SafetensorError) as error:
+        raise InputError(f"the saved state of training cannot be read ({error})", where=str(path)) from None
+    if header.get("format") != FORMAT:
+        raise InputError("this is not the state of a training that this version of candor reads", where=str(path))
+    return tensors, header

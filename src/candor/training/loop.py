@@ -1,0 +1,290 @@
+"""The training loop: epochs of batches, each made of micro-batches that fit the cache, on one or many processes."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from accelerate import Accelerator
+from torch import Tensor, nn
+
+from candor.data.windows import Windows
+from candor.errors import InputError
+from candor.model.dropout import drawing_from
+from candor.progress import Report, silent
+from candor.training.batches import Indices, batch_seed, count_batches, epoch_order, micro_batches, share_of
+from candor.training.checkpoint import Checkpoint, Progress, Weights
+from candor.training.crew import Crew
+from candor.training.machine import Machine
+from candor.training.settings import TrainingSettings
+from candor.training.trainable import Moment, Trainable
+
+SECONDS_BETWEEN_SAVES = 60.0
+StopReason = Callable[[], str | None]
+"""Says why training should stop now, or None while it should go on."""
+
+
+class Stopped(Exception):  # noqa: N818 - being asked to stop is not an error
+    """Training stopped in good order before its end; its state is saved."""
+
+
+@dataclass(frozen=True)
+class TrainingData:
+    """Windows to learn from, windows that choose the best weights, and how errors are named."""
+
+    training: Windows
+    validation: Windows
+    sensors: tuple[str, ...]
+    unit: str
+
+
+class Trainer:
+    """Trains a network from the beginning, or goes on where a checkpoint stands.
+
+    Args:
+        trainable: the network with its objective.
+        data: the windows.
+        settings: optimiser and schedules.
+        seed: where chance begins.
+        machine: how many windows go through a network at once, and how many threads take such micro-batches.
+        checkpoint: where the state is kept; None keeps it in memory only.
+        report: is told how far training has come.
+        stop_reason: is asked after every step whether to stop.
+    """
+
+    def __init__(
+        self,
+        trainable: Trainable,
+        data: TrainingData,
+        settings: TrainingSettings,
+        seed: int,
+        machine: Machine,
+        checkpoint: Checkpoint | None = None,
+        report: Report = silent,
+        stop_reason: StopReason = lambda: None,
+    ) -> None:
+        self.trainable, self.data, self.settings, self.seed = trainable, data, settings, seed
+        self.machine, self.checkpoint, self.report, self.stop_reason = machine, checkpoint, report, stop_reason
+        self.accelerator = Accelerator()
+        self.network = trainable.network.to(self.accelerator.device)
+        self.optimiser = torch.optim.Adam(
+            self.network.parameters(),
+            lr=settings.learning_rate,
+            eps=settings.adam_floor,
+            weight_decay=settings.weight_decay,
+        )
+        self.progress = Progress()
+        self.best: Weights | None = None
+        self._began = self._saved = time.monotonic()
+
+    def run(self) -> Weights:
+        """Returns the weights with the smallest validation error; raises `Stopped` when asked to stop before the end.
+
+        The random state of the caller is left as it was.
+        """
+        self._resume()
+        with torch.random.fork_rng(devices=[]), Crew(self.trainable, self.machine.workers) as crew:
+            while not self.progress.is_finished:
+                self._train_epoch(crew)
+                self._end_epoch(crew)
+        return self.best_weights()
+
+    def saved_weights(self) -> Weights:
+        """Returns the best weights of the checkpoint without training on."""
+        self._resume()
+        return self.best_weights()
+
+    def best_weights(self) -> Weights:
+        """Returns the best weights so far; those of now if no epoch has ended yet."""
+        if self.best is not None:
+            return self.best
+        return {name: tensor.detach().cpu().clone() for name, tensor in self.network.state_dict().items()}
+
+    def _resume(self) -> None:
+        if self.checkpoint is None or not self.checkpoint.exists:
+            return
+        self.progress = self.checkpoint.load(self.network, self.optimiser)
+        if self.progress.best_epoch is not None:
+            self.best = self.checkpoint.load_best()
+
+    def _train_epoch(self, crew: Crew) -> None:
+        progress, settings = self.progress, self.settings
+        for group in self.optimiser.param_groups:
+            group["lr"] = settings.rate(progress.epoch)
+        crew.train(True)
+        windows = len(self.data.training)
+        order = epoch_order(windows, self.seed, progress.epoch)
+        batches = count_batches(windows, settings.batch)
+        while progress.batch < batches:
+            indices = order[progress.batch * settings.batch : (progress.batch + 1) * settings.batch]
+            self._train_batch(crew, indices)
+            progress.batch += 1
+            self.report(self._words(), (progress.epoch + progress.batch / batches) / settings.epochs)
+            self._save_if_due()
+
+    def _train_batch(self, crew: Crew, indices: Indices) -> None:
+        """Takes one step of the optimiser; the parts of all micro-batches and processes add up to its gradient."""
+        progress, settings, accelerator = self.progress, self.settings, self.accelerator
+        rank = accelerator.process_index
+        torch.manual_seed(batch_seed(self.seed, progress.epoch, progress.batch, rank))
+        prefix, is_active = settings.prefix(progress.epoch, self.trainable.horizon), settings.is_active(progress.epoch)
+        valid = int(self.data.training.batch(indices).target_mask[:, :prefix].sum())
+        parts = list(micro_batches(share_of(indices, rank, accelerator.num_processes), self.machine.micro_batch))
+        generators = [torch.Generator().manual_seed(int(torch.randint(2**62, ()))) for _ in parts]
+
+        def learn_from(member: Trainable, number: int) -> dict[str, float]:
+            moment = Moment(prefix, is_active, valid, len(parts[number]) / len(indices))
+            with drawing_from(generators[number]):
+                found = member.objective(self._tensors(self.data.training, parts[number]), moment)
+            found.total.backward()
+            named = {"total": found.total, "error": found.error} | found.terms
+            return {name: float(term.detach()) for name, term in named.items()}
+
+        self.optimiser.zero_grad(set_to_none=True)
+        found = crew.run(learn_from, range(len(parts)))
+        for part, terms in zip(parts, found, strict=True):
+            if not np.isfinite(terms.pop("total")):
+                self._give_up("the objective is no longer a number", self._sensor_without_forecast(part))
+        crew.gather_gradients()
+        self._sum_gradients()
+        norm = torch.nn.utils.clip_grad_norm_(self.network.parameters(), settings.clip)
+        if not torch.isfinite(norm):
+            self._give_up("the gradient of the objective is no longer a number")
+        self.optimiser.step()
+        progress.windows += len(indices)
+        for terms in found:
+            for name, value in terms.items():
+                progress.sums[name] = progress.sums.get(name, 0.0) + value * len(indices)
+
+    def _sum_gradients(self) -> None:
+        """Adds up the gradients of all processes; a parameter that no process used keeps none."""
+        if self.accelerator.num_processes == 1:
+            return
+        parameters = list(self.network.parameters())
+        used = torch.tensor([parameter.grad is not None for parameter in parameters], device=self.accelerator.device)
+        used = self.accelerator.reduce(used.float(), "sum") > 0
+        chosen = [parameter for parameter, is_used in zip(parameters, used.tolist(), strict=True) if is_used]
+        flat = torch.cat([_gradient(parameter).flatten() for parameter in chosen])
+        flat = self.accelerator.reduce(flat, "sum")
+        for parameter, gradient in zip(chosen, flat.split([p.numel() for p in chosen]), strict=True):
+            parameter.grad = gradient.view_as(parameter)
+
+    def _end_epoch(self, crew: Crew) -> None:
+        """Judges the epoch, keeps its weights if they are the best, and writes down what came out."""
+        progress, settings = self.progress, self.settings
+        error = self._validation_error(crew)
+        sums = {name: self._over_processes(total) / progress.windows for name, total in progress.sums.items()}
+        progress.seconds += self._lap()
+        entry = {
+            "epoch": progress.epoch,
+            "prefix": settings.prefix(progress.epoch, self.trainable.horizon),
+            "learning_rate": settings.rate(progress.epoch),
+            "is_active": settings.is_active(progress.epoch),
+            "train_error": sums.pop("error"),
+            "terms": sums,
+            "validation_error": error,
+            "unit": self.data.unit,
+            "seconds": round(progress.seconds, 3),
+        }
+        if progress.best_error is None or error < progress.best_error:
+            progress.best_error, progress.best_epoch = error, progress.epoch
+            self.best = {name: tensor.detach().cpu().clone() for name, tensor in self.network.state_dict().items()}
+            if self._keeps_files:
+                self._files.save_best(self.best)
+        if self._keeps_files:
+            self._files.log(progress.lines, entry)
+        stale = progress.epoch - (progress.best_epoch or 0)
+        progress.epoch, progress.batch, progress.windows, progress.sums = progress.epoch + 1, 0, 0, {}
+        progress.lines += 1
+        progress.is_finished = progress.epoch >= settings.epochs or stale >= settings.patience
+        self._save()
+
+    def _validation_error(self, crew: Crew) -> float:
+        """Returns the mean absolute error over all observed targets of all validation windows, in the sensors' unit."""
+        accelerator, windows = self.accelerator, self.data.validation
+        mine = share_of(np.arange(len(windows)), accelerator.process_index, accelerator.num_processes)
+
+        @torch.no_grad()
+        def judge(member: Trainable, part: Indices) -> tuple[float, int]:
+            batch = self._tensors(windows, part)
+            error = (member.forecast(batch) - batch["targets"])[batch["target_mask"]]
+            return float(error.abs().double().sum()), len(error)
+
+        crew.train(False)
+        found = crew.run(judge, list(micro_batches(mine, self.machine.micro_batch)))
+        total = self._over_processes(sum(error for error, _ in found))
+        error_of_all = total / max(self._over_processes(sum(count for _, count in found)), 1.0)
+        if not np.isfinite(error_of_all):
+            self._give_up("the forecasts of the validation part are no longer numbers")
+        return error_of_all
+
+    def _over_processes(self, number: float) -> float:
+        if self.accelerator.num_processes == 1:
+            return number
+        tensor = torch.tensor([number], dtype=torch.float64, device=self.accelerator.device)
+        return float(self.accelerator.reduce(tensor, "sum"))
+
+    def _tensors(self, windows: Windows, indices: Indices) -> dict[str, Tensor]:
+        tensors = windows.batch(indices).tensors()
+        return {name: tensor.to(self.accelerator.device) for name, tensor in tensors.items()}
+
+    @torch.no_grad()
+    def _sensor_without_forecast(self, part: Indices) -> str:
+        forecast = self.trainable.forecast(self._tensors(self.data.training, part))
+        sensors = (~torch.isfinite(forecast)).any(dim=1).any(dim=0).nonzero()
+        return f", sensor {self.data.sensors[int(sensors[0])]}" if len(sensors) else ""
+
+    def _give_up(self, what: str, detail: str = "") -> None:
+        """Keeps the last good weights, which no step has touched since, and says where training broke."""
+        progress = self.progress
+        self._save()
+        raise InputError(
+            f"{what} (epoch {progress.epoch}, batch {progress.batch}{detail}); the last good weights are kept",
+            where=str(self.checkpoint.folder) if self.checkpoint else "training",
+            mend="train with a smaller learning_rate, or look for impossible readings with `candor data check`",
+        )
+
+    @property
+    def _keeps_files(self) -> bool:
+        return self.checkpoint is not None and self.accelerator.is_main_process
+
+    @property
+    def _files(self) -> Checkpoint:
+        assert self.checkpoint is not None
+        return self.checkpoint
+
+    def _save_if_due(self) -> None:
+        reason = self.stop_reason()
+        if self.accelerator.num_processes > 1:  # all processes stop together, or none
+            reason = (reason or "another process stopped") if self._over_processes(reason is not None) else None
+        if reason is None and time.monotonic() - self._saved < SECONDS_BETWEEN_SAVES:
+            return
+        self.progress.seconds += self._lap()
+        self._save()
+        if reason is not None:
+            raise Stopped(reason)
+
+    def _save(self) -> None:
+        if self._keeps_files:
+            self._files.save(self.progress, self.network, self.optimiser)
+        self._saved = time.monotonic()
+
+    def _lap(self) -> float:
+        now = time.monotonic()
+        spent, self._began = now - self._began, now
+        return spent
+
+    def _words(self) -> str:
+        progress, settings = self.progress, self.settings
+        prefix = settings.prefix(progress.epoch, self.trainable.horizon)
+        error = progress.sums["error"] / progress.windows
+        best = "" if progress.best_error is None else f", best validation {progress.best_error:.4g}"
+        return (
+            f"training | epoch {progress.epoch + 1} of {settings.epochs}, {prefix} steps, "
+            f"rate {settings.rate(progress.epoch):.2g}, error {error:.4g}{best} {self.data.unit}"
+        )
+
+
+def _gradient(parameter: nn.Parameter) -> Tensor:
+    return torch.zeros_like(parameter) if parameter.grad is None else parameter.grad

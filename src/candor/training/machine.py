@@ -1,0 +1,73 @@
+"""How a network is fed on this machine: found out once, kept with the training, the same whenever it goes on."""
+
+import time
+from dataclasses import asdict, dataclass
+
+import numpy as np
+import torch
+
+from candor.data.windows import Windows
+from candor.files import read_json, write_json
+from candor.progress import Report, silent
+from candor.training.checkpoint import Checkpoint
+from candor.training.crew import Crew
+from candor.training.trainable import Moment, Trainable
+
+_FIRST = 4
+_WORTH_IT = 0.97
+
+
+@dataclass(frozen=True)
+class Machine:
+    """How many windows go through a network at once, and how many threads take such micro-batches side by side."""
+
+    micro_batch: int
+    workers: int
+
+
+def find_machine(
+    trainable: Trainable, windows: Windows, batch: int, checkpoint: Checkpoint | None = None, report: Report = silent
+) -> Machine:
+    """Returns what was found out for a checkpoint before, or what suits this machine, and keeps that with it."""
+    path = None if checkpoint is None else checkpoint.folder / "machine.json"
+    if path is not None and path.is_file():
+        return Machine(**read_json(path))
+    found = _fastest(trainable, windows, batch, report)
+    if path is not None:
+        write_json(path, asdict(found))
+    return found
+
+
+def _fastest(trainable: Trainable, windows: Windows, batch: int, report: Report) -> Machine:
+    """Returns what takes the least time per window; neither the weights nor the caller's chance are changed.
+
+    There is a thread for every core PyTorch may use; micro-batches double from a few as long as that pays.
+    """
+    workers = torch.get_num_threads()
+    largest = min(-(-batch // workers), len(windows))
+    size, times = min(_FIRST, largest), {}
+    with torch.random.fork_rng(devices=[]), Crew(trainable, workers) as crew:
+        while True:
+            report("finding out what suits this machine", None)
+            times[size] = _seconds_per_window(crew, windows, size)
+            if size == largest or times[size] > min(times.values()) / _WORTH_IT:
+                break
+            size = min(2 * size, largest)
+    trainable.network.zero_grad(set_to_none=True)
+    return Machine(min(times, key=lambda tried: times[tried]), workers)
+
+
+def _seconds_per_window(crew: Crew, windows: Windows, size: int) -> float:
+    batch = windows.batch(np.arange(size)).tensors()
+    valid = max(1, int(batch["target_mask"].sum()))
+
+    def learn(member: Trainable, _: int) -> None:
+        member.objective(batch, Moment(member.horizon, True, valid, 1.0)).total.backward()
+
+    crew.train(True)
+    workers, times = len(crew.members), []
+    for _ in range(3):
+        began = time.perf_counter()
+        crew.run(learn, range(workers))
+        times.append(time.perf_counter() - began)
+    return min(times[1:]) / (size * workers)

@@ -1,0 +1,53 @@
+"""What the loop needs of a network: its losses on some windows, and its forecast."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+from torch import Tensor, nn
+
+
+@dataclass(frozen=True)
+class Moment:
+    """Where training stands, and how a micro-batch counts within its batch.
+
+    Args:
+        prefix: steps of the horizon that are supervised.
+        is_active: whether the activation epoch is reached.
+        valid: observed targets within the prefix in the whole batch of the optimiser, over all processes.
+        share: this micro-batch's part of the windows of the whole batch.
+    """
+
+    prefix: int
+    is_active: bool
+    valid: int
+    share: float
+
+
+@dataclass(frozen=True)
+class Objective:
+    """A micro-batch's part of the objective, to be differentiated.
+
+    Args:
+        total: its part of the objective.
+        error: its part of the mean absolute error over the prefix, in the sensors' unit, to be read.
+        terms: its part of every term of the objective by name, to be read.
+    """
+
+    total: Tensor
+    error: Tensor
+    terms: dict[str, Tensor]
+
+
+class Trainable(ABC):
+    """A network with its objective. Inputs are batches by name, as `candor.data.windows.Batch.tensors` gives them."""
+
+    network: nn.Module
+    horizon: int
+
+    @abstractmethod
+    def objective(self, batch: dict[str, Tensor], moment: Moment) -> Objective:
+        """Returns the part of the objective that a micro-batch adds; the parts of a batch sum up to its objective."""
+
+    @abstractmethod
+    def forecast(self, batch: dict[str, Tensor]) -> Tensor:
+        """Returns the forecast in the sensors' unit, window x horizon x sensor."""

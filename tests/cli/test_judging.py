@@ -1,0 +1,122 @@
+"""`candor evaluate` and `candor backtest`: tables on the screen, everything in a file, wrong wishes in plain words."""
+
+import json
+from pathlib import Path
+
+import pytest
+from made_runs import PROTOCOL, make_run, river
+
+from candor.data.protocol import Protocol, make_task
+from candor.evaluation import evaluate
+from candor.forecasting.runs import load_run, summarise_run
+
+SIMPLE = ("last-value", "seasonal-naive", "historical-average", "linear")
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    return make_run(tmp_path / "run")
+
+
+def test_a_run_is_judged_beside_the_simple_forecasters(candor, run: Path) -> None:
+    shown = candor("evaluate", run)
+    assert shown.code == 0, shown.err
+    assert "linear on river: " in shown.out
+    for words in (
+        *SIMPLE,
+        "MAE [m]",
+        "skill of linear",
+        "Intervals for 90 %",
+        "interval score [m]",
+        "that of last-value",
+    ):
+        assert words in shown.out
+    assert "Upper weir" not in shown.out
+    content = json.loads((run / "evaluation.json").read_text())
+    task = make_task(river(), PROTOCOL)
+    judged = evaluate(load_run(run).forecaster, task)
+    assert content["overall"]["mae"] == pytest.approx(judged.overall()["mae"])
+    assert judged.intervals is not None
+    assert content["intervals"]["overall"] == pytest.approx(judged.intervals.scores())
+    assert content["protocol"] == PROTOCOL.model_dump(mode="json")
+    assert set(content["simple_forecasters"]) == set(SIMPLE)
+    for name, simple in content["simple_forecasters"].items():
+        assert simple["skill"] == pytest.approx(1 - content["overall"]["mae"] / simple["overall"]["mae"])
+        assert (simple["skill"] == 0) == (name == "linear")
+    assert content["skill"]["value"] == content["simple_forecasters"]["last-value"]["skill"]
+    assert summarise_run(run).score("mae") == content["overall"]["mae"]
+
+
+def test_all_sensors_are_shown_on_request_and_a_dead_one_has_no_error(candor, run: Path) -> None:
+    shown = candor("evaluate", run, "--sensors").out
+    lines = {line.split()[1]: line for line in shown.splitlines() if line.startswith("│ g")}
+    assert list(lines) == [f"g{i}" for i in range(5)]
+    assert "Old mill [broken]" in lines["g2"]
+    assert "–" in lines["g3"]
+    assert "–" not in lines["g0"]
+
+
+def test_a_run_without_calibration_is_judged_without_intervals(candor, tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", protocol=Protocol(history=24, horizon=6, shares=(0.8, 0.0, 0.2)))
+    shown = candor("evaluate", run, "--sensors")
+    assert shown.code == 0, shown.err
+    assert "no intervals" in shown.err
+    assert json.loads((run / "evaluation.json").read_text())["intervals"] is None
+
+
+def test_a_backtest_is_written_beside_the_run(candor, run: Path) -> None:
+    shown = candor("backtest", run, "--every", "6", "--refit", "5", "--adaptive", "--coverage", "0.8")
+    assert shown.code == 0, shown.err
+    for words in ("linear on river: 20 test windows", "Intervals for 80 %", "every 6 h, refitted 3 times, adaptive"):
+        assert words in shown.out
+    content = json.loads((run / "backtest.json").read_text())
+    assert content["backtest"]["refit_after"] == 5
+    assert len(content["backtest"]["refits"]) == 3
+    assert content["intervals"]["asked_coverage"] == 0.8
+    printed = candor("backtest", run, "--every", "6", "--json")
+    assert json.loads(printed.out) == json.loads((run / "backtest.json").read_text())
+    assert json.loads(printed.out)["backtest"]["refits"] == []
+
+
+def test_a_backtest_at_every_step_repeats_the_evaluation(candor, run: Path) -> None:
+    judged = json.loads(candor("evaluate", run, "--json").out)
+    rolled = json.loads(candor("backtest", run, "--json").out)
+    assert rolled["overall"] == pytest.approx(judged["overall"])
+    assert rolled["by_step"]["mae"] == pytest.approx(judged["by_step"]["mae"])
+    assert rolled["intervals"]["overall"] == pytest.approx(judged["intervals"]["overall"])
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--part", "train"), "no part called 'train'"),
+        (("--part", "tset"), "say --part test or validation"),
+        (("--every", "0"), "--every"),
+        (("--refit", "0"), "--refit"),
+        (("--coverage", "90"), "between 0 and 1"),
+    ],
+)
+def test_impossible_backtests_are_refused_and_nothing_is_written(candor, run: Path, options, words: str) -> None:
+    shown = candor("backtest", run, *options)
+    assert shown.code == 2
+    assert words in shown.err
+    assert not (run / "backtest.json").exists()
+
+
+@pytest.mark.parametrize("command", ["evaluate", "backtest"])
+@pytest.mark.parametrize("trouble", ["no run", "unfinished", "changed data", "no test part"])
+def test_runs_that_cannot_be_judged_are_refused(candor, run: Path, tmp_path: Path, command: str, trouble: str) -> None:
+    if trouble == "no run":
+        run = tmp_path
+    if trouble == "unfinished":
+        (run / "model" / "model.json").unlink()
+    if trouble == "changed data":
+        record = json.loads((run / "run.json").read_text())
+        (run / "run.json").write_text(json.dumps(record | {"fingerprint": "0" * 64}))
+    if trouble == "no test part":
+        run = make_run(tmp_path / "other", protocol=Protocol(history=24, horizon=6, shares=(0.8, 0.2, 0.0)))
+    shown = candor(command, run)
+    assert shown.code == 2
+    words = {"no run": "run.json", "unfinished": "unfinished", "changed data": "changed", "no test part": "no windows"}
+    assert words[trouble] in shown.err
+    assert "Traceback" not in shown.err

@@ -1,0 +1,41 @@
+"""Run directories for tests of commands, made without the command that trains."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from candor.data.panel import Panel, Sensor
+from candor.data.protocol import Protocol, make_task
+from candor.forecasting import forecasters
+from candor.forecasting.contract import sample_panel
+from candor.forecasting.runs import save_run
+
+PROTOCOL = Protocol(history=24, horizon=6)
+
+
+def river() -> Panel:
+    """Returns hourly readings of five gauges in Berlin: one with gaps, one silent at the end, one dead, in metres."""
+    panel = sample_panel()
+    names = ("Upper weir", "", "Old mill [broken]", "", "Mouth")
+    sensors = tuple(Sensor(f"g{i}", name, unit="m") for i, name in enumerate(names))
+    return replace(panel, sensors=sensors, name="river")
+
+
+def make_run(
+    folder: Path, model: str = "linear", protocol: Protocol = PROTOCOL, panel: Panel | None = None, **settings: Any
+) -> Path:
+    """Returns the folder of a run of a simple model on the river."""
+    panel = panel or river()
+    task = make_task(panel, protocol)
+    forecaster = forecasters.get(model)(history=protocol.history, horizon=protocol.horizon, **settings)
+    save_run(folder, forecaster.fit(task.panel, task.split), panel, protocol, is_catalogued=False)
+    return folder
+
+
+def readings_of(panel: Panel) -> pd.DataFrame:
+    """Returns the readings as a stranger would write them: the local clock without an offset, a column per sensor."""
+    table = panel.to_frame()
+    table.index = table.index.tz_localize(None)
+    return table.reset_index(names="time")

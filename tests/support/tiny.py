@@ -1,0 +1,17 @@
+"""A small network of sensors and a small CANDOR, for tests that train."""
+
+from typing import Any
+
+from candor.data.protocol import Protocol
+
+PROTOCOL = Protocol(history=12, horizon=4)
+SIZES: dict[str, Any] = {
+    "hidden": 8, "heads": 2, "forecast_width": 12, "head_width": 16, "node_width": 6, "relation_width": 5,
+    "value_width": 7, "fusion_width": 9, "pairs": 4, "relations": 2,
+}  # fmt: skip
+
+
+def tiny_recipe(**training: Any) -> dict[str, Any]:
+    """Returns a recipe that takes seconds; training settings can be changed."""
+    settings = {"epochs": 2, "batch": 48, "learning_rate": 0.01, "activation": 1} | training
+    return {"model": SIZES, "training": settings, "anchor": True}

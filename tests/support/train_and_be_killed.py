@@ -1,0 +1,23 @@
+"""Trains in a process of its own that saves after every step: `train_and_be_killed.py FOLDER`. To be killed at will."""
+
+import sys
+from pathlib import Path
+
+from tiny import PROTOCOL, tiny_recipe
+
+import candor.training.loop
+import candor.training.machine
+from candor.forecasting.contract import sample_panel
+from candor.forecasting.train import resume_run, train_model
+from candor.training.machine import Machine
+
+if __name__ == "__main__":
+    candor.training.loop.SECONDS_BETWEEN_SAVES = 0.0
+    candor.training.machine._fastest = lambda *_: Machine(micro_batch=16, workers=2)
+    folder = Path(sys.argv[1])
+    print("begun", flush=True)
+    if (folder / "run.json").exists():
+        resume_run(folder)
+    else:
+        settings = {"recipe": tiny_recipe()}
+        train_model(sample_panel(), PROTOCOL, "candor", settings, folder, is_catalogued=False)

@@ -1,0 +1,40 @@
+"""Schedules: what is supervised when, and how fast it is learned."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from candor.training.settings import TrainingSettings
+
+settings = st.builds(
+    TrainingSettings,
+    warm_up=st.integers(0, 5),
+    curriculum=st.integers(0, 9),
+    period=st.integers(1, 4),
+    milestones=st.lists(st.integers(0, 30), max_size=4).map(tuple),
+    activation=st.integers(0, 20),
+)
+
+
+@given(settings, st.integers(1, 40))
+def test_prefixes_grow_from_the_warm_up_on_and_reach_the_whole_horizon(chosen: TrainingSettings, horizon: int) -> None:
+    after = [chosen.prefix(epoch, horizon) for epoch in range(chosen.warm_up, chosen.warm_up + 200)]
+    assert all(1 <= prefix <= horizon for prefix in after)
+    assert after == sorted(after)
+    assert after[-1] == horizon
+    assert all(chosen.prefix(epoch, horizon) == horizon for epoch in range(chosen.warm_up))
+    if chosen.curriculum:
+        assert after[0] == min(horizon, chosen.curriculum)
+        assert after[chosen.period] == min(horizon, 2 * chosen.curriculum)
+
+
+@given(settings)
+def test_rates_halve_at_every_milestone(chosen: TrainingSettings) -> None:
+    rates = [chosen.rate(epoch) for epoch in range(40)]
+    assert rates[-1] == chosen.learning_rate * 0.5 ** len(chosen.milestones)
+    for epoch in range(1, 40):
+        assert rates[epoch] == rates[epoch - 1] * 0.5 ** chosen.milestones.count(epoch)
+
+
+@given(settings)
+def test_waiting_terms_count_from_the_activation_epoch_on(chosen: TrainingSettings) -> None:
+    assert [chosen.is_active(epoch) for epoch in range(30)] == [epoch >= chosen.activation for epoch in range(30)]
