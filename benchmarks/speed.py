@@ -44,7 +44,7 @@ from candor.training.crew import Crew
 from candor.training.trainable import Moment, Trainable
 
 BATCH = 64
-MICRO_BATCH = 8
+MICRO_BATCH = 16
 # The oracle holds about a third of a gigabyte per sample: a part of the batch is measured and counted in proportion.
 ORACLE_BATCH = 16
 SPACE = LossSpace(54.40593, 19.49374)

@@ -17,8 +17,8 @@ from torch import Tensor, nn
 
 from candor.model.routes import Routes, meet, spread
 
-# From this share of all pairs of nodes on a dense product is faster than sums along edges (benchmarks/speed.py).
-DENSE_FROM = 0.3
+# From this share of all pairs of nodes on a dense product is faster than sums along edges (benchmarks/scaling.py).
+DENSE_FROM = 0.2
 
 EdgeWeights = Float[Tensor, "batch position edge"]
 Features = Float[Tensor, "batch node position feature"]
