@@ -2,7 +2,8 @@
 
 A network's run directory is there from the first step of its training:
 
-training/settings.json   the model's settings, and what was found out about the machine
+training/settings.json   the model's settings
+training/machine.json    what was found out about the machine, see candor.training.machine
 training/...             the state of training, see candor.training.checkpoint
 """
 
@@ -39,18 +40,13 @@ class Limits:
     budget_minutes: float | None = None
     interruption: Callable[[], str | None] = lambda: None
 
-    @property
-    def budget_reason(self) -> str:
-        """Why training stops at the end of the budget."""
-        return f"the budget of {self.budget_minutes} minutes is used up"
-
     def begin(self) -> Callable[[], str | None]:
         """Returns what says why to stop, with the time running from now."""
         began = time.monotonic()
 
         def reason() -> str | None:
             is_over = self.budget_minutes is not None and time.monotonic() - began > 60 * self.budget_minutes
-            return self.interruption() or (self.budget_reason if is_over else None)
+            return self.interruption() or ("the budget is used up" if is_over else None)
 
         return reason
 
@@ -149,7 +145,7 @@ def _train_network(run: Run, task: Task, report: Report, limits: Limits, start_f
     try:
         fit(stop_reason=stop_reason, start_from=start)
     except Stopped as stopped:
-        if str(stopped) != limits.budget_reason:
+        if limits.interruption() is not None:
             raise TrainingStoppedError(str(stopped), run.folder) from None
         fit(trains_on=False)
     with _main_process_first() as is_main:

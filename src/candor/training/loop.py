@@ -131,7 +131,8 @@ class Trainer:
         prefix, is_active = settings.prefix(progress.epoch, self.trainable.horizon), settings.is_active(progress.epoch)
         valid = int(self.data.training.batch(indices).target_mask[:, :prefix].sum())
         parts = list(micro_batches(share_of(indices, rank, accelerator.num_processes), self.machine.micro_batch))
-        generators = [torch.Generator().manual_seed(int(torch.randint(2**62, ()))) for _ in parts]
+        seeds = torch.randint(2**62, (len(parts),)).tolist()
+        generators = [torch.Generator(accelerator.device).manual_seed(seed) for seed in seeds]
 
         def learn_from(member: Trainable, number: int) -> dict[str, float]:
             moment = Moment(prefix, is_active, valid, len(parts[number]) / len(indices))
