@@ -19,13 +19,14 @@ Columns = Float[Tensor, "hidden series"]
 
 
 @dataclass
-class AttentionMemory:
-    """Keys and values of the patches so far, with room for those to come; `turn` orders the gradients of the steps."""
+class Shelf:
+    """Keys and values of the patches so far, with room for those to come, and in training their gradients.
+
+    Every step keeps it for its gradient, so it may hold nothing that remembers a step: such a circle is never freed.
+    """
 
     keys: Float[Tensor, "patch head width series"]
     values: Float[Tensor, "patch head width series"]
-    turn: Tensor
-    length: int = 0
     key_gradients: Tensor | None = None
     value_gradients: Tensor | None = None
 
@@ -34,6 +35,15 @@ class AttentionMemory:
         if self.key_gradients is None or self.value_gradients is None:
             self.key_gradients, self.value_gradients = torch.zeros_like(self.keys), torch.zeros_like(self.values)
         return self.key_gradients, self.value_gradients
+
+
+@dataclass
+class AttentionMemory:
+    """What is carried from step to step: the shelf, how full it is, and `turn`, which orders the steps' gradients."""
+
+    shelf: Shelf
+    turn: Tensor
+    length: int = 0
 
 
 class CausalAttention(nn.Module):
@@ -52,7 +62,7 @@ class CausalAttention(nn.Module):
         """Returns an empty memory with room for `patches` patches."""
         shape = (patches, self.heads, self.out.in_features // self.heads, series)
         keys, values = self.in_weight.new_empty(2, *shape).unbind()
-        return AttentionMemory(keys, values, self.in_weight.new_zeros(()))
+        return AttentionMemory(Shelf(keys, values), self.in_weight.new_zeros(()))
 
     def step(self, states: Columns, memory: AttentionMemory) -> Float[Tensor, "series hidden"]:
         """Returns what the next patch sees, given its states, and updates the memory."""
@@ -60,7 +70,8 @@ class CausalAttention(nn.Module):
         mask = None
         if self.training and self.rate > 0:
             mask = dropout_mask((seen, self.heads, states.shape[1]), self.rate, states)
-        mixed, memory.turn = _Attend.apply(states, self.in_weight, self.in_bias, memory.turn, mask, memory)
+        place = memory.shelf, memory.length
+        mixed, memory.turn = _Attend.apply(states, self.in_weight, self.in_bias, memory.turn, mask, *place)
         memory.length = seen
         return F.linear(mixed.T, self.out.weight, self.out.bias)
 
@@ -68,7 +79,7 @@ class CausalAttention(nn.Module):
 class _Attend(torch.autograd.Function):
     """One query against all keys so far.
 
-    A step's keys and values are used by all later steps: those add to the gradients in the memory, and `turn`, handed
+    A step's keys and values are used by all later steps: those add to the gradients on the shelf, and `turn`, handed
     from step to step, makes sure that they have done so before a step reads the gradients of its own.
     """
 
@@ -80,26 +91,27 @@ class _Attend(torch.autograd.Function):
         bias: Tensor,
         turn: Tensor,
         mask: Tensor | None,
-        memory: AttentionMemory,
+        shelf: Shelf,
+        place: int,
     ) -> tuple[Tensor, Tensor]:
-        place, (_, heads, width, series) = memory.length, memory.keys.shape
+        _, heads, width, series = shelf.keys.shape
         query, key, value = torch.addmm(bias[:, None], weight, states).view(3, heads, width, series)
-        memory.keys[place], memory.values[place] = key, value
-        keys, values = memory.keys[: place + 1], memory.values[: place + 1]
+        shelf.keys[place], shelf.values[place] = key, value
+        keys, values = shelf.keys[: place + 1], shelf.values[: place + 1]
         scores = (keys * query).sum(dim=2).mul_(width**-0.5)  # patch head series
         weights = scores.softmax(dim=0)
         used = weights if mask is None else weights * mask
         mixed = (values * used[:, :, None]).sum(dim=0).view(heads * width, series)
         ctx.save_for_backward(states, weight, query, weights, used, mask)
-        ctx.memory, ctx.place = memory, place
+        ctx.shelf, ctx.place = shelf, place
         return mixed, turn.clone()
 
     @staticmethod
     def backward(ctx: Any, outer: Tensor, turn: Tensor) -> Any:
         states, weight, query, weights, used, mask = ctx.saved_tensors
-        memory, seen = ctx.memory, ctx.place + 1
-        keys, values = memory.keys[:seen], memory.values[:seen]
-        of_keys, of_values = memory.gradients()
+        shelf, seen = ctx.shelf, ctx.place + 1
+        keys, values = shelf.keys[:seen], shelf.values[:seen]
+        of_keys, of_values = shelf.gradients()
         outer = outer.contiguous().view(query.shape)
         of_values[:seen].addcmul_(used[:, :, None], outer)
         of_used = (values * outer).sum(dim=2)
@@ -109,4 +121,4 @@ class _Attend(torch.autograd.Function):
         of_query = (keys * of_scores[:, :, None]).sum(dim=0)
         of_keys[:seen].addcmul_(of_scores[:, :, None], query)
         of_projected = torch.cat([of_query, of_keys[ctx.place], of_values[ctx.place]]).view(3 * len(states), -1)
-        return weight.T @ of_projected, of_projected @ states.T, of_projected.sum(dim=1), turn, None, None
+        return weight.T @ of_projected, of_projected @ states.T, of_projected.sum(dim=1), turn, None, None, None
