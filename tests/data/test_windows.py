@@ -16,7 +16,7 @@ from candor.data.times import TimeAxis
 from candor.data.windows import Batch, Windows, count_inputs
 
 Case = tuple[Panel, int, int, np.ndarray]
-PARTS = ("inputs", "input_mask", "targets", "target_mask", "time_of_day", "day_of_week")
+PARTS = ("inputs", "input_mask", "targets", "target_mask", "time_of_day", "day_of_week", "week_of_year")
 
 
 def panel_of(values: np.ndarray) -> Panel:

@@ -16,12 +16,13 @@ from tiny import PROTOCOL, tiny_recipe
 from candor.data.protocol import make_task
 from candor.errors import InputError
 from candor.evaluation import evaluate
-from candor.forecasting import LastValue
+from candor.forecasting import LastValue, forecasters
 from candor.forecasting.candor import Candor
-from candor.forecasting.choices import choose_recipe
+from candor.forecasting.choices import choose_recipe, choose_settings
 from candor.forecasting.contract import sample_panel
 from candor.forecasting.runs import load_run
 from candor.forecasting.train import Limits, TrainingStoppedError, resume_run, train_model
+from candor.settings import parse_settings
 
 SCRIPT = Path(__file__).parents[1] / "support" / "train_and_be_killed.py"
 
@@ -77,6 +78,18 @@ def test_what_is_chosen_for_own_data_is_said_and_can_be_overruled() -> None:
     assert any("patches of 4 steps" in reason for reason in reasons)
     with pytest.raises(InputError, match="no setting called 'wings'"):
         choose_recipe(task, None, {"wings": 2})
+
+
+def test_settings_of_a_baseline_find_their_place_and_keep_the_protocol_of_the_preset() -> None:
+    task = make_task(sample_panel(), PROTOCOL)
+    found, _ = choose_settings("stid", task, "metr-la", {"epochs": 3, "width": 16, "recipe.loss": "squared"})
+    stid = forecasters.get("stid")(history=12, horizon=4, **found)
+    assert (stid.recipe.training.epochs, stid.sizes.width, stid.recipe.loss) == (3, 16, "squared")
+    assert stid.recipe.training.milestones == (1, 50, 80)
+    assert (stid.recipe.loss_space, stid.recipe.scaler, stid.recipe.selection) == ("original", "windows", "whole")
+    found, _ = choose_settings("stid", task, None, {"wings": 2})
+    with pytest.raises(InputError, match="wings"):
+        parse_settings(forecasters.get("stid"), {"history": 12, "horizon": 4} | found, "settings")
 
 
 def test_a_budget_ends_training_in_good_order_with_a_model_and_it_goes_on_later(tmp_path: Path) -> None:

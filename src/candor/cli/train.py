@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from candor.cli import inputs
-from candor.cli.screen import print_json, progress, say
+from candor.cli.screen import count_processes, print_json, progress, say
 from candor.errors import InputError
 
 if TYPE_CHECKING:
@@ -48,14 +48,15 @@ def train(
                 "a run goes on with the data and settings it began with",
                 mend="give --resume RUN alone, with --budget-minutes if you like",
             )
-        with _interruption() as interruption, progress() as report:
+        with _together(), _interruption() as interruption, progress() as report:
             trained = resume_run(resume, report=report, limits=Limits(budget_minutes, interruption))
     else:
         panel, is_catalogued = files.load()
         recipe = preset or (panel.name if is_catalogued else None)
         folder = run or Path("runs") / f"{recipe or panel.name}-{model}"
         protocol, own = _choose(panel, model, recipe, parse_overrides(settings or []))
-        with _interruption() as interruption, progress() as report:
+        _refuse_many_processes(model)
+        with _together(), _interruption() as interruption, progress() as report:
             trained = train_model(
                 panel, protocol, model, own, folder, seed=seed, is_catalogued=is_catalogued, report=report,
                 limits=Limits(budget_minutes, interruption), start_from=init,
@@ -71,19 +72,49 @@ def _choose(
 ) -> "tuple[Protocol, dict[str, Any]]":
     """Returns the protocol and the model's own settings, and says what was chosen."""
     from candor.data.protocol import make_task
-    from candor.forecasting.choices import choose_protocol, choose_recipe
+    from candor.forecasting.choices import choose_protocol, choose_settings
 
     protocol, rest = choose_protocol(panel, preset, overrides)
     say(
         f"{panel.name}: {len(panel.sensors):,} sensors, {panel.times.length:,} times; "
         f"{protocol.horizon} steps ahead from {protocol.history}, split by {protocol.split}"
     )
-    if model != "candor":
-        return protocol, rest
-    recipe, reasons = choose_recipe(make_task(panel, protocol), preset, rest)
+    own, reasons = choose_settings(model, make_task(panel, protocol), preset, rest)
     for reason in reasons:
         say(f"  {reason}")
-    return protocol, {"recipe": recipe.model_dump()}
+    return protocol, own
+
+
+def _refuse_many_processes(model: str) -> None:
+    """Refuses models that several processes cannot share the work of."""
+    from candor.forecasting.forecaster import forecasters
+
+    kind = forecasters.get(model)
+    if count_processes() > 1 and (not hasattr(kind, "trained") or getattr(kind, "needs_whole_batches", False)):
+        raise InputError(f"{model} is fitted by one process", mend="leave out torchrun or accelerate launch")
+
+
+@contextmanager
+def _together() -> Iterator[None]:
+    """Meets the processes that were launched with this one, if there are any, and parts with them in good order."""
+    if count_processes() == 1:
+        yield
+        return
+    from torch.distributed import DistError
+
+    from candor.training.loop import join_processes
+
+    state = join_processes()
+    try:
+        yield
+    except RuntimeError as error:
+        if not isinstance(error, DistError) and "gloo" not in str(error):
+            raise
+        raise InputError(
+            f"one of the other {count_processes() - 1} processes ended",
+            mend="see what it said, then go on with candor train --resume RUN",
+        ) from None
+    state.destroy_process_group()
 
 
 @contextmanager
@@ -97,9 +128,15 @@ def _interruption() -> Iterator[Callable[[], str | None]]:
         received.append(_ENDINGS[signal.Signals(number)])
         say("saving and stopping ...")
 
+    def reason() -> str | None:
+        """Returns what any process received, the same in all of them: they ask at the same places."""
+        from accelerate.utils import gather_object
+
+        return next(iter(gather_object(received[:1])), None)
+
     before = {number: signal.signal(number, note) for number in _ENDINGS}
     try:
-        yield lambda: received[0] if received else None
+        yield reason
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

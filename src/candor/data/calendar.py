@@ -1,4 +1,4 @@
-"""Calendar positions of the rows of a panel, on the local clock (spec: time of day in 288 bins, Monday is 0)."""
+"""Calendar positions of the rows of a panel, on the local clock (time of day in 288 bins, Monday is 0)."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -10,14 +10,16 @@ from candor.data.times import DAY, TimeAxis
 
 BINS_PER_DAY = 288
 DAYS_PER_WEEK = 7
+WEEKS_PER_YEAR = 53
 
 
 @dataclass(frozen=True)
 class Calendar:
-    """Where each moment stands: time-of-day bin 0..287 (daily data: 0) and day of week 0..6."""
+    """Where each moment stands: time-of-day bin 0..287 (daily data: 0), day of week 0..6, week of the year 0..52."""
 
     time_of_day: NDArray[np.int16]
     day_of_week: NDArray[np.int16]
+    week_of_year: NDArray[np.int16]
 
 
 def calendar_of(times: TimeAxis) -> Calendar:
@@ -29,4 +31,5 @@ def calendar_of(times: TimeAxis) -> Calendar:
     return Calendar(
         time_of_day=np.asarray(BINS_PER_DAY * seconds // 86400, dtype=np.int16),
         day_of_week=np.asarray(local.day_of_week, dtype=np.int16),
+        week_of_year=np.asarray((local.day_of_year - 1) // DAYS_PER_WEEK, dtype=np.int16),
     )

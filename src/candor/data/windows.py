@@ -1,6 +1,6 @@
 """Windows by index into shared arrays: nothing is copied until a batch is asked for."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +20,8 @@ class Batch:
     """Some windows: inputs as models read them, targets as they were measured.
 
     Shapes: inputs and input_mask batch x history x node, targets and target_mask batch x horizon x node, calendar
-    positions batch x (history + horizon). Targets are NaN where missing.
+    positions batch x (history + horizon). Targets are NaN where missing. Covariates, where a model reads any, are
+    batch x history x node x quantity.
     """
 
     inputs: NDArray[np.float32]
@@ -29,13 +30,15 @@ class Batch:
     target_mask: NDArray[np.bool_]
     time_of_day: NDArray[np.int16]
     day_of_week: NDArray[np.int16]
+    week_of_year: NDArray[np.int16]
+    covariates: NDArray[np.float32] | None = None
 
     def tensors(self) -> "dict[str, torch.Tensor]":
-        """Returns the arrays as tensors by name, calendar positions as int64 for embedding tables."""
+        """Returns the arrays that are there as tensors by name, calendar positions as int64 for embedding tables."""
         import torch
 
-        arrays = {name: torch.from_numpy(array) for name, array in vars(self).items()}
-        calendar = {name: arrays[name].long() for name in ("time_of_day", "day_of_week")}
+        arrays = {name: torch.from_numpy(array) for name, array in vars(self).items() if array is not None}
+        calendar = {name: arrays[name].long() for name in ("time_of_day", "day_of_week", "week_of_year")}
         return arrays | calendar
 
 
@@ -48,9 +51,18 @@ class Windows:
         origins: the rows of the first targets, each with a full history before it and a full horizon in the panel.
         history: rows read before an origin.
         horizon: rows forecast from an origin on.
+        covariates: further quantities that models read, time x sensor x quantity, filled and scaled.
     """
 
-    def __init__(self, panel: Panel, inputs: NDArray[np.float32], origins: Origins, history: int, horizon: int) -> None:
+    def __init__(
+        self,
+        panel: Panel,
+        inputs: NDArray[np.float32],
+        origins: Origins,
+        history: int,
+        horizon: int,
+        covariates: NDArray[np.float32] | None = None,
+    ) -> None:
         if inputs.shape != panel.values.shape:
             raise ValueError(f"inputs have shape {inputs.shape}, the panel {panel.values.shape}")
         if len(origins) and (origins.min() < history or origins.max() > len(inputs) - horizon):
@@ -63,6 +75,8 @@ class Windows:
         calendar: Calendar = calendar_of(panel.times)
         self._time_of_day = _views(calendar.time_of_day, history + horizon)
         self._day_of_week = _views(calendar.day_of_week, history + horizon)
+        self._week_of_year = _views(calendar.week_of_year, history + horizon)
+        self._covariates = None if covariates is None else _views(covariates, history)
 
     def __len__(self) -> int:
         return len(self.origins)
@@ -78,11 +92,32 @@ class Windows:
             target_mask=self._target_mask[origins],
             time_of_day=self._time_of_day[first],
             day_of_week=self._day_of_week[first],
+            week_of_year=self._week_of_year[first],
+            covariates=None if self._covariates is None else self._covariates[first],
         )
 
     def input_counts(self) -> NDArray[np.int64]:
         """Returns for each row of the panel how many windows read it: the weights of the traffic scaler."""
         return count_inputs(self.origins, self.history, self._rows)
+
+
+def future_windows(
+    panel: Panel,
+    inputs: NDArray[np.float32],
+    origins: Origins,
+    history: int,
+    horizon: int,
+    covariates: NDArray[np.float32] | None = None,
+) -> Windows:
+    """Returns windows to forecast from, see `Windows`: nothing from an origin on has to exist, targets are missing."""
+    ahead = replace(
+        panel,
+        values=np.concatenate([panel.values, np.full((horizon, len(panel.sensors)), np.nan, np.float32)]),
+        times=panel.times.slice(0, panel.times.length + horizon),
+        covariates={},
+    )
+    longer = np.concatenate([inputs, np.zeros((horizon, len(panel.sensors)), np.float32)])
+    return Windows(ahead, longer, origins, history, horizon, covariates)
 
 
 def count_inputs(origins: Origins, history: int, length: int) -> NDArray[np.int64]:
@@ -94,7 +129,7 @@ def count_inputs(origins: Origins, history: int, length: int) -> NDArray[np.int6
 
 
 def _views(array: NDArray[Any], rows: int) -> NDArray[Any]:
-    """Returns all stretches of `rows` rows as a view: stretch x row (x sensor)."""
+    """Returns all stretches of `rows` rows as a view: stretch x row (x sensor x ...)."""
     if len(array) < rows:
         return np.empty((0, rows, *array.shape[1:]), array.dtype)
     return np.moveaxis(sliding_window_view(array, rows, axis=0), -1, 1)

@@ -1,9 +1,16 @@
 """Everything that predicts, under one contract; the registry of models by name."""
 
+from importlib.resources import files
+
 from candor.forecasting.forecaster import Forecaster, forecasters, load_forecaster
 from candor.forecasting.simple import HistoricalAverage, LastValue, Linear, SeasonalNaive
 
-forecasters.announce("candor", "candor.forecasting.candor")  # needs PyTorch, which the simple rules do not
+# Networks need PyTorch, which the simple rules do not: they are imported when they are asked for.
+forecasters.announce("candor", "candor.forecasting.candor")
+for _file in files("candor.baselines").iterdir():
+    _module, _, _ending = _file.name.partition(".")
+    if _ending == "py" and not _module.startswith("_"):
+        forecasters.announce(_module.replace("_", "-"), f"candor.baselines.{_module}")
 
 __all__ = [
     "Forecaster",

@@ -1,16 +1,18 @@
 """What is chosen for somebody's data, with the reasons, and how settings written by hand find their place."""
 
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any
 
 from candor.data.panel import Panel
 from candor.data.protocol import Protocol, Task, suggest_protocol
 from candor.data.times import in_words
 from candor.errors import InputError
+from candor.forecasting.forecaster import forecasters
 from candor.model.settings import LossWeights, ModelSettings
 from candor.presets import load_preset, merge
 from candor.settings import parse_settings
-from candor.training.recipe import Recipe
+from candor.training.recipe import NetworkRecipe, Recipe
 from candor.training.settings import TrainingSettings
 
 _STEPS_OF_TRAINING = 1500
@@ -23,6 +25,39 @@ def choose_protocol(panel: Panel, preset: str | None, overrides: Mapping[str, An
     for_protocol = {key: value for key, value in overrides.items() if key in Protocol.model_fields}
     rest = {key: value for key, value in overrides.items() if key not in Protocol.model_fields}
     return parse_settings(Protocol, protocol.model_dump() | for_protocol, "settings"), rest
+
+
+def choose_settings(
+    model: str, task: Task, preset: str | None, overrides: Mapping[str, Any]
+) -> tuple[dict[str, Any], list[str]]:
+    """Returns the settings of a model for a task, beside those that follow from the protocol, and why in sentences."""
+    if model == "candor":
+        recipe, reasons = choose_recipe(task, preset, overrides)
+        return {"recipe": recipe.model_dump()}, reasons
+    own: dict[str, Any] = {field.name: field.default for field in fields(forecasters.get(model))}
+    if "sizes" not in own:
+        return dict(overrides), []
+    settled = load_preset(preset).recipe if preset else None
+    shared = {} if settled is None else settled.model_dump(include=set(NetworkRecipe.model_fields) - {"training"})
+    sections = {"recipe": own["recipe"].model_dump() | shared, "sizes": own["sizes"].model_dump()}
+    homes = {"training": ("recipe", "training"), "recipe": ("recipe",), "sizes": ("sizes",)}
+    placed: dict[str, Any] = {}
+    for key, value in overrides.items():
+        section, dot, name = key.partition(".")
+        if not dot:
+            name = key
+            section = next((home for home, path in homes.items() if key in _at(sections, path)), "")
+        target: dict[str, Any] = placed
+        for step in homes.get(section, ()):
+            target = target.setdefault(step, {})
+        target[name] = value
+    return merge(sections, placed), [f"sizes and training: those of {model}, see candor.baselines"]
+
+
+def _at(content: Mapping[str, Any], path: tuple[str, ...]) -> Mapping[str, Any]:
+    for step in path:
+        content = content[step]
+    return content
 
 
 def choose_recipe(task: Task, preset: str | None, overrides: Mapping[str, Any]) -> tuple[Recipe, list[str]]:

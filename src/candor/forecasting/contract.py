@@ -7,6 +7,7 @@ check_forecaster(lambda: MyForecaster(history=24, horizon=6))
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -115,7 +116,7 @@ def check_input_is_left_alone(make: Make) -> None:
 def check_same_seed_same_answer(make: Make) -> None:
     """Fitting again with the same settings gives the same forecasts to the bit."""
     first, panel, split = _fitted(make)
-    second, _, _ = _fitted(make)
+    second, _, _ = _fit(make)
     _assert_equal(first.predict(panel, split.test), second.predict(panel, split.test), "the same seed differs")
 
 
@@ -189,7 +190,13 @@ def _split(forecaster: Forecaster) -> Split:
     return split_origins(_ROWS, forecaster.history, forecaster.horizon, "time", (0.6, 0.2, 0.2))
 
 
+@lru_cache(maxsize=1)
 def _fitted(make: Make) -> tuple[Forecaster, Panel, Split]:
+    """Returns one fitted forecaster for all checks that only ask it: fitting is what takes time."""
+    return _fit(make)
+
+
+def _fit(make: Make) -> tuple[Forecaster, Panel, Split]:
     forecaster, panel = make(), sample_panel()
     split = _split(forecaster)
     return forecaster.fit(panel, split), panel, split

@@ -86,7 +86,7 @@ def train_model(
         start_from: a run of the same model whose weights training begins with.
     """
     forecaster, task = _make(protocol, model, settings, seed), make_task(panel, protocol)
-    if not _is_network(forecaster):
+    if not _is_network(model):
         forecaster.fit(task.panel, task.split, report)
         return save_run(folder, forecaster, panel, protocol, is_catalogued=is_catalogued)
     record = RunRecord.of(model, panel, protocol, seed=seed, is_catalogued=is_catalogued)
@@ -128,17 +128,18 @@ def _make(protocol: Protocol, model: str, settings: Mapping[str, Any], seed: int
     return parse_settings(kind, own | dict(settings), f"model {model}")
 
 
-def _is_network(forecaster: Forecaster) -> bool:
-    return forecaster.name == "candor"
+def _is_network(model: str) -> bool:
+    """Returns whether training is long and kept in pieces; the simple rules need no PyTorch to be told apart."""
+    return hasattr(forecasters.get(model), "trained")
 
 
 def _train_network(run: Run, task: Task, report: Report, limits: Limits, start_from: Path | None) -> Run:
     """Trains as far as the limits allow; at the end of a budget the best weights so far make the model."""
-    from candor.forecasting.candor import Candor
+    from candor.forecasting.network import NetworkForecaster
     from candor.training.loop import Stopped
 
     forecaster, folder = run.forecaster, run.folder / TRAINING
-    assert isinstance(forecaster, Candor)
+    assert isinstance(forecaster, NetworkForecaster)
     stop_reason = limits.begin()
     start = None if start_from is None else load_run(start_from).forecaster.state_
     fit = partial(forecaster.fit, task.panel, task.split, report, folder=folder)

@@ -1,12 +1,16 @@
 """The training loop: epochs of batches, each made of micro-batches that fit the cache, on one or many processes."""
 
+import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
-from accelerate import Accelerator
+from accelerate import Accelerator, PartialState
+from accelerate.utils import broadcast, broadcast_object_list, gather_object
 from torch import Tensor, nn
 
 from candor.data.windows import Windows
@@ -18,6 +22,7 @@ from candor.training.checkpoint import Checkpoint, Progress, Weights
 from candor.training.crew import Crew
 from candor.training.machine import Machine
 from candor.training.settings import TrainingSettings
+from candor.training.tensorboard import Curves
 from candor.training.trainable import Moment, Trainable
 
 SECONDS_BETWEEN_SAVES = 60.0
@@ -50,7 +55,7 @@ class Trainer:
         machine: how many windows go through a network at once, and how many threads take such micro-batches.
         checkpoint: where the state is kept; None keeps it in memory only.
         report: is told how far training has come.
-        stop_reason: is asked after every step whether to stop.
+        stop_reason: is asked after every step, in every process, whether to stop.
     """
 
     def __init__(
@@ -66,9 +71,11 @@ class Trainer:
     ) -> None:
         self.trainable, self.data, self.settings, self.seed = trainable, data, settings, seed
         self.machine, self.checkpoint, self.report, self.stop_reason = machine, checkpoint, report, stop_reason
+        join_processes()
         self.accelerator = Accelerator()
         self.network = trainable.network.to(self.accelerator.device)
-        self.optimiser = torch.optim.Adam(
+        kind = torch.optim.AdamW if settings.optimiser == "adamw" else torch.optim.Adam
+        self.optimiser = kind(
             self.network.parameters(),
             lr=settings.learning_rate,
             eps=settings.adam_floor,
@@ -76,6 +83,7 @@ class Trainer:
         )
         self.progress = Progress()
         self.best: Weights | None = None
+        self.curves = None if checkpoint is None else Curves(checkpoint.folder / "tensorboard")
         self._began = self._saved = time.monotonic()
 
     def run(self) -> Weights:
@@ -84,10 +92,14 @@ class Trainer:
         The random state of the caller is left as it was.
         """
         self._resume()
-        with torch.random.fork_rng(devices=[]), Crew(self.trainable, self.machine.workers) as crew:
-            while not self.progress.is_finished:
-                self._train_epoch(crew)
-                self._end_epoch(crew)
+        try:
+            with torch.random.fork_rng(devices=[]), Crew(self.trainable, self.machine.workers) as crew:
+                while not self.progress.is_finished:
+                    self._train_epoch(crew)
+                    self._end_epoch(crew)
+        finally:
+            if self.curves is not None:
+                self.curves.close()
         return self.best_weights()
 
     def saved_weights(self) -> Weights:
@@ -102,11 +114,18 @@ class Trainer:
         return {name: tensor.detach().cpu().clone() for name, tensor in self.network.state_dict().items()}
 
     def _resume(self) -> None:
-        if self.checkpoint is None or not self.checkpoint.exists:
-            return
-        self.progress = self.checkpoint.load(self.network, self.optimiser)
-        if self.progress.best_epoch is not None:
-            self.best = self.checkpoint.load_best()
+        if self.checkpoint is not None and self.checkpoint.exists:
+            self.progress = self.checkpoint.load(self.network, self.optimiser)
+            if self.progress.best_epoch is not None:
+                self.best = self.checkpoint.load_best()
+        places = gather_object([(self.progress.epoch, self.progress.batch)])
+        if len(set(places)) > 1:
+            raise InputError(
+                f"the processes do not see the same state of training: they stand at (epoch, batch) {places}",
+                where=str(self.checkpoint.folder) if self.checkpoint else "training",
+                mend="put the run directory where all machines see it, such as a network file system",
+            )
+        broadcast(list(self.network.state_dict().values()))  # whatever chance is on other machines
 
     def _train_epoch(self, crew: Crew) -> None:
         progress, settings = self.progress, self.settings
@@ -125,6 +144,25 @@ class Trainer:
 
     def _train_batch(self, crew: Crew, indices: Indices) -> None:
         """Takes one step of the optimiser; the parts of all micro-batches and processes add up to its gradient."""
+        progress = self.progress
+        self.optimiser.zero_grad(set_to_none=True)
+        found = gather_object(self._learn_share(crew, indices))
+        for part, terms in found:
+            if not np.isfinite(terms.pop("total")):
+                self._give_up("the objective is no longer a number", self._sensor_without_forecast(part))
+        crew.gather_gradients()
+        self._sum_gradients()
+        norm = torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.settings.clip)
+        if not torch.isfinite(norm):
+            self._give_up("the gradient of the objective is no longer a number")
+        self.optimiser.step()
+        progress.windows += len(indices)
+        for _, terms in found:
+            for name, value in terms.items():
+                progress.sums[name] = progress.sums.get(name, 0.0) + value * len(indices)
+
+    def _learn_share(self, crew: Crew, indices: Indices) -> list[tuple[Indices, dict[str, float]]]:
+        """Returns the micro-batches of this process's share of a batch with their terms; gradients stay in the crew."""
         progress, settings, accelerator = self.progress, self.settings, self.accelerator
         rank = accelerator.process_index
         torch.manual_seed(batch_seed(self.seed, progress.epoch, progress.batch, rank))
@@ -142,30 +180,15 @@ class Trainer:
             named = {"total": found.total, "error": found.error} | found.terms
             return {name: float(term.detach()) for name, term in named.items()}
 
-        self.optimiser.zero_grad(set_to_none=True)
-        found = crew.run(learn_from, range(len(parts)))
-        for part, terms in zip(parts, found, strict=True):
-            if not np.isfinite(terms.pop("total")):
-                self._give_up("the objective is no longer a number", self._sensor_without_forecast(part))
-        crew.gather_gradients()
-        self._sum_gradients()
-        norm = torch.nn.utils.clip_grad_norm_(self.network.parameters(), settings.clip)
-        if not torch.isfinite(norm):
-            self._give_up("the gradient of the objective is no longer a number")
-        self.optimiser.step()
-        progress.windows += len(indices)
-        for terms in found:
-            for name, value in terms.items():
-                progress.sums[name] = progress.sums.get(name, 0.0) + value * len(indices)
+        return list(zip(parts, crew.run(learn_from, range(len(parts))), strict=True))
 
     def _sum_gradients(self) -> None:
         """Adds up the gradients of all processes; a parameter that no process used keeps none."""
         if self.accelerator.num_processes == 1:
             return
         parameters = list(self.network.parameters())
-        used = torch.tensor([parameter.grad is not None for parameter in parameters], device=self.accelerator.device)
-        used = self.accelerator.reduce(used.float(), "sum") > 0
-        chosen = [parameter for parameter, is_used in zip(parameters, used.tolist(), strict=True) if is_used]
+        used = np.any(gather_object([[parameter.grad is not None for parameter in parameters]]), axis=0)
+        chosen = [parameter for parameter, is_used in zip(parameters, used, strict=True) if is_used]
         flat = torch.cat([_gradient(parameter).flatten() for parameter in chosen])
         flat = self.accelerator.reduce(flat, "sum")
         for parameter, gradient in zip(chosen, flat.split([p.numel() for p in chosen]), strict=True):
@@ -175,7 +198,7 @@ class Trainer:
         """Judges the epoch, keeps its weights if they are the best, and writes down what came out."""
         progress, settings = self.progress, self.settings
         error = self._validation_error(crew)
-        sums = {name: self._over_processes(total) / progress.windows for name, total in progress.sums.items()}
+        sums = {name: total / progress.windows for name, total in progress.sums.items()}
         progress.seconds += self._lap()
         entry = {
             "epoch": progress.epoch,
@@ -187,19 +210,26 @@ class Trainer:
             "validation_error": error,
             "unit": self.data.unit,
             "seconds": round(progress.seconds, 3),
+            "processes": self.accelerator.num_processes,
         }
-        if progress.best_error is None or error < progress.best_error:
+        is_best = progress.best_error is None or error < progress.best_error
+        if is_best:
             progress.best_error, progress.best_epoch = error, progress.epoch
             self.best = {name: tensor.detach().cpu().clone() for name, tensor in self.network.state_dict().items()}
-            if self._keeps_files:
-                self._files.save_best(self.best)
-        if self._keeps_files:
-            self._files.log(progress.lines, entry)
+        if self.checkpoint is not None:
+            in_main_process(partial(self._write_epoch, self.checkpoint, entry, is_best))
         stale = progress.epoch - (progress.best_epoch or 0)
         progress.epoch, progress.batch, progress.windows, progress.sums = progress.epoch + 1, 0, 0, {}
         progress.lines += 1
         progress.is_finished = progress.epoch >= settings.epochs or stale >= settings.patience
         self._save()
+
+    def _write_epoch(self, checkpoint: Checkpoint, entry: dict[str, Any], is_best: bool) -> None:
+        if is_best and self.best is not None:
+            checkpoint.save_best(self.best)
+        checkpoint.log(self.progress.lines, entry)
+        if self.curves is not None:
+            self.curves.draw(checkpoint.read_log())
 
     def _validation_error(self, crew: Crew) -> float:
         """Returns the mean absolute error over all observed targets of all validation windows, in the sensors' unit."""
@@ -213,18 +243,11 @@ class Trainer:
             return float(error.abs().double().sum()), len(error)
 
         crew.train(False)
-        found = crew.run(judge, list(micro_batches(mine, self.machine.micro_batch)))
-        total = self._over_processes(sum(error for error, _ in found))
-        error_of_all = total / max(self._over_processes(sum(count for _, count in found)), 1.0)
+        found = gather_object(crew.run(judge, list(micro_batches(mine, self.machine.micro_batch))))
+        error_of_all = sum(error for error, _ in found) / max(sum(count for _, count in found), 1)
         if not np.isfinite(error_of_all):
             self._give_up("the forecasts of the validation part are no longer numbers")
         return error_of_all
-
-    def _over_processes(self, number: float) -> float:
-        if self.accelerator.num_processes == 1:
-            return number
-        tensor = torch.tensor([number], dtype=torch.float64, device=self.accelerator.device)
-        return float(self.accelerator.reduce(tensor, "sum"))
 
     def _tensors(self, windows: Windows, indices: Indices) -> dict[str, Tensor]:
         tensors = windows.batch(indices).tensors()
@@ -246,20 +269,11 @@ class Trainer:
             mend="train with a smaller learning_rate, or look for impossible readings with `candor data check`",
         )
 
-    @property
-    def _keeps_files(self) -> bool:
-        return self.checkpoint is not None and self.accelerator.is_main_process
-
-    @property
-    def _files(self) -> Checkpoint:
-        assert self.checkpoint is not None
-        return self.checkpoint
-
     def _save_if_due(self) -> None:
-        reason = self.stop_reason()
-        if self.accelerator.num_processes > 1:  # all processes stop together, or none
-            reason = (reason or "another process stopped") if self._over_processes(reason is not None) else None
-        if reason is None and time.monotonic() - self._saved < SECONDS_BETWEEN_SAVES:
+        is_late = time.monotonic() - self._saved >= SECONDS_BETWEEN_SAVES
+        answers = gather_object([(self.stop_reason(), is_late)])  # all processes save and stop together, or none
+        reason = next((reason for reason, _ in answers if reason is not None), None)
+        if reason is None and not any(is_late for _, is_late in answers):
             return
         self.progress.seconds += self._lap()
         self._save()
@@ -267,8 +281,8 @@ class Trainer:
             raise Stopped(reason)
 
     def _save(self) -> None:
-        if self._keeps_files:
-            self._files.save(self.progress, self.network, self.optimiser)
+        if self.checkpoint is not None:
+            in_main_process(partial(self.checkpoint.save, self.progress, self.network, self.optimiser))
         self._saved = time.monotonic()
 
     def _lap(self) -> float:
@@ -289,3 +303,31 @@ class Trainer:
 
 def _gradient(parameter: nn.Parameter) -> Tensor:
     return torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+
+
+def join_processes() -> PartialState:
+    """Returns what this process knows of those that were launched with it, once it has met them.
+
+    Left to itself accelerate lets every process work alone where there is no graphics card, so this goes first.
+    """
+    processes = int(os.environ.get("WORLD_SIZE", "1")) if "RANK" in os.environ else 1
+    state = PartialState(cpu=processes > 1 and not torch.cuda.is_available())
+    if state.num_processes != processes:
+        raise InputError(
+            f"{processes} processes were launched, but this one found {state.num_processes}",
+            mend="launch them with torchrun or accelerate launch, and leave the setting up of processes to candor",
+        )
+    return state
+
+
+def in_main_process(work: Callable[[], object]) -> None:
+    """Does something in the main process while the others wait; what is wrong with the input there, all raise."""
+    failure: InputError | None = None
+    if PartialState().is_main_process:
+        try:
+            work()
+        except InputError as error:
+            failure = error
+    (failure,) = broadcast_object_list([failure])
+    if failure is not None:
+        raise failure

@@ -1,4 +1,4 @@
-"""Everything that decides what CANDOR learns from a panel, besides the protocol it is judged by."""
+"""Everything that decides what a network learns from a panel, besides the protocol it is judged by."""
 
 from typing import Any, Literal
 
@@ -11,23 +11,28 @@ from candor.training.settings import TrainingSettings
 SIZES: dict[str, dict[str, Any]] = {"paper": {}, "small": {"forecast_width": 64, "head_width": 128}}
 
 
-class Recipe(Settings):
-    """Sizes, training and objective of CANDOR."""
+class NetworkRecipe(Settings):
+    """How any network learns from a panel."""
 
-    size: Literal["paper", "small"] = "small"
-    """Widths of forecast and head: the paper's, or a quarter of them for machines without a graphics card."""
-    model: dict[str, Any] = Field(default_factory=dict)
-    """Sizes of the network that differ from those, see ModelSettings."""
     training: TrainingSettings = TrainingSettings()
     """Optimiser and schedules."""
-    loss: LossWeights = LossWeights()
-    """Coefficients of the objective."""
     loss_space: Literal["original", "scores"] = "scores"
     """Whether errors are measured in the sensors' unit or in z-scores."""
     scaler: Literal["rows", "windows"] = "rows"
     """Whether each row counts once for mean and deviation, or as often as windows read it (traffic benchmarks)."""
     selection: Literal["half", "whole"] = "half"
     """Which part of validation chooses the best weights; the second half calibrates intervals."""
+
+
+class Recipe(NetworkRecipe):
+    """Sizes, training and objective of CANDOR."""
+
+    size: Literal["paper", "small"] = "small"
+    """Widths of forecast and head: the paper's, or a quarter of them for machines without a graphics card."""
+    model: dict[str, Any] = Field(default_factory=dict)
+    """Sizes of the network that differ from those, see ModelSettings."""
+    loss: LossWeights = LossWeights()
+    """Coefficients of the objective."""
     anchor: bool = False
     """Whether the last reading of each sensor's window is taken off before the network and added to its forecast."""
 

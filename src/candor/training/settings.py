@@ -1,4 +1,7 @@
-"""How a network is trained, and the schedules that follow from it (spec, section 5). Epochs count from 0."""
+"""How a network is trained, and the schedules that follow from it. Epochs count from 0."""
+
+import math
+from typing import Literal
 
 from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 
@@ -12,18 +15,23 @@ class TrainingSettings(Settings):
     """Passes over the training windows."""
     batch: PositiveInt = 64
     """Windows of one step of the optimiser, over all processes together."""
+    optimiser: Literal["adam", "adamw"] = "adam"
+    """Adam with weight decay added to the gradient, or AdamW, which takes it off the weights."""
     learning_rate: PositiveFloat = 2e-3
-    """Of Adam, at the beginning."""
+    """At the beginning."""
     weight_decay: NonNegativeFloat = 1e-5
-    """Coupled, on all parameters."""
+    """On all parameters."""
     adam_floor: PositiveFloat = 1e-8
     """Adam's epsilon."""
     clip: PositiveFloat = 5.0
     """Largest norm of the gradient of all parameters together."""
+    schedule: Literal["milestones", "every-epoch", "cosine"] = "milestones"
+    """Whether the learning rate is multiplied by `decay` at the milestones, or after every epoch, or falls to zero
+    along half a cosine over all epochs."""
     milestones: tuple[NonNegativeInt, ...] = ()
-    """Epochs at which the learning rate is multiplied by `decay`."""
+    """See `schedule`."""
     decay: PositiveFloat = 0.5
-    """See `milestones`."""
+    """See `schedule`."""
     warm_up: NonNegativeInt = 0
     """Epochs with the whole horizon before the curriculum begins."""
     curriculum: NonNegativeInt = 0
@@ -43,7 +51,10 @@ class TrainingSettings(Settings):
 
     def rate(self, epoch: int) -> float:
         """Returns the learning rate."""
-        return self.learning_rate * self.decay ** sum(milestone <= epoch for milestone in self.milestones)
+        if self.schedule == "cosine":
+            return self.learning_rate * (1 + math.cos(math.pi * epoch / self.epochs)) / 2
+        passed = sum(milestone <= epoch for milestone in self.milestones)
+        return self.learning_rate * self.decay ** (epoch if self.schedule == "every-epoch" else passed)
 
     def is_active(self, epoch: int) -> bool:
         """Returns whether the activation epoch is reached, chi."""

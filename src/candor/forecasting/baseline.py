@@ -1,0 +1,236 @@
+"""What a baseline is made of: a network, its sizes and its recipe, in one file of `candor.baselines`.
+
+A baseline keeps to the common protocol. It reads z-scores of the same histories as every model, with gaps filled in the
+same way, and is judged on the same observed targets; what is its own are the network, the objective and the training.
+
+    class MyNetwork(BaselineNetwork):
+        def forward(self, values, time_of_day, day_of_week): ...   # z-scores in, z-scores out
+
+    @forecasters.register("my-model")
+    @dataclass(config=REFUSE_UNKNOWN)
+    class MyModel(Baseline):
+        sizes: MySizes = MySizes()
+        recipe: BaselineRecipe = BaselineRecipe(training=TrainingSettings(epochs=100))
+        name = "my-model"
+
+        def build(self, frame): return MyNetwork(self.sizes, frame)
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass as plain_dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from numpy.typing import NDArray
+from pydantic.dataclasses import dataclass
+from torch import Tensor, nn
+
+from candor.data.panel import Panel
+from candor.data.scaling import Scaler
+from candor.data.splits import Split
+from candor.data.windows import Windows
+from candor.errors import InputError
+from candor.forecasting.forecaster import REFUSE_UNKNOWN, State
+from candor.forecasting.network import NetworkForecaster, edges_of
+from candor.settings import Settings
+from candor.training.recipe import NetworkRecipe
+from candor.training.trainable import Moment, Objective, Trainable
+
+SECONDS_PER_DAY = 86_400
+
+
+class BaselineRecipe(NetworkRecipe):
+    """How a baseline learns."""
+
+    loss: Literal["absolute", "squared"] = "absolute"
+    """Errors that training makes small: absolute ones, as the protocol is judged by, or their squares."""
+
+
+@plain_dataclass(frozen=True)
+class Frame:
+    """What a network is made for.
+
+    Args:
+        nodes: sensors.
+        history: steps that are read.
+        horizon: steps that are forecast.
+        steps_per_day: rows of a day, 1 for daily data and coarser.
+        adjacency: weights of the directed edges, sender x receiver; zero where there is none.
+        covariates: further quantities that are read.
+    """
+
+    nodes: int
+    history: int
+    horizon: int
+    steps_per_day: int
+    adjacency: Float[Tensor, "node node2"]
+    covariates: int = 0
+
+
+@plain_dataclass(frozen=True)
+class Targets:
+    """What the forecast of a micro-batch is compared with; the parts of all micro-batches add up.
+
+    Args:
+        wanted: z-scores, zero where missing; batch x prefix x node.
+        mask: which of them were observed.
+        valid: observed targets of the whole batch.
+        share: this micro-batch's part of the windows of the whole batch; weigh means over windows with it.
+        unit: what errors of z-scores are multiplied with: the deviation of the readings, or 1.
+        is_squared: whether the recipe asks for squared errors.
+    """
+
+    wanted: Float[Tensor, "batch prefix node"]
+    mask: Tensor
+    valid: int
+    share: float
+    unit: float
+    is_squared: bool
+
+    def error(self, forecast: Float[Tensor, "batch horizon node"]) -> Tensor:
+        """Returns this micro-batch's part of the mean error that the recipe asks for."""
+        return self.squared(forecast) if self.is_squared else self.absolute(forecast)
+
+    def absolute(self, forecast: Float[Tensor, "batch horizon node"]) -> Tensor:
+        """Returns this micro-batch's part of the mean absolute error over the observed targets."""
+        return self.unit * self._differences(forecast).abs().sum() / max(self.valid, 1)
+
+    def squared(self, forecast: Float[Tensor, "batch horizon node"]) -> Tensor:
+        """Returns this micro-batch's part of the mean squared error over the observed targets."""
+        return self.unit**2 * self._differences(forecast).square().sum() / max(self.valid, 1)
+
+    def _differences(self, forecast: Tensor) -> Tensor:
+        return torch.where(self.mask, forecast[:, : self.wanted.shape[1]] - self.wanted, 0.0)
+
+
+class BaselineNetwork(nn.Module, ABC):
+    """A network from z-scores of the history to z-scores of the horizon.
+
+    Chance in training comes from `candor.model.dropout` only: its draws are the same whatever thread they happen on.
+    """
+
+    @abstractmethod
+    def forward(
+        self,
+        values: Float[Tensor, "batch time node"],
+        time_of_day: Tensor,
+        day_of_week: Tensor,
+        covariates: Tensor | None = None,
+    ) -> Float[Tensor, "batch horizon node"]:
+        """Returns the forecast in z-scores.
+
+        Args:
+            values: z-scores of the history, gaps filled.
+            time_of_day: bins 0..287 of all steps of history and horizon, batch x (history + horizon).
+            day_of_week: days 0..6 (Monday is 0) of the same steps.
+            covariates: further quantities over the history as z-scores, batch x time x node x quantity, if any.
+        """
+
+    def objective(self, inputs: tuple[Tensor, ...], targets: Targets) -> tuple[Tensor, dict[str, Tensor]]:
+        """Returns the forecast of a micro-batch, and its part of every term of the objective, to be added up."""
+        forecast = self(*inputs)
+        return forecast, {"prediction": targets.error(forecast)}
+
+    def prepare(self, training: Windows) -> None:
+        """Looks at the training windows once before the network learns; what it keeps must be in buffers."""
+
+
+@plain_dataclass
+class BaselineTrainable(Trainable):
+    """A baseline's network as something that can be trained."""
+
+    network: BaselineNetwork
+    scaler: Scaler
+    horizon: int
+    recipe: BaselineRecipe
+
+    def objective(self, batch: dict[str, Tensor], moment: Moment) -> Objective:
+        """Returns the part of the objective that a micro-batch adds."""
+        deviation, is_in_unit = self.scaler.deviation, self.recipe.loss_space == "original"
+        scores = (batch["targets"][:, : moment.prefix] - self.scaler.mean) / deviation
+        mask = batch["target_mask"][:, : moment.prefix]
+        targets = Targets(
+            wanted=torch.where(mask, scores, 0.0),
+            mask=mask,
+            valid=moment.valid,
+            share=moment.share,
+            unit=deviation if is_in_unit else 1.0,
+            is_squared=self.recipe.loss == "squared",
+        )
+        forecast, terms = self.network.objective(_inputs(batch), targets)
+        total = torch.stack(list(terms.values())).sum()
+        return Objective(total, targets.absolute(forecast.detach()) * deviation / targets.unit, terms)
+
+    def forecast(self, batch: dict[str, Tensor]) -> Tensor:
+        """Returns the forecast in the sensors' unit."""
+        return self.network(*_inputs(batch)) * self.scaler.deviation + self.scaler.mean
+
+
+@dataclass(config=REFUSE_UNKNOWN)
+class Baseline(NetworkForecaster):
+    """A published model under the common protocol.
+
+    Args:
+        recipe: how it learns.
+        sizes: of its network.
+        covariates: names of the panel's further quantities that it reads, for models that can.
+    """
+
+    recipe: BaselineRecipe = BaselineRecipe()
+    sizes: Settings = Settings()
+    covariates: tuple[str, ...] = ()
+
+    reads_covariates: ClassVar[bool] = False
+    tiny: ClassVar[dict[str, Any]] = {}
+    """Sizes with which the model can be tried in a second."""
+
+    @abstractmethod
+    def build(self, frame: Frame) -> BaselineNetwork:
+        """Returns the network with first weights."""
+
+    def _trainable(self, state: State, scaler: Scaler, nodes: int) -> BaselineTrainable:
+        edges = edges_of(state)
+        adjacency = torch.zeros(nodes, nodes)
+        adjacency[edges.source, edges.target] = torch.from_numpy(edges.weight).float()
+        steps_per_day = max(1, round(SECONDS_PER_DAY / float(state["interval"][0])))
+        frame = Frame(nodes, self.history, self.horizon, steps_per_day, adjacency, len(self.covariates))
+        return BaselineTrainable(self.build(frame), scaler, self.horizon, self.recipe)
+
+    def _prepare(self, trainable: Trainable, training: Windows) -> None:
+        assert isinstance(trainable, BaselineTrainable)
+        trainable.network.prepare(training)
+
+    def _learn_covariates(self, panel: Panel, split: Split) -> State:
+        if not self.covariates:
+            return {}
+        if not self.reads_covariates:
+            raise InputError(
+                f"{self.name} reads no covariates", mend="leave `covariates` out, or use timexer or xlinear"
+            )
+        seen = self._raw_covariates(panel)[: split.train_end].astype(np.float64)
+        counts = np.maximum((~np.isnan(seen)).sum(axis=(0, 1)), 1)
+        means = np.nansum(seen, axis=(0, 1)) / counts
+        deviations = np.sqrt(np.nansum((seen - means) ** 2, axis=(0, 1)) / counts)
+        return {"covariates": np.stack([means, np.where(deviations > 0, deviations, 1.0)])}
+
+    def _covariates(self, panel: Panel, state: State) -> NDArray[np.float32] | None:
+        if not self.covariates:
+            return None
+        means, deviations = state["covariates"]
+        scores = (self._raw_covariates(panel) - means) / deviations
+        return np.nan_to_num(scores, nan=0.0).astype(np.float32)  # unknown: as usual
+
+    def _raw_covariates(self, panel: Panel) -> NDArray[np.float32]:
+        if lacking := [name for name in self.covariates if name not in panel.covariates]:
+            known = ", ".join(panel.covariates) or "none"
+            raise InputError(
+                f"the panel has no covariate called {lacking[0]!r}", where=panel.name, mend=f"there are: {known}"
+            )
+        return np.stack([panel.covariates[name].values for name in self.covariates], axis=-1)
+
+
+def _inputs(batch: dict[str, Tensor]) -> tuple[Tensor, ...]:
+    names = ("inputs", "time_of_day", "day_of_week", "covariates")
+    return tuple(batch[name] for name in names if name in batch)
