@@ -19,8 +19,9 @@ def quick(name: str) -> dict[str, Any]:
     """Returns settings with which a model is fitted in a second."""
     if name == "candor":
         return {"recipe": tiny_recipe(epochs=1, batch=128)}
-    tiny = getattr(forecasters.get(name), "tiny", None)
-    return {} if tiny is None else {"sizes": tiny, "recipe": {"training": {"epochs": 1, "batch": 128}}}
+    kind = forecasters.get(name)
+    sizes = {"sizes": kind.tiny} if hasattr(kind, "tiny") else {}
+    return sizes | ({"recipe": {"training": {"epochs": 1, "batch": 128}}} if hasattr(kind, "trained") else {})
 
 
 @pytest.mark.parametrize("name", forecasters.names())

@@ -38,3 +38,20 @@ def test_rates_halve_at_every_milestone(chosen: TrainingSettings) -> None:
 @given(settings)
 def test_waiting_terms_count_from_the_activation_epoch_on(chosen: TrainingSettings) -> None:
     assert [chosen.is_active(epoch) for epoch in range(30)] == [epoch >= chosen.activation for epoch in range(30)]
+
+
+@given(settings, st.integers(1, 60), st.integers(1, 5000), st.integers(1, 200_000), st.integers(1, 40))
+def test_a_shortened_training_fits_in_and_keeps_the_order_of_its_schedules(
+    chosen: TrainingSettings, epochs: int, windows: int, affordable: int, horizon: int
+) -> None:
+    whole = chosen.model_copy(update={"epochs": epochs})
+    short = whole.within(windows, affordable, horizon)
+    if short == whole:
+        assert 0.8 * affordable >= epochs * windows - 1
+        return
+    assert short.epochs <= epochs and short.epoch_windows is not None
+    fewest = min(windows, short.batch)  # an epoch has at least one batch
+    assert short.epochs * short.epoch_windows <= max(affordable, short.epochs * fewest)
+    assert short.prefix(short.warm_up + 10 * epochs, horizon) == horizon
+    assert len(short.milestones) <= len(whole.milestones)
+    assert all(milestone <= short.epochs * max(1, max(whole.milestones) / epochs) + 1 for milestone in short.milestones)

@@ -80,6 +80,7 @@ class Targets:
         share: this micro-batch's part of the windows of the whole batch; weigh means over windows with it.
         unit: what errors of z-scores are multiplied with: the deviation of the readings, or 1.
         is_squared: whether the recipe asks for squared errors.
+        is_active: whether the activation epoch is reached, from which terms count that wait for sensible states.
     """
 
     wanted: Float[Tensor, "batch prefix node"]
@@ -88,6 +89,7 @@ class Targets:
     share: float
     unit: float
     is_squared: bool
+    is_active: bool = True
 
     def error(self, forecast: Float[Tensor, "batch horizon node"]) -> Tensor:
         """Returns this micro-batch's part of the mean error that the recipe asks for."""
@@ -158,6 +160,7 @@ class BaselineTrainable(Trainable):
             share=moment.share,
             unit=deviation if is_in_unit else 1.0,
             is_squared=self.recipe.loss == "squared",
+            is_active=moment.is_active,
         )
         forecast, terms = self.network.objective(_inputs(batch), targets)
         total = torch.stack(list(terms.values())).sum()

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import fields
+from datetime import timedelta
 from typing import Any
 
 from candor.data.panel import Panel
@@ -16,6 +17,7 @@ from candor.training.recipe import NetworkRecipe, Recipe
 from candor.training.settings import TrainingSettings
 
 _STEPS_OF_TRAINING = 1500
+_TWO_YEARS = timedelta(days=730)
 _SECTIONS: dict[str, Any] = {"training": TrainingSettings, "model": ModelSettings, "loss": LossWeights}
 
 
@@ -39,8 +41,11 @@ def choose_settings(
         return dict(overrides), []
     settled = load_preset(preset).recipe if preset else None
     shared = {} if settled is None else settled.model_dump(include=set(NetworkRecipe.model_fields) - {"training"})
-    sections = {"recipe": own["recipe"].model_dump() | shared, "sizes": own["sizes"].model_dump()}
-    homes = {"training": ("recipe", "training"), "recipe": ("recipe",), "sizes": ("sizes",)}
+    sections: dict[str, Any] = {"sizes": own["sizes"].model_dump()}
+    homes: dict[str, tuple[str, ...]] = {"sizes": ("sizes",)}
+    if "recipe" in own:
+        sections["recipe"] = own["recipe"].model_dump() | shared
+        homes |= {"training": ("recipe", "training"), "recipe": ("recipe",)}
     placed: dict[str, Any] = {}
     for key, value in overrides.items():
         section, dot, name = key.partition(".")
@@ -76,6 +81,7 @@ def _fitting(task: Task) -> tuple[dict[str, Any], list[str]]:
     """Returns a recipe for data nobody has settled one for, from interval, horizon and length of the record."""
     history, horizon, windows = task.protocol.history, task.protocol.horizon, len(task.split.train)
     interval = task.panel.times.interval
+    trained_on = task.split.train_end * interval
     batch = 64 if windows >= 2000 else 32
     epochs = min(40, max(8, _STEPS_OF_TRAINING * batch // max(windows, 1)))
     growth = -(-horizon // max(1, epochs // 3))
@@ -94,7 +100,13 @@ def _fitting(task: Task) -> tuple[dict[str, Any], list[str]]:
         f"the first {growth} steps of the horizon first, all of them after {epochs // 3} epochs: near steps are easier",
         "small size, and the last reading as an anchor: on Klamath's short record that beat the simple rules",
     ]
-    return {"anchor": True, "training": training}, reasons
+    chosen: dict[str, Any] = {"anchor": True, "training": training}
+    if trained_on >= _TWO_YEARS:  # in a single year the weather of a week would pass for its season
+        chosen["model"] = {"season": True}
+        reasons.append(
+            f"the week of the year in the calendar: {in_words(trained_on)} of training hold every season at least twice"
+        )
+    return chosen, reasons
 
 
 def _in_sections(overrides: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,16 +15,19 @@ from candor.data.panel import Panel
 from candor.data.scaling import Scaler, fit_scaler
 from candor.data.splits import Origins, Split
 from candor.data.windows import Windows, count_inputs, future_windows
+from candor.files import read_json, write_json
 from candor.forecasting.forecaster import REFUSE_UNKNOWN, Forecaster, State
 from candor.forecasting.simple import training_means
 from candor.model.propagation import EdgeArrays
 from candor.progress import Report, silent
+from candor.settings import parse_settings
 from candor.training.batches import micro_batches
 from candor.training.checkpoint import Checkpoint
 from candor.training.crew import Crew
 from candor.training.loop import StopReason, Trainer, TrainingData
 from candor.training.machine import Machine, find_machine
 from candor.training.recipe import NetworkRecipe
+from candor.training.settings import TrainingSettings
 from candor.training.trainable import Trainable
 
 _WINDOWS_AT_A_TIME = 16
@@ -64,6 +67,7 @@ class NetworkForecaster(Forecaster):
         stop_reason: StopReason = lambda: None,
         start_from: State | None = None,
         trains_on: bool = True,
+        budget_seconds: float | None = None,
     ) -> Self:
         """Trains the network; without a split the last fifth of the panel chooses weights and calibrates intervals.
 
@@ -75,12 +79,14 @@ class NetworkForecaster(Forecaster):
             stop_reason: is asked after every step whether to stop.
             start_from: what another forecaster of this kind learned, to begin with its weights.
             trains_on: whether to go on with the training in `folder`, or to take its best weights as they are.
+            budget_seconds: shortens all schedules so that training takes about this long; None leaves them.
         """
         self._session: dict[str, Any] = {
             "folder": folder,
             "stop_reason": stop_reason,
             "start_from": start_from,
             "trains_on": trains_on,
+            "budget_seconds": budget_seconds,
         }
         try:
             return super().fit(panel, split if split is not None else self._own_split(panel), report)
@@ -139,12 +145,23 @@ class NetworkForecaster(Forecaster):
     def _trainer(self, trainable: Trainable, data: TrainingData, report: Report) -> Trainer:
         folder, settings = self._session["folder"], self.recipe.training
         checkpoint = None if folder is None else Checkpoint(folder)
-        machine = (
-            Machine(settings.batch, 1)
-            if self.needs_whole_batches
-            else find_machine(trainable, data.training, settings.batch, checkpoint, report)
+        machine = find_machine(
+            trainable, data.training, settings.batch, checkpoint, report, is_divisible=not self.needs_whole_batches
         )
+        settings = self._schedule(machine, len(data.training), checkpoint)
         return Trainer(trainable, data, settings, self.seed, machine, checkpoint, report, self._session["stop_reason"])
+
+    def _schedule(self, machine: Machine, windows: int, checkpoint: Checkpoint | None) -> TrainingSettings:
+        """Returns the recipe's schedules, or those that a budget was given when this training began."""
+        settings, budget = self.recipe.training, self._session["budget_seconds"]
+        path = None if checkpoint is None else checkpoint.folder / "schedule.json"
+        if path is not None and path.is_file():
+            return parse_settings(TrainingSettings, read_json(path), str(path))
+        if budget is not None:
+            settings = settings.within(windows, int(budget / machine.seconds_per_window), self.horizon)
+            if path is not None:
+                write_json(path, settings.model_dump(mode="json"))
+        return settings
 
     def _forecast(self, panel: Panel, origins: Origins) -> NDArray[np.float32]:
         trainable = self.trained()

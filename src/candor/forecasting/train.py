@@ -35,10 +35,12 @@ class Limits:
     Args:
         budget_minutes: minutes of this stretch of training.
         interruption: says why training should stop now, or None while it should go on.
+        fits_schedule: whether a training that begins shortens its schedules to the budget.
     """
 
     budget_minutes: float | None = None
     interruption: Callable[[], str | None] = lambda: None
+    fits_schedule: bool = False
 
     def begin(self) -> Callable[[], str | None]:
         """Returns what says why to stop, with the time running from now."""
@@ -142,7 +144,8 @@ def _train_network(run: Run, task: Task, report: Report, limits: Limits, start_f
     assert isinstance(forecaster, NetworkForecaster)
     stop_reason = limits.begin()
     start = None if start_from is None else load_run(start_from).forecaster.state_
-    fit = partial(forecaster.fit, task.panel, task.split, report, folder=folder)
+    budget = None if limits.budget_minutes is None or not limits.fits_schedule else 60 * limits.budget_minutes
+    fit = partial(forecaster.fit, task.panel, task.split, report, folder=folder, budget_seconds=budget)
     try:
         fit(stop_reason=stop_reason, start_from=start)
     except Stopped as stopped:

@@ -17,6 +17,11 @@ def epoch_order(windows: int, seed: int, epoch: int) -> Indices:
     return np.random.default_rng([seed, epoch]).permutation(windows)
 
 
+def spread_evenly(windows: int, wanted: int | None) -> Indices:
+    """Returns at most `wanted` windows, evenly spread from the first to the last; None means all."""
+    return np.unique(np.linspace(0, windows - 1, min(windows, wanted or windows)).round().astype(np.int64))
+
+
 def count_batches(windows: int, size: int) -> int:
     """Returns the steps of an epoch; the last one may be smaller."""
     return -(-windows // size)

@@ -79,6 +79,13 @@ class Checkpoint:
         optimiser.load_state_dict(optimiser.state_dict() | {"state": state})
         return Progress(**json.loads(header["progress"]))
 
+    def progress(self) -> Progress:
+        """Returns how far training has come; if nothing is there, that it has not begun."""
+        if not self.exists:
+            return Progress()
+        with safe_open(self.last, framework="pt") as file:
+            return Progress(**json.loads((file.metadata() or {})["progress"]))
+
     def save_best(self, weights: Weights) -> None:
         """Writes the best weights, all or nothing."""
         _write(self.best, weights, {})

@@ -15,6 +15,8 @@ from candor.training.trainable import Moment, Trainable
 
 _FIRST = 4
 _WORTH_IT = 0.97
+# Timing is chance: a program that trains twice must not cut its batches in two ways, or the last digits would differ.
+_FOUND: "dict[tuple[type, int, int, bool], Machine]" = {}
 
 
 @dataclass(frozen=True)
@@ -23,29 +25,51 @@ class Machine:
 
     micro_batch: int
     workers: int
+    seconds_per_window: float = 0.0
+    """Time to learn from one window of the whole horizon."""
 
 
 def find_machine(
-    trainable: Trainable, windows: Windows, batch: int, checkpoint: Checkpoint | None = None, report: Report = silent
+    trainable: Trainable,
+    windows: Windows,
+    batch: int,
+    checkpoint: Checkpoint | None = None,
+    report: Report = silent,
+    *,
+    is_divisible: bool = True,
 ) -> Machine:
-    """Returns what was found out for a checkpoint before, or what suits this machine, and keeps that with it."""
+    """Returns what was found out for a checkpoint before, or by this program, or what suits this machine now.
+
+    Args:
+        trainable: the network; neither its weights nor the caller's chance are changed.
+        windows: what it learns from.
+        batch: windows of one step of the optimiser.
+        checkpoint: where the finding is kept.
+        report: is told that this takes a while.
+        is_divisible: whether a batch may be cut into micro-batches.
+    """
     path = None if checkpoint is None else checkpoint.folder / "machine.json"
     if path is not None and path.is_file():
         return Machine(**read_json(path))
-    found = _fastest(trainable, windows, batch, report)
+    kind = type(trainable.network), sum(p.numel() for p in trainable.network.parameters()), batch, is_divisible
+    if kind not in _FOUND:
+        _FOUND[kind] = _fastest(trainable, windows, batch, report, is_divisible)
+    found = _FOUND[kind]
     if path is not None:
         write_json(path, asdict(found))
     return found
 
 
-def _fastest(trainable: Trainable, windows: Windows, batch: int, report: Report) -> Machine:
-    """Returns what takes the least time per window; neither the weights nor the caller's chance are changed.
+def _fastest(trainable: Trainable, windows: Windows, batch: int, report: Report, is_divisible: bool) -> Machine:
+    """Returns what takes the least time per window.
 
-    There is a thread for every core PyTorch may use; micro-batches double from a few as long as that pays.
+    There is a thread for every core PyTorch may use; micro-batches double from a few as long as that pays. What cannot
+    be divided goes through one network, which may use all cores.
     """
-    workers = torch.get_num_threads()
+    workers = torch.get_num_threads() if is_divisible else 1
     largest = min(-(-batch // workers), len(windows))
-    size, times = min(_FIRST, largest), {}
+    size, times = min(_FIRST if is_divisible else batch, largest), {}
+    before = {name: buffer.clone() for name, buffer in trainable.network.named_buffers()}
     with torch.random.fork_rng(devices=[]), Crew(trainable, workers) as crew:
         while True:
             report("finding out what suits this machine", None)
@@ -54,7 +78,10 @@ def _fastest(trainable: Trainable, windows: Windows, batch: int, report: Report)
                 break
             size = min(2 * size, largest)
     trainable.network.zero_grad(set_to_none=True)
-    return Machine(min(times, key=lambda tried: times[tried]), workers)
+    for name, buffer in trainable.network.named_buffers():
+        buffer.copy_(before[name])  # such as running means
+    best = min(times, key=lambda tried: times[tried])
+    return Machine(best if is_divisible else batch, workers, times[best])
 
 
 def _seconds_per_window(crew: Crew, windows: Windows, size: int) -> float:

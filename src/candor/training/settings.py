@@ -7,12 +7,19 @@ from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveIn
 
 from candor.settings import Settings
 
+_FEWEST_EPOCHS = 8  # of a shortened training, so that its schedules keep their shape
+_SHARE_OF_LEARNING = 0.8  # of a budget; the rest is validation, and a margin
+
 
 class TrainingSettings(Settings):
     """The optimiser and its schedules; defaults are the paper's shared values."""
 
     epochs: PositiveInt = 40
     """Passes over the training windows."""
+    epoch_windows: PositiveInt | None = None
+    """Windows that an epoch takes, chosen anew for each; None takes all."""
+    validation_windows: PositiveInt | None = None
+    """Windows that choose the best weights, evenly spread over the validation part; None takes all."""
     batch: PositiveInt = 64
     """Windows of one step of the optimiser, over all processes together."""
     optimiser: Literal["adam", "adamw"] = "adam"
@@ -59,3 +66,33 @@ class TrainingSettings(Settings):
     def is_active(self, epoch: int) -> bool:
         """Returns whether the activation epoch is reached, chi."""
         return epoch >= self.activation
+
+    def within(self, windows: int, affordable: int, horizon: int) -> "TrainingSettings":
+        """Returns the settings with all schedules shortened to what there is time for, or as they are if all fits in.
+
+        Args:
+            windows: training windows there are.
+            affordable: how many of them, with repetition, there is time to learn from.
+            horizon: steps of a forecast.
+        """
+        learned = int(_SHARE_OF_LEARNING * affordable)
+        if learned >= self.epochs * min(windows, self.epoch_windows or windows):
+            return self
+        epochs = min(self.epochs, max(_FEWEST_EPOCHS, learned // windows))
+        share, of_epoch = epochs / self.epochs, max(min(windows, self.batch), min(windows, learned // epochs))
+        stages = 1 if self.curriculum == 0 else -(-horizon // self.curriculum)
+        curriculum_epochs = max(1, round(share * stages * self.period))
+        fewer_stages = min(stages, curriculum_epochs)
+        return self.model_copy(
+            update={
+                "epochs": epochs,
+                "epoch_windows": of_epoch,
+                "validation_windows": max(1, of_epoch // 2),  # forecasting takes about a third of learning
+                "milestones": tuple(sorted({round(share * milestone) for milestone in self.milestones})),
+                "decay": self.decay if self.schedule == "milestones" else self.decay ** (1 / share),
+                "warm_up": round(share * self.warm_up),
+                "curriculum": 0 if self.curriculum == 0 else -(-horizon // fewer_stages),
+                "period": max(1, curriculum_epochs // fewer_stages),
+                "activation": round(share * self.activation),
+            }
+        )

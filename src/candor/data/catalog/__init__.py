@@ -4,6 +4,7 @@ To add one, write a file here with a function that returns a `Panel`, decorated 
 the file holds its facts, and `candor data info NAME` prints it.
 """
 
+from dataclasses import replace
 from importlib import import_module
 from pkgutil import iter_modules
 
@@ -15,8 +16,8 @@ for _module in iter_modules(__path__):
 
 
 def load_dataset(name: str) -> Panel:
-    """Returns the panel of the dataset called `name`."""
-    return datasets.get(name).load()
+    """Returns the panel of the dataset called `name`, under that name: runs find their data again by it."""
+    return replace(datasets.get(name).load(), name=name)
 
 
 __all__ = ["Dataset", "dataset", "datasets", "load_dataset"]

@@ -1,0 +1,45 @@
+"""Parts that several baselines are made of."""
+
+import math
+from collections.abc import Iterator
+
+from einops import rearrange
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from candor.data.windows import Windows
+from candor.model.dropout import Dropout
+
+_WINDOWS_AT_A_TIME = 1024
+
+
+class Attention(nn.Module):
+    """Multi-head attention (Vaswani et al. 2017) whose weights are dropped in training."""
+
+    def __init__(self, width: int, heads: int, dropout: float) -> None:
+        super().__init__()
+        self.heads, self.scale = heads, math.sqrt(heads / width)
+        self.query = nn.Linear(width, width)
+        self.key_value = nn.Linear(width, 2 * width)
+        self.out = nn.Linear(width, width)
+        self.dropout = Dropout(dropout)
+
+    def forward(
+        self, asking: Float[Tensor, "#rows asking width"], answering: Float[Tensor, "rows answering width"]
+    ) -> Float[Tensor, "rows asking width"]:
+        """Returns what each asking token sees; tokens that ask for all rows alike may come as one."""
+        queries = rearrange(self.query(asking), "r t (h d) -> r h t d", h=self.heads)
+        keys, values = rearrange(self.key_value(answering), "r t (two h d) -> two r h t d", two=2, h=self.heads)
+        weights = self.dropout((self.scale * queries @ keys.transpose(-1, -2)).softmax(dim=-1))
+        return self.out(rearrange(weights @ values, "r h t d -> r t (h d)"))
+
+
+def readings(training: Windows) -> Iterator[tuple[Tensor, ...]]:
+    """Yields values, masks, times of day and days of week of the rows that training windows read, each row once."""
+    last = training.history - 1
+    for begin in range(0, len(training), _WINDOWS_AT_A_TIME):
+        batch = training.batch(slice(begin, begin + _WINDOWS_AT_A_TIME)).tensors()
+        fields = [batch[name] for name in ("inputs", "input_mask", "time_of_day", "day_of_week")]
+        if begin == 0:
+            yield tuple(field[0, :last] for field in fields)
+        yield tuple(field[:, last] for field in fields)

@@ -1,0 +1,10 @@
+"""A grid of dataset x horizon x model x seed under one protocol: every cell a run directory, every number traceable.
+
+| file | what it does |
+|---|---|
+| suites.py | which tasks, models, seeds and budgets a suite has |
+| cells.py | one cell: train or go on, judge, or say why not |
+| local.py, cluster.py | cells in processes of this machine, or on a Ray cluster |
+| results.py | the scores of all cells as one tidy table |
+| tables.py, writing.py | tables shaped like the paper's, as Markdown, LaTeX and HTML |
+"""

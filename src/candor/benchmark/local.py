@@ -1,0 +1,83 @@
+"""Cells in processes of this machine, so that one that dies takes no other with it."""
+
+import multiprocessing
+import os
+import signal
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any
+
+from candor.benchmark.cells import FAILURE, Cell, CellState, parse_cell, run_cell
+from candor.files import write_json
+
+_TRIES = 2  # a process may be killed through no fault of its cell
+_SECONDS_BETWEEN_LOOKS = 0.2
+Watch = Callable[[Sequence[Cell]], None]
+"""Is told every moment which cells are being worked on."""
+
+
+def run_locally(cells: Sequence[Cell], grid: Path, workers: int, watch: Watch = lambda running: None) -> None:
+    """Works on all cells, `workers` at a time, each with its share of the cores.
+
+    Ctrl-C or SIGTERM lets the cells save and stop; they go on the next time.
+    """
+    waiting = deque((cell, 1) for cell in cells)
+    running: dict[str, tuple[BaseProcess, Cell, int]] = {}
+    threads = max(1, (os.cpu_count() or 1) // workers)
+    try:
+        while waiting or running:
+            while waiting and len(running) < workers:
+                cell, attempt = waiting.popleft()
+                running[cell.name] = _start(cell, grid, threads), cell, attempt
+            watch([cell for _, cell, _ in running.values()])
+            time.sleep(_SECONDS_BETWEEN_LOOKS)
+            for name, (process, cell, attempt) in list(running.items()):
+                if process.is_alive():
+                    continue
+                del running[name]
+                if process.exitcode and attempt < _TRIES:
+                    waiting.append((cell, attempt + 1))
+                elif process.exitcode:
+                    how = f"its process ended with code {process.exitcode}, {attempt} times"
+                    write_json(grid / name / FAILURE, {"what": how})
+    finally:
+        for process, _, _ in running.values():
+            process.terminate()
+        for process, _, _ in running.values():
+            process.join()
+
+
+def _start(cell: Cell, grid: Path, threads: int) -> BaseProcess:
+    with _environment(OMP_NUM_THREADS=str(threads)):  # read when PyTorch is imported in the new process
+        process = multiprocessing.get_context("spawn").Process(
+            target=work, args=(cell.model_dump(mode="json"), str(grid)), daemon=False
+        )
+        process.start()
+    return process
+
+
+def work(content: Any, grid: str) -> str:
+    """Works on one cell in a process of its own; being asked to stop saves and stops."""
+    asked: list[str] = []
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: asked.append("the grid was stopped"))
+    state = run_cell(parse_cell(content), Path(grid), lambda: asked[0] if asked else None)
+    return CellState(state).value
+
+
+@contextmanager
+def _environment(**variables: str) -> Iterator[None]:
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name)
+            else:
+                os.environ[name] = value

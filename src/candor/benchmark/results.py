@@ -1,0 +1,78 @@
+"""The scores of all cells of a grid as one tidy table, each row with the protocol it was made under."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from candor.benchmark.cells import Cell, CellState
+from candor.files import atomic_file, read_json
+from candor.forecasting.runs import EVALUATION
+from candor.forecasting.train import TRAINING
+
+METRICS = ("mae", "rmse", "mape", "mse")
+ALL_STEPS = 0
+
+
+def collect(cells: Sequence[Cell], grid: Path) -> pd.DataFrame:
+    """Returns one row per cell, step and metric; step 0 stands for all steps together."""
+    rows = [row for cell in cells if cell.state(grid) == CellState.DONE for row in _rows(cell, grid / cell.name)]
+    columns = ["task", "data", "horizon", "model", "seed", "step", "metric", "value"]
+    return pd.DataFrame(rows, columns=None if rows else columns)
+
+
+def save_results(results: pd.DataFrame, path: Path) -> None:
+    """Writes the table as Parquet, all or nothing."""
+    with atomic_file(path) as temporary:
+        results.to_parquet(temporary, index=False)
+
+
+def _rows(cell: Cell, folder: Path) -> list[dict[str, Any]]:
+    judged = read_json(folder / EVALUATION)
+    trained = _training(folder)
+    shared = {
+        "task": cell.task.label,
+        "data": judged["data"]["name"],
+        "horizon": judged["protocol"]["horizon"],
+        "model": cell.contender.name,
+        "seed": cell.seed,
+    }
+    circumstances = {
+        "unit": judged["unit"],
+        "windows": judged["windows"],
+        "aggregation": judged["aggregation"],
+        "mask": judged["mask"],
+        "split": json.dumps(judged["split"]),
+        "protocol": json.dumps(judged["protocol"]),
+        "settings": json.dumps(judged["settings"]),
+        "data_sha256": judged["data"]["sha256"],
+        "model_sha256": judged["model_sha256"],
+        "versions": json.dumps(judged["versions"]),
+        "budget_minutes": cell.budget_minutes,
+        **trained,
+    }
+    found = []
+    for metric in METRICS:
+        by_step = judged["by_step"][metric]
+        for step in [ALL_STEPS, *_reported(judged["protocol"])]:
+            value = judged["overall"][metric] if step == ALL_STEPS else by_step[step - 1]
+            found.append(shared | {"step": step, "metric": metric, "value": value} | circumstances)
+    return found
+
+
+def _reported(protocol: dict[str, Any]) -> list[int]:
+    from candor.data.protocol import Protocol
+
+    return list(Protocol(**protocol).reported_steps())
+
+
+def _training(folder: Path) -> dict[str, Any]:
+    """Returns how long a network was trained and how far it came; empty for models fitted in one go."""
+    if not (folder / TRAINING).is_dir():
+        return {"train_seconds": None, "epochs": None, "best_epoch": None}
+    from candor.training.checkpoint import Checkpoint
+
+    progress = Checkpoint(folder / TRAINING).progress()
+    return {"train_seconds": progress.seconds, "epochs": progress.epoch, "best_epoch": progress.best_epoch}

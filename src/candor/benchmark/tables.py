@@ -1,0 +1,154 @@
+"""Tables shaped like the paper's: mean and spread over seeds, the best marked, our gain over the best baseline.
+
+Spreads are standard deviations over seeds with one degree of freedom taken off (ddof = 1), and absent for one seed.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import mean, stdev
+from typing import Any
+
+import pandas as pd
+
+from candor.benchmark.results import ALL_STEPS
+from candor.benchmark.suites import Suite
+
+OURS = "candor"
+_MOST_BASELINES = 8
+_SHOWN = {"mae": ("mae", "rmse", "mape"), "mse": ("mse", "mae")}
+_NAMES = {"mae": "MAE", "rmse": "RMSE", "mape": "MAPE [%]", "mse": "MSE"}
+Place = tuple[int, str]
+"""A step and a metric."""
+Errors = Mapping[str, Mapping[Place, Sequence[float]]]
+"""By model and place, one per seed."""
+
+
+@dataclass(frozen=True)
+class TableCell:
+    """A number as it is printed, and whether it is the best or second best of its column."""
+
+    text: str
+    is_best: bool = False
+    is_second: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table without a form yet.
+
+    Args:
+        title: what it shows.
+        groups: heads over groups of columns with how many columns each spans; the first column is the models'.
+        columns: heads of the columns after the first.
+        rows: a name and its cells.
+        note: what has to be said below it.
+    """
+
+    title: str
+    groups: tuple[tuple[str, int], ...]
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[TableCell, ...]], ...]
+    note: str = ""
+
+
+def is_ours(model: str) -> bool:
+    """Returns whether a contender is CANDOR, of whatever size."""
+    return model.split("-")[0] == OURS
+
+
+def tables_of(results: pd.DataFrame, suite: Suite, *, is_whole: bool = False) -> list[Table]:
+    """Returns a table per task.
+
+    Args:
+        results: as `collect` gives them.
+        suite: how models are ranked.
+        is_whole: whether all models are shown, or ours and the eight best baselines.
+    """
+    by_task = _errors_by_task(results)
+    found = []
+    for task, errors in by_task.items():
+        ranked = _ranked(by_task if suite.ranking == "suite" else {task: errors}, suite.metric)
+        shown = [model for model in ranked if model in errors]
+        found.append(_table(task, errors, shown if is_whole else shown[:_MOST_BASELINES], suite, results))
+    return found
+
+
+def count_strict_wins(results: pd.DataFrame, metric: str) -> tuple[int, int]:
+    """Returns how often our worst seed beats the best seed of a baseline over all steps, and out of how many times."""
+    place, wins, pairs = (ALL_STEPS, metric), 0, 0
+    for errors in _errors_by_task(results).values():
+        for ours in filter(is_ours, errors):
+            others = [model for model in errors if not is_ours(model)]
+            pairs += len(others)
+            wins += sum(max(errors[ours][place]) < min(errors[other][place]) for other in others)
+    return wins, pairs
+
+
+def _errors_by_task(results: pd.DataFrame) -> dict[str, dict[str, dict[Place, list[float]]]]:
+    found: dict[str, dict[str, dict[Place, list[float]]]] = {}
+    columns = ("task", "model", "step", "metric", "value")
+    for task, model, step, metric, value in zip(*(results[name].tolist() for name in columns), strict=True):
+        found.setdefault(task, {}).setdefault(model, {}).setdefault((step, metric), []).append(value)
+    return found
+
+
+def _ranked(by_task: Mapping[str, Errors], metric: str) -> list[str]:
+    """Returns the baselines, best first, by the unrounded mean error over all steps, seeds and tasks."""
+    means: dict[str, list[float]] = {}
+    for errors in by_task.values():
+        for model in errors:
+            means.setdefault(model, []).append(mean(errors[model][ALL_STEPS, metric]))
+    return sorted((model for model in means if not is_ours(model)), key=lambda model: mean(means[model]))
+
+
+def _table(task: str, errors: Errors, baselines: Sequence[str], suite: Suite, results: pd.DataFrame) -> Table:
+    metrics, ours = _SHOWN[suite.metric], [model for model in errors if is_ours(model)]
+    order = [*baselines, *ours]
+    steps = sorted({step for step, _ in errors[order[0]]})
+    places = [(step, metric) for step in steps for metric in metrics]
+    best = {place: sorted(order, key=lambda model: mean(errors[model][place])) for place in places}
+    rows = []
+    for model in order:
+        cells = [
+            TableCell(_text(errors[model][place], place), model == best[place][0], best[place][1:2] == [model])
+            for place in places
+        ]
+        rows.append((model, tuple(cells)))
+    if baselines:
+        rows += [
+            (f"gain of {model}", tuple(_gain(errors, model, baselines, place) for place in places)) for model in ours
+        ]
+    return Table(
+        title=task,
+        groups=tuple(("all steps" if step == ALL_STEPS else f"step {step}", len(metrics)) for step in steps),
+        columns=tuple(_NAMES[metric] for _ in steps for metric in metrics),
+        rows=tuple(rows),
+        note=_note(results[results["task"] == task]),
+    )
+
+
+def _text(values: Sequence[float], place: Place) -> str:
+    digits = 2 if place[1] == "mape" else 3
+    return f"{mean(values):.{digits}f}" + (f" ± {stdev(values):.{digits}f}" if len(values) > 1 else "")
+
+
+def _gain(errors: Errors, ours: str, baselines: Sequence[str], place: Place) -> TableCell:
+    """Returns by how much our error is below that of the best baseline shown."""
+    best = min(mean(errors[model][place]) for model in baselines)
+    return TableCell(f"{100 * (1 - mean(errors[ours][place]) / best):+.1f} %")
+
+
+def _note(results: pd.DataFrame) -> str:
+    first: dict[Any, Any] = results.iloc[0].to_dict()
+    seeds = ", ".join(str(seed) for seed in sorted(set(results["seed"].tolist())))
+    spread = " ± standard deviation (ddof 1)" if "," in seeds else ""
+    budgets = sorted({float(budget) for budget in results["budget_minutes"].dropna()})
+    parts = [
+        f"Errors in {first['unit'] or 'the unit of the sensors'}, mean over seeds {seeds}{spread}",
+        f"{first['windows']:,} test windows",
+        str(first["aggregation"]).partition(";")[0],
+        f"mask: {first['mask']}",
+        f"split {first['split']}",
+        *(f"{budget:g} minutes of training each" for budget in budgets),
+    ]
+    return "; ".join(parts)

@@ -1,0 +1,34 @@
+"""LightGBM: what it learns, and that it reads its neighbours."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from candor.data.protocol import Protocol, make_task
+from candor.evaluation import evaluate
+from candor.forecasting import LastValue, forecasters
+from candor.forecasting.contract import sample_panel
+
+pytest.importorskip("lightgbm", reason="the extra `trees` is not installed")
+
+
+def test_it_learns_a_daily_rhythm_that_the_last_reading_does_not_know() -> None:
+    task = make_task(sample_panel(), Protocol(history=12, horizon=6))
+    sizes = {"trees": 60, "leaves": 15, "rows": 8000}
+    ours = forecasters.get("lightgbm")(history=12, horizon=6, sizes=sizes).fit(task.panel, task.split)
+    simple = LastValue(history=12, horizon=6).fit(task.panel, task.split)
+    assert evaluate(ours, task).overall()["mae"] < 0.6 * evaluate(simple, task).overall()["mae"]
+
+
+def test_a_sensor_downstream_follows_the_one_upstream() -> None:
+    panel = sample_panel()
+    chance = np.random.default_rng(0)
+    values = np.zeros_like(panel.values)
+    values[:, 0] = chance.standard_normal(len(values))
+    values[1:, 1] = values[:-1, 0]  # what the first reports, one step later; nothing else tells of it
+    task = make_task(replace(panel, values=values), Protocol(history=3, horizon=1))
+    sizes = {"trees": 100, "leaves": 31, "rows": 20_000}
+    ours = forecasters.get("lightgbm")(history=3, horizon=1, sizes=sizes).fit(task.panel, task.split)
+    forecast = ours.predict(task.panel, task.split.test)[:, 0, 1]
+    assert np.corrcoef(forecast, task.panel.values[task.split.test, 1])[0, 1] > 0.9

@@ -1,0 +1,116 @@
+"""ST-SSDL: size, what is usual, no deviation from it where there is none, and truth that is told only in training."""
+
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import pandas as pd
+import torch
+from frames import calendar, frame, metr_la_frame, parameters
+from torch import Tensor
+
+from candor.baselines.st_ssdl import StSsdl, StSsdlNetwork, StSsdlSizes, normalised
+from candor.data.panel import Panel, Sensor
+from candor.data.times import TimeAxis
+from candor.data.windows import Windows
+from candor.forecasting.baseline import Targets
+
+SIZES = StSsdlSizes(**StSsdl.tiny | {"orders": 3})
+
+
+def network(**more: float) -> StSsdlNetwork:
+    torch.manual_seed(0)
+    made = StSsdlNetwork(SIZES.model_copy(update=more), frame())
+    with torch.no_grad():
+        made.usual.normal_()
+    return made
+
+
+def targets(wanted: Tensor, mask: Tensor | None = None) -> Targets:
+    mask = torch.ones_like(wanted, dtype=torch.bool) if mask is None else mask
+    return Targets(wanted, mask, int(mask.sum()), 1.0, 1.0, False)
+
+
+def test_it_has_the_parameters_counted_by_hand() -> None:
+    features, encoder, prototype, decoder = 3 + 20 + 25, 128, 64, 128 + 64
+    embeddings = (3 + 3) + 288 * 20 + 207 * 25
+    prototypes = 20 * prototype + encoder * prototype
+    cells = sum(3 * (features + width) * 3 * width + 3 * width for width in (encoder, decoder))  # two gates, candidate
+    heads = (2 * decoder * 20 + 20) + (decoder + 1)
+    assert embeddings + prototypes + cells + heads == 646_738
+    assert parameters(StSsdlNetwork(StSsdlSizes(), metr_la_frame())) == 646_738
+
+
+def test_what_is_usual_is_the_mean_of_observed_readings_of_the_same_hour_of_the_week() -> None:
+    chance = np.random.default_rng(0)
+    values = chance.normal(size=(400, 2)).astype(np.float32)
+    values[chance.random(values.shape) < 0.3] = np.nan
+    values[40:60, 1] = np.nan
+    panel = Panel(
+        values, TimeAxis(datetime(2024, 1, 3, tzinfo=UTC), timedelta(hours=1), 400, "UTC"), (Sensor("a"), Sensor("b"))
+    )
+    filled = np.nan_to_num(values, nan=99.0)  # which must not count
+    place = frame(2, history=12, horizon=6)
+    made = StSsdlNetwork(SIZES, place, batch=64)
+    made.prepare(Windows(panel, filled, np.arange(12, 301), 12, 6))
+
+    seen = pd.DataFrame(values[:300], index=pd.date_range("2024-01-03", periods=300, freq="h"))  # rows windows read
+    means = seen.groupby(seen.index.day_of_week * 24 + seen.index.hour).mean().reindex(range(168))
+    expected = means.fillna(seen.mean()).to_numpy()
+    assert means.isna().to_numpy().any()
+    np.testing.assert_allclose(made.usual.numpy(), expected, rtol=1e-5, atol=1e-6)
+    assert float(made.steps_per_epoch) == 5  # 289 windows in batches of 64
+
+
+def test_a_usual_window_does_not_deviate_and_any_other_does() -> None:
+    made = network().eval()
+    time_of_day, day_of_week = calendar(4, 18, 12)
+    usual = made.usual[day_of_week[:, :12] * 24 + time_of_day[:, :12] // 12]
+    wanted = targets(torch.zeros(4, 6, 5))
+    _, terms = made.objective((usual, time_of_day, day_of_week), wanted)
+    assert float(terms["deviation"].detach()) < 1e-5
+    _, terms = made.objective((usual + 1, time_of_day, day_of_week), wanted)
+    assert float(terms["deviation"].detach()) > 1e-2
+
+
+def test_the_truth_of_a_step_is_told_to_later_steps_in_training_only_until_the_decoder_is_weaned() -> None:
+    made = network(teaching=1e6)  # never forgets a lesson at first
+    inputs = (torch.randn(3, 12, 5), *calendar(3, 18, 12))
+    mask = torch.ones(3, 6, 5, dtype=torch.bool)
+    mask[0] = False
+    wanted = torch.randn(3, 6, 5)
+    other = wanted.clone()
+    other[:, 2] += 1
+
+    def changed() -> list[list[bool]]:
+        with torch.no_grad():
+            one, two = (made.objective(inputs, targets(truth, mask))[0] for truth in (wanted, other))
+        return (one != two).any(dim=2).tolist()
+
+    is_later = [step > 2 for step in range(6)]
+    assert changed() == [[False] * 6, is_later, is_later]  # nothing was measured in the first window
+    made.eval()
+    assert changed() == [[False] * 6] * 3
+    made.train()
+    made.steps.fill_(1e9)
+    assert changed() == [[False] * 6] * 3
+
+
+def test_every_epoch_of_training_counts_towards_weaning_and_the_count_is_kept_with_the_weights() -> None:
+    made = network()
+    made.steps_per_epoch.fill_(375)
+    for _ in range(3):
+        made.train()
+        made.train()  # as a trainer that goes on may do
+        made.eval()
+    again = network()
+    again.load_state_dict(made.state_dict())
+    assert float(again.steps) == 3 * 375
+
+
+def test_the_encoder_listens_along_edges_and_not_against_them() -> None:
+    adjacency = torch.zeros(3, 3)
+    adjacency[0, 1] = 4.0  # 0 sends to 1; nobody sends from 2
+    support = normalised(adjacency + torch.eye(3) * 5)
+    torch.testing.assert_close(support.diag(), torch.tensor([5 / 9, 1.0, 1.0]))
+    torch.testing.assert_close(support[1, 0], torch.tensor(4 / 45**0.5))
+    assert support[0, 1] == 0 and torch.equal(normalised(torch.zeros(3, 3)), torch.zeros(3, 3))

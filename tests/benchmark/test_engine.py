@@ -1,0 +1,126 @@
+"""The engine: done cells are skipped, killed ones go on, failed ones stop nothing, on processes and on a cluster."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from safetensors.numpy import load_file
+
+from candor.benchmark.cells import Cell, CellState, cells_of, failure_of, run_cell
+from candor.benchmark.local import run_locally
+from candor.benchmark.results import collect
+from candor.benchmark.suites import Contender, Suite
+from candor.errors import InputError
+from candor.files import write_json
+from candor.forecasting.train import TRAINING
+
+FEW = {"epochs": 3, "width": 4, "layers": 1, "batch": 256}
+
+
+def suite(*contenders: object, **changes: object) -> Suite:
+    models = contenders or ("last-value", {"name": "stid", "model": "stid", "settings": FEW})
+    content = {"name": "made-up", "title": "", "tasks": [{"preset": "klamath-daily"}], "models": models, "seeds": [0]}
+    return Suite(**content | changes)
+
+
+def test_cells_are_done_once_and_then_left_alone(tmp_path: Path) -> None:
+    cells = cells_of(suite())
+    run_locally(cells, tmp_path, workers=2)
+    assert [cell.state(tmp_path) for cell in cells] == [CellState.DONE] * 2
+    written = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*") if path.is_file()}
+    assert [run_cell(cell, tmp_path) for cell in cells] == [CellState.DONE] * 2
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*") if path.is_file()} == written
+    found = collect(cells, tmp_path)
+    assert not found.duplicated(["task", "model", "seed", "step", "metric"]).any()
+    assert set(found["model"]) == {"last-value", "stid"} and set(found["step"]) == {0, 1, 3, 7, 14}
+    assert found["data_sha256"].nunique() == 1 and found["protocol"].nunique() == 1
+
+
+def test_a_failed_cell_says_why_and_stops_no_other(tmp_path: Path) -> None:
+    cells = cells_of(suite({"name": "odd", "model": "stid", "settings": {"wings": 2}}, "last-value"))
+    run_locally(cells, tmp_path, workers=1)
+    assert [cell.state(tmp_path) for cell in cells] == [CellState.FAILED, CellState.DONE]
+    assert "wings" in failure_of(cells[0], tmp_path)
+
+
+def test_another_cell_in_its_place_is_refused(tmp_path: Path) -> None:
+    (cell,) = cells_of(suite("last-value"))
+    run_cell(cell, tmp_path)
+    other = cell.model_copy(update={"budget_minutes": 3.0})
+    with pytest.raises(InputError, match="another budget_minutes"):
+        other.state(tmp_path)
+
+
+def test_a_budget_shortens_the_schedule_and_is_kept(tmp_path: Path) -> None:
+    contender = {"name": "stid", "model": "stid", "settings": {"epochs": 100_000, "milestones": [50_000]}}
+    (cell,) = cells_of(suite(contender, budget_minutes=0.02))
+    assert run_cell(cell, tmp_path) == CellState.DONE
+    (row,) = collect([cell], tmp_path)[lambda all_rows: (all_rows.step == 0) & (all_rows.metric == "mae")].itertuples()
+    assert row.epochs < 100_000 and row.budget_minutes == 0.02
+    schedule = (tmp_path / cell.name / TRAINING / "schedule.json").read_text()
+    assert '"epochs": 100000' not in schedule
+
+
+def test_a_killed_cell_goes_on_from_its_checkpoint_to_the_same_weights(tmp_path: Path) -> None:
+    settings = FEW | {"epochs": 60}
+    (cell,) = cells_of(suite({"name": "stid", "model": "stid", "settings": settings}))
+    write_json(tmp_path / "machine.json", {"micro_batch": 256, "workers": 1})
+    for grid in ("whole", "killed"):  # the same micro-batches in both
+        place = tmp_path / grid / cell.name / TRAINING
+        place.mkdir(parents=True)
+        (place / "machine.json").write_bytes((tmp_path / "machine.json").read_bytes())
+    assert run_cell(cell, tmp_path / "whole") == CellState.DONE
+    killer = threading.Thread(target=_kill_one_child_when, args=(tmp_path / "killed" / cell.name / TRAINING,))
+    killer.start()
+    run_locally([cell], tmp_path / "killed", workers=1)
+    killer.join()
+    assert cell.state(tmp_path / "killed") == CellState.DONE
+    one, other = (
+        load_file(tmp_path / grid / cell.name / "model" / "state.safetensors") for grid in ("whole", "killed")
+    )
+    assert all((one[name] == other[name]).all() for name in one)
+
+
+def _kill_one_child_when(training: Path) -> None:
+    """Kills the process that works on a cell as soon as its training has written something."""
+    import psutil
+
+    while not (training / "metrics.jsonl").exists():
+        time.sleep(0.01)
+    for child in psutil.Process().children():
+        if "spawn_main" in " ".join(child.cmdline()):
+            os.kill(child.pid, signal.SIGKILL)
+
+
+def test_a_grid_on_a_cluster_survives_the_loss_of_a_node(tmp_path: Path) -> None:
+    pytest.importorskip("ray", reason="the extra `cluster` is not installed")
+    script = Path(__file__).parents[1] / "support" / "grid_on_two_nodes.py"
+    environment = os.environ | {"RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0", "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [sys.executable, str(script), str(tmp_path)], capture_output=True, text=True, timeout=300, env=environment
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "lost a node" in done.stdout
+    cells = cells_of(slow_suite())
+    assert [cell.state(tmp_path) for cell in cells] == [CellState.DONE] * len(cells)
+    found = collect(cells, tmp_path)
+    assert not found.duplicated(["task", "model", "seed", "step", "metric"]).any()
+    assert set(found["seed"]) == {0, 1, 2}
+
+
+def slow_suite() -> Suite:
+    """Returns a suite whose cells take a few seconds each."""
+    contender = Contender(name="stid", model="stid", settings=FEW | {"epochs": 80})
+    return suite(contender, seeds=[0, 1, 2])
+
+
+def test_a_cell_is_the_same_after_a_journey_as_json() -> None:
+    from candor.benchmark.cells import parse_cell
+
+    for cell in cells_of(slow_suite()):
+        assert parse_cell(cell.model_dump(mode="json")) == cell and isinstance(cell, Cell)
