@@ -52,6 +52,7 @@ def test_a_shortened_training_fits_in_and_keeps_the_order_of_its_schedules(
     assert short.epochs <= epochs and short.epoch_windows is not None
     fewest = min(windows, short.batch)  # an epoch has at least one batch
     assert short.epochs * short.epoch_windows <= max(affordable, short.epochs * fewest)
-    assert short.prefix(short.warm_up + 10 * epochs, horizon) == horizon
+    if whole.prefix(epochs - whole.period, horizon) == horizon and epochs > whole.warm_up + whole.period:
+        assert short.prefix(short.epochs + 1, horizon) == horizon  # an epoch late at most, by rounding
     assert len(short.milestones) <= len(whole.milestones)
     assert all(milestone <= short.epochs * max(1, max(whole.milestones) / epochs) + 1 for milestone in short.milestones)

@@ -27,7 +27,7 @@ def run_on_cluster(cells: Sequence[Cell], grid: Path, address: str, watch: Watch
         ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
     except (ConnectionError, OSError, RuntimeError, ValueError) as error:
         raise InputError(
-            f"there is no Ray cluster at {address} ({error})", mend="start one: ray start --head, see docs/cluster.md"
+            f"there is no Ray cluster at {address} ({error})", mend="start one: ray start --head, see docs/benchmark.md"
         ) from None
     remote = ray.remote(num_cpus=1, max_retries=_TRIES_AFTER_LOSS)(_work)
     pending = {remote.remote(cell.model_dump(mode="json"), str(grid.resolve())): cell for cell in cells}
