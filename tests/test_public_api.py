@@ -7,7 +7,7 @@ import pytest
 
 import candor
 
-HEAVY = ("torch", "pandas", "pyarrow", "scipy", "h5py")
+HEAVY = ("torch", "pandas", "pyarrow", "scipy", "h5py", "matplotlib")
 
 
 @pytest.mark.parametrize("name", candor.__all__)
@@ -29,6 +29,7 @@ def test_the_lazy_names_are_the_public_names() -> None:
         "from candor.cli import run; assert run(['--version']) == 0",
         "from candor.cli import run; assert run(['data', 'check', '--help']) == 0",
         "from candor.cli import run; assert run(['train', '--help']) == 0",
+        "from candor.cli import run; assert run(['plot', '--help']) == 0",
     ],
 )
 def test_nothing_heavy_is_imported_before_it_is_needed(code: str) -> None:

@@ -50,9 +50,11 @@ def test_presets_bundled_data_and_types_are_in_the_wheel(site: Path, tmp_path: P
 
 
 def test_the_demo_runs_from_the_wheel(site: Path, tmp_path: Path) -> None:
-    done = run_outside(site, tmp_path, "-m", "candor", "demo", "--out", "demo")
+    quick = ("epochs=1", "hidden=8", "heads=2", "forecast_width=16", "head_width=16")
+    done = run_outside(site, tmp_path, "-m", "candor", "demo", "--out", "demo", *quick)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "demo" / "forecast.csv").is_file()
+    assert (tmp_path / "demo" / "candor" / "figures" / "forecast.png").is_file()
 
 
 def test_the_wheel_carries_licence_and_command_and_nothing_of_the_tests(site: Path) -> None:
@@ -60,5 +62,5 @@ def test_the_wheel_carries_licence_and_command_and_nothing_of_the_tests(site: Pa
     names = zipfile.ZipFile(wheel).namelist()
     assert any(name.endswith("licenses/LICENSE") for name in names)
     assert any(name.endswith("entry_points.txt") for name in names)
-    assert not [name for name in names if any(part.startswith("test") for part in name.split("/"))]
+    assert not [name for name in names if any(part == "tests" or part.startswith("test_") for part in name.split("/"))]
     assert {name.split("/")[0] for name in names} == {"candor", wheel.name.split("-py3")[0] + ".dist-info"}

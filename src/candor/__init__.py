@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from candor.errors import InputError
     from candor.evaluation import evaluate
     from candor.forecasting import Forecaster, HistoricalAverage, LastValue, Linear, SeasonalNaive, load_forecaster
+    from candor.forecasting.candor import Candor
 
 _HOMES = {
     "candor.data.catalog": ("load_dataset",),
@@ -35,6 +36,7 @@ _HOMES = {
     "candor.forecasting": (
         *("Forecaster", "HistoricalAverage", "LastValue", "Linear", "SeasonalNaive", "load_forecaster"),
     ),
+    "candor.forecasting.candor": ("Candor",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -58,6 +60,7 @@ __all__ = [  # noqa: RUF022 - in the order of use
     "SeasonalNaive",
     "HistoricalAverage",
     "Linear",
+    "Candor",
     "load_forecaster",
     "evaluate",
     "InputError",

@@ -55,16 +55,31 @@ def test_every_simple_model_trains_and_is_judged_on_the_bundled_data(candor, mod
     assert 0 < content["overall"]["mae"] < 3
 
 
-def test_demo_compares_and_forecasts(candor) -> None:
-    shown = candor("demo", "--out", "d")
+def test_demo_trains_compares_forecasts_and_draws(candor) -> None:
+    quick = ("epochs=1", "hidden=8", "heads=2", "forecast_width=16", "head_width=16")
+    shown = candor("demo", "--out", "d", *quick)
     assert shown.code == 0, shown.err
-    for model in ("last-value", "seasonal-naive", "historical-average", "linear"):
+    assert "a check found 0 errors" in shown.err
+    for model in ("last-value", "seasonal-naive", "historical-average", "linear", "candor"):
         assert model in shown.out
-        assert Path("d", model, "evaluation.json").is_file()
+        content = json.loads(Path("d", model, "evaluation.json").read_text())
+        assert f"{100 * content['intervals']['overall']['coverage']:.1f} %" in shown.out
+        assert f"{content['overall']['mae']:.3f}" in shown.out
     forecast = pd.read_csv("d/forecast.csv", dtype={"sensor": str})
     assert len(forecast) == 14 * 11
     assert forecast.forecast.between(0, 30).all()
+    assert (forecast.lower <= forecast.forecast).all() and (forecast.forecast <= forecast.upper).all()
     assert forecast.time.iloc[0].startswith("2025-03-05")
+    assert len(list(Path("d/candor/figures").glob("*.png"))) == 6
+    listed = json.loads(candor("runs", "list", "d", "--json").out)
+    assert {row["state"] for row in listed} == {"evaluated"} and len(listed) == 5
+
+    again = candor("demo", "--out", "d")
+    assert again.code == 0, again.err
+    assert "going on with the run" in again.err
+    assert again.out == shown.out
+    refused = candor("demo", "--out", "d", "epochs=2")
+    assert refused.code == 2 and "a run in this folder already" in refused.err
 
 
 def test_data_list_and_info(candor) -> None:

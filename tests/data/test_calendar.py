@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from candor.data.calendar import calendar_of
+from candor.data.calendar import WEEKS_PER_YEAR, calendar_of
 from candor.data.findings import Findings
 from candor.data.readers.options import ReadOptions
 from candor.data.readers.panels import read_panel
@@ -49,6 +49,35 @@ def test_daily_data_are_in_bin_zero_at_whatever_hour_they_are_stamped(
 def test_monday_is_zero() -> None:
     axis = TimeAxis(datetime(2024, 1, 1, tzinfo=UTC), DAY, 8)  # a Monday
     assert calendar_of(axis).day_of_week.tolist() == [0, 1, 2, 3, 4, 5, 6, 0]
+
+
+def test_weeks_are_counted_from_the_first_of_january() -> None:
+    leap, common = (calendar_of(TimeAxis(datetime(year, 1, 1, tzinfo=UTC), DAY, 367)) for year in (2024, 2025))
+    assert leap.week_of_year[:8].tolist() == [0] * 7 + [1]
+    assert leap.week_of_year[363:].tolist() == [51, 52, 52, 0]  # 31 December is day 366
+    assert common.week_of_year[363:].tolist() == [51, 52, 0, 0]
+    assert leap.week_of_year.max() == WEEKS_PER_YEAR - 1
+
+
+@pytest.mark.parametrize(("zone", "weeks"), [("Pacific/Kiritimati", [52, 0, 0]), ("America/Los_Angeles", [52, 52, 52])])
+def test_the_year_begins_when_the_local_clock_says_so(zone: str, weeks: list[int]) -> None:
+    axis = TimeAxis(
+        datetime(2024, 12, 31, 9, 59, tzinfo=UTC), timedelta(minutes=1), 3, zone
+    )  # 14 hours ahead, 8 behind
+    assert calendar_of(axis).week_of_year.tolist() == weeks
+
+
+@given(
+    st.datetimes(datetime(1950, 1, 1), datetime(2050, 1, 1), timezones=st.just(UTC)),
+    st.sampled_from([3600, 86_400, 7 * 86_400]),
+    st.sampled_from(ZONES),
+)
+def test_weeks_are_those_of_the_local_day_of_the_year(start: datetime, seconds: int, zone: str) -> None:
+    axis = TimeAxis(start, timedelta(seconds=seconds), 60, zone)
+    weeks = calendar_of(axis).week_of_year
+    for row in range(axis.length):
+        day = (start + row * axis.interval).astimezone(zone_from_name(zone)).date()
+        assert weeks[row] == (day - day.replace(month=1, day=1)).days // 7
 
 
 def test_the_clock_jumps_in_spring_and_steps_back_in_autumn() -> None:

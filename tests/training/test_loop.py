@@ -1,5 +1,6 @@
 """The loop on a network so small that every number can be computed another way."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+import candor.training.tensorboard
 from candor.data.panel import Edges, Panel, Sensor
 from candor.data.times import TimeAxis
 from candor.data.windows import Windows
@@ -38,6 +40,12 @@ class Line(Trainable):
 
     def forecast(self, batch: dict[str, Tensor]) -> Tensor:
         return self.network(batch["inputs"][:, -1:].transpose(1, 2)).transpose(1, 2)
+
+
+@pytest.fixture(autouse=True)
+def no_tensorboard(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Folders hold the same whether TensorBoard is installed here or not."""
+    monkeypatch.setattr(candor.training.tensorboard, "find_writer", lambda: None)
 
 
 def panel() -> Panel:
@@ -203,3 +211,64 @@ def test_what_suits_the_machine_is_found_once_and_kept(tmp_path: Path) -> None:
     assert all(torch.equal(before[name], weights) for name, weights in trainable.network.state_dict().items())
     (tmp_path / "machine.json").write_text('{"micro_batch": 7, "workers": 3}')
     assert find_machine(trainable, windows, 16, Checkpoint(tmp_path)) == Machine(7, 3)
+
+
+@dataclass
+class FileWriter:
+    """A writer that, like TensorBoard's, begins a new file in its folder and adds a line per point."""
+
+    folder: Path
+
+    def __post_init__(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.file = self.folder / f"events.out.tfevents.{len(list(self.folder.iterdir()))}"
+        self.is_closed = False
+
+    def add_scalar(self, tag: str, scalar_value: float, global_step: int) -> None:
+        assert not self.is_closed
+        with self.file.open("a") as file:
+            file.write(f"{tag} {global_step} {scalar_value!r}\n")
+
+    def flush(self) -> None:
+        pass
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+def assert_each_epoch_is_drawn_once(checkpoint: Checkpoint) -> None:
+    curves: dict[str, list[tuple[int, float]]] = {}
+    for file in (checkpoint.folder / "tensorboard").iterdir():
+        for tag, step, value in map(str.split, file.read_text().splitlines()):
+            curves.setdefault(tag, []).append((int(step), float(value)))
+    log = checkpoint.read_log()
+    names = ("learning_rate", "prefix", "train_error", "validation_error")
+    expected = {name: [(line["epoch"], line[name]) for line in log] for name in names}
+    assert curves == expected | {"terms/size": [(line["epoch"], line["terms"]["size"]) for line in log]}
+
+
+def test_curves_hold_each_epoch_once_whatever_happened_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    checkpoint = Checkpoint(tmp_path)
+
+    def go_on(steps: int) -> None:
+        asked = iter(range(steps, 0, -1))
+        with suppress(Stopped):
+            trainer(checkpoint=checkpoint, stop_reason=lambda: "enough" if next(asked) == 1 else None).run()
+
+    go_on(7)  # an epoch and two steps, while TensorBoard is not installed
+    earlier = checkpoint.last.read_bytes()
+    monkeypatch.setattr(candor.training.tensorboard, "find_writer", lambda: FileWriter)
+    go_on(10)
+    assert len(checkpoint.read_log()) == 3
+    assert_each_epoch_is_drawn_once(checkpoint)
+    checkpoint.last.write_bytes(
+        earlier
+    )  # as if it had been killed before it could save, two epochs after the last time
+    go_on(1000)
+    assert len(checkpoint.read_log()) == 4
+    assert_each_epoch_is_drawn_once(checkpoint)
+
+
+def test_without_tensorboard_no_curves_are_drawn(tmp_path: Path) -> None:
+    trainer(checkpoint=Checkpoint(tmp_path)).run()
+    assert not (tmp_path / "tensorboard").exists()

@@ -6,11 +6,13 @@ import typer
 
 from candor import __version__
 from candor.cli.backtest import backtest
+from candor.cli.benchmark import benchmark
 from candor.cli.data import data_app
 from candor.cli.demo import demo
 from candor.cli.evaluate import evaluate
 from candor.cli.forecast import forecast
 from candor.cli.model import model_app
+from candor.cli.plot import plot
 from candor.cli.runs import runs_app
 from candor.cli.train import train
 
@@ -46,4 +48,6 @@ app.command()(train)
 app.command()(evaluate)
 app.command()(forecast)
 app.command()(backtest)
+app.command()(benchmark)
+app.command()(plot)
 app.command()(demo)

@@ -1,4 +1,4 @@
-"""`candor demo`: the main job on the bundled data, from readings to a forecast."""
+"""`candor demo`: the main job on the bundled data, from readings to a forecast and figures."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -6,47 +6,117 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from candor.cli.evaluate import judge, show
-from candor.cli.screen import console, number, say, table
+from candor.cli.forecast import Question
+from candor.cli.screen import console, number, percent, progress, say, table
 
 if TYPE_CHECKING:
+    from candor.data.panel import Panel
     from candor.evaluation.judging import Evaluation
+    from candor.forecasting.runs import Run
 
-_MODELS = ("last-value", "seasonal-naive", "historical-average", "linear")
+_DATA = "klamath-daily"
+_SIMPLE = ("last-value", "seasonal-naive", "historical-average", "linear")
 
 
 def demo(
-    out: Annotated[Path, typer.Option("--out", help="Folder for the runs and the forecast.")] = Path("runs/demo"),
+    settings: Annotated[
+        list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Settings of the training, e.g. epochs=2.")
+    ] = None,
+    out: Annotated[Path, typer.Option("--out", help="Folder for the runs, the forecast and the figures.")] = Path(
+        "runs/demo"
+    ),
 ) -> None:
-    """Compare the simple forecasters on dissolved oxygen of the Klamath River and forecast with the best."""
+    """Train CANDOR on dissolved oxygen of the Klamath River, compare it with simple rules, forecast, and draw why."""
     from candor.data.catalog import load_dataset
-    from candor.data.writers import write_forecast
-    from candor.files import write_json
-    from candor.forecasting.choices import choose_protocol
+    from candor.data.writers import write_table
+
+    panel = load_dataset(_DATA)
+    _introduce(panel)
+    run = _train_candor(panel, settings or [], out / "candor")
+    judged = {model: _judge(simple) for model, simple in _train_simple(panel, run, out).items()}
+    judged["candor"] = _judge(run)
+    _compare(judged)
+    show(judged["candor"])
+    recent, path = judged["candor"].task.panel, out / "forecast.csv"
+    write_table(path, Question(0.9).answer(run.forecaster, recent))
+    figures = _draw(run)
+    console().print(f"the next {run.record.protocol.horizon} days of every station: {path}")
+    console().print(f"figures: {figures}")
+    console().print(f"all of it can be used again, e.g. candor forecast {run.folder}")
+
+
+def _introduce(panel: "Panel") -> None:
+    """Says what the data are and what a check of them found."""
+    from candor.data.checks import check_panel
+
+    say(f"{len(panel.sensors)} stations of the Klamath River, dissolved oxygen in {panel.unit}, daily")
+    findings = check_panel(panel).findings
+    counts = {level: sum(finding.level == level for finding in findings) for level in ("error", "warning", "note")}
+    words = ", ".join(f"{count} {level}{'' if count == 1 else 's'}" for level, count in counts.items())
+    say(f"a check found {words}: candor data check {panel.name}")
+
+
+def _train_candor(panel: "Panel", settings: list[str], folder: Path) -> "Run":
+    """Returns the run of CANDOR in a folder; one that is there already goes on, or is taken as it is if finished."""
+    from candor.data.protocol import make_task
+    from candor.forecasting.choices import choose_protocol, choose_settings
+    from candor.forecasting.runs import RECORD
+    from candor.forecasting.train import resume_run, train_model
+    from candor.settings import parse_overrides
+
+    if (folder / RECORD).is_file() and not settings:
+        say(f"going on with the run in {folder}; delete it to begin anew")
+        with progress() as report:
+            return resume_run(folder, report=report)
+    protocol, rest = choose_protocol(panel, _DATA, parse_overrides(settings))
+    own, _ = choose_settings("candor", make_task(panel, protocol), _DATA, rest)
+    say("training CANDOR: a minute or two on two cores")
+    with progress() as report:
+        return train_model(panel, protocol, "candor", own, folder, is_catalogued=True, report=report)
+
+
+def _train_simple(panel: "Panel", run: "Run", out: Path) -> "dict[str, Run]":
+    """Returns runs of the simple forecasters under the same protocol."""
     from candor.forecasting.train import train_model
 
-    panel = load_dataset("klamath-daily")
-    protocol, _ = choose_protocol(panel, "klamath-daily", {})
-    say(f"{len(panel.sensors)} stations of the Klamath River, dissolved oxygen in {panel.unit}, daily")
-    judged: dict[str, Evaluation] = {}
-    for model in _MODELS:
-        run = train_model(panel, protocol, model, {}, out / model, is_catalogued=True)
-        judged[model] = judge(run.forecaster, run.task())
-        write_json(out / model / "evaluation.json", judged[model].to_json())
+    protocol = run.record.protocol
+    with progress() as report:
+        return {
+            model: train_model(panel, protocol, model, {}, out / model, is_catalogued=True, report=report)
+            for model in _SIMPLE
+        }
+
+
+def _judge(run: "Run") -> "Evaluation":
+    """Returns the scores of a run on the test part, and keeps them in its folder."""
+    from candor.files import write_json
+    from candor.forecasting.runs import EVALUATION, model_checksum
+
+    judged = judge(run.forecaster, run.task())
+    write_json(run.folder / EVALUATION, judged.to_json() | {"model_sha256": model_checksum(run.folder)})
+    return judged
+
+
+def _draw(run: "Run") -> Path:
+    """Draws the figures of a run and returns their folder."""
+    with progress() as report:
+        report("preparing figures", None)  # the first import of matplotlib looks for the fonts of the machine
+        from candor.figures.runs import FIGURES, draw_run
+
+        draw_run(run, run.folder / FIGURES, report=report)
+    return run.folder / FIGURES
+
+
+def _compare(judged: "dict[str, Evaluation]") -> None:
     best = min(judged, key=lambda model: judged[model].overall()["mae"])
-    _compare(judged, best)
-    show(judged[best])
-    recent = judged[best].task.panel
-    path = out / "forecast.csv"
-    write_forecast(path, recent, judged[best].forecaster.predict(recent)[0])
-    console().print(f"the next {protocol.horizon} days of every station, by {best}: {path}")
-
-
-def _compare(judged: "dict[str, Evaluation]", best: str) -> None:
-    shown = table("Two weeks ahead, test part", "model", r"MAE \[mg/L]", r"RMSE \[mg/L]", "against last-value")
+    heads = (r"MAE \[mg/L]", r"RMSE \[mg/L]", "against last-value", "held by 90 % intervals")
+    shown = table("Two weeks ahead, test part", "model", *heads)
     for model, evaluation in judged.items():
         overall, skill = evaluation.overall(), evaluation.skill_against(judged["last-value"])
+        held = None if evaluation.intervals is None else evaluation.intervals.scores("overall")["coverage"]
         shown.add_row(
             f"[bold]{model}[/]" if model == best else model,
             number(overall["mae"]), number(overall["rmse"]), "" if model == "last-value" else f"{-100 * skill:+.1f} %",
+            "–" if held is None else f"{percent(held)} %",
         )  # fmt: skip
     console().print(shown)

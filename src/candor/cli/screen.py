@@ -35,22 +35,36 @@ class Screen(Console):
 
 def console() -> Console:
     """Returns the console for results; a pipe gets lines as wide as a table needs."""
-    return Screen(width=None if sys.stdout.isatty() else 160, highlight=False, soft_wrap=False)
+    width = None if sys.stdout.isatty() else 160
+    return Screen(width=width, highlight=False, soft_wrap=False, quiet=not is_main_process())
 
 
-def errors() -> Console:
+def errors(is_quiet: bool = False) -> Console:
     """Returns the console for everything that is not a result."""
-    return Console(stderr=True, highlight=False)
+    return Console(stderr=True, highlight=False, quiet=is_quiet)
+
+
+def count_processes() -> int:
+    """Returns how many processes torchrun or accelerate launched for this command."""
+    return int(os.environ.get("WORLD_SIZE", "1")) if "RANK" in os.environ else 1
+
+
+def is_main_process() -> bool:
+    """Returns whether this is the one of several processes that speaks for all of them."""
+    return count_processes() == 1 or os.environ["RANK"] == "0"
 
 
 def say(text: str) -> None:
     """Prints a line about what is going on, beside the results."""
-    errors().print(text)
+    errors(is_quiet=not is_main_process()).print(text)
 
 
 def say_wrong(error: InputError) -> None:
-    """Prints what is wrong with the input, where, and how to mend it."""
-    screen = errors()
+    """Prints what is wrong with the input, where, and how to mend it.
+
+    Of several processes one on each machine does so: a file may lack on one machine only.
+    """
+    screen = errors(is_quiet=count_processes() > 1 and os.environ.get("LOCAL_RANK", "0") != "0")
     place = f"[bold]{escape(error.where)}[/]: " if error.where else ""
     screen.print(f"[red]candor:[/] {place}{escape(error.what)}", soft_wrap=True)
     if error.mend:
@@ -66,6 +80,8 @@ def say_bug(trace: str) -> None:
 
 def print_json(content: Any) -> None:
     """Prints JSON for scripts."""
+    if not is_main_process():
+        return
     sys.stdout.write(json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
 
@@ -90,7 +106,7 @@ def percent(share: float | None) -> str:
 @contextmanager
 def progress() -> Iterator[Report]:
     """Yields a listener that shows one bar at a time: what is done, how much of it, the time spent and left."""
-    screen = errors()
+    screen = errors(is_quiet=not is_main_process())
     with Progress(
         TextColumn("{task.description}"),
         BarColumn(),
@@ -99,7 +115,7 @@ def progress() -> Iterator[Report]:
         TimeRemainingColumn(),
         console=screen,
         transient=True,
-        disable=not screen.is_terminal,
+        disable=screen.quiet or not screen.is_terminal,
     ) as bars:
         shown: dict[str, TaskID] = {}
 

@@ -51,7 +51,7 @@ def train(
         with _together(), _interruption() as interruption, progress() as report:
             trained = resume_run(resume, report=report, limits=Limits(budget_minutes, interruption))
     else:
-        panel, is_catalogued = files.load()
+        panel, is_catalogued = _data_of(preset) if preset and not files.data else files.load()
         recipe = preset or (panel.name if is_catalogued else None)
         folder = run or Path("runs") / f"{recipe or panel.name}-{model}"
         protocol, own = _choose(panel, model, recipe, parse_overrides(settings or []))
@@ -65,6 +65,14 @@ def train(
         print_json({"run": str(trained.folder)} | trained.record.model_dump(mode="json"))
     else:
         say(f"{trained.record.model} is fitted. Judge it with: candor evaluate {trained.folder}")
+
+
+def _data_of(preset: str) -> "tuple[Panel, bool]":
+    """Returns the dataset that a preset is for, which is one of the catalogue."""
+    from candor.data.catalog import load_dataset
+    from candor.presets import load_preset
+
+    return load_dataset(load_preset(preset).data), True
 
 
 def _choose(
@@ -86,11 +94,12 @@ def _choose(
 
 
 def _refuse_many_processes(model: str) -> None:
-    """Refuses models that several processes cannot share the work of."""
+    """Refuses a model whose work several processes cannot share, if there are several."""
     from candor.forecasting.forecaster import forecasters
 
     kind = forecasters.get(model)
-    if count_processes() > 1 and (not hasattr(kind, "trained") or getattr(kind, "needs_whole_batches", False)):
+    can_be_shared = hasattr(kind, "trained") and not getattr(kind, "needs_whole_batches", False)
+    if count_processes() > 1 and not can_be_shared:
         raise InputError(f"{model} is fitted by one process", mend="leave out torchrun or accelerate launch")
 
 
@@ -102,7 +111,7 @@ def _together() -> Iterator[None]:
         return
     from torch.distributed import DistError
 
-    from candor.training.loop import join_processes
+    from candor.training.processes import join_processes
 
     state = join_processes()
     try:
@@ -111,8 +120,8 @@ def _together() -> Iterator[None]:
         if not isinstance(error, DistError) and "gloo" not in str(error):
             raise
         raise InputError(
-            f"one of the other {count_processes() - 1} processes ended",
-            mend="see what it said, then go on with candor train --resume RUN",
+            f"another of the {count_processes()} processes ended before its time",
+            mend="see what it said, then go on: candor train --resume RUN, launched as before",
         ) from None
     state.destroy_process_group()
 

@@ -26,6 +26,7 @@ from candor.training.checkpoint import Checkpoint
 from candor.training.crew import Crew
 from candor.training.loop import StopReason, Trainer, TrainingData
 from candor.training.machine import Machine, find_machine
+from candor.training.processes import in_main_process, join_processes
 from candor.training.recipe import NetworkRecipe
 from candor.training.settings import TrainingSettings
 from candor.training.trainable import Trainable
@@ -153,15 +154,21 @@ class NetworkForecaster(Forecaster):
 
     def _schedule(self, machine: Machine, windows: int, checkpoint: Checkpoint | None) -> TrainingSettings:
         """Returns the recipe's schedules, or those that a budget was given when this training began."""
-        settings, budget = self.recipe.training, self._session["budget_seconds"]
-        path = None if checkpoint is None else checkpoint.folder / "schedule.json"
-        if path is not None and path.is_file():
-            return parse_settings(TrainingSettings, read_json(path), str(path))
-        if budget is not None:
-            settings = settings.within(windows, int(budget / machine.seconds_per_window), self.horizon)
+        budget, processes = self._session["budget_seconds"], join_processes().num_processes
+
+        def find() -> TrainingSettings:
+            path = None if checkpoint is None else checkpoint.folder / "schedule.json"
+            if path is not None and path.is_file():
+                return parse_settings(TrainingSettings, read_json(path), str(path))
+            if budget is None:
+                return self.recipe.training
+            affordable = int(processes * budget / machine.seconds_per_window)
+            shortened = self.recipe.training.within(windows, affordable, self.horizon)
             if path is not None:
-                write_json(path, settings.model_dump(mode="json"))
-        return settings
+                write_json(path, shortened.model_dump(mode="json"))
+            return shortened
+
+        return in_main_process(find)
 
     def _forecast(self, panel: Panel, origins: Origins) -> NDArray[np.float32]:
         trainable = self.trained()

@@ -8,8 +8,7 @@ training/...             the state of training, see candor.training.checkpoint
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
@@ -92,9 +91,9 @@ def train_model(
         forecaster.fit(task.panel, task.split, report)
         return save_run(folder, forecaster, panel, protocol, is_catalogued=is_catalogued)
     record = RunRecord.of(model, panel, protocol, seed=seed, is_catalogued=is_catalogued)
-    with _main_process_first() as is_main:
-        if is_main:
-            _begin(folder, record, forecaster, panel)
+    from candor.training.processes import in_main_process
+
+    in_main_process(partial(_begin, folder, record, forecaster, panel))
     return _train_network(Run(folder, record, forecaster), task, report, limits, start_from)
 
 
@@ -139,6 +138,7 @@ def _train_network(run: Run, task: Task, report: Report, limits: Limits, start_f
     """Trains as far as the limits allow; at the end of a budget the best weights so far make the model."""
     from candor.forecasting.network import NetworkForecaster
     from candor.training.loop import Stopped
+    from candor.training.processes import in_main_process
 
     forecaster, folder = run.forecaster, run.folder / TRAINING
     assert isinstance(forecaster, NetworkForecaster)
@@ -152,20 +152,5 @@ def _train_network(run: Run, task: Task, report: Report, limits: Limits, start_f
         if limits.interruption() is not None:
             raise TrainingStoppedError(str(stopped), run.folder) from None
         fit(trains_on=False)
-    with _main_process_first() as is_main:
-        if is_main:
-            forecaster.save(run.folder / "model")
+    in_main_process(partial(forecaster.save, run.folder / "model"))
     return run
-
-
-@contextmanager
-def _main_process_first() -> Iterator[bool]:
-    """Yields whether this is the main one of several processes; the others go on only after it is done."""
-    from accelerate import PartialState
-
-    state = PartialState()
-    if not state.is_main_process:
-        state.wait_for_everyone()
-    yield state.is_main_process
-    if state.is_main_process:
-        state.wait_for_everyone()

@@ -38,7 +38,9 @@ class CandorTrainable(Trainable):
     def objective(self, batch: dict[str, Tensor], moment: Moment) -> Objective:
         """Returns the part of the objective that a micro-batch adds."""
         values, anchor = self._anchored(batch)
-        encoding = self.network.encode(values, batch["time_of_day"], batch["day_of_week"], moment.prefix)
+        encoding = self.network.encode(
+            values, batch["time_of_day"], batch["day_of_week"], moment.prefix, self._week_of_year(batch)
+        )
         deviation = self.scaler.deviation
         scores = (batch["targets"] - self.scaler.mean) / deviation - anchor
         space = LossSpace(0.0, deviation if self.is_in_unit else 1.0)
@@ -62,8 +64,13 @@ class CandorTrainable(Trainable):
     def forecast(self, batch: dict[str, Tensor]) -> Tensor:
         """Returns the forecast in the sensors' unit."""
         values, anchor = self._anchored(batch)
-        scores = self.network(values, batch["time_of_day"], batch["day_of_week"]) + anchor
+        clock = batch["time_of_day"], batch["day_of_week"], self._week_of_year(batch)
+        scores = self.network(values, *clock) + anchor
         return scores * self.scaler.deviation + self.scaler.mean
+
+    def _week_of_year(self, batch: dict[str, Tensor]) -> Tensor | None:
+        """Returns the weeks of the year of all steps if the network knows the seasons."""
+        return batch["week_of_year"] if self.network.settings.season else None
 
     def _anchored(self, batch: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
         """Returns the inputs without their anchor, and the anchor: zero if there is none."""

@@ -85,7 +85,11 @@ class CandorNetwork(nn.Module):
         initialise(self)
 
     def forward(
-        self, values: Values, time_of_day: CalendarIndex, day_of_week: CalendarIndex
+        self,
+        values: Values,
+        time_of_day: CalendarIndex,
+        day_of_week: CalendarIndex,
+        week_of_year: CalendarIndex | None = None,
     ) -> Float[Tensor, "batch horizon node"]:
         """Returns the forecast in z-scores.
 
@@ -93,28 +97,41 @@ class CandorNetwork(nn.Module):
             values: z-scores of the history.
             time_of_day: bins 0..287 of all steps of history and horizon.
             day_of_week: days 0..6 (Monday is 0) of the same steps.
+            week_of_year: weeks 0..52 of the same steps; needed if the settings say `season`, else not read.
         """
-        return self.head(self.explain(values, time_of_day, day_of_week).fused, self.settings.horizon)
+        states = self.explain(values, time_of_day, day_of_week, week_of_year=week_of_year)
+        return self.head(states.fused, self.settings.horizon)
 
     def explain(
-        self, values: Values, time_of_day: CalendarIndex, day_of_week: CalendarIndex, prefix: int | None = None
+        self,
+        values: Values,
+        time_of_day: CalendarIndex,
+        day_of_week: CalendarIndex,
+        prefix: int | None = None,
+        week_of_year: CalendarIndex | None = None,
     ) -> Explanation:
         """Returns all states on the way to a forecast of `prefix` steps (all by default)."""
-        encoding = self.encode(values, time_of_day, day_of_week, prefix)
+        encoding = self.encode(values, time_of_day, day_of_week, prefix, week_of_year)
         return Explanation(**vars(encoding), representations=self.represent(encoding.forecast_inputs))
 
     def encode(
-        self, values: Values, time_of_day: CalendarIndex, day_of_week: CalendarIndex, prefix: int | None = None
+        self,
+        values: Values,
+        time_of_day: CalendarIndex,
+        day_of_week: CalendarIndex,
+        prefix: int | None = None,
+        week_of_year: CalendarIndex | None = None,
     ) -> Encoding:
         """Returns what is known before forecasting: all that the losses need, at the target patches of `prefix`."""
         settings, patches = self.settings, self.settings.patches
         targets = settings.decoded_patches(settings.horizon if prefix is None else prefix)
-        at_starts = time_of_day[:, self.patch_starts], day_of_week[:, self.patch_starts]
+        clock = [index for index in (time_of_day, day_of_week, week_of_year) if index is not None]
+        at_starts = [index[:, self.patch_starts] for index in clock]
         rows = self.calendar.rows(*at_starts)
         contexts = self.calendar.context(rows)
         target = slice(patches, patches + targets)
         last = slice(settings.history - 1, settings.history)
-        last_row = self.calendar.rows(time_of_day[:, last], day_of_week[:, last])[:, 0]
+        last_row = self.calendar.rows(*(index[:, last] for index in clock))[:, 0]
 
         embedded = self.embedding(values)
         components = self.decomposition(embedded, contexts[:, :patches])
@@ -132,8 +149,7 @@ class CandorNetwork(nn.Module):
             reverse=reverse.predictions,
             nodes=nodes,
             target_rows=rows[:, target],
-            time_of_day=at_starts[0][:, target],
-            day_of_week=at_starts[1][:, target],
+            clock=tuple(index[:, target] for index in at_starts),
         )
         return Encoding(embedded, components, refined, forward, reverse, functional, inputs)
 
@@ -148,7 +164,7 @@ class CandorNetwork(nn.Module):
             functional=functional,
             forward=self.physical.forward_path.readout(inputs.forward),
             reverse=self.physical.reverse_path.readout(inputs.reverse),
-            fusion_weights=self.fusion.weights(inputs.nodes, inputs.time_of_day, inputs.day_of_week),
+            fusion_weights=self.fusion.weights(inputs.nodes, *inputs.clock),
         )
 
     def representing(self) -> list[nn.Parameter]:

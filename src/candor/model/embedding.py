@@ -5,6 +5,7 @@
 | X | values | batch history node |
 | Z | embedded | batch node patch hidden |
 | [tod, dow] | rows | batch position 2 hidden |
+| season (beyond the paper) | added to rows | batch position 2 hidden |
 | m_p | context | batch position hidden |
 """
 
@@ -18,6 +19,7 @@ from candor.model.settings import ModelSettings
 
 BINS_PER_DAY = 288
 DAYS_PER_WEEK = 7
+WEEKS_PER_YEAR = 53
 
 
 class PatchEmbedding(nn.Module):
@@ -36,25 +38,40 @@ class PatchEmbedding(nn.Module):
 
 
 class CalendarTables(nn.Module):
-    """Embeddings of the time of day and the day of week, side by side."""
+    """Embeddings of the time of day and the day of week, side by side; with `season`, that of the week is added.
 
-    def __init__(self, width: int) -> None:
+    The season begins at zero and draws no random numbers: a network with it begins as the same network without.
+    """
+
+    def __init__(self, settings: ModelSettings) -> None:
         super().__init__()
+        width = settings.hidden
         self.time_of_day = nn.Embedding(BINS_PER_DAY, width)
         self.day_of_week = nn.Embedding(DAYS_PER_WEEK, width)
+        self.season: nn.Embedding | None = None
+        if settings.season:
+            self.season = nn.Embedding.from_pretrained(torch.zeros(WEEKS_PER_YEAR, 2 * width), freeze=False)
 
     def rows(
-        self, time_of_day: Int[Tensor, "batch position"], day_of_week: Int[Tensor, "batch position"]
+        self,
+        time_of_day: Int[Tensor, "batch position"],
+        day_of_week: Int[Tensor, "batch position"],
+        week_of_year: Int[Tensor, "batch position"] | None = None,
     ) -> Float[Tensor, "batch position twice_hidden"]:
-        """Returns `[tod || dow]` at the given positions of the calendar."""
-        return torch.cat([self.time_of_day(time_of_day), self.day_of_week(day_of_week)], dim=-1)
+        """Returns `[tod || dow]` at the given positions of the calendar, plus the season if there is one."""
+        rows = torch.cat([self.time_of_day(time_of_day), self.day_of_week(day_of_week)], dim=-1)
+        if self.season is None:
+            return rows
+        if week_of_year is None:
+            raise ValueError("this network knows the seasons (season=true): it needs week_of_year beside the values")
+        return rows + self.season(week_of_year)
 
 
 class Calendar(CalendarTables):
     """The calendar shared by everything except fusion: its tables, and the MLP that gives m_p."""
 
     def __init__(self, settings: ModelSettings) -> None:
-        super().__init__(settings.hidden)
+        super().__init__(settings)
         width = 2 * settings.hidden
         self.mlp = Mlp(width, width, settings.hidden, settings.dropout)
 

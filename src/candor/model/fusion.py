@@ -26,7 +26,7 @@ class Fusion(CalendarTables):
     positions: Tensor
 
     def __init__(self, settings: ModelSettings) -> None:
-        super().__init__(settings.hidden)
+        super().__init__(settings)
         self.mlp = Mlp(4 * settings.hidden, settings.fusion_width, len(BRANCHES), settings.dropout)
         positions = sinusoidal_positions(settings.target_patches, settings.hidden)
         self.register_buffer("positions", positions, persistent=False)
@@ -36,12 +36,14 @@ class Fusion(CalendarTables):
         nodes: Float[Tensor, "node hidden"],
         time_of_day: Int[Tensor, "batch target"],
         day_of_week: Int[Tensor, "batch target"],
+        week_of_year: Int[Tensor, "batch target"] | None = None,
     ) -> Float[Tensor, "batch node target branch"]:
         """Returns lambda at the target patches whose calendar is given (eq. app_fusion_context)."""
         width, targets = nodes.shape[-1], time_of_day.shape[1]
         of_node, of_calendar, of_position = split_linear(self.mlp.first, width, 2 * width, width)
         by_node = nodes @ of_node.T + self.mlp.first.bias
-        by_target = self.rows(time_of_day, day_of_week) @ of_calendar.T + self.positions[:targets] @ of_position.T
+        rows = self.rows(time_of_day, day_of_week, week_of_year)
+        by_target = rows @ of_calendar.T + self.positions[:targets] @ of_position.T
         return self.mlp.finish(by_node[:, None] + by_target[:, None]).softmax(dim=-1)
 
 

@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 
 def initialise(network: "CandorNetwork") -> None:
     """Sets every parameter; biases keep PyTorch's defaults, which the modules have set already."""
-    for parameter in network.parameters():
-        if parameter.ndim >= 2:  # all but biases, scales of norms, and scalars
+    for name, parameter in network.named_parameters():
+        # All but biases, scales of norms, and scalars; the season (beyond the paper) begins at zero.
+        if parameter.ndim >= 2 and not name.endswith("season.weight"):
             nn.init.xavier_uniform_(parameter)
     with torch.no_grad():
         for gate in (network.decomposition.shock_u, network.decomposition.shock_v):

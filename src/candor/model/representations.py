@@ -8,7 +8,7 @@
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
 from jaxtyping import Float, Int
 from torch import Tensor
@@ -46,8 +46,8 @@ class ForecastInputs:
     reverse: Predictions
     nodes: Float[Tensor, "node hidden"]
     target_rows: Float[Tensor, "batch target twice_hidden"]
-    time_of_day: Int[Tensor, "batch target"]
-    day_of_week: Int[Tensor, "batch target"]
+    clock: tuple[Int[Tensor, "batch target"], ...]
+    """Time of day, day of week and, if the network is given it, week of the year at the target patches."""
 
     def differentiable(self) -> list[Tensor]:
         """Returns the tensors that gradients flow into."""
@@ -56,7 +56,8 @@ class ForecastInputs:
     def with_differentiable(self, tensors: list[Tensor]) -> "ForecastInputs":
         """Returns the same with other tensors in place of those of `differentiable`."""
         four = tensors[0], tensors[1], tensors[2], tensors[3]
-        return replace(self, components=four, **dict(zip(_DIFFERENTIABLE, tensors[4:], strict=True)))
+        others = dict(zip(_DIFFERENTIABLE, tensors[4:], strict=True))
+        return replace(self, components=four, **others, clock=self.clock)
 
     def block(self, samples: slice, nodes: slice) -> "ForecastInputs":
         """Returns the part of some samples and some nodes."""
@@ -64,11 +65,12 @@ class ForecastInputs:
         def cut(name: str, tensor: Tensor) -> Tensor:
             if name == "nodes":
                 return tensor[nodes]
-            return tensor[samples] if name in _WITHOUT_NODES else tensor[samples, nodes]
+            return tensor[samples] if name == "target_rows" else tensor[samples, nodes]
 
-        parts = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "components"}
         first, second, third, fourth = (cut("components", component) for component in self.components)
-        return ForecastInputs((first, second, third, fourth), **{name: cut(name, part) for name, part in parts.items()})
+        others = {name: cut(name, getattr(self, name)) for name in _DIFFERENTIABLE}
+        clock = tuple(index[samples] for index in self.clock)
+        return ForecastInputs((first, second, third, fourth), **others, clock=clock)
 
     def blocks(self, rows: int) -> Iterator[tuple[slice, slice]]:
         """Yields samples and nodes of blocks of about `rows` rows of the representations each."""
@@ -81,4 +83,3 @@ class ForecastInputs:
 
 
 _DIFFERENTIABLE = ("context", "descriptor", "forward", "reverse", "nodes", "target_rows")
-_WITHOUT_NODES = ("target_rows", "time_of_day", "day_of_week")

@@ -52,6 +52,8 @@ class ModelSettings(Settings):
     """Weight of trend compatibility in functional scores, eta."""
     rollout_gate: bool = True
     """Whether predicted states pass the node-calendar gate before they are fed back."""
+    season: bool = False
+    """Beyond the paper, for records of years: whether the calendar knows the week of the year as well."""
 
     @model_validator(mode="after")
     def _fits_together(self) -> "ModelSettings":

@@ -1,6 +1,5 @@
 """The training loop: epochs of batches, each made of micro-batches that fit the cache, on one or many processes."""
 
-import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from accelerate import Accelerator, PartialState
+from accelerate import Accelerator
 from accelerate.utils import broadcast, broadcast_object_list, gather_object
 from torch import Tensor, nn
 
@@ -17,10 +16,19 @@ from candor.data.windows import Windows
 from candor.errors import InputError
 from candor.model.dropout import drawing_from
 from candor.progress import Report, silent
-from candor.training.batches import Indices, batch_seed, count_batches, epoch_order, micro_batches, share_of
+from candor.training.batches import (
+    Indices,
+    batch_seed,
+    count_batches,
+    epoch_order,
+    micro_batches,
+    share_of,
+    spread_evenly,
+)
 from candor.training.checkpoint import Checkpoint, Progress, Weights
 from candor.training.crew import Crew
 from candor.training.machine import Machine
+from candor.training.processes import in_main_process, join_processes
 from candor.training.settings import TrainingSettings
 from candor.training.tensorboard import Curves
 from candor.training.trainable import Moment, Trainable
@@ -69,9 +77,10 @@ class Trainer:
         report: Report = silent,
         stop_reason: StopReason = lambda: None,
     ) -> None:
+        join_processes()
+        settings, machine = broadcast_object_list([settings, machine])  # what was measured differs between processes
         self.trainable, self.data, self.settings, self.seed = trainable, data, settings, seed
         self.machine, self.checkpoint, self.report, self.stop_reason = machine, checkpoint, report, stop_reason
-        join_processes()
         self.accelerator = Accelerator()
         self.network = trainable.network.to(self.accelerator.device)
         kind = torch.optim.AdamW if settings.optimiser == "adamw" else torch.optim.Adam
@@ -132,8 +141,8 @@ class Trainer:
         for group in self.optimiser.param_groups:
             group["lr"] = settings.rate(progress.epoch)
         crew.train(True)
-        windows = len(self.data.training)
-        order = epoch_order(windows, self.seed, progress.epoch)
+        windows = min(len(self.data.training), settings.epoch_windows or len(self.data.training))
+        order = epoch_order(len(self.data.training), self.seed, progress.epoch)[:windows]
         batches = count_batches(windows, settings.batch)
         while progress.batch < batches:
             indices = order[progress.batch * settings.batch : (progress.batch + 1) * settings.batch]
@@ -217,16 +226,16 @@ class Trainer:
             progress.best_error, progress.best_epoch = error, progress.epoch
             self.best = {name: tensor.detach().cpu().clone() for name, tensor in self.network.state_dict().items()}
         if self.checkpoint is not None:
-            in_main_process(partial(self._write_epoch, self.checkpoint, entry, is_best))
+            in_main_process(partial(self._write_epoch, self.checkpoint, entry, self.best if is_best else None))
         stale = progress.epoch - (progress.best_epoch or 0)
         progress.epoch, progress.batch, progress.windows, progress.sums = progress.epoch + 1, 0, 0, {}
         progress.lines += 1
         progress.is_finished = progress.epoch >= settings.epochs or stale >= settings.patience
         self._save()
 
-    def _write_epoch(self, checkpoint: Checkpoint, entry: dict[str, Any], is_best: bool) -> None:
-        if is_best and self.best is not None:
-            checkpoint.save_best(self.best)
+    def _write_epoch(self, checkpoint: Checkpoint, entry: dict[str, Any], best: Weights | None) -> None:
+        if best is not None:
+            checkpoint.save_best(best)
         checkpoint.log(self.progress.lines, entry)
         if self.curves is not None:
             self.curves.draw(checkpoint.read_log())
@@ -234,7 +243,8 @@ class Trainer:
     def _validation_error(self, crew: Crew) -> float:
         """Returns the mean absolute error over all observed targets of all validation windows, in the sensors' unit."""
         accelerator, windows = self.accelerator, self.data.validation
-        mine = share_of(np.arange(len(windows)), accelerator.process_index, accelerator.num_processes)
+        chosen = spread_evenly(len(windows), self.settings.validation_windows)
+        mine = share_of(chosen, accelerator.process_index, accelerator.num_processes)
 
         @torch.no_grad()
         def judge(member: Trainable, part: Indices) -> tuple[float, int]:
@@ -303,31 +313,3 @@ class Trainer:
 
 def _gradient(parameter: nn.Parameter) -> Tensor:
     return torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
-
-
-def join_processes() -> PartialState:
-    """Returns what this process knows of those that were launched with it, once it has met them.
-
-    Left to itself accelerate lets every process work alone where there is no graphics card, so this goes first.
-    """
-    processes = int(os.environ.get("WORLD_SIZE", "1")) if "RANK" in os.environ else 1
-    state = PartialState(cpu=processes > 1 and not torch.cuda.is_available())
-    if state.num_processes != processes:
-        raise InputError(
-            f"{processes} processes were launched, but this one found {state.num_processes}",
-            mend="launch them with torchrun or accelerate launch, and leave the setting up of processes to candor",
-        )
-    return state
-
-
-def in_main_process(work: Callable[[], object]) -> None:
-    """Does something in the main process while the others wait; what is wrong with the input there, all raise."""
-    failure: InputError | None = None
-    if PartialState().is_main_process:
-        try:
-            work()
-        except InputError as error:
-            failure = error
-    (failure,) = broadcast_object_list([failure])
-    if failure is not None:
-        raise failure

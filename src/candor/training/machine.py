@@ -11,6 +11,7 @@ from candor.files import read_json, write_json
 from candor.progress import Report, silent
 from candor.training.checkpoint import Checkpoint
 from candor.training.crew import Crew
+from candor.training.processes import in_main_process
 from candor.training.trainable import Moment, Trainable
 
 _FIRST = 4
@@ -48,16 +49,19 @@ def find_machine(
         report: is told that this takes a while.
         is_divisible: whether a batch may be cut into micro-batches.
     """
-    path = None if checkpoint is None else checkpoint.folder / "machine.json"
-    if path is not None and path.is_file():
-        return Machine(**read_json(path))
-    kind = type(trainable.network), sum(p.numel() for p in trainable.network.parameters()), batch, is_divisible
-    if kind not in _FOUND:
-        _FOUND[kind] = _fastest(trainable, windows, batch, report, is_divisible)
-    found = _FOUND[kind]
-    if path is not None:
-        write_json(path, asdict(found))
-    return found
+
+    def find() -> Machine:
+        path = None if checkpoint is None else checkpoint.folder / "machine.json"
+        if path is not None and path.is_file():
+            return Machine(**read_json(path))
+        kind = type(trainable.network), sum(p.numel() for p in trainable.network.parameters()), batch, is_divisible
+        if kind not in _FOUND:
+            _FOUND[kind] = _fastest(trainable, windows, batch, report, is_divisible)
+        if path is not None:
+            write_json(path, asdict(_FOUND[kind]))
+        return _FOUND[kind]
+
+    return in_main_process(find)
 
 
 def _fastest(trainable: Trainable, windows: Windows, batch: int, report: Report, is_divisible: bool) -> Machine:

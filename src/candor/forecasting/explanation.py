@@ -1,0 +1,296 @@
+"""Why CANDOR forecasts what it forecasts: all it computed for one sensor on the way to one forecast, with times.
+
+States are vectors of the network, as wide as its `hidden`; their size is the root mean square over that width.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+import numpy as np
+import torch
+from einops import rearrange
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional as F
+
+from candor.data.panel import Panel
+from candor.data.windows import Windows
+from candor.errors import InputError
+from candor.forecasting.trainable import CandorTrainable
+from candor.model.candor import Explanation as NetworkStates
+from candor.model.functional import FunctionalStates
+from candor.model.fusion import BRANCHES
+from candor.model.history import COMPONENT_NAMES
+from candor.model.physical import Path, PathStates, PhysicalBranch
+from candor.model.propagation import DirectionalSupport
+
+Direction = Literal["forward", "reverse"]
+Numbers = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Span:
+    """A stretch of steps: the times of its first and of its last one, on the local clock."""
+
+    start: datetime
+    end: datetime
+
+
+@dataclass(frozen=True, eq=False)
+class Component:
+    """One of the four components of the sensor's recent past.
+
+    Args:
+        states: after the norm, patch x hidden: what the rest of the network reads.
+        strength: size of the states by patch; the norm brings it near that of its own learned scale.
+        raw_strength: size before the norm by patch: how much of the component there was.
+    """
+
+    states: Numbers
+    strength: Numbers
+    raw_strength: Numbers
+
+
+@dataclass(frozen=True, eq=False)
+class Gates:
+    """How far the gates were open, 0 to 1, by patch.
+
+    Args:
+        accumulation: mean over hidden of what was let into accumulation.
+        release: mean over hidden of what was let into release.
+        shock_current: of the residual from the background of the same patch, g_U.
+        shock_following: of the residual from the background of the next patch, g_V.
+    """
+
+    accumulation: Numbers
+    release: Numbers
+    shock_current: Numbers
+    shock_following: Numbers
+
+
+@dataclass(frozen=True, eq=False)
+class Contribution:
+    """What arrived at the last history patch along one edge from one position of the sender's window.
+
+    Args:
+        direction: forward along the edges of the panel, or reverse, against them.
+        sensor: id of the sender.
+        position: place in the window of the sender, 0 is the oldest.
+        patch: the history patch that this position speaks of.
+        weight: of the operator; those of all senders to one receiver sum to one at each position.
+        shared_score: affinity of the two sensors at this position, the same for all windows.
+        sample_score: affinity of the two sensors in this window.
+        arrived: the weight times what the sender has at this position; what comes along longer walks is not in it.
+        size: root mean square of what arrived.
+    """
+
+    direction: Direction
+    sensor: str
+    position: int
+    patch: Span
+    weight: float
+    shared_score: float
+    sample_score: float
+    arrived: Numbers
+    size: float
+
+
+@dataclass(frozen=True)
+class Peer:
+    """A sensor that behaves alike, the relation channel that found it, and its weight; weights of all sum to one."""
+
+    sensor: str
+    channel: int
+    weight: float
+
+
+@dataclass(frozen=True)
+class FusedPatch:
+    """How much each branch counts in one target patch; the span is of the forecast steps that the patch covers."""
+
+    span: Span
+    functional: float
+    forward: float
+    reverse: float
+
+
+@dataclass(frozen=True, eq=False)
+class ForecastExplanation:
+    """The forecast of one sensor and where it came from.
+
+    Args:
+        sensor: id of the sensor.
+        time: of the first forecast step, on the local clock.
+        unit: of the forecast.
+        times: of the forecast steps.
+        forecast: by step, in the unit.
+        patches: the patches that the history was cut into, oldest first.
+        components: background, accumulation, release and shock by name.
+        gates: what chose accumulation, release and shock.
+        contributions: what came along edges in one step, the largest first; loops of a sensor to itself bring nothing.
+        peers: functional relations, the heaviest first.
+        fusion: how much the branches count, by target patch.
+    """
+
+    sensor: str
+    time: datetime
+    unit: str
+    times: tuple[datetime, ...]
+    forecast: Numbers
+    patches: tuple[Span, ...]
+    components: dict[str, Component]
+    gates: Gates
+    contributions: tuple[Contribution, ...]
+    peers: tuple[Peer, ...]
+    fusion: tuple[FusedPatch, ...]
+
+
+def find_sensor(panel: Panel, sensor: str) -> int:
+    """Returns the column of a sensor."""
+    if sensor not in panel.sensor_ids:
+        panel.select([sensor])  # says which sensors there are
+    return panel.sensor_ids.index(sensor)
+
+
+def find_origin(panel: Panel, time: datetime | str | None, history: int) -> int:
+    """Returns the row of the first step at or after a time; None means the row after the last one.
+
+    Args:
+        panel: the readings.
+        time: on the local clock of the panel, or with an offset.
+        history: rows that must be there before it.
+    """
+    length = panel.times.length
+    origin = length if time is None else panel.times.index_of(time)
+    if history <= origin <= length:
+        return origin
+    mend = "give a longer record"
+    if history <= length:
+        first, last = (panel.times.slice(row, row + 1).local[0].isoformat() for row in (history, length))
+        mend = f"choose a time from {first} to {last}"
+    raise InputError(
+        f"a forecast from {time or 'the end of the record'} on cannot be explained: it needs the {history} steps "
+        "before it, and they must be in the record",
+        where=panel.name,
+        mend=mend,
+    )
+
+
+def network_states(trainable: CandorTrainable, batch: dict[str, Tensor]) -> tuple[NetworkStates, Tensor]:
+    """Returns all states of the network for some windows, and the forecasts they give in the sensors' unit."""
+    values, anchor = trainable._anchored(batch)
+    network, scaler = trainable.network, trainable.scaler
+    states = network.explain(values, batch["time_of_day"], batch["day_of_week"], week_of_year=batch["week_of_year"])
+    scores: Tensor = network.head(states.fused, network.settings.horizon) + anchor
+    return states, scores * scaler.deviation + scaler.mean
+
+
+@torch.no_grad()
+def explain_window(trainable: CandorTrainable, windows: Windows, panel: Panel, column: int) -> ForecastExplanation:
+    """Returns the explanation of the forecast of one sensor from the only window of `windows`."""
+    (origin,) = windows.origins
+    states, forecast = network_states(trainable, windows.batch(np.array([0])).tensors())
+    settings, ids = trainable.network.settings, panel.sensor_ids
+    begin, end, length = int(origin) - settings.history, int(origin) + settings.horizon, settings.patch_length
+    times = tuple(panel.times.slice(begin, end).local.to_pydatetime())
+    patches = tuple(Span(times[start], times[start + length - 1]) for start in settings.history_starts)
+    contributions = _contributions(trainable.network.physical, states, ids, patches, column)
+    covered = [
+        Span(times[max(start, settings.history)], times[min(start + length, len(times)) - 1])
+        for start in settings.target_starts
+    ]
+    weights = states.representations.fusion_weights[0, column].tolist()
+    fused = (dict(zip(BRANCHES, shares, strict=True)) for shares in weights)
+    return ForecastExplanation(
+        sensor=ids[column],
+        time=times[settings.history],
+        unit=panel.sensors[column].unit,
+        times=times[settings.history :],
+        forecast=forecast[0, :, column].numpy(),
+        patches=patches,
+        components=_components(states, column),
+        gates=_gates(states, column),
+        contributions=tuple(sorted(contributions, key=lambda one: one.size, reverse=True)),
+        peers=_peers(states.functional, ids, column),
+        fusion=tuple(FusedPatch(span, **shares) for span, shares in zip(covered, fused, strict=True)),
+    )
+
+
+def _components(states: NetworkStates, column: int) -> dict[str, Component]:
+    found = {}
+    for name in COMPONENT_NAMES:
+        normalised: Tensor = getattr(states.components, name)[0, column]
+        raw: Tensor = getattr(states.components, f"raw_{name}")[0, column]
+        found[name] = Component(normalised.numpy(), _size(normalised).numpy(), _size(raw).numpy())
+    return found
+
+
+def _gates(states: NetworkStates, column: int) -> Gates:
+    components = states.components
+    return Gates(
+        accumulation=components.accumulation_gate[0, column].mean(dim=-1).numpy(),
+        release=components.release_gate[0, column].mean(dim=-1).numpy(),
+        shock_current=components.shock_gate_u[0, column].numpy(),
+        shock_following=components.shock_gate_v[0, column].numpy(),
+    )
+
+
+def _contributions(
+    physical: PhysicalBranch, states: NetworkStates, ids: tuple[str, ...], patches: tuple[Span, ...], column: int
+) -> Iterator[Contribution]:
+    """Yields what arrived in one step along the edges of both directions."""
+    yield from _arrivals(
+        "forward", states.forward, physical.forward_path, physical.forward_support, ids, patches, column
+    )
+    yield from _arrivals(
+        "reverse", states.reverse, physical.reverse_path, physical.reverse_support, ids, patches, column
+    )
+
+
+def _arrivals(
+    direction: Direction,
+    states: PathStates,
+    path: Path,
+    support: DirectionalSupport,
+    ids: tuple[str, ...],
+    patches: tuple[Span, ...],
+    column: int,
+) -> Iterator[Contribution]:
+    edges = torch.nonzero((support.receiver == column) & (support.sender != column))[:, 0]
+    senders = support.sender[edges]
+    # The window of the last history patch; what would lie before the first patch is the first one again.
+    spoken_of = [max(len(patches) - path.span + position, 0) for position in range(path.span)]
+    window = states.residual[0, senders][:, spoken_of].flatten(1)
+    mapped = F.relu(path.window_map(window))  # Psi
+    mapped = rearrange(mapped, "edge (position hidden) -> edge position hidden", position=path.span)
+    weights = states.weights[0][:, edges].T
+    arrived = weights[..., None] * mapped
+    sizes = _size(arrived)
+    for place, edge in enumerate(edges.tolist()):
+        for position, patch in enumerate(spoken_of):
+            yield Contribution(
+                direction=direction,
+                sensor=ids[int(senders[place])],
+                position=position,
+                patch=patches[patch],
+                weight=float(weights[place, position]),
+                shared_score=float(states.shared_scores[position, edge]),
+                sample_score=float(states.sample_scores[0, edge]),
+                arrived=arrived[place, position].numpy(),
+                size=float(sizes[place, position]),
+            )
+
+
+def _peers(functional: FunctionalStates, ids: tuple[str, ...], column: int) -> tuple[Peer, ...]:
+    columns = (functional.neighbour, functional.channel, functional.weights)
+    neighbours, channels, weights = (found[0, column].tolist() for found in columns)
+    pairs = zip(neighbours, channels, weights, strict=True)
+    peers = [Peer(ids[neighbour], channel, weight) for neighbour, channel, weight in pairs]
+    return tuple(sorted(peers, key=lambda peer: peer.weight, reverse=True))
+
+
+def _size(states: Tensor) -> Tensor:
+    """Returns the root mean square over hidden."""
+    return states.square().mean(dim=-1).sqrt()

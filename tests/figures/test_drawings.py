@@ -1,0 +1,249 @@
+"""Every figure can be read, shows the numbers that lie beside it, and is written whole or not at all."""
+
+import subprocess
+import sys
+from datetime import datetime
+from itertools import combinations
+from pathlib import Path
+from xml.etree import ElementTree
+
+import matplotlib
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.backend_bases import RendererBase
+from matplotlib.figure import Figure
+from matplotlib.patches import FancyArrowPatch
+from matplotlib.text import Text
+from matplotlib.transforms import Bbox
+
+from candor.errors import InputError
+from candor.figures.components import ComponentPicture, draw_components
+from candor.figures.edges import EdgePicture, WeightedEdges, draw_edges
+from candor.figures.forecast import ForecastPicture, draw_forecast
+from candor.figures.fusion import FusionPicture, draw_fusion
+from candor.figures.style import Drawing, name_of, on_axis
+from candor.figures.training import Epoch, draw_training
+
+LONG = name_of("420853121505501", "Klamath River at Miller Island Boat Ramp, far below the surface")
+COMPONENTS = ("background", "accumulation", "release", "shock")
+GATES = ("accumulation", "release", "shock, against this background", "shock, against the next")
+
+
+def moments(first: str, count: int, frequency: str, zone: str = "Europe/Berlin") -> list[datetime]:
+    return list(pd.date_range(first, periods=count, freq=frequency, tz=zone).to_pydatetime())
+
+
+def forecast_picture(frequency: str = "h", first: str = "2024-10-25 20:00", sensor: str = LONG) -> ForecastPicture:
+    times = moments(first, 60, frequency)
+    values = 10 + np.sin(np.arange(60) / 3)
+    past = np.where(np.arange(40) % 7 == 3, np.nan, values[:40])
+    forecast = values[40:] + 0.1
+    return ForecastPicture(sensor, "mg/L", times[:40], past, times[40:], forecast, forecast - 1, forecast + 2, 0.9)
+
+
+def component_picture(frequency: str = "h", patches: int = 23) -> ComponentPicture:
+    times, chance = moments("2024-10-25", 4 * patches + 4, frequency), np.random.default_rng(0)
+    return ComponentPicture(
+        LONG, times[: 4 * patches : 4], times[7::4][:patches],
+        {name: chance.random(patches) for name in COMPONENTS}, {name: chance.random(patches) for name in GATES},
+    )  # fmt: skip
+
+
+def edge_picture(count: int = 12, has_places: bool = True, density: float = 0.3) -> EdgePicture:
+    chance = np.random.default_rng(1)
+    sender, receiver = np.nonzero(chance.random((count, count)) < density)
+    weight = chance.random(len(sender))
+    places = chance.random((count, 2)) * [0.3, 0.2] + [-122, 42]
+    places[1], places[3] = places[0], places[2] + 1e-4
+    return EdgePicture(
+        [f"g{i}" for i in range(count)], [LONG[8:]] * count, places if has_places else None,
+        {"forward": WeightedEdges(sender, receiver, weight), "reverse": WeightedEdges(receiver, sender, weight)},
+        "Width: share among all a sensor hears from, mean over 200 windows.",
+    )  # fmt: skip
+
+
+def fusion_picture() -> FusionPicture:
+    shares = np.random.default_rng(2).dirichlet([4, 1, 1], size=(500, 6))
+    weights = {name: shares[..., place] for place, name in enumerate(("functional", "forward", "reverse"))}
+    return FusionPicture([2, 4, 6, 8, 10, 11.5], "hours", 12, weights, "Lines: means. Bands: from 10 % to 90 %.")
+
+
+EPOCHS = [Epoch(number, 2 / (number + 1), 1 + (number - 20) ** 2 / 400, min(12, number + 1)) for number in range(60)]
+
+DRAWINGS = {
+    "forecast of hours": lambda: draw_forecast(forecast_picture()),
+    "forecast of five minutes": lambda: draw_forecast(forecast_picture("5min")),
+    "forecast of days": lambda: draw_forecast(forecast_picture("D", "2024-12-01")),
+    "forecast of months": lambda: draw_forecast(forecast_picture("MS", "2020-01-01")),
+    "components of hours": lambda: draw_components(component_picture()),
+    "components of days": lambda: draw_components(component_picture("D", 8)),
+    "components of one patch": lambda: draw_components(component_picture("D", 1)),
+    "edges on a map": lambda: draw_edges(edge_picture()),
+    "edges on a circle": lambda: draw_edges(edge_picture(has_places=False)),
+    "edges of many sensors": lambda: draw_edges(edge_picture(35, density=0.05)),
+    "fusion": lambda: draw_fusion(fusion_picture()),
+    "training": lambda: draw_training(EPOCHS, "mg/L"),
+    "training of one epoch": lambda: draw_training(EPOCHS[:1], ""),
+}
+
+
+def drawn_texts(figure: Figure, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Bbox]]:
+    """Returns all texts that are drawn, with the boxes they fill, in dots."""
+    figure.canvas.draw()  # settles the layout
+    found, draw = [], Text.draw
+
+    def note(text: Text, renderer: RendererBase) -> None:
+        if text.get_visible() and text.get_text().strip():
+            found.append((text.get_text(), text.get_window_extent(renderer)))
+        draw(text, renderer)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Text, "draw", note)
+        figure.canvas.draw()
+    return found
+
+
+@pytest.mark.parametrize("name", DRAWINGS)
+def test_no_text_leaves_the_figure_or_lies_on_another(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    figure = DRAWINGS[name]().figure
+    texts = drawn_texts(figure, monkeypatch)
+    assert len(texts) > 3
+    width, height = figure.canvas.get_width_height()
+    assert width == 1200
+    for text, box in texts:
+        assert box.x0 >= 0 and box.y0 >= 0 and box.x1 <= width and box.y1 <= height, f"{text!r} is cut"
+    for (one, first), (other, second) in combinations(texts, 2):
+        apart = first.x1 <= second.x0 or second.x1 <= first.x0 or first.y1 <= second.y0 or second.y1 <= first.y0
+        assert apart, f"{one!r} lies on {other!r}"
+
+
+@pytest.mark.parametrize("name", ["forecast of hours", "edges on a map"])
+def test_files_are_whole_and_the_same_whenever_they_are_written(name: str, tmp_path: Path) -> None:
+    first, second = (DRAWINGS[name]().write(tmp_path / place, "figure") for place in ("one", "two"))
+    assert [path.name for path in first] == ["figure.png", "figure.svg", "figure.csv"]
+    for one, other in zip(first, second, strict=True):
+        assert one.read_bytes() == other.read_bytes()
+    assert sorted((tmp_path / "one").iterdir()) == sorted(first)
+    assert int.from_bytes(first[0].read_bytes()[16:20]) == 1200  # where a PNG says how wide it is
+    assert ElementTree.parse(first[1]).getroot().tag.endswith("svg")
+
+
+def test_a_place_that_cannot_be_written_to_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="cannot be written") as refused:
+        draw_training(EPOCHS, "m").write(tmp_path / "file", "training")
+    assert "file" in refused.value.where
+
+
+def read_back(drawing: Drawing, folder: Path) -> pd.DataFrame:
+    return pd.read_csv(drawing.write(folder, "figure")[2])
+
+
+def test_the_table_of_a_forecast_holds_its_lines_on_the_local_clock(tmp_path: Path) -> None:
+    picture = forecast_picture()  # in its nights the clock is set back
+    drawing = draw_forecast(picture)
+    table = read_back(drawing, tmp_path)
+    seconds = [datetime.fromisoformat(text).timestamp() for text in table.time]
+    assert seconds == [moment.timestamp() for moment in (*picture.past_times, *picture.times)]
+    assert len(set(table.time)) == 60 and {text[-6:] for text in table.time} == {"+01:00", "+02:00"}
+    np.testing.assert_array_equal(table.reading[:40], picture.past)
+    np.testing.assert_array_equal(table.forecast[40:], picture.forecast)
+    assert table.reading[40:].isna().all() and table.forecast[:40].isna().all()
+    (axes,) = drawing.figure.axes
+    lines = {line.get_label(): line.get_ydata() for line in axes.get_lines()}
+    np.testing.assert_array_equal(lines["forecast"], picture.forecast)
+    assert "what happened" not in lines
+
+
+def test_ticks_stand_at_round_times_of_the_local_clock() -> None:
+    picture = forecast_picture(first="2024-03-30 20:00")  # in the next night the clock is set forward
+    (axes,) = draw_forecast(picture).figure.axes
+    labels = [label.get_text() for label in axes.get_xticklabels()]
+    zone = picture.times[0].tzinfo
+    for place, label in zip(axes.get_xticks(), labels, strict=True):
+        moment = datetime.strptime(f"2024 {label}", "%Y %d %b\n%H:%M").replace(tzinfo=zone)
+        assert on_axis([moment])[0] == pytest.approx(place)
+        assert moment.hour % 6 == 0 and moment.minute == 0
+    assert len(labels) >= 4
+    assert "Europe/Berlin" in axes.get_xlabel() and "2024" in axes.get_xlabel()
+
+
+def test_stacked_strengths_reach_their_sum(tmp_path: Path) -> None:
+    picture = component_picture()
+    drawing = draw_components(picture)
+    strengths, _ = drawing.figure.axes
+    tops = np.array([[bar.get_y() + bar.get_height() for bar in bars] for bars in strengths.containers])
+    np.testing.assert_allclose(tops[-1], sum(picture.strengths.values()))
+    table = read_back(drawing, tmp_path)
+    np.testing.assert_array_equal(table["shock strength"], picture.strengths["shock"])
+    np.testing.assert_array_equal(table["release gate"], picture.gates["release"])
+
+
+def test_bands_of_fusion_hold_four_fifths_of_the_samples(tmp_path: Path) -> None:
+    picture = fusion_picture()
+    table = read_back(draw_fusion(picture), tmp_path)
+    for name, weights in picture.weights.items():
+        held = (weights >= table[f"{name} 10 %"].to_numpy()) & (weights <= table[f"{name} 90 %"].to_numpy())
+        np.testing.assert_allclose(held.mean(axis=0), 0.8, atol=0.01)
+    np.testing.assert_allclose(sum(table[f"{name} mean"] for name in picture.weights), 1)
+
+
+@pytest.mark.parametrize("has_places", [True, False])
+def test_arrows_point_from_sender_to_receiver_and_are_wide_where_weights_are(has_places: bool) -> None:
+    picture = edge_picture(has_places=has_places)
+    drawing = draw_edges(picture)
+    for axes, direction in zip(drawing.figure.axes, ("forward", "reverse"), strict=False):
+        points = np.asarray(axes.collections[0].get_offsets())
+        edges = picture.edges[direction]
+        other = edges.sender != edges.receiver
+        ends = {
+            (s, r): w for s, r, w in zip(edges.sender[other], edges.receiver[other], edges.weight[other], strict=True)
+        }
+        arrows = [arrow for arrow in axes.get_children() if isinstance(arrow, FancyArrowPatch)]
+        found = {}
+        for arrow in arrows:
+            start, end = arrow._posA_posB
+            places = [int(np.linalg.norm(points - place, axis=1).argmin()) for place in (start, end)]
+            found[places[0], places[1]] = arrow.get_linewidth()
+        assert found.keys() == ends.keys()
+        by_weight = sorted(ends, key=ends.__getitem__)
+        assert by_weight == sorted(found, key=found.__getitem__)
+    assert len(drawing.table) == 2 * len(picture.edges["forward"].weight)
+
+
+def test_the_map_keeps_north_up_and_east_to_the_right() -> None:
+    picture = edge_picture(35, density=0.05)  # so many are not moved apart
+    points = np.asarray(draw_edges(picture).figure.axes[0].collections[0].get_offsets())
+    for axis in (0, 1):
+        assert picture.places is not None
+        np.testing.assert_array_equal(np.argsort(points[:, axis]), np.argsort(picture.places[:, axis]))
+    span = np.ptp(picture.places, axis=0)
+    shape = np.ptp(points, axis=0)
+    assert shape[1] / shape[0] == pytest.approx(span[1] / (span[0] * np.cos(np.radians(42.1))), rel=1e-2)
+
+
+def test_of_very_many_edges_the_heaviest_are_shown_and_the_reader_is_told() -> None:
+    picture = edge_picture(40, density=0.5)
+    drawing = draw_edges(picture)
+    arrows = [arrow for arrow in drawing.figure.axes[0].get_children() if isinstance(arrow, FancyArrowPatch)]
+    edges = picture.edges["forward"]
+    heaviest = np.argsort(edges.weight)[-400:]
+    assert len(arrows) == (edges.sender != edges.receiver)[heaviest].sum()
+    assert "heaviest 400" in drawing.figure.get_supxlabel()
+    assert len(drawing.table) == 2 * len(edges.weight) > 1000
+
+
+def test_names_are_never_read_as_formulas_and_letters_without_a_glyph_do_no_harm(tmp_path: Path) -> None:
+    drawing = draw_forecast(forecast_picture(sensor=name_of("g$1", "Rio $\\alpha$ 한강")))
+    drawing.write(tmp_path, "figure")  # a warning would be an error
+    assert drawing.figure.get_suptitle() == "Forecast for Rio \\$\\alpha\\$ ?? (g\\$1)"
+
+
+def test_drawing_leaves_no_trace_in_the_global_state(tmp_path: Path) -> None:
+    before = dict(matplotlib.rcParams)
+    draw_training(EPOCHS, "m").write(tmp_path, "training")
+    assert dict(matplotlib.rcParams) == before
+    code = "import candor.figures.runs, sys; assert 'matplotlib.pyplot' not in sys.modules"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
