@@ -56,10 +56,12 @@ def draw_run(
     drawings: dict[str, Callable[[], Drawing]] = {
         "forecast": lambda: draw_forecast(picture_forecast(candor, task.panel, column, origin)),
         "forecast-next": lambda: draw_forecast(picture_forecast(candor, task.panel, column, length)),
-        "components": lambda: draw_components(picture_components(candor, task.panel, column, origin)),
         "fusion": lambda: draw_fusion(picture_fusion(surveyed, task.panel)),
-        "edges": lambda: draw_edges(picture_edges(surveyed, task.panel)),
     }
+    if (parts := picture_components(candor, task.panel, column, origin)) is not None:
+        drawings["components"] = lambda: draw_components(parts)
+    if surveyed.edges:
+        drawings["edges"] = lambda: draw_edges(picture_edges(surveyed, task.panel))
     if epochs:
         drawings["training"] = lambda: draw_training(epochs, task.panel.unit)
     written: list[Path] = []
@@ -114,10 +116,12 @@ def picture_forecast(forecaster: Forecaster, panel: Panel, column: int, origin: 
     )
 
 
-def picture_components(candor: Candor, panel: Panel, column: int, origin: int) -> ComponentPicture:
-    """Returns what the history of one sensor before a row was split into."""
+def picture_components(candor: Candor, panel: Panel, column: int, origin: int) -> ComponentPicture | None:
+    """Returns what the history of one sensor before a row was split into; None if the network does not decompose."""
     time = panel.times.start + origin * panel.times.interval
     found = candor.explain(panel, panel.sensor_ids[column], time)
+    if found.gates is None:
+        return None
     return ComponentPicture(
         sensor=_name(panel, column),
         starts=[patch.start for patch in found.patches],

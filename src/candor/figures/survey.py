@@ -11,7 +11,6 @@ from candor.data.splits import Origins, Split
 from candor.figures.edges import WeightedEdges
 from candor.forecasting.candor import Candor
 from candor.forecasting.explanation import network_states
-from candor.model.fusion import BRANCHES
 from candor.progress import Report, silent
 from candor.training.batches import micro_batches
 
@@ -53,19 +52,19 @@ def survey(candor: Candor, panel: Panel, origins: Origins, report: Report = sile
     """Returns the survey of the windows at `origins`."""
     trainable, windows = candor.trained(), candor.windows(panel, origins)
     settings, physical = trainable.network.settings, trainable.network.physical
-    fusion, sums = [], {"forward": torch.tensor(0.0), "reverse": torch.tensor(0.0)}
+    fusion, sums = [], dict.fromkeys(settings.directions, torch.tensor(0.0))
     for places in micro_batches(np.arange(len(origins)), _WINDOWS_AT_A_TIME):
         states, _ = network_states(trainable, windows.batch(places).tensors())
         fusion.append(states.representations.fusion_weights)
-        for direction, path in (("forward", states.forward), ("reverse", states.reverse)):
-            sums[direction] = sums[direction] + path.weights.mean(dim=1).sum(dim=0)  # over positions and windows
+        for direction in settings.directions:  # over positions and windows
+            sums[direction] = sums[direction] + states.paths[direction].weights.mean(dim=1).sum(dim=0)
         report("asking the model how it forecasts", (int(places[-1]) + 1) / len(origins))
     weights = torch.cat(fusion).numpy()  # window sensor target branch
-    supports = {"forward": physical.forward_support, "reverse": physical.reverse_support}
+    supports = {} if physical is None else {name: physical.support(name) for name in settings.directions}
     length, last = settings.patch_length, settings.history + settings.horizon
     return Survey(
         windows=len(origins),
-        fusion={branch: weights[..., place] for place, branch in enumerate(BRANCHES)},
+        fusion={branch: weights[..., place] for place, branch in enumerate(settings.branches)},
         steps=tuple(
             (max(start - settings.history, 0) + 1, min(start + length, last) - settings.history)
             for start in settings.target_starts

@@ -20,8 +20,8 @@ from candor.data.windows import Windows
 from candor.errors import InputError
 from candor.forecasting.trainable import CandorTrainable
 from candor.model.candor import Explanation as NetworkStates
+from candor.model.decomposition import Components
 from candor.model.functional import FunctionalStates
-from candor.model.fusion import BRANCHES
 from candor.model.history import COMPONENT_NAMES
 from candor.model.physical import Path, PathStates, PhysicalBranch
 from candor.model.propagation import DirectionalSupport
@@ -80,8 +80,8 @@ class Contribution:
         position: place in the window of the sender, 0 is the oldest.
         patch: the history patch that this position speaks of.
         weight: of the operator; those of all senders to one receiver sum to one at each position.
-        shared_score: affinity of the two sensors at this position, the same for all windows.
-        sample_score: affinity of the two sensors in this window.
+        shared_score: affinity of the two sensors at this position, the same for all windows; None if none is learned.
+        sample_score: affinity of the two sensors in this window; None if none is learned.
         arrived: the weight times what the sender has at this position; what comes along longer walks is not in it.
         size: root mean square of what arrived.
     """
@@ -91,8 +91,8 @@ class Contribution:
     position: int
     patch: Span
     weight: float
-    shared_score: float
-    sample_score: float
+    shared_score: float | None
+    sample_score: float | None
     arrived: Numbers
     size: float
 
@@ -111,9 +111,9 @@ class FusedPatch:
     """How much each branch counts in one target patch; the span is of the forecast steps that the patch covers."""
 
     span: Span
-    functional: float
-    forward: float
-    reverse: float
+    functional: float = 0.0
+    forward: float = 0.0
+    reverse: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +127,7 @@ class ForecastExplanation:
         times: of the forecast steps.
         forecast: by step, in the unit.
         patches: the patches that the history was cut into, oldest first.
-        components: background, accumulation, release and shock by name.
+        components: background, accumulation, release and shock by name; none if the network does not decompose.
         gates: what chose accumulation, release and shock.
         contributions: what came along edges in one step, the largest first; loops of a sensor to itself bring nothing.
         peers: functional relations, the heaviest first.
@@ -141,7 +141,7 @@ class ForecastExplanation:
     forecast: Numbers
     patches: tuple[Span, ...]
     components: dict[str, Component]
-    gates: Gates
+    gates: Gates | None
     contributions: tuple[Contribution, ...]
     peers: tuple[Peer, ...]
     fusion: tuple[FusedPatch, ...]
@@ -202,7 +202,7 @@ def explain_window(trainable: CandorTrainable, windows: Windows, panel: Panel, c
         for start in settings.target_starts
     ]
     weights = states.representations.fusion_weights[0, column].tolist()
-    fused = (dict(zip(BRANCHES, shares, strict=True)) for shares in weights)
+    fused = (dict(zip(settings.branches, shares, strict=True)) for shares in weights)
     return ForecastExplanation(
         sensor=ids[column],
         time=times[settings.history],
@@ -219,16 +219,18 @@ def explain_window(trainable: CandorTrainable, windows: Windows, panel: Panel, c
 
 
 def _components(states: NetworkStates, column: int) -> dict[str, Component]:
-    found = {}
-    for name in COMPONENT_NAMES:
+    found: dict[str, Component] = {}
+    for name in COMPONENT_NAMES if isinstance(states.components, Components) else ():
         normalised: Tensor = getattr(states.components, name)[0, column]
         raw: Tensor = getattr(states.components, f"raw_{name}")[0, column]
         found[name] = Component(normalised.numpy(), _size(normalised).numpy(), _size(raw).numpy())
     return found
 
 
-def _gates(states: NetworkStates, column: int) -> Gates:
+def _gates(states: NetworkStates, column: int) -> Gates | None:
     components = states.components
+    if not isinstance(components, Components):
+        return None
     return Gates(
         accumulation=components.accumulation_gate[0, column].mean(dim=-1).numpy(),
         release=components.release_gate[0, column].mean(dim=-1).numpy(),
@@ -238,15 +240,14 @@ def _gates(states: NetworkStates, column: int) -> Gates:
 
 
 def _contributions(
-    physical: PhysicalBranch, states: NetworkStates, ids: tuple[str, ...], patches: tuple[Span, ...], column: int
+    physical: PhysicalBranch | None, states: NetworkStates, ids: tuple[str, ...], patches: tuple[Span, ...], column: int
 ) -> Iterator[Contribution]:
-    """Yields what arrived in one step along the edges of both directions."""
-    yield from _arrivals(
-        "forward", states.forward, physical.forward_path, physical.forward_support, ids, patches, column
-    )
-    yield from _arrivals(
-        "reverse", states.reverse, physical.reverse_path, physical.reverse_support, ids, patches, column
-    )
+    """Yields what arrived in one step along the edges of the directions that the network has."""
+    if physical is None:
+        return
+    for direction, path in states.paths.items():
+        ends = physical.path(direction), physical.support(direction)
+        yield from _arrivals("forward" if direction == "forward" else "reverse", path, *ends, ids, patches, column)
 
 
 def _arrivals(
@@ -276,14 +277,16 @@ def _arrivals(
                 position=position,
                 patch=patches[patch],
                 weight=float(weights[place, position]),
-                shared_score=float(states.shared_scores[position, edge]),
-                sample_score=float(states.sample_scores[0, edge]),
+                shared_score=None if states.shared_scores is None else float(states.shared_scores[position, edge]),
+                sample_score=None if states.sample_scores is None else float(states.sample_scores[0, edge]),
                 arrived=arrived[place, position].numpy(),
                 size=float(sizes[place, position]),
             )
 
 
-def _peers(functional: FunctionalStates, ids: tuple[str, ...], column: int) -> tuple[Peer, ...]:
+def _peers(functional: FunctionalStates | None, ids: tuple[str, ...], column: int) -> tuple[Peer, ...]:
+    if functional is None:
+        return ()
     columns = (functional.neighbour, functional.channel, functional.weights)
     neighbours, channels, weights = (found[0, column].tolist() for found in columns)
     pairs = zip(neighbours, channels, weights, strict=True)

@@ -16,14 +16,14 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from candor.model.decomposition import Components, Decomposition, States
+from candor.model.decomposition import Components, Decomposition, NoDecomposition, States, Undecomposed
 from candor.model.embedding import Calendar, PatchEmbedding
 from candor.model.functional import FunctionalBranch, FunctionalStates
-from candor.model.fusion import Fusion, fuse
+from candor.model.fusion import Fusion, MeanFusion, fuse
 from candor.model.head import Head
-from candor.model.history import Forecasts, HistoryIntegration
+from candor.model.history import Forecasts, HistoryIntegration, PlainHistory
 from candor.model.initialisation import initialise
-from candor.model.physical import PathStates, PhysicalBranch
+from candor.model.physical import Path, PathStates, PhysicalBranch
 from candor.model.propagation import EdgeArrays
 from candor.model.representations import ForecastInputs, Representations
 from candor.model.roles import Roles
@@ -38,12 +38,21 @@ class Encoding:
     """Everything the model knows of a window before it forecasts, in z-scores."""
 
     embedded: States
-    components: Components
+    components: Components | Undecomposed
     refined: States
-    forward: PathStates
-    reverse: PathStates
-    functional: FunctionalStates
+    paths: dict[str, PathStates]
+    functional: FunctionalStates | None
     forecast_inputs: ForecastInputs
+
+    @property
+    def forward(self) -> PathStates:
+        """The forward path."""
+        return self.paths["forward"]
+
+    @property
+    def reverse(self) -> PathStates:
+        """The reverse path."""
+        return self.paths["reverse"]
 
 
 @dataclass(frozen=True)
@@ -61,6 +70,8 @@ class Explanation(Encoding):
 class CandorNetwork(nn.Module):
     """CANDOR: Component-Aware Network Dynamics with Ordered Relations.
 
+    Parts that the settings leave out (ablations) are not there: they have neither parameters nor a share of the time.
+
     Args:
         settings: the sizes.
         edges: the directed physical graph; none is legal.
@@ -73,13 +84,14 @@ class CandorNetwork(nn.Module):
         self.settings = settings
         self.embedding = PatchEmbedding(settings)
         self.calendar = Calendar(settings)
-        self.decomposition = Decomposition(settings)
-        self.history = HistoryIntegration(settings)
-        self.physical = PhysicalBranch(settings, edges)
-        self.functional = FunctionalBranch(settings)
-        self.fusion = Fusion(settings)
+        self.decomposition = Decomposition(settings) if settings.decomposition else NoDecomposition(settings)
+        self.history = HistoryIntegration(settings) if settings.decomposition else PlainHistory(settings)
+        self.physical = PhysicalBranch(settings, edges) if settings.directions else None
+        self.functional = FunctionalBranch(settings) if "functional" in settings.branches else None
+        is_weighed = settings.learned_fusion and len(settings.branches) > 1
+        self.fusion = Fusion(settings) if is_weighed else MeanFusion(settings)
         self.head = Head(settings)
-        self.roles = Roles(settings)
+        self.roles = Roles(settings) if settings.decomposition and settings.directions else None
         starts = [*settings.history_starts, *settings.target_starts]
         self.register_buffer("patch_starts", torch.tensor(starts), persistent=False)
         initialise(self)
@@ -136,44 +148,51 @@ class CandorNetwork(nn.Module):
         embedded = self.embedding(values)
         components = self.decomposition(embedded, contexts[:, :patches])
         refined = self.history.refine(embedded, components)
-        forward, reverse = self.physical(
-            values, refined, components.shock_activity, rows[:, :patches], rows[:, target], last_row
-        )
+        paths: dict[str, PathStates] = {}
+        if self.physical is not None:
+            paths = self.physical(
+                values, refined, components.shock_activity, rows[:, :patches], rows[:, target], last_row
+            )
         nodes = self.decomposition.nodes.weight
-        functional = self.functional(components.background, refined, nodes, contexts.mean(dim=1))
+        functional: FunctionalStates | None = None
+        if self.functional is not None:
+            functional = self.functional(components.background, refined, nodes, contexts.mean(dim=1))
         inputs = ForecastInputs(
-            components=components.normalised,
-            context=functional.context,
-            descriptor=functional.descriptor,
-            forward=forward.predictions,
-            reverse=reverse.predictions,
+            components=() if functional is None else components.normalised,
+            context=None if functional is None else functional.context,
+            descriptor=None if functional is None else functional.descriptor,
+            predictions={direction: path.predictions for direction, path in paths.items()},
             nodes=nodes,
             target_rows=rows[:, target],
             clock=tuple(index[:, target] for index in at_starts),
         )
-        return Encoding(embedded, components, refined, forward, reverse, functional, inputs)
+        return Encoding(embedded, components, refined, paths, functional, inputs)
 
     def represent(self, inputs: ForecastInputs) -> Representations:
-        """Returns the forecast representations of the three branches and how much each counts."""
-        projected = self.history.project(inputs.components, inputs.target_rows)
-        functional = self.functional.correct(
-            projected, inputs.context, inputs.descriptor, inputs.nodes, inputs.target_rows
-        )
-        return Representations(
-            projected=projected,
-            functional=functional,
-            forward=self.physical.forward_path.readout(inputs.forward),
-            reverse=self.physical.reverse_path.readout(inputs.reverse),
-            fusion_weights=self.fusion.weights(inputs.nodes, *inputs.clock),
-        )
+        """Returns the forecast representations of the branches and how much each counts."""
+        projected: Forecasts | None = None
+        by_branch: dict[str, Forecasts] = {}
+        for branch in self.settings.branches:
+            if branch == "functional":
+                projected = self.history.project(inputs.components, inputs.target_rows)
+                by_branch[branch] = self._correct(projected, inputs)
+            else:
+                by_branch[branch] = self._path(branch).readout(inputs.predictions[branch])
+        return Representations(projected, by_branch, self.fusion.weights(inputs.nodes, *inputs.clock))
 
     def representing(self) -> list[nn.Parameter]:
         """Returns the parameters that `represent` uses."""
-        history, functional = self.history, self.functional
-        modules = (
-            history.temporal, history.feature, history.merge, history.forecast_norm, history.calendar,
-            functional.temporal, functional.feature, functional.context_norm, functional.joint, functional.correction,
-            functional.gate, functional.norm, self.physical.forward_path.readout, self.physical.reverse_path.readout,
-            self.fusion,
-        )  # fmt: skip
-        return [functional.scale, *(parameter for module in modules for parameter in module.parameters())]
+        found = [*self.fusion.parameters()]
+        if self.functional is not None:
+            found += [*self.history.projecting(), *self.functional.correcting()]
+        for direction in self.settings.directions:
+            found += self._path(direction).readout.parameters()
+        return found
+
+    def _correct(self, projected: Forecasts, inputs: ForecastInputs) -> Forecasts:
+        assert self.functional is not None and inputs.context is not None and inputs.descriptor is not None
+        return self.functional.correct(projected, inputs.context, inputs.descriptor, inputs.nodes, inputs.target_rows)
+
+    def _path(self, direction: str) -> Path:
+        assert self.physical is not None
+        return self.physical.path(direction)

@@ -14,10 +14,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from candor.model.candor import CandorNetwork
-from candor.model.fusion import BRANCHES
 from candor.model.representations import ForecastInputs, Representations
-
-BRANCH_COUNT = len(BRANCHES)
 
 # Rows of the head's hidden layer at a time: 2,048 x 512 numbers are 4 MB in single precision.
 ROWS_AT_A_TIME = 2048
@@ -87,7 +84,7 @@ class _DecodedErrors(torch.autograd.Function):
             sums.add(samples, nodes)
         if is_training:
             ctx.save_for_backward(*sums.of_inputs, *sums.of_representing, *sums.head.gradients)
-        prediction, branch = sums.fused * supervision.factor, sums.branches * supervision.factor / BRANCH_COUNT
+        prediction, branch = sums.fused * supervision.factor, sums.branches * supervision.factor / sums.count
         ctx.mark_non_differentiable(prediction, branch)
         return prediction + supervision.branch_weight * branch, prediction, branch
 
@@ -105,10 +102,11 @@ class _Sums:
         self, network: CandorNetwork, inputs: ForecastInputs, supervision: Supervision, is_training: bool
     ) -> None:
         self.network, self.inputs, self.supervision, self.is_training = network, inputs, supervision, is_training
-        targets, prefix = inputs.forward.shape[2], supervision.wanted.shape[-1]
+        targets, prefix = inputs.target_rows.shape[1], supervision.wanted.shape[-1]
         layers = [parameter.detach() for parameter in network.head.parameters()]
         self.head = _HeadPass(layers, network.head.covering(targets, prefix), is_training)
-        self.fused = self.branches = inputs.forward.new_zeros(())
+        self.count = len(network.settings.branches)
+        self.fused = self.branches = inputs.nodes.new_zeros(())
         self.parameters = network.representing()
         self.of_inputs = [torch.zeros_like(tensor) for tensor in inputs.differentiable()] if is_training else []
         self.of_representing = [torch.zeros_like(parameter) for parameter in self.parameters] if is_training else []
@@ -122,29 +120,32 @@ class _Sums:
         changed = self._decode(found, self.supervision.wanted[samples, nodes], self.supervision.counts[samples, nodes])
         if not self.is_training:
             return
-        outputs = [*found.branches, found.fusion_weights]
-        gradients = torch.autograd.grad(outputs, [*leaves, *self.parameters], changed)
+        outputs = [*found.branches, found.fusion_weights][: len(changed)]
+        gradients = torch.autograd.grad(outputs, [*leaves, *self.parameters], changed, allow_unused=True)
         places = self.inputs.with_differentiable(self.of_inputs).block(samples, nodes).differentiable()
         for place, gradient in zip([*places, *self.of_representing], gradients, strict=True):
-            place.add_(gradient)
+            if gradient is not None:  # e.g. of nodes, which only learned fusion and the functional branch read
+                place.add_(gradient)
 
     def _decode(self, found: Representations, wanted: Tensor, counts: Tensor) -> list[Tensor]:
         """Adds the errors of the block; returns the gradients of the branches' representations and of the weights."""
-        width, supervision = found.functional.shape[-1], self.supervision
+        shape, supervision = found.branches[0].shape, self.supervision
         wanted, counts = wanted.flatten(0, 1), counts.flatten(0, 1)
-        parts = [branch.detach().reshape(-1, width) for branch in found.branches]
-        shares = found.fusion_weights.detach().reshape(-1, BRANCH_COUNT, 1).unbind(dim=1)
+        parts = [branch.detach().reshape(-1, shape[-1]) for branch in found.branches]
+        shares = found.fusion_weights.detach().reshape(-1, self.count, 1).unbind(dim=1)
         fused = shares[0] * parts[0]  # eq. context_fusion
         for share, part in zip(shares[1:], parts[1:], strict=True):
             fused.addcmul_(share, part)
         total, of_fused = self.head.run(fused, wanted, counts, supervision.factor)
         self.fused = self.fused + total
-        branch_factor = supervision.factor * supervision.branch_weight / BRANCH_COUNT
+        branch_factor = supervision.factor * supervision.branch_weight / self.count
         of_branches, of_weights = [], []
         for share, part in zip(shares, parts, strict=True):
             total, of_branch = self.head.run(part, wanted, counts, branch_factor)
             self.branches = self.branches + total
             if self.is_training:
-                of_branches.append(of_branch.addcmul_(share, of_fused).view(found.functional.shape))
+                of_branches.append(of_branch.addcmul_(share, of_fused).view(shape))
                 of_weights.append(torch.linalg.vecdot(of_fused, part))
-        return [*of_branches, torch.stack(of_weights, dim=-1).view(found.fusion_weights.shape)] if of_branches else []
+        if not found.fusion_weights.requires_grad:  # avg Fusion, or no training
+            return of_branches
+        return [*of_branches, torch.stack(of_weights, dim=-1).view(found.fusion_weights.shape)]

@@ -43,7 +43,7 @@ class Components:
     shock_gate_v: Gate
 
     @property
-    def normalised(self) -> tuple[States, States, States, States]:
+    def normalised(self) -> tuple[States, ...]:
         """Background, accumulation, release and shock after normalisation."""
         return self.background, self.accumulation, self.release, self.shock
 
@@ -51,6 +51,19 @@ class Components:
     def shock_activity(self) -> Gate:
         """The mean of the two shock gates."""
         return (self.shock_gate_u + self.shock_gate_v) / 2
+
+
+@dataclass(frozen=True)
+class Undecomposed:
+    """The embedding in place of all components: no shocks are told apart (w/o Decomp.)."""
+
+    background: States
+    shock_activity: None = None
+
+    @property
+    def normalised(self) -> tuple[States, ...]:
+        """The embedding alone."""
+        return (self.background,)
 
 
 class CausalConvolution(nn.Module):
@@ -96,6 +109,17 @@ class ShockGate(nn.Module):
         hidden = F.gelu(by_node[:, None] + by_calendar[:, None])  # batch node patch 2hidden
         correction = self.second(self.dropout(hidden))
         return torch.sigmoid(self.magnitude(magnitudes) + correction).squeeze(-1)
+
+
+class NoDecomposition(nn.Module):
+    """Keeps the node table and hands the embedding on as it is."""
+
+    def __init__(self, settings: ModelSettings) -> None:
+        super().__init__()
+        self.nodes = nn.Embedding(settings.nodes, settings.hidden)
+
+    def forward(self, embedded: States, context: Float[Tensor, "batch patch hidden"]) -> Undecomposed:
+        return Undecomposed(embedded)
 
 
 class Decomposition(nn.Module):

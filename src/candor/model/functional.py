@@ -35,7 +35,7 @@ class FunctionalStates:
     """What the functional branch did: descriptors, the pairs it chose with their weights, and what they brought."""
 
     descriptor: Descriptors
-    trend: Descriptors
+    trend: Descriptors | None
     neighbour: Int[Tensor, "batch node pair"]
     channel: Int[Tensor, "batch node pair"]
     weights: Float[Tensor, "batch node pair"]
@@ -53,17 +53,19 @@ class FunctionalBranch(nn.Module):
         self.gru = Recurrence(width)
         self.descriptor = Mlp(5 * width, 2 * width, relation, settings.dropout)
         self.descriptor_norm = nn.LayerNorm(relation, eps=NORM_FLOOR)
-        self.trend = Mlp(3 * width, 2 * width, relation, settings.dropout)
-        self.trend_norm = nn.LayerNorm(relation, eps=NORM_FLOOR)
+        if channels:
+            self.trend = Mlp(3 * width, 2 * width, relation, settings.dropout)
+            self.trend_norm = nn.LayerNorm(relation, eps=NORM_FLOOR)
         self.node_context = nn.Linear(width, width)
         self.context = Mlp(2 * width, width, 2 * relation, settings.dropout)
         self.relation_norm = nn.LayerNorm(relation, eps=NORM_FLOOR)
-        self.level_relations = nn.Parameter(torch.empty(channels, relation, relation))
-        self.trend_relations = nn.Parameter(torch.empty(channels, relation, relation))
-        self.relation_bias = nn.Parameter(torch.zeros(channels))
-        self.reduce = nn.Linear(width, value)
+        if channels:
+            self.level_relations = nn.Parameter(torch.empty(channels, relation, relation))
+            self.trend_relations = nn.Parameter(torch.empty(channels, relation, relation))
+            self.relation_bias = nn.Parameter(torch.zeros(channels))
+            self.reduce = nn.Linear(width, value)
+            self.restore = nn.Linear(value, width)
         self.channels = nn.ModuleList(nn.Linear(value, value) for _ in range(channels))
-        self.restore = nn.Linear(value, width)
         self.temporal = nn.Linear(settings.patches, settings.target_patches)
         self.feature = nn.Linear(width, forecast)
         self.context_norm = nn.LayerNorm(forecast, eps=NORM_FLOOR)
@@ -82,15 +84,27 @@ class FunctionalBranch(nn.Module):
         pooled_calendar: Float[Tensor, "batch hidden"],
     ) -> FunctionalStates:
         """Returns the states of the branch from B, H0, the node table e and the calendar."""
-        descriptor, trend = self._describe(background, nodes, pooled_calendar)
+        descriptor, changes = self._describe(background, nodes, pooled_calendar)
+        if not self.channels:  # w/o Relation: C^func = 0
+            none = torch.empty(*descriptor.shape[:2], 0, dtype=torch.long, device=descriptor.device)
+            return FunctionalStates(descriptor, None, none, none, none.to(descriptor), torch.zeros_like(refined))
+        trend = self.trend_norm(self.trend(changes))
         neighbour, channel, scores = self._choose(descriptor, trend)
         weights = scores.softmax(dim=-1)  # eq. app_joint_relation_selection
         context = self._gather(refined, neighbour, channel, weights)
         return FunctionalStates(descriptor, trend, neighbour, channel, weights, context)
 
+    def correcting(self) -> list[nn.Parameter]:
+        """Returns the parameters that `correct` uses."""
+        modules = (
+            self.temporal, self.feature, self.context_norm, self.joint, self.correction, self.gate, self.norm,
+        )  # fmt: skip
+        return [self.scale, *(parameter for module in modules for parameter in module.parameters())]
+
     def _describe(
         self, background: States, nodes: Float[Tensor, "node hidden"], pooled: Float[Tensor, "batch hidden"]
-    ) -> tuple[Descriptors, Descriptors]:
+    ) -> tuple[Descriptors, Float[Tensor, "batch node three_hidden"]]:
+        """Returns h^B and the changes of the background that trends are made of."""
         patches = background.shape[-2]
         first, last = background[..., 0, :], background[..., -1, :]
         recent = last - background[..., max(patches - 2, 0), :]
@@ -105,7 +119,7 @@ class FunctionalBranch(nn.Module):
         by_node = self.node_context(nodes) @ of_node.T + self.context.first.bias
         scale, shift = self.context.finish(by_node + (pooled @ of_calendar.T)[:, None]).chunk(2, dim=-1)
         descriptor = self.relation_norm((1 + scale) * base + shift)  # eq. app_background_context
-        return descriptor, self.trend_norm(self.trend(changes))
+        return descriptor, changes
 
     def _choose(
         self, descriptor: Descriptors, trend: Descriptors

@@ -9,15 +9,14 @@
 
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor
+from torch import Tensor, nn
 
 from candor.model.embedding import CalendarTables
 from candor.model.history import Forecasts
 from candor.model.layers import Mlp, sinusoidal_positions, split_linear
-from candor.model.settings import ModelSettings
+from candor.model.settings import Branch, ModelSettings
 
-BRANCHES = ("functional", "forward", "reverse")
-FIRST_WEIGHTS = (0.5, 0.25, 0.25)
+FIRST_WEIGHTS: dict[Branch, float] = {"functional": 0.5, "forward": 0.25, "reverse": 0.25}
 
 
 class Fusion(CalendarTables):
@@ -27,7 +26,7 @@ class Fusion(CalendarTables):
 
     def __init__(self, settings: ModelSettings) -> None:
         super().__init__(settings)
-        self.mlp = Mlp(4 * settings.hidden, settings.fusion_width, len(BRANCHES), settings.dropout)
+        self.mlp = Mlp(4 * settings.hidden, settings.fusion_width, len(settings.branches), settings.dropout)
         positions = sinusoidal_positions(settings.target_patches, settings.hidden)
         self.register_buffer("positions", positions, persistent=False)
 
@@ -45,6 +44,21 @@ class Fusion(CalendarTables):
         rows = self.rows(time_of_day, day_of_week, week_of_year)
         by_target = rows @ of_calendar.T + self.positions[:targets] @ of_position.T
         return self.mlp.finish(by_node[:, None] + by_target[:, None]).softmax(dim=-1)
+
+
+class MeanFusion(nn.Module):
+    """All branches count alike (avg Fusion); so does the only branch where there is but one."""
+
+    def __init__(self, settings: ModelSettings) -> None:
+        super().__init__()
+        self.branches = len(settings.branches)
+
+    def weights(
+        self, nodes: Float[Tensor, "node hidden"], time_of_day: Int[Tensor, "batch target"], *others: Tensor
+    ) -> Float[Tensor, "batch node target branch"]:
+        """Returns one over the number of branches."""
+        batch, targets = time_of_day.shape
+        return nodes.new_full((batch, len(nodes), targets, self.branches), 1 / self.branches)
 
 
 def fuse(weights: Float[Tensor, "batch node target branch"], forecasts: tuple[Forecasts, ...]) -> Forecasts:

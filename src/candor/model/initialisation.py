@@ -1,12 +1,13 @@
 """How parameters begin (spec, section 3): Xavier-uniform on logical tensors; stated values win."""
 
-import math
 from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
 
-from candor.model.fusion import FIRST_WEIGHTS
+from candor.model.decomposition import ShockGate
+from candor.model.fusion import FIRST_WEIGHTS, Fusion
+from candor.model.roles import Roles
 
 if TYPE_CHECKING:
     from candor.model.candor import CandorNetwork
@@ -19,10 +20,14 @@ def initialise(network: "CandorNetwork") -> None:
         if parameter.ndim >= 2 and not name.endswith("season.weight"):
             nn.init.xavier_uniform_(parameter)
     with torch.no_grad():
-        for gate in (network.decomposition.shock_u, network.decomposition.shock_v):
-            gate.second.weight.zero_()
-            gate.second.bias.zero_()
-        network.fusion.mlp.second.weight.zero_()
-        network.fusion.mlp.second.bias.copy_(torch.tensor([math.log(share) for share in FIRST_WEIGHTS]))
-        for role in network.roles.parameters():
-            nn.init.eye_(role)
+        for module in network.modules():
+            if isinstance(module, ShockGate):
+                module.second.weight.zero_()
+                module.second.bias.zero_()
+            elif isinstance(module, Fusion):
+                shares = torch.tensor([FIRST_WEIGHTS[branch] for branch in network.settings.branches])
+                module.mlp.second.weight.zero_()
+                module.mlp.second.bias.copy_((shares / shares.sum()).log())
+            elif isinstance(module, Roles):
+                for role in module.parameters():
+                    nn.init.eye_(role)

@@ -9,6 +9,7 @@
 | chi(e) | is_active |
 """
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import torch
@@ -19,9 +20,11 @@ from torch.nn import functional as F
 
 from candor.model.candor import CandorNetwork, Encoding
 from candor.model.decoding import Supervision, decoded_errors
+from candor.model.decomposition import Components
 from candor.model.settings import LossWeights
 
 Targets = Float[Tensor, "batch horizon node"]
+_ROLES = ("role_background", "role_accumulation", "role_release")
 
 
 @dataclass(frozen=True)
@@ -70,19 +73,25 @@ def losses(
     """
     supervision = _supervision(targets[:, :prefix], mask[:, :prefix], space, valid, weights.branch)
     errors, prediction, branch = decoded_errors(network, states.forecast_inputs, supervision)
-    terms = {
-        "history": _history(states),
-        "separation": _separation(states),
-        "background": _smoothness(states.components.background),
-        "shock": states.components.shock_activity.mean(),
-    }
-    if is_active:
-        terms["reconstruction"] = _reconstruction(states)
+    terms = {name: term(states) for name, term in _terms(states, weights, is_active).items()}
+    if is_active and network.roles is not None and any(getattr(weights, name) for name in _ROLES):
         terms |= _roles(network, states)
     total = errors
     for name, term in terms.items():
         total = total + share * getattr(weights, name) * term
     return Losses(total, {"prediction": prediction, "branch": branch} | terms)
+
+
+def _terms(states: Encoding, weights: LossWeights, is_active: bool) -> dict[str, Callable[[Encoding], Tensor]]:
+    """Returns the terms that count and whose states are there."""
+    found: dict[str, Callable[[Encoding], Tensor]] = {}
+    if states.paths:
+        found |= {"history": _history, "separation": _separation}
+    if isinstance(states.components, Components):
+        found |= {"background": _smoothness, "shock": _shock}
+        if is_active:
+            found |= {"reconstruction": _reconstruction}
+    return {name: term for name, term in found.items() if getattr(weights, name)}
 
 
 def _supervision(
@@ -101,34 +110,41 @@ def _supervision(
 
 def _history(states: Encoding) -> Tensor:
     """Returns the mean squared error of the next state that the paths predict (eq. app_historical_consistency)."""
-    forward, reverse = states.forward, states.reverse
     if states.refined.shape[-2] == 1:
         return states.refined.new_zeros(())
-    predicted = (forward.temporal + forward.contribution + reverse.temporal + reverse.contribution) / 2
+    predicted = _sum(path.temporal + path.contribution for path in states.paths.values()) / len(states.paths)
     return F.mse_loss(predicted[..., :-1, :], states.refined[..., 1:, :])
 
 
 def _separation(states: Encoding) -> Tensor:
     """Returns the mean absolute cosine of temporal states and residuals (eq. app_state_separation)."""
     total = states.refined.new_zeros(())
-    for path in (states.forward, states.reverse):
+    for path in states.paths.values():
         temporal, residual = path.temporal.mean(dim=-2), path.residual.mean(dim=-2)
         temporal = temporal - temporal.mean(dim=-1, keepdim=True)
         residual = residual - residual.mean(dim=-1, keepdim=True)
         total = total + F.cosine_similarity(temporal, residual, dim=-1).abs().mean()
-    return total / 2
+    return total / len(states.paths)
 
 
-def _smoothness(background: Tensor) -> Tensor:
+def _smoothness(states: Encoding) -> Tensor:
     """Returns the mean absolute second difference of the background (eq. app_component_regularization)."""
+    background = states.components.background
     if background.shape[-2] < 3:
         return background.new_zeros(())
     return background.diff(n=2, dim=-2).abs().mean()
 
 
+def _shock(states: Encoding) -> Tensor:
+    """Returns the mean shock activity (eq. app_component_regularization)."""
+    assert isinstance(states.components, Components)
+    return states.components.shock_activity.mean()
+
+
 def _reconstruction(states: Encoding) -> Tensor:
     """Returns how far the components are from the embedding they explain (eq. evolution_reconstruction)."""
     components, embedded = states.components, states.embedded.detach()
+    assert isinstance(components, Components)
     now = components.raw_background + components.raw_accumulation + components.raw_shock
     total = F.smooth_l1_loss(now, embedded)
     if embedded.shape[-2] > 1:
@@ -140,20 +156,21 @@ def _reconstruction(states: Encoding) -> Tensor:
 
 def _roles(network: CandorNetwork, states: Encoding) -> dict[str, Tensor]:
     """Returns the negative similarities of components and physical states (eq. app_role_consistency)."""
-    components, forward, reverse = states.components, states.forward, states.reverse
+    components, paths = states.components, states.paths.values()
+    assert isinstance(components, Components)
     first = max(network.settings.temporal_span - 1, 1) - 1  # the paper counts patches from one
     following = slice(first + 1, None)
     current = slice(first, -1)
     compared = {
         "background": (
             components.background[..., following, :],
-            (forward.temporal + reverse.temporal)[..., current, :],
+            _sum(path.temporal for path in paths)[..., current, :],
         ),
         "accumulation": (
             components.accumulation[..., following, :],
-            (forward.contribution + reverse.contribution)[..., current, :],
+            _sum(path.contribution for path in paths)[..., current, :],
         ),
-        "release": (components.release, forward.residual + reverse.residual),
+        "release": (components.release, _sum(path.residual for path in paths)),
     }
     terms = {}
     for name, (component, physical) in compared.items():
@@ -164,3 +181,10 @@ def _roles(network: CandorNetwork, states: Encoding) -> dict[str, Tensor]:
         theirs = getattr(network.roles, f"{name}_physical")(physical)
         terms[f"role_{name}"] = -F.cosine_similarity(ours, theirs, dim=-1).mean()
     return terms
+
+
+def _sum(tensors: Iterable[Tensor]) -> Tensor:
+    first, *others = tensors
+    for other in others:
+        first = first + other
+    return first

@@ -45,8 +45,8 @@ class PathStates:
     contribution: States
     predictions: Float[Tensor, "batch node target hidden"]
     weights: EdgeWeights
-    shared_scores: Float[Tensor, "position edge"]
-    sample_scores: Float[Tensor, "batch edge"]
+    shared_scores: Float[Tensor, "position edge"] | None
+    sample_scores: Float[Tensor, "batch edge"] | None
 
 
 @dataclass
@@ -133,44 +133,68 @@ class PhysicalBranch(nn.Module):
         self.settings = settings
         self.first_nodes = nn.Embedding(settings.nodes, node_width)
         self.second_nodes = nn.Embedding(settings.nodes, node_width)
-        self.query = nn.Linear(node_width, node_width, bias=False)
-        self.keys = nn.ModuleList(nn.Linear(node_width, node_width, bias=False) for _ in range(settings.temporal_span))
-        self.window = Mlp(settings.history, 2 * width, width, settings.dropout, nn.ReLU())
-        self.sample_query = nn.Linear(3 * width + node_width, width, bias=False)
-        self.sample_key = nn.Linear(3 * width + node_width, width, bias=False)
-        self.shock_strength = nn.Parameter(torch.tensor(0.0))
-        self.forward_path = Path(settings)
-        self.reverse_path = Path(settings)
+        if settings.learned_operator:
+            self.query = nn.Linear(node_width, node_width, bias=False)
+            keys = (nn.Linear(node_width, node_width, bias=False) for _ in range(settings.temporal_span))
+            self.keys = nn.ModuleList(keys)
+            self.window = Mlp(settings.history, 2 * width, width, settings.dropout, nn.ReLU())
+            self.sample_query = nn.Linear(3 * width + node_width, width, bias=False)
+            self.sample_key = nn.Linear(3 * width + node_width, width, bias=False)
+        if settings.decomposition:
+            self.shock_strength = nn.Parameter(torch.tensor(0.0))
         sizes = settings.nodes, settings.spatial_orders, settings.temporal_span
-        self.forward_support = DirectionalSupport(edges, *sizes, is_reverse=False)
-        self.reverse_support = DirectionalSupport(edges, *sizes, is_reverse=True)
+        for direction in settings.directions:
+            self.add_module(f"{direction}_path", Path(settings))
+        for direction in settings.directions:
+            support = DirectionalSupport(edges, *sizes, is_reverse=direction == "reverse")
+            self.add_module(f"{direction}_support", support)
+
+    def path(self, direction: str) -> Path:
+        """Returns the path of a direction."""
+        path: Path = getattr(self, f"{direction}_path")
+        return path
+
+    def support(self, direction: str) -> DirectionalSupport:
+        """Returns the support of a direction."""
+        support: DirectionalSupport = getattr(self, f"{direction}_support")
+        return support
 
     def forward(
         self,
         values: Float[Tensor, "batch time node"],
         refined: States,
-        shock_activity: Float[Tensor, "batch node patch"],
+        shock_activity: Float[Tensor, "batch node patch"] | None,
         history_rows: CalendarRows,
         target_rows: Float[Tensor, "batch target twice_hidden"],
         last_row: Float[Tensor, "batch twice_hidden"],
-    ) -> tuple[PathStates, PathStates]:
-        """Returns the states of the forward and of the reverse path."""
-        encoded = self.window(rearrange(values, "batch time node -> batch node time"))
-        excess = F.relu(shock_activity - self.settings.shock_threshold)
-        modulated = refined * (1 + self.shock_strength * excess)[..., None]
-        first, second = self.first_nodes.weight, self.second_nodes.weight
-        runs = [
-            _Run(self, self.forward_path, self.forward_support, first, second, encoded, last_row),
-            _Run(self, self.reverse_path, self.reverse_support, second, first, encoded, last_row),
-        ]
-        for run in runs:
+    ) -> dict[str, PathStates]:
+        """Returns the states of the paths by direction."""
+        encoded = self.window(rearrange(values, "batch time node -> batch node time")) if self.is_learned else None
+        modulated = refined if shock_activity is None else self._modulated(refined, shock_activity)
+        runs = {direction: _Run(self, direction, encoded, last_row) for direction in self.settings.directions}
+        for run in runs.values():
             run.observe(modulated, history_rows, target_rows.shape[1])
-        gates = [run.path.gates(run.sources, target_rows) for run in runs]
+        gates = {direction: run.path.gates(run.sources, target_rows) for direction, run in runs.items()}
         for target in range(target_rows.shape[1] - 1):
-            fed_back = (runs[0].predictions[-1] + runs[1].predictions[-1]) / 2
-            for run, gate in zip(runs, gates, strict=True):
-                run.advance(fed_back * gate[..., target, :] if self.settings.rollout_gate else fed_back)
-        return runs[0].states(), runs[1].states()
+            fed_back = _mean([run.predictions[-1] for run in runs.values()])
+            for direction, run in runs.items():
+                gate = gates[direction][..., target, :]
+                run.advance(fed_back * gate if self.settings.rollout_gate else fed_back)
+        return {direction: run.states() for direction, run in runs.items()}
+
+    @property
+    def is_learned(self) -> bool:
+        """Whether edges are weighed by learned affinities."""
+        return self.settings.learned_operator
+
+    def _modulated(self, refined: States, shock_activity: Float[Tensor, "batch node patch"]) -> States:
+        """Returns H0, larger where shocks are active (settled: shock-conditioned modulation)."""
+        excess = F.relu(shock_activity - self.settings.shock_threshold)
+        return refined * (1 + self.shock_strength * excess)[..., None]
+
+
+def _mean(tensors: list[Tensor]) -> Tensor:
+    return tensors[0] if len(tensors) == 1 else (tensors[0] + tensors[1]) / 2
 
 
 class _Run:
@@ -179,17 +203,20 @@ class _Run:
     def __init__(
         self,
         branch: PhysicalBranch,
-        path: Path,
-        support: DirectionalSupport,
-        receivers: Nodes,
-        sources: Nodes,
-        encoded: Float[Tensor, "batch node hidden"],
+        direction: str,
+        encoded: Float[Tensor, "batch node hidden"] | None,
         last_row: Float[Tensor, "batch twice_hidden"],
     ) -> None:
-        self.path, self.sources = path, sources
-        self.shared_scores = _shared_scores(branch, support, receivers, sources)
-        self.sample_scores = _sample_scores(branch, support, sources, encoded, last_row)
-        scores = support.log_support + self.shared_scores + self.sample_scores[:, None]
+        self.path, support = branch.path(direction), branch.support(direction)
+        tables = branch.first_nodes.weight, branch.second_nodes.weight
+        receivers, self.sources = tables if direction == "forward" else (tables[1], tables[0])
+        self.shared_scores: Tensor | None = None
+        self.sample_scores: Tensor | None = None
+        scores = support.log_support.expand(len(last_row), support.positions, -1)
+        if encoded is not None:
+            self.shared_scores = _shared_scores(branch, support, receivers, self.sources)
+            self.sample_scores = _sample_scores(branch, support, self.sources, encoded, last_row)
+            scores = support.log_support + self.shared_scores + self.sample_scores[:, None]
         self.weights = support.normalise(scores)  # eq. physical_graph
         self.operator = support.operator(self.weights)
         self.predictions: list[Tensor] = []

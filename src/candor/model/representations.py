@@ -8,7 +8,7 @@
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from jaxtyping import Float, Int
 from torch import Tensor
@@ -21,65 +21,90 @@ Predictions = Float[Tensor, "batch node target hidden"]
 
 @dataclass(frozen=True)
 class Representations:
-    """The forecast representations of the branches and the weights they are fused with."""
+    """The forecast representations of the branches and the weights they are fused with.
 
-    projected: Forecasts
-    functional: Forecasts
-    forward: Forecasts
-    reverse: Forecasts
+    Args:
+        projected: F0, where the functional branch begins; None without it.
+        by_branch: the representations by branch, in the order of the fusion weights.
+        fusion_weights: how much each branch counts.
+    """
+
+    projected: Forecasts | None
+    by_branch: dict[str, Forecasts]
     fusion_weights: Float[Tensor, "batch node target branch"]
 
     @property
-    def branches(self) -> tuple[Forecasts, Forecasts, Forecasts]:
+    def branches(self) -> tuple[Forecasts, ...]:
         """The branches in the order of the fusion weights."""
-        return self.functional, self.forward, self.reverse
+        return tuple(self.by_branch.values())
+
+    @property
+    def functional(self) -> Forecasts:
+        """F^func."""
+        return self.by_branch["functional"]
+
+    @property
+    def forward(self) -> Forecasts:
+        """F->."""
+        return self.by_branch["forward"]
+
+    @property
+    def reverse(self) -> Forecasts:
+        """F<-."""
+        return self.by_branch["reverse"]
 
 
 @dataclass(frozen=True)
 class ForecastInputs:
-    """What representations are made of. They are eight times as wide as this, so they are made block by block."""
+    """What representations are made of. They are eight times as wide as this, so they are made block by block.
 
-    components: tuple[States, States, States, States]
-    context: States
-    descriptor: Float[Tensor, "batch node relation"]
-    forward: Predictions
-    reverse: Predictions
+    Args:
+        components: after normalisation; none without the functional branch, which alone reads them here.
+        context: what related nodes brought, C^func; None without the functional branch.
+        descriptor: h^B; None without the functional branch.
+        predictions: states that the paths predict, by direction.
+        nodes: the node table e.
+        target_rows: calendar rows at the target patches.
+        clock: time of day, day of week and, if the network is given it, week of the year at the target patches.
+    """
+
+    components: tuple[States, ...]
+    context: States | None
+    descriptor: Float[Tensor, "batch node relation"] | None
+    predictions: dict[str, Predictions]
     nodes: Float[Tensor, "node hidden"]
     target_rows: Float[Tensor, "batch target twice_hidden"]
     clock: tuple[Int[Tensor, "batch target"], ...]
-    """Time of day, day of week and, if the network is given it, week of the year at the target patches."""
 
     def differentiable(self) -> list[Tensor]:
-        """Returns the tensors that gradients flow into."""
-        return [*self.components, *(getattr(self, name) for name in _DIFFERENTIABLE)]
+        """Returns the tensors that gradients flow into: those by sample and node first, then nodes and rows."""
+        functional = [part for part in (self.context, self.descriptor) if part is not None]
+        return [*self.components, *functional, *self.predictions.values(), self.nodes, self.target_rows]
 
-    def with_differentiable(self, tensors: list[Tensor]) -> "ForecastInputs":
-        """Returns the same with other tensors in place of those of `differentiable`."""
-        four = tensors[0], tensors[1], tensors[2], tensors[3]
-        others = dict(zip(_DIFFERENTIABLE, tensors[4:], strict=True))
-        return replace(self, components=four, **others, clock=self.clock)
+    def with_differentiable(self, tensors: list[Tensor], samples: slice = slice(None)) -> "ForecastInputs":
+        """Returns the same with other tensors in place of those of `differentiable`, which may be of some samples."""
+        given = iter(tensors)
+        return ForecastInputs(
+            components=tuple(next(given) for _ in self.components),
+            context=None if self.context is None else next(given),
+            descriptor=None if self.descriptor is None else next(given),
+            predictions={direction: next(given) for direction in self.predictions},
+            nodes=next(given),
+            target_rows=next(given),
+            clock=tuple(index[samples] for index in self.clock),
+        )
 
     def block(self, samples: slice, nodes: slice) -> "ForecastInputs":
         """Returns the part of some samples and some nodes."""
-
-        def cut(name: str, tensor: Tensor) -> Tensor:
-            if name == "nodes":
-                return tensor[nodes]
-            return tensor[samples] if name == "target_rows" else tensor[samples, nodes]
-
-        first, second, third, fourth = (cut("components", component) for component in self.components)
-        others = {name: cut(name, getattr(self, name)) for name in _DIFFERENTIABLE}
-        clock = tuple(index[samples] for index in self.clock)
-        return ForecastInputs((first, second, third, fourth), **others, clock=clock)
+        *of_both, table, rows = self.differentiable()
+        parts = [*(tensor[samples, nodes] for tensor in of_both), table[nodes], rows[samples]]
+        return self.with_differentiable(parts, samples)
 
     def blocks(self, rows: int) -> Iterator[tuple[slice, slice]]:
         """Yields samples and nodes of blocks of about `rows` rows of the representations each."""
-        samples, nodes, targets, _ = self.forward.shape
+        (samples, targets, _), nodes = self.target_rows.shape, len(self.nodes)
         many_samples = max(1, rows // (nodes * targets))
         many_nodes = nodes if many_samples > 1 else max(1, rows // targets)
         for sample in range(0, samples, many_samples):
             for node in range(0, nodes, many_nodes):
                 yield slice(sample, sample + many_samples), slice(node, node + many_nodes)
-
-
-_DIFFERENTIABLE = ("context", "descriptor", "forward", "reverse", "nodes", "target_rows")

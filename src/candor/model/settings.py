@@ -1,8 +1,12 @@
 """Sizes of the model, its patch grid (spec, section 2), and the coefficients of its objective."""
 
-from pydantic import Field, NonNegativeFloat, PositiveInt, model_validator
+from typing import Literal
+
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveInt, model_validator
 
 from candor.settings import Settings
+
+Branch = Literal["functional", "forward", "reverse"]
 
 
 class ModelSettings(Settings):
@@ -38,8 +42,8 @@ class ModelSettings(Settings):
     """Longest walk along edges, K_s."""
     pairs: PositiveInt = 16
     """Pairs of neighbour and relation channel kept per node, k."""
-    relations: PositiveInt = 4
-    """Relation channels, R_rel."""
+    relations: NonNegativeInt = 4
+    """Relation channels, R_rel; without any the functional branch hears of no other sensor."""
     heads: PositiveInt = 4
     """Attention heads."""
     dropout: float = Field(0.1, ge=0.0, lt=1.0)
@@ -55,6 +59,15 @@ class ModelSettings(Settings):
     season: bool = False
     """Beyond the paper, for records of years: whether the calendar knows the week of the year as well."""
 
+    decomposition: bool = True
+    """Whether the past is decomposed; if not, its embedding stands for all components (w/o Decomp.)."""
+    branches: tuple[Branch, ...] = ("functional", "forward", "reverse")
+    """Branches whose forecasts are fused, in this order (w/o Physical, w/o Functional, Forward only, Reverse only)."""
+    learned_operator: bool = True
+    """Whether edges are weighed by learned affinities beside their support (if not: Raw adjacency)."""
+    learned_fusion: bool = True
+    """Whether branches are weighed by context, or all alike (avg Fusion)."""
+
     @model_validator(mode="after")
     def _fits_together(self) -> "ModelSettings":
         if not self.patch_stride <= self.patch_length <= self.history:
@@ -64,7 +77,14 @@ class ModelSettings(Settings):
             )
         if self.hidden % self.heads:
             raise ValueError(f"hidden ({self.hidden}) must be a multiple of heads ({self.heads})")
+        if not self.branches or len(set(self.branches)) < len(self.branches):
+            raise ValueError("branches must name at least one of functional, forward, reverse, and none of them twice")
         return self
+
+    @property
+    def directions(self) -> tuple[Branch, ...]:
+        """The directions of propagation among the branches."""
+        return tuple(branch for branch in self.branches if branch != "functional")
 
     @property
     def patches(self) -> int:
