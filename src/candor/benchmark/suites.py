@@ -7,7 +7,11 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, PositiveFloat, PositiveInt
 
 from candor.errors import InputError
+from candor.forecasting import forecasters
 from candor.settings import Settings, parse_settings, read_yaml
+
+ALL = "all"
+"""Stands for all registered models in a suite's file."""
 
 
 class Contender(Settings):
@@ -51,6 +55,8 @@ class Suite(Settings):
     """Of training, for every cell; schedules are shortened to it. None trains to the end."""
     metric: Literal["mae", "mse"] = "mae"
     """By which models are ranked."""
+    has_rivals: bool = True
+    """Whether CANDOR is compared with other models, or with variants of itself."""
     ranking: Literal["task", "suite"] = "task"
     """Whether the best baselines are chosen for each task, or once by the mean over all tasks."""
 
@@ -81,7 +87,8 @@ def load_suite(name: str) -> Suite:
     if name not in suite_names():
         raise InputError(f"there is no suite called {name!r}", mend=f"known: {', '.join(suite_names())}")
     content = read_yaml((_folder() / f"{name}.yaml").read_text(encoding="utf-8"), f"suite {name}")
-    return parse_settings(Suite, {"name": name} | dict(content), f"suite {name}")
+    everything = {"models": forecasters.names()} if content.get("models") == ALL else {}
+    return parse_settings(Suite, {"name": name} | dict(content) | everything, f"suite {name}")
 
 
 def _folder() -> Any:

@@ -114,7 +114,7 @@ def _table(task: str, errors: Errors, baselines: Sequence[str], suite: Suite, re
             for place in places
         ]
         rows.append((model, tuple(cells)))
-    if baselines:
+    if baselines and suite.has_rivals:
         rows += [
             (f"gain of {model}", tuple(_gain(errors, model, baselines, place) for place in places)) for model in ours
         ]

@@ -5,6 +5,7 @@ from typing import Any
 
 from candor.benchmark.suites import Contender, Suite, SuiteTask
 from candor.errors import InputError
+from candor.settings import parse_settings
 
 FULL = "candor"
 _ROLES = ("role_background", "role_accumulation", "role_release")
@@ -45,7 +46,7 @@ def ablation(preset: str, variants: Sequence[str], settings: Mapping[str, Any], 
     for name in variants:
         if name not in VARIANTS:
             raise InputError(f"there is no variant called {name!r}", mend=f"known: {', '.join(VARIANTS)}")
-    chosen = {FULL: {}} | {name: VARIANTS[name][1] for name in variants}
+    chosen: dict[str, dict[str, Any]] = {FULL: {}} | {name: VARIANTS[name][1] for name in variants}
     contenders = [Contender(name=name, model=FULL, settings={**settings, **own}) for name, own in chosen.items()]
     return _suite("ablations", f"Ablations of CANDOR on {preset}", preset, contenders, limits)
 
@@ -60,5 +61,6 @@ def sweep(preset: str, setting: str, values: Sequence[Any], settings: Mapping[st
 
 def _suite(name: str, title: str, preset: str, contenders: list[Contender], limits: Mapping[str, Any]) -> Suite:
     tasks = [SuiteTask(preset=preset)]
-    content = {"name": name, "title": title, "tasks": tasks, "models": contenders}
-    return Suite(**content | {key: value for key, value in limits.items() if value is not None})
+    content = {"name": name, "title": title, "tasks": tasks, "models": contenders, "has_rivals": False}
+    given = {key: value for key, value in limits.items() if value is not None}
+    return parse_settings(Suite, content | given, name)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,8 +13,11 @@ from candor.cli.screen import console, errors, print_json, say, table
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    import pandas as pd
+
     from candor.benchmark.cells import Cell
     from candor.benchmark.local import Watch
+    from candor.benchmark.suites import Suite
     from candor.benchmark.tables import Table, TableCell
 
 
@@ -35,30 +38,42 @@ def benchmark(
     json: inputs.JsonOption = False,
 ) -> None:
     """Run a suite: cells that are done are skipped, killed ones go on, failed ones are told and stop nothing."""
+    from candor.benchmark.suites import load_suite
+
+    chosen = load_suite(suite).chosen(_names(models), None if seeds is None else parse_seeds(seeds), budget_minutes)
+    run_grid(chosen, out or Path("runs") / f"benchmark-{suite}", workers=workers, ray=ray, is_json=json)
+
+
+def run_grid(suite: "Suite", grid: Path, *, workers: int, ray: str | None, is_json: bool) -> "pd.DataFrame":
+    """Works on all cells of a suite that are not done, writes and shows the tables, and returns all scores.
+
+    Leaves with exit code 1 if a cell failed.
+    """
     from candor.benchmark.cells import CellState, cells_of, failure_of
     from candor.benchmark.cluster import run_on_cluster
     from candor.benchmark.local import run_locally
-    from candor.benchmark.suites import load_suite
+    from candor.benchmark.results import collect
 
-    chosen = load_suite(suite).chosen(_names(models), _numbers(seeds), budget_minutes)
-    grid = out or Path("runs") / f"benchmark-{suite}"
-    cells = cells_of(chosen)
+    cells = cells_of(suite)
     left = [cell for cell in cells if cell.state(grid) != CellState.DONE]
-    say(f"{chosen.title}: {len(cells)} cells, {len(cells) - len(left)} of them done")
+    say(f"{suite.title}: {len(cells)} cells, {len(cells) - len(left)} of them done")
     with _live(cells, grid) as watch:
         if ray is not None:
             run_on_cluster(left, grid, ray, watch)
         else:
             run_locally(left, grid, workers, watch)
-    files = _write(cells, grid, chosen)
+    results = collect(cells, grid)
+    files = _write(results, grid, suite)
     failed = {cell.name: failure_of(cell, grid) for cell in cells if cell.state(grid) == CellState.FAILED}
-    if json:
+    if is_json:
         print_json({"cells": len(cells), "failed": failed, "files": [str(file) for file in files]})
     for name, what in failed.items():
         say(f"[red]failed[/] {name}: {what}")
-    say(f"tables and all scores: {', '.join(str(file) for file in files)}")
+    if files:
+        say(f"tables and all scores: {', '.join(str(file) for file in files)}")
     if failed:
         raise typer.Exit(1)
+    return results
 
 
 def _names(models: str | None) -> list[str] | None:
@@ -73,23 +88,23 @@ def _names(models: str | None) -> list[str] | None:
     return names
 
 
-def _numbers(seeds: str | None) -> list[int] | None:
+def parse_seeds(seeds: str) -> list[int]:
+    """Returns seeds written with commas."""
     from candor.errors import InputError
 
     try:
-        return None if seeds is None else [int(seed) for seed in seeds.split(",")]
+        return [int(seed) for seed in seeds.split(",")]
     except ValueError:
         raise InputError(
             f"{seeds!r} are not seeds", mend="write whole numbers with commas, e.g. --seeds 0,1,2"
         ) from None
 
 
-def _write(cells: "Sequence[Cell]", grid: Path, suite: Any) -> list[Path]:
-    from candor.benchmark.results import collect, save_results
+def _write(results: "pd.DataFrame", grid: Path, suite: "Suite") -> list[Path]:
+    from candor.benchmark.results import save_results
     from candor.benchmark.tables import count_strict_wins, tables_of
     from candor.benchmark.writing import write_tables
 
-    results = collect(cells, grid)
     if results.empty:
         return []
     save_results(results, grid / "results.parquet")
@@ -98,7 +113,7 @@ def _write(cells: "Sequence[Cell]", grid: Path, suite: Any) -> list[Path]:
     for shown in whole:
         _show(shown)
     wins, pairs = count_strict_wins(results, suite.metric)
-    if pairs:
+    if pairs and suite.has_rivals:
         say(f"the worst seed of candor beats the best seed of a baseline in {wins} of {pairs} comparisons")
     return [grid / "results.parquet", *files]
 

@@ -35,16 +35,21 @@ def dropout_mask(shape: tuple[int, ...], rate: float, like: Tensor) -> Tensor:
     """
     entries = math.prod(shape)
     words = torch.empty(-(-entries // _ENTRIES_PER_WORD), dtype=torch.int64, device=like.device)
-    words.random_(-(2**63), None, generator=getattr(_CHANCE, "generator", None))
+    words.random_(-(2**63), None, generator=current_chance())
     dropped = round(rate * _LEVELS)
     mask = words.view(torch.int16)[:entries].to(like.dtype)
     return mask.ge_(_LOWEST + dropped).mul_(_LEVELS / (_LEVELS - dropped)).view(shape)
 
 
+def current_chance() -> torch.Generator | None:
+    """Returns what chance is drawn from in this thread; None is the generator that all share."""
+    return getattr(_CHANCE, "generator", None)
+
+
 @contextmanager
 def drawing_from(generator: torch.Generator) -> Iterator[None]:
     """Draws masks from a generator while the block runs in this thread, instead of from the one that all share."""
-    before = getattr(_CHANCE, "generator", None)
+    before = current_chance()
     _CHANCE.generator = generator
     try:
         yield

@@ -1,0 +1,23 @@
+"""Errors over the values of one setting."""
+
+from collections.abc import Mapping, Sequence
+
+import pandas as pd
+
+from candor.figures.style import BLUE, GREY, Drawing, dress, in_unit, new_figure
+
+
+def draw_sweep(errors: Mapping[str, Sequence[float]], setting: str, title: str, unit: str) -> Drawing:
+    """Returns the figure of the error by value of a setting: a point per seed, a line through the means."""
+    seeds = max(len(found) for found in errors.values())
+    figure = new_figure(title, f"Test part, all steps together; {seeds} seed{'s' if seeds > 1 else ''} of each value.")
+    axes = figure.subplots()
+    dress(axes, setting, in_unit("mean absolute error", unit))
+    places = range(len(errors))
+    means = [sum(found) / len(found) for found in errors.values()]
+    axes.plot(places, means, "o-", color=BLUE, markersize=5)
+    for place, found in zip(places, errors.values(), strict=True):
+        axes.plot([place] * len(found), list(found), "o", color=GREY, markersize=3)
+    axes.set_xticks(places, list(errors))
+    table = pd.DataFrame([{setting: value, "mae": error} for value, found in errors.items() for error in found])
+    return Drawing(figure, table)
