@@ -1,4 +1,4 @@
-"""`candor demo`: the main job on the bundled data, from readings to a forecast and figures."""
+"""`candor demo`: the main job on the bundled data, from readings to a forecast, figures and a report."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -22,7 +22,7 @@ def demo(
     settings: Annotated[
         list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Settings of the training, e.g. epochs=2.")
     ] = None,
-    out: Annotated[Path, typer.Option("--out", help="Folder for the runs, the forecast and the figures.")] = Path(
+    out: Annotated[Path, typer.Option("--out", help="Folder for the runs, the forecast and the report.")] = Path(
         "runs/demo"
     ),
 ) -> None:
@@ -39,9 +39,10 @@ def demo(
     show(judged["candor"])
     recent, path = judged["candor"].task.panel, out / "forecast.csv"
     write_table(path, Question(0.9).answer(run.forecaster, recent))
-    figures = _draw(run)
+    figures, page = _draw(run), _tell(run, out)
     console().print(f"the next {run.record.protocol.horizon} days of every station: {path}")
     console().print(f"figures: {figures}")
+    console().print(f"report, to open in a browser: {page}")
     console().print(f"all of it can be used again, e.g. candor forecast {run.folder}")
 
 
@@ -105,6 +106,15 @@ def _draw(run: "Run") -> Path:
 
         draw_run(run, run.folder / FIGURES, report=report)
     return run.folder / FIGURES
+
+
+def _tell(run: "Run", out: Path) -> Path:
+    """Writes the report of a run beside it and returns its path."""
+    from candor.report import write_report
+    from candor.report.page import REPORT
+
+    with progress() as report:
+        return write_report(run, out / REPORT, report)
 
 
 def _compare(judged: "dict[str, Evaluation]") -> None:

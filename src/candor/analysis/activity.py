@@ -1,0 +1,63 @@
+"""How active the shock gates of CANDOR are, reading by reading."""
+
+from typing import Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from candor.errors import InputError
+from candor.figures.runs import candor_of
+from candor.forecasting.runs import Run
+from candor.progress import Report, silent
+from candor.training.batches import micro_batches
+
+Part = Literal["train", "validation", "test"]
+_WINDOWS_AT_A_TIME = 64
+
+
+@torch.no_grad()
+def activity_of(run: Run, part: Part = "test", report: Report = silent) -> NDArray[np.float64]:
+    """Returns the shock activity (g_U + g_V)/2 from 0 to 1, time x sensor on the axis of the run's task.
+
+    A reading gets the mean over all history patches of all windows of the part that cover it, NaN if none does.
+
+    Args:
+        run: of CANDOR.
+        part: whose windows are asked.
+        report: is told how far it has come.
+    """
+    candor, task = candor_of(run), run.task()
+    origins = getattr(task.split, part)
+    trainable, windows = candor.trained(), candor.windows(task.panel, origins)
+    network = trainable.network
+    starts = np.array(network.settings.history_starts)
+    begun = np.zeros((task.panel.times.length, len(task.panel.sensors)))  # sum over patches by first reading
+    patches = np.zeros(task.panel.times.length)
+    for places in micro_batches(np.arange(len(origins)), _WINDOWS_AT_A_TIME):
+        batch = windows.batch(places).tensors()
+        values, _ = trainable._anchored(batch)
+        clock = batch["time_of_day"], batch["day_of_week"]
+        # A forecast of one step is the least that can be asked for; the gates look at the history only.
+        found = network.encode(values, *clock, prefix=1, week_of_year=batch["week_of_year"]).components.shock_activity
+        if found is None:
+            raise InputError(
+                "this variant of CANDOR has no shock gates",
+                where=str(run.folder),
+                mend="give a run of the full model",
+            )
+        rows = origins[places][:, None] - network.settings.history + starts  # window patch
+        np.add.at(begun, rows, found.transpose(1, 2).double().numpy())
+        np.add.at(patches, rows, 1)
+        report("asking the shock gates", (int(places[-1]) + 1) / len(origins))
+    return _spread(begun, patches, network.settings.patch_length)
+
+
+def _spread(begun: NDArray[np.float64], patches: NDArray[np.float64], length: int) -> NDArray[np.float64]:
+    """Returns the mean over the patches that cover each row, from sums over the patches that begin there."""
+    total, covering = np.zeros_like(begun), np.zeros_like(patches)
+    for offset in range(min(length, len(begun))):
+        total[offset:] += begun[: len(begun) - offset]
+        covering[offset:] += patches[: len(patches) - offset]
+    mean: NDArray[np.float64] = np.where(covering[:, None] > 0, total / np.maximum(covering, 1)[:, None], np.nan)
+    return mean

@@ -1,0 +1,230 @@
+"""Runs of CANDOR against rain: from run directories to the table, the JSON and the figure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from candor.analysis.activity import Part, activity_of
+from candor.analysis.rain import Rain, covariate_rain, gauge_rain
+from candor.analysis.rotation import Numbers
+from candor.analysis.shock_rain import SHIFTS, Checkpoint, ShockRain, compare_with_rain, lags_in_steps
+from candor.data.panel import Panel
+from candor.errors import InputError
+from candor.figures.shock_rain import ShockRainPicture
+from candor.forecasting.runs import load_run
+from candor.progress import Report, silent
+
+HOUR = timedelta(hours=1)
+
+
+@dataclass(frozen=True)
+class RainChoice:
+    """Where rain comes from: a covariate of the panel, or a file of rainfall with the gauge of each station."""
+
+    covariate: str = "rain"
+    rainfall: Path | None = None
+    gauges: Path | None = None
+
+    def of(self, panel: Panel) -> Rain:
+        """Returns the rain of a panel's stations."""
+        if self.rainfall is not None:
+            return gauge_rain(panel, self.rainfall, self.gauges)
+        if self.gauges is not None:
+            raise InputError(
+                "a file of gauges says which column of a file of rainfall serves a station, and no such file is given",
+                where=str(self.gauges),
+                mend="give it: --rain FILE",
+            )
+        return covariate_rain(panel, self.covariate)
+
+
+@dataclass(frozen=True)
+class LagChoice:
+    """Lags and shifts; times in hours.
+
+    Args:
+        longest: lags go from minus this to this.
+        step: from one lag to the next.
+        shifts: how many times the rain is turned.
+        least_shift: the smallest shift, either way; at least one reading.
+    """
+
+    longest: float = 120.0
+    step: float = 2.0
+    shifts: int = SHIFTS
+    least_shift: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class RunsAgainstRain:
+    """The comparison of some runs with rain.
+
+    Args:
+        found: the numbers.
+        names: of the runs.
+        data: name of the data.
+        stations: ids of the stations.
+        gauges: which gauge serves each station.
+        hours_per_step: hours from one reading to the next.
+        steps: readings of the axis that was compared.
+        first: local time of the first of them.
+        last: local time of the last one.
+        least_shift: of the rain, either way, in hours.
+    """
+
+    found: ShockRain
+    names: tuple[str, ...]
+    data: str
+    stations: tuple[str, ...]
+    gauges: tuple[str, ...]
+    hours_per_step: float
+    steps: int
+    first: str
+    last: str
+    least_shift: float
+
+    @property
+    def left_out(self) -> list[str]:
+        """The stations that count at no lag: rain or activity is unknown there, or never changes."""
+        return [
+            station
+            for station, curve in zip(self.stations, self.found.by_station, strict=True)
+            if np.isnan(curve).all()
+        ]
+
+    @property
+    def p_floor(self) -> float:
+        """About the share of shifts after which some lag pairs what really happened; 0 if all shifts are farther."""
+        lags, ring = self.found.lags, self.steps + int(self.found.lags.max())
+        return 0.0 if self.least_shift > 2 * lags.max() * self.hours_per_step else len(lags) / ring
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns everything as content of a JSON file; lags in hours."""
+        found, hours = self.found, self.hours_per_step
+        checkpoints = zip(self.names, found.checkpoints, found.at_selected, strict=True)
+        return {
+            "data": self.data,
+            "first": self.first,
+            "last": self.last,
+            "steps": self.steps,
+            "rho": found.rho,
+            "null_mean": found.null_mean,
+            "excess": found.excess,
+            "p": found.p,
+            "p_floor": self.p_floor,
+            "shifts": len(found.null),
+            "least_shift_hours": self.least_shift,
+            "horizons": [
+                {"horizon": horizon, "lag_hours": float(lag * hours), "rho": float(np.nanmax(curve))}
+                for horizon, lag, curve in zip(found.horizons, found.selected, found.curves, strict=True)
+            ],
+            "checkpoints": [
+                {"run": name, "horizon": horizon, "seed": seed, "rho": _or_none(rho), "is_positive": bool(rho > 0)}
+                for name, (horizon, seed), rho in checkpoints
+            ],
+            "stations": [
+                {"station": station, "gauge": gauge, "rho_by_lag": [_or_none(rho) for rho in curve]}
+                for station, gauge, curve in zip(self.stations, self.gauges, found.by_station, strict=True)
+            ],
+            "lags_hours": [float(lag * hours) for lag in found.lags],
+        }
+
+    def picture(self) -> ShockRainPicture:
+        """Returns what the figure shows."""
+        found = self.found
+        return ShockRainPicture(
+            data=self.data,
+            lags=found.lags * self.hours_per_step,
+            curves=dict(zip(found.horizons, found.curves, strict=True)),
+            selected={
+                horizon: float(lag * self.hours_per_step)
+                for horizon, lag in zip(found.horizons, found.selected, strict=True)
+            },
+            band=_band(found.null_curves),
+            null=found.null,
+            rho=found.rho,
+            p=found.p,
+            checkpoints=len(found.checkpoints),
+            stations=len(self.stations) - len(self.left_out),
+        )
+
+
+def compare_runs(
+    folders: Sequence[Path],
+    rain: RainChoice | None = None,
+    lags: LagChoice | None = None,
+    part: Part = "test",
+    seed: int = 0,
+    report: Report = silent,
+) -> RunsAgainstRain:
+    """Returns the comparison of the shock activity of runs of CANDOR with rain.
+
+    The runs must be of the same stations and hours; runs with the same horizon are its checkpoints.
+    """
+    rain, lags = rain or RainChoice(), lags or LagChoice()
+    if len({folder.resolve() for folder in folders}) < len(folders):
+        raise InputError("a run is named twice", mend="name every run once")
+    panel: Panel | None = None
+    checkpoints = []
+    for folder in folders:
+        run = load_run(folder)
+        own = run.task().panel
+        panel = panel or own
+        _check_same_ground(panel, own, folder, folders[0])
+        activity = activity_of(run, part, report)
+        checkpoints.append(Checkpoint(folder.name, run.record.protocol.horizon, run.record.seed, activity))
+    if panel is None:
+        raise ValueError("at least one run is needed")
+    hours = panel.times.interval / HOUR
+    steps = lags_in_steps(lags.longest, lags.step, hours)
+    rows = _rows_compared(checkpoints, max(steps), part)
+    cut = [Checkpoint(c.name, c.horizon, c.seed, c.activity[rows]) for c in checkpoints]
+    served = rain.of(panel)
+    report("turning the rain", None)
+    least = max(1, round(lags.least_shift / hours))
+    found = compare_with_rain(cut, served.values[rows], steps, lags.shifts, seed, least_shift=least)
+    times = panel.times.slice(rows.start, rows.stop)
+    return RunsAgainstRain(
+        found=found,
+        names=tuple(str(folder) for folder in folders),
+        data=panel.name,
+        stations=panel.sensor_ids,
+        gauges=served.gauges,
+        hours_per_step=hours,
+        steps=times.length,
+        first=times.local[0].isoformat(),
+        last=times.local[-1].isoformat(),
+        least_shift=least * hours,
+    )
+
+
+def _check_same_ground(panel: Panel, other: Panel, folder: Path, first: Path) -> None:
+    if (panel.sensor_ids, panel.times) != (other.sensor_ids, other.times):
+        raise InputError(
+            f"this run is of other stations or hours than {first}",
+            where=str(folder),
+            mend="compare runs on the same data and the same dates",
+        )
+
+
+def _rows_compared(checkpoints: Sequence[Checkpoint], margin: int, part: Part) -> slice:
+    """Returns the rows that patches cover, and before and after them as many as lags reach, if the record has them."""
+    covered = np.flatnonzero(np.any([~np.isnan(c.activity).all(axis=1) for c in checkpoints], axis=0))
+    if not len(covered):
+        mend = "train with a protocol whose shares leave one"
+        raise InputError(f"the {part} part is empty: no window covers any hour", mend=mend)
+    length = len(checkpoints[0].activity)
+    return slice(max(int(covered[0]) - margin, 0), min(int(covered[-1]) + 1 + margin, length))
+
+
+def _band(curves: Numbers) -> Numbers:
+    """Returns the 2.5th and the 97.5th percentile of the shifts at each lag."""
+    return np.nanquantile(curves, (0.025, 0.975), axis=0)
+
+
+def _or_none(number: float) -> float | None:
+    return None if np.isnan(number) else float(number)

@@ -1,0 +1,76 @@
+"""The two forecasts a report shows of every sensor: the last whose outcome is known, and the next."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import numpy as np
+from numpy.typing import NDArray
+
+from candor.data.panel import Panel
+from candor.forecasting.forecaster import Forecaster
+
+Numbers = NDArray[np.floating]
+COVERAGE = 0.9
+_PAST_HORIZONS = 3  # readings shown before a forecast, in horizons
+_MOST_READINGS = 400_000  # over all sensors: 2 MB of the file
+
+
+@dataclass(frozen=True, eq=False)
+class Forecasts:
+    """One forecast of all sensors, in their units.
+
+    Args:
+        times: of the steps, on the local clock.
+        forecast: step x sensor.
+        lower: lower ends of the intervals, step x sensor; None if the forecaster does not know its errors.
+        upper: upper ends.
+    """
+
+    times: Sequence[datetime]
+    forecast: Numbers
+    lower: Numbers | None
+    upper: Numbers | None
+
+
+@dataclass(frozen=True, eq=False)
+class Outlook:
+    """Recent readings with the forecast that was made a horizon ago, and the one that can be made now.
+
+    Args:
+        times: of the readings, on the local clock.
+        readings: time x sensor, NaN where there is none.
+        known: the last forecast whose outcome is known.
+        ahead: the forecast of the steps after the last reading.
+    """
+
+    times: Sequence[datetime]
+    readings: Numbers
+    known: Forecasts
+    ahead: Forecasts
+
+
+def look_ahead(forecaster: Forecaster, panel: Panel) -> Outlook:
+    """Returns the outlook at the end of a panel."""
+    length, horizon = panel.times.length, forecaster.horizon
+    origin = max(forecaster.history, length - horizon)
+    shown = max(forecaster.history, _PAST_HORIZONS * horizon) + length - origin
+    begin = max(0, length - min(shown, max(horizon, _MOST_READINGS // len(panel.sensors))))
+    return Outlook(
+        times=_times(panel, begin, length),
+        readings=panel.values[begin:],
+        known=_forecast(forecaster, panel, origin),
+        ahead=_forecast(forecaster, panel, length),
+    )
+
+
+def _forecast(forecaster: Forecaster, panel: Panel, origin: int) -> Forecasts:
+    times, rows = _times(panel, origin, origin + forecaster.horizon), np.array([origin])
+    if forecaster.calibration_ is None:
+        return Forecasts(times, forecaster.predict(panel, rows)[0], None, None)
+    made = forecaster.predict_interval(panel, rows, COVERAGE)
+    return Forecasts(times, made.forecast[0], made.lower[0], made.upper[0])
+
+
+def _times(panel: Panel, begin: int, end: int) -> list[datetime]:
+    return list(panel.times.slice(begin, end).local.to_pydatetime())

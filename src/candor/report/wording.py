@@ -1,0 +1,44 @@
+"""How a report writes numbers, and what it calls things."""
+
+import math
+
+from candor.data.panel import Sensor
+
+NOTHING = "–"
+_LONGEST_LABEL = 22
+
+
+def number(value: float | None, digits: int = 3) -> str:
+    """Returns a number with about so many digits that count, thousands set apart; a dash where there is none."""
+    if value is None or not math.isfinite(value):
+        return NOTHING
+    if value == 0:
+        return "0"
+    places = min(max(digits - 1 - math.floor(math.log10(abs(value))), 0), 9)
+    return f"{value:,.{places}f}"
+
+
+def percent(share: float | None) -> str:
+    """Returns a share as a percentage with one decimal."""
+    return NOTHING if share is None or not math.isfinite(share) else f"{100 * share:.1f} %"
+
+
+def amount(value: float | None, unit: str) -> str:
+    """Returns a number with its unit."""
+    return f"{number(value)} {unit}".rstrip()
+
+
+def counted(count: int, thing: str, things: str = "") -> str:
+    """Returns how many things there are, such as `1 edge` and `1,722 edges`."""
+    return f"{count:,} {thing if count == 1 else things or f'{thing}s'}"
+
+
+def full_name(sensor: Sensor) -> str:
+    """Returns the name of a sensor with its id, or the id alone."""
+    return f"{sensor.name} ({sensor.id})" if sensor.name else sensor.id
+
+
+def short_name(sensor: Sensor) -> str:
+    """Returns the name of a sensor, or its id, cut to what fits beside a chart."""
+    name = sensor.name or sensor.id
+    return name if len(name) <= _LONGEST_LABEL else f"{name[: _LONGEST_LABEL - 1].rstrip()}…"

@@ -1,0 +1,122 @@
+"""Runs against rain: the activity is what explanations say, gauges serve the stations they are named for."""
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from made_runs import make_run
+from tiny import tiny_recipe
+
+from candor.analysis.activity import activity_of
+from candor.analysis.rain import gauge_rain
+from candor.analysis.shock_rain_runs import LagChoice, RainChoice, compare_runs
+from candor.cli import run as candor
+from candor.data.panel import Panel
+from candor.data.protocol import Protocol
+from candor.data.synthetic import generate_river
+from candor.errors import InputError
+from candor.figures.runs import candor_of
+from candor.forecasting.runs import load_run
+from candor.forecasting.train import train_model
+
+LAGS = LagChoice(longest=8, step=2, shifts=200)
+
+
+def river() -> Panel:
+    return generate_river(sensors=4, steps=160, seed=19)[0]
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """A run and its copy under another seed."""
+    base, settings = tmp_path_factory.mktemp("runs"), {"recipe": tiny_recipe(epochs=1)}
+    protocol = Protocol(history=12, horizon=4, shares=(0.6, 0.25, 0.15))
+    train_model(river(), protocol, "candor", settings, base / "first", is_catalogued=False)
+    shutil.copytree(base / "first", base / "second")
+    record = json.loads((base / "second" / "run.json").read_text())
+    (base / "second" / "run.json").write_text(json.dumps(record | {"seed": 1}))
+    return [base / "first", base / "second"]
+
+
+def test_activity_is_the_mean_of_the_gates_that_explanations_show(folders: list[Path]) -> None:
+    run = load_run(folders[0])
+    model, task = candor_of(run), run.task()
+    seen: dict[int, list[float]] = {}
+    for origin in task.split.test.tolist():
+        found = model.explain(task.panel, task.panel.sensor_ids[2], task.panel.times.local[origin])
+        both = (found.gates.shock_current + found.gates.shock_following) / 2
+        for patch, activity in zip(found.patches, both, strict=True):
+            for row in range(task.panel.times.index_of(patch.start), task.panel.times.index_of(patch.end) + 1):
+                seen.setdefault(row, []).append(float(activity))
+    activities = activity_of(run)
+    expected = [np.mean(seen[row]) if row in seen else np.nan for row in range(len(activities))]
+    np.testing.assert_allclose(activities[:, 2], expected, atol=1e-6)
+    covered = np.flatnonzero(~np.isnan(activities[:, 0]))
+    assert covered[0] == task.split.test[0] - 12 and covered[-1] == task.split.test[-1] - 1
+
+
+def test_a_file_of_gauges_gives_what_the_covariate_gives(folders: list[Path], tmp_path: Path) -> None:
+    panel = river()
+    times = panel.times.local.tz_localize(None)
+    table = pd.DataFrame(panel.covariates["rain"].values[:, ::-1], columns=["w", "x", "y", "z"])
+    table.insert(0, "time", times)
+    table.iloc[20:].to_csv(tmp_path / "rain.csv", index=False)  # a gauge may begin later than the readings
+    names = dict(zip(panel.sensor_ids, ("z", "y", "x", "w"), strict=True))
+    pd.DataFrame({"Gauge": names.values(), "Station": names.keys()}).to_csv(tmp_path / "gauges.csv", index=False)
+    choice = RainChoice(rainfall=tmp_path / "rain.csv", gauges=tmp_path / "gauges.csv")
+    by_file, by_covariate = compare_runs(folders, choice, LAGS), compare_runs(folders, lags=LAGS)
+    assert by_file.gauges == ("z", "y", "x", "w") and by_file.steps < 60
+    np.testing.assert_allclose(by_file.found.null, by_covariate.found.null, atol=1e-12)
+    assert np.isnan(choice.of(panel).values[:20]).all()
+
+
+def test_the_command_writes_table_json_and_figure(folders: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["--longest-lag", "8", "--shifts", "200", "--out", str(folders[0].parent / "out")]
+    assert candor(["shock-rain", *map(str, folders), *options]) == 0
+    shown = capsys.readouterr().out
+    expected = compare_runs(folders, lags=LAGS)
+    assert f"{expected.found.rho:.4f}" in shown and "river-1 by rain of river-1" in shown
+    out = folders[0].parent / "out"
+    content = json.loads((out / "shock-rain.json").read_text())
+    assert content == json.loads(json.dumps(expected.to_json()))
+    assert [row["seed"] for row in content["checkpoints"]] == [0, 1] and content["lags_hours"][0] == -8
+    table = pd.read_csv(out / "shock-rain.csv")
+    np.testing.assert_allclose(table["correlation, 4 steps ahead"], expected.found.curves[0])
+    assert (out / "shock-rain.png").stat().st_size > 10_000 and (out / "shock-rain.svg").exists()
+
+
+def test_what_does_not_fit_is_refused_in_words(folders: list[Path], tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no covariate called 'snow'"):
+        compare_runs(folders, RainChoice("snow"), LAGS)
+    with pytest.raises(InputError, match="named twice"):
+        compare_runs([folders[0], folders[0]])
+    with pytest.raises(InputError, match="no such file is given"):
+        compare_runs(folders[:1], RainChoice(gauges=tmp_path / "gauges.csv"), LAGS)
+    other = make_run(tmp_path / "linear")
+    with pytest.raises(InputError, match="other stations or hours"):
+        compare_runs([folders[0], other])
+    with pytest.raises(InputError, match="this is a run of linear"):
+        compare_runs([other])
+
+
+def test_a_gauge_that_is_not_there_or_not_on_the_hour_is_refused(tmp_path: Path) -> None:
+    panel = river()
+    frame = pd.DataFrame({"time": panel.times.local.tz_localize(None), "a": 0.0})
+    frame.to_csv(tmp_path / "rain.csv", index=False)
+    with pytest.raises(InputError, match="no column called river-1"):
+        gauge_rain(panel, tmp_path / "rain.csv", None)
+    gauges = tmp_path / "gauges.csv"
+    gauges.write_text("station,gauge\nriver-1,a\n")
+    with pytest.raises(InputError, match="no gauge is named for river-2"):
+        gauge_rain(panel, tmp_path / "rain.csv", gauges)
+    gauges.write_text("station,gauge\nriver-1,a\nriver-1,b\n")
+    with pytest.raises(InputError, match="two gauges"):
+        gauge_rain(panel, tmp_path / "rain.csv", gauges)
+    gauges.write_text("station,gauge\n" + "".join(f"{sensor},a\n" for sensor in panel.sensor_ids))
+    half = replace(panel, times=replace(panel.times, start=panel.times.start + panel.times.interval / 2))
+    with pytest.raises(InputError, match="do not meet"):
+        gauge_rain(half, tmp_path / "rain.csv", gauges)
