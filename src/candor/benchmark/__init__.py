@@ -7,4 +7,6 @@
 | local.py, cluster.py | cells in processes of this machine, or on a Ray cluster |
 | results.py | the scores of all cells as one tidy table |
 | tables.py, writing.py | tables shaped like the paper's, as Markdown, LaTeX and HTML |
+| variants.py, pairing.py | the paper's ablations and sweeps, and changes paired by seed |
+| measuring.py, profiling.py | parameters, operations, times and memory of every network |
 """

@@ -124,7 +124,7 @@ def progress() -> Iterator[Report]:
             if name not in shown:
                 for done in shown.values():
                     bars.update(done, visible=False)
-                shown[name] = bars.add_task(what, total=None if share is None else 1.0)
+                shown[name] = bars.add_task(detail or name, total=None if share is None else 1.0)
             bars.update(shown[name], completed=share or 0.0, description=detail or name)
 
         yield listen

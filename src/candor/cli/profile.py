@@ -1,0 +1,122 @@
+"""`candor profile`: what models cost, and accuracy against cost."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.markup import escape
+
+from candor.cli import inputs
+from candor.cli.screen import console, number, print_json, progress, say, table
+
+if TYPE_CHECKING:
+    from candor.benchmark.profiling import Errors, Profile
+
+
+def profile(
+    models: Annotated[
+        str | None, typer.Option("--models", help="Models, separated by commas. (default: all networks)")
+    ] = None,
+    preset: Annotated[str, typer.Option("--preset", help="Names shape and graph.")] = "metr-la",
+    results: Annotated[
+        Path | None,
+        typer.Option("--results", help="A grid of `candor benchmark`, to draw accuracy against cost as well."),
+    ] = None,
+    batch: Annotated[int, typer.Option("--batch", min=1, help="Windows that go through a network at once.")] = 64,
+    warm_ups: Annotated[int, typer.Option("--warm-ups", min=0, help="Passes before the clock starts.")] = 20,
+    passes: Annotated[int, typer.Option("--passes", min=1, help="Passes whose mean time counts.")] = 100,
+    anew: Annotated[bool, typer.Option("--anew", help="Measure again what was measured before.")] = False,
+    out: Annotated[Path | None, typer.Option("--out", help="Folder. (default: runs/profile-PRESET)")] = None,
+    json: inputs.JsonOption = False,
+) -> None:
+    """Measure parameters, FLOPs, time and memory of every network, one after the other, each in its own process."""
+    from candor.benchmark.profiling import (
+        choose_contenders,
+        circumstances_of,
+        find_ground,
+        load_profile,
+        profile_models,
+        read_errors,
+    )
+
+    errors = None if results is None else read_errors(results, preset)
+    ground, folder = find_ground(preset), out or Path("runs") / f"profile-{preset}"
+    names = None if models is None else [name.strip() for name in models.split(",") if name.strip()]
+    contenders, left_out = choose_contenders(ground, names)
+    found = load_profile(folder, circumstances_of(ground, batch, warm_ups, passes), is_anew=anew)
+    known = {model.name for model in found.models}
+    wanted = [contender for contender in contenders if anew or contender.name not in known]
+    if errors is not None:
+        errors.check_any_of({*known, *(contender.name for contender in contenders)})
+    _introduce(found, len(contenders) - len(wanted), left_out)
+    with progress() as report:
+        found = profile_models(ground, wanted, found, folder, report)
+    files = found.save(folder)
+    if errors is not None:
+        files += _draw(found, errors, folder)
+    if json:
+        print_json(found.model_dump(mode="json") | {"left_out": left_out, "files": [str(file) for file in files]})
+    else:
+        _show(found)
+    for name, why in found.failed.items():
+        say(f"[red]failed[/] {name}: {escape(why)}")
+    say(f"written: {', '.join(str(file) for file in files)}")
+    if found.failed:
+        raise typer.Exit(1)
+
+
+def _introduce(found: "Profile", known: int, left_out: list[str]) -> None:
+    """Says what the measurements are made on, and what is not measured now."""
+    at = found.circumstances
+    machine = at.machine
+    say(
+        f"{at.preset}: {at.nodes} sensors, {at.horizon} steps from {at.history}, {at.batch} windows at once; graph: "
+        f"{at.graph}, {at.edges:,} edges"
+    )
+    say(
+        f"{machine['processor']}, {machine['cores']} cores, {machine['threads']} threads, torch {machine['torch']}; "
+        f"mean of {at.passes} passes after {at.warm_ups}"
+    )
+    if left_out:
+        say(f"left out, since they are no networks: {', '.join(left_out)}")
+    if known:
+        say(f"{known} measured before; --anew measures again")
+
+
+def _show(found: "Profile") -> None:
+    """Prints a row per model, smallest first."""
+    heads = ("parameters", "MFLOPs", r"inference \[ms]", r"training step \[ms]", r"peak memory \[MB]")
+    shown = table(f"Cost on {found.circumstances.preset}, batch {found.circumstances.batch}", "model", *heads)
+    for model in found.models:
+        shown.add_row(
+            model.name,
+            f"{model.parameters:,}",
+            number(model.operations / 1e6, 1),
+            number(1e3 * model.inference_seconds, 1),
+            number(1e3 * model.training_seconds, 1),
+            number(model.peak_megabytes, 0),
+        )
+    console().print(shown)
+
+
+def _draw(found: "Profile", errors: "Errors", folder: Path) -> list[Path]:
+    """Draws errors against parameters and against time, and says which models have only one of the two."""
+    from candor.benchmark.profiling import bubbles_of
+    from candor.figures.bubbles import draw_bubbles
+
+    bubbles = bubbles_of(found, errors)
+    if not bubbles:
+        say("no figure: none of the models with results could be measured")
+        return []
+    shown, at = {bubble.name for bubble in bubbles}, found.circumstances
+    for what, names in (
+        ("without results", {model.name for model in found.models}),
+        ("not measured", set(errors.by_model)),
+    ):
+        if names - shown:
+            say(f"not in the figures, since {what}: {', '.join(sorted(names - shown))}")
+    files = []
+    for against in ("parameters", "time"):
+        drawing = draw_bubbles(bubbles, against, f"Accuracy and cost on {at.preset}", errors.unit, at.batch)
+        files += drawing.write(folder, f"accuracy-{against}")
+    return files

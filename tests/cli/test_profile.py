@@ -1,0 +1,79 @@
+"""`candor profile` on the bundled data: two models in processes of their own, then a figure without measuring again."""
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from candor.benchmark import profiling
+from candor.benchmark.measuring import Job, MeasurementError, ModelProfile
+
+QUICK = ("--preset", "klamath-daily", "--batch", 2, "--warm-ups", 0, "--passes", 1, "--out", "costs")
+
+
+def results(path: Path) -> None:
+    """Writes made-up results of a grid."""
+    errors = {"stid": (0.6, 0.8), "dlinear": (0.9,), "candor": (0.5,)}
+    rows = [
+        {"task": "klamath-daily", "model": model, "step": 0, "metric": "mae", "value": value, "unit": "mg/L"}
+        for model, values in errors.items()
+        for value in values
+    ]
+    path.mkdir()
+    pd.DataFrame(rows).to_parquet(path / "results.parquet")
+
+
+def test_two_models_are_measured_once_and_drawn_later(candor, monkeypatch: pytest.MonkeyPatch) -> None:
+    measured = candor("profile", *QUICK, "--models", "stid,dlinear,lightgbm")
+    assert measured.code == 0, measured.err
+    assert measured.out.index("dlinear") < measured.out.index("stid")  # the smaller one first
+    told = " ".join(measured.err.split())  # lines are broken where the screen ends
+    assert "no networks: lightgbm" in told and "graph: that of klamath-daily" in told
+    content = json.loads(Path("costs/profile.json").read_text())
+    assert content["circumstances"]["machine"]["torch"] and content["how"]
+    table = pd.read_csv("costs/profile.csv")
+    assert table.name.tolist() == ["dlinear", "stid"] == [model["name"] for model in content["models"]]
+    assert (table[["parameters", "operations", "inference_seconds", "training_seconds"]] > 0).all(axis=None)
+
+    monkeypatch.setattr(profiling, "measure_apart", lambda *_: pytest.fail("what is known is measured again"))
+    results(Path("grid"))
+    drawn = candor("profile", *QUICK, "--models", "stid,dlinear", "--results", "grid", "--json")
+    assert drawn.code == 0, drawn.err
+    assert json.loads(drawn.out)["models"] == content["models"]
+    assert "not measured: candor" in drawn.err
+    for against in ("parameters", "time"):
+        for ending in ("png", "svg"):
+            assert Path(f"costs/accuracy-{against}.{ending}").stat().st_size > 1000
+        points = pd.read_csv(f"costs/accuracy-{against}.csv").set_index("model")
+        assert points.mean_absolute_error.to_dict() == pytest.approx({"dlinear": 0.9, "stid": 0.7})
+
+
+def test_a_model_that_fails_is_told_and_stops_no_other(candor, monkeypatch: pytest.MonkeyPatch) -> None:
+    def measure(job: Job, report: object) -> ModelProfile:
+        if job.name == "stid":
+            raise MeasurementError("RuntimeError: [enforce fail] no memory")
+        return ModelProfile(
+            name=job.name, parameters=1, operations=2, inference_seconds=3.0, training_seconds=4.0, peak_megabytes=None
+        )
+
+    monkeypatch.setattr(profiling, "measure_apart", measure)
+    ended = candor("profile", *QUICK, "--models", "stid,dlinear")
+    assert ended.code == 1
+    assert "stid: RuntimeError: [enforce fail] no memory" in " ".join(ended.err.split())
+    assert "dlinear" in ended.out and "3,000.0" in ended.out
+    again = candor("profile", *QUICK, "--models", "stid,dlinear")  # tries only what failed
+    assert again.code == 1 and "1 measured before" in again.err
+
+
+def test_wrong_input_is_refused_before_anything_is_measured(candor, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(profiling, "measure_apart", lambda *_: pytest.fail("it was measured nevertheless"))
+    results(Path("grid"))
+    for wrong, words in (
+        (("--models", "stidd"), "did you mean stid"),
+        (("--results", "nowhere"), "there are no results"),
+        (("--results", "grid", "--models", "fast"), "no results of the models"),
+    ):
+        refused = candor("profile", *QUICK, *wrong)
+        assert refused.code == 2 and words in " ".join(refused.err.split()), refused.err
+    assert not Path("costs").exists()
