@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from candor import __version__
+from candor.cli.ablate import ablate, sweep
 from candor.cli.backtest import backtest
 from candor.cli.benchmark import benchmark
 from candor.cli.data import data_app
@@ -13,7 +14,10 @@ from candor.cli.evaluate import evaluate
 from candor.cli.forecast import forecast
 from candor.cli.model import model_app
 from candor.cli.plot import plot
+from candor.cli.profile import profile
+from candor.cli.report import report
 from candor.cli.runs import runs_app
+from candor.cli.shock_rain import shock_rain
 from candor.cli.train import train
 
 app = typer.Typer(
@@ -49,5 +53,10 @@ app.command()(evaluate)
 app.command()(forecast)
 app.command()(backtest)
 app.command()(benchmark)
+app.command()(ablate)
+app.command()(sweep)
 app.command()(plot)
+app.command()(report)
+app.command()(profile)
+app.command()(shock_rain)
 app.command()(demo)

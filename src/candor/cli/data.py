@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from candor.cli import inputs
+from candor.cli.build_river import build_river
+from candor.cli.explore import explore
+from candor.cli.map import draw_map
 from candor.cli.screen import console, number, percent, print_json, say, table
 from candor.errors import InputError
 
@@ -183,3 +186,8 @@ def export_data(
     panel, _ = inputs.DataFiles(data).load()
     for path in export_panel(panel, out, format):
         say(str(path))
+
+
+data_app.command("build-river")(build_river)
+data_app.command("map")(draw_map)
+data_app.command("explore")(explore)

@@ -30,5 +30,5 @@ from candor.data.panel_store import load_panel
 )
 def load() -> Panel:
     """Returns the panel built from USGS services."""
-    get_it = "save the basin's panel as a folder of that name (`candor data import`)"
+    get_it = "build it there: candor data build-river --preset basin180102 --out basin180102"
     return load_panel(require_data("BASIN180102", "basin180102", get_it=get_it))

@@ -1,0 +1,175 @@
+"""`candor data build-river`: a basin from the public services of the USGS, as a panel folder."""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from candor.cli import inputs
+from candor.cli.screen import console, number, percent, print_json, progress, say, table
+from candor.errors import InputError
+
+if TYPE_CHECKING:
+    from candor.progress import Report
+    from candor.river.build import Basin, RainStep
+    from candor.river.presets import Difference
+    from candor.river.settings import BasinSettings
+
+OutOption = Annotated[Path, typer.Option("--out", help="Folder to write the panel to.")]
+PresetOption = Annotated[
+    str | None, typer.Option("--preset", help="A basin of the paper: basin030501, basin031300, basin180102.")
+]
+HucOption = Annotated[
+    str | None, typer.Option("--huc", help="Hydrologic unit of the basin, 2 to 12 digits, e.g. 180102.")
+]
+ParameterOption = Annotated[
+    str | None, typer.Option("--parameter", help="USGS parameter code. (default: 00300, dissolved oxygen)")
+]
+StartOption = Annotated[str | None, typer.Option("--start", help="First day or time, on the local clock.")]
+EndOption = Annotated[str | None, typer.Option("--end", help="Last day or time, on the local clock.")]
+ZoneOption = Annotated[str | None, typer.Option("--zone", help="Local zone. (default: where most sites lie)")]
+MaxMissingOption = Annotated[
+    float | None, typer.Option("--max-missing", help="Largest share of hours a station may lack. (default: 0.10)")
+]
+MaxDistanceOption = Annotated[
+    float | None, typer.Option("--max-distance-km", help="Longest river path of an edge. (default: 200)")
+]
+MinSitesOption = Annotated[int | None, typer.Option("--min-sites", help="Fewest stations. (default: 10)")]
+MinEdgesOption = Annotated[
+    int | None, typer.Option("--min-edges", help="Fewest edges. (default: one less than there are stations)")
+]
+HourlyOption = Annotated[
+    str | None, typer.Option("--hourly", help="nearest: the reading nearest the hour; mean: of the hour around it.")
+]
+KeepNegativeOption = Annotated[
+    bool | None, typer.Option("--keep-negative", help="Count negative readings, e.g. of temperature.")
+]
+RainOption = Annotated[
+    bool, typer.Option("--rain", help="Add hourly rain (IMERG V07) at each site; needs an Earthdata login.")
+]
+CacheOption = Annotated[
+    Path | None, typer.Option("--cache", help="Folder where answers of services are kept. (default: per user)")
+]
+RefreshOption = Annotated[
+    bool, typer.Option("--refresh", help="Ask again what was answered before: recent readings are revised.")
+]
+ArchiveOption = Annotated[Path | None, typer.Option("--archive", help="Also write the basin as one zip file.")]
+
+
+def build_river(
+    out: OutOption,
+    preset: PresetOption = None,
+    huc: HucOption = None,
+    parameter: ParameterOption = None,
+    start: StartOption = None,
+    end: EndOption = None,
+    zone: ZoneOption = None,
+    max_missing: MaxMissingOption = None,
+    max_distance_km: MaxDistanceOption = None,
+    min_sites: MinSitesOption = None,
+    min_edges: MinEdgesOption = None,
+    hourly: HourlyOption = None,
+    keep_negative: KeepNegativeOption = None,
+    rain: RainOption = False,
+    cache: CacheOption = None,
+    refresh: RefreshOption = False,
+    archive: ArchiveOption = None,
+    json: inputs.JsonOption = False,
+) -> None:
+    """Build the panel of a river basin from USGS services: sites, readings, hours, river network, quality report.
+
+    Answers are kept on disk: the command goes on after it was stopped, and works again without a network.
+    """
+    from candor.river.archive import check_archive_path, export_archive
+    from candor.river.asking import Asker
+    from candor.river.build import build_basin
+    from candor.river.cache import AnswerCache, default_cache
+    from candor.river.folder import save_basin
+
+    settings = _settings(
+        preset,
+        huc=huc, parameter=parameter, start=start, end=end, zone=zone, max_missing=max_missing,
+        max_distance_km=max_distance_km, min_sites=min_sites, min_edges=min_edges, hourly=hourly,
+        keep_negative=keep_negative,
+    )  # fmt: skip
+    if archive is not None:
+        check_archive_path(archive)
+    _say_if_no_key()
+    folder = cache or default_cache()
+    with progress() as report:
+        asker = Asker(AnswerCache(folder), report=report, is_fresh_wanted=refresh)
+        basin = build_basin(settings, asker, preset or "", _rain_step(folder, report) if rain else None)
+        differences = save_basin(basin, out, preset)
+        if archive is not None:
+            export_archive(out, archive)
+    if json:
+        print_json(_as_plain(basin, differences))
+    else:
+        _show(basin, differences)
+    say(f"{basin.report.hours:,} hours x {basin.report.sites} stations, {basin.report.edges} edges -> {out}")
+
+
+def _say_if_no_key() -> None:
+    from candor.river.asking import KEY_ADDRESS, KEY_VARIABLE
+
+    if not os.environ.get(KEY_VARIABLE):
+        say(f"{KEY_VARIABLE} is not set: the USGS allows fewer requests without a key (free: {KEY_ADDRESS})")
+
+
+def _settings(preset: str | None, **options: Any) -> "BasinSettings":
+    """Returns the settings of a preset, or none, with what was given in their place."""
+    from candor.river.presets import preset_called
+    from candor.river.settings import BasinSettings
+    from candor.settings import parse_settings
+
+    given = {name: value for name, value in options.items() if value is not None}
+    if preset is not None:
+        if "huc" in given:
+            raise InputError("a preset has its own basin", mend="give --preset or --huc")
+        given = preset_called(preset).settings.model_dump() | given
+    lacking = [f"--{name}" for name in ("huc", "start", "end") if name not in given]
+    if lacking:
+        raise InputError(f"{', '.join(lacking)} must be given", mend="or name a basin of the paper with --preset")
+    return parse_settings(BasinSettings, given, "build-river")
+
+
+def _rain_step(folder: Path, report: "Report") -> "RainStep":
+    """Returns the step that adds rain, with what it reads kept beside the other answers."""
+    from candor.data.panel import Covariate, Sensor
+    from candor.data.times import TimeAxis
+    from candor.river.rain import fetch_rain
+
+    def step(sensors: tuple[Sensor, ...], times: TimeAxis) -> tuple[Covariate, dict[str, Any]]:
+        found = fetch_rain(sensors, times, folder / "rain", announce=say, report=report)
+        return found.covariate, found.provenance
+
+    return step
+
+
+def _as_plain(basin: "Basin", differences: "list[Difference]") -> dict[str, Any]:
+    from dataclasses import asdict
+
+    paper = [asdict(difference) for difference in differences]
+    return basin.report.as_plain() | {"fingerprint": basin.panel.fingerprint, "paper": paper}
+
+
+def _show(basin: "Basin", differences: "list[Difference]") -> None:
+    from rich.markup import escape
+
+    sites = table("Sites", "id", "name", "in the panel", "sensor", "missing %", "longest gap h", "left out", left=4)
+    for one in basin.report.stations:
+        verdict = "yes" if one.is_kept else f"no: {one.reason}"
+        gap, left_out = one.longest_gap_hours, sum(one.left_out.values())
+        words = (one.id, one.name, verdict, f"{one.sensor} {one.sensor_description}".strip())
+        numbers = (percent(one.missing_share), number(gap, 0), f"{left_out:,}")
+        sites.add_row(*(escape(word) for word in words), *numbers)
+    console().print(sites)
+    for finding in basin.report.findings:
+        console().print(escape(f"{finding.level}: {finding.where} {finding.what}"), soft_wrap=True)
+    if differences:
+        shown = table("Beside the paper's table", "number", "paper", "here", "difference")
+        for line in differences:
+            change = "–" if line.is_none else f"{line.built - line.paper:+,.10g}"
+            shown.add_row(line.what, f"{line.paper:,}", f"{line.built:,}", change)
+        console().print(shown)

@@ -1,0 +1,20 @@
+"""The basin builder: from the public services of the USGS to a panel of hourly readings on a directed river.
+
+settings    what is to be built
+presets     the paper's three basins and what its table says of them
+cache       answers of services on disk, kept by question
+asking      how services are asked: each question once, politely, and what is said when they do not answer
+sites       which sites of a basin measure a quantity
+readings    what they measured, and which readings count
+hours       readings on an hourly grid
+stations    the sensor of each site, and which sites are complete enough
+flowlines   rivers as lines: lengths, and where a site lies on them
+network     which site lies downstream of which, and how far along the river
+quality     what was found and decided, for people and for programs
+build       all of it, in order
+card        the dataset card
+folder      a basin on disk
+archive     a basin as one file that can be passed on
+
+Everything that talks to a service needs the extra `river` and is imported when it is used.
+"""

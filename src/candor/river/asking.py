@@ -1,0 +1,237 @@
+"""How services are asked: each question once, a few at a time, with patience, and in plain words when they fail.
+
+The client (dataretrieval) follows pages and tries short disturbances again by itself. What is added here: answers kept
+on disk, one pause for all when a service asks for one, and patience that lasts for a long job.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError, ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
+from contextvars import copy_context
+from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from candor.errors import InputError
+from candor.progress import Report, silent
+from candor.river.cache import Answer, AnswerCache, Question
+
+if TYPE_CHECKING:
+    from dataretrieval.exceptions import DataRetrievalError
+
+Fetch = Callable[[], tuple[bytes, str]]
+"""Asks a service; returns the content of the answer and the address it came from."""
+
+logging.getLogger("dataretrieval").addHandler(logging.NullHandler())  # it would write into the progress bar
+
+KEY_VARIABLE = "API_USGS_PAT"
+KEY_ADDRESS = "https://api.waterdata.usgs.gov/signup/"
+_TOO_MANY_REQUESTS = 429
+_SPOKEN_NAMES = {"waterdata": "USGS Water Data (api.waterdata.usgs.gov)", "nldi": "USGS NLDI (api.water.usgs.gov)"}
+
+
+@dataclass(frozen=True)
+class Manners:
+    """How a guest behaves.
+
+    Args:
+        at_once: most questions under way at a time.
+        attempts: how often one question is asked before giving up.
+        first_wait: seconds before the second attempt where the service names no time; doubled for each further one.
+        quota_wait: seconds before any attempt after "too many requests" where the service names no time. It counts them
+            by the hour, so that five such pauses outlast the longest one.
+        longest_wait: seconds; a service that asks for more is not waited for.
+    """
+
+    at_once: int = 4
+    attempts: int = 6
+    first_wait: float = 5.0
+    quota_wait: float = 780.0
+    longest_wait: float = 3900.0
+
+
+class Clock:
+    """Time as it passes; something else in tests."""
+
+    def now(self) -> float:
+        """Returns the seconds since some moment."""
+        return time.monotonic()
+
+    def wait(self, seconds: float, stop: threading.Event) -> None:
+        """Waits, or stops waiting when told to."""
+        stop.wait(seconds)
+
+
+class Asker:
+    """Asks services, and keeps what they say.
+
+    Args:
+        cache: where answers are kept and looked for first.
+        manners: how the services are treated.
+        report: listens to progress.
+        is_fresh_wanted: whether to ask again what was answered before, because readings are revised.
+        clock: how pauses are kept.
+    """
+
+    def __init__(
+        self,
+        cache: AnswerCache,
+        manners: Manners | None = None,
+        report: Report = silent,
+        is_fresh_wanted: bool = False,
+        clock: Clock | None = None,
+    ) -> None:
+        self.cache = cache
+        self.manners = manners or Manners()
+        self.report = report
+        self.is_fresh_wanted = is_fresh_wanted
+        self.record: list[dict[str, Any]] = []
+        """Every question with its address, date and checksum, in the order in which they were put."""
+        self._clock = clock or Clock()
+        self._lock = threading.Lock()
+        self._not_before = 0.0
+        self._share_done = 0.0
+        self._was_answered = False
+
+    def ask(self, question: Question, fetch: Fetch, what: str) -> Answer:
+        """Returns the answer to one question."""
+        return self.ask_all([(question, fetch)], what)[0]
+
+    def ask_all(self, questions: Sequence[tuple[Question, Fetch]], what: str) -> list[Answer]:
+        """Returns the answers in the order of the questions; those on disk are not asked again.
+
+        The first failure ends the work; what was answered until then is kept.
+        """
+        known = [None if self.is_fresh_wanted else self.cache.find(question) for question, _ in questions]
+        pending = [place for place, answer in enumerate(known) if answer is None]
+        answers = {place: answer for place, answer in enumerate(known) if answer is not None}
+        self._tell(what, len(answers), len(questions))
+        stop = threading.Event()
+        pool = ThreadPoolExecutor(self.manners.at_once)
+        try:
+            # A copy of the context for each: it carries the client's settings into the threads.
+            work = {place: partial(self._ask_patiently, *questions[place], what, stop) for place in pending}
+            futures = {pool.submit(copy_context().run, work[place]): place for place in pending}
+            for future in as_completed(futures):
+                answers[futures[future]] = future.result()
+                self._tell(what, len(answers), len(questions))
+        finally:
+            stop.set()
+            pool.shutdown(wait=True, cancel_futures=True)
+        for place, (question, _) in enumerate(questions):
+            self.record.append(_record_of(question, answers[place]))
+        return [answers[place] for place in range(len(questions))]
+
+    def _tell(self, what: str, done: int, total: int) -> None:
+        self._share_done = done / max(total, 1)
+        self.report(f"{what} | {what}: {done} of {total} answers", self._share_done)
+
+    def _ask_patiently(self, question: Question, fetch: Fetch, what: str, stop: threading.Event) -> Answer:
+        from dataretrieval.exceptions import DataRetrievalError
+
+        for attempt in range(1, self.manners.attempts + 1):
+            self._hold_back(stop)
+            if stop.is_set():
+                raise CancelledError
+            try:
+                content, url = fetch()
+            except DataRetrievalError as error:
+                wait = self._wait_after(error, attempt)
+                if wait is None or stop.is_set():
+                    raise _in_plain_words(error, question, self.cache) from error
+                with self._lock:  # everybody pauses: the quota and the disturbance are common to all
+                    self._not_before = max(self._not_before, self._clock.now() + wait)
+                self.report(f"{what} | {what}: the service needs a pause of {wait:.0f} s", self._share_done)
+            else:
+                self._was_answered = True
+                return self.cache.keep(question, content, url)
+        raise AssertionError("the last attempt either answers or raises")
+
+    def _hold_back(self, stop: threading.Event) -> None:
+        while (left := self._not_before - self._clock.now()) > 0 and not stop.is_set():
+            self._clock.wait(left, stop)
+
+    def _wait_after(self, error: "DataRetrievalError", attempt: int) -> float | None:
+        """Returns the seconds to wait before asking again, or None where that is of no use."""
+        is_without_network = _was_never_connected(error) and not self._was_answered
+        if not error.retryable or attempt == self.manners.attempts or is_without_network:
+            return None
+        if error.retry_after is not None:
+            return error.retry_after if error.retry_after <= self.manners.longest_wait else None
+        if error.status_code == _TOO_MANY_REQUESTS:
+            return self.manners.quota_wait
+        return self.manners.first_wait * 2.0 ** (attempt - 1)
+
+
+@contextmanager
+def quiet_client() -> Iterator[None]:
+    """Lets the client keep its own progress line to itself."""
+    from dataretrieval import Configuration, configure
+
+    with configure(Configuration(progress=False)):
+        yield
+
+
+def require_client() -> None:
+    """Refuses to go on where the packages of the extra `river` are not installed."""
+    try:
+        for package in ("dataretrieval.waterdata", "dataretrieval.nldi", "networkx", "pyproj"):
+            import_module(package)
+    except ImportError as error:
+        raise InputError(
+            f"building a river needs packages that are not installed ({error.name or error})",
+            mend="pip install 'candor-forecast[river]'",
+        ) from None
+
+
+def _was_never_connected(error: BaseException) -> bool:
+    """Returns whether no connection came about, as opposed to one that broke."""
+    import httpx
+
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, httpx.ConnectError | httpx.ConnectTimeout):
+        cause = cause.__cause__
+    return cause is not None
+
+
+def _record_of(question: Question, answer: Answer) -> dict[str, Any]:
+    return {
+        "service": question.service,
+        "operation": question.operation,
+        "arguments": dict(question.arguments),
+        "url": answer.url,
+        "fetched": answer.fetched,
+        "sha256": answer.sha256,
+    }
+
+
+def _in_plain_words(error: "DataRetrievalError", question: Question, cache: AnswerCache) -> InputError:
+    """Returns what went wrong and what can be done about it."""
+    where, status = _SPOKEN_NAMES.get(question.service, question.service), error.status_code
+    again = f"run the same command again later: what was answered so far is kept in {cache.folder}"
+    key = f"a free key raises the limit: get one at {KEY_ADDRESS} and set the environment variable {KEY_VARIABLE}"
+    detail = _first_sentence(error)
+    if status == _TOO_MANY_REQUESTS:
+        return InputError("the service answers no more for now: too many requests", where=where, mend=f"{key}; {again}")
+    if status == 403:
+        mend = f"check the key in {KEY_VARIABLE}, or unset it; {key}"
+        return InputError(f"the service refuses to answer ({detail})", where=where, mend=mend)
+    if status is not None and status < 500:
+        return InputError(f"the service does not accept the request ({detail})", where=where, mend="check the options")
+    if status is not None:
+        return InputError(f"the service is out of order ({detail})", where=where, mend=again)
+    if error.retryable:
+        mend = f"check the connection to the internet (a proxy is named in HTTPS_PROXY); {again}"
+        return InputError(f"the service cannot be reached ({detail})", where=where, mend=mend)
+    return InputError(f"the answer of the service cannot be read ({detail})", where=where, mend=again)
+
+
+def _first_sentence(error: BaseException) -> str:
+    """Returns what the deepest cause says, without the address."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return (str(error) or type(error).__name__).split(" (URL:")[0].splitlines()[0].rstrip(".")

@@ -1,0 +1,173 @@
+"""A basin from public services: sites, readings, hours, stations, river, panel."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+
+from candor.data.findings import Findings, listed
+from candor.data.panel import Covariate, Edges, Panel, Sensor
+from candor.data.times import TimeAxis
+from candor.errors import InputError
+from candor.river.asking import Asker, require_client
+from candor.river.network import RiverEdge, river_edges
+from candor.river.quality import QualityReport, StationQuality, quality_report, station_quality
+from candor.river.readings import as_frame, fetch_readings
+from candor.river.settings import BasinSettings, period
+from candor.river.sites import Site, common_zone, find_sites
+from candor.river.stations import Station, make_station
+from candor.versions import versions
+
+RainStep = Callable[[tuple[Sensor, ...], TimeAxis], tuple[Covariate, Mapping[str, Any]]]
+"""Returns the rain at the sensors' coordinates for every hour of the axis, and where it came from."""
+
+
+@dataclass(frozen=True)
+class Basin:
+    """A panel of a basin and what is to be said of it."""
+
+    panel: Panel
+    report: QualityReport
+    settings: BasinSettings
+
+
+def build_basin(settings: BasinSettings, asker: Asker, name: str = "", rain: RainStep | None = None) -> Basin:
+    """Returns the basin built by the given rules from the services, or from their answers on disk.
+
+    Args:
+        settings: which basin, and by which rules.
+        asker: asks the services; all answers known already: no network is needed.
+        name: what the panel is called.
+        rain: adds a covariate called `rain`.
+    """
+    require_client()
+    period(settings.start, settings.end, settings.zone or "UTC")  # wrong times are told of before anything is fetched
+    sites = find_sites(asker, settings.huc, settings.parameter)
+    if not sites:
+        raise InputError(
+            f"no site of hydrologic unit {settings.huc} measures parameter {settings.parameter} continuously",
+            mend="check the two codes; fewer digits of --huc name a larger basin",
+        )
+    axis = period(settings.start, settings.end, settings.zone or common_zone(sites))
+    candidates, told = _long_enough(sites, axis, settings.max_missing)
+    answers = fetch_readings(asker, [site.id for site in candidates], settings.parameter, axis)
+    stations = [make_station(site, as_frame(answers[site.id]), axis, settings) for site in candidates]
+    kept, judged = _complete_enough(stations, settings)
+    findings = _findings(sites, kept, axis)
+    edges = river_edges(asker, [station.site for station in kept], settings.max_distance_km, findings)
+    _require_edges(edges, len(kept), settings)
+    if asker.cache.damaged:
+        what = "answers on disk were damaged and were fetched again"
+        findings.note(what, where=str(asker.cache.folder), count=len(asker.cache.damaged))
+    panel = _panel(kept, edges, axis, name or f"huc{settings.huc}", _provenance(settings, asker, kept))
+    if rain is not None:
+        panel = _with_rain(panel, rain)
+    return Basin(panel, quality_report(panel, sorted(told + judged, key=lambda one: one.id), findings), settings)
+
+
+def _long_enough(sites: Sequence[Site], axis: TimeAxis, max_missing: float) -> tuple[list[Site], list[StationQuality]]:
+    """Returns the sites worth fetching, and what is to be said of those whose records are too short for the period."""
+    candidates, told = [], []
+    for site in sites:
+        share = site.overlap(axis.start - axis.interval / 2, axis.end)
+        if share * axis.length + 1 >= (1 - max_missing) * axis.length:
+            candidates.append(site)
+        else:
+            reason = f"its record covers {100 * share:.0f} % of the period at most"
+            told.append(StationQuality(site.id, site.name, is_kept=False, reason=reason))
+    return candidates, told
+
+
+def _complete_enough(
+    stations: Sequence[Station], settings: BasinSettings
+) -> tuple[list[Station], list[StationQuality]]:
+    """Returns the stations that lack few enough hours, and what is to be said of all of them."""
+    kept, judged = [], []
+    for station in stations:
+        is_kept = station.missing_share <= settings.max_missing
+        reason = "" if is_kept else f"{100 * station.missing_share:.1f} % of its hours are missing"
+        judged.append(station_quality(station, reason))
+        if is_kept:
+            kept.append(station)
+    if len(kept) < settings.min_sites:
+        shares = sorted((s.missing_share, s.site.id) for s in stations if s not in kept)
+        near = listed((f"{site} ({100 * share:.1f} %)" for share, site in shares), most=5)
+        rejected = f"; the next by missing hours are {near}" if near else ""
+        raise InputError(
+            f"{len(kept)} stations lack at most {100 * settings.max_missing:g} % of the hours, and at least "
+            f"{settings.min_sites} are asked for{rejected}",
+            where=f"hydrologic unit {settings.huc}",
+            mend="choose another period, raise --max-missing, or lower --min-sites",
+        )
+    return kept, judged
+
+
+def _findings(sites: Sequence[Site], kept: Sequence[Station], axis: TimeAxis) -> Findings:
+    findings = Findings()
+    zones = sorted({site.zone for site in sites})
+    if len(zones) > 1:
+        findings.note(f"the sites lie in the zones {listed(zones)}; the panel keeps the clock of {axis.zone}")
+    for station in kept:
+        if len(station.observed) > 1:
+            counts = listed(f"{sensor} {hours:,} h" for sensor, hours in station.observed.items())
+            what = f"has several sensors ({counts}); the most complete one speaks for it: {station.sensor}"
+            findings.note(what, where=station.site.id)
+    return findings
+
+
+def _require_edges(edges: Sequence[RiverEdge], stations: int, settings: BasinSettings) -> None:
+    least = max(stations - 1, 0) if settings.min_edges is None else settings.min_edges
+    if len(edges) < least:
+        raise InputError(
+            f"{len(edges)} pairs of stations lie below one another within {settings.max_distance_km:g} km of river, "
+            f"and at least {least} are asked for",
+            where=f"hydrologic unit {settings.huc}",
+            mend="raise --max-distance-km, or lower --min-edges",
+        )
+
+
+def _panel(
+    stations: Sequence[Station],
+    edges: Sequence[RiverEdge],
+    axis: TimeAxis,
+    name: str,
+    provenance: Mapping[str, Any],
+) -> Panel:
+    """Returns the panel; what is missing in it stays missing."""
+    sensors = tuple(
+        Sensor(s.site.id, s.site.name, s.site.latitude, s.site.longitude, s.readings.unit) for s in stations
+    )
+    place = {sensor.id: position for position, sensor in enumerate(sensors)}
+    return Panel(
+        values=np.stack([station.values for station in stations], axis=1),
+        times=axis,
+        sensors=sensors,
+        edges=Edges(
+            source=np.array([place[edge.source] for edge in edges], np.int32),
+            target=np.array([place[edge.target] for edge in edges], np.int32),
+            distance=np.array([edge.kilometres for edge in edges], np.float32),
+            distance_unit="km",
+        ),
+        name=name,
+        provenance=provenance,
+    )
+
+
+def _with_rain(panel: Panel, rain: RainStep) -> Panel:
+    covariate, origin = rain(panel.sensors, panel.times)
+    return replace(panel, covariates={"rain": covariate}, provenance={**panel.provenance, "rain": dict(origin)})
+
+
+def _provenance(settings: BasinSettings, asker: Asker, stations: Sequence[Station]) -> dict[str, Any]:
+    return {
+        "source": "U.S. Geological Survey: Water Data (continuous values), NLDI (river network)",
+        "client": f"dataretrieval {version('dataretrieval')}",
+        "built": datetime.now(UTC).isoformat(timespec="seconds"),
+        "versions": versions(),
+        "settings": settings.model_dump(),
+        "sensors": {station.site.id: station.sensor for station in stations},
+        "requests": list(asker.record),
+    }

@@ -1,0 +1,101 @@
+"""Answers of services on disk, kept by question, so that each question is asked once.
+
+An answer is two files: its content, and a note with the question, the address, the date and the checksum. The note is
+written last and both are written whole, so that an answer is either all there or not there.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pooch
+
+from candor.data.fingerprint import digest_of
+from candor.errors import InputError
+from candor.files import atomic_file, read_json, write_json
+
+FORMAT_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked of a service: everything that decides the answer."""
+
+    service: str
+    operation: str
+    arguments: Mapping[str, Any]
+
+    @property
+    def key(self) -> str:
+        """The name of the answer on disk."""
+        return digest_of({"version": FORMAT_VERSION} | asdict(self))
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a service said: the content, where and when (UTC) it was fetched, and its checksum."""
+
+    content: bytes = field(repr=False)
+    url: str
+    fetched: str
+    sha256: str
+
+
+class AnswerCache:
+    """A folder of answers.
+
+    Args:
+        folder: where they lie; made when the first answer is kept.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = Path(folder)
+        self.damaged: list[str] = []
+        """Names of answers that were found changed on disk, and were not used."""
+
+    def find(self, question: Question) -> Answer | None:
+        """Returns the answer to a question asked before, or None; a damaged one counts as none."""
+        content_file, note_file = self._files(question)
+        if not note_file.exists():
+            return None
+        try:
+            note = read_json(note_file)
+            content = content_file.read_bytes()
+            answer = Answer(content, note["url"], note["fetched"], note["sha256"])
+        except (InputError, OSError, LookupError, TypeError):
+            answer = None
+        if answer is None or sha256(answer.content).hexdigest() != answer.sha256:
+            self.damaged.append(note_file.name)
+            return None
+        return answer
+
+    def keep(self, question: Question, content: bytes, url: str) -> Answer:
+        """Returns the answer that was just fetched, after writing it to disk."""
+        answer = Answer(content, url, datetime.now(UTC).isoformat(timespec="seconds"), sha256(content).hexdigest())
+        content_file, note_file = self._files(question)
+        try:
+            with atomic_file(content_file) as temporary:
+                temporary.write_bytes(content)
+            write_json(
+                note_file,
+                {"url": url, "fetched": answer.fetched, "sha256": answer.sha256, "question": asdict(question)},
+            )
+        except OSError as error:
+            raise InputError(
+                f"the answer of a service cannot be kept ({error.strerror or error})",
+                where=str(self.folder),
+                mend="make room, or name another folder with --cache",
+            ) from None
+        return answer
+
+    def _files(self, question: Question) -> tuple[Path, Path]:
+        folder = self.folder / question.service
+        return folder / f"{question.key}.answer", folder / f"{question.key}.json"
+
+
+def default_cache() -> Path:
+    """Returns the per-user folder in which answers of services are kept."""
+    return Path(pooch.os_cache("candor")) / "river"

@@ -1,0 +1,53 @@
+"""A basin on disk: a panel folder with its quality report and dataset card beside the readings.
+
+quality.json    what was found at every site, what was decided, and the differences from the paper's table
+card.md         the same for people: what the dataset is, where it comes from, how it was made
+"""
+
+from dataclasses import asdict
+from pathlib import Path
+
+from candor.data.locations import find_data
+from candor.data.panel_store import save_panel
+from candor.errors import InputError
+from candor.files import atomic_folder, read_json, write_json
+from candor.river.build import Basin
+from candor.river.card import dataset_card
+from candor.river.presets import PRESETS, Difference, compare_totals, compare_with_paper, preset_called
+from candor.river.quality import QualityReport
+
+QUALITY = "quality.json"
+CARD = "card.md"
+
+
+def save_basin(basin: Basin, folder: Path, preset: str | None = None) -> list[Difference]:
+    """Writes the basin to `folder`, all or nothing, and returns its numbers beside those of the paper's table."""
+    differences = [] if preset is None else compare_with_paper(preset_called(preset), basin.report)
+    if preset is not None:
+        differences += compare_totals(_reports(basin, Path(folder), preset))
+    with atomic_folder(folder) as temporary:
+        save_panel(basin.panel, temporary)
+        paper = [asdict(difference) for difference in differences]
+        write_json(temporary / QUALITY, basin.report.as_plain() | {"paper": paper})
+        (temporary / CARD).write_text(dataset_card(basin, differences), encoding="utf-8")
+    return differences
+
+
+def _reports(basin: Basin, folder: Path, preset: str) -> dict[str, QualityReport]:
+    """Returns the reports of the paper's basins: this one, and those found beside it or among the datasets."""
+    reports = {preset: basin.report}
+    for name in PRESETS:
+        for place in (folder.parent / name, find_data(name)):
+            if name not in reports and place is not None and (place / QUALITY).is_file():
+                reports[name] = _read_report(place / QUALITY)
+    return reports
+
+
+def _read_report(path: Path) -> QualityReport:
+    content = read_json(path)
+    try:
+        sites, edges, hours, observed = (int(content[name]) for name in ("sites", "edges", "hours", "observed"))
+    except (LookupError, TypeError, ValueError):
+        what = "the quality report lacks its numbers"
+        raise InputError(what, where=str(path), mend="build the basin again") from None
+    return QualityReport((), sites, edges, hours, observed)

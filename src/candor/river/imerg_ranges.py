@@ -1,0 +1,165 @@
+"""Reading parts of a large file over HTTP, so that h5py sees a file and the network carries only what it looks at.
+
+h5py lets one thread of a program work at a time, also while it waits for the network. So it is never let wait: it
+reads from a file in memory that lacks parts, is stopped at the first lack, the part is fetched, and it starts anew.
+"""
+
+import re
+import threading
+import time
+from collections.abc import Callable
+from io import SEEK_CUR, SEEK_END, SEEK_SET, RawIOBase
+from typing import Any, TypeVar
+
+import requests
+
+from candor.errors import InputError
+
+Result = TypeVar("Result")
+BLOCK = 32 * 1024  # bytes
+_PASSING = {429, 500, 502, 503, 504}  # the archive is busy or unwell, and asks to come again
+_ATTEMPTS, _LONGEST_PAUSE = 6, 120.0  # seconds
+_TIMEOUT = (15, 120)  # seconds to connect, and between two pieces of an answer
+_CONTENT_RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+)")
+
+
+class RemoteReader:
+    """Reads files over HTTP by parts, from several threads at a time.
+
+    Args:
+        new_session: makes a session that carries the login; each thread has one of its own.
+        pause: seconds before the second attempt after a failure that may pass; doubled before each further one.
+    """
+
+    def __init__(self, new_session: Callable[[], requests.Session], pause: float = 1.0) -> None:
+        self._new_session = new_session
+        self._pause = pause
+        self._own = threading.local()
+
+    def read(self, url: str, use: Callable[[RawIOBase], Result]) -> tuple[Result, int]:
+        """Returns what `use` makes of the file, and how many bytes of it were carried; `use` may be called often.
+
+        Raises:
+            FileNotFoundError: if there is no such file.
+            InputError: if the login is refused, or the archive does not answer.
+        """
+        file = _PartialFile()
+        carried = self._fetch(url, file, 0, BLOCK)
+        while True:
+            file.seek(0)
+            try:
+                return use(file), carried
+            except Exception:  # whatever h5py makes of being stopped
+                if file.lack is None:
+                    raise
+            carried += self._fetch(url, file, *file.lack)
+            file.lack = None
+
+    def _fetch(self, url: str, file: "_PartialFile", first: int, stop: int) -> int:
+        """Puts the bytes from `first` to `stop` into the file and returns how many came."""
+        response = with_patience(lambda: self._get(url, first, stop), url, self._pause)
+        body: bytes = response.content
+        if response.status_code != 206:
+            file.add(0, body, size=len(body))  # servers may ignore the wish for a part and send the whole
+            return len(body)
+        match = _CONTENT_RANGE.match(response.headers.get("Content-Range", ""))
+        if match is None or int(match[1]) != first or len(body) != min(stop, int(match[3])) - first:
+            raise InputError(
+                "the archive sent another part of the file than was asked for",
+                where=url,
+                mend="give the same command again later: what was read so far is kept",
+            )
+        file.add(first, body, size=int(match[3]))
+        return len(body)
+
+    def _get(self, url: str, first: int, stop: int) -> Any:
+        if not hasattr(self._own, "session"):
+            self._own.session = self._new_session()
+        wish = {"Range": f"bytes={first}-{stop - 1}", "Accept-Encoding": "identity"}
+        response = self._own.session.get(url, headers=wish, timeout=_TIMEOUT)
+        if response.status_code == 404:
+            raise FileNotFoundError(url)
+        is_page = response.headers.get("Content-Type", "").startswith("text/html")
+        if response.status_code in (401, 403) or (response.ok and is_page):  # a page to log in on is a refusal too
+            raise InputError(
+                "the archive wants a login, and this one may not read the file",
+                where=url,
+                mend="log in at https://urs.earthdata.nasa.gov, open Applications, Authorized Apps, and approve "
+                "NASA GESDISC DATA ARCHIVE; if you use a token, make a new one: they last 60 days",
+            )
+        response.raise_for_status()
+        return response
+
+
+def with_patience(ask: Callable[[], Result], where: str, pause: float) -> Result:
+    """Returns what `ask` returns, asked again after a while where a failure may pass (busy, unwell, cut off).
+
+    Raises:
+        InputError: if it does not pass.
+    """
+    attempts = 0
+    while True:
+        try:
+            return ask()
+        except requests.RequestException as error:
+            attempts += 1
+            answer = error.response
+            may_pass = answer is None or answer.status_code in _PASSING
+            if not may_pass or attempts == _ATTEMPTS:
+                raise InputError(
+                    f"the service does not answer ({str(error).splitlines()[0]})",
+                    where=where,
+                    mend="look whether this machine has a network, and give the same command again later: "
+                    "what was read so far is kept",
+                ) from None
+        time.sleep(_pause_before_next(answer, pause * 2 ** (attempts - 1)))
+
+
+def _pause_before_next(answer: Any, usual: float) -> float:
+    """Returns the seconds to wait: what the service asks for, if it does."""
+    asked = "" if answer is None else answer.headers.get("Retry-After", "")
+    return min(float(asked) if asked.isdigit() else usual, _LONGEST_PAUSE)
+
+
+class _PartialFile(RawIOBase):
+    """A file in memory of which only some blocks are here; `lack` is what was asked for last and is not here."""
+
+    def __init__(self) -> None:
+        self.lack: tuple[int, int] | None = None
+        self._blocks: dict[int, bytes] = {}
+        self._place = self._size = 0
+
+    def add(self, first: int, content: bytes, size: int) -> None:
+        """Takes bytes in, from a place where a block begins, of a file of this size."""
+        self._size = size
+        for offset in range(0, len(content), BLOCK):
+            self._blocks[(first + offset) // BLOCK] = content[offset : offset + BLOCK]
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._place
+
+    def seek(self, offset: int, whence: int = SEEK_SET) -> int:
+        self._place = offset + {SEEK_SET: 0, SEEK_CUR: self._place, SEEK_END: self._size}[whence]
+        return self._place
+
+    def readinto(self, buffer: Any) -> int:
+        stop = min(self._place + len(buffer), self._size)
+        if stop <= self._place:
+            return 0
+        blocks = range(self._place // BLOCK, (stop - 1) // BLOCK + 1)
+        lacking = [block for block in blocks if block not in self._blocks]
+        if lacking:
+            self.lack = (lacking[0] * BLOCK, min((lacking[-1] + 1) * BLOCK, self._size))
+            raise EOFError("these bytes are not here yet")
+        content = b"".join(self._blocks[block] for block in blocks)
+        offset = self._place - blocks[0] * BLOCK
+        length = stop - self._place
+        buffer[:length] = content[offset : offset + length]
+        self._place = stop
+        return length

@@ -1,0 +1,92 @@
+"""What was found in a basin and what was decided, for people and for programs."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from candor.data.findings import Finding
+from candor.data.panel import Panel
+from candor.river.stations import Station
+
+
+@dataclass(frozen=True)
+class StationQuality:
+    """One site: what its sensor sent, what of it counts, and why the site is in the basin or not.
+
+    `sensor` is the chosen time series, `observed_hours` what each sensor of the site has; `missing_share` is None for a
+    site that was not fetched because its record is too short.
+    """
+
+    id: str
+    name: str
+    is_kept: bool
+    reason: str = ""
+    sensor: str = ""
+    sensor_description: str = ""
+    observed_hours: Mapping[str, int] = field(default_factory=dict)
+    missing_share: float | None = None
+    longest_gap_hours: int | None = None
+    readings: int = 0
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    approvals: Mapping[str, int] = field(default_factory=dict)
+    qualifiers: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class QualityReport:
+    """All sites that were looked at, the numbers of the panel made of them, and what was noticed on the way."""
+
+    stations: Sequence[StationQuality]
+    sites: int
+    edges: int
+    hours: int
+    observed: int
+    findings: Sequence[Finding] = ()
+
+    @property
+    def station_hours(self) -> int:
+        """Sites times hours."""
+        return self.sites * self.hours
+
+    @property
+    def observed_share(self) -> float:
+        """The share of station-hours with a value."""
+        return self.observed / self.station_hours if self.station_hours else 0.0
+
+    def as_plain(self) -> dict[str, Any]:
+        """Returns the report as content for JSON."""
+        return asdict(self) | {"station_hours": self.station_hours, "observed_share": self.observed_share}
+
+
+def station_quality(station: Station, reason: str = "") -> StationQuality:
+    """Returns what is to be said of a station; it is kept where there is no reason against it."""
+    readings = station.readings
+    return StationQuality(
+        id=station.site.id,
+        name=station.site.name,
+        is_kept=not reason,
+        reason=reason,
+        sensor=station.sensor,
+        sensor_description=station.description,
+        observed_hours=station.observed,
+        missing_share=round(station.missing_share, 6),
+        longest_gap_hours=station.longest_gap,
+        readings=len(readings.values),
+        left_out=readings.left_out,
+        approvals=readings.approvals,
+        qualifiers=readings.qualifiers,
+    )
+
+
+def quality_report(panel: Panel, stations: Sequence[StationQuality], findings: Sequence[Finding] = ()) -> QualityReport:
+    """Returns the report of a panel and of the sites that were looked at for it."""
+    return QualityReport(
+        stations=stations,
+        sites=len(panel.sensors),
+        edges=len(panel.edges),
+        hours=panel.times.length,
+        observed=int(np.count_nonzero(panel.mask)),
+        findings=findings,
+    )

@@ -1,0 +1,181 @@
+"""Hourly rain at the sensors of a panel, from half-hourly IMERG V07.
+
+The rain of a row is the mean rate over the hour that ends at its time: the mean of the two half hours before it. So a
+row never holds rain that had not fallen yet. An hour of which one half is unknown is unknown.
+"""
+
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, date, datetime, timedelta
+from itertools import groupby
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from candor.data.panel import Covariate, Sensor
+from candor.data.times import TimeAxis
+from candor.errors import InputError
+from candor.progress import Report, silent
+from candor.river.imerg import DOI, HALF_HOUR, VERSION, Cell, cell_of
+from candor.river.imerg_archive import PRODUCT, Archive, Granule, sign_in
+from candor.river.rain_store import RainStore, StoredHalfHour
+
+RAIN = "rain"  # what the covariate is called in a panel
+UNIT = "mm/h"
+_HOUR = timedelta(hours=1)
+_DAYS_PER_SEARCH = 31  # fewer files than one page of answers holds
+_WORKERS = 4  # more make the archive turn requests away
+_READING = "reading rain"
+
+
+class Rain(NamedTuple):
+    """Rain as a covariate in mm/h, time x sensor, and what is to be recorded about where it came from."""
+
+    covariate: Covariate
+    provenance: dict[str, Any]
+
+
+def fetch_rain(
+    sensors: Sequence[Sensor],
+    times: TimeAxis,
+    folder: Path,
+    *,
+    archive: Archive | None = None,
+    is_offline: bool = False,
+    announce: Callable[[str], object] | None = None,
+    report: Report = silent,
+) -> Rain:
+    """Returns the rain at the sensors in every hour that ends at one of the times.
+
+    What is read is kept in `folder` day by day. Called again after a kill it goes on, and asks the archive only for
+    what is not there; with everything there it needs neither network nor login.
+
+    Args:
+        sensors: where; each needs a latitude and a longitude.
+        times: when; hourly, on the hour or the half hour of UTC.
+        folder: where half hours that were read are kept.
+        archive: where half hours are read; None logs in to NASA's when something is lacking.
+        is_offline: takes what is in the folder and asks nobody; the rest is unknown.
+        announce: is told in words how much will be read, once, before it is; may raise to stop it.
+        report: is told how far it has come.
+    """
+    _check_axis(times)
+    place = [cell_of(sensor) for sensor in sensors]
+    cells = sorted(set(place))
+    starts = [times.start - _HOUR + step * HALF_HOUR for step in range(2 * times.length)]
+    work = _Work(RainStore(folder, cells), cells, starts)
+    if work.lacking and not is_offline:
+        work.fetch(archive or sign_in(), announce, report)
+    halves = work.rates.reshape(times.length, 2, len(cells))
+    hourly = halves.mean(axis=1, dtype=np.float64)  # NaN where one half is
+    columns = [cells.index(cell) for cell in place]
+    provenance = {
+        "product": f"{PRODUCT} version {VERSION}",
+        "doi": DOI,
+        "row": "mean rate over the hour that ends at the time of the row",
+        "half_hours": len(starts),
+        "unknown_half_hours": len(work.lacking),
+        "files_by_version": dict(Counter(file.split(".")[-2] for file in work.files if file)),
+        "cells": {s.id: [c.longitude, c.latitude] for s, c in zip(sensors, place, strict=True)},
+    }
+    return Rain(Covariate(hourly[:, columns], UNIT), provenance)
+
+
+def _check_axis(times: TimeAxis) -> None:
+    beside = (times.start - datetime(1970, 1, 1, tzinfo=UTC)) % HALF_HOUR
+    if times.interval != _HOUR or beside:
+        raise InputError(
+            f"rain is made for hourly times on the hour or half hour of UTC; these are every {times.interval} "
+            f"from {times.start.isoformat()}",
+            mend="lay the readings on an hourly grid first",
+        )
+
+
+class _Work:
+    """The half hours of one call: what the store knows of them, and the reading of the others."""
+
+    def __init__(self, store: RainStore, cells: list[Cell], starts: list[datetime]) -> None:
+        self.rates = np.full((len(starts), len(cells)), np.nan, np.float32)
+        self.files = [""] * len(starts)  # empty where a half hour is not known
+        self._store, self._cells, self._starts = store, cells, starts
+        self._place = {start: index for index, start in enumerate(starts)}
+        self._carried = 0  # bytes
+        for day in dict.fromkeys(start.date() for start in starts):
+            self._take(store.read(day))
+
+    @property
+    def lacking(self) -> list[datetime]:
+        """The starts of the half hours that are not known."""
+        return [start for start, file in zip(self._starts, self.files, strict=True) if not file]
+
+    def fetch(self, archive: Archive, announce: Callable[[str], object] | None, report: Report) -> None:
+        """Reads what is lacking, and keeps every day as soon as it is read."""
+        lacking = self.lacking
+        report(_READING, 0.0)
+        pool = ThreadPoolExecutor(_WORKERS)
+        try:
+            for batch in self._batches(archive, lacking, announce or (lambda text: None)):
+                self._read(archive, batch, pool)
+                done = bisect_right(lacking, batch[-1].start)
+                gigabytes = self._carried / 1e9
+                report(
+                    f"{_READING} | {_READING}: {done:,} of {len(lacking):,} half hours, {gigabytes:.2f} GB",
+                    done / len(lacking),
+                )
+        finally:
+            pool.shutdown(cancel_futures=True)  # after Ctrl-C or a failure only what is under way is waited for
+
+    def _batches(
+        self, archive: Archive, lacking: list[datetime], announce: Callable[[str], object]
+    ) -> Iterator[list[Granule]]:
+        """Yields the files to read, of one day at a time; the very first alone, since it tells how much all will be."""
+        for first, last in _periods(lacking):
+            wanted = set(lacking[lacking.index(first) : bisect_right(lacking, last)])
+            found = archive.find(first, last + HALF_HOUR)
+            granules = sorted((found[start] for start in wanted & found.keys()), key=lambda granule: granule.start)
+            while granules and not self._carried:
+                yield granules[:1]
+                if self._carried:
+                    announce(self._volume(granules, len(lacking)))
+                granules = granules[1:]
+            for _, day in groupby(granules, key=lambda granule: granule.start.date()):
+                yield list(day)
+
+    def _read(self, archive: Archive, batch: list[Granule], pool: ThreadPoolExecutor) -> None:
+        """Reads files of one day and keeps what they say beside what is known of the day."""
+        read = {}
+        for granule, answer in zip(batch, pool.map(lambda one: archive.read(one, self._cells), batch), strict=True):
+            if answer is not None:
+                read[granule.start] = StoredHalfHour(granule.name, answer[0])
+                self._carried += answer[1]
+        if read:
+            day: date = batch[0].start.date()
+            self._store.write(day, self._store.read(day) | read)
+            self._take(read)
+
+    def _take(self, known: dict[datetime, StoredHalfHour]) -> None:
+        for start, half_hour in known.items():
+            if start in self._place:
+                self.rates[self._place[start]] = half_hour.rates
+                self.files[self._place[start]] = half_hour.file
+
+    def _volume(self, granules: list[Granule], lacking: int) -> str:
+        """Returns in words how much is to be read, measured on the one file that was."""
+        whole = lacking * sum(granule.megabytes for granule in granules) / len(granules) / 1e3
+        parts = lacking * self._carried / 1e9
+        return (
+            f"Rain: {lacking:,} half-hourly files of IMERG V{VERSION} have to be looked into; "
+            f"{len(self._starts) - lacking:,} of {len(self._starts):,} are here already. "
+            + (f"Whole they would be {whole:,.1f} GB. " if whole else "")
+            + f"Only the parts with the cells of the sensors are read: {parts:,.1f} GB, as measured on the first."
+        )
+
+
+def _periods(starts: list[datetime]) -> Iterator[tuple[datetime, datetime]]:
+    """Yields the first and the last of starts that one search is made for."""
+    for _, group in groupby(starts, key=lambda start: (start - starts[0]) // timedelta(days=_DAYS_PER_SEARCH)):
+        period = list(group)
+        yield period[0], period[-1]

@@ -1,0 +1,54 @@
+"""What basin is to be built, by which rules."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Literal
+
+from pydantic import Field
+
+from candor.data.times import TimeAxis
+from candor.errors import InputError
+from candor.settings import Settings
+
+HOUR = timedelta(hours=1)
+Hourly = Literal["nearest", "mean"]
+
+
+class BasinSettings(Settings):
+    """A basin, a quantity, a period, and the paper's rules for what is kept."""
+
+    huc: str = Field(pattern=r"^(\d\d){1,6}$")
+    """Hydrologic unit code of the basin: 2, 4, 6, 8, 10 or 12 digits, such as 180102 for the Klamath."""
+    parameter: str = Field(default="00300", pattern=r"^\d{5}$")
+    """Five-digit USGS parameter code; 00300 is dissolved oxygen in mg/L."""
+    start: str
+    """First moment or day, on the local clock."""
+    end: str
+    """Last moment, or last day with all its hours, on the local clock."""
+    zone: str | None = None
+    """Local zone of the panel; None takes the zone in which most of the sites lie."""
+    max_missing: float = Field(default=0.10, ge=0, lt=1)
+    """Largest share of hours a station may lack."""
+    max_distance_km: float = Field(default=200.0, gt=0, le=5000)
+    """Longest river path of an edge, in kilometres."""
+    min_sites: int = Field(default=10, ge=1)
+    """Fewest stations of a basin."""
+    min_edges: int | None = Field(default=None, ge=0)
+    """Fewest edges; None asks for one less than there are stations."""
+    hourly: Hourly = "nearest"
+    """The reading nearest the hour, at most half an hour away; or the mean of the hour around it."""
+    keep_negative: bool = False
+    """Whether negative readings count. They do for temperature; an oxygen content cannot be negative."""
+
+
+def period(start: str, end: str, zone: str) -> TimeAxis:
+    """Returns the hours from `start` to `end` on the clock of `zone`; a bare date as `end` means its whole day."""
+    epoch = TimeAxis(datetime(1970, 1, 1, tzinfo=UTC), HOUR, 0, zone)
+    axis = epoch.slice(epoch.index_of(start), epoch.index_after(end))
+    if axis.length == 0:
+        raise InputError(f"the period from {start} to {end} has no hours", mend="let --end lie after --start")
+    if axis.end > datetime.now(UTC):
+        raise InputError(
+            f"the period ends on {end}, which is not over yet",
+            mend="give an --end in the past: answers are kept on disk, and an unfinished one would stay unfinished",
+        )
+    return axis

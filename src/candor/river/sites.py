@@ -1,0 +1,143 @@
+"""Which sites of a basin measure a quantity all the time, and with which sensors."""
+
+import json
+from collections import Counter
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from candor.river.asking import Asker, quiet_client
+from candor.river.cache import Question
+
+_PROPERTIES = (
+    "id",
+    "monitoring_location_id",
+    "monitoring_location_name",
+    "site_type_code",
+    "hydrologic_unit_code",
+    "time_zone_abbreviation",
+    "uses_daylight_savings",
+    "primary",
+    "sublocation_identifier",
+    "web_description",
+    "begin",
+    "end",
+)
+_NOT_WATER_ON_THE_SURFACE = ("GW", "AT")  # wells and the atmosphere
+_ZONES = {  # with and without summer time
+    "AST": ("America/Halifax", "UTC-04:00"),
+    "EST": ("America/New_York", "UTC-05:00"),
+    "CST": ("America/Chicago", "UTC-06:00"),
+    "MST": ("America/Denver", "UTC-07:00"),
+    "PST": ("America/Los_Angeles", "UTC-08:00"),
+    "AKST": ("America/Anchorage", "UTC-09:00"),
+    "HST": ("Pacific/Honolulu", "UTC-10:00"),
+    "ChST": ("Pacific/Guam", "UTC+10:00"),
+}
+
+
+@dataclass(frozen=True)
+class Series:
+    """The record of one sensor; `begin` and `end` are None where the service does not say them."""
+
+    id: str
+    begin: datetime | None
+    end: datetime | None
+    description: str
+    is_primary: bool
+
+
+@dataclass(frozen=True)
+class Site:
+    """A place with sensors for one quantity. Coordinates are WGS 84 degrees."""
+
+    id: str
+    name: str
+    latitude: float
+    longitude: float
+    zone: str
+    series: tuple[Series, ...]
+
+    def overlap(self, first: datetime, last: datetime) -> float:
+        """Returns the largest share of the period from `first` to `last` that one of the sensors can have observed."""
+        return max(_overlap(series, first, last) for series in self.series)
+
+
+def _overlap(series: Series, first: datetime, last: datetime) -> float:
+    begin, end = max(series.begin or first, first), min(series.end or last, last)
+    return max((end - begin) / (last - first), 0.0)
+
+
+def find_sites(asker: Asker, huc: str, parameter: str) -> list[Site]:
+    """Returns the surface-water sites of a hydrologic unit that record a parameter continuously, by their ids."""
+    arguments: dict[str, Any] = {
+        "filter": f"hydrologic_unit_code LIKE '{huc}%'",
+        "parameter_code": parameter,
+        "data_type": "Continuous values",
+    }
+
+    def fetch() -> tuple[bytes, str]:
+        from dataretrieval import waterdata
+
+        with quiet_client():
+            frame, metadata = waterdata.get_combined_metadata(
+                **arguments, filter_lang="cql-text", properties=_PROPERTIES, convert_type=False
+            )
+        rows: list[dict[str, Any]] = json.loads(frame.drop(columns="geometry").to_json(orient="records"))
+        for row, point in zip(rows, frame["geometry"], strict=True):
+            # A site without a position comes as an empty geometry.
+            row["position"] = None if point is None or point.is_empty else [point.x, point.y]
+        return json.dumps(rows).encode(), metadata.url
+
+    question = Question("waterdata", "get_combined_metadata", arguments | {"properties": list(_PROPERTIES)})
+    rows = json.loads(asker.ask(question, fetch, "looking for sites").content)
+    by_site: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        is_surface = not str(row["site_type_code"] or "").startswith(_NOT_WATER_ON_THE_SURFACE)
+        # The filter is checked again: a service that ignores it would send the whole country.
+        if is_surface and row["position"] and str(row["hydrologic_unit_code"] or "").startswith(huc):
+            by_site.setdefault(row["monitoring_location_id"], []).append(row)
+    return [_site(site_id, by_site[site_id]) for site_id in sorted(by_site)]
+
+
+def _site(site_id: str, rows: list[dict[str, Any]]) -> Site:
+    first = rows[0]
+    longitude, latitude = first["position"]
+    return Site(
+        id=site_id,
+        name=first["monitoring_location_name"] or "",
+        latitude=latitude,
+        longitude=longitude,
+        zone=_zone(first["time_zone_abbreviation"], first["uses_daylight_savings"]),
+        series=tuple(sorted((_series(row) for row in rows), key=lambda series: series.id)),
+    )
+
+
+def _series(row: dict[str, Any]) -> Series:
+    words = (row["sublocation_identifier"], row["web_description"])
+    return Series(
+        id=str(row["combined_meta_id"]),
+        begin=_moment(row["begin"]),
+        end=_moment(row["end"]),
+        description=" ".join(str(word) for word in words if word),
+        is_primary=row["primary"] == "Primary",
+    )
+
+
+def _moment(text: str | None) -> datetime | None:
+    """Returns the moment that the service wrote; without an offset it is UTC."""
+    if not text:
+        return None
+    moment = datetime.fromisoformat(text)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _zone(abbreviation: str | None, has_summer_time: str | None) -> str:
+    summer, fixed = _ZONES.get(abbreviation or "", ("UTC", "UTC"))
+    return summer if has_summer_time == "Y" else fixed
+
+
+def common_zone(sites: list[Site]) -> str:
+    """Returns the zone in which most of the sites lie; of equals, the first by name."""
+    counts = Counter(site.zone for site in sites)
+    return min(counts, key=lambda zone: (-counts[zone], zone)) if counts else "UTC"

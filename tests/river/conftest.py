@@ -1,0 +1,69 @@
+"""A server of the USGS services on this machine, and clients that do not dawdle."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import certifi
+import made_basin
+import pytest
+from usgs_server import UsgsServer, served_by
+
+from candor.river.asking import Asker, Manners
+from candor.river.build import Basin, build_basin
+from candor.river.cache import AnswerCache
+
+
+@pytest.fixture(scope="session")
+def one_authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file with one certificate: clients load all they are given for each request, and none is needed here."""
+    end = "-----END CERTIFICATE-----"
+    path = tmp_path_factory.mktemp("certificates") / "one.pem"
+    path.write_text(certifi.contents().partition(end)[0] + end + "\n", encoding="utf-8")
+    return path
+
+
+@contextmanager
+def _local_usgs(authority: Path) -> Iterator[UsgsServer]:
+    with pytest.MonkeyPatch.context() as patch, UsgsServer() as server, served_by(server):
+        patch.setenv("SSL_CERT_FILE", str(authority))
+        patch.setattr("dataretrieval.transport.retry._RETRY_BASE_BACKOFF", 0.001)
+        patch.setattr("dataretrieval.transport.retry._RETRY_AFTER_JITTER", 0.001)
+        yield server
+
+
+@pytest.fixture
+def usgs(one_authority: Path) -> Iterator[UsgsServer]:
+    """The server, with the clients pointed at it."""
+    with _local_usgs(one_authority) as server:
+        yield server
+
+
+@dataclass(frozen=True)
+class Built:
+    """A basin that was built once from a server that is gone, and the folder where its answers are kept."""
+
+    basin: Basin
+    cache: Path
+    requests: tuple[str, ...]
+
+    def asker(self) -> Asker:
+        """Returns an asker that knows all answers."""
+        return Asker(AnswerCache(self.cache))
+
+
+@pytest.fixture(scope="session")
+def built(one_authority: Path, tmp_path_factory: pytest.TempPathFactory) -> Built:
+    """The made basin, for tests that look at it."""
+    cache = tmp_path_factory.mktemp("built") / "cache"
+    with _local_usgs(one_authority) as server:
+        made_basin.fill(server)
+        basin = build_basin(made_basin.RULES, Asker(AnswerCache(cache)))
+        return Built(basin, cache, tuple(server.requests))
+
+
+@pytest.fixture
+def asker(usgs: UsgsServer, tmp_path: Path) -> Asker:
+    """Asks the server, with little patience."""
+    return Asker(AnswerCache(tmp_path / "cache"), Manners(first_wait=0.001, quota_wait=0.001, attempts=4))

@@ -1,0 +1,310 @@
+"""How services are asked: kept answers, patience, pauses, parallel requests, and plain words when all fails."""
+
+import subprocess
+import sys
+import threading
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import build_and_be_killed
+import pytest
+from usgs_answers import Observation, recorded
+from usgs_server import Trouble, UsgsServer, served_by
+
+from candor.data.times import TimeAxis
+from candor.errors import InputError
+from candor.river import readings as readings_module
+from candor.river.asking import Asker, Clock, Manners
+from candor.river.cache import AnswerCache, Question
+from candor.river.readings import as_frame, fetch_readings
+
+HOUR = timedelta(hours=1)
+AXIS = TimeAxis(datetime(2021, 5, 1, tzinfo=UTC), HOUR, 24)
+SITES = ["USGS-1", "USGS-2", "USGS-3"]
+
+
+@pytest.fixture(autouse=True)
+def three_sites(usgs: UsgsServer) -> None:
+    usgs.observations = [
+        Observation(site, "00300", f"sensor of {site}", AXIS.start + hour * HOUR, f"{hour}.5")
+        for site in SITES
+        for hour in range(24)
+    ]
+
+
+def hours_of(asker: Asker) -> dict[str, int]:
+    """Returns how many readings of each site arrive."""
+    return {site: len(as_frame(answers)) for site, answers in fetch_readings(asker, SITES, "00300", AXIS).items()}
+
+
+ALL = dict.fromkeys(SITES, 24)
+
+
+def test_what_was_answered_is_not_asked_again_and_needs_no_service(usgs, asker, tmp_path) -> None:
+    first = fetch_readings(asker, SITES, "00300", AXIS)
+    assert len(usgs.requests) == 3
+    usgs.troubles.append(Trouble("", times=99, status=503))
+    again = Asker(AnswerCache(tmp_path / "cache"))
+    assert fetch_readings(again, SITES, "00300", AXIS) == first
+    assert len(usgs.requests) == 3
+    assert again.record == asker.record
+
+
+def test_other_questions_have_other_answers(tmp_path) -> None:
+    cache = AnswerCache(tmp_path)
+    questions = [
+        Question("waterdata", "get_continuous", {"site": "1"}),
+        Question("waterdata", "get_continuous", {"site": "2"}),
+        Question("waterdata", "get_daily", {"site": "1"}),
+        Question("nldi", "get_continuous", {"site": "1"}),
+    ]
+    for number, question in enumerate(questions):
+        cache.keep(question, str(number).encode(), "http://somewhere")
+    assert [cache.find(question).content for question in questions] == [b"0", b"1", b"2", b"3"]
+
+
+def test_fresh_answers_take_the_place_of_kept_ones_when_asked_for(usgs, asker, tmp_path) -> None:
+    hours_of(asker)
+    usgs.observations = usgs.observations[:24]
+    assert hours_of(Asker(AnswerCache(tmp_path / "cache"))) == ALL
+    assert hours_of(Asker(AnswerCache(tmp_path / "cache"), is_fresh_wanted=True)) == {
+        **dict.fromkeys(SITES, 0),
+        "USGS-1": 24,
+    }
+    assert hours_of(Asker(AnswerCache(tmp_path / "cache")))["USGS-2"] == 0
+
+
+@pytest.mark.parametrize("harm", ["change", "truncate", "remove", "note"])
+def test_a_damaged_answer_is_fetched_again(usgs, asker, tmp_path, harm: str) -> None:
+    hours_of(asker)
+    content = sorted((tmp_path / "cache").rglob("*.answer"))[0]
+    if harm == "change":
+        content.write_bytes(content.read_bytes()[:-1] + b"x")
+    elif harm == "truncate":
+        content.write_bytes(content.read_bytes()[:100])
+    elif harm == "remove":
+        content.unlink()
+    else:
+        content.with_suffix(".json").write_text("{")
+    again = Asker(AnswerCache(tmp_path / "cache"))
+    assert hours_of(again) == ALL
+    assert len(usgs.requests) == 4
+    assert len(again.cache.damaged) == 1
+
+
+def test_every_request_is_recorded_with_its_address_date_and_checksum(usgs, asker) -> None:
+    hours_of(asker)
+    assert [one["arguments"]["monitoring_location_id"] for one in asker.record] == SITES
+    for one in asker.record:
+        assert one["url"].startswith(usgs.address) and one["arguments"]["monitoring_location_id"] in one["url"]
+        assert datetime.fromisoformat(one["fetched"]).tzinfo is not None
+        assert len(one["sha256"]) == 64
+
+
+@pytest.mark.parametrize("status", [429, 500, 502, 503])
+def test_a_service_that_is_busy_for_a_while_is_asked_again(usgs, asker, status: int) -> None:
+    usgs.troubles += [Trouble(site, times=3, status=status, body={"code": "busy"}) for site in SITES]
+    with served_by(usgs, retries=0):
+        assert hours_of(asker) == ALL
+
+
+def test_the_client_itself_tries_again_too(usgs, tmp_path) -> None:
+    usgs.troubles.append(Trouble("USGS-2", times=3, status=503))
+    assert hours_of(Asker(AnswerCache(tmp_path / "cache"), Manners(attempts=1))) == ALL
+    assert len(usgs.asked("USGS-2")) == 4
+
+
+class TwoWait(Clock):
+    """A clock that stands still until two workers wait, and notes for how long each of them would."""
+
+    def __init__(self) -> None:
+        self.waits: list[float] = []
+        self.hour = 0.0
+        self.both = threading.Barrier(2, timeout=20)
+
+    def now(self) -> float:
+        return self.hour
+
+    def wait(self, seconds: float, stop: threading.Event) -> None:
+        self.waits.append(seconds)
+        self.both.wait()
+        self.hour = 3600.0
+
+
+def test_a_pause_that_the_service_asks_for_is_kept_by_everybody(usgs, tmp_path) -> None:
+    paused, clock, true_answer = threading.Event(), TwoWait(), usgs.answer
+
+    def second_after_the_pause(address: str):
+        if "USGS-2" in address:
+            paused.wait(20)
+        return true_answer(address)
+
+    usgs.answer = second_after_the_pause
+    usgs.troubles += [
+        Trouble("USGS-1", status=429, headers={"Retry-After": "1800"}),
+        Trouble("USGS-2", status=503),  # names no time; alone it would be asked again after a moment
+    ]
+    asker = Asker(
+        AnswerCache(tmp_path / "cache"),
+        Manners(first_wait=0.001),
+        report=lambda what, share: paused.set() if "pause of 1800 s" in what else None,
+        clock=clock,
+    )
+    with served_by(usgs, retries=0):
+        assert hours_of(asker) == ALL
+    assert clock.waits == [1800.0, 1800.0]
+
+
+@pytest.mark.parametrize(
+    ("status", "words", "expected"),
+    [(503, "out of order", []), (503, "out of order", [5, 10]), (429, "too many requests", [780, 780])],
+)
+def test_pauses_grow_and_a_question_is_not_asked_for_ever(usgs, tmp_path, status, words, expected) -> None:
+    waits: list[float] = []
+
+    class Noting(Clock):
+        def now(self) -> float:
+            return sum(waits)
+
+        def wait(self, seconds: float, stop: threading.Event) -> None:
+            waits.append(seconds)
+
+    usgs.troubles.append(Trouble("", times=99, status=status))
+    asker = Asker(AnswerCache(tmp_path / "cache"), Manners(attempts=1 + len(expected)), clock=Noting())
+    with served_by(usgs, retries=0), pytest.raises(InputError, match=words):
+        fetch_readings(asker, SITES[:1], "00300", AXIS)
+    assert len(usgs.requests) == 1 + len(expected)
+    assert waits == pytest.approx(expected)
+
+
+def test_a_pause_that_is_too_long_is_told_of_with_the_way_to_a_key(usgs, tmp_path) -> None:
+    usgs.troubles.append(Trouble("continuous", times=99, status=429, headers={"Retry-After": "7200"}))
+    with pytest.raises(InputError) as caught:
+        hours_of(Asker(AnswerCache(tmp_path / "cache")))
+    assert "too many requests" in caught.value.what
+    assert "API_USGS_PAT" in caught.value.mend and "signup" in caught.value.mend
+
+
+def test_a_service_that_stays_out_of_order_is_told_of_and_what_was_answered_is_kept(usgs, asker, tmp_path) -> None:
+    usgs.troubles.append(Trouble("USGS-3", times=999, status=503))
+    with pytest.raises(InputError, match="out of order") as caught:
+        hours_of(asker)
+    assert str(tmp_path / "cache") in caught.value.mend
+    kept = len(list((tmp_path / "cache").rglob("*.json")))
+    assert kept == 2
+    usgs.troubles.clear()
+    usgs.requests.clear()
+    assert hours_of(asker) == ALL
+    assert len(usgs.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "words"),
+    [
+        (400, "error_time_envelope", "limited to 1100 day"),
+        (400, "error_unknown_property", "requested property wasn't found"),
+        (403, "error_invalid_key", "An invalid api_key was supplied"),
+    ],
+)
+def test_the_words_of_the_service_reach_the_reader_and_a_refusal_is_not_asked_again(
+    usgs, asker, status, body, words
+) -> None:
+    usgs.troubles.append(Trouble("continuous", times=99, status=status, body=recorded(body)))
+    with pytest.raises(InputError) as caught:
+        asker.ask_all([readings_module.ask_for_readings("USGS-1", "00300", AXIS.start, AXIS.end)], "asking")
+    assert words in caught.value.what
+    assert usgs.address not in caught.value.what
+    assert len(usgs.requests) == 1
+    if status == 403:
+        assert "API_USGS_PAT" in caught.value.mend
+
+
+def test_slow_answers_and_cut_connections_lose_nothing(usgs, asker) -> None:
+    usgs.troubles += [Trouble("USGS-1", seconds=0.3), Trouble("USGS-2", times=2, is_cut=True)]
+    assert hours_of(asker) == ALL
+
+
+def test_a_connection_cut_on_a_later_page_starts_the_walk_again(usgs, asker, monkeypatch) -> None:
+    monkeypatch.setattr(readings_module, "PAGE", 5)
+    usgs.troubles += [Trouble("cursor", times=2, is_cut=True), Trouble("cursor", status=503)]
+    assert hours_of(asker) == ALL
+    frame = as_frame(fetch_readings(asker, ["USGS-1"], "00300", AXIS)["USGS-1"])
+    assert frame["value"].tolist() == [f"{hour}.5" for hour in range(24)]
+
+
+def test_an_answer_that_is_no_json_is_told_of_and_not_kept(usgs, asker, tmp_path) -> None:
+    usgs.troubles.append(Trouble("continuous", times=99, status=200, body=b"<html>maintenance</html>"))
+    with pytest.raises(InputError, match="cannot be read"):
+        hours_of(asker)
+    assert list((tmp_path / "cache").rglob("*.answer")) == []
+
+
+def test_without_a_network_the_words_are_plain_and_come_at_once(tmp_path) -> None:
+    with UsgsServer() as server:
+        pass  # nobody listens at its address any more
+    with served_by(server, retries=0), pytest.raises(InputError) as caught:
+        hours_of(Asker(AnswerCache(tmp_path / "cache"), Manners(first_wait=600)))
+    assert "cannot be reached" in caught.value.what
+    assert "connection to the internet" in caught.value.mend and "run the same command again" in caught.value.mend
+
+
+def test_a_few_questions_are_under_way_at_a_time_and_no_more(usgs, tmp_path) -> None:
+    usgs.troubles.append(Trouble("", times=99, seconds=0.05))
+    sites = [f"USGS-{number}" for number in range(9)]
+    fetch_readings(Asker(AnswerCache(tmp_path / "cache"), Manners(at_once=3)), sites, "00300", AXIS)
+    assert usgs.most_at_once == 3
+
+
+def test_progress_runs_from_what_is_known_to_the_end(usgs, asker, tmp_path) -> None:
+    fetch_readings(asker, SITES[:1], "00300", AXIS)
+    told: list[tuple[str, float | None]] = []
+    fetch_readings(
+        Asker(AnswerCache(tmp_path / "cache"), report=lambda what, share: told.append((what, share))),
+        SITES, "00300", AXIS,
+    )  # fmt: skip
+    assert [share for _, share in told] == pytest.approx([1 / 3, 2 / 3, 1.0])
+    assert told[-1][0] == "fetching readings | fetching readings: 3 of 3 answers"
+
+
+def test_a_killed_job_leaves_whole_answers_and_goes_on_with_the_rest(usgs, tmp_path) -> None:
+    arrived, is_killed, true_answer = threading.Event(), threading.Event(), usgs.answer
+
+    def hold_the_third(address: str):
+        if "USGS-3" in address:
+            arrived.set()
+            is_killed.wait(60)
+        return true_answer(address)
+
+    usgs.answer = hold_the_third
+    program = Path(build_and_be_killed.__file__)
+    job = subprocess.Popen([sys.executable, program, usgs.address, tmp_path / "cache", *SITES])
+    assert arrived.wait(60)
+    job.kill()
+    job.wait()
+    is_killed.set()
+    usgs.answer = true_answer
+    usgs.requests.clear()
+    asker = Asker(AnswerCache(tmp_path / "cache"))
+    assert hours_of(asker) == ALL
+    assert [address for address in usgs.requests if "USGS-3" not in address] == []
+    assert asker.cache.damaged == []
+
+
+def test_an_interruption_ends_the_work_and_the_next_call_goes_on(usgs, tmp_path) -> None:
+    def press_a_key(what: str, share: float | None) -> None:
+        if "1 of 3" in what:
+            raise KeyboardInterrupt
+
+    usgs.troubles.append(Trouble("USGS-2", status=503, headers={"Retry-After": "3000"}))  # would wait for long
+    with served_by(usgs, retries=0), pytest.raises(KeyboardInterrupt):
+        hours_of(Asker(AnswerCache(tmp_path / "cache"), Manners(at_once=1), report=press_a_key))
+    assert usgs.asked("USGS-3") == []
+    assert hours_of(Asker(AnswerCache(tmp_path / "cache"))) == ALL
+    assert len(usgs.asked("USGS-1")) == 1
+
+
+def test_a_folder_that_cannot_be_written_is_told_of(usgs, tmp_path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="cannot be kept") as caught:
+        hours_of(Asker(AnswerCache(tmp_path / "file" / "cache")))
+    assert "--cache" in caught.value.mend

@@ -1,0 +1,117 @@
+"""`candor data build-river`, run in this process against the local server."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import made_basin
+import pytest
+from usgs_server import Trouble
+
+from candor.cli import run
+from candor.data.panel_store import load_panel
+
+BASIN = ("--huc", "180102", "--start", "2021-05-01", "--end", "2021-05-21", "--max-distance-km", "50")
+Command = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def build(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Command:
+    """Runs the command in an empty folder and returns its exit code and what it printed."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("API_USGS_PAT", raising=False)
+
+    def call(*options: object) -> tuple[int, str, str]:
+        code = run(["data", "build-river", "--out", "basin", "--cache", "cache", *map(str, options)])
+        streams = capsys.readouterr()
+        return code, streams.out, streams.err
+
+    return call
+
+
+def test_a_basin_is_built_and_then_trained_on(usgs, build, capsys) -> None:
+    made_basin.fill(usgs)
+    code, out, err = build(*BASIN, "--archive", "basin.zip")
+    assert code == 0, err
+    assert "504 hours x 11 stations" in err
+    assert "API_USGS_PAT is not set" in err
+    assert "25.0 % of its hours are missing" in out
+    assert Path("basin.zip").is_file()
+    panel = load_panel(Path("basin"))
+    assert panel.name == "huc180102"
+    assert run(["train", "basin", "--model", "linear", "history=24", "horizon=12", "--run", "r"]) == 0
+    assert run(["evaluate", "r"]) == 0
+    capsys.readouterr()
+    asked = len(usgs.requests)
+    code, out, _ = build(*BASIN, "--json")
+    assert code == 0
+    assert json.loads(out)["fingerprint"] == panel.fingerprint
+    assert len(usgs.requests) == asked
+
+
+def test_a_preset_is_compared_with_the_paper(built, build, monkeypatch) -> None:
+    monkeypatch.setenv("CANDOR_DATA", "nothing")
+    days = ("--start", "2021-05-01", "--end", "2021-05-21", "--max-distance-km", 50)
+    code, out, err = build("--preset", "basin180102", *days, "--cache", built.cache)
+    assert code == 0, err
+    shown = [line.split("│") for line in out.splitlines() if line.startswith("│ hours")]
+    assert [cell.strip() for cell in shown[0][1:5]] == ["hours", "43,824", "504", "-43,320"]
+    assert load_panel(Path("basin")).name == "basin180102"
+
+
+def test_the_key_is_not_asked_for_when_it_is_there(built, build, monkeypatch) -> None:
+    monkeypatch.setenv("API_USGS_PAT", "a key")
+    code, _, err = build(*BASIN, "--cache", built.cache)
+    assert code == 0
+    assert "API_USGS_PAT" not in err
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--start", "2021-05-01", "--end", "2021-05-21"), "--huc must be given"),
+        (("--huc", "180102"), "--start, --end must be given"),
+        (("--preset", "basin180102", "--huc", "180102"), "a preset has its own basin"),
+        (("--preset", "basin99"), "known: basin030501"),
+        ((*BASIN, "--huc", "18010"), "huc"),
+        ((*BASIN, "--parameter", "DO"), "parameter"),
+        ((*BASIN, "--max-missing", "1.5"), "max_missing"),
+        ((*BASIN, "--hourly", "median"), "hourly"),
+        ((*BASIN, "--end", "2099-01-01"), "not over yet"),
+        ((*BASIN, "--archive", "basin.tar"), "zip"),
+    ],
+)
+def test_wrong_options_give_plain_words_two_and_no_request(usgs, build, options, words: str) -> None:
+    code, _, err = build(*options)
+    assert code == 2
+    assert words in err
+    assert "Traceback" not in err
+    assert usgs.requests == []
+
+
+def test_a_service_that_refuses_leaves_nothing_half_written(usgs, build) -> None:
+    made_basin.fill(usgs)
+    usgs.troubles.append(Trouble("USGS-07", times=99, status=400, body={"code": "InvalidQuery"}))
+    code, _, err = build(*BASIN)
+    assert code == 2
+    assert "does not accept the request" in err
+    assert [path.name for path in Path().iterdir()] == ["cache"]
+
+
+def test_rain_is_fetched_for_the_places_and_hours_of_the_panel(built, build, monkeypatch) -> None:
+    import numpy as np
+
+    from candor.data.panel import Covariate
+    from candor.river import rain as rain_module
+
+    def made_rain(sensors, times, folder, *, announce, report):
+        announce("nothing to read")
+        values = np.full((times.length, len(sensors)), 0.25, np.float32)
+        return rain_module.Rain(Covariate(values, "mm/h"), {"product": "made up", "folder": folder.name})
+
+    monkeypatch.setattr(rain_module, "fetch_rain", made_rain)
+    code, _, err = build(*BASIN, "--cache", built.cache, "--rain")
+    assert code == 0, err
+    panel = load_panel(Path("basin"))
+    assert panel.covariates["rain"].unit == "mm/h"
+    assert panel.provenance["rain"] == {"product": "made up", "folder": "rain"}

@@ -1,0 +1,46 @@
+"""What the page about rivers shows is what happens."""
+
+import re
+import shlex
+from pathlib import Path
+
+import typer
+
+from candor.cli import run
+from candor.cli.app import app
+from candor.data.panel_store import load_panel
+
+PAGE = (Path(__file__).parents[2] / "docs" / "river.md").read_text(encoding="utf-8")
+COMMANDS = [
+    line.strip() for line in PAGE.replace("\\\n", " ").splitlines() if re.match(r"    (\w+=\S+ )?candor ", line)
+]
+
+
+def test_the_two_files_and_the_third_become_a_panel(monkeypatch, tmp_path) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, content in re.findall(r"^```csv (\S+)\n(.*?)^```", PAGE, flags=re.MULTILINE | re.DOTALL):
+        Path(name).write_text(content, encoding="utf-8")
+    shown = [command for command in COMMANDS if "readings.csv" in command]
+    assert [shlex.split(command)[2] for command in shown] == ["check", "import"]
+    for command in shown:
+        assert run(shlex.split(command)[1:]) == 0, command
+    panel = load_panel(Path("bukhan"))
+    assert panel.sensor_ids == ("S01010", "S01012", "S01001")
+    assert (len(panel.edges), panel.edges.distance_unit, panel.unit) == (3, "km", "mg/L")
+    assert panel.times.zone == "Asia/Seoul"
+    assert (~panel.mask).sum() == 1
+
+
+def test_every_option_shown_is_there() -> None:
+    tree = typer.main.get_command(app)
+    assert len(COMMANDS) >= 6
+    for command in COMMANDS:
+        words = [word for word in shlex.split(command, comments=True) if not re.match(r"\w+=", word)][1:]
+        here = tree
+        while words and words[0] in getattr(here, "commands", {}):
+            here = here.commands[words.pop(0)]
+        known = {option for parameter in here.params for option in parameter.opts}
+        assert {word for word in words if word.startswith("--")} <= known, command
+    build = tree.commands["data"].commands["build-river"]  # type: ignore[attr-defined]
+    options = {option for parameter in build.params for option in parameter.opts}
+    assert set(re.findall(r"`(--[a-z-]+)", PAGE)) - {"--interval"} <= options
