@@ -36,7 +36,7 @@ def activity_of(run: Run, part: Part = "test", report: Report = silent) -> NDArr
     patches = np.zeros(task.panel.times.length)
     for places in micro_batches(np.arange(len(origins)), _WINDOWS_AT_A_TIME):
         batch = windows.batch(places).tensors()
-        values, _ = trainable._anchored(batch)
+        values, _ = trainable.anchored(batch)
         clock = batch["time_of_day"], batch["day_of_week"]
         # A forecast of one step is the least that can be asked for; the gates look at the history only.
         found = network.encode(values, *clock, prefix=1, week_of_year=batch["week_of_year"]).components.shock_activity

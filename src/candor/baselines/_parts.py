@@ -11,6 +11,7 @@ from candor.data.windows import Windows
 from candor.model.dropout import Dropout
 
 _WINDOWS_AT_A_TIME = 1024
+_VARIANCE_FLOOR = 1e-5
 
 
 class Attention(nn.Module):
@@ -43,3 +44,10 @@ def readings(training: Windows) -> Iterator[tuple[Tensor, ...]]:
         if begin == 0:
             yield tuple(field[0, :last] for field in fields)
         yield tuple(field[:, last] for field in fields)
+
+
+def standardise(series: Float[Tensor, "batch time series"]) -> tuple[Tensor, Tensor, Tensor]:
+    """Returns series with mean 0 and deviation 1 within each window, their means and their deviations."""
+    mean = series.mean(dim=1, keepdim=True)
+    deviation = (series.var(dim=1, keepdim=True, correction=0) + _VARIANCE_FLOOR).sqrt()
+    return (series - mean) / deviation, mean, deviation

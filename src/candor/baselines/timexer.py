@@ -25,7 +25,7 @@ from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from candor.baselines._parts import Attention
+from candor.baselines._parts import Attention, standardise
 from candor.data.calendar import BINS_PER_DAY, DAYS_PER_WEEK
 from candor.forecasting.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame
 from candor.forecasting.forecaster import REFUSE_UNKNOWN, forecasters
@@ -36,7 +36,6 @@ from candor.training.settings import TrainingSettings
 
 Rate = Annotated[float, Field(ge=0.0, lt=1.0)]
 
-VARIANCE_FLOOR = 1e-5
 LEAST_PATCHES = 4
 
 Tokens = Float[Tensor, "batch node token width"]
@@ -136,13 +135,6 @@ class Layer(nn.Module):
         summary = self.across_norm(summary + self.dropout(self.across(summary, exogenous)))
         tokens = torch.cat([tokens[:, :, :-1], summary[:, :, None]], dim=2)
         return self.norm(tokens + self.dropout(self.second(self.dropout(F.gelu(self.first(tokens))))))
-
-
-def standardise(series: Float[Tensor, "batch time series"]) -> tuple[Tensor, Tensor, Tensor]:
-    """Returns series with mean 0 and deviation 1 within each window, their means and their deviations."""
-    mean = series.mean(dim=1, keepdim=True)
-    deviation = (series.var(dim=1, keepdim=True, correction=0) + VARIANCE_FLOOR).sqrt()
-    return (series - mean) / deviation, mean, deviation
 
 
 @forecasters.register("timexer")

@@ -180,7 +180,7 @@ def find_origin(panel: Panel, time: datetime | str | None, history: int) -> int:
 
 def network_states(trainable: CandorTrainable, batch: dict[str, Tensor]) -> tuple[NetworkStates, Tensor]:
     """Returns all states of the network for some windows, and the forecasts they give in the sensors' unit."""
-    values, anchor = trainable._anchored(batch)
+    values, anchor = trainable.anchored(batch)
     network, scaler = trainable.network, trainable.scaler
     states = network.explain(values, batch["time_of_day"], batch["day_of_week"], week_of_year=batch["week_of_year"])
     scores: Tensor = network.head(states.fused, network.settings.horizon) + anchor

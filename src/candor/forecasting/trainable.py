@@ -37,7 +37,7 @@ class CandorTrainable(Trainable):
 
     def objective(self, batch: dict[str, Tensor], moment: Moment) -> Objective:
         """Returns the part of the objective that a micro-batch adds."""
-        values, anchor = self._anchored(batch)
+        values, anchor = self.anchored(batch)
         encoding = self.network.encode(
             values, batch["time_of_day"], batch["day_of_week"], moment.prefix, self._week_of_year(batch)
         )
@@ -63,7 +63,7 @@ class CandorTrainable(Trainable):
 
     def forecast(self, batch: dict[str, Tensor]) -> Tensor:
         """Returns the forecast in the sensors' unit."""
-        values, anchor = self._anchored(batch)
+        values, anchor = self.anchored(batch)
         clock = batch["time_of_day"], batch["day_of_week"], self._week_of_year(batch)
         scores = self.network(values, *clock) + anchor
         return scores * self.scaler.deviation + self.scaler.mean
@@ -72,7 +72,7 @@ class CandorTrainable(Trainable):
         """Returns the weeks of the year of all steps if the network knows the seasons."""
         return batch["week_of_year"] if self.network.settings.season else None
 
-    def _anchored(self, batch: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
+    def anchored(self, batch: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
         """Returns the inputs without their anchor, and the anchor: zero if there is none."""
         values = batch["inputs"]
         if not self.has_anchor:
