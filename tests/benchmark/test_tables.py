@@ -62,6 +62,30 @@ def test_the_worst_seed_is_compared_with_the_best_of_each_baseline() -> None:
     assert count_strict_wins(made, "mae") == (1, 2)
 
 
+def test_a_reconstruction_is_shown_as_one_and_no_claim_rests_on_it() -> None:
+    errors = {"candor": [2.0], "stid": [3.0], "linear": [4.0]}
+    rebuilt = {"msthg": [1.0], "msthg-wide": [2.5]}
+    (with_it,) = tables_of(results({"road": errors | rebuilt}), suite(), is_whole=True)
+    (without,) = tables_of(results({"road": errors}), suite(), is_whole=True)
+    rows = dict(with_it.rows)
+    marked = ["msthg (reconstruction)", "msthg-wide (reconstruction)"]
+    assert list(rows) == ["stid", "linear", *marked, "candor", "gain of candor"]
+    assert {name: cells for name, cells in rows.items() if name not in marked} == dict(without.rows)
+    assert not any(cell.is_best or cell.is_second for name in marked for cell in rows[name])
+    assert "rebuilt by us" in with_it.note and "rebuilt" not in without.note
+    assert tables_of(results({"road": errors | rebuilt}), suite()) == tables_of(results({"road": errors}), suite())
+    assert count_strict_wins(results({"road": errors | rebuilt}), "mae") == (2, 2)
+    for form in (as_markdown, as_latex, as_html):
+        assert "msthg (reconstruction)" in form([with_it])
+
+
+def test_reconstructions_alone_make_no_ranking() -> None:
+    made = results({"road": {"msthg": [1.0]}})
+    assert tables_of(made, suite()) == []
+    (whole,) = tables_of(made, suite(), is_whole=True)
+    assert [name for name, _ in whole.rows] == ["msthg (reconstruction)"]
+
+
 @pytest.mark.parametrize(
     ("form", "best"), [(as_markdown, "**1.000**"), (as_latex, r"\textbf{1.000}"), (as_html, "<b>1.000</b>")]
 )

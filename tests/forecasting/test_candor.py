@@ -13,6 +13,8 @@ import pytest
 from safetensors.numpy import load_file
 from tiny import PROTOCOL, tiny_recipe
 
+from candor.data.alignment import align
+from candor.data.panel import Covariate
 from candor.data.protocol import make_task
 from candor.errors import InputError
 from candor.evaluation import evaluate
@@ -45,6 +47,29 @@ def test_it_needs_no_split_and_knows_its_errors() -> None:
     ours = Candor(history=12, horizon=4, recipe=tiny_recipe(epochs=1)).fit(panel)
     interval = ours.predict_interval(panel)
     assert (interval.lower <= interval.forecast).all() and (interval.forecast <= interval.upper).all()
+
+
+def test_it_reads_rain_before_the_forecast_and_none_after_it() -> None:
+    panel = sample_panel()
+    rain = np.random.default_rng(0).gamma(0.3, size=panel.values.shape).astype(np.float32)
+    wet = replace(panel, covariates={"rain": Covariate(rain, "mm/h")})
+    recipe = tiny_recipe(epochs=1)
+    recipe["model"] = recipe["model"] | {"rain": "added"}
+    fitted = Candor(history=12, horizon=6, recipe=recipe).fit(wet)
+    origins = np.array([100])
+    (plain,) = fitted.predict(wet, origins)
+    for row, is_read in ((99, True), (100, False)):
+        changed = rain.copy()
+        changed[row] += 50
+        other = replace(wet, covariates={"rain": Covariate(changed, "mm/h")})
+        assert np.array_equal(plain, fitted.predict(other, origins)[0]) != is_read
+    with pytest.raises(InputError, match="no covariate called 'rain'"):
+        fitted.predict(panel)
+    known = fitted.trained_on_
+    aligned = align(wet, known, 12, horizon=6).panel
+    assert np.array_equal(fitted.predict(aligned), fitted.predict(wet))
+    with pytest.raises(InputError, match="also reads rain"):
+        align(panel, known, 12, horizon=6)
 
 
 def test_an_anchored_forecast_moves_with_the_level_of_the_readings() -> None:

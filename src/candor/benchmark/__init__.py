@@ -9,4 +9,5 @@
 | tables.py, writing.py | tables shaped like the paper's, as Markdown, LaTeX and HTML |
 | variants.py, pairing.py | the paper's ablations and sweeps, and changes paired by seed |
 | measuring.py, profiling.py | parameters, operations, times and memory of every network |
+| drawing.py | the figures of ablations, sweeps and costs |
 """

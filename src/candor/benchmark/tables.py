@@ -1,6 +1,8 @@
 """Tables shaped like the paper's: mean and spread over seeds, the best marked, our gain over the best baseline.
 
 Spreads are standard deviations over seeds with one degree of freedom taken off (ddof = 1), and absent for one seed.
+Reconstructions, models that were rebuilt without their authors' code, are shown and named as such in tables of all
+models; no rank, mark, gain or count rests on them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,10 +14,12 @@ import pandas as pd
 
 from candor.benchmark.results import ALL_STEPS
 from candor.benchmark.suites import Suite
+from candor.forecasting import forecasters
 
 OURS = "candor"
 _MOST_BASELINES = 8
 _SHOWN = {"mae": ("mae", "rmse", "mape"), "mse": ("mse", "mae")}
+_ABOUT_RECONSTRUCTIONS = "(reconstruction): rebuilt by us from what is published, without the authors' code; not ranked"
 _NAMES = {"mae": "MAE", "rmse": "RMSE", "mape": "MAPE [%]", "mse": "MSE"}
 Place = tuple[int, str]
 """A step and a metric."""
@@ -56,21 +60,28 @@ def is_ours(model: str) -> bool:
     return model.split("-")[0] == OURS
 
 
+def is_reconstruction(model: str) -> bool:
+    """Returns whether a contender is a model that was rebuilt without its authors' code, with whatever settings."""
+    kinds = [name for name in forecasters.names() if model == name or model.startswith(f"{name}-")]
+    return bool(kinds) and bool(getattr(forecasters.get(max(kinds, key=len)), "is_reconstruction", False))
+
+
 def tables_of(results: pd.DataFrame, suite: Suite, *, is_whole: bool = False) -> list[Table]:
     """Returns a table per task.
 
     Args:
         results: as `collect` gives them.
         suite: how models are ranked.
-        is_whole: whether all models are shown, or ours and the eight best baselines.
+        is_whole: whether all models are shown, or ours and the eight best baselines, reconstructions left out.
     """
     by_task = _errors_by_task(results)
     found = []
     for task, errors in by_task.items():
         ranked = _ranked(by_task if suite.ranking == "suite" else {task: errors}, suite.metric)
         shown = [model for model in ranked if model in errors]
-        found.append(_table(task, errors, shown if is_whole else shown[:_MOST_BASELINES], suite, results))
-    return found
+        unranked = sorted(filter(is_reconstruction, errors)) if is_whole else []
+        found.append(_table(task, errors, shown if is_whole else shown[:_MOST_BASELINES], unranked, suite, results))
+    return [table for table in found if table.rows]
 
 
 def count_strict_wins(results: pd.DataFrame, metric: str) -> tuple[int, int]:
@@ -78,7 +89,7 @@ def count_strict_wins(results: pd.DataFrame, metric: str) -> tuple[int, int]:
     place, wins, pairs = (ALL_STEPS, metric), 0, 0
     for errors in _errors_by_task(results).values():
         for ours in filter(is_ours, errors):
-            others = [model for model in errors if not is_ours(model)]
+            others = list(filter(_is_rival, errors))
             pairs += len(others)
             wins += sum(max(errors[ours][place]) < min(errors[other][place]) for other in others)
     return wins, pairs
@@ -92,38 +103,44 @@ def _errors_by_task(results: pd.DataFrame) -> dict[str, dict[str, dict[Place, li
     return found
 
 
+def _is_rival(model: str) -> bool:
+    return not is_ours(model) and not is_reconstruction(model)
+
+
 def _ranked(by_task: Mapping[str, Errors], metric: str) -> list[str]:
     """Returns the baselines, best first, by the unrounded mean error over all steps, seeds and tasks."""
     means: dict[str, list[float]] = {}
     for errors in by_task.values():
         for model in errors:
             means.setdefault(model, []).append(mean(errors[model][ALL_STEPS, metric]))
-    return sorted((model for model in means if not is_ours(model)), key=lambda model: mean(means[model]))
+    return sorted(filter(_is_rival, means), key=lambda model: mean(means[model]))
 
 
-def _table(task: str, errors: Errors, baselines: Sequence[str], suite: Suite, results: pd.DataFrame) -> Table:
+def _table(
+    task: str, errors: Errors, baselines: Sequence[str], unranked: Sequence[str], suite: Suite, results: pd.DataFrame
+) -> Table:
     metrics, ours = _SHOWN[suite.metric], [model for model in errors if is_ours(model)]
-    order = [*baselines, *ours]
-    steps = sorted({step for step, _ in errors[order[0]]})
+    steps = sorted({step for places in errors.values() for step, _ in places})
     places = [(step, metric) for step in steps for metric in metrics]
-    best = {place: sorted(order, key=lambda model: mean(errors[model][place])) for place in places}
+    best = {place: sorted([*baselines, *ours], key=lambda model: mean(errors[model][place])) for place in places}
     rows = []
-    for model in order:
+    for model in [*baselines, *unranked, *ours]:
         cells = [
-            TableCell(_text(errors[model][place], place), model == best[place][0], best[place][1:2] == [model])
+            TableCell(_text(errors[model][place], place), best[place][:1] == [model], best[place][1:2] == [model])
             for place in places
         ]
-        rows.append((model, tuple(cells)))
+        rows.append((f"{model} (reconstruction)" if model in unranked else model, tuple(cells)))
     if baselines and suite.has_rivals:
         rows += [
             (f"gain of {model}", tuple(_gain(errors, model, baselines, place) for place in places)) for model in ours
         ]
+    note = _note(results[results["task"] == task])
     return Table(
         title=task,
         groups=tuple(("all steps" if step == ALL_STEPS else f"step {step}", len(metrics)) for step in steps),
         columns=tuple(_NAMES[metric] for _ in steps for metric in metrics),
         rows=tuple(rows),
-        note=_note(results[results["task"] == task]),
+        note=f"{note}; {_ABOUT_RECONSTRUCTIONS}" if unranked else note,
     )
 
 

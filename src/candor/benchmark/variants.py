@@ -26,6 +26,14 @@ VARIANTS: Mapping[str, tuple[str, dict[str, Any]]] = {
 }
 """By name: what the paper calls it, and the settings it changes."""
 
+INTERVENTIONS: Mapping[str, tuple[str, dict[str, Any]]] = {
+    "rain-added": ("RainAdd", {"model.rain": "added"}),
+    "rain-alone": ("RainOnly", {"model.rain": "alone"}),
+}
+"""The same for data with rain: whether the shock component gains by it, or is no more than it."""
+
+CHANGES = {**VARIANTS, **INTERVENTIONS}
+
 SWEEPS: Mapping[str, tuple[Any, ...]] = {
     "temporal_span": (1, 2, 3, 4),
     "spatial_orders": (1, 2, 3),
@@ -44,9 +52,9 @@ def ablation(preset: str, variants: Sequence[str], settings: Mapping[str, Any], 
         limits: seeds and budget of the suite.
     """
     for name in variants:
-        if name not in VARIANTS:
-            raise InputError(f"there is no variant called {name!r}", mend=f"known: {', '.join(VARIANTS)}")
-    chosen: dict[str, dict[str, Any]] = {FULL: {}} | {name: VARIANTS[name][1] for name in variants}
+        if name not in CHANGES:
+            raise InputError(f"there is no variant called {name!r}", mend=f"known: {', '.join(CHANGES)}")
+    chosen: dict[str, dict[str, Any]] = {FULL: {}} | {name: CHANGES[name][1] for name in variants}
     contenders = [Contender(name=name, model=FULL, settings={**settings, **own}) for name, own in chosen.items()]
     return _suite("ablations", f"Ablations of CANDOR on {preset}", preset, contenders, limits)
 

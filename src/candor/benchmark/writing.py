@@ -4,10 +4,19 @@ from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
-from candor.benchmark.tables import Table, TableCell
+import pandas as pd
+
+from candor.benchmark.suites import Suite
+from candor.benchmark.tables import Table, TableCell, tables_of
 from candor.files import atomic_file
 
 _LATEX_SPECIALS = {"%": r"\%", "&": r"\&", "_": r"\_", "#": r"\#", "±": r"$\pm$", "$": r"\$"}
+
+
+def write_grid_tables(results: pd.DataFrame, suite: Suite, folder: Path) -> list[Path]:
+    """Writes `tables.*`, ours and the best baselines, and `tables-all.*`, all models; returns the files."""
+    few, whole = tables_of(results, suite), tables_of(results, suite, is_whole=True)
+    return [*write_tables(few, folder, "tables"), *write_tables(whole, folder, "tables-all")]
 
 
 def write_tables(tables: Sequence[Table], folder: Path, name: str) -> list[Path]:

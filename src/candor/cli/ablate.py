@@ -10,8 +10,6 @@ from candor.cli.benchmark import run_grid
 from candor.cli.screen import console, say, table
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from candor.benchmark.pairing import Change
 
 PresetArgument = Annotated[str, typer.Argument(metavar="PRESET", help="A preset, e.g. korea4-do-192 or metr-la.")]
@@ -30,7 +28,11 @@ def ablate(
     preset: PresetArgument,
     settings: SettingsArgument = None,
     variants: Annotated[
-        str | None, typer.Option("--variants", help="Names, separated by commas. (default: all nine)")
+        str | None,
+        typer.Option(
+            "--variants",
+            help="Names, separated by commas. (default: the paper's nine; rain-added and rain-alone need rain)",
+        ),
     ] = None,
     seeds: SeedsOption = "0,1,2",
     budget_minutes: BudgetOption = None,
@@ -43,7 +45,6 @@ def ablate(
     from candor.benchmark.pairing import paired_changes
     from candor.benchmark.variants import FULL, VARIANTS, ablation
     from candor.cli.benchmark import parse_seeds
-    from candor.figures.heat import HeatCell, draw_changes
     from candor.settings import parse_overrides
 
     chosen = list(VARIANTS) if variants is None else [name.strip() for name in variants.split(",")]
@@ -56,14 +57,9 @@ def ablate(
     if not changes:
         return
     _show_changes(changes)
-    rows: dict[str, dict[str, HeatCell]] = {}
-    for change in changes:
-        cell = HeatCell(change.relative, change.is_beyond_chance)
-        rows.setdefault(VARIANTS[change.variant][0], {})[change.metric] = cell
-    note = (
-        f"Mean over {changes[0].seeds} seeds of the paired relative change. Dot: beyond twice the full model's spread."
-    )
-    for file in draw_changes(rows, f"CANDOR without its parts, {preset}", note).write(folder, "ablations"):
+    from candor.benchmark.drawing import draw_ablations
+
+    for file in draw_ablations(changes, preset).write(folder, "ablations"):
         say(f"wrote {file}")
 
 
@@ -84,7 +80,6 @@ def sweep(
     from candor.benchmark.variants import SWEEPS
     from candor.benchmark.variants import sweep as make_sweep
     from candor.cli.benchmark import parse_seeds
-    from candor.figures.sweeps import draw_sweep
     from candor.settings import parse_overrides
 
     name, equals, listed = setting.partition("=")
@@ -100,22 +95,14 @@ def sweep(
     folder = out or Path("runs") / f"sweep-{preset}-{name}"
     results = run_grid(suite, folder, workers=workers, ray=ray, is_json=json)
     if not results.empty:
-        drawn = draw_sweep(_errors_of(results, name), name, f"{name} of CANDOR, {preset}", results["unit"].iloc[0])
-        for file in drawn.write(folder, f"sweep-{name}"):
+        from candor.benchmark.drawing import draw_setting
+
+        for file in draw_setting(results, name, preset).write(folder, f"sweep-{name}"):
             say(f"wrote {file}")
 
 
-def _errors_of(results: "pd.DataFrame", name: str) -> dict[str, list[float]]:
-    """Returns the mean absolute errors over all steps by value, one per seed."""
-    chosen = results[(results["step"] == 0) & (results["metric"] == "mae")]
-    found: dict[str, list[float]] = {}
-    for model, value in zip(chosen["model"].tolist(), chosen["value"].tolist(), strict=True):
-        found.setdefault(str(model).removeprefix(f"{name}="), []).append(float(value))
-    return found
-
-
 def _show_changes(changes: "list[Change]") -> None:
-    from candor.benchmark.variants import VARIANTS
+    from candor.benchmark.variants import CHANGES
 
     metrics = list(dict.fromkeys(change.metric for change in changes))
     shown = table(
@@ -128,5 +115,5 @@ def _show_changes(changes: "list[Change]") -> None:
             f"{100 * by_metric[metric].relative:+.1f} %{' •' if by_metric[metric].is_beyond_chance else '  '}"
             for metric in metrics
         )
-        shown.add_row(variant, VARIANTS[variant][0], *cells)
+        shown.add_row(variant, CHANGES[variant][0], *cells)
     console().print(shown)

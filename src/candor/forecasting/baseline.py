@@ -14,10 +14,15 @@ same way, and is judged on the same observed targets; what is its own are the ne
         name = "my-model"
 
         def build(self, frame): return MyNetwork(self.sizes, frame)
+
+Where something else has to be trained before the network (a teacher, an autoencoder, a search), `stages` says what, and
+the network takes it over with `inherit`.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass as plain_dataclass
+from dataclasses import field
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -32,10 +37,12 @@ from candor.data.scaling import Scaler
 from candor.data.splits import Split
 from candor.data.windows import Windows
 from candor.errors import InputError
+from candor.forecasting.covariates import learn_covariates, read_covariates
 from candor.forecasting.forecaster import REFUSE_UNKNOWN, State
-from candor.forecasting.network import NetworkForecaster, edges_of
+from candor.forecasting.network import NetworkForecaster, edges_of, found_in
 from candor.settings import Settings
 from candor.training.recipe import NetworkRecipe
+from candor.training.stages import Stage
 from candor.training.trainable import Moment, Objective, Trainable
 
 SECONDS_PER_DAY = 86_400
@@ -59,6 +66,7 @@ class Frame:
         steps_per_day: rows of a day, 1 for daily data and coarser.
         adjacency: weights of the directed edges, sender x receiver; zero where there is none.
         covariates: further quantities that are read.
+        found: what earlier stages of training found, see `BaselineNetwork.found`.
     """
 
     nodes: int
@@ -67,6 +75,7 @@ class Frame:
     steps_per_day: int
     adjacency: Float[Tensor, "node node2"]
     covariates: int = 0
+    found: Mapping[str, Any] = field(default_factory=dict)
 
 
 @plain_dataclass(frozen=True)
@@ -138,6 +147,13 @@ class BaselineNetwork(nn.Module, ABC):
     def prepare(self, training: Windows) -> None:
         """Looks at the training windows once before the network learns; what it keeps must be in buffers."""
 
+    def inherit(self, earlier: nn.Module) -> None:
+        """Takes over what the network of the stage before has learned; by default nothing."""
+
+    def found(self) -> dict[str, Any]:
+        """Returns what a stage found that later networks are built from (`Frame.found`), as JSON holds it."""
+        return {}
+
 
 @plain_dataclass
 class BaselineTrainable(Trainable):
@@ -170,6 +186,27 @@ class BaselineTrainable(Trainable):
         """Returns the forecast in the sensors' unit."""
         return self.network(*_inputs(batch)) * self.scaler.deviation + self.scaler.mean
 
+    def inherit(self, earlier: Trainable) -> None:
+        """Takes over what the stage before has learned."""
+        self.network.inherit(earlier.network)
+
+    def found(self) -> dict[str, Any]:
+        """Returns what later networks are built from."""
+        return self.network.found()
+
+
+@plain_dataclass(frozen=True, kw_only=True)
+class BaselineStage(Stage):
+    """A training before that of a baseline's network.
+
+    Args:
+        build: returns what is trained, with first weights.
+        kind: how it learns and is judged.
+    """
+
+    build: Callable[[Frame], BaselineNetwork]
+    kind: type[BaselineTrainable] = BaselineTrainable
+
 
 @dataclass(config=REFUSE_UNKNOWN)
 class Baseline(NetworkForecaster):
@@ -186,6 +223,8 @@ class Baseline(NetworkForecaster):
     covariates: tuple[str, ...] = ()
 
     reads_covariates: ClassVar[bool] = False
+    is_reconstruction: ClassVar[bool] = False
+    """Whether it was rebuilt without its authors' code; tables say so, and no claim rests on it."""
     tiny: ClassVar[dict[str, Any]] = {}
     """Sizes with which the model can be tried in a second."""
 
@@ -194,16 +233,27 @@ class Baseline(NetworkForecaster):
         """Returns the network with first weights."""
 
     def _trainable(self, state: State, scaler: Scaler, nodes: int) -> BaselineTrainable:
+        return BaselineTrainable(self.build(self._frame(state, nodes)), scaler, self.horizon, self.recipe)
+
+    def _stage_trainable(self, stage: Stage, state: State, scaler: Scaler, nodes: int) -> BaselineTrainable:
+        assert isinstance(stage, BaselineStage)
+        return stage.kind(stage.build(self._frame(state, nodes)), scaler, self.horizon, self.recipe)
+
+    def _frame(self, state: State, nodes: int) -> Frame:
         edges = edges_of(state)
         adjacency = torch.zeros(nodes, nodes)
         adjacency[edges.source, edges.target] = torch.from_numpy(edges.weight).float()
         steps_per_day = max(1, round(SECONDS_PER_DAY / float(state["interval"][0])))
-        frame = Frame(nodes, self.history, self.horizon, steps_per_day, adjacency, len(self.covariates))
-        return BaselineTrainable(self.build(frame), scaler, self.horizon, self.recipe)
+        covariates, found = len(self.covariates), found_in(state)
+        return Frame(nodes, self.history, self.horizon, steps_per_day, adjacency, covariates, found)
 
     def _prepare(self, trainable: Trainable, training: Windows) -> None:
         assert isinstance(trainable, BaselineTrainable)
         trainable.network.prepare(training)
+
+    def quantities_read(self) -> tuple[str, ...]:
+        """Returns the covariates that the network reads."""
+        return self.covariates
 
     def _learn_covariates(self, panel: Panel, split: Split) -> State:
         if not self.covariates:
@@ -212,26 +262,10 @@ class Baseline(NetworkForecaster):
             raise InputError(
                 f"{self.name} reads no covariates", mend="leave `covariates` out, or use timexer or xlinear"
             )
-        seen = self._raw_covariates(panel)[: split.train_end].astype(np.float64)
-        counts = np.maximum((~np.isnan(seen)).sum(axis=(0, 1)), 1)
-        means = np.nansum(seen, axis=(0, 1)) / counts
-        deviations = np.sqrt(np.nansum((seen - means) ** 2, axis=(0, 1)) / counts)
-        return {"covariates": np.stack([means, np.where(deviations > 0, deviations, 1.0)])}
+        return learn_covariates(panel, self.covariates, split.train_end)
 
     def _covariates(self, panel: Panel, state: State) -> NDArray[np.float32] | None:
-        if not self.covariates:
-            return None
-        means, deviations = state["covariates"]
-        scores = (self._raw_covariates(panel) - means) / deviations
-        return np.nan_to_num(scores, nan=0.0).astype(np.float32)  # unknown: as usual
-
-    def _raw_covariates(self, panel: Panel) -> NDArray[np.float32]:
-        if lacking := [name for name in self.covariates if name not in panel.covariates]:
-            known = ", ".join(panel.covariates) or "none"
-            raise InputError(
-                f"the panel has no covariate called {lacking[0]!r}", where=panel.name, mend=f"there are: {known}"
-            )
-        return np.stack([panel.covariates[name].values for name in self.covariates], axis=-1)
+        return read_covariates(panel, self.covariates, state)
 
 
 def _inputs(batch: dict[str, Tensor]) -> tuple[Tensor, ...]:

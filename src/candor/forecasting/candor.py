@@ -4,11 +4,14 @@ from datetime import datetime
 from typing import Self
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import model_validator
 from pydantic.dataclasses import dataclass
 
 from candor.data.panel import Panel
 from candor.data.scaling import Scaler
+from candor.data.splits import Split
+from candor.forecasting.covariates import learn_covariates, read_covariates
 from candor.forecasting.explanation import ForecastExplanation, explain_window, find_origin, find_sensor
 from candor.forecasting.forecaster import REFUSE_UNKNOWN, State, forecasters
 from candor.forecasting.network import NetworkForecaster, edges_of
@@ -39,6 +42,16 @@ class Candor(NetworkForecaster):
         recipe = self.recipe
         network = CandorNetwork(recipe.model_settings(nodes, self.history, self.horizon), edges_of(state))
         return CandorTrainable(network, scaler, recipe.loss, recipe.loss_space == "original", recipe.anchor)
+
+    def _learn_covariates(self, panel: Panel, split: Split) -> State:
+        return learn_covariates(panel, self.quantities_read(), split.train_end, np.log1p)
+
+    def _covariates(self, panel: Panel, state: State) -> NDArray[np.float32] | None:
+        return read_covariates(panel, self.quantities_read(), state, np.log1p)
+
+    def quantities_read(self) -> tuple[str, ...]:
+        """Returns rain, if the network reads it."""
+        return ("rain",) if self.recipe.model_settings(1, self.history, self.horizon).reads_rain else ()
 
     def explain(self, panel: Panel, sensor: str, time: datetime | str | None = None) -> ForecastExplanation:
         """Returns where the forecast of one sensor came from, beside the forecast itself, in the sensor's unit.

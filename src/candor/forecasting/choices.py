@@ -16,7 +16,7 @@ from candor.settings import parse_settings
 from candor.training.recipe import NetworkRecipe, Recipe
 from candor.training.settings import TrainingSettings
 
-_STEPS_OF_TRAINING = 1500
+_STEPS_OF_TRAINING = 600
 _TWO_YEARS = timedelta(days=730)
 _SECTIONS: dict[str, Any] = {"training": TrainingSettings, "model": ModelSettings, "loss": LossWeights}
 
@@ -96,7 +96,7 @@ def _fitting(task: Task) -> tuple[dict[str, Any], list[str]]:
         f"{in_words(interval)}",
         f"patches of {sizes.patch_length} steps, one every {sizes.patch_stride}: a third of the history each, "
         "overlapping by half",
-        f"batches of {batch} windows, {epochs} epochs: about {_STEPS_OF_TRAINING:,} steps on {windows:,} windows",
+        f"batches of {batch} windows, {epochs} epochs: {epochs * -(-windows // batch):,} steps on {windows:,} windows",
         f"the first {growth} steps of the horizon first, all of them after {epochs // 3} epochs: near steps are easier",
         "small size, and the last reading as an anchor: on Klamath's short record that beat the simple rules",
     ]

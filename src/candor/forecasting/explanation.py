@@ -18,7 +18,7 @@ from torch.nn import functional as F
 from candor.data.panel import Panel
 from candor.data.windows import Windows
 from candor.errors import InputError
-from candor.forecasting.trainable import CandorTrainable
+from candor.forecasting.trainable import CandorTrainable, rain_in
 from candor.model.candor import Explanation as NetworkStates
 from candor.model.decomposition import Components
 from candor.model.functional import FunctionalStates
@@ -182,7 +182,8 @@ def network_states(trainable: CandorTrainable, batch: dict[str, Tensor]) -> tupl
     """Returns all states of the network for some windows, and the forecasts they give in the sensors' unit."""
     values, anchor = trainable.anchored(batch)
     network, scaler = trainable.network, trainable.scaler
-    states = network.explain(values, batch["time_of_day"], batch["day_of_week"], week_of_year=batch["week_of_year"])
+    clock = batch["time_of_day"], batch["day_of_week"]
+    states = network.explain(values, *clock, week_of_year=batch["week_of_year"], rain=rain_in(batch))
     scores: Tensor = network.head(states.fused, network.settings.horizon) + anchor
     return states, scores * scaler.deviation + scaler.mean
 

@@ -105,7 +105,11 @@ class Forecaster(ABC):
     def _remember(self, panel: Panel, split: Split) -> None:
         """Keeps what tells later whether other readings are of the same sensors."""
         self.fingerprint_: str = panel.fingerprint
-        self.trained_on_ = KnownPanel.of(panel, split.train_end, covariates=())
+        self.trained_on_ = KnownPanel.of(panel, split.train_end, self.quantities_read())
+
+    def quantities_read(self) -> tuple[str, ...]:
+        """Returns the names of the panel's covariates that the forecaster reads; by default none."""
+        return ()
 
     def _calibrate(self, panel: Panel, split: Split, report: Report) -> None:
         """Learns how far forecasts are off from the second half of validation; if nothing is there, `None`."""

@@ -1,6 +1,10 @@
 """Any network as a forecaster: one place for scaling, filling, masks, windows, units, weights and their training."""
 
+import json
+import threading
 from abc import abstractmethod
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -15,25 +19,22 @@ from candor.data.panel import Panel
 from candor.data.scaling import Scaler, fit_scaler
 from candor.data.splits import Origins, Split
 from candor.data.windows import Windows, count_inputs, future_windows
-from candor.files import read_json, write_json
 from candor.forecasting.forecaster import REFUSE_UNKNOWN, Forecaster, State
 from candor.forecasting.simple import training_means
 from candor.model.propagation import EdgeArrays
 from candor.progress import Report, silent
-from candor.settings import parse_settings
 from candor.training.batches import micro_batches
-from candor.training.checkpoint import Checkpoint
 from candor.training.crew import Crew
-from candor.training.loop import StopReason, Trainer, TrainingData
-from candor.training.machine import Machine, find_machine
-from candor.training.processes import in_main_process, join_processes
+from candor.training.loop import StopReason, TrainingData
 from candor.training.recipe import NetworkRecipe
-from candor.training.settings import TrainingSettings
+from candor.training.stages import Session, Stage
 from candor.training.trainable import Trainable
 
 _WINDOWS_AT_A_TIME = 16
 _WEIGHTS = "weights/"
+_FOUND = "found"
 _TRAINED_WITHOUT_SPLIT = 0.8
+_BUILDING = threading.Lock()  # of all forecasters: first weights are drawn from chance that they share
 
 
 @dataclass(config=REFUSE_UNKNOWN)
@@ -54,6 +55,14 @@ class NetworkForecaster(Forecaster):
     @abstractmethod
     def _trainable(self, state: State, scaler: Scaler, nodes: int) -> Trainable:
         """Returns the network with first weights, for the graph and the scaler of a state."""
+
+    def stages(self) -> tuple[Stage, ...]:
+        """Returns the trainings that come before the network's own, in their order; by default there are none."""
+        return ()
+
+    def _stage_trainable(self, stage: Stage, state: State, scaler: Scaler, nodes: int) -> Trainable:
+        """Returns what a stage trains, with first weights; for forecasters that have stages."""
+        raise ValueError(f"{self.name} has no stage {stage.name}")
 
     def _prepare(self, trainable: Trainable, training: Windows) -> None:
         """Lets the network look at the training windows once before it learns; by default it does not."""
@@ -82,17 +91,17 @@ class NetworkForecaster(Forecaster):
             trains_on: whether to go on with the training in `folder`, or to take its best weights as they are.
             budget_seconds: shortens all schedules so that training takes about this long; None leaves them.
         """
-        self._session: dict[str, Any] = {
+        self._start_from: State = start_from or {}
+        self._limits: dict[str, Any] = {
             "folder": folder,
             "stop_reason": stop_reason,
-            "start_from": start_from,
             "trains_on": trains_on,
             "budget_seconds": budget_seconds,
         }
         try:
             return super().fit(panel, split if split is not None else self._own_split(panel), report)
         finally:
-            del self._session
+            del self._start_from, self._limits
 
     def _own_split(self, panel: Panel) -> Split:
         origins = np.arange(self.history, panel.times.length - self.horizon + 1, dtype=np.int64)
@@ -120,15 +129,44 @@ class NetworkForecaster(Forecaster):
             sensors=panel.sensor_ids,
             unit=panel.unit,
         )
+        is_divisible = not self.needs_whole_batches
+        session = Session(data, self.seed, report=report, is_divisible=is_divisible, **self._limits)
+        state, trainable = self._first_weights(session, state, scaler)
+        weights = session.train(trainable, Stage(self.recipe.training))
+        return state | {f"{_WEIGHTS}{name}": tensor.numpy() for name, tensor in weights.items()}
+
+    def _first_weights(self, session: Session, state: State, scaler: Scaler) -> tuple[State, Trainable]:
+        """Returns what the network is built from, and the network as its own training begins: after all stages."""
+        is_begun, earlier = session.has_reached_the_last(), None
+        found = session.load_found() if is_begun else found_in(self._start_from)
+        for stage in () if is_begun or self._start_from else self.stages():
+            make = partial(self._stage_trainable, stage)
+            trainable = self._new(make, session, state | _found_state(found), scaler, earlier)
+            trainable.network.load_state_dict(session.train(trainable, stage))
+            found, earlier = found | trainable.found(), trainable
+        session.save_found(found)
+        state = state | _found_state(found)
+        trainable = self._new(self._trainable, session, state, scaler, earlier)
+        if self._start_from:
+            trainable.network.load_state_dict(_weights(self._start_from))
+        return state, trainable
+
+    def _new(
+        self,
+        make: Callable[[State, Scaler, int], Trainable],
+        session: Session,
+        state: State,
+        scaler: Scaler,
+        earlier: Trainable | None,
+    ) -> Trainable:
+        """Returns a network that has looked at the training windows and taken over what the stage before learned."""
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
-            trainable = self._trainable(state, scaler, len(panel.sensors))
-            self._prepare(trainable, data.training)
-        if self._session["start_from"] is not None:
-            trainable.network.load_state_dict(_weights(self._session["start_from"]))
-        trainer = self._trainer(trainable, data, report)
-        weights = trainer.run() if self._session["trains_on"] else trainer.saved_weights()
-        return state | {f"{_WEIGHTS}{name}": tensor.numpy() for name, tensor in weights.items()}
+            trainable = make(state, scaler, len(session.data.sensors))
+            self._prepare(trainable, session.data.training)
+        if earlier is not None:
+            trainable.inherit(earlier)
+        return trainable
 
     def _fit_scaler(self, panel: Panel, filled: NDArray[np.float32], split: Split) -> Scaler:
         if self.recipe.scaler == "windows":
@@ -142,33 +180,6 @@ class NetworkForecaster(Forecaster):
     def _covariates(self, panel: Panel, state: State) -> NDArray[np.float32] | None:
         """Returns the further quantities that the network reads, time x sensor x quantity, filled and scaled."""
         return None
-
-    def _trainer(self, trainable: Trainable, data: TrainingData, report: Report) -> Trainer:
-        folder, settings = self._session["folder"], self.recipe.training
-        checkpoint = None if folder is None else Checkpoint(folder)
-        machine = find_machine(
-            trainable, data.training, settings.batch, checkpoint, report, is_divisible=not self.needs_whole_batches
-        )
-        settings = self._schedule(machine, len(data.training), checkpoint)
-        return Trainer(trainable, data, settings, self.seed, machine, checkpoint, report, self._session["stop_reason"])
-
-    def _schedule(self, machine: Machine, windows: int, checkpoint: Checkpoint | None) -> TrainingSettings:
-        """Returns the recipe's schedules, or those that a budget was given when this training began."""
-        budget, processes = self._session["budget_seconds"], join_processes().num_processes
-
-        def find() -> TrainingSettings:
-            path = None if checkpoint is None else checkpoint.folder / "schedule.json"
-            if path is not None and path.is_file():
-                return parse_settings(TrainingSettings, read_json(path), str(path))
-            if budget is None:
-                return self.recipe.training
-            affordable = int(processes * budget / machine.seconds_per_window)
-            shortened = self.recipe.training.within(windows, affordable, self.horizon)
-            if path is not None:
-                write_json(path, shortened.model_dump(mode="json"))
-            return shortened
-
-        return in_main_process(find)
 
     def _forecast(self, panel: Panel, origins: Origins) -> NDArray[np.float32]:
         trainable = self.trained()
@@ -184,7 +195,19 @@ class NetworkForecaster(Forecaster):
         return np.concatenate(found) if found else np.empty((0, self.horizon, len(panel.sensors)), np.float32)
 
     def trained(self) -> Trainable:
-        """Returns the network with the weights it learned, ready for use."""
+        """Returns the network with the weights it learned, ready for use.
+
+        It is built once for what was learned and shared by all who ask, also from several threads: nobody may train it
+        or change its weights.
+        """
+        with _BUILDING:
+            state, built = self.__dict__.get("_built", (None, None))
+            if state is not self.state_ or built is None:
+                built = self._build()
+                self._built: tuple[State, Trainable] = (self.state_, built)
+            return built
+
+    def _build(self) -> Trainable:
         mean, deviation = (float(number) for number in self.state_["scaler"])
         with torch.random.fork_rng(devices=[]):  # building a network draws its first weights
             trainable = self._trainable(self.state_, Scaler(mean, deviation), len(self.trained_on_.panel.sensors))
@@ -202,6 +225,15 @@ class NetworkForecaster(Forecaster):
 def edges_of(state: State) -> EdgeArrays:
     """Returns the weighted graph that a network was made for."""
     return EdgeArrays(state["edges/source"], state["edges/target"], state["edges/weight"])
+
+
+def found_in(state: State) -> dict[str, Any]:
+    """Returns what the stages before a network found that it was built from; empty if there is nothing."""
+    return json.loads(state[_FOUND].tobytes()) if _FOUND in state else {}
+
+
+def _found_state(found: dict[str, Any]) -> State:
+    return {_FOUND: np.frombuffer(json.dumps(found).encode(), np.uint8).copy()} if found else {}
 
 
 def _edge_state(panel: Panel) -> State:

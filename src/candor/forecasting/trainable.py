@@ -38,9 +38,8 @@ class CandorTrainable(Trainable):
     def objective(self, batch: dict[str, Tensor], moment: Moment) -> Objective:
         """Returns the part of the objective that a micro-batch adds."""
         values, anchor = self.anchored(batch)
-        encoding = self.network.encode(
-            values, batch["time_of_day"], batch["day_of_week"], moment.prefix, self._week_of_year(batch)
-        )
+        clock = batch["time_of_day"], batch["day_of_week"]
+        encoding = self.network.encode(values, *clock, moment.prefix, self._week_of_year(batch), rain_in(batch))
         deviation = self.scaler.deviation
         scores = (batch["targets"] - self.scaler.mean) / deviation - anchor
         space = LossSpace(0.0, deviation if self.is_in_unit else 1.0)
@@ -65,7 +64,7 @@ class CandorTrainable(Trainable):
         """Returns the forecast in the sensors' unit."""
         values, anchor = self.anchored(batch)
         clock = batch["time_of_day"], batch["day_of_week"], self._week_of_year(batch)
-        scores = self.network(values, *clock) + anchor
+        scores = self.network(values, *clock, rain_in(batch)) + anchor
         return scores * self.scaler.deviation + self.scaler.mean
 
     def _week_of_year(self, batch: dict[str, Tensor]) -> Tensor | None:
@@ -82,3 +81,8 @@ class CandorTrainable(Trainable):
         last = torch.where(last < 0, values.shape[1] - 1, last)  # a silent sensor: what its gap was filled with
         anchor = values.gather(1, last)
         return values - anchor, anchor
+
+
+def rain_in(batch: dict[str, Tensor]) -> Tensor | None:
+    """Returns the rain over the history of each window, batch x time x node, if the network reads it."""
+    return batch["covariates"][..., 0] if "covariates" in batch else None

@@ -102,6 +102,7 @@ class CandorNetwork(nn.Module):
         time_of_day: CalendarIndex,
         day_of_week: CalendarIndex,
         week_of_year: CalendarIndex | None = None,
+        rain: Values | None = None,
     ) -> Float[Tensor, "batch horizon node"]:
         """Returns the forecast in z-scores.
 
@@ -110,8 +111,9 @@ class CandorNetwork(nn.Module):
             time_of_day: bins 0..287 of all steps of history and horizon.
             day_of_week: days 0..6 (Monday is 0) of the same steps.
             week_of_year: weeks 0..52 of the same steps; needed if the settings say `season`, else not read.
+            rain: over the history, as z-scores of log(1 + rain); needed if the settings say `rain`, else not read.
         """
-        states = self.explain(values, time_of_day, day_of_week, week_of_year=week_of_year)
+        states = self.explain(values, time_of_day, day_of_week, week_of_year=week_of_year, rain=rain)
         return self.head(states.fused, self.settings.horizon)
 
     def explain(
@@ -121,9 +123,10 @@ class CandorNetwork(nn.Module):
         day_of_week: CalendarIndex,
         prefix: int | None = None,
         week_of_year: CalendarIndex | None = None,
+        rain: Values | None = None,
     ) -> Explanation:
         """Returns all states on the way to a forecast of `prefix` steps (all by default)."""
-        encoding = self.encode(values, time_of_day, day_of_week, prefix, week_of_year)
+        encoding = self.encode(values, time_of_day, day_of_week, prefix, week_of_year, rain)
         return Explanation(**vars(encoding), representations=self.represent(encoding.forecast_inputs))
 
     def encode(
@@ -133,6 +136,7 @@ class CandorNetwork(nn.Module):
         day_of_week: CalendarIndex,
         prefix: int | None = None,
         week_of_year: CalendarIndex | None = None,
+        rain: Values | None = None,
     ) -> Encoding:
         """Returns what is known before forecasting: all that the losses need, at the target patches of `prefix`."""
         settings, patches = self.settings, self.settings.patches
@@ -146,13 +150,12 @@ class CandorNetwork(nn.Module):
         last_row = self.calendar.rows(*(index[:, last] for index in clock))[:, 0]
 
         embedded = self.embedding(values)
-        components = self.decomposition(embedded, contexts[:, :patches])
+        components = self.decomposition(embedded, contexts[:, :patches], rain)
         refined = self.history.refine(embedded, components)
         paths: dict[str, PathStates] = {}
         if self.physical is not None:
-            paths = self.physical(
-                values, refined, components.shock_activity, rows[:, :patches], rows[:, target], last_row
-            )
+            activity = components.shock_activity if settings.gates_shocks else None
+            paths = self.physical(values, refined, activity, rows[:, :patches], rows[:, target], last_row)
         nodes = self.decomposition.nodes.weight
         functional: FunctionalStates | None = None
         if self.functional is not None:

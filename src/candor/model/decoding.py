@@ -66,7 +66,10 @@ class _HeadPass:
 def decoded_errors(
     network: CandorNetwork, inputs: ForecastInputs, supervision: Supervision
 ) -> tuple[Float[Tensor, ""], Float[Tensor, ""], Float[Tensor, ""]]:
-    """Returns the weighted error of fused and branch forecasts, and each of the two for reading only."""
+    """Returns the weighted error of fused and branch forecasts, and each of the two for reading only.
+
+    The second is the supervision of every branch by itself (eq. app_branch_supervision).
+    """
     tensors = [*inputs.differentiable(), *network.representing(), *network.head.parameters()]
     return _DecodedErrors.apply(network, inputs, supervision, *tensors)
 

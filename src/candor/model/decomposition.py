@@ -8,6 +8,7 @@
 | G_A, G_R | accumulation_gate, release_gate | batch node patch hidden |
 | g_U, g_V | shock_gate_u, shock_gate_v | batch node patch |
 | e | nodes | node hidden |
+| Q_r, P_r (interventions) | rain, rain_projection | batch node patch hidden |
 """
 
 from dataclasses import dataclass
@@ -18,11 +19,13 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from candor.model.dropout import Dropout
+from candor.model.embedding import PatchEmbedding
 from candor.model.layers import NORM_FLOOR, Mlp, split_linear
 from candor.model.settings import ModelSettings
 
 States = Float[Tensor, "batch node patch hidden"]
 Gate = Float[Tensor, "batch node patch"]
+Rainfall = Float[Tensor, "batch time node"]
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,7 @@ class Components:
 
     @property
     def shock_activity(self) -> Gate:
-        """The mean of the two shock gates."""
+        """The mean of the two shock gates; zero where rain stands for shocks."""
         return (self.shock_gate_u + self.shock_gate_v) / 2
 
 
@@ -118,7 +121,9 @@ class NoDecomposition(nn.Module):
         super().__init__()
         self.nodes = nn.Embedding(settings.nodes, settings.hidden)
 
-    def forward(self, embedded: States, context: Float[Tensor, "batch patch hidden"]) -> Undecomposed:
+    def forward(
+        self, embedded: States, context: Float[Tensor, "batch patch hidden"], rain: Rainfall | None = None
+    ) -> Undecomposed:
         return Undecomposed(embedded)
 
 
@@ -139,13 +144,26 @@ class Decomposition(nn.Module):
         self.shock_norm = nn.LayerNorm(width, eps=NORM_FLOOR)
         self.accumulation_gate = Mlp(6 * width, 2 * width, width, settings.dropout)
         self.release_gate = Mlp(6 * width, 2 * width, width, settings.dropout)
-        self.shock_u = ShockGate(settings)
-        self.shock_v = ShockGate(settings)
-        self.shock_projection_u = nn.Linear(width, width)
-        self.shock_projection_v = nn.Linear(width, width)
+        self.gates_shocks = settings.gates_shocks
+        if settings.gates_shocks:
+            self.shock_u = ShockGate(settings)
+            self.shock_v = ShockGate(settings)
+            self.shock_projection_u = nn.Linear(width, width)
+            self.shock_projection_v = nn.Linear(width, width)
+        self.rain = PatchEmbedding(settings) if settings.reads_rain else None
+        if settings.reads_rain:
+            self.rain_projection = nn.Linear(width, width)
 
-    def forward(self, embedded: States, context: Float[Tensor, "batch patch hidden"]) -> Components:
-        """Returns the components of the embedded history Z, given the calendar context m of its patches."""
+    def forward(
+        self, embedded: States, context: Float[Tensor, "batch patch hidden"], rain: Rainfall | None = None
+    ) -> Components:
+        """Returns the components of the embedded history Z.
+
+        Args:
+            embedded: Z.
+            context: the calendar context m of its patches.
+            rain: over the history, as z-scores of log(1 + rain); needed if the settings say so, else not read.
+        """
         raw_background = self.background_convolution(embedded)  # eq. app_embedding_background
         background = self.background_norm(raw_background)
         following = torch.cat([background[..., 1:, :], background[..., -1:, :]], dim=-2)
@@ -159,12 +177,19 @@ class Decomposition(nn.Module):
         raw_accumulation = self.accumulation_convolution(accumulation_gate * current_view)
         raw_release = self.release_convolution(release_gate * following_view)  # eq. app_accumulation_release
 
-        shock_gate_u = self.shock_u(_magnitudes(current_view, change_u, bend_u), self.nodes.weight, context)
-        shock_gate_v = self.shock_v(_magnitudes(following_view, change_v, bend_v), self.nodes.weight, context)
-        raw_shock = (  # eq. app_shock_component
-            shock_gate_u[..., None] * self.shock_projection_u(current_view)
-            + shock_gate_v[..., None] * self.shock_projection_v(following_view)
-        )
+        raw_shock = torch.zeros_like(embedded)
+        shock_gate_u = shock_gate_v = raw_shock[..., 0]  # shut, where rain stands for shocks
+        if self.gates_shocks:
+            shock_gate_u = self.shock_u(_magnitudes(current_view, change_u, bend_u), self.nodes.weight, context)
+            shock_gate_v = self.shock_v(_magnitudes(following_view, change_v, bend_v), self.nodes.weight, context)
+            raw_shock = (  # eq. app_shock_component
+                shock_gate_u[..., None] * self.shock_projection_u(current_view)
+                + shock_gate_v[..., None] * self.shock_projection_v(following_view)
+            )
+        if self.rain is not None:
+            if rain is None:
+                raise ValueError("this network reads rain: it needs rain beside the values")
+            raw_shock = raw_shock + self.rain_projection(self.rain(rain))
         return Components(
             raw_background=raw_background,
             raw_accumulation=raw_accumulation,

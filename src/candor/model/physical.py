@@ -140,7 +140,7 @@ class PhysicalBranch(nn.Module):
             self.window = Mlp(settings.history, 2 * width, width, settings.dropout, nn.ReLU())
             self.sample_query = nn.Linear(3 * width + node_width, width, bias=False)
             self.sample_key = nn.Linear(3 * width + node_width, width, bias=False)
-        if settings.decomposition:
+        if settings.gates_shocks:
             self.shock_strength = nn.Parameter(torch.tensor(0.0))
         sizes = settings.nodes, settings.spatial_orders, settings.temporal_span
         for direction in settings.directions:

@@ -7,6 +7,7 @@ from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveInt, model
 from candor.settings import Settings
 
 Branch = Literal["functional", "forward", "reverse"]
+Rain = Literal["unread", "added", "alone"]
 
 
 class ModelSettings(Settings):
@@ -63,6 +64,8 @@ class ModelSettings(Settings):
     """Whether the past is decomposed; if not, its embedding stands for all components (w/o Decomp.)."""
     branches: tuple[Branch, ...] = ("functional", "forward", "reverse")
     """Branches whose forecasts are fused, in this order (w/o Physical, w/o Functional, Forward only, Reverse only)."""
+    rain: Rain = "unread"
+    """Whether rain over the history adds to the shock component (RainAdd) or stands for it (RainOnly)."""
     learned_operator: bool = True
     """Whether edges are weighed by learned affinities beside their support (if not: Raw adjacency)."""
     learned_fusion: bool = True
@@ -79,12 +82,24 @@ class ModelSettings(Settings):
             raise ValueError(f"hidden ({self.hidden}) must be a multiple of heads ({self.heads})")
         if not self.branches or len(set(self.branches)) < len(self.branches):
             raise ValueError("branches must name at least one of functional, forward, reverse, and none of them twice")
+        if self.reads_rain and not self.decomposition:
+            raise ValueError("rain speaks to the shock component, which needs decomposition=true")
         return self
 
     @property
     def directions(self) -> tuple[Branch, ...]:
         """The directions of propagation among the branches."""
         return tuple(branch for branch in self.branches if branch != "functional")
+
+    @property
+    def reads_rain(self) -> bool:
+        """Whether the network is given rain beside the readings."""
+        return self.rain != "unread"
+
+    @property
+    def gates_shocks(self) -> bool:
+        """Whether gates tell shocks from the readings."""
+        return self.decomposition and self.rain != "alone"
 
     @property
     def patches(self) -> int:

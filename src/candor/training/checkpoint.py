@@ -80,11 +80,17 @@ class Checkpoint:
         return Progress(**json.loads(header["progress"]))
 
     def progress(self) -> Progress:
-        """Returns how far training has come; if nothing is there, that it has not begun."""
-        if not self.exists:
-            return Progress()
-        with safe_open(self.last, framework="pt") as file:
-            return Progress(**json.loads((file.metadata() or {})["progress"]))
+        """Returns how far training has come; if nothing is there, that it has not begun.
+
+        The time of the stages before it counts; their folders lie in this one.
+        """
+        found = Progress()
+        if self.exists:
+            with safe_open(self.last, framework="pt") as file:
+                found = Progress(**json.loads((file.metadata() or {})["progress"]))
+        for last in sorted(self.folder.glob(f"*/{self.last.name}")):
+            found.seconds += Checkpoint(last.parent).progress().seconds
+        return found
 
     def save_best(self, weights: Weights) -> None:
         """Writes the best weights, all or nothing."""

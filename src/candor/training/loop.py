@@ -64,6 +64,7 @@ class Trainer:
         checkpoint: where the state is kept; None keeps it in memory only.
         report: is told how far training has come.
         stop_reason: is asked after every step, in every process, whether to stop.
+        stage: what is trained, if it is not the network itself, see candor.training.stages.
     """
 
     def __init__(
@@ -76,11 +77,13 @@ class Trainer:
         checkpoint: Checkpoint | None = None,
         report: Report = silent,
         stop_reason: StopReason = lambda: None,
+        stage: str = "",
     ) -> None:
         join_processes()
         settings, machine = broadcast_object_list([settings, machine])  # what was measured differs between processes
         self.trainable, self.data, self.settings, self.seed = trainable, data, settings, seed
         self.machine, self.checkpoint, self.report, self.stop_reason = machine, checkpoint, report, stop_reason
+        self.stage = stage
         self.accelerator = Accelerator()
         self.network = trainable.network.to(self.accelerator.device)
         kind = torch.optim.AdamW if settings.optimiser == "adamw" else torch.optim.Adam
@@ -109,6 +112,12 @@ class Trainer:
         finally:
             if self.curves is not None:
                 self.curves.close()
+        return self.best_weights()
+
+    def end(self) -> Weights:
+        """Ends a training that was stopped, for good, and returns its best weights."""
+        self.progress.is_finished = True
+        self._save()
         return self.best_weights()
 
     def saved_weights(self) -> Weights:
@@ -305,8 +314,9 @@ class Trainer:
         prefix = settings.prefix(progress.epoch, self.trainable.horizon)
         error = progress.sums["error"] / progress.windows
         best = "" if progress.best_error is None else f", best validation {progress.best_error:.4g}"
+        work = f"training, stage {self.stage} | {self.stage}: " if self.stage else "training | "
         return (
-            f"training | epoch {progress.epoch + 1} of {settings.epochs}, {prefix} steps, "
+            f"{work}epoch {progress.epoch + 1} of {settings.epochs}, {prefix} steps, "
             f"rate {settings.rate(progress.epoch):.2g}, error {error:.4g}{best} {self.data.unit}"
         )
 

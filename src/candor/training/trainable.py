@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import Any
 
 from torch import Tensor, nn
 
@@ -51,3 +52,10 @@ class Trainable(ABC):
     @abstractmethod
     def forecast(self, batch: dict[str, Tensor]) -> Tensor:
         """Returns the forecast in the sensors' unit, window x horizon x sensor."""
+
+    def inherit(self, earlier: "Trainable") -> None:  # noqa: B027 - most have no stage before them
+        """Takes over what the stage before has learned; by default nothing."""
+
+    def found(self) -> dict[str, Any]:
+        """Returns what later stages are built from besides weights, such as a choice of parts, as JSON holds it."""
+        return {}

@@ -1,0 +1,82 @@
+"""The figures of grids and profiles: what parts are worth, what a setting does, accuracy against cost."""
+
+from collections.abc import Mapping, Sequence
+
+import pandas as pd
+
+from candor.benchmark.pairing import Change
+from candor.benchmark.profiling import Errors, Profile, bubbles_of
+from candor.benchmark.results import ALL_STEPS
+from candor.benchmark.variants import CHANGES
+from candor.figures.bubbles import draw_bubbles
+from candor.figures.heat import HeatCell, draw_changes
+from candor.figures.style import Drawing
+from candor.figures.sweeps import draw_sweep
+
+
+def draw_ablations(changes: Sequence[Change], task: str) -> Drawing:
+    """Returns the heat map of the changes on a task, under the names that the paper gives to variants.
+
+    Args:
+        changes: at least one, as `paired_changes` gives them.
+        task: what the variants were trained on.
+    """
+    rows: dict[str, dict[str, HeatCell]] = {}
+    for change in changes:
+        rows.setdefault(_paper_name(change.variant), {})[change.metric] = HeatCell(
+            change.relative, change.is_beyond_chance
+        )
+    seeds = max(change.seeds for change in changes)
+    note = (
+        f"Mean over {seeds} seed{'s' if seeds > 1 else ''} of the paired relative change. "
+        "Dot: beyond twice the full model's spread."
+    )
+    return draw_changes(rows, f"CANDOR without its parts, {task}", note)
+
+
+def draw_ablations_together(changes: Mapping[str, Sequence[Change]]) -> Drawing:
+    """Returns the heat map of variants by task, in the mean absolute error; variants that a task lacks are left out.
+
+    Args:
+        changes: by task, as `paired_changes` gives them; at least one variant must be in all.
+    """
+    cells = {
+        task: {one.variant: HeatCell(one.relative, one.is_beyond_chance) for one in found if one.metric == "mae"}
+        for task, found in changes.items()
+    }
+    first, *others = cells.values()
+    shared = [variant for variant in first if all(variant in other for other in others)]
+    rows = {_paper_name(variant): {task: cells[task][variant] for task in cells} for variant in shared}
+    note = "Mean over seeds of the paired relative change of MAE. Dot: beyond twice the full model's spread."
+    return draw_changes(rows, "CANDOR without its parts", note)
+
+
+def _paper_name(variant: str) -> str:
+    return CHANGES[variant][0] if variant in CHANGES else variant
+
+
+def draw_setting(results: pd.DataFrame, setting: str, task: str) -> Drawing:
+    """Returns the errors by value of a setting, from the results of a sweep on one task."""
+    errors = errors_by_value(results, setting)
+    return draw_sweep(errors, setting, f"{setting} of CANDOR, {task}", str(results["unit"].iloc[0] or ""))
+
+
+def errors_by_value(results: pd.DataFrame, setting: str) -> dict[str, list[float]]:
+    """Returns the mean absolute errors over all steps by value of a setting, one per seed."""
+    chosen = results[(results["step"] == ALL_STEPS) & (results["metric"] == "mae")]
+    found: dict[str, list[float]] = {}
+    for model, value in zip(chosen["model"].tolist(), chosen["value"].tolist(), strict=True):
+        found.setdefault(str(model).removeprefix(f"{setting}="), []).append(float(value))
+    return found
+
+
+def draw_costs(profile: Profile, errors: Errors) -> dict[str, Drawing]:
+    """Returns errors against parameters and against time, by the names of their files; none if no model has both."""
+    bubbles, at = bubbles_of(profile, errors), profile.circumstances
+    if not bubbles:
+        return {}
+    title = f"Accuracy and cost on {at.preset}"
+    return {
+        "accuracy-parameters": draw_bubbles(bubbles, "parameters", title, errors.unit, at.batch),
+        "accuracy-time": draw_bubbles(bubbles, "time", title, errors.unit, at.batch),
+    }

@@ -1,0 +1,77 @@
+"""What is asked besides a forecast, and the answer as a table: intervals, and how likely an event is."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from candor.data.panel import Panel
+from candor.data.writers import forecast_table
+from candor.errors import InputError
+from candor.forecasting.forecaster import Forecaster
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked besides the forecast: how wide the intervals are, and the chance of which event.
+
+    Args:
+        coverage: chance that an interval holds the reading, between 0 and 1.
+        below: ask how likely readings are below this, in the sensors' unit.
+        above: ask how likely readings are above this, in the sensors' unit.
+    """
+
+    coverage: float = 0.9
+    below: float | None = None
+    above: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.below is not None and self.above is not None:
+            raise InputError("below and above are two questions", mend="ask one of them at a time")
+        if not 0 < self.coverage < 1:
+            raise InputError(f"a coverage must lie between 0 and 1, not {self.coverage}", mend="give 0.9 for 90 %")
+
+    @property
+    def threshold(self) -> float | None:
+        """What readings are compared with, in the sensors' unit; None if no chance is asked for."""
+        return self.above if self.below is None else self.below
+
+    def answer(self, forecaster: Forecaster, recent: Panel) -> pd.DataFrame:
+        """Returns the forecast after the last row as a table, with what can be said of its errors."""
+        return self.describe(forecaster, recent, forecaster.predict(recent)[0])
+
+    def describe(self, forecaster: Forecaster, recent: Panel, forecast: NDArray[np.float32]) -> pd.DataFrame:
+        """Returns a forecast that was made already as a table, with what can be said of its errors.
+
+        Args:
+            forecaster: whose forecast it is.
+            recent: the readings before it.
+            forecast: step x sensor, in the sensors' units.
+        """
+        calibration, columns = forecaster.calibration_, dict[str, Any]()
+        if calibration is None and self.threshold is not None:
+            raise InputError(
+                f"this {forecaster.name} forecaster does not know how far its forecasts are off, and so no chances",
+                mend="fit it with a split that has a validation part",
+            )
+        if calibration is not None:
+            lower, upper = calibration.interval(forecast[None], self.coverage)
+            columns = {"lower": lower[0].astype(np.float32), "upper": upper[0].astype(np.float32)}
+            if self.threshold is not None:
+                probability = calibration.probability_below(forecast[None], self.threshold)[0]
+                columns["probability"] = (probability if self.below is not None else 1 - probability).astype("float32")
+        return forecast_table(recent, forecast, **columns)
+
+
+def forecast_rows(made: pd.DataFrame) -> list[dict[str, Any]]:
+    """Returns the rows of a forecast as content of JSON, times with their offset."""
+    columns = {str(name): [rounded(value) for value in made[name].tolist()] for name in made}
+    columns["time"] = [moment.isoformat() for moment in columns["time"]]
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def rounded(value: Any) -> Any:
+    """Returns a number with the seven digits that single precision has; anything else as it is."""
+    return float(f"{value:.7g}") if isinstance(value, float) else value

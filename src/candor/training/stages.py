@@ -1,0 +1,155 @@
+"""Trainings that follow one another: a network may need what a search, a teacher or an autoencoder learned before it.
+
+All stages go through the same loop, and each keeps its state in a folder of its own. Whatever ends a session, the next
+one goes on in the stage that was under way:
+
+training/NAME/...     the state of an earlier stage, see candor.training.checkpoint
+training/found.json   what earlier stages found that the network is built from, if anything
+training/...          the state of the last stage, which is the only one of most networks
+"""
+
+import time
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from candor.files import read_json, write_json
+from candor.progress import Report, silent
+from candor.settings import parse_settings
+from candor.training.checkpoint import Checkpoint, Weights
+from candor.training.loop import Stopped, StopReason, Trainer, TrainingData
+from candor.training.machine import Machine, find_machine
+from candor.training.processes import in_main_process, join_processes
+from candor.training.settings import TrainingSettings
+from candor.training.trainable import Trainable
+
+_SHARE_IS_USED_UP = "its share of the budget is used up"
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A training with a beginning and an end.
+
+    Args:
+        training: optimiser and schedules.
+        name: of its folder, and in reports; the last stage has none, and its state lies in the folder of all.
+        share: of the time that a budget leaves when it begins; stages after it get the rest.
+    """
+
+    training: TrainingSettings
+    name: str = ""
+    share: float = 1.0
+
+
+@dataclass(frozen=True)
+class Session:
+    """A stretch of training over all stages, from the beginning or from where the one before it stopped.
+
+    Args:
+        data: the windows.
+        seed: where chance begins.
+        folder: where state is kept; None keeps it in memory only.
+        report: is told how far training has come.
+        stop_reason: is asked after every step whether to stop.
+        trains_on: whether to go on with the training in `folder`, or to take its best weights as they are.
+        budget_seconds: shortens all schedules so that training takes about this long; None leaves them.
+        is_divisible: whether a batch may be cut into micro-batches.
+        began: when it began, on the monotonic clock in seconds.
+    """
+
+    data: TrainingData
+    seed: int
+    folder: Path | None = None
+    report: Report = silent
+    stop_reason: StopReason = lambda: None
+    trains_on: bool = True
+    budget_seconds: float | None = None
+    is_divisible: bool = True
+    began: float = field(default_factory=time.monotonic)
+
+    def train(self, trainable: Trainable, stage: Stage) -> Weights:
+        """Returns the best weights of a stage, once it is trained to its end; raises `Stopped` before that if asked to.
+
+        A stage before the last also ends when its share of the budget is used up, so that something is left for those
+        that come after it.
+        """
+        checkpoint = None if self.folder is None else Checkpoint(self.folder / stage.name)
+        make = partial(
+            Trainer, trainable, self.data, seed=self.seed, checkpoint=checkpoint, report=self.report, stage=stage.name
+        )
+        if not self.trains_on:
+            return make(settings=stage.training, machine=Machine(1, 1)).saved_weights()
+        seconds, now = self._seconds_for(stage, checkpoint), time.monotonic()
+        machine = find_machine(
+            trainable,
+            self.data.training,
+            stage.training.batch,
+            checkpoint,
+            self.report,
+            is_divisible=self.is_divisible,
+        )
+        settings = self._schedule(stage.training, seconds, machine, trainable.horizon, checkpoint)
+        deadline = None if seconds is None or not stage.name else now + seconds
+        trainer = make(settings=settings, machine=machine, stop_reason=self._stopping_at(deadline))
+        try:
+            return trainer.run()
+        except Stopped as stopped:
+            if str(stopped) != _SHARE_IS_USED_UP:
+                raise
+            return trainer.end()
+
+    def has_reached_the_last(self) -> bool:
+        """Returns whether the last stage has begun in an earlier session: its state holds all that came before it."""
+        folder = self.folder
+        return folder is not None and in_main_process(lambda: Checkpoint(folder).exists)
+
+    def save_found(self, found: dict[str, Any]) -> None:
+        """Keeps what earlier stages found, if anything, for sessions that begin with the last one."""
+        if self.folder is not None and found:
+            in_main_process(partial(write_json, self.folder / "found.json", found))
+
+    def load_found(self) -> dict[str, Any]:
+        """Returns what earlier stages found; empty if nothing is kept."""
+        path = None if self.folder is None else self.folder / "found.json"
+        return in_main_process(lambda: read_json(path) if path is not None and path.is_file() else {})
+
+    def _seconds_for(self, stage: Stage, checkpoint: Checkpoint | None) -> float | None:
+        """Returns how long a stage may take from now on; what earlier sessions gave to it counts as its own."""
+        if self.budget_seconds is None:
+            return None
+        left = self.budget_seconds - (time.monotonic() - self.began)
+        spent = 0.0 if checkpoint is None or not stage.name else checkpoint.progress().seconds
+        return max(0.0, stage.share * (left + spent) - spent)
+
+    def _schedule(
+        self,
+        training: TrainingSettings,
+        seconds: float | None,
+        machine: Machine,
+        horizon: int,
+        checkpoint: Checkpoint | None,
+    ) -> TrainingSettings:
+        """Returns the schedules of a stage, or those that a budget was given when the stage began."""
+        processes = join_processes().num_processes
+
+        def find() -> TrainingSettings:
+            path = None if checkpoint is None else checkpoint.folder / "schedule.json"
+            if path is not None and path.is_file():
+                return parse_settings(TrainingSettings, read_json(path), str(path))
+            if seconds is None:
+                return training
+            affordable = int(processes * seconds / machine.seconds_per_window)
+            shortened = training.within(len(self.data.training), affordable, horizon)
+            if path is not None:
+                write_json(path, shortened.model_dump(mode="json"))
+            return shortened
+
+        return in_main_process(find)
+
+    def _stopping_at(self, deadline: float | None) -> StopReason:
+        def reason() -> str | None:
+            is_over = deadline is not None and time.monotonic() >= deadline
+            return self.stop_reason() or (_SHARE_IS_USED_UP if is_over else None)
+
+        return reason
