@@ -1,7 +1,9 @@
 """`candor data build-river`, run in this process against the local server."""
 
 import json
+import shutil
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 
 import made_basin
@@ -79,6 +81,7 @@ def test_the_key_is_not_asked_for_when_it_is_there(built, build, monkeypatch) ->
         ((*BASIN, "--hourly", "median"), "hourly"),
         ((*BASIN, "--end", "2099-01-01"), "not over yet"),
         ((*BASIN, "--archive", "basin.tar"), "zip"),
+        ((*BASIN, "--refresh", "--offline"), "give one of them"),
     ],
 )
 def test_wrong_options_give_plain_words_two_and_no_request(usgs, build, options, words: str) -> None:
@@ -104,14 +107,49 @@ def test_rain_is_fetched_for_the_places_and_hours_of_the_panel(built, build, mon
     from candor.data.panel import Covariate
     from candor.river import rain as rain_module
 
-    def made_rain(sensors, times, folder, *, announce, report):
+    def made_rain(sensors, times, folder, *, is_offline, announce, report):
+        assert not is_offline
         announce("nothing to read")
         values = np.full((times.length, len(sensors)), 0.25, np.float32)
-        return rain_module.Rain(Covariate(values, "mm/h"), {"product": "made up", "folder": folder.name})
+        origin = {"product": "made up", "folder": folder.name, "unknown_half_hours": 0, "half_hours": 1008}
+        return rain_module.Rain(Covariate(values, "mm/h"), origin)
 
     monkeypatch.setattr(rain_module, "fetch_rain", made_rain)
     code, _, err = build(*BASIN, "--cache", built.cache, "--rain")
     assert code == 0, err
     panel = load_panel(Path("basin"))
     assert panel.covariates["rain"].unit == "mm/h"
-    assert panel.provenance["rain"] == {"product": "made up", "folder": "rain"}
+    assert panel.provenance["rain"]["folder"] == "rain"
+
+
+def test_offline_takes_the_rain_that_was_read_and_asks_nobody(built, build, monkeypatch) -> None:
+    import numpy as np
+
+    from candor.river.imerg import cell_of
+    from candor.river.rain_store import RainStore, StoredHalfHour
+
+    def nobody(*_: object) -> None:
+        raise AssertionError("somebody was asked")
+
+    monkeypatch.setattr("candor.river.rain.sign_in", nobody)
+    panel, halves = built.basin.panel, timedelta(minutes=30)
+    cells = sorted({cell_of(sensor) for sensor in panel.sensors})
+    begin = panel.times.start
+    known = {begin + step * halves: StoredHalfHour("f.V07B.HDF5", np.full(len(cells), step)) for step in range(4)}
+    shutil.copytree(built.cache, "kept")
+    RainStore(Path("kept/rain"), cells).write(begin.date(), known)
+    code, _, err = build(*BASIN, "--cache", "kept", "--rain", "--offline")
+    assert code == 0, err
+    assert "1,004 of 1,008 half hours were never read" in " ".join(err.split())
+    assert "API_USGS_PAT" not in err
+    rain = load_panel(Path("basin")).covariates["rain"].values
+    assert rain[1:3].tolist() == [[0.5] * 11, [2.5] * 11]
+    assert np.isnan(rain).sum() == rain.size - 2 * 11
+
+
+def test_offline_says_which_answers_are_not_there_and_asks_nobody(usgs, build) -> None:
+    made_basin.fill(usgs)
+    code, _, err = build(*BASIN, "--offline")
+    assert code == 2
+    assert "1 of 1 answers are not on disk" in " ".join(err.split())
+    assert "--offline" in err and usgs.requests == [] and not Path("basin").exists()

@@ -54,6 +54,9 @@ CacheOption = Annotated[
 RefreshOption = Annotated[
     bool, typer.Option("--refresh", help="Ask again what was answered before: recent readings are revised.")
 ]
+OfflineOption = Annotated[
+    bool, typer.Option("--offline", help="Ask nobody: take what is kept; rain that was never read is unknown.")
+]
 ArchiveOption = Annotated[Path | None, typer.Option("--archive", help="Also write the basin as one zip file.")]
 
 
@@ -74,6 +77,7 @@ def build_river(
     rain: RainOption = False,
     cache: CacheOption = None,
     refresh: RefreshOption = False,
+    offline: OfflineOption = False,
     archive: ArchiveOption = None,
     json: inputs.JsonOption = False,
 ) -> None:
@@ -93,13 +97,17 @@ def build_river(
         max_distance_km=max_distance_km, min_sites=min_sites, min_edges=min_edges, hourly=hourly,
         keep_negative=keep_negative,
     )  # fmt: skip
+    if refresh and offline:
+        raise InputError("--refresh asks everything anew and --offline asks nobody", mend="give one of them")
     if archive is not None:
         check_archive_path(archive)
-    _say_if_no_key()
+    if not offline:
+        say_if_no_key()
     folder = cache or default_cache()
     with progress() as report:
-        asker = Asker(AnswerCache(folder), report=report, is_fresh_wanted=refresh)
-        basin = build_basin(settings, asker, preset or "", _rain_step(folder, report) if rain else None)
+        asker = Asker(AnswerCache(folder), report=report, is_fresh_wanted=refresh, is_offline=offline)
+        add_rain = _rain_step(folder, report, is_offline=offline) if rain else None
+        basin = build_basin(settings, asker, preset or "", add_rain)
         differences = save_basin(basin, out, preset)
         if archive is not None:
             export_archive(out, archive)
@@ -110,7 +118,8 @@ def build_river(
     say(f"{basin.report.hours:,} hours x {basin.report.sites} stations, {basin.report.edges} edges -> {out}")
 
 
-def _say_if_no_key() -> None:
+def say_if_no_key() -> None:
+    """Says where a key can be had if there is none."""
     from candor.river.asking import KEY_ADDRESS, KEY_VARIABLE
 
     if not os.environ.get(KEY_VARIABLE):
@@ -134,14 +143,17 @@ def _settings(preset: str | None, **options: Any) -> "BasinSettings":
     return parse_settings(BasinSettings, given, "build-river")
 
 
-def _rain_step(folder: Path, report: "Report") -> "RainStep":
+def _rain_step(folder: Path, report: "Report", *, is_offline: bool) -> "RainStep":
     """Returns the step that adds rain, with what it reads kept beside the other answers."""
     from candor.data.panel import Covariate, Sensor
     from candor.data.times import TimeAxis
     from candor.river.rain import fetch_rain
 
     def step(sensors: tuple[Sensor, ...], times: TimeAxis) -> tuple[Covariate, dict[str, Any]]:
-        found = fetch_rain(sensors, times, folder / "rain", announce=say, report=report)
+        found = fetch_rain(sensors, times, folder / "rain", is_offline=is_offline, announce=say, report=report)
+        unknown, total = found.provenance["unknown_half_hours"], found.provenance["half_hours"]
+        if is_offline and unknown:
+            say(f"rain: {unknown:,} of {total:,} half hours were never read, and stay unknown (--offline)")
         return found.covariate, found.provenance
 
     return step

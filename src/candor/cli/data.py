@@ -10,6 +10,7 @@ import typer
 from candor.cli import inputs
 from candor.cli.build_river import build_river
 from candor.cli.explore import explore
+from candor.cli.follow import follow
 from candor.cli.map import draw_map
 from candor.cli.screen import console, number, percent, print_json, say, table
 from candor.errors import InputError
@@ -189,5 +190,6 @@ def export_data(
 
 
 data_app.command("build-river")(build_river)
+data_app.command("follow")(follow)
 data_app.command("map")(draw_map)
 data_app.command("explore")(explore)

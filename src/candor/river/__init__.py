@@ -15,6 +15,7 @@ build       all of it, in order
 card        the dataset card
 folder      a basin on disk
 archive     a basin as one file that can be passed on
+follow      what is new in a basin that was built, for a model that is at work
 
 Everything that talks to a service needs the extra `river` and is imported when it is used.
 """

@@ -74,6 +74,7 @@ class Asker:
         manners: how the services are treated.
         report: listens to progress.
         is_fresh_wanted: whether to ask again what was answered before, because readings are revised.
+        is_offline: asks nobody; a question whose answer is not on disk is refused.
         clock: how pauses are kept.
     """
 
@@ -83,12 +84,14 @@ class Asker:
         manners: Manners | None = None,
         report: Report = silent,
         is_fresh_wanted: bool = False,
+        is_offline: bool = False,
         clock: Clock | None = None,
     ) -> None:
         self.cache = cache
         self.manners = manners or Manners()
         self.report = report
         self.is_fresh_wanted = is_fresh_wanted
+        self.is_offline = is_offline
         self.record: list[dict[str, Any]] = []
         """Every question with its address, date and checksum, in the order in which they were put."""
         self._clock = clock or Clock()
@@ -110,6 +113,8 @@ class Asker:
         pending = [place for place, answer in enumerate(known) if answer is None]
         answers = {place: answer for place, answer in enumerate(known) if answer is not None}
         self._tell(what, len(answers), len(questions))
+        if pending and self.is_offline:
+            raise _not_on_disk(what, len(pending), len(questions), self.cache)
         stop = threading.Event()
         pool = ThreadPoolExecutor(self.manners.at_once)
         try:
@@ -207,6 +212,14 @@ def _record_of(question: Question, answer: Answer) -> dict[str, Any]:
         "fetched": answer.fetched,
         "sha256": answer.sha256,
     }
+
+
+def _not_on_disk(what: str, lacking: int, total: int, cache: AnswerCache) -> InputError:
+    return InputError(
+        f"{what}: {lacking} of {total} answers are not on disk, and nobody may be asked",
+        where=str(cache.folder),
+        mend="leave out --offline where there is a network, or name the folder of an earlier time with --cache",
+    )
 
 
 def _in_plain_words(error: "DataRetrievalError", question: Question, cache: AnswerCache) -> InputError:

@@ -1,0 +1,172 @@
+"""`candor data follow`: what is new at the sites of a basin, and what comes next."""
+
+import time
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from candor.cli import inputs
+from candor.cli.build_river import say_if_no_key
+from candor.cli.evaluate import RunArgument
+from candor.cli.forecast import AboveOption, BelowOption, CoverageOption, NowOption, OutOption, deliver, present
+from candor.cli.screen import console, progress, say, say_wrong, table
+from candor.errors import InputError
+
+if TYPE_CHECKING:
+    from candor.forecasting.questions import Question
+    from candor.forecasting.runs import Run
+    from candor.river.follow import Feed, SiteNews
+
+STORE = "live"
+_SHORTEST_MINUTES = 5.0  # sites report every fifteen minutes at best
+
+StoreOption = Annotated[
+    Path | None, typer.Option("--store", help="Folder where readings are kept. (default: RUN/live)")
+]
+EveryOption = Annotated[
+    float | None, typer.Option("--every", help="Minutes after which to ask and forecast again, until Ctrl-C.")
+]
+OfflineOption = Annotated[bool, typer.Option("--offline", help="Ask nobody: forecast from the readings that are kept.")]
+
+
+def follow(
+    run: RunArgument,
+    store: StoreOption = None,
+    out: OutOption = None,
+    coverage: CoverageOption = 0.9,
+    below: BelowOption = None,
+    above: AboveOption = None,
+    every: EveryOption = None,
+    offline: OfflineOption = False,
+    now: NowOption = None,
+    json: inputs.JsonOption = False,
+) -> None:
+    """Ask the USGS for what is new since the last time at the sites of a basin, and forecast them.
+
+    RUN was trained on a folder of `candor data build-river`. Readings are kept in RUN/live; younger ones than three
+    days are asked for again, because they are revised.
+    """
+    from candor.data.writers import check_table_path
+    from candor.forecasting.questions import Question
+    from candor.forecasting.runs import load_run
+
+    question = Question(coverage, below, above)
+    _check_options(every, now, offline)
+    if out is not None:
+        check_table_path(out)
+    opened = load_run(run)
+    feed = _feed_of(opened, store or run / STORE)
+    if not offline:
+        say_if_no_key()
+
+    def once() -> None:
+        moment = present(now, feed.basin.times.zone)
+        _follow_once(opened, feed, moment, question, out, is_offline=offline, is_json=json)
+
+    if every is None:
+        once()
+    else:
+        _go_on(once, 60 * every)
+        say(f"stopped; the readings are kept in {feed.folder}")
+
+
+def _check_options(every: float | None, now: str | None, offline: bool) -> None:
+    if every is None:
+        return
+    if not every >= _SHORTEST_MINUTES:
+        raise InputError(
+            f"the sites cannot be asked every {every:g} minutes",
+            mend=f"give --every {_SHORTEST_MINUTES:g} or more: they report every 15 to 60 minutes",
+        )
+    if now is not None or offline:
+        other = "--now" if now is not None else "--offline"
+        raise InputError(f"--every waits for what is new, and with {other} there is nothing", mend="give one of them")
+
+
+def _feed_of(opened: "Run", folder: Path) -> "Feed":
+    """Returns what a run follows; a run on other data, or one that reads what no service has yet, is refused."""
+    from candor.river.follow import Feed
+
+    if "covariates" in opened.forecaster.state_:
+        raise InputError(
+            "the model also reads another quantity, such as rain, which is published months later",
+            where=str(opened.folder),
+            mend="follow a model that was trained without it",
+        )
+    provenance = opened.task().panel.provenance
+    return Feed.of(opened.forecaster.trained_on_.panel, provenance, opened.record.protocol.history, folder)
+
+
+def _follow_once(
+    opened: "Run",
+    feed: "Feed",
+    now: datetime,
+    question: "Question",
+    out: Path | None,
+    *,
+    is_offline: bool,
+    is_json: bool,
+) -> None:
+    """Asks for what is new, says how each site is doing, and forecasts."""
+    from candor.data.alignment import align
+    from candor.river.follow import follow as ask
+
+    with progress() as report:
+        found = ask(feed, now, is_offline=is_offline, report=report)
+    protocol = opened.record.protocol
+    aligned = align(found.panel, opened.forecaster.trained_on_, protocol.history, now=now, horizon=protocol.horizon)
+    found.findings.extend(aligned.findings)
+    sites = [_as_plain(site, now) for site in found.sites]
+    if not is_json:
+        _show(found.sites, feed, now)
+    more = {"asked": now.isoformat(timespec="seconds"), "sites": sites}
+    deliver(opened, aligned.panel, found.findings, question, out, is_json=is_json, more=more)
+
+
+def _go_on(once: Callable[[], None], seconds: float) -> None:
+    """Works again and again until Ctrl-C; a time that fails is told, and the next one is waited for."""
+    try:
+        while True:
+            begun = time.monotonic()
+            try:
+                once()
+            except InputError as error:
+                say_wrong(error)
+                say(f"trying again in {seconds / 60:g} minutes")
+            _wait(seconds - (time.monotonic() - begun))
+    except KeyboardInterrupt:
+        return
+
+
+def _wait(seconds: float) -> None:
+    time.sleep(max(seconds, 0.0))
+
+
+def _as_plain(site: "SiteNews", now: datetime) -> dict[str, Any]:
+    last = site.last_reading
+    return {
+        "id": site.id,
+        "last_reading": None if last is None else last.isoformat(),
+        "age_hours": None if last is None else round((now - last).total_seconds() / 3600, 3),
+        "new": site.new,
+        "revised": site.revised,
+    }
+
+
+def _show(sites: "tuple[SiteNews, ...]", feed: "Feed", now: datetime) -> None:
+    from rich.markup import escape
+
+    from candor.data.times import in_words, zone_from_name
+
+    zone = zone_from_name(feed.basin.times.zone)
+    shown = table(f"Sites at {now.astimezone(zone):%Y-%m-%d %H:%M}", "site", "name", "last reading", "age", "new",
+                  "revised", left=3)  # fmt: skip
+    for site in sites:
+        last = site.last_reading
+        when = "none that is kept" if last is None else f"{last.astimezone(zone):%Y-%m-%d %H:%M}"
+        age = "–" if last is None else in_words(now - last)
+        shown.add_row(escape(site.id), escape(site.name), when, age, f"{site.new:,}", f"{site.revised:,}")
+    console().print(shown)

@@ -1,0 +1,291 @@
+"""What is new in a basin that was built: the live feed of a model that was trained on it.
+
+Sites are asked for what came since they were asked last, and once more for what is younger than `YOUNG`, for the USGS
+revises young readings. What counts, the grid of hours and the sensor that speaks for a site are those of the basin.
+An hour is there when it is over, half an hour after it: what is said of it is what the builder would say of it.
+
+Every answer goes at once into a record on disk, a file per site that is written whole or not at all. A record holds
+what a forecast needs and `YOUNG` more; older readings leave it.
+"""
+
+import io
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from candor.data.findings import Findings, listed
+from candor.data.panel import Panel
+from candor.data.panel_store import SIGNS_OF_DAMAGE
+from candor.data.times import TimeAxis
+from candor.errors import InputError
+from candor.files import atomic_file
+from candor.progress import Report, silent
+from candor.river.asking import Asker, Manners, require_client
+from candor.river.cache import Answer, AnswerCache, Question
+from candor.river.hours import on_grid
+from candor.river.readings import Readings, ask_for_readings, valid_readings
+from candor.river.settings import HOUR, BasinSettings
+from candor.settings import parse_settings
+
+YOUNG = timedelta(days=3)
+"""Readings younger than this when they were asked for are asked for again the next time."""
+_FORMAT = "candor-site-record-1"
+_TICK = timedelta(seconds=1)  # the finest that services are asked by
+_LONG_SILENCE = np.timedelta64(1, "D")  # of a sensor while another one at its site speaks
+_NO_READINGS = Readings(np.empty(0, "datetime64[us]"), np.empty(0))
+
+
+@dataclass(frozen=True)
+class Feed:
+    """What is followed.
+
+    Args:
+        basin: sensors, hours and zone of the basin; its rows are not used.
+        settings: by which rules it was built.
+        sensors: the sensor (time series) that speaks for each site.
+        hours: how many rows a forecast needs.
+        folder: where the records of the sites are kept.
+    """
+
+    basin: Panel
+    settings: BasinSettings
+    sensors: Mapping[str, str]
+    hours: int
+    folder: Path
+
+    @staticmethod
+    def of(basin: Panel, provenance: Mapping[str, Any], hours: int, folder: Path) -> "Feed":
+        """Returns the feed of a basin, by the rules that the builder wrote down; other panels have none."""
+        sensors = provenance.get("sensors")
+        if "settings" not in provenance or not isinstance(sensors, Mapping) or basin.times.interval != HOUR:
+            raise InputError(
+                "only basins that `candor data build-river` wrote can be followed: these data do not say which sites "
+                "and sensors they came from",
+                where=basin.name,
+                mend="build the basin and train on its folder; for other data give new readings to `candor forecast`",
+            )
+        if lost := [sensor for sensor in basin.sensor_ids if sensor not in sensors]:
+            raise InputError(f"the basin does not say which sensors speak for {listed(lost)}", where=basin.name)
+        settings = parse_settings(BasinSettings, provenance["settings"], f"settings of {basin.name}")
+        return Feed(basin, settings, sensors, hours, Path(folder))
+
+    def axis(self, now: datetime) -> TimeAxis:
+        """Returns the hours that are over, of which the last is as late as `now` allows."""
+        times = self.basin.times
+        last = (now - HOUR / 2 - times.start) // HOUR
+        return times.slice(last + 1 - self.hours - YOUNG // HOUR, last + 1)
+
+
+@dataclass(frozen=True)
+class SiteNews:
+    """How a site is doing: its last reading (UTC; None if there is none), and how many are new or were revised."""
+
+    id: str
+    name: str
+    last_reading: datetime | None
+    new: int
+    revised: int
+
+
+@dataclass(frozen=True, eq=False)
+class Followed:
+    """The hours until now as the basin's builder would have made them, and what is to be said of them."""
+
+    panel: Panel
+    sites: tuple[SiteNews, ...]
+    findings: Findings
+
+
+def follow(
+    feed: Feed,
+    now: datetime,
+    *,
+    manners: Manners | None = None,
+    is_offline: bool = False,
+    report: Report = silent,
+) -> Followed:
+    """Returns the latest hours of all sites, after asking for what is new.
+
+    Args:
+        feed: what is followed.
+        now: the present, with a zone; nothing later is asked for.
+        manners: how the service is treated.
+        is_offline: takes what is on disk and asks nobody.
+        report: is told how far it has come.
+    """
+    now, axis = now.astimezone(UTC).replace(microsecond=0), feed.axis(now)
+    records = SiteRecords(feed.folder, axis.start - HOUR / 2, now)
+    sites, parameter, findings = feed.basin.sensor_ids, feed.settings.parameter, Findings()
+    before = {site: _spoken(feed, site, records.read(site, parameter), findings=None) for site in sites}
+    if not is_offline:
+        _ask_for_news(Asker(records, manners, report), records, feed, _is_any(before))
+    found = {site: _spoken(feed, site, records.read(site, parameter), findings) for site in sites}
+    if records.damaged:
+        findings.note("records on disk were damaged and were fetched again", str(feed.folder), len(records.damaged))
+    if not _is_any(found):
+        kept = f"leave out --offline: nothing of that time is kept in {feed.folder}"
+        mend = kept if is_offline else "look at https://waterdata.usgs.gov whether they are at work, and try later"
+        what = f"no site has a reading since {axis.local[0]:%Y-%m-%d %H:%M}"
+        raise InputError(what, where=feed.basin.name, mend=mend)
+    names = {sensor.id: sensor.name for sensor in feed.basin.sensors}
+    news = tuple(_news(site, names[site], before[site], found[site]) for site in sites)
+    return Followed(_panel(feed, axis, found, now), news, findings)
+
+
+class SiteRecords(AnswerCache):
+    """What the sites read lately, a file per site. An answer is kept by putting it in the place of what it covers.
+
+    Args:
+        folder: where the files lie.
+        begin: what is older leaves the records.
+        now: what is later is not read.
+    """
+
+    def __init__(self, folder: Path, begin: datetime, now: datetime) -> None:
+        super().__init__(folder)
+        self.begin, self.now = begin, now
+
+    def find(self, question: Question) -> Answer | None:
+        """Returns None: what is asked for is what is not there, or no longer sure."""
+        return None
+
+    def asks_from(self, site: str, parameter: str) -> datetime:
+        """Returns from when on a site is to be asked: everything before is known and no longer young."""
+        record = self._load(site, parameter)
+        if record is None or record.first > self.begin:
+            return self.begin
+        return max(self.begin, min(record.last, self.now) - YOUNG)
+
+    def read(self, site: str, parameter: str) -> pd.DataFrame:
+        """Returns what is known of a site as `readings.as_frame` does; no rows if nothing is."""
+        record = self._load(site, parameter)
+        return pd.DataFrame() if record is None else _between(record.rows, self.begin, self.now + _TICK)
+
+    def keep(self, question: Question, content: bytes, url: str) -> Answer:
+        """Returns the answer that was just fetched, after putting it into the record of its site."""
+        site, parameter = (question.arguments[name] for name in ("monitoring_location_id", "parameter_code"))
+        first, last = (datetime.fromisoformat(moment) for moment in question.arguments["time"].split("/"))
+        fetched = pd.read_parquet(io.BytesIO(content))
+        known = self._load(site, parameter)
+        if known is not None and known.first <= first <= known.last:
+            older = _between(known.rows, self.begin, first)
+            fetched, first = pd.concat([older, fetched], ignore_index=True), max(known.first, self.begin)
+        self._save(site, parameter, _Record(fetched, first, last))
+        return Answer(content, url, datetime.now(UTC).isoformat(timespec="seconds"), sha256(content).hexdigest())
+
+    def _load(self, site: str, parameter: str) -> "_Record | None":
+        path = self._path(site)
+        if not path.exists():
+            return None
+        try:
+            table = pq.read_table(path, page_checksum_verification=True)
+            facts = {name.decode(): fact.decode() for name, fact in table.schema.metadata.items()}
+            if (facts["format"], facts["parameter"]) != (_FORMAT, parameter):
+                raise ValueError("this is a record of something else")
+            first, last = (datetime.fromisoformat(facts[name]) for name in ("first", "last"))
+            rows = table.replace_schema_metadata(None).to_pandas(types_mapper=lambda _: pd.StringDtype())
+        except SIGNS_OF_DAMAGE:
+            self.damaged.append(path.name)
+            path.unlink(missing_ok=True)  # is fetched again
+            return None
+        return _Record(rows, first, last)
+
+    def _save(self, site: str, parameter: str, record: "_Record") -> None:
+        facts = {"format": _FORMAT, "parameter": parameter}
+        facts |= {"first": record.first.isoformat(), "last": record.last.isoformat()}
+        table = pa.Table.from_pandas(record.rows, preserve_index=False).replace_schema_metadata(facts)
+        try:
+            with atomic_file(self._path(site)) as temporary:
+                pq.write_table(table, temporary, compression="zstd", write_page_checksum=True)
+        except OSError as error:
+            raise InputError(
+                f"what a site read cannot be kept ({error.strerror or error})",
+                where=str(self.folder),
+                mend="make room, or name another folder with --store",
+            ) from None
+
+    def _path(self, site: str) -> Path:
+        return self.folder / f"{quote(site, safe='')}.parquet"
+
+
+@dataclass(frozen=True, eq=False)
+class _Record:
+    """All readings of a site from `first` to `last`, as texts."""
+
+    rows: pd.DataFrame
+    first: datetime
+    last: datetime
+
+
+def _ask_for_news(asker: Asker, records: SiteRecords, feed: Feed, has_kept: bool) -> None:
+    """Lets every site be asked for what is new or still young; answers go into the records."""
+    require_client()
+    parameter = feed.settings.parameter
+    asked = [
+        ask_for_readings(site, parameter, records.asks_from(site, parameter), records.now)
+        for site in feed.basin.sensor_ids
+    ]
+    try:
+        asker.ask_all(asked, "fetching what is new")
+    except InputError as error:
+        if not has_kept:
+            raise
+        mend = f"{error.mend}; --offline forecasts from what is kept"
+        raise InputError(error.what, where=error.where, mend=mend) from error
+
+
+def _is_any(found: Mapping[str, Readings]) -> bool:
+    return any(len(readings.values) for readings in found.values())
+
+
+def _between(rows: pd.DataFrame, first: datetime, stop: datetime) -> pd.DataFrame:
+    """Returns the rows from `first` to just before `stop`; those without a readable time are left out."""
+    times = pd.to_datetime(rows["time"], utc=True, errors="coerce", format="ISO8601")
+    return rows[(times >= first) & (times < stop)]
+
+
+def _spoken(feed: Feed, site: str, rows: pd.DataFrame, findings: Findings | None) -> Readings:
+    """Returns the valid readings of the sensor that speaks for a site; another one never speaks in its place."""
+    if rows.empty:
+        return _NO_READINGS
+    valid = valid_readings(rows, feed.settings.keep_negative)
+    chosen = valid.get(feed.sensors[site], _NO_READINGS)
+    latest = {sensor: readings.times[-1] for sensor, readings in valid.items() if len(readings.times)}
+    silent_since = latest.get(feed.sensors[site], np.datetime64("1970-01-01"))
+    others = [sensor for sensor, moment in latest.items() if moment - silent_since > _LONG_SILENCE]
+    if findings is not None and others:
+        what = f"the sensor that the model knows ({feed.sensors[site]}) is silent, and another one speaks: left out"
+        findings.warning(what, f"{site}: {listed(others)}", mend="build the basin again and train on it")
+    return chosen
+
+
+def _news(site: str, name: str, before: Readings, now: Readings) -> SiteNews:
+    old, new = (dict(zip(r.times.tolist(), r.values.tolist(), strict=True)) for r in (before, now))
+    changed = [moment for moment, value in old.items() if new.get(moment) != value]
+    last: datetime | None = max(new).replace(tzinfo=UTC) if new else None
+    return SiteNews(site, name, last, new=len(new.keys() - old.keys()), revised=len(changed))
+
+
+def _panel(feed: Feed, axis: TimeAxis, found: Mapping[str, Readings], now: datetime) -> Panel:
+    columns = [on_grid(r.times, r.values, axis, feed.settings.hourly) for r in found.values()]
+    units = [readings.unit for readings in found.values()]
+    sensors = tuple(
+        replace(sensor, unit=unit or sensor.unit) for sensor, unit in zip(feed.basin.sensors, units, strict=True)
+    )
+    return Panel(
+        values=np.stack(columns, axis=1),
+        times=axis,
+        sensors=sensors,
+        edges=feed.basin.edges,
+        name=feed.basin.name,
+        provenance={"followed_at": now.isoformat(), "settings": feed.settings.model_dump()},
+    )
