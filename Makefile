@@ -24,6 +24,7 @@ check: $(INSTALLED)
 	$(BIN)/ruff format --check src tests benchmarks
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --site-dir site
 
 bench: $(INSTALLED)
 	for benchmark in benchmarks/bench_*.py; do $(BIN)/python $$benchmark || exit 1; done

@@ -1,0 +1,286 @@
+"""What the documentation shows is what happens, and what it names is there."""
+
+import importlib
+import inspect
+import io
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import chdir, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+import yaml
+from markdown.extensions.toc import slugify
+
+import candor
+from candor.cli import run
+from candor.cli.app import app
+from candor.presets import preset_names
+from candor.service.messages import ForecastQuestion
+from candor.service.metrics import PATHS, Metrics
+
+REPOSITORY = Path(__file__).parents[1]
+DOCS = REPOSITORY / "docs"
+# A network that hardly learns: everything happens as shown, within seconds.
+SMALL = {
+    "epochs": 1, "epoch_windows": 64, "validation_windows": 32, "hidden": 8, "heads": 2, "forecast_width": 16,
+    "head_width": 16,
+}  # fmt: skip
+
+
+def pages_in_order(entry: Any) -> Iterator[str]:
+    """Yields the pages of the site in the order of its menu."""
+    if isinstance(entry, str):
+        yield entry
+    else:
+        for inner in entry.values() if isinstance(entry, dict) else entry:
+            yield from pages_in_order(inner)
+
+
+MENU = list(pages_in_order(yaml.safe_load((REPOSITORY / "mkdocs.yml").read_text(encoding="utf-8"))["nav"]))
+PAGES = [page for page in MENU if (DOCS / page).is_file()]
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page taken apart: its blocks of code by language, and its prose without them."""
+
+    name: str
+
+    @property
+    def text(self) -> str:
+        return (DOCS / self.name).read_text(encoding="utf-8")
+
+    def blocks(self, language: str) -> list[str]:
+        fences = re.findall(r"^```(\w*)[^\n]*\n(.*?)^```", self.text, flags=re.MULTILINE | re.DOTALL)
+        return [text for kind, text in fences if kind == language]
+
+    def sessions(self) -> list[str]:
+        """Returns the blocks that are run: those with a prompt."""
+        return [block for block in self.blocks("console") if block.startswith("$ ")]
+
+    def files(self) -> dict[str, str]:
+        return dict(re.findall(r"^```csv (\S+)\n(.*?)^```", self.text, flags=re.MULTILINE | re.DOTALL))
+
+    @property
+    def prose(self) -> str:
+        return re.sub(r"^```.*?^```", "", self.text, flags=re.MULTILINE | re.DOTALL)
+
+    def unrun_commands(self) -> Iterator[list[str]]:
+        """Yields the arguments of every `candor` in blocks that are not run, also behind launchers and variables."""
+        joined = self.prose.replace("\\\n", " ")
+        indented = re.findall(r"^    (\S.*)$", joined, flags=re.MULTILINE)
+        plain = [block for block in self.blocks("console") if block not in self.sessions()]
+        listed = "\n".join([*self.blocks("sh"), *plain, *indented]).replace("\\\n", " ")
+        for line in listed.splitlines():
+            if re.match(r"(?:\w+=\S+ )*(?:candor|torchrun|accelerate) ", line):
+                words = shlex.split(line, comments=True)
+                yield words[words.index("candor") + 1 :]
+
+    def inline(self, pattern: str) -> list[str]:
+        return re.findall(rf"`({pattern})`", self.prose)
+
+
+@pytest.fixture(scope="module")
+def workplace(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
+    """A folder in which the commands of all pages were run one after the other, and what went wrong."""
+    folder, troubles = tmp_path_factory.mktemp("docs"), []
+    with chdir(folder):
+        for page in map(Page, PAGES):
+            for name, content in page.files().items():
+                Path(name).write_text(content, encoding="utf-8")
+            for block in page.sessions():
+                troubles += [f"{page.name}: {trouble}" for trouble in follow(block)]
+    return folder, troubles
+
+
+def follow(block: str) -> Iterator[str]:
+    """Runs the commands of a block, and yields which failed and which lines shown after one were not printed."""
+    printed: set[str] = set()
+    for line in block.splitlines():
+        if line.startswith("$ "):
+            name, *arguments = shlex.split(line[2:])
+            assert name == "candor", line
+            with redirect_stdout(io.StringIO()) as out:
+                code = run(shrunk(arguments))
+            printed = {text.rstrip() for text in out.getvalue().splitlines()}
+            if code != 0:
+                yield f"{line} ended with {code}"
+        elif line.rstrip() not in printed:
+            yield f"not printed: {line}"
+
+
+def shrunk(arguments: list[str]) -> list[str]:
+    """Returns the arguments with a small network in place of the one they train, if they train one."""
+    if arguments[0] != "train" or {"--resume", "linear"} & set(arguments):
+        return arguments
+    kept = [word for word in arguments if word.partition("=")[0] not in SMALL]
+    return kept + [f"{name}={value}" for name, value in SMALL.items()]
+
+
+def test_the_menu_lists_every_page_once() -> None:
+    assert sorted(MENU) == sorted(path.name for path in DOCS.iterdir() if path.suffix == ".md")
+
+
+def test_commands_run_and_print_what_is_shown(workplace: tuple[Path, list[str]]) -> None:
+    assert sum(len(Page(page).sessions()) for page in PAGES) >= 8
+    assert workplace[1] == []
+
+
+def test_python_runs_and_prints_what_its_comments_say(workplace: tuple[Path, list[str]]) -> None:
+    codes = {page: "\n".join(Page(page).blocks("python")) for page in PAGES}
+    # In a process of its own, because pages register datasets and models; in one, because importing takes longest.
+    steps = [f"print({page!r}, flush=True)\nexec({code!r}, {{'__name__': '__main__'}})" for page, code in codes.items()]
+    command = [sys.executable, "-c", "\n".join(steps)]
+    done = subprocess.run(command, cwd=workplace[0], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    shown = [[page, *re.findall(r"^print\(.*  # (.*)$", code, flags=re.MULTILINE)] for page, code in codes.items()]
+    assert sum(len(lines) > 1 for lines in shown) >= 5
+    assert done.stdout.splitlines() == [line for lines in shown for line in lines]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_commands_that_are_not_run_are_understood(page: str) -> None:
+    for arguments in Page(page).unrun_commands():
+        command, rest = find_command(arguments)
+        with command.make_context("candor", rest) as context:
+            preset = context.params.get("preset")
+            is_of_builder = context.command.name == "build-river"
+            assert preset is None or is_of_builder or preset in preset_names(), arguments
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_commands_and_options_named_in_prose_are_there(page: str) -> None:
+    for text in Page(page).inline(r"candor [a-z][^`]*"):
+        command, rest = find_command(text.split()[1:])
+        assert not (rest and hasattr(command, "commands")), text
+        known = {option for parameter in command.params for option in parameter.opts}
+        assert {word for word in rest if word.startswith("--")} <= known, text
+
+
+def find_command(arguments: list[str]) -> tuple[Any, list[str]]:
+    """Returns the command that the first words name, and the words after them."""
+    here: Any = typer.main.get_command(app)
+    rest = list(arguments)
+    while rest and rest[0] in getattr(here, "commands", {}):
+        here = here.commands[rest.pop(0)]
+    return here, rest
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_to_a_page_and_a_heading(page: str) -> None:
+    for target in re.findall(r"\]\(([^)\s]+)\)", Page(page).prose):
+        if re.match(r"[a-z]+:", target):
+            continue
+        name, _, anchor = target.partition("#")
+        assert (name or page) in PAGES, target
+        assert not anchor or anchor in anchors(name or page), target
+
+
+def anchors(page: str) -> set[str]:
+    headings = re.findall(r"^#+ (.*)$", Page(page).prose, flags=re.MULTILINE)
+    return {slugify(heading.replace("`", ""), "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_names_and_files_are_there(page: str) -> None:
+    for name in [*Page(page).inline(r"candor(?:\.\w+)+"), *re.findall(r"^::: (\S+)$", Page(page).text, re.MULTILINE)]:
+        assert find(name) is not None, name
+    for path in Page(page).inline(r"(?:src|tests|benchmarks|docs)/[a-z_./-]+"):
+        assert (REPOSITORY / path).exists(), path
+
+
+def find(name: str) -> Any:
+    """Returns what a dotted name stands for."""
+    parts = name.split(".")
+    for count in range(len(parts), 0, -1):
+        try:
+            found: Any = importlib.import_module(".".join(parts[:count]))
+        except ModuleNotFoundError:
+            continue
+        for part in parts[count:]:
+            found = getattr(found, part)
+        return found
+    raise AssertionError(f"{name} is not there")
+
+
+def equations() -> dict[str, list[str]]:
+    """Returns the names in the code that the page gives for each equation."""
+    sections = re.split(r"^#+ ", Page("model.md").text, flags=re.MULTILINE)
+    found = {}
+    for section in sections:
+        if match := re.match(r"[^\n]*\n\n\*eq\. (\w+)\*", section):
+            assert match[1] not in found, match[1]
+            found[match[1]] = re.findall(r"`(candor\.model\.[\w.]+)`", section)
+    return found
+
+
+@pytest.mark.parametrize("label", equations())
+def test_each_equation_names_the_code_that_carries_its_label(label: str) -> None:
+    homes = [find(name) for name in equations()[label]]
+    assert homes
+    sources = [inspect.getsource(home) + (inspect.getdoc(inspect.getmodule(home)) or "") for home in homes]
+    assert any(re.search(rf"\b{label}\b", source) for source in sources)
+
+
+def test_the_page_of_equations_and_the_code_know_the_same_labels() -> None:
+    label = r"[a-z]+(?:_[a-z]+)+"
+    sources = [path.read_text(encoding="utf-8") for path in (REPOSITORY / "src/candor/model").glob("*.py")]
+    listed = re.findall(rf"\beq\. ({label}(?:, {label})*)", "\n".join(sources))
+    assert {name for names in listed for name in names.split(", ")} == set(equations())
+
+
+def test_the_reference_holds_every_public_name() -> None:
+    assert re.findall(r"^::: candor\.(\w+)$", Page("reference.md").text, re.MULTILINE) == candor.__all__
+
+
+def test_findings_are_quoted_as_they_are_said() -> None:
+    quoted = re.findall(r'^\| "(.*?)" \|', Page("own-sensors.md").text, flags=re.MULTILINE)
+    assert len(quoted) >= 10
+    said = " ".join(path.read_text(encoding="utf-8") for path in (REPOSITORY / "src/candor/data").rglob("*.py"))
+    assert [words for words in quoted if words not in said] == []
+
+
+def test_the_page_on_serving_tells_all_addresses_and_true_counters() -> None:
+    text = Page("serving.md").text
+    assert set(re.findall(r"`(?:GET|POST) (/\S*)`", text)) == set(PATHS)
+    metrics = Metrics()
+    metrics.tell_version("a", "candor", "0")
+    told = metrics.text().decode()
+    for name in re.findall(r"`(candor_\w+)`", text):
+        assert f"# TYPE {name} " in told, name
+
+
+def test_request_bodies_are_those_the_service_takes() -> None:
+    bodies = [body for body in Page("serving.md").blocks("json") if "error" not in json.loads(body)]
+    assert len(bodies) == 2
+    for body in bodies:
+        ForecastQuestion.model_validate_json(body)
+
+
+def test_the_site_is_built_without_a_warning_and_fetches_nothing(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path / "site")]
+    done = subprocess.run(
+        command,
+        cwd=REPOSITORY,
+        env=os.environ | {"NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    for page in PAGES:
+        html = (tmp_path / "site" / page).with_suffix(".html").read_text(encoding="utf-8")
+        loaded = re.findall(r"<(?:script|img|iframe|source)\b[^>]*\bsrc=\"?([^\" >]+)", html)
+        loaded += re.findall(r"<link\b[^>]*\bhref=\"?([^\" >]+)", html)
+        assert loaded
+        assert "```" not in html  # a block that was not understood
+        assert [address for address in loaded if re.match(r"(?:[a-z]+:)?//", address)] == []
