@@ -32,7 +32,8 @@ def test_two_files_become_a_judged_run(candor, two_files) -> None:
     readings, edges = two_files
     checked = candor("data", "check", readings, "--edges", edges, "--unit", "mg/L")
     assert checked.code == 0, checked.out
-    trained = candor("train", readings, "--edges", edges, "--unit", "mg/L", "--zone", "Europe/Berlin", "horizon=12")
+    told = ("--unit", "mg/L", "--zone", "Europe/Berlin", "--model", "linear")
+    trained = candor("train", readings, "--edges", edges, *told, "horizon=12")
     assert trained.code == 0, trained.err
     judged = candor("evaluate", "runs/readings-linear")
     assert judged.code == 0, judged.err

@@ -27,7 +27,7 @@ def train(
     settings: Annotated[
         list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Settings, e.g. horizon=24 epochs=20.")
     ] = None,
-    model: Annotated[str, typer.Option("--model", help="Name of a model: candor, or a simple rule.")] = "linear",
+    model: Annotated[str, typer.Option("--model", help="Name of a model: candor, or another.")] = "candor",
     run: Annotated[Path | None, typer.Option("--run", help="Run directory. (default: runs/DATA-MODEL)")] = None,
     preset: Annotated[str | None, typer.Option("--preset", help="A recipe. (default: that of the dataset)")] = None,
     seed: Annotated[int, typer.Option("--seed", help="Where chance begins.")] = 0,
@@ -88,9 +88,20 @@ def _choose(
         f"{protocol.horizon} steps ahead from {protocol.history}, split by {protocol.split}"
     )
     own, reasons = choose_settings(model, make_task(panel, protocol), preset, rest)
-    for reason in reasons:
+    for reason in (*reasons, *_smaller_preset(model, preset)):
         say(f"  {reason}")
     return protocol, own
+
+
+def _smaller_preset(model: str, preset: str | None) -> Iterator[str]:
+    """Yields the advice to take a smaller preset, where there is one and no graphics card."""
+    import torch
+
+    from candor.presets import preset_names
+
+    smaller = f"{preset}-small"
+    if model == "candor" and smaller in preset_names() and not torch.cuda.is_available():
+        yield f"without a graphics card this takes days; --preset {smaller} takes about two hours on two cores"
 
 
 def _refuse_many_processes(model: str) -> None:

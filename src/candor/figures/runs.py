@@ -77,7 +77,7 @@ def candor_of(run: Run) -> Candor:
         raise InputError(
             f"these figures show what CANDOR learned; this is a run of {run.record.model}",
             where=str(run.folder),
-            mend="give a run of candor: candor train DATA --model candor",
+            mend="give a run of candor: candor train DATA",
         )
     return run.forecaster
 

@@ -31,7 +31,7 @@ def read_covariates(
     if not names:
         return None
     means, deviations = state[_KEY]
-    scores = (_stacked(panel, names, transform) - means) / deviations
+    scores: NDArray[np.float64] = (_stacked(panel, names, transform) - means) / deviations
     return np.nan_to_num(scores, nan=0.0).astype(np.float32)
 
 
