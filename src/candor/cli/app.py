@@ -11,14 +11,19 @@ from candor.cli.benchmark import benchmark
 from candor.cli.data import data_app
 from candor.cli.demo import demo
 from candor.cli.evaluate import evaluate
+from candor.cli.explain import explain
+from candor.cli.export import export
 from candor.cli.forecast import forecast
 from candor.cli.model import model_app
+from candor.cli.paper import paper
 from candor.cli.plot import plot
 from candor.cli.profile import profile
 from candor.cli.report import report
 from candor.cli.runs import runs_app
+from candor.cli.serve import serve
 from candor.cli.shock_rain import shock_rain
 from candor.cli.train import train
+from candor.cli.truth import truth
 
 app = typer.Typer(
     name="candor",
@@ -56,7 +61,12 @@ app.command()(benchmark)
 app.command()(ablate)
 app.command()(sweep)
 app.command()(plot)
+app.command()(explain)
 app.command()(report)
 app.command()(profile)
 app.command()(shock_rain)
+app.command()(truth)
+app.command()(paper)
+app.command()(export)
+app.command()(serve)
 app.command()(demo)

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from candor.cli.evaluate import judge, show
-from candor.cli.forecast import Question
 from candor.cli.screen import console, number, percent, progress, say, table
 
 if TYPE_CHECKING:
@@ -29,6 +28,7 @@ def demo(
     """Train CANDOR on dissolved oxygen of the Klamath River, compare it with simple rules, forecast, and draw why."""
     from candor.data.catalog import load_dataset
     from candor.data.writers import write_table
+    from candor.forecasting.questions import Question
 
     panel = load_dataset(_DATA)
     _introduce(panel)

@@ -1,6 +1,7 @@
 """`candor forecast`: what comes next, from a run and recent readings."""
 
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,14 +11,13 @@ import typer
 from candor.cli import inputs
 from candor.cli.evaluate import RunArgument
 from candor.cli.screen import console, number, print_json, progress, say, table
-from candor.errors import InputError
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from candor.data.findings import Findings
     from candor.data.panel import Panel
-    from candor.forecasting.forecaster import Forecaster
+    from candor.forecasting.questions import Question
     from candor.forecasting.runs import Run
 
 _MOST_ROWS, _MOST_STEPS = 24, 6
@@ -39,36 +39,6 @@ NowOption = Annotated[
 AllowShortOption = Annotated[
     bool, typer.Option("--allow-short", help="Forecast from too short a history; what lacks counts as silence.")
 ]
-
-
-@dataclass(frozen=True)
-class Question:
-    """What is asked besides the forecast: how wide the intervals are, and the chance of which event."""
-
-    coverage: float
-    below: float | None = None
-    above: float | None = None
-
-    def __post_init__(self) -> None:
-        if self.below is not None and self.above is not None:
-            raise InputError("--below and --above are two questions", mend="ask one of them at a time")
-        if not 0 < self.coverage < 1:
-            raise InputError(f"a coverage must lie between 0 and 1, not {self.coverage}", mend="give 0.9 for 90 %")
-
-    def answer(self, forecaster: "Forecaster", recent: "Panel") -> "pd.DataFrame":
-        """Returns the forecast after the last row as a table, with what can be said of its errors."""
-        from candor.data.writers import forecast_table
-
-        threshold = self.above if self.below is None else self.below
-        if forecaster.calibration_ is None and threshold is None:
-            say("no intervals: there was nothing the model could be calibrated on")
-            return forecast_table(recent, forecaster.predict(recent)[0])
-        made = forecaster.predict_interval(recent, coverage=self.coverage)
-        columns: dict[str, Any] = {"lower": made.lower[0], "upper": made.upper[0]}
-        if threshold is not None:
-            probability = forecaster.probability_below(recent, threshold)[0]
-            columns["probability"] = (probability if self.below is not None else 1 - probability).astype("float32")
-        return forecast_table(recent, made.forecast[0], **columns)
 
 
 def forecast(
@@ -95,7 +65,8 @@ def forecast(
     """Forecast every sensor from recent readings: a table here, all of it in a file with --out."""
     from candor.data.alignment import align
     from candor.data.findings import Findings
-    from candor.data.writers import check_table_path, write_table
+    from candor.data.writers import check_table_path
+    from candor.forecasting.questions import Question
     from candor.forecasting.runs import load_run
 
     question = Question(coverage, below, above)
@@ -109,22 +80,50 @@ def forecast(
         opened.task().panel if files is None else _read(files, findings),
         known,
         protocol.history,
-        now=_present(now, known.panel.times.zone, is_asked=files is not None),
+        now=None if now is None and files is None else present(now, known.panel.times.zone),
         horizon=protocol.horizon,
         allow_short=allow_short,
     )
     findings.extend(aligned.findings)
+    deliver(opened, aligned.panel, findings, question, out, is_json=json)
+
+
+def deliver(
+    opened: "Run",
+    recent: "Panel",
+    findings: "Findings",
+    question: "Question",
+    out: Path | None,
+    *,
+    is_json: bool,
+    more: Mapping[str, Any] | None = None,
+) -> None:
+    """Makes the forecast after the last row of readings that fit a run, prints it, and writes it if a file is named.
+
+    Args:
+        opened: whose model forecasts.
+        recent: the readings.
+        findings: what was noticed about them, to be told.
+        question: what is asked besides the forecast.
+        out: file for all steps and sensors.
+        is_json: whether to print JSON instead of a table.
+        more: goes into the JSON too.
+    """
+    from candor.data.writers import write_table
+
     with progress() as report:
         report(f"forecasting with {opened.record.model}", None)
-        made = question.answer(opened.forecaster, aligned.panel)
+        made = question.answer(opened.forecaster, recent)
+    if "lower" not in made:
+        say("no intervals: there was nothing the model could be calibrated on")
     if out is not None:
         write_table(out, made)
-        say(f"all {protocol.horizon} steps of {len(aligned.panel.sensors):,} sensors: {out}")
-    if json:
-        print_json(_content(opened, aligned.panel, made, findings, question))
+        say(f"all {opened.record.protocol.horizon} steps of {len(recent.sensors):,} sensors: {out}")
+    if is_json:
+        print_json(_content(opened, recent, made, findings, question) | dict(more or {}))
     else:
         _tell(findings)
-        _show(opened.record.model, aligned.panel, made, question)
+        _show(opened.record.model, recent, made, question)
 
 
 def _read(files: inputs.DataFiles, findings: "Findings") -> "Panel":
@@ -132,21 +131,22 @@ def _read(files: inputs.DataFiles, findings: "Findings") -> "Panel":
     return files.read(findings) if Path(files.data).is_file() else files.load()[0]
 
 
-def _present(text: str | None, zone: str, *, is_asked: bool) -> datetime | None:
-    """Returns the present that was named, else that of the clock if it is asked for."""
+def present(text: str | None, zone: str) -> datetime:
+    """Returns the present that was named, on the clock of the zone if it names none, else that of the clock."""
     from candor.data.times import zone_from_name
 
     if text is None:
-        return datetime.now(UTC) if is_asked else None
+        return datetime.now(UTC)
     moment = inputs.parse_moment(text)
     return moment if moment.tzinfo else moment.replace(tzinfo=zone_from_name(zone))
 
 
 def _content(
-    opened: "Run", recent: "Panel", made: "pd.DataFrame", findings: "Findings", question: Question
+    opened: "Run", recent: "Panel", made: "pd.DataFrame", findings: "Findings", question: "Question"
 ) -> dict[str, Any]:
     """Returns the forecast for scripts, with what it was made of."""
-    rows = made.assign(time=[moment.isoformat() for moment in made["time"]]).to_dict("records")
+    from candor.forecasting.questions import forecast_rows
+
     return {
         "run": str(opened.folder),
         "model": opened.record.model,
@@ -156,8 +156,7 @@ def _content(
         "coverage": question.coverage if "lower" in made else None,
         "probability_of": {"below": question.below, "above": question.above} if "probability" in made else None,
         "findings": [asdict(finding) for finding in findings],
-        # Seven digits are all that single precision has.
-        "forecasts": [{k: float(f"{v:.7g}") if isinstance(v, float) else v for k, v in row.items()} for row in rows],
+        "forecasts": forecast_rows(made),
     }
 
 
@@ -174,7 +173,7 @@ def _tell(findings: "Findings") -> None:
                 say(f"[{colour}]{level}[/]: {escape(f'{finding.what}{count}{place}{mend}')}")
 
 
-def _show(model: str, recent: "Panel", made: "pd.DataFrame", question: Question) -> None:
+def _show(model: str, recent: "Panel", made: "pd.DataFrame", question: "Question") -> None:
     """Prints the first steps of every sensor, or of some if there are many."""
     from rich.markup import escape
 

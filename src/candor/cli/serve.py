@@ -1,0 +1,64 @@
+"""`candor serve`: forecasts over HTTP, and a page to look at them."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from candor.cli.screen import console, say
+from candor.errors import InputError
+
+
+def serve(
+    runs: Annotated[
+        list[Path] | None, typer.Argument(metavar="[RUN]...", help="Run directories or exported bundles.")
+    ] = None,
+    demo: Annotated[bool, typer.Option("--demo", help="Serve the small model that comes with candor.")] = False,
+    host: Annotated[str, typer.Option("--host", help="Address to listen at.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", help="Port to listen at; 0 takes a free one.")] = 8000,
+    token_file: Annotated[
+        Path | None,
+        typer.Option("--token-file", help="File with the token clients must send. (default: CANDOR_TOKEN, if set)"),
+    ] = None,
+    allow_open: Annotated[
+        bool, typer.Option("--allow-open", help="Listen beyond this machine without a token.")
+    ] = False,
+    store: Annotated[
+        Path | None,
+        typer.Option("--store", help="Folder for readings that are sent. (default: .candor-service beside each run)"),
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="A limit of the service, e.g. most_waiting=128."),
+    ] = None,
+) -> None:
+    """Serve forecasts of runs over HTTP, with a page for people, until Ctrl-C or SIGTERM."""
+    if not runs and not demo:
+        raise InputError("there is nothing to serve", mend="name a run directory, or say --demo")
+    try:
+        import fastapi  # noqa: F401
+        import prometheus_client  # noqa: F401
+        import uvicorn  # noqa: F401
+    except ImportError as error:
+        what = f"serving needs the package {error.name}, which is not installed"
+        raise InputError(what, mend="pip install 'candor-forecast[serve]'") from None
+    import logging
+
+    from candor.service.run import serve as run_service
+    from candor.service.security import read_token
+    from candor.service.settings import ServiceSettings
+    from candor.settings import parse_overrides, parse_settings
+
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
+    sources = list(runs or [])
+    if demo:
+        import pooch
+
+        from candor.export import demo_bundle
+
+        sources.append(demo_bundle())
+        store = store or Path(pooch.os_cache("candor")) / "service"  # the package may lie where nobody can write
+    content = parse_overrides(settings or []) | {"host": host, "port": port, "allow_open": allow_open, "store": store}
+    chosen = parse_settings(ServiceSettings, content | {"token": read_token(token_file)}, "--set")
+    say("opening the models")
+    run_service(sources, chosen, lambda address: console().print(f"serving at {address} (Ctrl-C ends it)"))

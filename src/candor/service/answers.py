@@ -1,0 +1,263 @@
+"""What the service answers, for the document that describes it (/v1/openapi.json)."""
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Numbers = list[float]
+Gaps = list[float | None]
+
+
+class _Answer(BaseModel):
+    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
+
+
+class ErrorContent(_Answer):
+    """What is wrong, in words a person can act on."""
+
+    code: str = Field(examples=["bad_input"])
+    """What programs tell errors apart by."""
+    what: str
+    """What was found, and what was expected instead."""
+    where: str
+    """The part of the request."""
+    mend: str
+    """What can be done about it."""
+
+
+class ErrorAnswer(_Answer):
+    """The one shape of all errors."""
+
+    error: ErrorContent
+
+
+class Health(_Answer):
+    """The process is alive."""
+
+    status: Literal["ok"]
+
+
+class Readiness(_Answer):
+    """The service takes requests."""
+
+    status: Literal["ready"]
+    models: list[str]
+
+
+class Limits(_Answer):
+    """What a request may hold at most."""
+
+    body_bytes: int
+    sensors: int
+    horizon: int
+
+
+class ModelSummary(_Answer):
+    """A model; times are on the clock of its zone, with their offset."""
+
+    name: str
+    model: str
+    data: str
+    unit: str
+    zone: str
+    interval_seconds: float
+    interval: str
+    history: int
+    horizon: int
+    sensors: int
+    edges: int
+    made: str | None
+    version: str
+    explains: bool
+    last_reading: str | None
+    first_origin: str | None
+    last_origin: str | None
+    limits: Limits
+
+
+class ModelList(_Answer):
+    """All models that are served."""
+
+    models: list[ModelSummary]
+
+
+class SensorPlace(_Answer):
+    """A sensor; x grows to the east and y to the north, each from 0 to 1."""
+
+    id: str
+    name: str
+    unit: str
+    latitude: float | None
+    longitude: float | None
+    x: float
+    y: float
+
+
+class EdgeLine(BaseModel):
+    """A directed edge; the distance is in the unit of the data."""
+
+    model_config = ConfigDict(populate_by_name=True)
+
+    source: str = Field(alias="from")
+    target: str = Field(alias="to")
+    weight: float
+    distance: float | None
+
+
+class SensorList(_Answer):
+    """The network of a model."""
+
+    model: str
+    sensors: list[SensorPlace]
+    edges: list[EdgeLine]
+    has_coordinates: bool
+
+
+class FoundThing(_Answer):
+    """What was noticed about the readings."""
+
+    level: str
+    what: str
+    where: str
+    mend: str
+    count: int
+
+
+class ForecastRow(_Answer):
+    """One step of one sensor, in its unit; without calibration there are no intervals."""
+
+    time: str
+    sensor: str
+    step: int
+    forecast: float
+    lower: float | None
+    upper: float | None
+    probability: float | None = None
+
+
+class ForecastAnswer(_Answer):
+    """A forecast of all sensors."""
+
+    model: str
+    version: str
+    last_reading: str
+    zone: str
+    units: dict[str, str]
+    coverage: float | None
+    findings: list[FoundThing]
+    forecasts: list[ForecastRow]
+
+
+class Receipt(_Answer):
+    """Readings that are on disk."""
+
+    accepted: int
+    replaced: int
+    last_reading: str | None
+
+
+class Series(_Answer):
+    """The forecast of one sensor by step, and what was read."""
+
+    forecast: Numbers
+    lower: Gaps
+    upper: Gaps
+    observed: Gaps
+
+
+class PastForecast(_Answer):
+    """A forecast beside what happened."""
+
+    model: str
+    time: str
+    units: dict[str, str]
+    coverage: float | None
+    steps: list[str]
+    sensors: dict[str, Series]
+
+
+class History(_Answer):
+    """Readings of one sensor."""
+
+    model: str
+    sensor: str
+    unit: str
+    times: list[str]
+    values: Gaps
+
+
+class SensorOutlook(_Answer):
+    """One sensor at a glance, in its unit."""
+
+    id: str
+    last: float | None
+    forecast: float
+    change: float | None
+    change_end: float | None
+    width: float | None
+    unit: str
+
+
+class Overview(_Answer):
+    """All sensors at a glance."""
+
+    model: str
+    time: str
+    sensors: list[SensorOutlook]
+
+
+class PatchSpan(_Answer):
+    """The times of the first and of the last step of a stretch."""
+
+    start: str
+    end: str
+
+
+class FusionSpan(PatchSpan):
+    """How much the branches count in a stretch of the forecast; a branch that the model has not counts zero."""
+
+    functional: float
+    forward: float
+    reverse: float
+
+
+class ContributionLine(_Answer):
+    """What came from one sensor along an edge."""
+
+    direction: Literal["forward", "reverse"]
+    sensor: str
+    position: int
+    patch: PatchSpan
+    weight: float
+    size: float
+
+
+class PeerLine(_Answer):
+    """A sensor that behaves alike."""
+
+    sensor: str
+    channel: int
+    weight: float
+
+
+class ExplanationAnswer(_Answer):
+    """Where the forecast of one sensor came from."""
+
+    model: str
+    sensor: str
+    time: str
+    unit: str
+    times: list[str]
+    forecast: Numbers
+    patches: list[PatchSpan]
+    components: dict[str, Numbers]
+    gates: dict[str, Numbers] | None
+    contributions: list[ContributionLine]
+    peers: list[PeerLine]
+    fusion: list[FusionSpan]
+
+
+def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Returns the description of the errors that a route may answer with; some every route may."""
+    every = (401, 408, 413, 421, 422, 429, 500, 503)
+    return {status: {"model": ErrorAnswer} for status in sorted({*every, *statuses})}

@@ -1,0 +1,175 @@
+"""Answers to the questions of what comes next, what would have been said at some time, and how all sensors fare."""
+
+from collections.abc import Iterable
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+from anyio.to_thread import run_sync
+from numpy.typing import NDArray
+
+from candor.data.alignment import Aligned, align
+from candor.data.checks.report import local_time
+from candor.data.panel import Panel
+from candor.errors import InputError
+from candor.forecasting.forecaster import Forecaster
+from candor.forecasting.questions import Question, forecast_rows, rounded
+from candor.service.messages import ForecastQuestion
+from candor.service.readings import Sending, align_readings, present
+from candor.service.served import Edition, Served
+from candor.service.settings import ServiceSettings
+from candor.service.stacking import Forecast
+
+_OVERVIEW_COVERAGE = 0.9
+
+
+async def forecast_readings(served: Served, asked: ForecastQuestion, settings: ServiceSettings) -> dict[str, Any]:
+    """Returns the forecast from the readings of a request."""
+    edition, question = served.edition, Question(asked.coverage, asked.below, asked.above)
+    sending = Sending(asked.readings, present(asked.now, edition.known.times.zone), asked.allow_short)
+    aligned = await run_sync(align_readings, edition, sending, settings)
+    forecast = await served.forecast(edition, aligned.panel)
+    return await run_sync(_content, served, edition, aligned, forecast, question)
+
+
+async def forecast_latest(served: Served, coverage: float) -> dict[str, Any]:
+    """Returns the forecast after the last reading that the service knows."""
+    edition, question = served.edition, Question(coverage)
+    latest = await run_sync(_align_latest, edition)
+    forecast = await served.forecast(edition, latest.panel)
+    return await run_sync(_content, served, edition, latest, forecast, question)
+
+
+async def forecast_at(served: Served, time: str, coverage: float) -> dict[str, Any]:
+    """Returns the forecast whose first step is at a time, beside what was read at its steps."""
+    edition = served.edition
+    origin, panel = await run_sync(_readings_before, edition, time)
+    forecast = await served.forecast(edition, panel)
+    return await run_sync(_past_content, served, edition, origin, forecast, coverage)
+
+
+async def overview(served: Served, time: str | None) -> dict[str, Any]:
+    """Returns of every sensor how it is expected to change, and how sure that is."""
+    edition = served.edition
+    origin, panel = await run_sync(_readings_before, edition, time)
+    forecast = await served.forecast(edition, panel)
+    return {
+        "model": served.name,
+        "time": edition.record.grid.local(origin),
+        "sensors": await run_sync(_outlooks, edition, panel, forecast),
+    }
+
+
+def find_origin(edition: Edition, time: str | None) -> int:
+    """Returns the row of the first forecast step at or after a time; None means the step after the last reading."""
+    origins, grid = edition.origins(), edition.record.grid
+    if origins is None:
+        raise InputError(
+            f"the service knows fewer than the {edition.forecaster.history} steps that the model reads",
+            where="record",
+            mend="send readings (POST /v1/readings), or forecast from your own (POST /v1/forecast)",
+        )
+    first, last = origins
+    origin = last if time is None else grid.row_from(time)
+    if not first <= origin <= last:
+        what = "a forecast needs the steps before it, and they must be in the record"
+        mend = f"choose a time from {grid.local(first)} to {grid.local(last)}"
+        raise InputError(what, where=f"time {time}", mend=mend)
+    return origin
+
+
+def plain_numbers(values: Iterable[float]) -> list[float | None]:
+    """Returns numbers as JSON has them: seven digits, and null where there is none."""
+    return [None if value != value else rounded(float(value)) for value in values]
+
+
+def _readings_before(edition: Edition, time: str | None) -> tuple[int, Panel]:
+    """Returns the row of the first forecast step at a time, and what the model reads before it."""
+    origin = find_origin(edition, time)
+    return origin, edition.recent(origin)
+
+
+def _align_latest(edition: Edition) -> Aligned:
+    """Returns the latest readings that the service knows, with what there is to say about them."""
+    panel = edition.recent(find_origin(edition, None))
+    # The record of the run itself may be old, as those of studies are; readings that are sent should be new.
+    now = datetime.now(UTC) if edition.record.has_sent_readings else None
+    known, history, horizon = edition.forecaster.trained_on_, edition.forecaster.history, edition.forecaster.horizon
+    return align(panel, known, history, now=now, horizon=horizon)
+
+
+def _content(
+    served: Served, edition: Edition, recent: Aligned, forecast: Forecast, question: Question
+) -> dict[str, Any]:
+    rows = forecast_rows(question.describe(edition.forecaster, recent.panel, forecast))
+    unknown = {} if edition.forecaster.calibration_ is not None else {"lower": None, "upper": None}
+    times = recent.panel.times
+    return {
+        "model": served.name,
+        "version": edition.version,
+        "last_reading": local_time(times, times.length - 1),
+        "zone": times.zone,
+        "units": _units(edition.known),
+        "coverage": None if unknown else question.coverage,
+        "findings": [asdict(finding) for finding in recent.findings],
+        "forecasts": [row | unknown for row in rows] if unknown else rows,
+    }
+
+
+def _past_content(served: Served, edition: Edition, origin: int, forecast: Forecast, coverage: float) -> dict[str, Any]:
+    stop = origin + edition.forecaster.horizon
+    lower, upper = _interval(edition.forecaster, forecast, coverage)
+    observed = edition.record.rows(origin, stop).values
+    parts = {"forecast": forecast, "lower": lower, "upper": upper, "observed": observed}
+    return {
+        "model": served.name,
+        "time": edition.record.grid.local(origin),
+        "units": _units(edition.known),
+        "coverage": coverage if edition.forecaster.calibration_ is not None else None,
+        "steps": edition.record.grid.locals(origin, stop),
+        "sensors": {
+            sensor: {name: plain_numbers(part[:, column]) for name, part in parts.items()}
+            for column, sensor in enumerate(edition.known.sensor_ids)
+        },
+    }
+
+
+def _outlooks(edition: Edition, panel: Panel, forecast: Forecast) -> list[dict[str, Any]]:
+    """Returns one line for each sensor, in its unit."""
+    lower, upper = _interval(edition.forecaster, forecast, _OVERVIEW_COVERAGE)
+    last = _last_values(panel.values[-edition.forecaster.history :])
+    mean = forecast.mean(axis=0)
+    columns = {
+        "last": last,
+        "forecast": mean,
+        "change": mean - last,
+        "change_end": forecast[-1] - last,
+        "width": (upper - lower).mean(axis=0),
+    }
+    numbers = {name: plain_numbers(column) for name, column in columns.items()}
+    return [
+        {"id": sensor.id} | {name: column[place] for name, column in numbers.items()} | {"unit": sensor.unit}
+        for place, sensor in enumerate(edition.known.sensors)
+    ]
+
+
+def _interval(forecaster: Forecaster, forecast: Forecast, coverage: float) -> tuple[Forecast, Forecast]:
+    """Returns the ends of the intervals, step x sensor; NaN if the forecaster does not know its errors."""
+    if forecaster.calibration_ is None:
+        unknown = np.full_like(forecast, np.nan)
+        return unknown, unknown
+    lower, upper = forecaster.calibration_.interval(forecast[None], coverage)
+    return lower[0].astype(np.float32), upper[0].astype(np.float32)
+
+
+def _last_values(values: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Returns the last reading of each sensor, NaN if there is none."""
+    is_there = ~np.isnan(values)
+    row = len(values) - 1 - is_there[::-1].argmax(axis=0)
+    last: NDArray[np.float32] = values[row, np.arange(values.shape[1])]
+    return last
+
+
+def _units(known: Panel) -> dict[str, str]:
+    return {sensor.id: sensor.unit for sensor in known.sensors}

@@ -1,0 +1,125 @@
+"""From readings as a client sends them to what a model can forecast from, or a store can keep."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import numpy as np
+
+from candor.data.alignment import Aligned, align
+from candor.data.findings import Findings, listed
+from candor.data.panel import Panel, Sensor
+from candor.data.times import in_words
+from candor.errors import InputError
+from candor.service.errors import RefusedError
+from candor.service.messages import SentReading
+from candor.service.moments import Grid, lay, parse_moment, to_microseconds
+from candor.service.served import Edition
+from candor.service.settings import ServiceSettings
+from candor.service.store import Reading
+
+
+@dataclass(frozen=True)
+class Sending:
+    """Readings of a request.
+
+    Args:
+        readings: as they were sent.
+        now: the present.
+        allow_short: whether a history that is too short is made up as silence.
+    """
+
+    readings: Sequence[SentReading]
+    now: datetime
+    allow_short: bool = False
+
+
+def present(text: str | None, zone: str) -> datetime:
+    """Returns the present that a client named, else that of the clock."""
+    return datetime.now(UTC) if text is None else parse_moment(text, zone)
+
+
+def align_readings(edition: Edition, sending: Sending, settings: ServiceSettings) -> Aligned:
+    """Returns readings of a request as the model knows them, with what was noticed about them."""
+    findings, forecaster = Findings(), edition.forecaster
+    panel = _panel_of(edition, sending.readings, settings, findings)
+    aligned = align(
+        panel,
+        forecaster.trained_on_,
+        forecaster.history,
+        now=sending.now,
+        horizon=forecaster.horizon,
+        allow_short=sending.allow_short,
+    )
+    findings.extend(aligned.findings)
+    return Aligned(aligned.panel, findings)
+
+
+def storable(edition: Edition, readings: Sequence[SentReading], now: datetime) -> list[Reading]:
+    """Returns readings of a request as a store keeps them; those of unknown sensors or of the future are refused."""
+    known, axis = set(edition.known.sensor_ids), edition.known.times
+    if unknown := sorted({reading.sensor for reading in readings} - known):
+        raise unknown_sensor(edition, listed(unknown))
+    moments = _moments(readings, axis.zone)
+    latest = to_microseconds(now + axis.interval)
+    for reading in readings:
+        if moments[reading.time] > latest:
+            raise InputError(
+                f"the reading of {reading.time} is later than now, {now.isoformat(timespec='minutes')}",
+                where=f"sensor {reading.sensor}",
+                mend="give times with their offset, and only what was measured",
+            )
+    return [Reading(reading.sensor, moments[reading.time], reading.value) for reading in readings]
+
+
+def unknown_sensor(edition: Edition, name: str) -> RefusedError:
+    """Returns the refusal of a sensor that the model does not know."""
+    what = f"the model knows no sensor called {name[:200]}"
+    return RefusedError(
+        404, "unknown_sensor", what, where="sensor", mend=f"there are {listed(edition.known.sensor_ids)}"
+    )
+
+
+def _moments(readings: Sequence[SentReading], zone: str) -> dict[str, int]:
+    """Returns the moments by the text they were written as, in microseconds since 1970 UTC."""
+    return {text: to_microseconds(parse_moment(text, zone)) for text in {reading.time for reading in readings}}
+
+
+def _panel_of(
+    edition: Edition, readings: Sequence[SentReading], settings: ServiceSettings, findings: Findings
+) -> Panel:
+    """Returns the readings on the grid of the model, with the sensors that were sent."""
+    units = {sensor.id: sensor.unit for sensor in edition.known.sensors}
+    columns = {sensor: column for column, sensor in enumerate(dict.fromkeys(each.sensor for each in readings))}
+    if len(columns) > settings.most_sensors:
+        what = f"the readings name {len(columns):,} sensors; at most {settings.most_sensors:,} are taken"
+        raise RefusedError(413, "too_large", what, where="readings", mend="send the sensors of the model only")
+    grid, texts = Grid(edition.known.times), _moments(readings, edition.known.times.zone)
+    moments = np.array([texts[each.time] for each in readings], np.int64)
+    places = np.array([columns[each.sensor] for each in readings], np.int64)
+    rows = grid.rows(moments)
+    first, length = int(rows.min()), int(rows.max() - rows.min()) + 1
+    if length * len(columns) > settings.most_cells:
+        raise InputError(
+            f"the readings run from {grid.local(first)} to {grid.local(first + length - 1)}, {length:,} steps of "
+            f"{in_words(grid.axis.interval)} for {len(columns):,} sensors",
+            where="readings",
+            mend=f"send recent readings only; the model reads {edition.forecaster.history} steps",
+        )
+    values = np.full((length, len(columns)), np.nan, np.float32)
+    lay(grid, values, first, places, moments, np.array([each.value for each in readings], np.float32))
+    _report(readings, rows * len(columns) + places, grid, moments, findings)
+    sensors = tuple(Sensor(sensor, unit=units.get(sensor, "")) for sensor in columns)
+    return Panel(values, grid.axis.slice(first, first + length), sensors, name="readings")
+
+
+def _report(
+    readings: Sequence[SentReading], cells: np.ndarray, grid: Grid, moments: np.ndarray, findings: Findings
+) -> None:
+    """Adds findings about readings that were moved, or that met others."""
+    interval = in_words(grid.axis.interval)
+    if moved := int(np.count_nonzero(grid.beside(moments))):
+        findings.note(f"readings lie beside the model's grid of {interval}: the nearest moment counts", count=moved)
+    if repeated := len(readings) - len(np.unique(cells)):
+        what = "readings share sensor and moment with another: the nearest counts, then the last"
+        findings.warning(what, count=repeated, mend="send one reading for each sensor and moment")

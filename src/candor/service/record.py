@@ -1,0 +1,115 @@
+"""The readings that a served model knows of: those of its run, and over them those that clients sent."""
+
+from dataclasses import replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from candor.data.missing import last_reading
+from candor.data.panel import Covariate, Panel
+from candor.service.moments import Grid, lay
+from candor.service.store import ReadingStore
+
+_FIRST_LOOK_BACK = 64
+
+
+class Record:
+    """One growing record on the grid of a model; rows are numbered by that grid.
+
+    Args:
+        known: the sensors of the model and their grid, without rows.
+        own: the record of the run; None if it is not at hand.
+        store: what clients sent.
+    """
+
+    def __init__(self, known: Panel, own: Panel | None, store: ReadingStore) -> None:
+        self._known = known
+        self._own = own
+        self._store = store
+        self._columns = {sensor: column for column, sensor in enumerate(known.sensor_ids)}
+        self.grid = Grid(known.times if own is None else own.times)
+
+    @cached_property
+    def _own_rows(self) -> tuple[NDArray[np.int64], int]:
+        """The first row with a reading by sensor, one beyond the end if there is none, and the row after the last."""
+        if self._own is None:
+            return np.zeros(len(self._columns), np.int64), 0
+        mask = self._own.mask
+        first = np.where(mask.any(axis=0), mask.argmax(axis=0), len(mask))
+        spoken = np.flatnonzero(mask.any(axis=1))
+        return first, int(spoken[-1]) + 1 if len(spoken) else 0
+
+    @property
+    def has_sent_readings(self) -> bool:
+        """Whether clients sent readings of this model."""
+        return self._store.span() is not None
+
+    def span(self) -> tuple[int, int]:
+        """Returns the first row, and the row after the last reading; both are the same if there is no reading."""
+        stop = self._own_rows[1]
+        sent = self._store.span()
+        if sent is None:
+            return 0, stop
+        first, last = (self.grid.row(moment) for moment in sent)
+        return (first, last + 1) if self._own is None else (min(0, first), max(stop, last + 1))
+
+    def rows(self, first: int, stop: int) -> Panel:
+        """Returns the rows `first` to `stop - 1`, NaN where there is no reading; they may lie outside the record."""
+        own = self._own
+        values = self._cut(None if own is None else own.values, first, stop)
+        sent = self._store.between(self.grid.edge(first), self.grid.edge(stop))
+        columns = np.array([self._columns.get(sensor, -1) for sensor in sent.sensors], np.int64)
+        is_known = columns >= 0
+        lay(self.grid, values, first, columns[is_known], sent.moments[is_known], sent.values[is_known])
+        covariates = {
+            name: Covariate(self._cut(None if own is None else own.covariates[name].values, first, stop), known.unit)
+            for name, known in self._known.covariates.items()  # those that the model reads
+        }
+        return replace(self._known, values=values, times=self.grid.axis.slice(first, stop), covariates=covariates)
+
+    def _cut(self, own: NDArray[np.float32] | None, first: int, stop: int) -> NDArray[np.float32]:
+        """Returns rows of an array of the run's own record, NaN where they lie outside of it."""
+        values = np.full((stop - first, len(self._columns)), np.nan, np.float32)
+        if own is not None:
+            begin, end = max(first, 0), min(stop, len(own))
+            if begin < end:
+                values[begin - first : end - first] = own[begin:end]
+        return values
+
+    def before(self, origin: int, count: int) -> Panel:
+        """Returns `count` rows before an origin, and in one more row before them what each sensor last said by then.
+
+        So a model that fills gaps with the last reading sees the same as in the whole record, however long a sensor has
+        been silent, and no more rows than needed are read. At the beginning of the record there may be fewer.
+        """
+        beginning = self.span()[0]
+        first = max(origin - count, beginning)
+        panel = self.rows(max(first - 1, beginning), origin)
+        if first == beginning:
+            return panel
+        values = panel.values.copy()
+        values[0] = np.where(np.isnan(values[0]), self._last_readings(first, np.isnan(values[0])), values[0])
+        return replace(panel, values=values)
+
+    def _last_readings(self, row: int, wanted: NDArray[np.bool_]) -> NDArray[np.float32]:
+        """Returns the last readings of the wanted sensors before a row; NaN where there is none."""
+        found = np.full(len(self._columns), np.nan, np.float32)
+        begin, stop, step = self._first_rows(wanted), row - 1, _FIRST_LOOK_BACK
+        while (sought := wanted & np.isnan(found) & (begin < stop)).any():
+            start = max(stop - step, int(begin[sought].min()))
+            values = self.rows(start, stop).values
+            last = values[last_reading(values)[-1], np.arange(values.shape[1])]
+            found = np.where(sought, last, found)
+            stop, step = start, 4 * step
+        return found
+
+    def _first_rows(self, wanted: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """Returns the first row at which each wanted sensor may have a reading."""
+        begin = self._own_rows[0].copy()
+        if self._own is None:
+            begin[:] = np.iinfo(np.int64).max
+        for sensor, column in self._columns.items():
+            if wanted[column] and (sent := self._store.span(sensor)) is not None:
+                begin[column] = min(begin[column], self.grid.row(sent[0]))
+        return begin

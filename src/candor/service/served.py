@@ -1,0 +1,262 @@
+"""A model in service: where it lies, which edition of it answers, and how a newer one takes its place."""
+
+import logging
+import threading
+from asyncio import wrap_future
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from anyio.to_thread import run_sync
+
+from candor.data.panel import Panel
+from candor.errors import InputError
+from candor.export import open_run
+from candor.forecasting.candor import Candor
+from candor.forecasting.forecaster import Forecaster
+from candor.forecasting.runs import RECORD, Run, load_record, model_checksum
+from candor.forecasting.simple import SeasonalNaive
+from candor.service.batching import Worker
+from candor.service.errors import RefusedError
+from candor.service.layout import Points, drawing_places
+from candor.service.metrics import Metrics
+from candor.service.record import Record
+from candor.service.settings import ServiceSettings
+from candor.service.stacking import Forecast, open_window, refuse_unbounded
+from candor.service.store import ReadingStore
+
+log = logging.getLogger("candor.service")
+_WATCHED = (RECORD, "model/model.json", "model/state.safetensors", "model/calibration.safetensors")
+_LOOK_AHEAD_OF_HISTORY = 64  # rows read beyond the history, in which a sensor that sticks is noticed
+_VERSION_LETTERS = 12
+Signature = tuple[tuple[int, int, int] | None, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Edition:
+    """One state of a run: what a request is answered with from its beginning to its end.
+
+    Args:
+        run: the run as it was opened.
+        version: the beginning of the SHA-256 of what the model has learned.
+        record: the readings that the model knows of.
+    """
+
+    run: Run
+    version: str
+    record: Record
+
+    @property
+    def forecaster(self) -> Forecaster:
+        """What forecasts."""
+        return self.run.forecaster
+
+    @property
+    def known(self) -> Panel:
+        """The sensors, edges and grid of the model, without rows."""
+        return self.forecaster.trained_on_.panel
+
+    @cached_property
+    def places(self) -> Points:
+        """Where the sensors are drawn, sensor x 2; for hundreds of them that takes a second to find."""
+        return drawing_places(self.known)
+
+    @property
+    def explains(self) -> bool:
+        """Whether the model can say where its forecasts come from."""
+        return isinstance(self.forecaster, Candor)
+
+    def recent(self, origin: int) -> Panel:
+        """Returns what the model needs to forecast the rows from `origin` on."""
+        if isinstance(self.forecaster, SeasonalNaive):  # looks back over years
+            return self.record.rows(self.record.span()[0], origin)
+        return self.record.before(origin, self.forecaster.history + _LOOK_AHEAD_OF_HISTORY)
+
+    def origins(self) -> tuple[int, int] | None:
+        """Returns the first and the last row that a forecast can begin at; None if the record is too short."""
+        first, stop = self.record.span()
+        first += self.forecaster.history
+        return (first, stop) if first <= stop else None
+
+
+class Served:
+    """A model under its name.
+
+    Args:
+        name: what clients call it.
+        source: the run directory, or the file of a bundle.
+        store: the file for readings that clients send.
+        settings: limits of the service.
+        metrics: is told versions and failures.
+    """
+
+    def __init__(self, name: str, source: Path, store: Path, settings: ServiceSettings, metrics: Metrics) -> None:
+        self.name = name
+        self._source = source
+        self._settings = settings
+        self._metrics = metrics
+        if not source.is_file():
+            load_record(source)  # before anything is written, says whether this is a run at all
+        self._seen = _signature(source)
+        self.store = ReadingStore(store)
+        try:
+            self.edition = self._open()
+        except BaseException:
+            self.store.close()
+            raise
+        self.worker = Worker(name, settings.most_windows, metrics)
+        metrics.tell_version(name, self.edition.run.record.model, self.edition.version)
+
+    async def forecast(self, edition: Edition, panel: Panel) -> Forecast:
+        """Returns the forecast after the last row of a panel that fits the model, step x sensor, in their units."""
+        window = await run_sync(open_window, edition.forecaster, panel)
+        # While it waits for its batch a request holds no thread: hundreds may wait, and few threads share the work.
+        return refuse_unbounded(await wrap_future(self.worker.forecast(edition.forecaster, window)))
+
+    def take_up_newer(self) -> None:
+        """Puts a newer model in the place of the old one if there is one; requests under way keep the old one.
+
+        One that cannot be opened is reported, and the old one goes on; it is tried again when its files change.
+        """
+        seen = _signature(self._source)
+        if seen == self._seen:
+            return
+        self._seen = seen
+        before = self.edition.run.record.model, self.edition.version
+        try:
+            newer = self._open()
+        except Exception as error:  # whatever is wrong with it, the old one must go on
+            self._metrics.reload_failures.labels(self.name).inc()
+            log.error("model %s: the newer one cannot be served, the old one goes on: %s", self.name, error)
+            return
+        self.edition = newer
+        self._metrics.tell_version(self.name, newer.run.record.model, newer.version, before)
+        self._metrics.reloads.labels(self.name).inc()
+        log.warning("model %s: version %s takes the place of %s", self.name, newer.version, before[1])
+
+    def close(self) -> None:
+        """Ends the worker once it has done its work, and closes the store."""
+        self.worker.close()
+        self.store.close()
+
+    def _open(self) -> Edition:
+        """Returns the edition that lies there now, tried out."""
+        run = open_run(self._source)
+        version = model_checksum(run.folder)[:_VERSION_LETTERS]
+        known = run.forecaster.trained_on_.panel
+        self._check_size(known, run.forecaster.horizon)
+        self.store.check_units({sensor.id: sensor.unit for sensor in known.sensors})
+        try:
+            own: Panel | None = run.task().panel
+        except InputError as error:
+            own = None
+            log.warning("model %s: its own record is not at hand: %s", self.name, error.what)
+        edition = Edition(run, version, Record(known, own, self.store))
+        self._try_out(edition)
+        return edition
+
+    def _check_size(self, known: Panel, horizon: int) -> None:
+        for found, most, what, option in (
+            (len(known.sensors), self._settings.most_sensors, "sensors", "most_sensors"),
+            (horizon, self._settings.most_horizon, "steps of forecast", "most_horizon"),
+        ):
+            if found > most:
+                raise InputError(
+                    f"the model has {found:,} {what}; the service serves up to {most:,}",
+                    where=str(self._source),
+                    mend=f"allow more: --set {option}={found}",
+                )
+
+    def _try_out(self, edition: Edition) -> None:
+        """Makes one forecast, so that a model that cannot is found out before it serves, and the network is built."""
+        forecaster, origins = edition.forecaster, edition.origins()
+        panel = edition.record.rows(0, forecaster.history) if origins is None else edition.recent(origins[1])
+        if not np.isfinite(forecaster.predict(panel)).all():
+            raise InputError("the model makes forecasts that are not numbers", where=str(self._source))
+
+
+def _signature(source: Path) -> Signature:
+    """Returns what changes when a file of the model is written anew."""
+    found = list[tuple[int, int, int] | None]()
+    for path in (source,) if source.is_file() else (source / name for name in _WATCHED):
+        try:
+            status = path.stat()
+            found.append((status.st_ino, status.st_size, status.st_mtime_ns))
+        except OSError:
+            found.append(None)
+    return tuple(found)
+
+
+@dataclass(eq=False)
+class Models:
+    """All models of a service by name, and the thread that looks for newer ones.
+
+    Args:
+        served: the models.
+        seconds: how often to look.
+    """
+
+    served: dict[str, Served]
+    seconds: float
+    _stop: threading.Event = field(default_factory=threading.Event)
+    _watcher: threading.Thread | None = None
+
+    def find(self, name: str | None) -> Served:
+        """Returns the model that a client named; where there is but one it need not be named."""
+        if name is None and len(self.served) == 1:
+            return next(iter(self.served.values()))
+        known = ", ".join(self.served)
+        if name is None:
+            raise InputError("several models are served here", where="model", mend=f"name one of {known}")
+        if name not in self.served:
+            what = f"there is no model called {name[:60]!r}"
+            raise RefusedError(404, "unknown_model", what, where="model", mend=f"there are: {known}")
+        return self.served[name]
+
+    def start(self) -> None:
+        """Begins to look for newer models."""
+        self._watcher = threading.Thread(target=self._watch, name="newer models", daemon=True)
+        self._watcher.start()
+
+    def _watch(self) -> None:
+        while not self._stop.wait(self.seconds):
+            for served in self.served.values():
+                served.take_up_newer()
+
+    def close(self) -> None:
+        """Ends all threads and closes all stores."""
+        self._stop.set()
+        if self._watcher is not None:
+            self._watcher.join()
+        for served in self.served.values():
+            served.close()
+
+
+def open_models(
+    sources: Sequence[Path], settings: ServiceSettings, metrics: Metrics, store_of: Callable[[Path, str], Path]
+) -> Models:
+    """Returns the runs as models, each under the name of its folder, made unique.
+
+    Args:
+        sources: run directories or bundles.
+        settings: of the service.
+        metrics: is told what is served.
+        store_of: the file for readings of the run in a folder under a name.
+    """
+    models = Models({}, settings.reload_seconds)
+    try:
+        for source in sources:
+            folder = source.absolute()  # not resolved: a link may lead to another run tomorrow
+            name = _free_name((folder.stem if folder.is_file() else folder.name) or "model", models.served)
+            models.served[name] = Served(name, folder, store_of(folder, name), settings, metrics)
+    except BaseException:
+        models.close()
+        raise
+    return models
+
+
+def _free_name(wanted: str, taken: Collection[str]) -> str:
+    names = (wanted, *(f"{wanted}-{number}" for number in range(2, len(taken) + 2)))
+    return next(name for name in names if name not in taken)

@@ -1,0 +1,73 @@
+// The slider over moments: which forecast is shown, the latest or one whose outcome is known by now.
+
+import { byId, debounced } from "./elements.js";
+import { inZone, moment } from "./words.js";
+
+const PATIENCE = 180; // milliseconds of rest before the service is asked
+
+/** Returns the slider; `changed(time)` is called with the first step of the wanted forecast, null for the latest. */
+export function createMoments(changed) {
+  const [section, slider, told] = [byId("moments"), byId("slider"), byId("moment")];
+  let axis = null;
+  const tellLater = debounced(() => changed(timeAt(axis, Number(slider.value))), PATIENCE);
+
+  function moveTo(position) {
+    slider.value = String(position);
+    write();
+    tellLater();
+  }
+
+  function write() {
+    const isLatest = Number(slider.value) === axis.last;
+    const time = isLatest ? axis.latest : timeAt(axis, Number(slider.value));
+    const text = `${moment(time, { hasClock: axis.hasClock })}${isLatest ? " (latest)" : ""}`;
+    told.textContent = text;
+    slider.setAttribute("aria-valuetext", text);
+    slider.style.setProperty("--share", `${(100 * Number(slider.value)) / Math.max(axis.last, 1)}%`);
+    byId("later").disabled = isLatest;
+    byId("latest").disabled = isLatest;
+    byId("earlier").disabled = Number(slider.value) === 0;
+  }
+
+  slider.addEventListener("input", () => moveTo(Number(slider.value)));
+  slider.addEventListener("keydown", (event) => {
+    const leaps = { PageUp: axis.horizon, PageDown: -axis.horizon };
+    if (!(event.key in leaps)) return;
+    event.preventDefault();
+    moveTo(Math.min(Math.max(Number(slider.value) + leaps[event.key], 0), axis.last));
+  });
+  byId("earlier").addEventListener("click", () => moveTo(Number(slider.value) - 1));
+  byId("later").addEventListener("click", () => moveTo(Number(slider.value) + 1));
+  byId("latest").addEventListener("click", () => moveTo(axis.last));
+  return {
+    setModel(model, latest, time) {
+      axis = axisOf(model, latest);
+      section.hidden = axis === null;
+      if (axis === null) return;
+      slider.max = String(axis.last);
+      slider.value = String(time === null ? axis.last : positionOf(axis, time));
+      write();
+    },
+  };
+}
+
+/** Returns the moments a model can be asked for; null if it knows no past. */
+function axisOf(model, latest) {
+  if (model.first_origin === null || model.last_origin === null || latest === null) return null;
+  const [first, last, end] = [model.first_origin, model.last_origin, latest].map(Date.parse);
+  const step = 1000 * model.interval_seconds;
+  const count = Math.max(Math.round((last - first) / step), 0);
+  return {
+    first, step, latest, zone: model.zone, horizon: model.horizon,
+    last: end > last ? count + 1 : count, // the last position is the latest forecast
+    hasClock: model.interval_seconds % 86400 !== 0,
+  };
+}
+
+function timeAt(axis, position) {
+  return position >= axis.last ? null : inZone(axis.first + position * axis.step, axis.zone, axis.latest);
+}
+
+function positionOf(axis, time) {
+  return Math.min(Math.max(Math.round((Date.parse(time) - axis.first) / axis.step), 0), axis.last);
+}

@@ -1,0 +1,125 @@
+// How numbers, times, spans and names are written. Times keep the clock that the service gave them.
+
+const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+const UNITS = [["day", 86400], ["hour", 3600], ["minute", 60], ["second", 1]];
+const ISO = /^(\d{4})-(\d{2})-(\d{2})T(\d{2}):(\d{2})(?::(\d{2})(?:\.\d+)?)?(Z|[+-]\d{2}:?\d{2})?$/;
+export const NOTHING = "–";
+
+/** Returns a number with about three digits that count; a dash where there is none. */
+export function number(value, digits = 3) {
+  if (value === null || value === undefined || !Number.isFinite(value)) return NOTHING;
+  if (value === 0) return "0";
+  const size = Math.floor(Math.log10(Math.abs(value)));
+  const places = Math.min(Math.max(digits - 1 - size, 0), 9);
+  const text = Math.abs(value).toLocaleString("en", { minimumFractionDigits: places, maximumFractionDigits: places });
+  return value < 0 && /[1-9]/.test(text) ? `−${text}` : text;
+}
+
+/** Returns a number with as many decimals as the largest of its column needs for three digits. */
+export function aligned(value, largest) {
+  return value.toFixed(Math.min(Math.max(2 - Math.floor(Math.log10(largest || 1)), 0), 9));
+}
+
+/** Returns a number with its sign, such as +0.52. */
+export function signed(value) {
+  const text = number(value);
+  return text === NOTHING || text.startsWith("−") || !/[1-9]/.test(text) ? text : `+${text}`;
+}
+
+/** Returns a number with its unit, if it has one. */
+export function amount(value, unit, write = number) {
+  const text = write(value);
+  return text === NOTHING || !unit ? text : `${text}\u00a0${unit}`; // on one line
+}
+
+/** Returns a label with its unit in brackets, if there is one. */
+export function inUnit(label, unit) {
+  return unit ? `${label} [${unit}]` : label;
+}
+
+/** Returns a share as a percentage. */
+export function percent(share) {
+  return share === null || share === undefined ? NOTHING : `${Number((100 * share).toFixed(1))}\u00a0%`;
+}
+
+/** Returns `1 edge` or `1,722 edges`. */
+export function counted(count, thing) {
+  return `${count.toLocaleString("en")} ${thing}${count === 1 ? "" : "s"}`;
+}
+
+/** Returns a length of time in the largest unit that divides it, such as `14 days` or `90 minutes`. */
+export function duration(seconds) {
+  const [unit, length] = UNITS.find(([, one]) => seconds >= one && Number.isInteger(seconds / one)) ?? ["second", 1];
+  return counted(seconds / length, unit);
+}
+
+/** Returns the time to come, such as `next 14 days` or `next hour`. */
+export function next(seconds) {
+  return `next ${duration(seconds).replace(/^1 /, "")}`;
+}
+
+/** Returns what the local clock showed, as charts read it: the time without its offset. */
+export function wallClock(time) {
+  return time.replace(/(Z|[+-]\d{2}:?\d{2})$/, "");
+}
+
+/** Returns a time such as `5 Mar 2025, 14:05`; whole days go without the clock, and a known year can be left out. */
+export function moment(time, { hasClock = true, hasYear = true } = {}) {
+  const found = ISO.exec(time);
+  if (!found) return time;
+  const [, year, month, day, hour, minute] = found;
+  const date = `${Number(day)}\u00a0${MONTHS[Number(month) - 1]}${hasYear ? ` ${year}` : ""}`; // kept on one line
+  return hasClock ? `${date}, ${hour}:${minute}` : date;
+}
+
+/** Returns from when to when, such as `5 Mar – 8 Mar`. */
+export function span({ start, end }, hasClock) {
+  const options = { hasClock, hasYear: false };
+  return start === end ? moment(start, options) : `${moment(start, options)} –\u00a0${moment(end, options)}`;
+}
+
+/** Returns the instant `milliseconds` after 1970 as a time on the clock of a zone, with its offset. */
+export function inZone(milliseconds, zone, sample) {
+  const minutes = zoneOffset(milliseconds, zone) ?? offsetMinutes(ISO.exec(sample)?.[7] ?? "Z");
+  const clock = new Date(milliseconds + 60000 * minutes).toISOString().slice(0, 19);
+  const two = (count) => String(Math.floor(Math.abs(count))).padStart(2, "0");
+  return `${clock}${minutes < 0 ? "-" : "+"}${two(minutes / 60)}:${two(minutes % 60)}`;
+}
+
+function zoneOffset(milliseconds, zone) {
+  const fixed = /^(?:UTC|GMT)?([+-]\d{2}:?\d{2})$/.exec(zone);
+  if (fixed) return offsetMinutes(fixed[1]);
+  try {
+    const format = new Intl.DateTimeFormat("en", { timeZone: zone, timeZoneName: "longOffset" });
+    const part = format.formatToParts(milliseconds).find((one) => one.type === "timeZoneName");
+    return offsetMinutes(part.value.replace("GMT", "") || "Z");
+  } catch {
+    return null; // a zone that this browser does not know
+  }
+}
+
+function offsetMinutes(text) {
+  const found = /^([+-])(\d{2}):?(\d{2})$/.exec(text);
+  return found ? (found[1] === "-" ? -1 : 1) * (60 * Number(found[2]) + Number(found[3])) : 0;
+}
+
+/** Returns what people call a sensor: its name, or its id where it has none. */
+export function nameOf(sensor) {
+  return sensor.name || sensor.id;
+}
+
+/** Returns names short enough for labels: their beginnings, or their ends where several begin alike. */
+export function shortNames(names, longest) {
+  const head = (name) => `${name.slice(0, longest - 1).replace(/[\s.,;(-]+$/, "")}…`;
+  const heads = names.map((name) => (name.length <= longest ? name : head(name)));
+  return heads.map((short, place) => {
+    if (short === names[place] || heads.indexOf(short) === heads.lastIndexOf(short)) return short;
+    return `…${names[place].slice(1 - longest).replace(/^\S*\s+(?=\S)/, "")}`; // from the next whole word on
+  });
+}
+
+/** Returns an error as a sentence, with what to do about it. */
+export function sentence({ message, mend }) {
+  const what = `${message.charAt(0).toUpperCase()}${message.slice(1)}`;
+  return mend ? `${what}: ${mend}.` : `${what}.`;
+}

@@ -1,0 +1,145 @@
+"""Readings that clients sent, on disk before they are acknowledged.
+
+SQLite in WAL mode with synchronous=FULL: a commit is in the log file, and the log file on the disk, before `append`
+returns, so that neither a kill nor a power cut loses what was acknowledged. Stored are the moments that were sent, not
+rows of a grid: another model of the same sensors may have another grid.
+"""
+
+import sqlite3
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from candor.errors import InputError
+from candor.service.errors import RefusedError
+
+FORMAT_VERSION = 1
+_BUSY_SECONDS = 10.0
+_TABLES = (
+    "CREATE TABLE IF NOT EXISTS readings (sensor TEXT, moment INTEGER, value REAL, PRIMARY KEY (sensor, moment)) "
+    "WITHOUT ROWID",
+    "CREATE INDEX IF NOT EXISTS by_moment ON readings (moment)",
+    "CREATE TABLE IF NOT EXISTS units (sensor TEXT PRIMARY KEY, unit TEXT NOT NULL) WITHOUT ROWID",
+)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One reading: the sensor's id, the moment in microseconds since 1970 UTC, and the value, None if withdrawn."""
+
+    sensor: str
+    moment: int
+    value: float | None
+
+
+@dataclass(frozen=True, eq=False)
+class StoredReadings:
+    """Several readings as columns; a value that was withdrawn is NaN."""
+
+    sensors: Sequence[str]
+    moments: NDArray[np.int64]
+    values: NDArray[np.float32]
+
+
+class ReadingStore:
+    """The readings of one model in one file; any thread may use it."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = threading.Lock()
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._database = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+            self._prepare()
+        except (OSError, sqlite3.Error) as error:
+            raise InputError(
+                f"readings cannot be stored here ({error})", where=str(path), mend="name another folder with --store"
+            ) from None
+
+    def _prepare(self) -> None:
+        (mode,) = self._database.execute("PRAGMA journal_mode=WAL").fetchone()
+        if mode != "wal":
+            raise sqlite3.OperationalError(f"the file system cannot hold a write-ahead log, only {mode!r}")
+        self._database.execute("PRAGMA synchronous=FULL")
+        (version,) = self._database.execute("PRAGMA user_version").fetchone()
+        if version not in (0, FORMAT_VERSION):
+            raise sqlite3.DatabaseError(f"it has format version {version}, this candor reads {FORMAT_VERSION}")
+        for table in _TABLES:
+            self._database.execute(table)
+        self._database.execute(f"PRAGMA user_version={FORMAT_VERSION}")
+
+    def check_units(self, units: Mapping[str, str]) -> None:
+        """Remembers the units of sensors; refuses others than those of the readings that are stored."""
+        with self._transaction() as database:
+            known = dict(database.execute("SELECT sensor, unit FROM units").fetchall())
+            for sensor, unit in units.items():
+                if known.get(sensor, unit) != unit:
+                    raise InputError(
+                        f"readings of sensor {sensor} are stored in {known[sensor]!r}, the model is in {unit!r}",
+                        where=str(self._path),
+                        mend="serve this model with another --store",
+                    )
+            database.executemany("INSERT OR IGNORE INTO units VALUES (?, ?)", units.items())
+
+    def append(self, readings: Sequence[Reading]) -> int:
+        """Stores readings, all or none, and returns how many took the place of another; the last of a kind counts."""
+        rows = [(reading.sensor, reading.moment, reading.value) for reading in readings]
+        with self._transaction() as database:
+            added = database.executemany("INSERT OR IGNORE INTO readings VALUES (?, ?, ?)", rows).rowcount
+            database.executemany("INSERT OR REPLACE INTO readings VALUES (?, ?, ?)", rows)
+        return len(rows) - added
+
+    def between(self, first: int, stop: int) -> StoredReadings:
+        """Returns the readings from the moment `first` on and before `stop`, in microseconds since 1970 UTC."""
+        with self._lock:
+            rows = self._database.execute(
+                "SELECT sensor, moment, value FROM readings WHERE moment >= ? AND moment < ? ORDER BY moment, sensor",
+                (first, stop),
+            ).fetchall()
+        return StoredReadings(
+            sensors=[row[0] for row in rows],
+            moments=np.array([row[1] for row in rows], np.int64),
+            values=np.array([row[2] for row in rows], np.float32),  # None becomes NaN
+        )
+
+    def span(self, sensor: str | None = None) -> tuple[int, int] | None:
+        """Returns the moments of the first and the last reading, of one sensor or of all; None if there is none."""
+        which, arguments = ("", ()) if sensor is None else ("sensor = ? AND", (sensor,))
+        with self._lock:
+            ends = [
+                self._database.execute(
+                    f"SELECT moment FROM readings WHERE {which} value IS NOT NULL ORDER BY moment {order} LIMIT 1",
+                    arguments,
+                ).fetchone()
+                for order in ("ASC", "DESC")
+            ]
+        return None if ends[0] is None else (ends[0][0], ends[1][0])
+
+    def close(self) -> None:
+        """Closes the file."""
+        with self._lock:
+            self._database.close()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        """Yields the database within a transaction that is on disk when the block ends well."""
+        with self._lock:
+            try:
+                self._database.execute("BEGIN IMMEDIATE")
+                try:
+                    yield self._database
+                    self._database.execute("COMMIT")
+                except BaseException:
+                    if self._database.in_transaction:
+                        self._database.execute("ROLLBACK")
+                    raise
+            except sqlite3.Error as error:
+                raise RefusedError(
+                    503, "store_unavailable", f"the readings could not be stored ({error})",
+                    mend="send them again later; the disk may be full", headers={"Retry-After": "5"},
+                ) from None  # fmt: skip

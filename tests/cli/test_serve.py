@@ -1,0 +1,103 @@
+"""`candor serve`: starts on what is a run, and says in plain words what is not."""
+
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx
+import pytest
+from made_runs import make_run
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_run(tmp_path_factory.mktemp("runs") / "gauges")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((), "nothing to serve"),
+        (("nowhere",), "not a run directory"),
+        (("RUN", "--host", "0.0.0.0"), "there is no token"),
+        (("RUN", "--host", "no.such.host.invalid"), "no network address"),
+        (("RUN", "--port", "70000"), "port"),
+        (("RUN", "--token-file", "absent"), "token cannot be read"),
+        (("RUN", "--set", "most_waiting=none"), "most_waiting"),
+        (("RUN", "--set", "most_fun=1"), "most_fun"),
+        (("RUN", "--set", "most_sensors=2"), "5 sensors"),
+        (("RUN", "--store", "/dev/null/here"), "cannot be stored here"),
+    ],
+)
+def test_what_cannot_be_served_is_refused_in_plain_words(candor, run: Path, monkeypatch, arguments, words) -> None:
+    monkeypatch.delenv("CANDOR_TOKEN", raising=False)
+    shown = candor("serve", *(run if argument == "RUN" else argument for argument in arguments))
+    assert shown.code == 2, shown.err
+    assert words in " ".join(shown.err.split())
+    assert "Traceback" not in shown.err
+    assert not list(Path().iterdir())  # nothing was written on the way
+
+
+def test_a_port_that_is_taken_is_said(candor, run: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        shown = candor("serve", run, "--port", taken.getsockname()[1])
+    assert shown.code == 2 and "cannot listen" in shown.err
+
+
+@pytest.mark.parametrize("package", ["fastapi", "uvicorn", "prometheus_client"])
+def test_a_missing_extra_names_the_command_that_installs_it(candor, run: Path, monkeypatch, package: str) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    shown = candor("serve", run)
+    assert shown.code == 2
+    assert "pip install 'candor-forecast[serve]'" in shown.err and package in shown.err
+
+
+def test_help_does_not_wait_for_what_only_serving_needs() -> None:
+    script = "import sys; from candor.cli import run; run(['--help']); print(sorted(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert "serve" in done.stdout
+    for package in ("'fastapi'", "'uvicorn'", "'torch'", "'pandas'"):
+        assert package not in done.stdout
+
+
+def test_a_service_with_a_token_starts_serves_and_ends_with_0(run: Path, tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("a-secret-word\n")
+    service = subprocess.Popen(
+        [sys.executable, "-m", "candor", "serve", str(run), str(run), "--port", "0", "--token-file", "token"],
+        cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        line = service.stdout.readline()
+        assert line.startswith("serving at http://127.0.0.1:"), service.communicate()
+        with httpx.Client(base_url=line.split()[2], timeout=120, trust_env=False) as client:
+            assert client.get("/readyz").json()["models"] == ["gauges", "gauges-2"]
+            assert client.get("/v1/models").status_code == 401
+            known = {"authorization": "Bearer a-secret-word"}
+            names = [model["name"] for model in client.get("/v1/models", headers=known).json()["models"]]
+            assert names == ["gauges", "gauges-2"]
+        service.send_signal(signal.SIGTERM)
+        out, err = service.communicate(timeout=120)
+        assert service.returncode == 0, err
+        assert "a-secret-word" not in line + out + err
+    finally:
+        service.kill()
+        service.communicate()
+
+
+def test_the_model_that_comes_with_candor_is_served(tmp_path: Path) -> None:
+    service = subprocess.Popen(
+        [sys.executable, "-m", "candor", "serve", "--demo", "--port", "0", "--store", "store"],
+        cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        line = service.stdout.readline()
+        assert line.startswith("serving at "), service.communicate()
+        with httpx.Client(base_url=line.split()[2], timeout=120, trust_env=False) as client:
+            (model,) = client.get("/v1/models").json()["models"]
+            assert (model["unit"], model["sensors"], model["explains"]) == ("mg/L", 11, True)
+            assert len(client.get("/v1/overview").json()["sensors"]) == 11
+    finally:
+        service.kill()
+        service.communicate()

@@ -1,0 +1,27 @@
+"""Serves a run whose forecasts take as long as the test wants: the file it waits for is the third argument."""
+
+import sys
+import time
+from pathlib import Path
+
+from candor.service import batching
+from candor.service.run import serve
+from candor.service.settings import ServiceSettings
+
+
+def main(run: str, store: str, signal_file: str) -> None:
+    """Serves until a signal comes; a forecast that has begun leaves a file, and waits for another to be there."""
+    real = batching.forecast_windows
+
+    def forecast(*arguments):
+        Path(f"{signal_file}.begun").touch()
+        while not Path(signal_file).exists():
+            time.sleep(0.02)
+        return real(*arguments)
+
+    batching.forecast_windows = forecast
+    serve([Path(run)], ServiceSettings(port=0, store=Path(store)), lambda address: print(address, flush=True))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

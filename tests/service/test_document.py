@@ -1,0 +1,60 @@
+"""The service keeps what its OpenAPI document promises, also to clients that send nonsense."""
+
+import pytest
+import schemathesis
+from hypothesis import given, settings
+from hypothesis.errors import Unsatisfiable
+from schemathesis.specs.openapi.checks import positive_data_acceptance
+
+from candor.service.metrics import PATHS
+
+
+@pytest.fixture(scope="module")
+def document(attacked) -> schemathesis.BaseSchema:
+    return schemathesis.openapi.from_url(f"{attacked.url}/v1/openapi.json")
+
+
+def attack(document: schemathesis.BaseSchema, examples: int) -> None:
+    """Sends good and bad requests to every address; raises if one breaks the service, or a promise of the document."""
+    for found in document.get_all_operations():
+        operation = found.ok()
+        for mode in schemathesis.GenerationMode:
+
+            @settings(max_examples=examples)
+            @given(case=operation.as_strategy(generation_mode=mode))
+            def send(case: schemathesis.Case) -> None:
+                # A good shape is not all: a time may lie outside the record, and a sensor may be unknown.
+                case.call_and_validate(excluded_checks=[positive_data_acceptance])
+
+            try:
+                send()
+            except Unsatisfiable:  # there is nothing that could be wrong with a request without any part
+                assert mode is schemathesis.GenerationMode.NEGATIVE and operation.method == "get"
+
+
+def test_no_request_leads_out_of_the_document(document: schemathesis.BaseSchema) -> None:
+    attack(document, examples=5)
+
+
+@pytest.mark.slow
+def test_no_request_of_many_leads_out_of_the_document(document: schemathesis.BaseSchema) -> None:
+    attack(document, examples=300)
+
+
+def test_every_address_is_described_and_counted(live) -> None:
+    described = live.get("/v1/openapi.json")["paths"]
+    assert set(described) | {"/", "/v1/openapi.json"} == set(PATHS)
+    for path, methods in described.items():
+        for method, operation in methods.items():
+            assert operation["summary"] and operation["responses"]["200"], (method, path)
+            for status, answer in operation["responses"].items():
+                if int(status) >= 400:
+                    assert answer["content"]["application/json"]["schema"]["$ref"].endswith("/ErrorAnswer")
+
+
+def test_bodies_come_with_examples(live) -> None:
+    parts = live.get("/v1/openapi.json")["components"]["schemas"]
+    assert parts["ForecastQuestion"]["properties"]["readings"]["examples"]
+    assert parts["SentReading"]["properties"]["time"]["examples"]
+    for name in ("ForecastQuestion", "NewReadings", "ExplainQuestion", "SentReading"):
+        assert parts[name]["additionalProperties"] is False

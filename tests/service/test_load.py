@@ -1,0 +1,39 @@
+"""More clients than the service can bear are told to come back; the others are served, and nothing breaks."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+_LOAD = Path(__file__).parents[2] / "benchmarks" / "load.py"
+
+
+def press(url: str, *options: object) -> dict[str, Any]:
+    """Returns what the clients of the benchmark met; they live in a process of their own."""
+    done = subprocess.run(
+        [sys.executable, str(_LOAD), url, *map(str, options)], capture_output=True, text=True, check=True, timeout=600
+    )
+    return json.loads(done.stdout)
+
+
+def test_some_clients_for_a_moment_see_nothing_break(start, candor_run: Path) -> None:
+    service = start(candor_run, most_waiting=8)
+    met = press(service.url, "--clients", 20, "--seconds", 2)
+    assert set(met["statuses"]) <= {"200", "429"}
+    assert met["statuses"]["200"] > 0
+    assert not met["failures"]
+
+
+@pytest.mark.slow
+def test_five_hundred_clients_for_a_minute(command, candor_run: Path, tmp_path: Path) -> None:
+    service = command("-m", "candor", "serve", candor_run, "--port", "0", "--store", tmp_path / "store")
+    address = service.stdout.readline().split()[2]
+    press(address, "--clients", 500, "--seconds", 5)  # what is built once is built
+    met = press(address, "--clients", 500, "--seconds", 60, "--process", service.pid)
+    assert set(met["statuses"]) <= {"200", "429"} and met["statuses"]["200"] > 100
+    assert not met["failures"]
+    assert met["latency_seconds"]["p99"] <= 5 * met["latency_seconds"]["median"]
+    assert met["memory_mb"][-1] <= 1.1 * met["memory_mb"][0]

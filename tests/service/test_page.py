@@ -1,0 +1,266 @@
+"""The page shows what the service answers: checked by reading it as people do, with eyes, keys and a screen reader."""
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any, Literal
+from urllib.parse import quote
+
+import numpy as np
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from page_server import FakeModel, PageServer, browsing, opened, serve_page
+from playwright.sync_api import Browser, Page, expect
+
+import candor
+from candor.data.panel import Panel, Sensor
+from candor.data.times import TimeAxis
+
+KENO = "11509500"
+FILLS = "all => all.map(one => getComputedStyle(one).fill)"
+OVERHANG = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with browsing() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def model() -> FakeModel:
+    return FakeModel("klamath", candor.load_dataset("klamath-daily"))
+
+
+@pytest.fixture(scope="module")
+def shared(browser: Browser, model: FakeModel) -> Iterator[Page]:
+    """The page in a browser far from the sensors; loading it anew for each test would take most of the time."""
+    settings: dict[str, Any] = {"timezone_id": "Asia/Tokyo", "color_scheme": "light", "reduced_motion": "reduce"}
+    with serve_page(PageServer([model])) as server, opened(browser, server.address, **settings) as page:
+        expect(page.locator("#sensors .value").last).not_to_be_empty()
+        yield page
+
+
+@pytest.fixture
+def page(shared: Page) -> Iterator[Page]:
+    """The page as it is after loading."""
+    yield shared
+    shared.emulate_media(color_scheme="light")
+    shared.set_viewport_size({"width": 1440, "height": 900})
+    shared.keyboard.press("Escape")
+    expect(shared.locator("#sensor")).to_be_hidden()
+    shared.locator("#search").fill("")
+    if shared.locator("#latest").is_enabled():
+        shared.locator("#latest").click()
+        expect(shared.locator("#moment")).to_contain_text("(latest)")
+    shared.get_by_text("Change", exact=True).click()
+
+
+def choose(page: Page, sensor: str) -> None:
+    """Opens a sensor from the list, and waits until all of its charts are drawn."""
+    page.locator(f'[data-sensor="{sensor}"]').first.click()
+    for name in ("forecast", "components", "fusion"):
+        expect(page.locator(f".chart.{name} .main-svg").first).to_be_visible()
+
+
+def unfold(page: Page, words: str) -> None:
+    page.locator("summary", has_text=words).click()
+
+
+def table(page: Page, label: str) -> list[list[str]]:
+    """Returns the texts of a table, row by row."""
+    rows = page.get_by_role("group", name=label).locator("tbody tr").all()
+    return [row.locator("th, td").all_inner_texts() for row in rows]
+
+
+def as_number(text: str) -> float:
+    return float(re.split(r"\s", text.strip())[0].replace("−", "-").replace(",", ""))
+
+
+def test_the_network_is_drawn_and_falls_and_rises_differ_in_colour(page: Page, model: FakeModel) -> None:
+    expect(page.locator("#map .sensors circle")).to_have_count(len(model.panel.sensors))
+    expect(page.locator("#map-title")).to_have_text("Expected change over the next 14 days [mg/L]")
+    expect(page.locator("#summary")).to_contain_text("11 sensors, 41 edges")
+    fills = page.locator("#map .sensors circle").evaluate_all(FILLS)
+    values = page.locator("#sensors .value").all_inner_texts()
+    changes = [row["change"] for row in model.overview(None)["sensors"]]
+    assert 3 < sum(change is not None for change in changes) < len(changes)
+    for change, fill, value in zip(changes, fills, values, strict=True):
+        if change is None:
+            assert value == "–"
+            continue
+        red, _, blue = (int(part) for part in re.findall(r"\d+", fill)[:3])
+        assert (red > blue) == (change > 0)
+        assert as_number(value) == pytest.approx(change, rel=5e-3)
+
+
+def test_the_switch_colours_the_map_by_uncertainty(page: Page, model: FakeModel) -> None:
+    page.get_by_text("Uncertainty", exact=True).click()
+    expect(page.locator("#map-title")).to_have_text("Uncertainty over the next 14 days [mg/L]")
+    values = [as_number(text) for text in page.locator("#sensors .value").all_inner_texts()]
+    fills = page.locator("#map .sensors circle").evaluate_all(FILLS)
+    widths = [row["width"] for row in model.overview(None)["sensors"]]
+    assert values == pytest.approx(widths, rel=5e-3)
+    light = [sum(int(part) for part in re.findall(r"\d+", fill)[:3]) for fill in fills]
+    assert light[int(np.argmax(widths))] == min(light) < max(light) == light[int(np.argmin(widths))]
+
+
+def test_a_click_on_the_map_opens_the_sensor_with_all_its_panels(page: Page, model: FakeModel) -> None:
+    place = model.panel.sensor_ids.index(KENO)
+    page.locator("#map .sensors circle").nth(place).click()
+    panel = page.locator("#sensor")
+    expect(panel.get_by_role("heading", level=2)).to_have_text("Klamath River at Keno, or")
+    for title in (
+        "Readings and forecast", "What its recent past is made of", "What the forecast rests on",
+        "What arrived along which edge", "Sensors that behave alike",
+    ):  # fmt: skip
+        expect(panel.get_by_role("heading", name=title)).to_be_visible()
+    for name, unit in (("forecast", "mg/L"), ("components", "strength, without unit"), ("fusion", "[%]")):
+        expect(panel.locator(f".chart.{name} .ytitle")).to_contain_text(unit)
+        expect(panel.locator(f".chart.{name} .xtitle")).to_contain_text("local time")
+    components = ["background", "accumulation", "release", "shock"]
+    expect(panel.locator(".chart.components .legendtext")).to_have_text(components)
+    unfold(page, "How far the gates were open")
+    expect(panel.locator(".chart.gates .main-svg").first).to_be_visible()
+    arrived = table(page, "What arrived")
+    edges = model.panel.edges
+    assert len(arrived) == (edges.target == place).sum() + (edges.source == place).sum()
+    assert {row[0].split("\n")[1] for row in arrived} == {"→ along the edge", "← against the edge"}
+    peers = table(page, "Sensors that behave alike")
+    assert sum(as_number(row[2]) for row in peers) == pytest.approx(100, abs=0.6)
+    # The edges that brought something are drawn on the map, and the sensors that behave alike are ringed.
+    expect(page.locator("#map .flows .line")).to_have_count(len(arrived))
+    expect(page.locator("#map .peers circle")).to_have_count(5)
+
+
+def test_the_table_of_a_forecast_is_the_forecast(page: Page, model: FakeModel) -> None:
+    place = model.panel.sensor_ids.index(KENO)
+    choose(page, KENO)
+    unfold(page, "The forecast in numbers")
+    shown = np.array([[as_number(cell) for cell in row[1:]] for row in table(page, "The forecast in numbers")])
+    forecast, half = model.forecast(model.panel.times.length)
+    expected = np.stack([forecast, forecast - half, forecast + half], axis=2)[:, place]
+    assert shown == pytest.approx(expected, rel=5e-3)
+
+
+def test_the_slider_compares_a_past_forecast_with_what_happened(page: Page, browser: Browser, model: FakeModel) -> None:
+    origin, place = model.panel.times.length - 5 * model.horizon, model.panel.sensor_ids.index(KENO)
+    local = model.panel.times.local[origin]
+    choose(page, KENO)
+    expect(page.locator(".verdict")).to_contain_text("not known yet")
+    before = page.locator("#sensors .value").all_inner_texts()
+    page.locator("#slider").focus()
+    for _ in range(5):
+        page.keyboard.press("PageDown")
+    expect(page.locator("#moment")).to_have_text(f"{local.day}\u00a0{local:%b %Y}")
+    expect(page).to_have_url(re.compile(re.escape(quote(local.isoformat()))))
+    for part in ("workspace", "sensor"):
+        expect(page.locator(f"#{part}")).to_have_attribute("aria-busy", "false")
+    expect(page.locator(".verdict")).to_contain_text("missed what happened")
+    expect(page.locator(".chart.forecast .legendtext").last).to_have_text("what happened")
+    verdict, after = page.locator(".verdict").inner_text(), page.locator("#sensors .value").all_inner_texts()
+    with opened(browser, page.url) as another:  # the address alone leads to the same sensor and moment
+        expect(another.locator(".verdict")).to_have_text(verdict)
+    page.get_by_role("button", name="Latest").click()
+    expect(page.locator(".verdict")).to_contain_text("not known yet")
+    expect(page.locator("#sensors .value")).to_have_text(before)
+    assert after != before
+    forecast, half = (part[:, place] for part in model.forecast(origin))
+    happened = model.panel.values[origin : origin + model.horizon, place]
+    known = ~np.isnan(happened)
+    error, held = np.abs(forecast - happened)[known], (np.abs(forecast - happened) <= half)[known]
+    missed, steps, total, _, inside, bounded = map(float, re.findall(r"\d+(?:\.\d+)?", verdict))
+    assert missed == pytest.approx(error.mean(), rel=5e-3)
+    assert (steps, total, inside, bounded) == (known.sum(), model.horizon, held.sum(), known.sum())
+
+
+def test_a_sender_in_the_table_leads_to_that_sensor(page: Page) -> None:
+    choose(page, KENO)
+    page.get_by_role("group", name="What arrived").get_by_role("button").first.click()
+    expect(page.locator("#sensor-title")).to_have_text("Link River Dam")
+    expect(page.locator("#sensors [aria-current]")).to_have_attribute("data-sensor", "421401121480900")
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_axe_finds_nothing_serious_by_day_and_by_night(page: Page, theme: Literal["light", "dark"]) -> None:
+    page.emulate_media(color_scheme=theme)
+    choose(page, KENO)
+    unfold(page, "The forecast in numbers")
+    unfold(page, "How far the gates were open")
+    expect(page.locator(".chart.gates .main-svg").first).to_be_visible()
+    found = Axe().run(page).response["violations"]
+    assert [(one["id"], one["nodes"][0]["html"]) for one in found if one["impact"] in ("serious", "critical")] == []
+    ink = page.locator(".chart.forecast .xtick text").first.evaluate("one => getComputedStyle(one).fill")
+    assert (sum(map(int, re.findall(r"\d+", ink))) > 3 * 128) == (theme == "dark")
+
+
+def test_a_phone_needs_no_sideways_scrolling(page: Page) -> None:
+    page.set_viewport_size({"width": 390, "height": 844})
+    assert page.evaluate(OVERHANG) == 0
+    choose(page, KENO)
+    # The panel has come into sight, and the slider is at hand.
+    expect(page.locator("#sensor-title")).to_be_in_viewport()
+    expect(page.locator("#slider")).to_be_in_viewport()
+    unfold(page, "The forecast in numbers")
+    assert page.evaluate(OVERHANG) == 0
+
+
+def test_everything_can_be_done_with_keys_alone(browser: Browser, model: FakeModel) -> None:
+    with serve_page(PageServer([model])) as server, opened(browser, server.address) as page:
+        expect(page.locator("#sensors button")).to_have_count(11)
+        focused = page.locator(":focus")
+        page.keyboard.press("Tab")
+        expect(focused).to_have_text("Skip to the list of sensors")
+        page.keyboard.press("Enter")
+        expect(focused).to_have_id("search")
+        page.keyboard.type("straits")
+        expect(page.locator("#sensors li:visible")).to_have_count(2)
+        for key in ("ArrowDown", "ArrowDown", "Enter"):
+            page.keyboard.press(key)
+        expect(focused).to_have_text("Klamath Straits Drain Near Highway 97, or")
+        expect(focused).to_have_id("sensor-title")
+        page.keyboard.press("Escape")
+        expect(page.locator("#sensor")).to_be_hidden()
+        expect(focused).to_have_attribute("data-sensor", "420451121510000")
+        for key in ("ArrowUp", "ArrowUp"):
+            page.keyboard.press(key)
+        expect(focused).to_have_id("search")
+        page.keyboard.press("Escape")
+        expect(page.locator("#sensors li:visible")).to_have_count(11)
+        reached: list[str | None] = []
+        while len(reached) < 12 and "slider" not in reached:
+            page.keyboard.press("Shift+Tab")
+            reached.append(focused.get_attribute("id"))
+        assert reached[-1] == "slider"
+        page.keyboard.press("Home")
+        expect(page.locator("#moment")).to_have_text("29\u00a0Jan 2014")
+        expect(page.locator("#earlier")).to_be_disabled()
+
+
+def test_moments_are_told_on_the_clock_of_the_run_when_the_clocks_change(browser: Browser) -> None:
+    length = 24 * 60
+    axis = TimeAxis(datetime(2024, 2, 1, tzinfo=UTC), timedelta(hours=1), length, "America/Los_Angeles")
+    values = np.sin(np.arange(length, dtype=np.float32))[:, None]
+    model = FakeModel("clock", Panel(values, axis, (Sensor("a", unit="m"),)), history=24, horizon=12)
+    server = PageServer([model])
+    with serve_page(server), opened(browser, server.address, has_charts=False, timezone_id="Asia/Tokyo") as page:
+        slider = page.locator("#slider")
+        expect(slider).to_have_attribute("max", str(length - 24))
+        for row in (24, 24 * 30, 24 * 42):
+            slider.evaluate("(slider, value) => { slider.value = value; }", row - 24)
+            slider.dispatch_event("input")
+            local = axis.local[row]
+            expect(page.locator("#moment")).to_have_text(f"{local.day}\u00a0{local:%b %Y, %H:%M}")
+            expect(page).to_have_url(re.compile(re.escape(quote(local.isoformat()))))
+
+
+def test_the_switch_of_the_theme_is_remembered(browser: Browser, model: FakeModel) -> None:
+    background = "getComputedStyle(document.body).backgroundColor"
+    server = PageServer([model])
+    with serve_page(server), opened(browser, server.address, has_charts=False, color_scheme="light") as page:
+        day = page.evaluate(background)
+        page.get_by_role("button", name="Dark colours").click()
+        night = page.evaluate(background)
+        page.reload()
+        expect(page.get_by_role("button", name="Light colours")).to_be_visible()
+        assert page.evaluate(background) == night != day

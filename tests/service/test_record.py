@@ -1,0 +1,174 @@
+"""The record of a run and the readings over it are one record, of which no more is read than a forecast needs."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from candor.data.alignment import KnownPanel
+from candor.data.missing import Fill, fill
+from candor.data.panel import Panel, Sensor
+from candor.data.times import TimeAxis
+from candor.forecasting.contract import sample_panel
+from candor.service.moments import Grid, lay, parse_moment, to_microseconds
+from candor.service.record import Record
+from candor.service.store import Reading, ReadingStore
+
+HOUR = 3_600_000_000
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[ReadingStore]:
+    opened = ReadingStore(tmp_path / "store.sqlite")
+    yield opened
+    opened.close()
+
+
+def small_panel(values: np.ndarray) -> Panel:
+    times = TimeAxis(datetime(2024, 3, 30, tzinfo=UTC), timedelta(hours=1), len(values), "Europe/Berlin")
+    sensors = tuple(Sensor(f"s{i}", unit="m") for i in range(values.shape[1]))
+    return Panel(values.astype(np.float32), times, sensors)
+
+
+def record_of(panel: Panel, store: ReadingStore, *, has_own: bool = True) -> Record:
+    return Record(KnownPanel.of(panel).panel, panel if has_own else None, store)
+
+
+def moment(panel: Panel, row: int) -> int:
+    return to_microseconds(panel.times.start) + row * HOUR
+
+
+def test_without_sent_readings_the_record_is_that_of_the_run(store: ReadingStore) -> None:
+    panel = sample_panel()
+    record = record_of(panel, store)
+    assert record.span() == (0, 600) and not record.has_sent_readings
+    np.testing.assert_array_equal(record.rows(-3, 605).values[3:-5], panel.values)
+    assert np.isnan(record.rows(-3, 0).values).all() and np.isnan(record.rows(600, 605).values).all()
+    assert record.rows(10, 20).times == panel.times.slice(10, 20)
+
+
+def test_sent_readings_lie_over_the_record_and_go_on_after_it(store: ReadingStore) -> None:
+    panel = small_panel(np.arange(12.0).reshape(6, 2))
+    record = record_of(panel, store)
+    store.append(
+        [
+            Reading("s0", moment(panel, 2), 40.0),
+            Reading("s1", moment(panel, 3), None),
+            Reading("s1", moment(panel, 8), 50.0),
+            Reading("stranger", moment(panel, 20), 60.0),
+        ]
+    )
+    expected = np.full((9, 2), np.nan)
+    expected[:6] = panel.values
+    expected[2, 0], expected[3, 1], expected[8, 1] = 40.0, np.nan, 50.0
+    np.testing.assert_array_equal(record.rows(0, 9).values, expected)
+    store.append([Reading("s0", moment(panel, 8), None)])
+    np.testing.assert_array_equal(record.rows(0, 9).values, expected)
+
+
+def test_a_record_without_the_runs_own_is_what_was_sent(store: ReadingStore) -> None:
+    panel = small_panel(np.zeros((6, 2)))
+    record = record_of(panel, store, has_own=False)
+    assert record.span() == (0, 0)
+    store.append([Reading("s0", moment(panel, 700), 1.0), Reading("s1", moment(panel, 704), 2.0)])
+    assert record.span() == (700, 705)
+    np.testing.assert_array_equal(record.rows(700, 705).values[[0, 4]], [[1.0, np.nan], [np.nan, 2.0]])
+
+
+@pytest.mark.parametrize("how", ["last", "zero", "forward-backward"])
+@pytest.mark.parametrize("has_own", [True, False])
+def test_the_rows_before_an_origin_are_filled_as_in_the_whole_record(store, how: Fill, has_own: bool) -> None:
+    chance = np.random.default_rng(5)
+    values = chance.standard_normal((900, 6)).astype(np.float32)
+    values[chance.random((900, 6)) < 0.5] = np.nan
+    values[40:, 1] = np.nan  # fell silent long ago
+    values[:, 2] = np.nan  # dead
+    values[:880, 3] = np.nan  # new
+    values[300:890, 4] = np.nan  # long silent, and back
+    panel = small_panel(values)
+    record = record_of(panel, store, has_own=has_own)
+    sent = values.copy()
+    if has_own:
+        sent[200, 1], sent[39, 1], sent[100:105, 5] = 9.0, np.nan, np.nan
+        changes = [(200, 1, 9.0), (39, 1, None), *((row, 5, None) for row in range(100, 105))]
+        store.append([Reading(f"s{column}", moment(panel, row), value) for row, column, value in changes])
+    else:
+        store.append(
+            [
+                Reading(f"s{column}", moment(panel, int(row)), float(values[row, column]))
+                for row, column in zip(*np.nonzero(~np.isnan(values)), strict=True)
+            ]
+        )
+    means = np.arange(6, dtype=np.float32)
+    for origin in (20, 105, 300, 885, 900):
+        whole = fill(sent[:origin], how, means)
+        part = fill(record.before(origin, 24).values, how, means)
+        np.testing.assert_array_equal(part[-min(origin, 24) :], whole[-24:])
+        assert len(part) <= 25
+
+
+def test_no_more_is_read_for_a_dead_sensor_than_for_others(store: ReadingStore, monkeypatch) -> None:
+    values = np.ones((50_000, 2), np.float32)
+    values[:, 1] = np.nan
+    record = record_of(small_panel(values), store)
+    rows, read = [], record.rows
+    monkeypatch.setattr(record, "rows", lambda first, stop: rows.append(stop - first) or read(first, stop))
+    record.before(50_000, 24)
+    assert sum(rows) == 25
+
+
+def test_covariates_that_the_model_reads_come_along(store: ReadingStore) -> None:
+    from candor.data.panel import Covariate
+
+    panel = small_panel(np.zeros((6, 2)))
+    rain = np.arange(12, dtype=np.float32).reshape(6, 2)
+    wet = replace(panel, covariates={"rain": Covariate(rain, "mm")})
+    found = record_of(wet, store).rows(4, 8).covariates["rain"]
+    assert found.unit == "mm"
+    np.testing.assert_array_equal(found.values, [[8, 9], [10, 11], [np.nan] * 2, [np.nan] * 2])
+    unknown = record_of(wet, store, has_own=False).rows(4, 8).covariates["rain"]
+    assert unknown.unit == "mm" and np.isnan(unknown.values).all()
+
+
+def test_of_readings_that_meet_the_nearest_wins_then_the_later() -> None:
+    panel = small_panel(np.zeros((4, 1)))
+    grid, minute = Grid(panel.times), HOUR // 60
+    start = moment(panel, 0)
+    offsets = [-10, 5, -5, 20, 60 + 29, 60 + 30, 60 + 31, 3 * 60 + 1]
+    expected = [[5.0], [90.0], [91.0], [np.nan]]  # half-way goes to the earlier row
+    values = np.zeros((4, 1), np.float32)
+    readings = np.array([np.nan if offset == 181 else offset for offset in offsets], np.float32)
+    readings[offsets.index(89)] = 90.0
+    lay(grid, values, 0, np.zeros(8, np.int64), np.array([start + minute * o for o in offsets]), readings)
+    np.testing.assert_array_equal(values[[0, 3]], np.array(expected, np.float32)[[0, 3]])
+    assert values[1, 0] == 90.0 and values[2, 0] == 91.0
+
+
+@given(st.integers(1, 10**10), st.integers(-(10**6), 10**6), st.integers(0, 10**10))
+def test_the_edge_of_a_row_is_where_it_begins_to_be_the_nearest(step: int, row: int, beside: int) -> None:
+    grid = Grid(TimeAxis(datetime(2020, 1, 1, tzinfo=UTC), timedelta(microseconds=step), 0))
+    assert grid.row(grid.edge(row)) == row
+    assert grid.row(grid.edge(row) - 1) == row - 1
+    exact = grid.start + row * step
+    near = exact + beside % step
+    assert grid.row(near) in (row, row + 1)
+    assert abs(near - (grid.start + grid.row(near) * step)) * 2 <= step
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("2024-07-01T12:00", "2024-07-01T10:00:00+00:00"),
+        ("2024-01-01", "2023-12-31T23:00:00+00:00"),
+        ("2024-01-01T00:00:00Z", "2024-01-01T00:00:00+00:00"),
+        ("2024-10-27T02:30", "2024-10-27T00:30:00+00:00"),  # shown twice: the first
+        ("2024-03-31T02:30", "2024-03-31T01:30:00+00:00"),  # never shown
+    ],
+)
+def test_times_without_an_offset_are_on_the_local_clock(text: str, expected: str) -> None:
+    assert parse_moment(text, "Europe/Berlin").isoformat() == expected

@@ -1,0 +1,52 @@
+"""A service that is told to stop answers what it accepted, refuses what comes after, and leaves with 0."""
+
+import signal
+import threading
+import time
+from pathlib import Path
+
+import httpx
+
+PATIENCE = 120
+
+
+def test_accepted_requests_are_answered_and_new_ones_refused(command, linear_run: Path, tmp_path: Path) -> None:
+    go_on, script = tmp_path / "go", Path(__file__).parent / "serve_slowly.py"
+    service = command(script, linear_run, tmp_path / "store", go_on)
+    client = httpx.Client(base_url=service.stdout.readline().strip(), timeout=PATIENCE, trust_env=False)
+    answers: list[httpx.Response] = []
+    with client:
+        waiting = threading.Thread(target=lambda: answers.append(client.get("/v1/forecast/latest")))
+        waiting.start()
+        wait_until(Path(f"{go_on}.begun").exists)
+        service.send_signal(signal.SIGTERM)
+        wait_until(lambda: client.get("/readyz").status_code == 503)
+        refused = client.get("/v1/models")
+        assert (refused.status_code, refused.json()["error"]["code"]) == (503, "shutting_down")
+        assert "retry-after" in refused.headers and refused.headers["connection"] == "close"
+        assert client.post("/v1/readings", json={"readings": []}).status_code == 503
+        assert client.get("/healthz").status_code == 200  # it is alive, and must not be killed
+        assert service.poll() is None
+        go_on.touch()
+        waiting.join(PATIENCE)
+    assert answers[0].status_code == 200 and answers[0].json()["forecasts"]
+    assert service.wait(PATIENCE) == 0
+
+
+def test_an_idle_service_ends_at_once_and_a_second_signal_does_no_harm(command, linear_run, tmp_path) -> None:
+    script = Path(__file__).parent / "serve_slowly.py"
+    service = command(script, linear_run, tmp_path / "store", tmp_path / "go")
+    with httpx.Client(base_url=service.stdout.readline().strip(), timeout=PATIENCE, trust_env=False) as client:
+        assert client.get("/readyz").status_code == 200  # this connection stays open
+        service.send_signal(signal.SIGINT)
+        service.send_signal(signal.SIGTERM)
+        _, err = service.communicate(timeout=PATIENCE)
+    assert service.returncode == 0, err
+    assert "Traceback" not in err
+
+
+def wait_until(is_so) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not is_so():
+        assert time.monotonic() < deadline, "it never came to pass"
+        time.sleep(0.02)

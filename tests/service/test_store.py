@@ -1,0 +1,143 @@
+"""What was acknowledged is there again, whatever happened since."""
+
+import sqlite3
+import threading
+from pathlib import Path
+
+import httpx
+import numpy as np
+import pytest
+
+from candor.errors import InputError
+from candor.service.store import Reading, ReadingStore
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "deep" / "store.sqlite"
+
+
+def content(store: ReadingStore) -> list[tuple[str, int, float | None]]:
+    found = store.between(-(10**15), 10**15)
+    values = [None if value != value else float(value) for value in found.values]
+    return list(zip(found.sensors, found.moments.tolist(), values, strict=True))
+
+
+def test_readings_are_there_after_the_store_was_closed(file: Path) -> None:
+    store = ReadingStore(file)
+    assert store.append([Reading("a", 5, 1.5), Reading("b", 5, None), Reading("a", -7, 2.0)]) == 0
+    expected = [("a", -7, 2.0), ("a", 5, 1.5), ("b", 5, None)]
+    assert content(store) == expected
+    store.close()
+    again = ReadingStore(file)
+    assert content(again) == expected
+    again.close()
+
+
+def test_the_last_of_a_kind_counts_and_replaced_ones_are_counted(file: Path) -> None:
+    store = ReadingStore(file)
+    assert store.append([Reading("a", 1, 1.0), Reading("a", 1, 2.0), Reading("a", 2, 1.0)]) == 1
+    assert store.append([Reading("a", 1, 3.0), Reading("b", 1, 1.0)]) == 1
+    assert content(store) == [("a", 1, 3.0), ("b", 1, 1.0), ("a", 2, 1.0)]
+    store.close()
+
+
+def test_spans_look_at_readings_that_are_there(file: Path) -> None:
+    store = ReadingStore(file)
+    assert store.span() is None and store.span("a") is None
+    store.append([Reading("a", 3, 1.0), Reading("a", 9, None), Reading("b", 1, None), Reading("b", 5, 2.0)])
+    assert store.span() == (3, 5)
+    assert store.span("a") == (3, 3)
+    assert store.span("b") == (5, 5)
+    found = store.between(3, 9)
+    assert found.moments.tolist() == [3, 5]
+    store.close()
+
+
+def test_a_commit_is_on_disk_before_it_is_acknowledged(file: Path) -> None:
+    store = ReadingStore(file)
+    (mode,) = store._database.execute("PRAGMA journal_mode").fetchone()
+    (level,) = store._database.execute("PRAGMA synchronous").fetchone()
+    assert (mode, level) == ("wal", 2)  # 2 is FULL
+    store.append([Reading("a", 1, 1.0)])
+    # Another reader, such as a service that starts after a kill, sees it while the first still has the file open.
+    with sqlite3.connect(file) as other:
+        assert other.execute("SELECT value FROM readings").fetchall() == [(1.0,)]
+    other.close()
+    store.close()
+
+
+def test_units_may_not_change(file: Path) -> None:
+    store = ReadingStore(file)
+    store.check_units({"a": "m", "b": "mg/L"})
+    store.check_units({"a": "m", "c": ""})
+    with pytest.raises(InputError, match="stored in 'm', the model is in 'ft'"):
+        store.check_units({"a": "ft"})
+    store.close()
+
+
+def test_many_threads_lose_nothing(file: Path) -> None:
+    store = ReadingStore(file)
+
+    def write(sensor: str) -> None:
+        for moment in range(20):
+            store.append([Reading(sensor, moment, float(moment))])
+            store.between(0, 20)
+
+    writers = [threading.Thread(target=write, args=(f"s{number}",)) for number in range(6)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    assert len(content(store)) == 120
+    store.close()
+
+
+def test_what_is_no_store_is_refused_in_plain_words(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("this is no database, " * 100)
+    (tmp_path / "folder").mkdir()
+    with sqlite3.connect(tmp_path / "newer") as newer:
+        newer.execute("PRAGMA user_version=99")
+    newer.close()
+    for name in ("text", "folder", "newer", "text/below"):
+        with pytest.raises(InputError, match="cannot be stored here"):
+            ReadingStore(tmp_path / name)
+
+
+def test_a_kill_loses_no_acknowledged_reading(command, linear_run: Path, tmp_path: Path) -> None:
+    arguments = ("-m", "candor", "serve", linear_run, "--port", "0", "--store", tmp_path / "store")
+    service = command(*arguments)
+    address = service.stdout.readline().split()[2]
+    acknowledged: list[int] = []
+    has_some = threading.Event()
+
+    def send() -> None:
+        with httpx.Client(base_url=address, timeout=120, trust_env=False) as client:
+            for number in range(100_000):
+                reading = {"time": "2024-02-01T00:00Z", "sensor": "g0", "value": number}
+                reading["time"] = np.datetime_as_string(np.datetime64("2024-02-01T00:00") + number) + "Z"
+                try:
+                    answer = client.post("/v1/readings", json={"readings": [reading]})
+                except httpx.HTTPError:
+                    return  # it was killed
+                assert answer.status_code == 200, answer.text
+                acknowledged.append(number)
+                if number >= 20:
+                    has_some.set()
+
+    sender = threading.Thread(target=send)
+    sender.start()
+    assert has_some.wait(120)
+    service.kill()
+    sender.join()
+    service.wait()
+    store = ReadingStore(tmp_path / "store" / "plain.sqlite")
+    kept = [value for _, _, value in content_of_all(store)]
+    store.close()
+    assert set(acknowledged) <= set(kept)
+    assert len(kept) <= len(acknowledged) + 1  # one more may have been on its way
+
+
+def content_of_all(store: ReadingStore) -> list[tuple[str, int, float | None]]:
+    found = store.between(0, 2**62)
+    return list(zip(found.sensors, found.moments.tolist(), found.values.tolist(), strict=True))
