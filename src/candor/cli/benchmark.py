@@ -103,14 +103,13 @@ def parse_seeds(seeds: str) -> list[int]:
 def _write(results: "pd.DataFrame", grid: Path, suite: "Suite") -> list[Path]:
     from candor.benchmark.results import save_results
     from candor.benchmark.tables import count_strict_wins, tables_of
-    from candor.benchmark.writing import write_tables
+    from candor.benchmark.writing import write_grid_tables
 
     if results.empty:
         return []
     save_results(results, grid / "results.parquet")
-    whole = tables_of(results, suite, is_whole=True)
-    files = [*write_tables(tables_of(results, suite), grid, "tables"), *write_tables(whole, grid, "tables-all")]
-    for shown in whole:
+    files = write_grid_tables(results, suite, grid)
+    for shown in tables_of(results, suite, is_whole=True):
         _show(shown)
     wins, pairs = count_strict_wins(results, suite.metric)
     if pairs and suite.has_rivals:

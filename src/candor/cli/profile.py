@@ -101,22 +101,17 @@ def _show(found: "Profile") -> None:
 
 def _draw(found: "Profile", errors: "Errors", folder: Path) -> list[Path]:
     """Draws errors against parameters and against time, and says which models have only one of the two."""
-    from candor.benchmark.profiling import bubbles_of
-    from candor.figures.bubbles import draw_bubbles
+    from candor.benchmark.drawing import draw_costs
 
-    bubbles = bubbles_of(found, errors)
-    if not bubbles:
+    drawings = draw_costs(found, errors)
+    if not drawings:
         say("no figure: none of the models with results could be measured")
         return []
-    shown, at = {bubble.name for bubble in bubbles}, found.circumstances
+    shown = {model.name for model in found.models} & set(errors.by_model)
     for what, names in (
         ("without results", {model.name for model in found.models}),
         ("not measured", set(errors.by_model)),
     ):
         if names - shown:
             say(f"not in the figures, since {what}: {', '.join(sorted(names - shown))}")
-    files = []
-    for against in ("parameters", "time"):
-        drawing = draw_bubbles(bubbles, against, f"Accuracy and cost on {at.preset}", errors.unit, at.batch)
-        files += drawing.write(folder, f"accuracy-{against}")
-    return files
+    return [file for name, drawing in drawings.items() for file in drawing.write(folder, name)]

@@ -1,0 +1,398 @@
+"""A paper folder says what the results say, links to all it holds, and names what is missing or damaged."""
+
+import json
+from collections.abc import Mapping
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import pandas as pd
+import pytest
+from made_runs import make_run
+from tiny import PROTOCOL, tiny_recipe
+
+from candor.analysis.truth.cells import Cell as TruthCell
+from candor.analysis.truth.cells import Scored
+from candor.analysis.truth.results import write_results
+from candor.analysis.truth.scores import Score
+from candor.benchmark.cells import Cell, CellState, cells_of, run_cell
+from candor.benchmark.measuring import ModelProfile
+from candor.benchmark.profiling import Circumstances, Profile
+from candor.benchmark.suites import Contender, SuiteTask
+from candor.benchmark.variants import ablation, sweep
+from candor.data.synthetic import generate_river
+from candor.files import write_json
+from candor.forecasting.runs import load_record
+from candor.forecasting.train import train_model
+from candor.report import paper as paper_module
+from candor.report.paper import Paper, write_paper
+from candor.report.paper_found import find_results
+from candor.report.paper_missing import find_missing
+from candor.report.paper_words import origin_of_task
+
+EVIL = "<script>alert(1)</script>"
+VOID = {"meta", "br", "img"}
+VERSIONS = {"python": "3.11", "torch": "2.13.0"}
+
+
+class Reader(HTMLParser):
+    """Reads a page as a browser would, and refuses one whose elements do not nest."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[str] = []
+        self.links: list[str] = []
+        self.names: list[str] = []
+        self.words = ""
+        self.feed(page)
+        self.close()
+        assert not self.open
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.links += [value or "" for name, value in attributes if name in ("href", "src")]
+        self.names += [value or "" for name, value in attributes if name == "id"]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if "style" not in self.open:
+            self.words += f" {data}"
+
+
+def results(errors: Mapping[str, list[float]], task: str = "made-up", data: str = "made-up") -> pd.DataFrame:
+    """Returns results of models with one error per seed; each metric is another multiple of it."""
+    protocol = {
+        "history": 12, "horizon": 3, "split": "time", "shares": [0.6, 0.2, 0.2], "first": None, "last": None,
+        "fill": "last", "targets": "observed", "steps": [], "is_river": False,
+    }  # fmt: skip
+    split = {"kind": "time", "shares": [0.6, 0.2, 0.2], "windows": {"train": 60, "validation": 20, "test": 20}}
+    rows = [
+        {
+            "task": task, "data": data, "horizon": 3, "model": model, "seed": seed, "step": step, "metric": metric,
+            "value": factor * value + step, "unit": "mg/L", "windows": 20, "aggregation": "pooled; more",
+            "mask": "observed targets only", "split": json.dumps(split), "protocol": json.dumps(protocol),
+            "settings": "{}", "data_sha256": "d" * 64, "model_sha256": "m" * 64, "versions": json.dumps(VERSIONS),
+            "budget_minutes": 0.5,
+        }
+        for model, values in errors.items()
+        for seed, value in enumerate(values)
+        for step in (0, 3)
+        for metric, factor in (("mae", 1.0), ("rmse", 2.0), ("mape", 10.0), ("mse", 4.0))
+    ]  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def save(found: pd.DataFrame, grid: Path, cells: list[Cell] | None = None) -> Path:
+    grid.mkdir(parents=True, exist_ok=True)
+    found.to_parquet(grid / "results.parquet")
+    for cell in cells or []:
+        write_json(grid / cell.name / "cell.json", cell.model_dump(mode="json"))
+    return grid
+
+
+def overall(found: pd.DataFrame, metric: str = "mae") -> pd.DataFrame:
+    """Returns errors over all steps, seed x model."""
+    chosen = found[(found["step"] == 0) & (found["metric"] == metric)]
+    return chosen.pivot(index="seed", columns="model", values="value")
+
+
+def page_of(made: Paper) -> Reader:
+    return Reader((made.folder / "index.html").read_text())
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+RIVALS = {"candor": [1.0, 1.25], "stid": [2.0, 3.0], "linear": [4.0, 4.5]}
+PARTS = {"candor": [1.0, 1.02], "without-physical": [1.5, 1.6], "mean-fusion": [1.01, 0.99]}
+
+
+def write_truth(folder: Path) -> list[Path]:
+    scores = {"gates": (True, 0.9), "largest residual": (False, 0.7), "random": (False, None)}
+    circumstances: dict[str, Any] = {
+        "epochs": 3, "train_seconds": 90.0, "mae": 0.5, "unit": "mg/L", "data_sha256": "d" * 64,
+        "model_sha256": "m" * 64, "made": "2026-01-02T03:04:05+00:00", "versions": VERSIONS,
+    }  # fmt: skip
+    cells = [
+        Scored(
+            TruthCell(dataset=dataset, seed=seed),
+            tuple(
+                Score("shocks", "AUROC", answer, is_ours, None if value is None else value + seed / 20)
+                for answer, (is_ours, value) in scores.items()
+            ),
+            circumstances,
+        )
+        for dataset in ("synthetic-river", "synthetic-road")
+        for seed in (0, 1)
+    ]
+    return write_results(cells, folder, "candor truth --seeds 0,1")
+
+
+def write_shock_rain(folder: Path, data: str = "river") -> pd.DataFrame:
+    lags = [-2.0, 0.0, 2.0]
+    curves = pd.DataFrame(
+        {
+            "lag_hours": lags, "correlation, 4 steps ahead": [0.1, 0.2, 0.3], "shifts_lower_2.5": [-0.1] * 3,
+            "shifts_upper_97.5": [0.1] * 3,
+        }
+    )  # fmt: skip
+    content = {
+        "data": data, "first": "2020-01-01T00:00", "last": "2020-02-01T00:00", "steps": 700, "rho": 0.3,
+        "null_mean": 0.0123, "excess": 0.2877, "p": 0.02, "p_floor": 0.0, "shifts": 1000, "least_shift_hours": 1.0,
+        "horizons": [{"horizon": 4, "lag_hours": 2.0, "rho": 0.3}], "lags_hours": lags,
+        "checkpoints": [{"run": "runs/one", "horizon": 4, "seed": 0, "rho": 0.3, "is_positive": True}],
+        "stations": [{"station": "a", "gauge": "rain of a", "rho_by_lag": [0.1, 0.2, 0.3]}],
+    }  # fmt: skip
+    write_json(folder / "shock-rain.json", content)
+    curves.to_csv(folder / "shock-rain.csv", index=False)
+    return curves
+
+
+def write_profile(folder: Path, preset: str = "metr-la") -> Profile:
+    at = Circumstances(
+        preset=preset, graph="random", nodes=5, edges=4, history=12, horizon=12, batch=8, warm_ups=1, passes=2,
+        machine={"processor": "one", "cores": 2, "threads": 1, "torch": "2.13.0"},
+    )  # fmt: skip
+    costs = {"stid": (1000, 0.001), "linear": (20, 0.0005), "candor": (5000, 0.01)}
+    models = tuple(
+        ModelProfile(
+            name=name, parameters=count, operations=10 * count, inference_seconds=seconds,
+            training_seconds=3 * seconds, peak_megabytes=None,
+        )
+        for name, (count, seconds) in costs.items()
+    )  # fmt: skip
+    profile = Profile(circumstances=at, models=models)
+    profile.save(folder)
+    return profile
+
+
+@pytest.fixture(scope="module")
+def everything(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with results of every kind but runs, one of them damaged."""
+    runs = tmp_path_factory.mktemp("place") / "runs"
+    save(results({EVIL: [1.0], "stid": [2.0]}, task=f"{EVIL}/task", data=EVIL), runs / EVIL.replace("/", "|"))
+    save(results(RIVALS, task="metr-la"), runs / "benchmark-own")
+    holes = results({"stid": [2.0]}, task="holes")
+    save(holes.assign(value=holes["value"].where(holes["metric"] != "mape")), runs / "benchmark-with-holes")
+    save(results(PARTS), runs / "ablations-a")
+    save(results(PARTS, task="other"), runs / "ablations-b")
+    save(results({"pairs=4": [1.0], "pairs=16": [0.5]}), runs / "sweep-pairs")
+    save(results({"temporal_span=1": [3.0]}, task="other"), runs / "sweep-span")
+    write_truth(runs / "truth")
+    write_shock_rain(runs / "one" / "figures")
+    write_shock_rain(runs / "two", "second-river")
+    write_profile(runs / "profile-metr-la")
+    (runs / "damaged").mkdir()
+    (runs / "damaged" / "results.parquet").write_bytes(b"PAR1")
+    (runs / "two" / "profile.json").write_text("[]")
+    return runs
+
+
+@pytest.fixture(scope="module")
+def made(everything: Path) -> Paper:
+    return write_paper([everything], everything.parent / "paper")
+
+
+def test_every_kind_of_result_has_its_section(made: Paper) -> None:
+    filled = {section for section, entries in made.entries.items() if entries}
+    assert filled == {"method", "comparisons", "ablations", "sweeps", "costs", "shock-rain", "truth"}
+    assert filled <= set(page_of(made).names)
+
+
+def test_all_links_resolve_and_every_picture_and_table_is_linked(made: Paper) -> None:
+    page = page_of(made)
+    inside = {link.removeprefix("#") for link in page.links if link.startswith("#")}
+    assert inside <= set(page.names) and len(page.names) == len(set(page.names))
+    linked = {unquote(link) for link in page.links if not link.startswith("#")}
+    assert all((made.folder / link).is_file() for link in linked)
+    there = {name for name in tree(made.folder) if name.endswith((".png", ".svg", ".csv", ".tex", ".html"))}
+    assert there - linked == {"index.html"}
+    for entry in (entry for entries in made.entries.values() for entry in entries):
+        assert entry.title in page.words and entry.origin.command.splitlines()[0] in page.words
+
+
+def test_tables_hold_the_means_and_spreads_of_the_results(made: Paper, everything: Path) -> None:
+    found = pd.read_parquet(everything / "benchmark-own" / "results.parquet")
+    text = (made.folder / "benchmark-own" / "tables.md").read_text()
+    errors = overall(found)
+    for model in RIVALS:
+        told = f"{errors[model].mean():.3f} ± {errors[model].std(ddof=1):.3f}"
+        assert told in text and told in page_of(made).words
+    gain = 100 * (1 - errors["candor"].mean() / errors["stid"].mean())
+    assert f"{gain:+.1f} %" in text
+    assert "in 2 of 2 comparisons" in page_of(made).words  # the worst of candor, 1.25, is below 2 and 4
+
+
+def test_the_heat_maps_hold_changes_paired_by_seed(made: Paper) -> None:
+    for name in ("ablations-a", "ablations-together"):
+        drawn = pd.read_csv(made.folder / name / "ablations.csv").set_index(["variant", "metric"])["relative_change"]
+        errors = overall(results(PARTS))
+        paired = (errors.div(errors["candor"], axis=0) - 1).mean()
+        metric = "mae" if name == "ablations-a" else "other"
+        assert drawn["w/o Physical", metric] == pytest.approx(paired["without-physical"])
+        assert drawn["avg Fusion", metric] == pytest.approx(paired["mean-fusion"])
+
+
+def test_sweeps_hold_the_errors_by_value_alone_and_together(made: Paper) -> None:
+    drawn = pd.read_csv(made.folder / "sweep-pairs" / "sweep-pairs.csv")
+    assert drawn.to_dict("list") == {"pairs": [4, 16], "mae": [1.0, 0.5]}
+    (together,) = (entry for entry in made.entries["sweeps"] if entry.title.startswith("All settings"))
+    rows = {name: [cell.text for cell in cells] for name, cells in together.tables[0].table.rows}
+    assert rows["pairs=16"] == ["0.5000", "1.0000", "2.0000", "–", "–", "–"]
+    assert rows["temporal_span=1"] == ["–", "–", "–", "3.0000", "6.0000", "12.0000"]
+
+
+def test_costs_are_drawn_against_the_errors_of_the_grid_on_the_same_preset(made: Paper) -> None:
+    drawn = pd.read_csv(made.folder / "profile-metr-la" / "accuracy-time.csv").set_index("model")
+    errors = overall(results(RIVALS)).mean()
+    for model in RIVALS:
+        assert drawn.loc[model, "mean_absolute_error"] == pytest.approx(errors[model])
+    assert "5,000" in (made.folder / "profile-metr-la" / "tables.md").read_text()
+
+
+def test_truth_is_drawn_as_the_command_drew_it(made: Paper, everything: Path) -> None:
+    (folder,) = {picture.stem.split("/")[0] for entry in made.entries["truth"] for picture in entry.pictures}
+    for name in ("truth.json", "truth.md", "truth.csv", "truth.png", "truth.svg"):
+        assert (made.folder / folder / name).read_bytes() == (everything / "truth" / name).read_bytes(), name
+    text = (made.folder / folder / "tables.md").read_text()
+    assert "| candor: gates | **0.925 ± 0.035** | **0.925 ± 0.035** |" in text
+    assert made.entries["truth"][0].origin.made == "2026-01-02"
+
+
+def test_rain_keeps_its_curves_and_stands_in_one_table(made: Paper, everything: Path) -> None:
+    stems = [picture.stem for entry in made.entries["shock-rain"] for picture in entry.pictures]
+    kept = pd.read_csv(everything / "two" / "shock-rain.csv")
+    assert len(stems) == 2
+    for stem in stems:
+        pd.testing.assert_frame_equal(pd.read_csv(made.folder / f"{stem}.csv"), kept)
+    first = made.entries["shock-rain"][0]
+    assert [name for name, _ in first.tables[0].table.rows] == ["candor on river", "candor on second-river"]
+    one = made.entries["shock-rain"][1].origin.command
+    assert one.startswith("candor shock-rain runs/one --covariate rain --longest-lag 2 --lag-step 2 --shifts 1000")
+
+
+def test_what_is_damaged_is_named_and_leaves_nothing(made: Paper) -> None:
+    assert [Path(one.where).parent.name for one in made.troubles] == ["damaged", "two"]
+    words = page_of(made).words
+    assert all(one.where in words and one.what in words for one in made.troubles)
+    assert not (made.folder / "damaged").exists() and not (made.folder / "two").exists()
+
+
+def test_two_runs_give_the_same_bytes_even_inside_the_folder_that_is_searched(tmp_path: Path) -> None:
+    save(results(RIVALS), tmp_path / "grid")
+    write_truth(tmp_path / "truth")
+    first, second = (tree(write_paper([tmp_path], tmp_path / "paper").folder) for _ in range(2))
+    assert first == second and len(first) > 15
+
+
+def test_what_is_missing_is_listed_with_its_command(made: Paper, tmp_path: Path) -> None:
+    commands = [one.command for one in find_missing(find_results([tmp_path]))]
+    for command in ("candor truth", "candor benchmark traffic", "candor ablate metr-la", "candor sweep metr-la pairs"):
+        assert command in commands
+    fewer = [one.command for one in made.missing]
+    assert "candor truth" not in fewer and "candor profile --preset metr-la" not in fewer
+    assert "candor data info made-up" in fewer  # whose data are not here
+    words = page_of(made).words
+    assert all(one.what in words and one.command in words for one in made.missing)
+
+
+def test_cells_tell_the_command_and_what_was_not_done(tmp_path: Path) -> None:
+    suite = ablation("klamath-daily", ["without-physical"], {"size": "small"}, seeds=(0, 1), budget_minutes=0.5)
+    cells = cells_of(suite)
+    errors = {"candor": [1.0, 1.1], "without-physical": [1.5]}
+    grid = save(results(errors, task="klamath-daily"), tmp_path / "some", cells)
+    write_json(grid / cells[-1].name / "failure.json", {"what": "no memory\nat all"})
+    swept = sweep("klamath-daily", "pairs", (4, 8), {"size": "small"}, seeds=(0,))
+    errors = {"pairs=4": [1.0], "pairs=8": [2.0]}
+    save(results(errors, task="klamath-daily"), tmp_path / "swept", cells_of(swept))
+    found = find_results([tmp_path])
+    assert [one.kind for one in found.grids] == ["ablations", "sweep"]
+    assert found.grids[0].command() == (
+        "candor ablate klamath-daily size=small --variants without-physical --seeds 0,1 --budget-minutes 0.5 "
+        f"--out {grid}"
+    )
+    assert found.grids[1].command().startswith("candor sweep klamath-daily pairs=4,8 size=small --seeds 0")
+    (gap,) = (one for one in find_missing(found) if "begun but not done" in one.what)
+    assert gap.what.endswith("klamath-daily/without-physical/seed-1 (no memory)")
+    assert gap.command == f"candor ablate klamath-daily size=small --budget-minutes 0.5 --out {grid}"
+
+
+def test_the_full_model_with_its_first_seed_is_drawn_once_for_each_task(tmp_path: Path) -> None:
+    suite = ablation("klamath-daily", ["mean-fusion"], {}, seeds=(3, 1))
+    cells = cells_of(suite)
+    errors = results({"candor": [1.0, 1.1, 1.2, 1.3], "mean-fusion": [1.5, 1.5, 1.5, 1.5]}, task="klamath-daily")
+    for name in ("one", "two"):
+        grid = save(errors, tmp_path / name, cells)
+        for cell in cells:
+            make_run(grid / cell.name, "last-value")
+            write_json(grid / cell.name / "cell.json", cell.model_dump(mode="json"))
+    (run,) = find_results([tmp_path]).runs
+    assert (run.name, run.folder) == ("klamath-daily", tmp_path / "one" / "klamath-daily" / "candor" / "seed-1")
+
+
+def test_cells_without_a_table_of_results_are_collected(tmp_path: Path) -> None:
+    contender = Contender(name="last-value", model="last-value")
+    cell = Cell(suite="quick", task=SuiteTask(preset="klamath-daily"), contender=contender, seed=0)
+    assert run_cell(cell, tmp_path) == CellState.DONE
+    (grid,) = find_results([tmp_path]).grids
+    judged = json.loads((tmp_path / cell.name / "evaluation.json").read_text())
+    assert overall(grid.results).loc[0, "last-value"] == judged["overall"]["mae"]
+    assert origin_of_task(grid, "klamath-daily").made == load_record(tmp_path / cell.name).made.date().isoformat()
+    lacking = [
+        one for one in find_missing(find_results([tmp_path])) if one.command.startswith("candor benchmark quick")
+    ]
+    assert [one.what.split(", ")[1].split(":")[0] for one in lacking] == ["klamath-daily", "synthetic-river"]
+
+
+def test_names_cannot_become_a_part_of_the_page(made: Paper) -> None:
+    page = page_of(made)
+    assert "script" not in page.tags and EVIL in page.words
+    assert any(EVIL in name for name, _ in made.entries["comparisons"][0].tables[0].table.rows)
+
+
+def test_scores_that_are_not_numbers_are_told(made: Paper) -> None:
+    assert "2 scores could not be computed (mape)" in page_of(made).words
+
+
+def test_an_interruption_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = tree(write_paper([], tmp_path / "paper").folder)
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(paper_module, "make_schematics", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        write_paper([], tmp_path / "paper")
+    assert tree(tmp_path / "paper") == before and [path.name for path in tmp_path.iterdir()] == ["paper"]
+
+
+def test_a_run_of_another_model_is_named_and_stops_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(paper_module, "make_exploration", lambda *_: [])
+    run = make_run(tmp_path / "linear")
+    told = write_paper([run], tmp_path / "paper")
+    assert {one.where for one in told.troubles} == {str(run)} and "run of linear" in told.troubles[0].what
+    assert told.entries["method"] and not told.entries["runs"]
+
+
+@pytest.mark.slow
+def test_a_run_that_is_named_is_drawn_and_explained_with_its_data(tmp_path: Path) -> None:
+    panel, run = generate_river(sensors=4, steps=300, seed=19)[0], tmp_path / "runs" / "tiny"
+    train_model(panel, PROTOCOL, "candor", {"recipe": tiny_recipe(epochs=1)}, run, is_catalogued=False)
+    searched = find_results([tmp_path / "runs"])
+    assert not searched.runs and searched.others == [run]
+    shares: list[float] = []
+    named = write_paper([run], tmp_path / "paper", lambda what, share: shares.append(share or 0.0))
+    assert not named.troubles and shares == sorted(shares) and shares[-1] <= 1
+    plotted, explained = named.entries["runs"]
+    assert plotted.origin.command == f"candor plot {run}"
+    assert {Path(picture.stem).name for picture in plotted.pictures} >= {"forecast", "fusion", "components", "edges"}
+    assert len(explained.pictures) > 3 and named.entries["data"][0].pictures
+    for link in (unquote(link) for link in page_of(named).links if not link.startswith("#")):
+        assert (named.folder / link).is_file(), link
