@@ -42,6 +42,12 @@ def test_mean_spread_best_second_and_gain_are_those_of_the_seeds() -> None:
     assert table.groups == (("all steps", 3), ("step 3", 3))
 
 
+def test_a_score_that_is_not_a_number_is_shown_as_such() -> None:
+    made = results({"road": {"candor": [1.0, 3.0], "stid": [4.0, float("nan")]}})
+    (table,) = tables_of(made, suite(), is_whole=True)
+    assert dict(table.rows)["stid"][0].text == "nan"
+
+
 def test_the_eight_best_baselines_are_shown_and_all_on_request() -> None:
     made = results({"road": {"candor": [1.0], **{f"other{i}": [2.0 + i] for i in range(10)}}})
     (few,), (whole,) = tables_of(made, suite()), tables_of(made, suite(), is_whole=True)

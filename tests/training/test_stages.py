@@ -21,8 +21,7 @@ from candor.data.windows import Windows
 from candor.files import write_json
 from candor.forecasting import forecasters
 from candor.forecasting.contract import sample_panel
-from candor.forecasting.runs import load_run
-from candor.forecasting.train import Limits, resume_run, train_model
+from candor.forecasting.train import Limits, TrainingStoppedError, resume_run, train_model
 from candor.training.checkpoint import Checkpoint, Progress
 from candor.training.loop import Stopped, Trainer, TrainingData
 from candor.training.settings import TrainingSettings
@@ -99,10 +98,10 @@ def test_a_training_that_is_killed_in_any_stage_goes_on_to_the_same_weights(
     assert (tmp_path / "run" / "training" / MODELS[model]).exists() != is_last
 
 
-def test_a_run_that_was_stopped_in_its_first_stage_is_a_model_and_goes_on(trained: Any, tmp_path: Path) -> None:
-    train(tmp_path / "run", "autostf", limits=Limits(budget_minutes=0.0))
-    unfinished = load_run(tmp_path / "run").forecaster.predict(sample_panel())
-    assert unfinished.shape == (1, 4, 5)
+def test_a_budget_that_ends_in_an_earlier_stage_leaves_a_run_to_go_on_with(trained: Any, tmp_path: Path) -> None:
+    with pytest.raises(TrainingStoppedError, match="budget"):
+        train(tmp_path / "run", "autostf", limits=Limits(budget_minutes=0.0))
+    assert not (tmp_path / "run" / "model").exists()  # nothing has learned to forecast yet
     assert not (tmp_path / "run" / "training" / "machine.json").exists()  # the last stage has not begun
     resume_run(tmp_path / "run")
     assert_same(trained("autostf"), tmp_path / "run")

@@ -7,6 +7,7 @@ models; no rank, mark, gain or count rests on them.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from statistics import mean, stdev
 from typing import Any
 
@@ -146,7 +147,8 @@ def _table(
 
 def _text(values: Sequence[float], place: Place) -> str:
     digits = 2 if place[1] == "mape" else 3
-    return f"{mean(values):.{digits}f}" + (f" ± {stdev(values):.{digits}f}" if len(values) > 1 else "")
+    spread = f" ± {stdev(values):.{digits}f}" if len(values) > 1 and all(map(isfinite, values)) else ""
+    return f"{mean(values):.{digits}f}{spread}"
 
 
 def _gain(errors: Errors, ours: str, baselines: Sequence[str], place: Place) -> TableCell:

@@ -137,6 +137,7 @@ def _is_network(model: str) -> bool:
 def _train_network(run: Run, task: Task, report: Report, limits: Limits, start_from: Path | None) -> Run:
     """Trains as far as the limits allow; at the end of a budget the best weights so far make the model."""
     from candor.forecasting.network import NetworkForecaster
+    from candor.training.checkpoint import Checkpoint
     from candor.training.loop import Stopped
     from candor.training.processes import in_main_process
 
@@ -149,7 +150,9 @@ def _train_network(run: Run, task: Task, report: Report, limits: Limits, start_f
     try:
         fit(stop_reason=stop_reason, start_from=start)
     except Stopped as stopped:
-        if limits.interruption() is not None:
+        # Before its own training, which follows other stages, a network has learned nothing that could forecast.
+        is_unlearned = forecaster.stages() != () and not limits.fits_schedule and not Checkpoint(folder).exists
+        if is_unlearned or limits.interruption() is not None:
             raise TrainingStoppedError(str(stopped), run.folder) from None
         fit(trains_on=False)
     in_main_process(partial(forecaster.save, run.folder / "model"))
