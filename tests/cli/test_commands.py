@@ -12,6 +12,7 @@ import pytest
 import candor as package
 from candor.cli import app
 from candor.cli.inputs import parse_interval
+from candor.cli.train import _smaller_preset
 
 
 def test_version_and_help(candor) -> None:
@@ -186,3 +187,16 @@ def test_every_command_has_help() -> None:
     for command in (*app.app.registered_commands, *app.data_app.registered_commands):
         assert command.callback is not None
         assert command.callback.__doc__
+
+
+def test_settings_may_follow_a_preset_that_names_its_data(candor) -> None:
+    trained = candor("train", "--preset", "klamath-daily", "horizon=3", "history=9", "--model", "linear", "--run", "r")
+    assert trained.code == 0, trained.err
+    assert json.loads(Path("r/run.json").read_text())["protocol"]["horizon"] == 3
+    assert "no dataset called" in candor("train", "horizon=3").err
+
+
+def test_only_who_needs_it_is_shown_the_smaller_preset(monkeypatch) -> None:
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    assert any("--preset metr-la-small" in line for line in _smaller_preset("candor", "metr-la"))
+    assert not [*_smaller_preset("linear", "metr-la"), *_smaller_preset("candor", "klamath-daily")]

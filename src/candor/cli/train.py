@@ -3,6 +3,7 @@
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import FrameType
@@ -42,6 +43,8 @@ def train(
     from candor.forecasting.train import Limits, resume_run, train_model
     from candor.settings import parse_overrides
 
+    if preset and "=" in files.data and not Path(files.data).exists():  # a preset names its data: these are settings
+        files, settings = replace(files, data=""), [files.data, *(settings or [])]
     if resume is not None:
         if files.data or settings or init:
             raise InputError(
