@@ -49,6 +49,13 @@ def test_presets_bundled_data_and_types_are_in_the_wheel(site: Path, tmp_path: P
     assert typed == "True"
 
 
+def test_a_dataset_is_learned_from_the_wheel(site: Path, tmp_path: Path) -> None:
+    done = run_outside(site, tmp_path, "-m", "candor", "train", "klamath-daily", "--model", "linear", "--run", "run")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "run" / "model" / "state.safetensors").is_file()
+
+
+@pytest.mark.slow
 def test_the_demo_runs_from_the_wheel(site: Path, tmp_path: Path) -> None:
     quick = ("epochs=1", "hidden=8", "heads=2", "forecast_width=16", "head_width=16")
     done = run_outside(site, tmp_path, "-m", "candor", "demo", "--out", "demo", *quick)

@@ -57,6 +57,7 @@ def test_every_simple_model_trains_and_is_judged_on_the_bundled_data(candor, mod
     assert 0 < content["overall"]["mae"] < 3
 
 
+@pytest.mark.slow
 def test_demo_trains_compares_forecasts_and_draws(candor) -> None:
     quick = ("epochs=1", "hidden=8", "heads=2", "forecast_width=16", "head_width=16")
     shown = candor("demo", "--out", "d", *quick)

@@ -163,7 +163,7 @@ def assert_plain_words(parts: dict[str, tuple[str, bytes]], options: list[str]) 
     return code
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(accident=accidents(READINGS))
 def test_damaged_tables_are_answered_in_plain_words(accident: tuple[dict[str, tuple[str, bytes]], list[str]]) -> None:
     assert_plain_words(*accident)
@@ -215,7 +215,7 @@ def test_damaged_binary_files_are_answered_in_plain_words(files: list[tuple[str,
 
 
 @pytest.mark.slow
-@settings(max_examples=80)
+@settings(max_examples=40)
 @given(files=st.lists(BINARY, min_size=25, max_size=25))
 def test_two_thousand_damaged_binary_files_are_answered_in_plain_words(files: list[tuple[str, bytes]]) -> None:
     assert_plain_words_in_a_child(files)
