@@ -1,0 +1,106 @@
+"""`candor export`: a trained model for others, as an ONNX file or as a bundle."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from candor.cli import inputs
+from candor.cli.screen import console, print_json, progress
+from candor.errors import InputError
+
+if TYPE_CHECKING:
+    from candor.export.bundle import Rows
+    from candor.forecasting.runs import Run
+
+_ONNX = ".onnx"
+
+
+def export(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run directory, or for --out a bundle.")],
+    out: Annotated[
+        Path | None, typer.Option("--out", help="ONNX file for other programs: readings in, forecasts out.")
+    ] = None,
+    bundle: Annotated[
+        Path | None,
+        typer.Option("--bundle", help="Folder or FILE.zip to give away: all that candor needs to forecast."),
+    ] = None,
+    rows: Annotated[
+        str | None,
+        typer.Option(
+            "--rows", help="Latest rows of the record in the bundle, or all. (default: 4 x history + horizon)"
+        ),
+    ] = None,
+    without_readings: Annotated[
+        bool, typer.Option("--without-readings", help="Leave the readings out of the bundle.")
+    ] = False,
+    json: inputs.JsonOption = False,
+) -> None:
+    """Write a trained model for others: an ONNX file with --out, a portable bundle with --bundle, or both."""
+    from candor.export import open_run
+
+    chosen = _rows(rows, without_readings)
+    if out is None and bundle is None:
+        raise InputError("nothing is asked for", mend="say --out FILE.onnx, --bundle FILE.zip or --bundle FOLDER")
+    if bundle is None and chosen is not None:
+        raise InputError("--rows and --without-readings are about a bundle", mend="say --bundle as well")
+    if out is not None and out.suffix != _ONNX:
+        raise InputError(f"an ONNX file ends in {_ONNX}", where=str(out), mend=f"--out {out.stem}{_ONNX}")
+    opened = open_run(run)
+    content: dict[str, Any] = {"run": str(run), "model": opened.record.model}
+    if bundle is not None:
+        content["bundle"] = _export_bundle(opened, bundle, chosen, is_quiet=json)
+    if out is not None:
+        content["onnx"] = _export_onnx(opened, out, is_quiet=json)
+    if json:
+        print_json(content)
+
+
+def _rows(rows: str | None, without_readings: bool) -> "Rows | None":
+    """Returns how much of the record goes along; None leaves it to the bundle."""
+    if without_readings:
+        if rows is not None:
+            raise InputError("--rows and --without-readings contradict each other", mend="give one of them")
+        return "none"
+    if rows is None or rows == "all":
+        return "all" if rows else None
+    if not (rows.isdecimal() and int(rows) > 0):
+        raise InputError(f"{rows!r} is not a number of rows", mend="give a number such as 200, or all")
+    return int(rows)
+
+
+def _export_bundle(opened: "Run", path: Path, rows: "Rows | None", *, is_quiet: bool) -> dict[str, Any]:
+    from candor.export import write_bundle
+    from candor.export.manifest import CARD
+
+    with progress() as report:
+        report("packing", None)
+        write_bundle(opened, path, rows)
+    size = sum(file.stat().st_size for file in ([path] if path.is_file() else path.rglob("*")) if file.is_file())
+    if not is_quiet:
+        console().print(f"bundle: {path} ({size / 1e6:.2f} MB), with a card in {CARD}", soft_wrap=True)
+        console().print(f"use it like a run, e.g. candor forecast {path}", soft_wrap=True)
+    return {"path": str(path), "bytes": size}
+
+
+def _export_onnx(opened: "Run", path: Path, *, is_quiet: bool) -> dict[str, Any]:
+    from candor.export.onnx_file import export_onnx
+
+    with progress() as report:
+        written = export_onnx(opened.forecaster, path, report)
+    if not is_quiet:
+        unit = written.metadata["unit"] or "(unit not named)"
+        console().print(f"ONNX file: {path}, opset {written.opset}", soft_wrap=True, markup=False)
+        for name, shape in written.inputs.items():
+            console().print(f"  input {name}: {' x '.join(map(str, shape))}", soft_wrap=True, markup=False)
+        horizon, sensors = written.metadata["horizon"], written.inputs["readings"][-1]
+        console().print(f"  output forecast: batch x {horizon} x {sensors}, in {unit}", soft_wrap=True, markup=False)
+        console().print(f"its forecasts differ from candor's by at most {written.difference:.1e} {unit}", markup=False)
+    return {
+        "path": str(path),
+        "bytes": path.stat().st_size,
+        "opset": written.opset,
+        "inputs": {name: list(shape) for name, shape in written.inputs.items()},
+        "difference": written.difference,
+        "metadata": written.metadata,
+    }

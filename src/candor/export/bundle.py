@@ -1,0 +1,223 @@
+"""Bundles: run directories to give away, as a folder or as one file.
+
+manifest.json     size and SHA-256 of every other file
+README.md         the card: what was trained on what, how good it is, what it is for and what it is not
+run.json          the record of the run, as `candor.forecasting.runs` reads it
+evaluation.json   the scores on the test part, unless the record was cut
+source/           record and scores of the run it was made from, if the record was cut
+model/            the fitted forecaster
+data/             the record or its end; not there if the bundle was made without readings
+
+An unpacked bundle is a run directory. One that holds the end of a record only has no test part: it forecasts and
+explains, and whoever asks for scores is told that there is nothing to judge. `open_run` checks a bundle to the last
+byte before it opens it; `load_run` takes an unpacked one as it is.
+"""
+
+import shutil
+import tempfile
+import weakref
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from candor.data.catalog import load_dataset
+from candor.data.panel import Covariate, Panel
+from candor.data.panel_store import SIGNS_OF_DAMAGE, first_line, load_panel, save_panel
+from candor.data.protocol import Task
+from candor.errors import InputError
+from candor.export.archive import pack, unpack
+from candor.export.card import model_card
+from candor.export.manifest import CARD, MANIFEST, MOST_BYTES, check_folder, parse_json, write_manifest
+from candor.files import atomic_folder, write_json
+from candor.forecasting.forecaster import Forecaster
+from candor.forecasting.runs import EVALUATION, RECORD, Run, RunRecord, load_run, summarise_run
+
+Rows = int | Literal["all", "none"]
+WINDOWS_BY_DEFAULT = 4
+_MODEL = ("model.json", "state.safetensors", "calibration.safetensors")
+_BYTES_PER_NUMBER = 4
+
+
+def write_bundle(run: Run, path: Path, rows: Rows | None = None) -> Path:
+    """Returns where the bundle of a run was written, all or nothing: one file if the path ends in .zip, else a folder.
+
+    Args:
+        run: a finished run.
+        path: the file or the folder; a bundle that is there already is replaced.
+        rows: how many of the latest rows of the record go along, all or none; None means four times history and
+            horizon. Without any, a dataset of the catalogue is still named, and used where it is at hand.
+    """
+    path = Path(path)
+    if is_bundle(run.folder):
+        raise InputError(
+            "this is a bundle already", where=str(run.folder), mend="copy it as it is, or export the run it came from"
+        )
+    _refuse_to_overwrite(path, run.folder)
+    if path.suffix.lower() == ".zip":
+        with tempfile.TemporaryDirectory() as temporary:
+            _fill(Path(temporary), run, rows)
+            pack(Path(temporary), path)
+    else:
+        with atomic_folder(path) as temporary_folder:
+            _fill(temporary_folder, run, rows)
+    return path
+
+
+def is_bundle(path: Path) -> bool:
+    """Returns whether a path claims to be a bundle: a file, or a folder with a manifest."""
+    path = Path(path)
+    return path.is_file() or (path / MANIFEST).is_file()
+
+
+def open_run(path: Path) -> Run:
+    """Returns the run in a run directory, in an unpacked bundle or in a bundle file; a bundle is checked first."""
+    path = Path(path)
+    return open_bundle(path) if is_bundle(path) else load_run(path)
+
+
+def open_bundle(path: Path) -> Run:
+    """Returns the run in a bundle after a check to the last byte; nothing that does not belong there is opened.
+
+    A bundle file is unpacked into a temporary folder, which goes when the run is no longer used.
+    """
+    path = Path(path)
+    if path.is_dir():
+        return _open_folder(path, str(path))
+    home = Path(tempfile.mkdtemp(prefix="candor-"))
+    try:
+        folder = home / (path.stem if path.stem.strip(".") else "bundle")
+        unpack(path, folder)
+        run = _open_folder(folder, str(path))
+    except BaseException:
+        shutil.rmtree(home, ignore_errors=True)
+        raise
+    weakref.finalize(run, shutil.rmtree, home, ignore_errors=True)
+    return run
+
+
+@dataclass(frozen=True, eq=False)
+class BundledRun(Run):
+    """The run in a bundle."""
+
+    def task(self) -> Task:
+        """Returns the readings in the bundle, cut as its record says."""
+        if not self.record.is_catalogued and not (self.folder / "data").is_dir():
+            raise InputError(
+                "this bundle holds no readings",
+                where=self.folder.name,
+                mend="give recent ones, e.g. candor forecast BUNDLE --readings FILE",
+            )
+        return super().task()
+
+
+def _fill(folder: Path, run: Run, rows: Rows | None) -> None:
+    """Writes all files of a bundle."""
+    task, evaluation = run.task(), summarise_run(run.folder).evaluation
+    (folder / "model").mkdir()
+    for name in _MODEL:
+        if (run.folder / "model" / name).is_file():
+            shutil.copyfile(run.folder / "model" / name, folder / "model" / name)
+    (folder / CARD).write_text(model_card(run.record, run.forecaster, task, evaluation), encoding="utf-8")
+    if rows == "none":
+        _write_records(folder, run.record, evaluation)
+    elif rows == "all":
+        save_panel(_whole_panel(run), folder / "data")
+        _write_records(folder, run.record.model_copy(update={"is_catalogued": False}), evaluation)
+    else:
+        _write_records(folder / "source", run.record, evaluation)
+        _write_records(folder, _write_end(folder, run.record, task, rows), None)
+    write_manifest(folder)
+
+
+def _write_end(folder: Path, record: RunRecord, task: Task, rows: int | None) -> RunRecord:
+    """Writes the last rows of a record and returns the record of a run on them."""
+    span = task.protocol.history + task.protocol.horizon
+    count = WINDOWS_BY_DEFAULT * span if rows is None else rows
+    if count < span:
+        raise InputError(
+            f"{count} rows are too few: history and horizon are {span} together",
+            mend=f"take at least {span} rows, or none: --without-readings",
+        )
+    length = task.panel.times.length
+    panel = task.panel.slice(length - min(count, length), length)
+    save_panel(panel, folder / "data")
+    # What the model learned from is not there, and nothing that is left may be judged as if it were.
+    protocol = record.protocol.model_copy(update={"first": None, "last": None, "shares": (1.0, 0.0, 0.0)})
+    changes = {"is_catalogued": False, "fingerprint": panel.fingerprint, "protocol": protocol}
+    return record.model_copy(update=changes)
+
+
+def _write_records(folder: Path, record: RunRecord, evaluation: Mapping[str, Any] | None) -> None:
+    write_json(folder / RECORD, record.model_dump(mode="json"))
+    if evaluation is not None:
+        write_json(folder / EVALUATION, dict(evaluation))
+
+
+def _whole_panel(run: Run) -> Panel:
+    return load_dataset(run.record.data) if run.record.is_catalogued else load_panel(run.folder / "data")
+
+
+def _refuse_to_overwrite(path: Path, source: Path) -> None:
+    """Refuses to put a bundle where something else is: a folder is replaced as a whole."""
+    if path.resolve() == source.resolve() or path.resolve() in source.resolve().parents:
+        raise InputError("the bundle cannot take the place of its own run", where=str(path), mend="name another folder")
+    if path.is_dir() and any(path.iterdir()) and not is_bundle(path):
+        raise InputError(
+            "there is a folder already, and it is not a bundle", where=str(path), mend="name another, or delete it"
+        )
+
+
+def _open_folder(folder: Path, where: str) -> Run:
+    check_folder(folder, where)
+    _refuse_large_panel(folder / "data" / "panel.json", where)
+    try:
+        run = load_run(folder)
+        opened = BundledRun(run.folder, run.record, run.forecaster)
+        _check_fits(opened)
+    except InputError as error:  # what people named, not the temporary folder it was unpacked to
+        place = error.where.replace(str(folder), where) or where
+        raise InputError(error.what, where=place, mend=error.mend) from None
+    return opened
+
+
+def _refuse_large_panel(path: Path, where: str) -> None:
+    """Refuses readings that would take more memory than a bundle may: a small file can claim any number of rows."""
+    if not path.is_file():
+        return
+    try:
+        header = parse_json(path, where)
+        quantities = 1 + len(header["covariates"])
+        needed = _BYTES_PER_NUMBER * header["times"]["length"] * len(header["sensors"]) * quantities
+        is_too_large = not 0 <= needed <= MOST_BYTES
+    except (LookupError, TypeError) as error:
+        raise InputError(f"the bundle is damaged: its panel.json is not one ({error!r})", where=where) from None
+    if is_too_large:
+        raise InputError(f"the bundle is too large: its readings would take {needed:,} bytes of memory", where=where)
+
+
+def _check_fits(run: Run) -> None:
+    """Refuses a model that is not the one of the record, or that cannot answer: it is asked once, with all silent."""
+    record, forecaster = run.record, run.forecaster
+    spans = (record.protocol.history, record.protocol.horizon)
+    if (forecaster.name, forecaster.history, forecaster.horizon) != (record.model, *spans):
+        raise InputError("the model in the bundle is not the one its record speaks of", where=str(run.folder))
+    try:
+        forecaster.predict(_silence(forecaster))
+    except (*SIGNS_OF_DAMAGE, RuntimeError, MemoryError) as error:
+        raise InputError(
+            f"the weights in the bundle do not fit its model ({first_line(error)})",
+            where=str(run.folder),
+            mend="export the run again",
+        ) from None
+
+
+def _silence(forecaster: Forecaster) -> Panel:
+    """Returns a history of the model's sensors in which none of them reports."""
+    known = forecaster.trained_on_.panel
+    values = np.full((forecaster.history, len(known.sensors)), np.nan, np.float32)
+    names: tuple[str, ...] = getattr(forecaster, "covariates", ())
+    times = known.times.slice(0, forecaster.history)
+    return replace(known, values=values, times=times, covariates={name: Covariate(values) for name in names})

@@ -1,0 +1,201 @@
+"""A bundle is a run to give away: complete, checked, and the same model to the bit."""
+
+import json
+import shutil
+import zipfile
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from made_runs import PROTOCOL, make_run, river
+
+from candor.cli import run as candor
+from candor.data.panel import Covariate, Panel
+from candor.data.protocol import Protocol
+from candor.errors import InputError
+from candor.evaluation import evaluate
+from candor.export import is_bundle, open_bundle, open_run, write_bundle
+from candor.export.manifest import MANIFEST, write_manifest
+from candor.files import sha256_of_file
+from candor.forecasting.contract import sample_panel
+from candor.forecasting.forecaster import load_forecaster
+from candor.forecasting.runs import Run, RunState, load_run, save_run, summarise_run
+
+SPAN = PROTOCOL.history + PROTOCOL.horizon
+
+
+def assert_same_answers(one: Run, other: Run) -> None:
+    panel, origins = river(), np.array([50, 300, 600])
+    ours, theirs = (opened.forecaster.predict_interval(panel, origins, 0.8) for opened in (one, other))
+    for name in ("forecast", "lower", "upper"):
+        np.testing.assert_array_equal(getattr(ours, name), getattr(theirs, name))
+
+
+@pytest.mark.parametrize("name", ["bundle", "bundle.zip"])
+@pytest.mark.parametrize("rows", [None, 40, "all", "none"])
+def test_the_model_in_a_bundle_is_the_same_to_the_bit(run: Run, tmp_path: Path, name: str, rows: object) -> None:
+    path = write_bundle(run, tmp_path / "elsewhere" / name, rows)
+    assert path.is_file() == (name == "bundle.zip")
+    opened = open_bundle(path)
+    assert_same_answers(opened, run)
+    assert opened.folder.name == "bundle"
+    assert opened.record.model == run.record.model
+
+
+@pytest.mark.parametrize("rows", [None, 40, "all"])
+def test_the_end_of_the_record_is_inside_and_gives_the_same_forecast(run: Run, tmp_path: Path, rows: object) -> None:
+    task = run.task()
+    inside = open_bundle(write_bundle(run, tmp_path / "bundle.zip", rows)).task().panel
+    length = {None: 4 * SPAN, 40: 40, "all": 600}[rows]
+    assert inside.times == task.panel.times.slice(600 - length, 600)
+    assert inside.sensors == task.panel.sensors
+    np.testing.assert_array_equal(inside.values, task.panel.values[600 - length :])
+    # Two sensors have been silent for longer than the bundle reaches back; the others do not know of the difference.
+    reported = [0, 1, 4]
+    ours, theirs = (run.forecaster.predict(panel)[..., reported] for panel in (inside, task.panel))
+    np.testing.assert_array_equal(ours, theirs)
+
+
+def test_a_network_travels_too_and_another_one_is_not_taken_for_it(make_candor, panel: Panel, tmp_path: Path) -> None:
+    small = Protocol(history=12, horizon=4)
+    run = save_run(tmp_path / "run", make_candor(season=True), panel, small, is_catalogued=False)
+    opened = open_bundle(write_bundle(run, tmp_path / "bundle.zip"))
+    np.testing.assert_array_equal(opened.forecaster.predict(panel), run.forecaster.predict(panel))
+    folder = write_bundle(run, tmp_path / "bundle")
+    other = save_run(tmp_path / "other", make_candor(season=True, hidden=16), panel, small, is_catalogued=False)
+    shutil.copy(other.folder / "model" / "state.safetensors", folder / "model")
+    (folder / MANIFEST).unlink()
+    write_manifest(folder)
+    with pytest.raises(InputError, match="do not fit"):
+        open_bundle(folder)
+
+
+def test_an_unpacked_bundle_is_a_run_directory(run: Run, tmp_path: Path) -> None:
+    folder = write_bundle(run, tmp_path / "bundle")
+    opened = load_run(folder)
+    assert_same_answers(opened, run)
+    assert not opened.record.is_catalogued
+    assert opened.task().panel.times.length == 4 * SPAN
+    np.testing.assert_array_equal(load_forecaster(folder / "model").predict(river()), run.forecaster.predict(river()))
+
+
+def test_a_whole_record_keeps_its_scores(run: Run, tmp_path: Path) -> None:
+    assert candor(["evaluate", str(run.folder)]) == 0
+    summary = summarise_run(write_bundle(run, tmp_path / "bundle", "all"))
+    assert summary.state is RunState.EVALUATED
+    assert summary.score("mae") == summarise_run(run.folder).score("mae")
+    again = open_bundle(tmp_path / "bundle")
+    assert evaluate(again.forecaster, again.task()).overall()["mae"] == pytest.approx(summary.score("mae"))
+
+
+def test_a_part_of_a_record_is_never_judged_as_if_it_were_the_test_part(run: Run, tmp_path: Path) -> None:
+    assert candor(["evaluate", str(run.folder)]) == 0
+    opened = open_bundle(write_bundle(run, tmp_path / "bundle"))
+    with pytest.raises(InputError, match="nothing to judge"):
+        evaluate(opened.forecaster, opened.task())
+    kept = json.loads((tmp_path / "bundle" / "source" / "evaluation.json").read_text())
+    assert kept == json.loads((run.folder / "evaluation.json").read_text())
+    source = json.loads((tmp_path / "bundle" / "source" / "run.json").read_text())
+    assert source == json.loads((run.folder / "run.json").read_text())
+
+
+def test_without_readings_the_bundle_says_so(run: Run, tmp_path: Path) -> None:
+    opened = open_bundle(write_bundle(run, tmp_path / "bundle.zip", "none"))
+    assert not (opened.folder / "data").exists()
+    with pytest.raises(InputError, match="holds no readings"):
+        opened.task()
+
+
+def test_without_readings_a_dataset_of_the_catalogue_is_still_named(tmp_path: Path) -> None:
+    from candor.data.catalog import load_dataset
+    from candor.data.protocol import make_task
+    from candor.forecasting import LastValue
+    from candor.presets import load_preset
+
+    panel, protocol = load_dataset("klamath-daily"), load_preset("klamath-daily").protocol
+    task = make_task(panel, protocol)
+    model = LastValue(protocol.history, protocol.horizon).fit(task.panel, task.split)
+    run = save_run(tmp_path / "run", model, panel, protocol, is_catalogued=True)
+    opened = open_bundle(write_bundle(run, tmp_path / "bundle", "none"))
+    assert opened.task().panel.fingerprint == task.panel.fingerprint
+
+
+def test_the_card_tells_what_it_is_and_how_good(run: Run, tmp_path: Path) -> None:
+    card = (write_bundle(run, tmp_path / "before") / "README.md").read_text()
+    assert "not judged" in card
+    assert candor(["evaluate", str(run.folder)]) == 0
+    score = summarise_run(run.folder).score("mae")
+    card = (write_bundle(run, tmp_path / "after") / "README.md").read_text()
+    for words in (
+        "# linear on river", "MAE [m]", f"| {score:.3f} |", "historical-average", "Europe/Berlin", "Intended use",
+        "Limits", "360 rows", "Upper weir", r"Old mill \[broken\]", run.record.fingerprint, "90 %", "5 sensors, 4 dir",
+    ):  # fmt: skip
+        assert words in card, words
+
+
+def test_covariates_travel_with_the_record(tmp_path: Path) -> None:
+    panel = replace(sample_panel(), covariates={"rain, at night": Covariate(np.ones((600, 5), np.float32), "mm")})
+    run = load_run(make_run(tmp_path / "run", panel=panel))
+    inside = open_bundle(write_bundle(run, tmp_path / "bundle.zip")).task().panel
+    np.testing.assert_array_equal(inside.covariates["rain, at night"].values, np.ones((4 * SPAN, 5)))
+
+
+def test_the_same_run_makes_the_same_file(run: Run, tmp_path: Path) -> None:
+    first, second = (write_bundle(run, tmp_path / name) for name in ("one.zip", "two.zip"))
+    assert sha256_of_file(first) == sha256_of_file(second)
+
+
+def test_nothing_but_a_bundle_is_replaced(run: Run, tmp_path: Path) -> None:
+    folder = write_bundle(run, tmp_path / "bundle", 40)
+    write_bundle(run, folder, 50)
+    assert open_bundle(folder).task().panel.times.length == 50
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis" / "chapter.txt").write_text("years of work")
+    for place in (tmp_path / "thesis", run.folder, run.folder.parent):
+        with pytest.raises(InputError):
+            write_bundle(run, place)
+    assert (tmp_path / "thesis" / "chapter.txt").read_text() == "years of work"
+    assert_same_answers(load_run(run.folder), run)
+
+
+@pytest.mark.parametrize("rows", [1, SPAN - 1])
+def test_too_few_rows_are_refused_and_nothing_is_left_behind(run: Run, tmp_path: Path, rows: int) -> None:
+    for name in ("bundle", "bundle.zip"):
+        with pytest.raises(InputError, match="too few"):
+            write_bundle(run, tmp_path / "new" / name, rows)
+        assert not list((tmp_path / "new").iterdir())
+
+
+def test_a_bundle_is_not_bundled_again(run: Run, tmp_path: Path) -> None:
+    opened = open_bundle(write_bundle(run, tmp_path / "bundle"))
+    with pytest.raises(InputError, match="a bundle already"):
+        write_bundle(opened, tmp_path / "again")
+
+
+def test_runs_and_bundles_are_opened_alike(run: Run, tmp_path: Path) -> None:
+    for path in (run.folder, write_bundle(run, tmp_path / "bundle"), write_bundle(run, tmp_path / "bundle.zip")):
+        assert is_bundle(path) == (path != run.folder)
+        assert_same_answers(open_run(path), run)
+    with pytest.raises(InputError, match="not a run directory"):
+        open_run(tmp_path / "nowhere")
+
+
+def test_a_file_packed_by_hand_opens_too(run: Run, tmp_path: Path) -> None:
+    folder = write_bundle(run, tmp_path / "bundle")
+    with zipfile.ZipFile(tmp_path / "mine.zip", "w", zipfile.ZIP_STORED) as archive:
+        archive.mkdir("model")
+        for file in folder.rglob("*"):
+            if file.is_file():
+                archive.write(file, file.relative_to(folder))
+    assert_same_answers(open_bundle(tmp_path / "mine.zip"), run)
+
+
+def test_what_was_unpacked_goes_with_the_run(run: Run, tmp_path: Path) -> None:
+    opened = open_bundle(write_bundle(run, tmp_path / "bundle.zip"))
+    folder = opened.folder
+    assert folder.is_dir()
+    del opened
+    assert not folder.exists()
+    shutil.copy(tmp_path / "bundle.zip", tmp_path / "...zip")  # a name that would lead out of the temporary folder
+    assert open_bundle(tmp_path / "...zip").folder.name == "bundle"
