@@ -34,6 +34,7 @@ def test_json_tells_scripts_what_was_written(candor: Callable, run: Path, tmp_pa
     assert said["bundle"]["path"] == "model.zip"
     assert said["bundle"]["bytes"] == (tmp_path / "model.zip").stat().st_size
     assert open_bundle(tmp_path / "model.zip").task().panel.times.length == 60
+    assert json.loads(candor("forecast", "model.zip", "--json").out)["model"] == "linear"
 
 
 def test_readings_can_stay_at_home(candor: Callable, run: Path, tmp_path: Path) -> None:

@@ -66,13 +66,13 @@ def forecast(
     from candor.data.alignment import align
     from candor.data.findings import Findings
     from candor.data.writers import check_table_path
+    from candor.export import open_run
     from candor.forecasting.questions import Question
-    from candor.forecasting.runs import load_run
 
     question = Question(coverage, below, above)
     if out is not None:
         check_table_path(out)
-    opened, findings = load_run(run), Findings()
+    opened, findings = open_run(run), Findings()
     known, protocol = opened.forecaster.trained_on_, opened.record.protocol
     options = (zone or known.panel.times.zone, unit, missing, minimum, interval, start, time_column, day_first)
     files = None if readings is None else inputs.DataFiles(readings, None, sensors, *options)
