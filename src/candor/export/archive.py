@@ -10,7 +10,7 @@ import zlib
 from pathlib import Path
 
 from candor.errors import InputError
-from candor.export.manifest import MANIFEST, MOST_BYTES, check_name, check_sizes
+from candor.export.manifest import MANIFEST, check_name, check_sizes
 from candor.files import atomic_file
 
 _LONG_AGO = (1980, 1, 1, 0, 0, 0)  # the first moment a ZIP archive can tell: no clock changes what is written
@@ -66,7 +66,7 @@ def _entries(archive: zipfile.ZipFile, where: str) -> list[zipfile.ZipInfo]:
 
 def _write(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, target: Path) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
-    left = min(entry.file_size, MOST_BYTES)
+    left = entry.file_size
     with archive.open(entry) as source, target.open("xb") as file:
         while part := source.read(_BYTES_AT_A_TIME):
             left -= len(part)

@@ -1,0 +1,218 @@
+"""One cell: CANDOR trained on one synthetic network, kept as a run directory, with what it scored beside it.
+
+A cell that is done is left alone, one that was killed goes on from its checkpoint.
+
+cell.json    what the cell is; another cell in its place is refused
+truth.json   the scores, and all that they depend on
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
+
+from candor.analysis.truth.asking import CHANCE_SEED, PULSE_SIZE, PULSE_WINDOWS, score_run
+from candor.analysis.truth.scores import Score
+from candor.analysis.truth.told import refuse_variants
+from candor.data.panel import Panel
+from candor.data.protocol import make_task
+from candor.data.synthetic import Truth, generate_river, generate_road
+from candor.errors import InputError
+from candor.evaluation.judging import evaluate
+from candor.files import read_json, write_json
+from candor.forecasting.choices import choose_protocol, choose_settings
+from candor.forecasting.runs import EVALUATION, RECORD, Run, load_run, model_checksum
+from candor.forecasting.train import TRAINING, Limits, resume_run, train_model
+from candor.progress import Report, silent
+from candor.settings import Settings, parse_settings
+from candor.training.checkpoint import Checkpoint
+from candor.training.recipe import Recipe
+from candor.versions import versions
+
+CELL, TRUTH = "cell.json", "truth.json"
+FORMAT_VERSION = 1
+"""Of the scores: cells scored by another one are scored again."""
+MAKERS: Mapping[str, Callable[..., tuple[Panel, Truth]]] = {
+    "synthetic-river": generate_river,
+    "synthetic-road": generate_road,
+}
+_DATA = "data."
+
+
+class DataSettings(Settings):
+    """What a synthetic network is made of, where it differs from that of the catalogue."""
+
+    sensors: PositiveInt | None = None
+    """How many there are."""
+    steps: PositiveInt | None = None
+    """Readings of each."""
+    noise: float | None = None
+    """Standard deviation of the noise as a share of the level."""
+    missing_share: float | None = None
+    """Share of the readings that is missing."""
+    twin_pairs: NonNegativeInt | None = None
+    """Pairs of sensors that share a background."""
+
+
+class Cell(Settings):
+    """CANDOR on one synthetic network; the seed is that of the network and that of the training."""
+
+    dataset: str
+    seed: NonNegativeInt
+    data: DataSettings = DataSettings()
+    settings: dict[str, Any] = Field(default_factory=dict)
+    """Of protocol, model and training, as on the command line of `candor train`."""
+    budget_minutes: PositiveFloat | None = None
+    """Of training; schedules are shortened to it. None trains to the end."""
+
+    @property
+    def name(self) -> str:
+        """The cell's folder below that of all cells."""
+        return f"{self.dataset}/seed-{self.seed}"
+
+    def make(self) -> tuple[Panel, Truth]:
+        """Returns the network and the truth about it."""
+        return MAKERS[self.dataset](seed=self.seed, **self.data.model_dump(exclude_none=True))
+
+
+@dataclass(frozen=True)
+class Scored:
+    """A cell that is done: its scores, and what they depend on as content of a JSON file."""
+
+    cell: Cell
+    scores: tuple[Score, ...]
+    circumstances: Mapping[str, Any]
+
+
+def cells_of(
+    datasets: list[str], seeds: list[int], overrides: Mapping[str, Any], budget_minutes: float | None
+) -> list[Cell]:
+    """Returns the cells, seed by seed, so that a command that is stopped leaves whole rounds.
+
+    Args:
+        datasets: names of synthetic datasets.
+        seeds: of network and training alike.
+        overrides: settings of protocol, model and training; those that begin with `data.` are of the network.
+        budget_minutes: of training, for every cell.
+    """
+    for name in datasets:
+        if name not in MAKERS:
+            raise InputError(f"the truth about {name!r} is not known", mend=f"known: {', '.join(MAKERS)}")
+    if cutting := [key for key in ("first", "last") if key in overrides]:
+        raise InputError(
+            f"{' and '.join(cutting)} would cut the record, and the truth belongs to the whole of it",
+            mend="shorten the record with data.steps=NUMBER",
+        )
+    for what, given in (("dataset", datasets), ("seed", seeds)):
+        if not given or len(set(given)) < len(given):
+            raise InputError(f"every {what} must be named once, and at least one", where=f"--{what}s")
+    data = {key.removeprefix(_DATA): value for key, value in overrides.items() if key.startswith(_DATA)}
+    content = {
+        "data": parse_settings(DataSettings, data, "settings data.KEY=VALUE"),
+        "settings": {key: value for key, value in overrides.items() if not key.startswith(_DATA)},
+        "budget_minutes": budget_minutes,
+    }
+    return [
+        parse_settings(Cell, {"dataset": dataset, "seed": seed} | content, "settings")
+        for seed in seeds
+        for dataset in datasets
+    ]
+
+
+def run_cell(cell: Cell, out: Path, report: Report = silent) -> Scored:
+    """Returns the scores of a cell, trained and judged now or before.
+
+    Args:
+        cell: what to do.
+        out: the folder of all cells.
+        report: is told how far it has come.
+    """
+    folder = out / cell.name
+    _refuse_another(cell, folder)
+    if (known := _known(cell, folder)) is not None:
+        return known
+    write_json(folder / CELL, cell.model_dump(mode="json"))
+    panel, truth = cell.make()
+    run = _train(cell, panel, folder, report)
+    if run.record.fingerprint != panel.fingerprint:
+        raise InputError(
+            "the network of this seed is not the one that the run was trained on",
+            where=str(folder),
+            mend="it was made by another version of candor; train again in another folder (--out)",
+        )
+    judged = evaluate(run.forecaster, run.task(), report=report).to_json()
+    write_json(folder / EVALUATION, judged | {"model_sha256": model_checksum(folder)})
+    scores = tuple(score_run(run, truth, report))
+    circumstances = _circumstances(run, judged)
+    content = {"format_version": FORMAT_VERSION, "scores": [asdict(score) for score in scores]}
+    write_json(folder / TRUTH, content | {"circumstances": circumstances})
+    return Scored(cell, scores, circumstances)
+
+
+def _refuse_another(cell: Cell, folder: Path) -> None:
+    mine = cell.model_dump(mode="json")
+    if (folder / CELL).is_file() and (there := read_json(folder / CELL)) != mine:
+        differences = ", ".join(key for key in mine if there.get(key) != mine[key])
+        raise InputError(
+            f"there is a cell with another {differences or 'content'} in this place",
+            where=str(folder),
+            mend="give the same settings as before, or another folder (--out)",
+        )
+
+
+def _known(cell: Cell, folder: Path) -> Scored | None:
+    """Returns what the cell scored before, if its model is still the one that was asked."""
+    if not (folder / TRUTH).is_file():
+        return None
+    content = read_json(folder / TRUTH)
+    circumstances = content["circumstances"]
+    is_valid = content["format_version"] == FORMAT_VERSION and circumstances["model_sha256"] == model_checksum(folder)
+    return Scored(cell, tuple(Score(**score) for score in content["scores"]), circumstances) if is_valid else None
+
+
+def _train(cell: Cell, panel: Panel, folder: Path, report: Report) -> Run:
+    """Returns the trained run, which may be there already, or goes on, or begins."""
+    if (folder / "model").is_dir():
+        return load_run(folder)
+    limits = Limits(_minutes_left(cell, folder), fits_schedule=True)
+    if (folder / RECORD).is_file():
+        return resume_run(folder, report=report, limits=limits)
+    protocol, rest = choose_protocol(panel, cell.dataset, cell.settings)
+    settings, _ = choose_settings("candor", make_task(panel, protocol), cell.dataset, rest)
+    recipe = parse_settings(Recipe, settings["recipe"], "settings")
+    refuse_variants(recipe.model_settings(len(panel.sensors), protocol.history, protocol.horizon))
+    return train_model(
+        panel, protocol, "candor", settings, folder, seed=cell.seed, is_catalogued=False, report=report, limits=limits
+    )
+
+
+def _minutes_left(cell: Cell, folder: Path) -> float | None:
+    checkpoint = Checkpoint(folder / TRAINING)
+    if cell.budget_minutes is None or not checkpoint.exists:
+        return cell.budget_minutes
+    return max(0.0, cell.budget_minutes - checkpoint.progress().seconds / 60)
+
+
+def _circumstances(run: Run, judged: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns everything that the scores depend on, and how good the forecasts are, in the sensors' unit."""
+    progress = Checkpoint(run.folder / TRAINING).progress()
+    return {
+        "made": datetime.now(UTC).replace(microsecond=0).isoformat(),
+        "data_sha256": run.record.fingerprint,
+        "model_sha256": model_checksum(run.folder),
+        "versions": versions(),
+        "protocol": run.record.protocol.model_dump(mode="json"),
+        "settings": run.forecaster.settings(),
+        "split": judged["split"],
+        "part": judged["part"],
+        "mae": judged["overall"]["mae"],
+        "unit": judged["unit"],
+        "epochs": progress.epoch,
+        "best_epoch": progress.best_epoch,
+        "train_seconds": progress.seconds,
+        "pulses": {"windows": PULSE_WINDOWS, "size_in_deviations": PULSE_SIZE},
+        "chance_seed": CHANCE_SEED,
+    }

@@ -1,0 +1,47 @@
+"""`candor truth`: a tiny network through the whole command, and what is refused."""
+
+import json
+from pathlib import Path
+
+import pytest
+from tiny import SIZES
+
+from candor.analysis.truth import cells
+
+TINY = [f"{key}={value}" for key, value in SIZES.items()]
+TINY += ["data.sensors=6", "data.steps=200", "history=12", "horizon=4", "epochs=1", "epoch_windows=16", "batch=16"]
+ONE = ("truth", "--datasets", "synthetic-road", "--seeds", "1", "--out", "asked", *TINY)
+
+
+def test_the_command_trains_asks_writes_and_is_done_the_second_time(candor, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = candor(*ONE)
+    assert asked.code == 0, asked.err
+    for words in ("synthetic-road: explanations", "shock gates", "largest residual", "random numbers", "goal 0.9"):
+        assert words in asked.out
+    for ending in ("json", "md", "csv", "png", "svg"):
+        assert Path(f"asked/truth.{ending}").stat().st_size > 500
+    content = json.loads(Path("asked/truth.json").read_text())
+    assert content["command"].startswith("candor truth --seeds 1 --datasets synthetic-road hidden=8")
+    assert str(Path.cwd()) not in Path("asked/truth.json").read_text()
+
+    monkeypatch.setattr(cells, "train_model", lambda *_, **__: pytest.fail("it was trained again"))
+    again = candor(*ONE, "--json")
+    assert again.code == 0, again.err
+    assert json.loads(again.out)["rows"] == content["rows"]
+    assert candor("runs", "list", "asked").code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--datasets", "metr-la"), "truth about 'metr-la' is not known"),
+        (("--seeds", "one"), "are not seeds"),
+        (("epochs",), "is not a setting"),
+        (("--out", "x", "decomposition=false", "data.steps=200", "data.sensors=4"), "has no decomposition"),
+        (("--out", "x", "wings=2", "data.steps=400", "data.sensors=4"), "no setting called 'wings'"),
+    ],
+)
+def test_wrong_input_is_answered_in_plain_words(candor, arguments: tuple[str, ...], words: str) -> None:
+    refused = candor("truth", "--datasets", "synthetic-road", *arguments)
+    assert refused.code == 2
+    assert words in " ".join(refused.err.split())
