@@ -10,6 +10,7 @@ from candor.forecasting.forecaster import Forecaster
 from candor.forecasting.runs import RunRecord
 
 _MOST_SENSORS = 40
+_ERRORS = {"mae": "MAE{unit}", "rmse": "RMSE{unit}", "mape": "MAPE [%]"}
 
 
 def model_card(record: RunRecord, forecaster: Forecaster, task: Task, evaluation: Mapping[str, Any] | None) -> str:
@@ -87,9 +88,6 @@ def _scores(record: RunRecord, task: Task, evaluation: Mapping[str, Any] | None)
         heads = ("model", f"MAE{unit}", f"RMSE{unit}", f"skill of {record.model}")
         text += f"\n\nBeside simple rules, all steps:\n\n{_table(heads, beside)}"
     return text
-
-
-_ERRORS = {"mae": "MAE{unit}", "rmse": "RMSE{unit}", "mape": "MAPE [%]"}
 
 
 def _use(record: RunRecord, forecaster: Forecaster, task: Task) -> str:
