@@ -95,6 +95,11 @@ class PlainFunctional(FunctionalBranch):
             best.append(scores.flatten(2).topk(count, dim=-1, sorted=False).indices)
         return torch.cat(best, dim=1)
 
+    def _products(self, asking: Tensor, answering: Tensor, neighbour: Tensor, channel: Tensor) -> Tensor:
+        sample = torch.arange(asking.shape[0])[:, None, None]
+        asked = asking[sample, torch.arange(asking.shape[1])[:, None], channel]
+        return (asked * answering[sample, neighbour]).sum(dim=-1)
+
     def _gather(self, refined: Tensor, neighbour: Tensor, channel: Tensor, weights: Tensor) -> Tensor:
         batch, nodes, patches, width = refined.shape
         if weights.shape[-1] == 0:

@@ -6,6 +6,7 @@ a representation is ever stored whole. The numbers are those of `represent`, `fu
 absolute errors.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,8 +17,10 @@ from torch import Tensor
 from candor.model.candor import CandorNetwork
 from candor.model.representations import ForecastInputs, Representations
 
-# Rows of the head's hidden layer at a time: 2,048 x 512 numbers are 4 MB in single precision.
-ROWS_AT_A_TIME = 2048
+# Rows of the representations that are made at a time: fewer cost more calls, more need more memory.
+ROWS_AT_A_TIME = 3072
+# Of them, rows that are decoded at a time: 1,024 x 512 numbers of the hidden layer are 2 MB in single precision.
+ROWS_DECODED_AT_A_TIME = 1024
 
 
 @dataclass(frozen=True)
@@ -38,29 +41,61 @@ class Supervision:
 
 
 class _HeadPass:
-    """The head's forward and backward on one block after the other, with the gradients of its layers adding up."""
+    """The head's forward and backward on one block after the other, with the gradients of its layers adding up.
+
+    What is as wide as the hidden layer is written to the same place block after block: memory that was just used is
+    still in cache, and fresh memory costs more to write to than the products that fill it.
+    """
 
     def __init__(self, layers: list[Tensor], recovery: Tensor, needs_gradient: bool) -> None:
         self._layers, self._recovery = layers, recovery
+        self._places: dict[str, Tensor] = {}
         self.gradients = [torch.zeros_like(layer) for layer in layers] if needs_gradient else []
 
     def run(self, block: Tensor, wanted: Tensor, counts: Tensor, factor: float) -> tuple[Tensor, Tensor]:
         """Returns the sum of absolute errors of a block, and `factor` times its gradient if gradients are needed."""
+        targets = len(block) // len(wanted)
+        series = max(1, ROWS_DECODED_AT_A_TIME // targets)
+        gradient = torch.empty_like(block) if self.gradients else block
+        total = block.new_zeros(())
+        parts = zip(block.split(series * targets), gradient.split(series * targets), strict=True)
+        for (rows, place), ahead, count in zip(parts, wanted.split(series), counts.split(series), strict=True):
+            total += self._decode(rows, ahead, count, factor, place)
+        return total, gradient
+
+    def _decode(self, block: Tensor, wanted: Tensor, counts: Tensor, factor: float, gradient: Tensor) -> Tensor:
+        """Returns the sum of absolute errors of some rows; writes `factor` times its gradient if that is needed."""
         first_weight, first_bias, second_weight, second_bias = self._layers
-        inputs = block.clamp(min=0)
-        hidden = torch.addmm(first_bias, inputs, first_weight.T).relu_()
+        inputs = torch.clamp(block, min=0, out=self._place("inputs", block.shape))
+        hidden = self._place("hidden", (len(block), len(first_bias)))
+        torch.mm(inputs, first_weight.T, out=hidden).add_(first_bias).relu_()
         patches = torch.addmm(second_bias, hidden, second_weight.T)
         error = (patches.view(len(wanted), -1) @ self._recovery).sub_(wanted).mul_(counts)
         total = error.abs().sum()
         if not self.gradients:
-            return total, block
+            return total
         of_patches = (error.sign_().mul_(factor) @ self._recovery.T).view(patches.shape)
         self.gradients[2].addmm_(of_patches.T, hidden)
         self.gradients[3] += of_patches.sum(dim=0)
-        of_hidden = torch.ops.aten.threshold_backward(of_patches @ second_weight, hidden, 0)
+        of_hidden = torch.mm(of_patches, second_weight, out=self._place("of_hidden", hidden.shape))
+        _zero_where_shut(of_hidden, hidden)
         self.gradients[0].addmm_(of_hidden.T, inputs)
         self.gradients[1] += of_hidden.sum(dim=0)
-        return total, torch.ops.aten.threshold_backward(of_hidden @ first_weight, block, 0)
+        _zero_where_shut(torch.mm(of_hidden, first_weight, out=gradient), block)
+        return total
+
+    def _place(self, name: str, shape: Sequence[int]) -> Tensor:
+        """Returns a place of that shape whose content may be overwritten; the same for the same name."""
+        rows, width = shape
+        place = self._places.get(name)
+        if place is None or len(place) < rows:
+            place = self._places[name] = self._layers[0].new_empty(rows, width)
+        return place[:rows]
+
+
+def _zero_where_shut(gradient: Tensor, activation: Tensor) -> None:
+    """Sets a gradient to zero, where it stands, wherever a rectifier was shut."""
+    torch.ops.aten.threshold_backward.grad_input(gradient, activation, 0, grad_input=gradient)
 
 
 def decoded_errors(

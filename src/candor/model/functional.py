@@ -21,8 +21,9 @@ from torch.nn import functional as F
 from candor.model.decomposition import States
 from candor.model.dropout import Dropout
 from candor.model.history import Forecasts, project_patches
-from candor.model.layers import NORM_FLOOR, Mlp, split_linear
+from candor.model.layers import NORM_FLOOR, Mlp, read_normalised, split_linear
 from candor.model.recurrence import Recurrence
+from candor.model.routes import Routes, meet
 from candor.model.settings import ModelSettings
 
 Descriptors = Float[Tensor, "batch node relation"]
@@ -111,8 +112,8 @@ class FunctionalBranch(nn.Module):
         changes = torch.cat([last - first, recent, (last - first) / max(patches - 1, 1)], dim=-1)
         series = background.flatten(0, 1)
         state = self.gru.begin(len(series))
-        for patch in range(patches):
-            state = self.gru.step(series[:, patch], state)
+        for of_patch in series.unbind(dim=1):
+            state = self.gru.step(of_patch, state)
         state = state.T.unflatten(0, background.shape[:2])
         base = self.descriptor_norm(self.descriptor(torch.cat([background.mean(dim=-2), changes, state], dim=-1)))
         of_node, of_calendar = split_linear(self.context.first, nodes.shape[-1], pooled.shape[-1])
@@ -129,20 +130,35 @@ class FunctionalBranch(nn.Module):
         The best are found without gradients in blocks of receiving nodes; their scores are then computed again with
         gradients, for the chosen pairs only.
         """
-        batch, nodes, _ = descriptor.shape
-        channels = len(self.channels)
+        nodes, channels = descriptor.shape[1], len(self.channels)
         count = min(self.pairs, (nodes - 1) * channels)
         of_level = torch.einsum("bnx,rxy->bnry", descriptor, self.level_relations)
         of_trend = self.trend_weight * torch.einsum("bnx,rxy->bnry", trend, self.trend_relations)
         asking = torch.cat([of_level, of_trend], dim=-1)  # batch node channel 2relation
         answering = torch.cat([descriptor, trend], dim=-1)  # batch node 2relation
         with torch.no_grad():
-            chosen = self._best(asking.detach(), answering.detach(), count)
+            chosen = self._best(asking.detach(), answering.detach(), count).sort(dim=-1).values
         neighbour, channel = chosen % nodes, chosen // nodes
-        rows = torch.arange(batch, device=descriptor.device)[:, None, None]
-        asked = asking[rows, torch.arange(nodes, device=descriptor.device)[:, None], channel]
-        scores = (asked * answering[rows, neighbour]).sum(dim=-1) + self.relation_bias[channel]
+        scores = self._products(asking, answering, neighbour, channel) + self.relation_bias[channel]
         return neighbour, channel, scores
+
+    def _products(
+        self,
+        asking: Float[Tensor, "batch node channel wide"],
+        answering: Float[Tensor, "batch node wide"],
+        neighbour: Int[Tensor, "batch node pair"],
+        channel: Int[Tensor, "batch node pair"],
+    ) -> Float[Tensor, "batch node pair"]:
+        """Returns the inner products of the chosen pairs: what a node asks in a channel meets a neighbour's answer.
+
+        Pairs are listed by channel, so those of all nodes are edges sorted by the row they end in.
+        """
+        batch, nodes, channels, _ = asking.shape
+        row = torch.arange(batch * nodes, device=asking.device).view(batch, nodes, 1)
+        receiver = (row * channels + channel).flatten()
+        sender = (row[:, :1] + neighbour).flatten()
+        routes = Routes.of(receiver, sender, sender.argsort(stable=True), batch * nodes * channels, batch * nodes)
+        return meet(routes, asking.flatten(0, 2), answering.flatten(0, 1)).view(channel.shape)
 
     def _best(
         self, asking: Float[Tensor, "batch node channel wide"], answering: Float[Tensor, "batch node wide"], count: int
@@ -197,14 +213,14 @@ class FunctionalBranch(nn.Module):
     ) -> Forecasts:
         """Returns F^func = LN(F0 + alpha gate * correction) (eq. app_functional_forecast)."""
         targets, forecast = projected.shape[2], projected.shape[3]
-        ahead = self.context_norm(self.feature(project_patches(self.temporal, context, targets)))
+        ahead = project_patches(self.temporal, context, targets)
         widths = (forecast, forecast, descriptor.shape[-1], nodes.shape[-1], target_rows.shape[-1])
         of_forecast, of_context, of_descriptor, of_node, of_calendar = split_linear(self.joint, *widths)
         by_node = descriptor @ of_descriptor.T + nodes @ of_node.T + self.joint.bias  # batch node 2hidden
         by_calendar = target_rows @ of_calendar.T  # batch target 2hidden
-        hidden = projected @ of_forecast.T + ahead @ of_context.T + by_node[:, :, None] + by_calendar[:, None]
+        by_context = read_normalised(ahead, self.feature, self.context_norm, of_context)
+        hidden = projected @ of_forecast.T + by_context + by_node[:, :, None] + by_calendar[:, None]
         hidden = self.dropout(F.gelu(hidden))
-        # One product gives correction and gate side by side; the scale is cheaper on the weights than on the outcome.
-        weight = torch.cat([self.scale * self.correction.weight, self.gate.weight])
-        bias = torch.cat([self.scale * self.correction.bias, self.gate.bias])
-        return self.norm(projected + F.glu(F.linear(hidden, weight, bias)))
+        # The scale is cheaper on the weights than on the outcome.
+        correction = F.linear(hidden, self.scale * self.correction.weight, self.scale * self.correction.bias)
+        return self.norm(torch.addcmul(projected, correction, torch.sigmoid(self.gate(hidden))))

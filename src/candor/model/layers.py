@@ -3,6 +3,7 @@
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from candor.model.dropout import Dropout
 
@@ -37,6 +38,25 @@ def split_linear(layer: nn.Linear, *widths: int) -> tuple[Tensor, ...]:
     if sum(widths) != layer.in_features:
         raise ValueError(f"parts of widths {widths} do not make up {layer.in_features} inputs")
     return torch.split(layer.weight, list(widths), dim=1)
+
+
+def read_normalised(
+    states: Float[Tensor, "*rows inputs"], layer: nn.Linear, norm: nn.LayerNorm, reading: Float[Tensor, "outputs wide"]
+) -> Float[Tensor, "*rows outputs"]:
+    """Returns R LN(A x + a) without the wide A x + a.
+
+    Less its mean over features that is A' x + a'; its variance is then a quadratic form in x, and R reads it through
+    the narrow map R diag(g) A'.
+    """
+    centred = layer.weight - layer.weight.mean(dim=0)
+    offset = layer.bias - layer.bias.mean()
+    scaled = reading * norm.weight
+    quadratic = centred.T @ centred / len(centred)
+    linear = centred.T @ offset * (2 / len(centred))
+    both = F.linear(states, torch.cat([quadratic, scaled @ centred]), torch.cat([linear, scaled @ offset]))
+    of_variance, read = both.split([states.shape[-1], len(reading)], dim=-1)
+    variance = (of_variance * states).sum(dim=-1, keepdim=True) + offset.square().mean()
+    return read * torch.rsqrt(variance.clamp(min=0) + norm.eps) + reading @ norm.bias
 
 
 def sinusoidal_positions(count: int, width: int) -> Float[Tensor, "count width"]:

@@ -91,7 +91,7 @@ class Path(nn.Module):
         batch, nodes, patches, _ = gated.shape
         series = batch * nodes
         memory = Memory(self.gru.begin(series), self.attention.begin(series, patches + targets - 1), [])
-        seen = [self._remember(gated[..., patch, :], memory) for patch in range(patches)]
+        seen = [self._remember(of_patch, memory) for of_patch in gated.unbind(dim=-2)]
         temporal = torch.stack(seen, dim=-2)
         residual = self._residual(gated, temporal)
         padded = torch.cat([residual[..., :1, :]] * (self.span - 1) + [residual], dim=-2)

@@ -80,7 +80,8 @@ class DirectionalSupport(nn.Module):
         self, receiving: Float[Tensor, "batch node width"], sending: Float[Tensor, "batch node width"]
     ) -> Float[Tensor, "batch edge"]:
         """Returns the inner product of what stands at both ends of each edge."""
-        routes = Routes.of(self.receiver, self.sender, self.by_sender, self.nodes).repeated(len(receiving))
+        single = Routes.of(self.receiver, self.sender, self.by_sender, self.nodes, self.nodes)
+        routes = single.repeated(len(receiving))
         return meet(routes, receiving.flatten(0, 1), sending.flatten(0, 1)).view(len(receiving), -1)
 
     def normalise(self, scores: EdgeWeights) -> EdgeWeights:
@@ -102,7 +103,8 @@ class DirectionalSupport(nn.Module):
             for ends in (self.receiver, self.sender)
         )
         order = self.by_receiver_and_position
-        single = Routes.of(receiver[order], sender[order], self.by_sender_and_position, self.nodes * self.positions)
+        rows = self.nodes * self.positions
+        single = Routes.of(receiver[order], sender[order], self.by_sender_and_position, rows, rows)
         ordered = weights.flatten(1).index_select(1, order).flatten()
         routes = single.repeated(len(weights))
         return Operator(diagonals, partial(_spread_along_edges, routes, ordered, ordered.detach()[routes.turn]))

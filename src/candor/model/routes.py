@@ -17,6 +17,7 @@ from torch.autograd.function import FunctionCtx
 from torch.nn import functional as F
 
 Table = Float[Tensor, "row feature"]
+Ending = Float[Tensor, "bag feature"]
 PerEdge = Float[Tensor, " edge"]
 
 
@@ -28,14 +29,19 @@ class Bags:
     first: Int[Tensor, " row_plus_one"]
     owner: Int[Tensor, " edge"]
 
-    def total(self, table: Table, weights: PerEdge) -> Table:
+    @property
+    def count(self) -> int:
+        """How many bags there are."""
+        return len(self.first) - 1
+
+    def total(self, table: Table, weights: PerEdge) -> Ending:
         """Returns the weighted sum of the rows that each bag reads."""
         table = table.contiguous()
         return F.embedding_bag(
             self.rows, table, self.first, mode="sum", per_sample_weights=weights, include_last_offset=True
         )
 
-    def products(self, ending: Table, beginning: Table) -> PerEdge:
+    def products(self, ending: Ending, beginning: Table) -> PerEdge:
         """Returns for each edge the inner product of the row it ends in and the row it reads.
 
         That is how sums of bags depend on their weights, and PyTorch has it as the gradient of that.
@@ -59,19 +65,27 @@ class Routes:
     turn: Int[Tensor, " edge"]
 
     @classmethod
-    def of(cls, receiver: Int[Tensor, " edge"], sender: Int[Tensor, " edge"], turn: Tensor, rows: int) -> "Routes":
+    def of(
+        cls,
+        receiver: Int[Tensor, " edge"],
+        sender: Int[Tensor, " edge"],
+        turn: Int[Tensor, " edge"],
+        receivers: int,
+        senders: int,
+    ) -> "Routes":
         """Returns the routes of edges that are sorted by receiver; `turn` is the order that sorts them by sender."""
-        return cls(_bags(receiver, sender, rows), _bags(sender[turn], receiver[turn], rows), turn)
+        return cls(_bags(receiver, sender, receivers), _bags(sender[turn], receiver[turn], senders), turn)
 
     def repeated(self, copies: int) -> "Routes":
         """Returns the routes of several copies of the graph, one after the other."""
-        edges, rows = len(self.turn), len(self.along.first) - 1
+        edges = len(self.turn)
 
-        def repeat(bags: Bags) -> Bags:
+        def repeat(bags: Bags, other: Bags) -> Bags:
             first = torch.cat([_shifted(bags.first[:-1], copies, edges), bags.first.new_tensor([copies * edges])])
-            return Bags(_shifted(bags.rows, copies, rows), first, _shifted(bags.owner, copies, rows))
+            return Bags(_shifted(bags.rows, copies, other.count), first, _shifted(bags.owner, copies, bags.count))
 
-        return Routes(repeat(self.along), repeat(self.back), _shifted(self.turn, copies, edges))
+        along, back = repeat(self.along, self.back), repeat(self.back, self.along)
+        return Routes(along, back, _shifted(self.turn, copies, edges))
 
 
 def _bags(ending: Tensor, beginning: Tensor, rows: int) -> Bags:
@@ -83,7 +97,7 @@ def _shifted(numbers: Tensor, copies: int, by: int) -> Tensor:
     return (numbers + by * torch.arange(copies, device=numbers.device)[:, None]).flatten()
 
 
-def spread(routes: Routes, weights: PerEdge, turned: PerEdge, features: Table) -> Table:
+def spread(routes: Routes, weights: PerEdge, turned: PerEdge, features: Table) -> Ending:
     """Returns the weighted sum of what arrives at each row.
 
     Args:
@@ -95,7 +109,7 @@ def spread(routes: Routes, weights: PerEdge, turned: PerEdge, features: Table) -
     return _Spread.apply(weights, features, turned, routes)
 
 
-def meet(routes: Routes, receiving: Table, sending: Table) -> PerEdge:
+def meet(routes: Routes, receiving: Ending, sending: Table) -> PerEdge:
     """Returns the inner products of the rows at both ends of each edge."""
     return _Meet.apply(receiving, sending, routes)
 
