@@ -8,10 +8,12 @@ _PACKAGES = ("candor-forecast", "numpy", "pandas", "pyarrow", "scipy", "torch")
 
 def versions() -> dict[str, str]:
     """Returns the versions of Python and of the packages that numbers depend on; nothing is imported for it."""
-    found = {"python": platform.python_version()}
-    for package in _PACKAGES:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            found[package] = "not installed"
-    return found
+    return {"python": platform.python_version()} | {package: version_of(package) for package in _PACKAGES}
+
+
+def version_of(package: str) -> str:
+    """Returns the version of a package, in words where it is not installed."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "not installed"

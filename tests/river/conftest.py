@@ -1,6 +1,6 @@
 """A server of the USGS services on this machine, and clients that do not dawdle."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,9 +10,12 @@ import made_basin
 import pytest
 from usgs_server import UsgsServer, served_by
 
+from candor.cli import run
 from candor.river.asking import Asker, Manners
 from candor.river.build import Basin, build_basin
 from candor.river.cache import AnswerCache
+
+Command = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture(scope="session")
@@ -42,7 +45,7 @@ def usgs(one_authority: Path) -> Iterator[UsgsServer]:
 
 @dataclass(frozen=True)
 class Built:
-    """A basin that was built once from a server that is gone, and the folder where its answers are kept."""
+    """A basin that was built once from a server that is gone, where its answers are kept, and what was asked."""
 
     basin: Basin
     cache: Path
@@ -57,13 +60,28 @@ class Built:
 def built(one_authority: Path, tmp_path_factory: pytest.TempPathFactory) -> Built:
     """The made basin, for tests that look at it."""
     cache = tmp_path_factory.mktemp("built") / "cache"
-    with _local_usgs(one_authority) as server:
+    with _local_usgs(one_authority) as server, pytest.MonkeyPatch.context() as patch:
+        patch.setattr("dataretrieval.nldi._AVAILABLE_DATA_SOURCES", None)  # as in a program that just began
         made_basin.fill(server)
         basin = build_basin(made_basin.RULES, Asker(AnswerCache(cache)))
-        return Built(basin, cache, tuple(server.requests))
+        return Built(basin, cache, tuple(f"{server.address}{path}" for path in server.requests))
 
 
 @pytest.fixture
 def asker(usgs: UsgsServer, tmp_path: Path) -> Asker:
     """Asks the server, with little patience."""
     return Asker(AnswerCache(tmp_path / "cache"), Manners(first_wait=0.001, quota_wait=0.001, attempts=4))
+
+
+@pytest.fixture
+def build(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Command:
+    """Runs the command in an empty folder and returns its exit code and what it printed."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("API_USGS_PAT", raising=False)
+
+    def call(*options: object) -> tuple[int, str, str]:
+        code = run(["data", "build-river", "--out", "basin", "--cache", "cache", *map(str, options)])
+        streams = capsys.readouterr()
+        return code, streams.out, streams.err
+
+    return call

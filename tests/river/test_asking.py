@@ -13,6 +13,7 @@ from usgs_server import Trouble, UsgsServer, served_by
 
 from candor.data.times import TimeAxis
 from candor.errors import InputError
+from candor.river import cache as cache_module
 from candor.river import readings as readings_module
 from candor.river.asking import Asker, Clock, Manners
 from candor.river.cache import AnswerCache, Question
@@ -67,11 +68,28 @@ def test_fresh_answers_take_the_place_of_kept_ones_when_asked_for(usgs, asker, t
     hours_of(asker)
     usgs.observations = usgs.observations[:24]
     assert hours_of(Asker(AnswerCache(tmp_path / "cache"))) == ALL
-    assert hours_of(Asker(AnswerCache(tmp_path / "cache"), is_fresh_wanted=True)) == {
+    assert hours_of(Asker(AnswerCache(tmp_path / "cache"), fresh_since=datetime.now(UTC))) == {
         **dict.fromkeys(SITES, 0),
         "USGS-1": 24,
     }
     assert hours_of(Asker(AnswerCache(tmp_path / "cache")))["USGS-2"] == 0
+
+
+def test_a_refresh_goes_on_for_two_days_and_knows_what_it_is_of(tmp_path, monkeypatch) -> None:
+    cache, one, other = AnswerCache(tmp_path), {"huc": "18"}, {"huc": "03"}
+    begun = cache.begin_refresh(one)
+    assert cache.begin_refresh(one) == begun < cache.begin_refresh(other)
+    monkeypatch.setattr(cache_module, "REFRESH_LASTS", timedelta(0))
+    renewed = cache.begin_refresh(one)
+    assert renewed > begun, "what was fetched long ago is no longer fresh"
+    monkeypatch.undo()
+    assert cache.begin_refresh(one) == renewed
+    for note in (tmp_path / "refresh").iterdir():
+        note.write_text("{")
+    assert cache.begin_refresh(one) > renewed
+    cache.end_refresh(one)
+    assert len(list((tmp_path / "refresh").iterdir())) == 1
+    cache.end_refresh(one)
 
 
 @pytest.mark.parametrize("harm", ["change", "truncate", "remove", "note"])

@@ -1,8 +1,13 @@
 """The whole builder against the local server: the right panel, twice the same, nothing half-written."""
 
 import hashlib
+import json
+import shutil
 import zipfile
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
+from urllib.parse import parse_qsl, urlsplit
 
 import made_basin
 import numpy as np
@@ -17,7 +22,9 @@ from candor.data.panel_store import load_panel
 from candor.errors import InputError
 from candor.files import read_json
 from candor.river.archive import export_archive
+from candor.river.asking import Asker
 from candor.river.build import Basin, build_basin
+from candor.river.cache import AnswerCache
 from candor.river.card import dataset_card
 from candor.river.folder import save_basin
 from candor.river.settings import period
@@ -80,8 +87,61 @@ def test_provenance_names_settings_versions_sensors_and_every_request(built) -> 
     services = [one["service"] for one in provenance["requests"]]
     assert services.count("waterdata") == 1 + 12  # the catalogue, and the sites whose record is long enough
     assert services.count("nldi") == 2 * 11
-    assert len(services) == len([address for address in built.requests if not address.endswith("linked-data/")])
-    assert all(one["url"] and one["fetched"] and one["sha256"] for one in provenance["requests"])
+    assert all(one["fetched"] and one["sha256"] for one in provenance["requests"])
+
+
+def test_provenance_names_the_very_addresses_that_were_asked_and_no_others(built) -> None:
+    recorded = [[one["url"], *one.get("also", [])] for one in built.basin.panel.provenance["requests"]]
+    addresses = [as_asked(address) for group in recorded for address in group]
+    assert sorted(addresses) == sorted(as_asked(address) for address in built.requests)
+    assert len([address for address in addresses if address[0].endswith("linked-data/")]) == 1
+
+
+def as_asked(address: str) -> tuple[str, list[tuple[str, str]]]:
+    """Returns an address in a form in which the way it is quoted and the order of its parts do not show."""
+    parts = urlsplit(address)
+    return f"{parts.scheme}://{parts.netloc}{parts.path}", sorted(parse_qsl(parts.query))
+
+
+def test_a_list_of_sites_from_before_the_end_of_the_period_is_asked_for_again(usgs, asker) -> None:
+    made_basin.fill(usgs)
+    ended = datetime(2021, 5, 12, tzinfo=UTC)
+    known = usgs.sites
+    usgs.sites = [replace(site, end=ended.isoformat()) for site in known]
+    early = RULES.model_copy(update={"start": "2021-05-02", "end": "2021-05-10"})
+    assert len(build_basin(early, asker).panel.sensors) == 11
+    (note,) = [path for path in asker.cache.folder.rglob("*.json") if "combined" in path.read_text()]
+    note.write_text(json.dumps(json.loads(note.read_text()) | {"fetched": "2021-05-12T08:00:00+00:00"}))
+    usgs.sites = known
+    usgs.requests.clear()
+    build_basin(early, Asker(asker.cache))
+    assert usgs.requests == [], "the list is younger than this period's end"
+    late = RULES.model_copy(update={"start": "2021-05-10", "end": "2021-05-20"})
+    with pytest.raises(InputError) as caught:
+        build_basin(late, Asker(asker.cache, is_offline=True))
+    assert "too short for the period: USGS-01" in caught.value.what
+    assert len(build_basin(late, Asker(asker.cache)).panel.sensors) == 11
+    assert len(usgs.asked("combined-metadata")) == 1
+
+
+def test_sites_whose_records_are_too_short_are_named_and_so_is_the_way_to_ask_again(usgs, asker) -> None:
+    made_basin.fill(usgs)
+    usgs.sites = [replace(site, end="2021-05-10T00:00:00+00:00") for site in usgs.sites]
+    with pytest.raises(InputError) as caught:
+        build_basin(RULES, asker)
+    assert "the records of 13 sites are too short for the period: USGS-01" in caught.value.what
+    assert f"{datetime.now(UTC):%Y-%m-%d}" in caught.value.mend and "--refresh" in caught.value.mend
+
+
+def test_offline_an_old_list_of_sites_is_taken_and_told_of(built, tmp_path) -> None:
+    shutil.copytree(built.cache, tmp_path / "cache")
+    (note,) = [path for path in (tmp_path / "cache").rglob("*.json") if "combined" in path.read_text()]
+    note.write_text(json.dumps(json.loads(note.read_text()) | {"fetched": "2021-05-12T08:00:00+00:00"}))
+    basin = build_basin(RULES, Asker(AnswerCache(tmp_path / "cache"), is_offline=True))
+    assert basin.panel.fingerprint == built.basin.panel.fingerprint
+    assert [one.mend for one in basin.report.findings if "2021-05-12" in one.what] == [
+        "leave out --offline: the list is asked for again"
+    ]
 
 
 def test_the_mean_of_the_hour_is_an_option(built) -> None:
@@ -122,7 +182,7 @@ def test_a_basin_has_at_least_one_edge_less_than_stations(usgs, asker) -> None:
     lost = MadeSite("USGS-06", 60.0, 40.0)
     assert len(build_basin(rules, asker).panel.edges) == 10
     usgs.sites = [lost if site.id == lost.id else site for site in usgs.sites]
-    asker.is_fresh_wanted = True
+    asker.fresh_since = datetime.now(UTC)
     with pytest.raises(InputError, match=r"8 pairs of stations .* at least 10 are asked for"):
         build_basin(rules, asker)
 

@@ -2,33 +2,23 @@
 
 import json
 import shutil
-from collections.abc import Callable
+import sys
 from datetime import timedelta
 from pathlib import Path
 
 import made_basin
+import numpy as np
 import pytest
 from usgs_server import Trouble
 
 from candor.cli import run
+from candor.data.panel import Covariate
 from candor.data.panel_store import load_panel
+from candor.river import rain as rain_module
+from candor.river.imerg import cell_of
+from candor.river.rain_store import RainStore, StoredHalfHour
 
 BASIN = ("--huc", "180102", "--start", "2021-05-01", "--end", "2021-05-21", "--max-distance-km", "50")
-Command = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def build(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Command:
-    """Runs the command in an empty folder and returns its exit code and what it printed."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("API_USGS_PAT", raising=False)
-
-    def call(*options: object) -> tuple[int, str, str]:
-        code = run(["data", "build-river", "--out", "basin", "--cache", "cache", *map(str, options)])
-        streams = capsys.readouterr()
-        return code, streams.out, streams.err
-
-    return call
 
 
 def test_a_basin_is_built_and_then_trained_on(usgs, build, capsys) -> None:
@@ -102,12 +92,7 @@ def test_a_service_that_refuses_leaves_nothing_half_written(usgs, build) -> None
 
 
 def test_rain_is_fetched_for_the_places_and_hours_of_the_panel(built, build, monkeypatch) -> None:
-    import numpy as np
-
-    from candor.data.panel import Covariate
-    from candor.river import rain as rain_module
-
-    def made_rain(sensors, times, folder, *, is_offline, announce, report):
+    def made_rain(sensors, times, folder, *, log_in, is_offline, announce, report):
         assert not is_offline
         announce("nothing to read")
         values = np.full((times.length, len(sensors)), 0.25, np.float32)
@@ -123,19 +108,14 @@ def test_rain_is_fetched_for_the_places_and_hours_of_the_panel(built, build, mon
 
 
 def test_offline_takes_the_rain_that_was_read_and_asks_nobody(built, build, monkeypatch) -> None:
-    import numpy as np
-
-    from candor.river.imerg import cell_of
-    from candor.river.rain_store import RainStore, StoredHalfHour
-
     def nobody(*_: object) -> None:
         raise AssertionError("somebody was asked")
 
-    monkeypatch.setattr("candor.river.rain.sign_in", nobody)
+    monkeypatch.setattr("candor.river.imerg_archive.sign_in", nobody)
     panel, halves = built.basin.panel, timedelta(minutes=30)
     cells = sorted({cell_of(sensor) for sensor in panel.sensors})
     begin = panel.times.start
-    known = {begin + step * halves: StoredHalfHour("f.V07B.HDF5", np.full(len(cells), step)) for step in range(4)}
+    known = {begin + step * halves: StoredHalfHour("f.V07B.HDF5", np.full(len(cells), step), "") for step in range(4)}
     shutil.copytree(built.cache, "kept")
     RainStore(Path("kept/rain"), cells).write(begin.date(), known)
     code, _, err = build(*BASIN, "--cache", "kept", "--rain", "--offline")
@@ -153,3 +133,63 @@ def test_offline_says_which_answers_are_not_there_and_asks_nobody(usgs, build) -
     assert code == 2
     assert "1 of 1 answers are not on disk" in " ".join(err.split())
     assert "--offline" in err and usgs.requests == [] and not Path("basin").exists()
+
+
+@pytest.fixture
+def without_login(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A machine on which nobody ever logged in to Earthdata."""
+    for name in ("EARTHDATA_TOKEN", "EARTHDATA_USERNAME", "EARTHDATA_PASSWORD"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("NETRC", str(tmp_path / "no-netrc"))
+
+
+@pytest.mark.usefixtures("without_login")
+@pytest.mark.parametrize("is_installed", [True, False])
+def test_rain_without_a_login_or_its_package_is_told_of_before_the_usgs_is_asked(
+    usgs, build, monkeypatch, is_installed: bool
+) -> None:
+    made_basin.fill(usgs)
+    if not is_installed:
+        monkeypatch.setitem(sys.modules, "earthaccess", None)
+    code, _, err = build(*BASIN, "--rain")
+    assert code == 2
+    assert ("EARTHDATA_TOKEN" if is_installed else "candor-forecast[river]") in " ".join(err.split())
+    assert usgs.requests == []
+    assert not Path("basin").exists()
+
+
+@pytest.mark.usefixtures("without_login")
+def test_rain_that_is_all_there_needs_no_login(built, build) -> None:
+    halves, cells, days = timedelta(minutes=30), {cell_of(sensor) for sensor in built.basin.panel.sensors}, {}
+    times = built.basin.panel.times
+    for step in range(2 * times.length):
+        start = times.start - timedelta(hours=1) + step * halves
+        half_hour = StoredHalfHour("f.V07B.HDF5", np.full(len(cells), 2.0), "2026-01-01T00:00:00+00:00")
+        days.setdefault(start.date(), {})[start] = half_hour
+    shutil.copytree(built.cache, "kept")
+    store = RainStore(Path("kept/rain"), sorted(cells))
+    for day, known in days.items():
+        store.write(day, known)
+    code, _, err = build(*BASIN, "--cache", "kept", "--rain")
+    assert code == 0, err
+    assert (load_panel(Path("basin")).covariates["rain"].values == 2.0).all()
+
+
+def test_a_refresh_that_was_broken_off_goes_on_and_a_finished_one_begins_anew(usgs, build) -> None:
+    made_basin.fill(usgs)
+    assert build(*BASIN)[0] == 0
+    asked = len(usgs.requests)
+    refusal = Trouble("USGS-11&", times=99, status=400, body={"code": "InvalidQuery"})
+    usgs.troubles.append(refusal)
+    assert build(*BASIN, "--refresh")[0] == 2
+    before_the_end = len(usgs.requests) - asked
+    usgs.troubles.clear()
+    usgs.requests.clear()
+    code, _, err = build(*BASIN, "--refresh")
+    assert code == 0 and "going on with the refresh" in err
+    assert 1 + 12 - before_the_end <= len(usgs.asked("/continuous/")) < 12
+    assert usgs.asked("combined-metadata") == []
+    usgs.requests.clear()
+    code, _, err = build(*BASIN, "--refresh")
+    assert code == 0 and "going on" not in err
+    assert len(usgs.asked("/continuous/")) == 12 and len(usgs.asked("combined-metadata")) == 1

@@ -1,14 +1,19 @@
 """What the page about rivers shows is what happens."""
 
+import math
 import re
 import shlex
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import typer
 
 from candor.cli import run
 from candor.cli.app import app
 from candor.data.panel_store import load_panel
+from candor.river import readings
+from candor.river.asking import KEY_ADDRESS, KEY_VARIABLE
+from candor.river.imerg_archive import _HOW_TO_LOG_IN
 
 PAGE = (Path(__file__).parents[2] / "docs" / "river.md").read_text(encoding="utf-8")
 COMMANDS = [
@@ -44,3 +49,24 @@ def test_every_option_shown_is_there() -> None:
     build = tree.commands["data"].commands["build-river"]  # type: ignore[attr-defined]
     options = {option for parameter in build.params for option in parameter.opts}
     assert set(re.findall(r"`(--[a-z-]+)", PAGE)) - {"--interval"} <= options
+
+
+def test_the_page_tells_how_to_log_in_which_hosts_are_asked_and_how_to_get_a_key() -> None:
+    from dataretrieval.credentials import WATERDATA_BASE_URL
+    from dataretrieval.nldi import NLDI_API_BASE_URL
+
+    hosts = {urlsplit(address).netloc for address in (WATERDATA_BASE_URL, NLDI_API_BASE_URL)}
+    for words in (*hosts, "EARTHDATA_TOKEN", "EARTHDATA_USERNAME", ".netrc", "HTTPS_PROXY", KEY_VARIABLE, KEY_ADDRESS):
+        assert words in PAGE
+    for name in re.findall(r"NASA GESDISC [A-Z ]+[A-Z]|https://urs\.\S+gov|machine urs\S+ login \w+", _HOW_TO_LOG_IN):
+        assert name in PAGE
+
+
+def test_the_arithmetic_of_the_page_is_right() -> None:
+    files = 2 * 43_824
+    assert f"{files:,} files" in PAGE
+    assert round(files * 1.2e6 / 1e9) == 105 and "105 GB" in PAGE
+    seconds = [files * 4 * one / 4 / 3600 for one in (0.25, 0.5)]
+    assert [round(hours) for hours in seconds] == [6, 12] and "6 to 12 hours" in PAGE
+    pages = 5 * math.ceil(96 * readings.DAYS_AT_A_TIME / readings.PAGE)
+    assert 11 * pages == 220 and "11 x 20 = 220 pages" in PAGE

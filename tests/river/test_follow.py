@@ -244,6 +244,22 @@ def test_a_damaged_record_is_fetched_again(usgs, feed, harm: str) -> None:
     assert other.is_file()
 
 
+def test_offline_a_damaged_record_is_left_where_it_is_and_said_to_be_left_out(usgs, feed) -> None:
+    follow(feed, END)
+    path = feed.folder / f"{SITES[0]}.parquet"
+    path.write_bytes(path.read_bytes()[:-100])
+    harmed = path.read_bytes()
+    usgs.requests.clear()
+    found = follow(feed, END, is_offline=True)
+    assert usgs.requests == [] and path.read_bytes() == harmed
+    assert [(one.what, one.count) for one in found.findings] == [
+        (f"records on disk are damaged and were left out: {path.name}", 1)
+    ]
+    assert found.sites[0].last_reading is None and found.sites[1].last_reading is not None
+    assert follow(feed, END).sites[0].last_reading is not None
+    assert path.read_bytes() != harmed
+
+
 def test_records_do_not_grow_for_ever(usgs, feed) -> None:
     sizes = []
     for later in (0, 80, 160):

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from urllib.parse import unquote_plus, urlsplit
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from usgs_server import MadeSite
 
 from candor.data.findings import Findings
 from candor.river.flowlines import Flowline, comid_of, read_flowlines
-from candor.river.network import RiverEdge, river_edges, without_circles
+from candor.river.network import RiverEdge, find_river, locate_sites, without_circles
 from candor.river.sites import Site
 
 
@@ -22,9 +23,9 @@ def as_site(made: MadeSite) -> Site:
 def edges_of(usgs, asker, reaches, made, max_distance_km=200.0, findings=None) -> dict[tuple[str, str], float]:
     """Returns the lengths of the edges among some sites on some river, asked of the server."""
     usgs.reaches, usgs.sites = {reach.comid: reach for reach in reaches}, made
-    found = river_edges(
+    found = find_river(
         asker, [as_site(one) for one in made], max_distance_km, Findings() if findings is None else findings
-    )
+    ).edges
     assert all(edge.source != edge.target for edge in found)
     return {(edge.source, edge.target): edge.kilometres for edge in found}
 
@@ -115,6 +116,23 @@ def test_a_site_off_the_network_has_no_edges_and_is_told_of(usgs, asker) -> None
     findings = Findings()
     assert edges_of(usgs, asker, straight(1, 2), made, findings=findings).keys() == {("USGS-A", "USGS-B")}
     assert [(one.level, one.where) for one in findings] == [("warning", "USGS-LOST")]
+
+
+def test_the_recorded_answer_for_a_position_places_a_site(usgs, asker) -> None:
+    answer = recorded("features_by_lat_long")
+    true_answer = usgs.answer
+    usgs.answer = lambda address: (200, answer) if "comid/position" in address else true_answer(address)
+    findings = Findings()
+    site = Site("USGS-X", "", 43.087, -89.509, "UTC", ())
+    assert locate_sites(asker, [site], findings) == {"USGS-X": "13294314"}
+    (address,) = usgs.asked("comid/position")
+    assert unquote_plus(urlsplit(address).query) == "coords=POINT(-89.509 43.087)"
+    (one,) = findings
+    assert "placed by its coordinates" in one.what
+    usgs.reaches = {reach.comid: reach for reach in straight(1, 2)}
+    _, made = true_answer("/nldi/linked-data/comid/position?coords=POINT(0.2 0)")
+    assert comid_of(made["features"][0]["properties"]) == "1"
+    assert made["features"][0]["properties"].keys() <= answer["features"][0]["properties"].keys()
 
 
 def test_a_site_that_the_index_lacks_is_placed_by_its_coordinates(usgs, asker) -> None:

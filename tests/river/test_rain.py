@@ -1,11 +1,14 @@
 """Hourly rain: two half hours make an hour, a kill costs little, and nothing is asked for twice."""
 
+import hashlib
 import json
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from importlib.metadata import version
 from pathlib import Path
 
 import earthaccess
+import h5py
 import numpy as np
 import pandas as pd
 import pytest
@@ -15,6 +18,7 @@ from hypothesis import strategies as st
 from imerg_granules import LATITUDES, LONGITUDES, GranuleServer, name_at, search_answer, write_granule
 from numpy.typing import NDArray
 
+from candor.data.fingerprint import digest_of
 from candor.data.panel import Panel, Sensor
 from candor.data.panel_store import load_panel, save_panel
 from candor.data.times import TimeAxis
@@ -115,7 +119,10 @@ def test_a_killed_job_goes_on_where_it_was(tmp_path: Path, dies_after: int) -> N
     before, archive.read_starts, archive.dies_after = set(archive.read_starts), [], 10**9
     resumed = fetch_rain(SENSORS, times, tmp_path / "killed", archive=archive)
     np.testing.assert_array_equal(resumed.covariate.values, whole.covariate.values)
-    assert resumed.provenance == whole.provenance
+    searches = resumed.provenance["searches"]
+    assert len(searches) == 2 and searches[0]["files"] == searches[1]["files"] + len(before - set(archive.read_starts))
+    for name in resumed.provenance.keys() - {"searches", "first_fetched", "last_fetched"}:
+        assert resumed.provenance[name] == whole.provenance[name]
     again = before & set(archive.read_starts)
     assert len({start.date() for start in again}) <= 1, "only the day that was under way is read again"
     assert len(archive.read_starts) == 144 - len(before - again)
@@ -179,7 +186,7 @@ def test_other_sensors_never_get_the_rain_that_was_kept_for_these(tmp_path: Path
 @pytest.mark.parametrize("damage", ["cut", "changed", "other day", "empty"])
 def test_a_damaged_day_is_read_again(tmp_path: Path, damage: str) -> None:
     whole = fetch_rain(SENSORS, axis(60), tmp_path, archive=MadeArchive())
-    days = sorted(tmp_path.rglob("*.json"))
+    days = sorted(tmp_path.rglob("2020-*.json"))
     assert [path.stem for path in days] == ["2020-02-28", "2020-02-29", "2020-03-01", "2020-03-02"]
     text = days[1].read_text()
     content = json.loads(text)
@@ -190,7 +197,9 @@ def test_a_damaged_day_is_read_again(tmp_path: Path, damage: str) -> None:
     again = fetch_rain(SENSORS, axis(60), tmp_path, archive=archive)
     assert {start.date().isoformat() for start in archive.read_starts} == {"2020-02-29"}
     np.testing.assert_array_equal(again.covariate.values, whole.covariate.values)
-    assert days[1].read_text() == text
+    kept, former = (json.loads(words)["half_hours"].values() for words in (days[1].read_text(), text))
+    for half_hour, as_it_was in zip(kept, former, strict=True):
+        assert (half_hour["file"], half_hour["rates"]) == (as_it_was["file"], as_it_was["rates"])
 
 
 def test_five_years_are_87648_files_searched_by_the_month(tmp_path: Path) -> None:
@@ -200,7 +209,9 @@ def test_five_years_are_87648_files_searched_by_the_month(tmp_path: Path) -> Non
     assert rain.provenance["half_hours"] == rain.provenance["unknown_half_hours"] == 87_648
     assert all(stop - first <= timedelta(days=31) for first, stop in archive.searches)
     assert sum((stop - first) // HALF_HOUR for first, stop in archive.searches) == 87_648
-    assert np.isnan(rain.covariate.values).all() and not list(tmp_path.iterdir())
+    assert np.isnan(rain.covariate.values).all()
+    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["searches.json"]
+    assert len(rain.provenance["searches"]) == len(archive.searches) == 59
 
 
 def test_the_volume_is_stated_once_before_the_second_file_is_read(tmp_path: Path) -> None:
@@ -232,7 +243,7 @@ def test_progress_grows_to_the_whole_and_tells_what_was_carried(tmp_path: Path) 
         SENSORS, axis(72), tmp_path, archive=MadeArchive(), report=lambda what, share: told.append((what, share))
     )
     shares = [share for _, share in told]
-    assert shares == sorted(shares) and shares[0] == 0 and shares[-1] == 1 and len(set(shares)) >= 4
+    assert shares == [step / 144 for step in range(145)], "every file is told of: one takes seconds"
     assert "144 of 144 half hours, 0.04 GB" in told[-1][0]
     assert {what.partition(" | ")[0] for what, _ in told} == {"reading rain"}
 
@@ -256,7 +267,37 @@ def test_where_the_rain_came_from_is_recorded(tmp_path: Path) -> None:
     assert rain.provenance["files_by_version"] == {"V07B": 9} and rain.provenance["unknown_half_hours"] == 1
     assert rain.provenance["cells"]["upper"] == [-121.85, 42.15]
     assert "hour that ends" in rain.provenance["row"]
+    names = [name_at(START + (step - 2) * HALF_HOUR) for step in range(10) if step != 2]
+    assert rain.provenance["sha256_of_file_names"] == hashlib.sha256("\n".join(names).encode()).hexdigest()
+    assert rain.provenance["clients"] == {"earthaccess": version("earthaccess"), "h5py": h5py.__version__}
     json.dumps(rain.provenance, allow_nan=False)
+
+
+def test_when_files_were_searched_and_read_is_recorded_and_outlasts_a_rebuild(tmp_path: Path) -> None:
+    begun = datetime.now(UTC).replace(microsecond=0)
+    rain = fetch_rain(SENSORS, axis(5), tmp_path, archive=MadeArchive())
+    dates = [datetime.fromisoformat(rain.provenance[name]) for name in ("first_fetched", "last_fetched")]
+    (search,) = rain.provenance["searches"]
+    assert begun <= datetime.fromisoformat(search["asked"]) <= dates[0] <= dates[1] <= datetime.now(UTC)
+    assert (search["short_name"], search["version"], search["files"]) == ("GPM_3IMERGHH", "07", 10)
+    assert datetime.fromisoformat(search["first"]) == START - 2 * HALF_HOUR
+    assert datetime.fromisoformat(search["stop"]) == START + 8 * HALF_HOUR
+    later = fetch_rain(SENSORS, axis(5, START + timedelta(days=40)), tmp_path, archive=MadeArchive())
+    assert len(later.provenance["searches"]) == 1 and later.provenance["searches"] != [search]
+    assert fetch_rain(SENSORS, axis(5), tmp_path, is_offline=True).provenance == rain.provenance
+
+
+def test_days_that_an_earlier_version_wrote_without_dates_are_still_read(tmp_path: Path) -> None:
+    first = fetch_rain(SENSORS, axis(2), tmp_path, archive=MadeArchive())
+    for day in tmp_path.rglob("2020-*.json"):
+        content = json.loads(day.read_text())
+        del content["sha256"]
+        for half_hour in content["half_hours"].values():
+            del half_hour["fetched"]
+        day.write_text(json.dumps(content | {"sha256": digest_of(content)}))
+    again = fetch_rain(SENSORS, axis(2), tmp_path, is_offline=True)
+    np.testing.assert_array_equal(again.covariate.values, first.covariate.values)
+    assert again.provenance["first_fetched"] is None
 
 
 def fetch_from(server: GranuleServer, times: TimeAxis, folder: Path) -> Rain:

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 from io import RawIOBase
 from itertools import pairwise
 from pathlib import Path
@@ -155,6 +156,39 @@ def test_the_pauses_double_and_obey_the_service(server: GranuleServer, monkeypat
     with pytest.raises(InputError):
         reader.read(f"{server.url}/{name_at(START)}", RawIOBase.readall)
     assert pauses == [7] * 5
+
+
+@pytest.mark.parametrize("form", ["seconds", "date"])
+def test_a_long_pause_is_kept_and_one_that_is_too_long_is_not_begun(
+    server: GranuleServer, monkeypatch: pytest.MonkeyPatch, form: str
+) -> None:
+    def asks_for(seconds: float) -> dict[str, str]:
+        date = format_datetime(datetime.now(UTC) + timedelta(seconds=seconds), usegmt=True)
+        return {"Retry-After": str(int(seconds)) if form == "seconds" else date}
+
+    pauses: list[float] = []
+    monkeypatch.setattr(imerg_ranges, "time", SimpleNamespace(sleep=pauses.append))
+    archive = archive_at(server)
+    server.faults, server.headers = [429], asks_for(3000)
+    rates, _ = archive.read(granule_at(server), CELLS)
+    assert rates.min() > 0
+    assert pauses == [pytest.approx(3000, abs=60)], "an hourly quota is waited for, not asked at every two minutes"
+    asked = len(server.requests)
+    server.always, server.headers = 429, asks_for(imerg_ranges.LONGEST_PAUSE + 600)
+    with pytest.raises(InputError, match="does not answer") as refused:
+        archive.read(granule_at(server), CELLS)
+    assert "is kept" in refused.value.mend and len(pauses) == 1 and len(server.requests) == asked + 1
+
+
+def test_a_pause_until_a_date_that_has_passed_is_none_and_nonsense_is_not_obeyed(
+    server: GranuleServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr(imerg_ranges, "time", SimpleNamespace(sleep=pauses.append))
+    for asked, expected in (("Wed, 21 Oct 2015 07:28:00 GMT", 0.0), ("soon", 1.5)):
+        server.faults, server.headers = [503], {"Retry-After": asked}
+        RemoteReader(requests.Session, pause=1.5).read(f"{server.url}/{name_at(START)}", lambda file: file.read(5))
+        assert pauses.pop() == expected
 
 
 def test_a_part_from_another_place_is_refused(server: GranuleServer) -> None:

@@ -1,5 +1,7 @@
 """Readings fetched by the real client over real sockets: pages, periods, sensors, and which of them count."""
 
+import base64
+import json
 from datetime import UTC, datetime, timedelta
 from urllib.parse import parse_qs, urlsplit
 
@@ -87,6 +89,49 @@ def test_a_recorded_page_is_read_as_it_was_sent(usgs, asker) -> None:
     assert one.values.tolist() == [float(reading["value"]) for reading in sent]
     assert one.approvals == {"Provisional": len(sent)}
     assert one.qualifiers == {}
+
+
+def cursor_of(page) -> tuple[str, datetime]:
+    """Returns the sensor and the time at which a page says the next one begins."""
+    (link,) = [link for link in page["links"] if link["rel"] == "next"]
+    assert link["type"] == "application/geo+json"
+    cursor = parse_qs(urlsplit(link["href"]).query)["cursor"][0]
+    sensor, moment = base64.urlsafe_b64decode(cursor + "==").decode().split("|")
+    return sensor, datetime.fromisoformat(moment)
+
+
+def test_the_pages_made_here_are_linked_as_the_recorded_ones(usgs) -> None:
+    usgs.observations = transcoded("iv_two_sites_two_params")
+    first = usgs.observations[0]
+    since = first.time.replace(hour=0).astimezone(UTC)
+    span = f"{since:%Y-%m-%dT%H:%M:%SZ}/{since + timedelta(days=3):%Y-%m-%dT%H:%M:%SZ}"
+    query = f"monitoring_location_id={first.site}&parameter_code={first.parameter}&time={span}&limit=3"
+    _, made = usgs.answer(f"/ogcapi/v1/collections/continuous/items?{query}")
+    last = made["features"][-1]["properties"]
+    assert cursor_of(made) == (last["time_series_id"], datetime.fromisoformat(last["time"]))
+    slim, full = recorded("continuous_page1_slim"), recorded("continuous_page1_full")
+    sensor = full["features"][0]["properties"]["time_series_id"]
+    for page in (slim, full):
+        assert made.keys() <= page.keys()
+        assert cursor_of(page) == (sensor, datetime.fromisoformat(page["features"][-1]["properties"]["time"]))
+    assert made["features"][0].keys() == slim["features"][0].keys()
+    assert made["features"][0]["geometry"] is slim["features"][0]["geometry"] is None
+
+
+def test_a_recorded_page_leads_to_the_next_by_its_own_cursor(usgs, asker) -> None:
+    text = json.dumps(recorded("continuous_page1_slim"))
+    slim = json.loads(text.replace("https://api.waterdata.usgs.gov", usgs.address))
+    rest = recorded("continuous_page1_full")
+    rest = rest | {"features": rest["features"][3:], "links": []}
+    usgs.answer = lambda address: (200, rest if "cursor=" in address else slim)
+    axis = TimeAxis(datetime(2026, 10, 1, tzinfo=UTC), HOUR, 1)
+    found = fetched(asker, "USGS-01646500", "00060", axis)
+    (link,) = [link["href"] for link in slim["links"] if link["rel"] == "next"]
+    _, second = usgs.asked("continuous")
+    assert parse_qs(urlsplit(second).query)["cursor"] == parse_qs(urlsplit(link).query)["cursor"]
+    sent = [feature["properties"]["value"] for feature in (*slim["features"], *rest["features"])]
+    values = [value for one in found.values() for value in one.values.tolist()]
+    assert values == [float(value) for value in sent[3:] + sent[:3]]  # the slim page does not name its sensor
 
 
 def test_no_request_spans_more_days_than_the_service_allows(usgs, asker) -> None:

@@ -28,7 +28,7 @@ def readings(site: str, hours: range, sensor: str = A, value: str = "8.0") -> li
 def station_of(usgs, asker, site: MadeSite, hours: int = 96):
     """Returns the station that the server's only site becomes."""
     usgs.sites = [site]
-    (found,) = find_sites(asker, "180102", "00300")
+    (found,) = find_sites(asker, "180102", "00300").sites
     axis = TimeAxis(START, HOUR, hours)
     return make_station(found, as_frame(fetch_readings(asker, [site.id], "00300", axis)[site.id]), axis, RULES)
 
@@ -42,22 +42,22 @@ def test_sites_are_those_of_the_basin_the_parameter_and_the_surface(usgs, asker)
         MadeSite("USGS-5", 0.5, kind="GW"),
         MadeSite("USGS-6", 0.6, kind="LK"),
     ]
-    assert [site.id for site in find_sites(asker, "180102", "00300")] == ["USGS-1", "USGS-2", "USGS-6"]
+    assert [site.id for site in find_sites(asker, "180102", "00300").sites] == ["USGS-1", "USGS-2", "USGS-6"]
 
 
 def test_a_service_that_ignores_the_filter_does_not_make_the_basin_larger(usgs, asker) -> None:
     usgs.sites = [MadeSite("USGS-1", 0.1), MadeSite("USGS-2", 0.2, huc="030501010101")]
     usgs.ignores_filters = True
-    assert [site.id for site in find_sites(asker, "180102", "00300")] == ["USGS-1"]
+    assert [site.id for site in find_sites(asker, "180102", "00300").sites] == ["USGS-1"]
 
 
 def test_a_basin_without_sites_is_empty(usgs, asker) -> None:
-    assert find_sites(asker, "180102", "00300") == []
+    assert find_sites(asker, "180102", "00300").sites == ()
 
 
 def test_what_the_catalogue_says_of_a_site_is_kept(usgs, asker) -> None:
     usgs.sites = [MadeSite("USGS-1", -121.79, 42.22, sensors=(B, A), primary=B, begin="2020-01-01T00:00:00+00:00")]
-    (site,) = find_sites(asker, "180102", "00300")
+    (site,) = find_sites(asker, "180102", "00300").sites
     assert (site.longitude, site.latitude, site.zone) == (-121.79, 42.22, "America/Los_Angeles")
     assert [series.id for series in site.series] == [A, B]
     assert [series.is_primary for series in site.series] == [False, True]
@@ -67,7 +67,7 @@ def test_what_the_catalogue_says_of_a_site_is_kept(usgs, asker) -> None:
 
 def test_the_zone_is_that_of_most_sites(usgs, asker) -> None:
     usgs.sites = [MadeSite(f"USGS-{n}", n / 10, zone=zone) for n, zone in enumerate(("EST", "CST", "CST"))]
-    assert common_zone(find_sites(asker, "180102", "00300")) == "America/Chicago"
+    assert common_zone(find_sites(asker, "180102", "00300").sites) == "America/Chicago"
 
 
 def test_of_several_sensors_the_most_complete_speaks_for_the_site(usgs, asker) -> None:
@@ -94,7 +94,7 @@ def test_completeness_counts_hours_and_not_readings(usgs, asker) -> None:
 def test_the_recorded_sensors_of_one_site_are_judged_by_their_hours(usgs, asker) -> None:
     usgs.observations = transcoded("iv_multiple_methods_63680")
     usgs.sites = [MadeSite("USGS-444306122144600", 0.1, parameter="63680")]
-    (site,) = find_sites(asker, "180102", "63680")
+    (site,) = find_sites(asker, "180102", "63680").sites
     axis = TimeAxis(datetime(2020, 4, 18, 7, tzinfo=UTC), HOUR, 24)
     frame = as_frame(fetch_readings(asker, [site.id], "63680", axis)[site.id])
     station = make_station(site, frame, axis, RULES)

@@ -6,7 +6,7 @@ import math
 import re
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -21,6 +21,7 @@ from made_rivers import Reach, main_path
 from usgs_answers import OBSERVATION_PROPERTIES, Observation, recorded
 
 OGC, NLDI = "/ogcapi/v1/collections/", "/nldi/linked-data"
+NHDPLUS = "/fabric/pygeoapi/collections/nhdflowline_network/items"
 
 
 @dataclass
@@ -71,8 +72,12 @@ class UsgsServer:
         self.sites: list[MadeSite] = []
         self.observations: list[Observation] = []
         self.reaches: dict[int, Reach] = {}
+        self.lengths: dict[int, float | None] = {}
+        """Official lengths of flowlines in km; where it is empty they are measured by their geometry."""
         self.troubles: list[Trouble] = []
         self.requests: list[str] = []
+        self.headers: list[Mapping[str, str]] = []
+        """What came with each of the requests."""
         self.ignores_filters = False
         self.most_at_once = 0
         self._at_once = 0
@@ -94,10 +99,11 @@ class UsgsServer:
         return [address for address in self.requests if where in address]
 
     @contextmanager
-    def counted(self, address: str) -> Iterator[Trouble | None]:
+    def counted(self, address: str, headers: Mapping[str, str]) -> Iterator[Trouble | None]:
         """Notes a request, and yields the trouble that awaits it."""
         with self._lock:
             self.requests.append(address)
+            self.headers.append(headers)
             self._at_once += 1
             self.most_at_once = max(self.most_at_once, self._at_once)
             trouble = next((one for one in self.troubles if one.times > 0 and one.where in address), None)
@@ -118,6 +124,21 @@ class UsgsServer:
         if parts.path == f"{OGC}combined-metadata/items":
             return self._combined_metadata(query)
         return self._index(parts.path.removeprefix(NLDI).strip("/"), query)
+
+    def answer_query(self, address: str, query: Any) -> tuple[int, Any]:
+        """Returns the status and the body of the answer to a request that carries a CQL query: lengths of flowlines."""
+        if urlsplit(address).path != NHDPLUS:
+            return 404, {"description": "no such place"}
+        wanted = parse_qs(urlsplit(address).query)["properties"][0].split(",")
+        assert query["op"] == "in" and query["args"][0] == {"property": "comid"}
+        template = recorded("flowline_network_byid_5")["features"][0]
+        features = []
+        for comid in query["args"][1]:
+            if comid in self.lengths:
+                properties = template["properties"] | {"comid": comid, "lengthkm": self.lengths[comid]}
+                kept = {name: properties[name] for name in wanted}
+                features.append(template | {"id": comid, "properties": kept, "geometry": None})
+        return 200, _collection(features) | {"links": [], "numberReturned": len(features)}
 
     def _continuous(self, query: dict[str, str]) -> tuple[int, Any]:
         first, last = (datetime.fromisoformat(moment) for moment in query["time"].split("/"))
@@ -205,8 +226,15 @@ def _handler(server: UsgsServer) -> type[BaseHTTPRequestHandler]:
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
-            with server.counted(self.path) as trouble:
-                status, body = server.answer(self.path)
+            self._reply(lambda: server.answer(self.path))
+
+        def do_POST(self) -> None:
+            query = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            self._reply(lambda: server.answer_query(self.path, query))
+
+        def _reply(self, answer: Callable[[], tuple[int, Any]]) -> None:
+            with server.counted(self.path, dict(self.headers)) as trouble:
+                status, body = answer()
                 headers: Mapping[str, str] = {}
                 if trouble is not None:
                     time.sleep(trouble.seconds)

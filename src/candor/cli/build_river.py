@@ -1,6 +1,9 @@
 """`candor data build-river`: a basin from the public services of the USGS, as a panel folder."""
 
 import os
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import cache as once
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,6 +16,8 @@ from candor.errors import InputError
 if TYPE_CHECKING:
     from candor.progress import Report
     from candor.river.build import Basin, RainStep
+    from candor.river.cache import AnswerCache
+    from candor.river.imerg_archive import EarthdataArchive
     from candor.river.presets import Difference
     from candor.river.settings import BasinSettings
 
@@ -85,11 +90,7 @@ def build_river(
 
     Answers are kept on disk: the command goes on after it was stopped, and works again without a network.
     """
-    from candor.river.archive import check_archive_path, export_archive
-    from candor.river.asking import Asker
-    from candor.river.build import build_basin
     from candor.river.cache import AnswerCache, default_cache
-    from candor.river.folder import save_basin
 
     settings = _settings(
         preset,
@@ -99,23 +100,76 @@ def build_river(
     )  # fmt: skip
     if refresh and offline:
         raise InputError("--refresh asks everything anew and --offline asks nobody", mend="give one of them")
-    if archive is not None:
-        check_archive_path(archive)
+    folder = cache or default_cache()
+    _check_places(out, archive, folder)
     if not offline:
         say_if_no_key()
-    folder = cache or default_cache()
-    with progress() as report:
-        asker = Asker(AnswerCache(folder), report=report, is_fresh_wanted=refresh, is_offline=offline)
-        add_rain = _rain_step(folder, report, is_offline=offline) if rain else None
-        basin = build_basin(settings, asker, preset or "", add_rain)
-        differences = save_basin(basin, out, preset)
-        if archive is not None:
-            export_archive(out, archive)
+    answers = AnswerCache(folder)
+    since = _begin_refresh(answers, settings) if refresh else None
+    basin, differences = _build(settings, answers, out, archive, preset, since, has_rain=rain, is_offline=offline)
+    if refresh:
+        answers.end_refresh(settings.model_dump())
     if json:
         print_json(_as_plain(basin, differences))
     else:
         _show(basin, differences)
     say(f"{basin.report.hours:,} hours x {basin.report.sites} stations, {basin.report.edges} edges -> {out}")
+
+
+def _build(
+    settings: "BasinSettings",
+    answers: "AnswerCache",
+    out: Path,
+    archive: Path | None,
+    preset: str | None,
+    since: datetime | None,
+    *,
+    has_rain: bool,
+    is_offline: bool,
+) -> "tuple[Basin, list[Difference]]":
+    """Returns the basin after writing it, and its numbers beside those of the paper; shows how far it has come."""
+    from candor.river.archive import export_archive
+    from candor.river.asking import Asker
+    from candor.river.build import build_basin
+    from candor.river.folder import save_basin
+    from candor.river.imerg_archive import sign_in
+
+    log_in = once(sign_in)
+    with progress() as report:
+        # Without a login all that the USGS sends would be in vain, so that it is looked for before anything is asked.
+        before = log_in if has_rain else None
+        asker = Asker(answers, report=report, fresh_since=since, is_offline=is_offline, before_asking=before)
+        add_rain = _rain_step(answers.folder, report, log_in, is_offline=is_offline) if has_rain else None
+        basin = build_basin(settings, asker, preset or "", add_rain)
+        differences = save_basin(basin, out, preset)
+        if archive is not None:
+            export_archive(out, archive)
+    return basin, differences
+
+
+def _begin_refresh(answers: "AnswerCache", settings: "BasinSettings") -> datetime:
+    """Returns since when answers count as fresh; says so where a refresh that was broken off goes on."""
+    now = datetime.now(UTC)
+    since = answers.begin_refresh(settings.model_dump())
+    if since < now:
+        say(f"going on with the refresh that was begun on {since:%Y-%m-%d at %H:%M} UTC and not finished")
+    return since
+
+
+def _check_places(out: Path, archive: Path | None, cache: Path) -> None:
+    """Refuses places that could not be written in the end, before anybody is asked."""
+    from candor.data.panel_store import check_panel_place
+    from candor.river.archive import check_archive_path
+
+    check_panel_place(out)
+    if archive is not None:
+        check_archive_path(archive)
+    if cache.resolve().is_relative_to(out.resolve()):
+        raise InputError(
+            "the answers of the services would be kept in the folder of the panel, which is replaced as a whole",
+            where=str(cache),
+            mend="let --cache and --out name folders beside one another",
+        )
 
 
 def say_if_no_key() -> None:
@@ -143,14 +197,18 @@ def _settings(preset: str | None, **options: Any) -> "BasinSettings":
     return parse_settings(BasinSettings, given, "build-river")
 
 
-def _rain_step(folder: Path, report: "Report", *, is_offline: bool) -> "RainStep":
+def _rain_step(
+    folder: Path, report: "Report", log_in: "Callable[[], EarthdataArchive]", *, is_offline: bool
+) -> "RainStep":
     """Returns the step that adds rain, with what it reads kept beside the other answers."""
     from candor.data.panel import Covariate, Sensor
     from candor.data.times import TimeAxis
     from candor.river.rain import fetch_rain
 
     def step(sensors: tuple[Sensor, ...], times: TimeAxis) -> tuple[Covariate, dict[str, Any]]:
-        found = fetch_rain(sensors, times, folder / "rain", is_offline=is_offline, announce=say, report=report)
+        found = fetch_rain(
+            sensors, times, folder / "rain", log_in=log_in, is_offline=is_offline, announce=say, report=report
+        )
         unknown, total = found.provenance["unknown_half_hours"], found.provenance["half_hours"]
         if is_offline and unknown:
             say(f"rain: {unknown:,} of {total:,} half hours were never read, and stay unknown (--offline)")

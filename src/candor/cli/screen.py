@@ -3,8 +3,10 @@
 import json
 import os
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import Any
 
 from rich.console import Console
@@ -22,6 +24,9 @@ from rich.table import Table
 
 from candor.errors import InputError
 from candor.progress import Report
+
+_SPEED_PERIOD = 3600.0  # seconds; the usual thirty know no speed where steps are a minute apart
+_SHORTEST_SILENCE, _LONGEST_SILENCE = 10.0, 600.0  # seconds between two lines where there is no bar
 
 
 class Screen(Console):
@@ -104,9 +109,18 @@ def percent(share: float | None) -> str:
 
 
 @contextmanager
-def progress() -> Iterator[Report]:
-    """Yields a listener that shows one bar at a time: what is done, how much of it, the time spent and left."""
+def progress(clock: Callable[[], float] = time.monotonic) -> Iterator[Report]:
+    """Yields a listener that shows one bar at a time: what is done, how much of it, the time spent and left.
+
+    Where nobody watches, in a log or a pipe, long work leaves a line now and then instead.
+
+    Args:
+        clock: seconds since some moment.
+    """
     screen = errors(is_quiet=not is_main_process())
+    if screen.quiet or not screen.is_terminal:
+        yield _PlainLines(screen, clock)
+        return
     with Progress(
         TextColumn("{task.description}"),
         BarColumn(),
@@ -115,7 +129,8 @@ def progress() -> Iterator[Report]:
         TimeRemainingColumn(),
         console=screen,
         transient=True,
-        disable=screen.quiet or not screen.is_terminal,
+        get_time=clock,
+        speed_estimate_period=_SPEED_PERIOD,
     ) as bars:
         shown: dict[str, TaskID] = {}
 
@@ -128,3 +143,37 @@ def progress() -> Iterator[Report]:
             bars.update(shown[name], completed=share or 0.0, description=detail or name)
 
         yield listen
+
+
+class _PlainLines:
+    """Tells of long work in lines: none in its first seconds, then one for every tenth of it or every ten minutes."""
+
+    def __init__(self, screen: Console, clock: Callable[[], float]) -> None:
+        self._screen, self._clock = screen, clock
+        self._begun: dict[str, tuple[float, float]] = {}  # when each kind of work was first told of, and its share then
+        self._last_line, self._last_share = clock(), 0.0
+
+    def __call__(self, what: str, share: float | None) -> None:
+        name, _, detail = what.partition(" | ")
+        now, done = self._clock(), share or 0.0
+        if name not in self._begun:
+            self._begun[name] = now, done
+            self._last_share = done
+        silence = now - self._last_line
+        is_step = _tenths(done) > _tenths(self._last_share)
+        if silence < _SHORTEST_SILENCE or (not is_step and silence < _LONGEST_SILENCE):
+            return
+        self._last_line, self._last_share = now, done
+        begun, share_then = self._begun[name]
+        words = [detail or name]
+        if share is not None:
+            words.append(f"{100 * done:.0f} %")
+        if share_then < done < 1:
+            left = (now - begun) * (1 - done) / (done - share_then)
+            words.append(f"about {timedelta(seconds=round(left))} left")
+        self._screen.print(escape(", ".join(words)), soft_wrap=True)
+
+
+def _tenths(share: float) -> int:
+    """Returns how many whole tenths are done; shares are added up of parts, and may lack a trifle."""
+    return int(10 * share + 1e-6)

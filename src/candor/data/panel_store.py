@@ -6,6 +6,7 @@ edges.parquet       from, to, distance and/or weight
 covariates/NAME.parquet
 """
 
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime, timedelta
@@ -40,7 +41,12 @@ _STAMP = pa.timestamp("us", "UTC")
 
 
 def save_panel(panel: Panel, folder: Path) -> None:
-    """Writes the panel to `folder`, replacing what was there only when all of it is written."""
+    """Writes the panel to `folder`, replacing a panel that was there only when all of it is written.
+
+    Raises:
+        InputError: if the folder holds anything else, or cannot be written.
+    """
+    check_panel_place(folder)
     with atomic_folder(folder) as temporary:
         with MatrixWriter(temporary / READINGS, panel.times, panel.sensor_ids) as writer:
             writer.write(panel.values)
@@ -58,6 +64,43 @@ def save_panel(panel: Panel, folder: Path) -> None:
             provenance=panel.provenance,
             fingerprint=panel.fingerprint,
         )
+
+
+def check_panel_place(folder: Path) -> None:
+    """Refuses a place where no panel folder can be written, or where writing one would remove something else.
+
+    A panel folder is replaced as a whole. Long work asks this before it begins, since all of it would be in vain.
+    """
+    folder = Path(folder)
+    if folder.exists() and not folder.is_dir():
+        raise InputError("this is a file, and a folder is needed", where=str(folder), mend="name a folder")
+    if folder.is_dir() and any(folder.iterdir()) and not is_panel_folder(folder):
+        raise InputError(
+            "this folder holds other things, and a panel takes the place of all that is in its folder",
+            where=str(folder),
+            mend="name an empty folder or a new one",
+        )
+    if Path.cwd().is_relative_to(folder.resolve()):
+        raise InputError(
+            "the command was started in this folder, so that another one cannot take its place",
+            where=str(folder),
+            mend="name a folder inside it, or start the command from elsewhere",
+        )
+    check_writable(folder)
+
+
+def check_writable(path: Path) -> None:
+    """Refuses a path beside which nothing can be written; leaves nothing behind."""
+    place = Path(path).parent
+    while not place.exists() and place != place.parent:
+        place = place.parent
+    try:
+        with tempfile.TemporaryFile(dir=place):  # asks the file system itself: rights alone do not tell
+            pass
+    except OSError as error:
+        raise InputError(
+            f"nothing can be written here ({error.strerror or error})", where=str(path), mend="choose another place"
+        ) from None
 
 
 def covariate_file(folder: Path, name: str) -> Path:

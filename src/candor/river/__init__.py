@@ -9,6 +9,7 @@ readings    what they measured, and which readings count
 hours       readings on an hourly grid
 stations    the sensor of each site, and which sites are complete enough
 flowlines   rivers as lines: lengths, and where a site lies on them
+lengths     how long NHDPlus says they are
 network     which site lies downstream of which, and how far along the river
 quality     what was found and decided, for people and for programs
 build       all of it, in order

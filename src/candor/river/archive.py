@@ -2,9 +2,10 @@
 
 import tempfile
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 
-from candor.data.panel_store import is_panel_folder, load_panel
+from candor.data.panel_store import check_writable, is_panel_folder, load_panel
 from candor.data.writers import export_panel
 from candor.errors import InputError
 from candor.files import atomic_file, sha256_of_file
@@ -17,6 +18,9 @@ def check_archive_path(path: Path) -> None:
     """Refuses a name under which no archive can be written."""
     if Path(path).suffix != ".zip":
         raise InputError("an archive is a zip file", where=str(path), mend="give a name that ends in .zip")
+    if Path(path).is_dir():
+        raise InputError("this is a folder, and an archive is a file", where=str(path), mend="give another name")
+    check_writable(path)
 
 
 def export_archive(folder: Path, path: Path) -> list[str]:
@@ -33,12 +37,21 @@ def export_archive(folder: Path, path: Path) -> list[str]:
         export_panel(load_panel(folder), Path(workplace), "csv")
         files = {f"panel/{file.relative_to(folder).as_posix()}": file for file in _files_in(folder)}
         files |= {f"csv/{file.name}": file for file in _files_in(Path(workplace))}
-        sums = "".join(f"{sha256_of_file(files[name])}  {name}\n" for name in sorted(files))
-        with atomic_file(path) as temporary, zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED) as archive:
-            for name in sorted(files):
-                _add(archive, name, files[name].read_bytes())
-            _add(archive, CHECKSUMS, sums.encode())
+        try:
+            _pack(files, path)
+        except OSError as error:
+            what = f"the archive cannot be written ({error.strerror or error})"
+            raise InputError(what, where=str(path), mend="choose another place, or make room") from None
     return [*sorted(files), CHECKSUMS]
+
+
+def _pack(files: Mapping[str, Path], path: Path) -> None:
+    """Writes files under their names in the archive, and the checksum of each."""
+    sums = "".join(f"{sha256_of_file(files[name])}  {name}\n" for name in sorted(files))
+    with atomic_file(path) as temporary, zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in sorted(files):
+            _add(archive, name, files[name].read_bytes())
+        _add(archive, CHECKSUMS, sums.encode())
 
 
 def _files_in(folder: Path) -> list[Path]:

@@ -12,6 +12,7 @@ from concurrent.futures import CancelledError, ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from contextvars import copy_context
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -23,15 +24,19 @@ from candor.river.cache import Answer, AnswerCache, Question
 if TYPE_CHECKING:
     from dataretrieval.exceptions import DataRetrievalError
 
-Fetch = Callable[[], tuple[bytes, str]]
-"""Asks a service; returns the content of the answer and the address it came from."""
+Fetch = Callable[[], tuple[bytes, str, *tuple[str, ...]]]
+"""Asks a service; returns the content of the answer, the address it came from, and further ones asked on the way."""
 
 logging.getLogger("dataretrieval").addHandler(logging.NullHandler())  # it would write into the progress bar
 
 KEY_VARIABLE = "API_USGS_PAT"
 KEY_ADDRESS = "https://api.waterdata.usgs.gov/signup/"
 _TOO_MANY_REQUESTS = 429
-_SPOKEN_NAMES = {"waterdata": "USGS Water Data (api.waterdata.usgs.gov)", "nldi": "USGS NLDI (api.water.usgs.gov)"}
+_SPOKEN_NAMES = {
+    "waterdata": "USGS Water Data (api.waterdata.usgs.gov)",
+    "nldi": "USGS NLDI (api.water.usgs.gov)",
+    "nhdplus": "USGS NHDPlus (api.water.usgs.gov)",
+}
 
 
 @dataclass(frozen=True)
@@ -73,9 +78,11 @@ class Asker:
         cache: where answers are kept and looked for first.
         manners: how the services are treated.
         report: listens to progress.
-        is_fresh_wanted: whether to ask again what was answered before, because readings are revised.
+        fresh_since: what was answered before this moment is asked again, because readings are revised; None asks
+            nothing again.
         is_offline: asks nobody; a question whose answer is not on disk is refused.
         clock: how pauses are kept.
+        before_asking: is called before a service is asked; may raise to stop it.
     """
 
     def __init__(
@@ -83,38 +90,49 @@ class Asker:
         cache: AnswerCache,
         manners: Manners | None = None,
         report: Report = silent,
-        is_fresh_wanted: bool = False,
+        fresh_since: datetime | None = None,
         is_offline: bool = False,
         clock: Clock | None = None,
+        before_asking: Callable[[], object] | None = None,
     ) -> None:
         self.cache = cache
         self.manners = manners or Manners()
         self.report = report
-        self.is_fresh_wanted = is_fresh_wanted
+        self.fresh_since = fresh_since
         self.is_offline = is_offline
         self.record: list[dict[str, Any]] = []
         """Every question with its address, date and checksum, in the order in which they were put."""
         self._clock = clock or Clock()
+        self._before_asking = before_asking or (lambda: None)
         self._lock = threading.Lock()
         self._not_before = 0.0
         self._share_done = 0.0
         self._was_answered = False
 
-    def ask(self, question: Question, fetch: Fetch, what: str) -> Answer:
+    def ask(self, question: Question, fetch: Fetch, what: str, since: datetime | None = None) -> Answer:
         """Returns the answer to one question."""
-        return self.ask_all([(question, fetch)], what)[0]
+        return self.ask_all([(question, fetch)], what, since)[0]
 
-    def ask_all(self, questions: Sequence[tuple[Question, Fetch]], what: str) -> list[Answer]:
+    def ask_all(
+        self, questions: Sequence[tuple[Question, Fetch]], what: str, since: datetime | None = None
+    ) -> list[Answer]:
         """Returns the answers in the order of the questions; those on disk are not asked again.
 
         The first failure ends the work; what was answered until then is kept.
+
+        Args:
+            questions: each with how to ask it.
+            what: is being done, for progress.
+            since: answers on disk that are older do not count where somebody may be asked.
         """
-        known = [None if self.is_fresh_wanted else self.cache.find(question) for question, _ in questions]
+        known = [self._find(question, since) for question, _ in questions]
         pending = [place for place, answer in enumerate(known) if answer is None]
         answers = {place: answer for place, answer in enumerate(known) if answer is not None}
         self._tell(what, len(answers), len(questions))
         if pending and self.is_offline:
             raise _not_on_disk(what, len(pending), len(questions), self.cache)
+        if pending:
+            self._before_asking()
         stop = threading.Event()
         pool = ThreadPoolExecutor(self.manners.at_once)
         try:
@@ -131,6 +149,14 @@ class Asker:
             self.record.append(_record_of(question, answers[place]))
         return [answers[place] for place in range(len(questions))]
 
+    def _find(self, question: Question, since: datetime | None) -> Answer | None:
+        """Returns the answer on disk, if it is young enough."""
+        answer = self.cache.find(question)
+        if answer is None or self.is_offline:
+            return answer
+        is_old = any(moment is not None and answer.moment < moment for moment in (since, self.fresh_since))
+        return None if is_old else answer
+
     def _tell(self, what: str, done: int, total: int) -> None:
         self._share_done = done / max(total, 1)
         self.report(f"{what} | {what}: {done} of {total} answers", self._share_done)
@@ -143,7 +169,7 @@ class Asker:
             if stop.is_set():
                 raise CancelledError
             try:
-                content, url = fetch()
+                content, url, *also = fetch()
             except DataRetrievalError as error:
                 wait = self._wait_after(error, attempt)
                 if wait is None or stop.is_set():
@@ -153,7 +179,7 @@ class Asker:
                 self.report(f"{what} | {what}: the service needs a pause of {wait:.0f} s", self._share_done)
             else:
                 self._was_answered = True
-                return self.cache.keep(question, content, url)
+                return self.cache.keep(question, content, url, tuple(also))
         raise AssertionError("the last attempt either answers or raises")
 
     def _hold_back(self, stop: threading.Event) -> None:
@@ -204,7 +230,7 @@ def _was_never_connected(error: BaseException) -> bool:
 
 
 def _record_of(question: Question, answer: Answer) -> dict[str, Any]:
-    return {
+    record: dict[str, Any] = {
         "service": question.service,
         "operation": question.operation,
         "arguments": dict(question.arguments),
@@ -212,6 +238,7 @@ def _record_of(question: Question, answer: Answer) -> dict[str, Any]:
         "fetched": answer.fetched,
         "sha256": answer.sha256,
     }
+    return record | ({"also": list(answer.also)} if answer.also else {})
 
 
 def _not_on_disk(what: str, lacking: int, total: int, cache: AnswerCache) -> InputError:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
 from typing import Any
 
@@ -13,16 +13,18 @@ from candor.data.panel import Covariate, Edges, Panel, Sensor
 from candor.data.times import TimeAxis
 from candor.errors import InputError
 from candor.river.asking import Asker, require_client
-from candor.river.network import RiverEdge, river_edges
+from candor.river.network import River, RiverEdge, find_river
 from candor.river.quality import QualityReport, StationQuality, quality_report, station_quality
 from candor.river.readings import as_frame, fetch_readings
 from candor.river.settings import BasinSettings, period
-from candor.river.sites import Site, common_zone, find_sites
+from candor.river.sites import Catalogue, Site, common_zone, find_sites
 from candor.river.stations import Station, make_station
 from candor.versions import versions
 
 RainStep = Callable[[tuple[Sensor, ...], TimeAxis], tuple[Covariate, Mapping[str, Any]]]
 """Returns the rain at the sensors' coordinates for every hour of the axis, and where it came from."""
+
+_WESTERNMOST = timedelta(hours=12)  # clocks are behind UTC by this at most
 
 
 @dataclass(frozen=True)
@@ -44,8 +46,8 @@ def build_basin(settings: BasinSettings, asker: Asker, name: str = "", rain: Rai
         rain: adds a covariate called `rain`.
     """
     require_client()
-    period(settings.start, settings.end, settings.zone or "UTC")  # wrong times are told of before anything is fetched
-    sites = find_sites(asker, settings.huc, settings.parameter)
+    catalogue = find_sites(asker, settings.huc, settings.parameter, until=_latest_end(settings))
+    sites = catalogue.sites
     if not sites:
         raise InputError(
             f"no site of hydrologic unit {settings.huc} measures parameter {settings.parameter} continuously",
@@ -56,16 +58,27 @@ def build_basin(settings: BasinSettings, asker: Asker, name: str = "", rain: Rai
     answers = fetch_readings(asker, [site.id for site in candidates], settings.parameter, axis)
     stations = [make_station(site, as_frame(answers[site.id]), axis, settings) for site in candidates]
     kept, judged = _complete_enough(stations, settings)
-    findings = _findings(sites, kept, axis)
-    edges = river_edges(asker, [station.site for station in kept], settings.max_distance_km, findings)
-    _require_edges(edges, len(kept), settings)
+    if len(kept) < settings.min_sites:
+        raise _too_few(kept, stations, told, catalogue, settings)
+    findings = _findings(catalogue, kept, axis)
+    river = find_river(asker, [station.site for station in kept], settings.max_distance_km, findings)
+    _require_edges(river.edges, len(kept), settings)
     if asker.cache.damaged:
         what = "answers on disk were damaged and were fetched again"
         findings.note(what, where=str(asker.cache.folder), count=len(asker.cache.damaged))
-    panel = _panel(kept, edges, axis, name or f"huc{settings.huc}", _provenance(settings, asker, kept))
+    panel = _panel(kept, river.edges, axis, name or f"huc{settings.huc}", _provenance(settings, asker, kept, river))
     if rain is not None:
         panel = _with_rain(panel, rain)
     return Basin(panel, quality_report(panel, sorted(told + judged, key=lambda one: one.id), findings), settings)
+
+
+def _latest_end(settings: BasinSettings) -> datetime:
+    """Returns a moment at which the period is over in every zone that it may turn out to have.
+
+    Wrong times are told of here, before anything is fetched.
+    """
+    end = period(settings.start, settings.end, settings.zone or "UTC").end
+    return end if settings.zone else end + _WESTERNMOST
 
 
 def _long_enough(sites: Sequence[Site], axis: TimeAxis, max_missing: float) -> tuple[list[Site], list[StationQuality]]:
@@ -92,22 +105,39 @@ def _complete_enough(
         judged.append(station_quality(station, reason))
         if is_kept:
             kept.append(station)
-    if len(kept) < settings.min_sites:
-        shares = sorted((s.missing_share, s.site.id) for s in stations if s not in kept)
-        near = listed((f"{site} ({100 * share:.1f} %)" for share, site in shares), most=5)
-        rejected = f"; the next by missing hours are {near}" if near else ""
-        raise InputError(
-            f"{len(kept)} stations lack at most {100 * settings.max_missing:g} % of the hours, and at least "
-            f"{settings.min_sites} are asked for{rejected}",
-            where=f"hydrologic unit {settings.huc}",
-            mend="choose another period, raise --max-missing, or lower --min-sites",
-        )
     return kept, judged
 
 
-def _findings(sites: Sequence[Site], kept: Sequence[Station], axis: TimeAxis) -> Findings:
+def _too_few(
+    kept: Sequence[Station],
+    stations: Sequence[Station],
+    too_short: Sequence[StationQuality],
+    catalogue: Catalogue,
+    settings: BasinSettings,
+) -> InputError:
+    """Returns what to say of a basin with too few stations: who came near, and whose record is too short."""
+    shares = sorted((station.missing_share, station.site.id) for station in stations if station not in kept)
+    near = listed((f"{site} ({100 * share:.1f} %)" for share, site in shares), most=5)
+    rejected = f"; the next by missing hours are {near}" if near else ""
+    mend = "choose another period, raise --max-missing, or lower --min-sites"
+    if too_short:
+        names = listed((one.id for one in too_short), most=5)
+        rejected += f"; the records of {len(too_short)} sites are too short for the period: {names}"
+        mend += f"; the list of records is of {catalogue.asked:%Y-%m-%d}, and --refresh asks for it again"
+    return InputError(
+        f"{len(kept)} stations lack at most {100 * settings.max_missing:g} % of the hours, and at least "
+        f"{settings.min_sites} are asked for{rejected}",
+        where=f"hydrologic unit {settings.huc}",
+        mend=mend,
+    )
+
+
+def _findings(catalogue: Catalogue, kept: Sequence[Station], axis: TimeAxis) -> Findings:
     findings = Findings()
-    zones = sorted({site.zone for site in sites})
+    if catalogue.asked < axis.end:
+        what = f"the list of sites is of {catalogue.asked:%Y-%m-%d}, before the end of the period; some may lack"
+        findings.warning(what, mend="leave out --offline: the list is asked for again")
+    zones = sorted({site.zone for site in catalogue.sites})
     if len(zones) > 1:
         findings.note(f"the sites lie in the zones {listed(zones)}; the panel keeps the clock of {axis.zone}")
     for station in kept:
@@ -161,13 +191,17 @@ def _with_rain(panel: Panel, rain: RainStep) -> Panel:
     return replace(panel, covariates={"rain": covariate}, provenance={**panel.provenance, "rain": dict(origin)})
 
 
-def _provenance(settings: BasinSettings, asker: Asker, stations: Sequence[Station]) -> dict[str, Any]:
+def _provenance(settings: BasinSettings, asker: Asker, stations: Sequence[Station], river: River) -> dict[str, Any]:
     return {
-        "source": "U.S. Geological Survey: Water Data (continuous values), NLDI (river network)",
+        "source": "U.S. Geological Survey: Water Data (continuous values), NLDI and NHDPlus (river network)",
         "client": f"dataretrieval {version('dataretrieval')}",
         "built": datetime.now(UTC).isoformat(timespec="seconds"),
         "versions": versions(),
         "settings": settings.model_dump(),
+        "flowlines": {
+            "length from NHDPlus (lengthkm)": river.official,
+            "length measured on the geometry": river.measured,
+        },
         "sensors": {station.site.id: station.sensor for station in stations},
         "requests": list(asker.record),
     }

@@ -6,7 +6,7 @@ written last and both are written whole, so that an answer is either all there o
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,8 @@ from candor.errors import InputError
 from candor.files import atomic_file, read_json, write_json
 
 FORMAT_VERSION = 1
+REFRESH_LASTS = timedelta(days=2)
+"""A refresh that was broken off longer ago than this is begun anew: what it fetched is no longer fresh."""
 
 
 @dataclass(frozen=True)
@@ -36,12 +38,21 @@ class Question:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a service said: the content, where and when (UTC) it was fetched, and its checksum."""
+    """What a service said: the content, where and when (UTC) it was fetched, and its checksum.
+
+    `also` are further addresses that the client asked on the way to it.
+    """
 
     content: bytes = field(repr=False)
     url: str
     fetched: str
     sha256: str
+    also: tuple[str, ...] = ()
+
+    @property
+    def moment(self) -> datetime:
+        """When it was fetched."""
+        return datetime.fromisoformat(self.fetched)
 
 
 class AnswerCache:
@@ -64,36 +75,64 @@ class AnswerCache:
         try:
             note = read_json(note_file)
             content = content_file.read_bytes()
-            answer = Answer(content, note["url"], note["fetched"], note["sha256"])
-        except (InputError, OSError, LookupError, TypeError):
+            answer = Answer(content, note["url"], note["fetched"], note["sha256"], tuple(note.get("also", ())))
+            datetime.fromisoformat(answer.fetched)
+        except (InputError, OSError, LookupError, TypeError, ValueError, AttributeError):
             answer = None
         if answer is None or sha256(answer.content).hexdigest() != answer.sha256:
             self.damaged.append(note_file.name)
             return None
         return answer
 
-    def keep(self, question: Question, content: bytes, url: str) -> Answer:
+    def keep(self, question: Question, content: bytes, url: str, also: tuple[str, ...] = ()) -> Answer:
         """Returns the answer that was just fetched, after writing it to disk."""
-        answer = Answer(content, url, datetime.now(UTC).isoformat(timespec="seconds"), sha256(content).hexdigest())
+        answer = Answer(content, url, _now(), sha256(content).hexdigest(), also)
         content_file, note_file = self._files(question)
+        note = {"url": url, "also": also, "fetched": answer.fetched, "sha256": answer.sha256}
         try:
             with atomic_file(content_file) as temporary:
                 temporary.write_bytes(content)
-            write_json(
-                note_file,
-                {"url": url, "fetched": answer.fetched, "sha256": answer.sha256, "question": asdict(question)},
-            )
+            write_json(note_file, note | {"question": asdict(question)})
         except OSError as error:
-            raise InputError(
-                f"the answer of a service cannot be kept ({error.strerror or error})",
-                where=str(self.folder),
-                mend="make room, or name another folder with --cache",
-            ) from None
+            raise self._cannot_keep(error) from None
         return answer
+
+    def begin_refresh(self, of_what: Mapping[str, Any]) -> datetime:
+        """Returns since when answers count as fresh: now, or when a refresh of the same began that was broken off."""
+        path, now = self._refresh_file(of_what), datetime.now(UTC)
+        try:
+            begun = datetime.fromisoformat(read_json(path)["begun"])
+            if timedelta(0) <= now - begun < REFRESH_LASTS:
+                return begun
+        except (InputError, LookupError, TypeError, ValueError):
+            pass  # none was broken off, or nobody knows when
+        try:
+            write_json(path, {"begun": now.isoformat(), "of": dict(of_what)})
+        except OSError as error:
+            raise self._cannot_keep(error) from None
+        return now
+
+    def end_refresh(self, of_what: Mapping[str, Any]) -> None:
+        """Forgets a refresh that is done: the next one asks everything anew."""
+        self._refresh_file(of_what).unlink(missing_ok=True)
+
+    def _refresh_file(self, of_what: Mapping[str, Any]) -> Path:
+        return self.folder / "refresh" / f"{digest_of(dict(of_what))}.json"
+
+    def _cannot_keep(self, error: OSError) -> InputError:
+        return InputError(
+            f"the answer of a service cannot be kept ({error.strerror or error})",
+            where=str(self.folder),
+            mend="make room, or name another folder with --cache",
+        )
 
     def _files(self, question: Question) -> tuple[Path, Path]:
         folder = self.folder / question.service
         return folder / f"{question.key}.answer", folder / f"{question.key}.json"
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
 def default_cache() -> Path:

@@ -1,7 +1,8 @@
 """Rivers as lines on a map: how long they are, where a site lies on them, and how they join.
 
 A flowline of the National Hydrography Dataset runs from its upstream end to its downstream end, and the next one begins
-at the very point where it ends. Lengths are measured on the ellipsoid (GRS 80), in kilometres.
+at the very point where it ends. Lengths are the official ones where they are known, and else measured on the ellipsoid
+(GRS 80), in kilometres.
 """
 
 from collections.abc import Iterable, Mapping
@@ -22,18 +23,23 @@ class Flowline:
     Args:
         id: its number in the dataset (comid).
         points: vertex x (longitude, latitude), WGS 84 degrees.
+        official: its length in kilometres as NHDPlus states it, or None where that is not known.
     """
 
     id: str
     points: NDArray[np.float64]
+    official: float | None = None
 
     @cached_property
     def _kilometres(self) -> NDArray[np.float64]:
-        """How far down the line each vertex lies."""
+        """How far down the line each vertex lies; the official length is shared out by the geometry."""
         from pyproj import Geod
 
         steps = Geod(ellps="GRS80").line_lengths(self.points[:, 0], self.points[:, 1])
-        return np.concatenate([[0.0], np.cumsum(steps)]) / 1000.0
+        measured: NDArray[np.float64] = np.concatenate([[0.0], np.cumsum(steps)]) / 1000.0
+        if self.official is None or measured[-1] == 0:
+            return measured
+        return measured * (self.official / float(measured[-1]))
 
     @property
     def length(self) -> float:

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from candor.data.locations import find_data
-from candor.data.panel_store import save_panel
+from candor.data.panel_store import check_panel_place, save_panel
 from candor.errors import InputError
 from candor.files import atomic_folder, read_json, write_json
 from candor.river.build import Basin
@@ -21,15 +21,24 @@ CARD = "card.md"
 
 
 def save_basin(basin: Basin, folder: Path, preset: str | None = None) -> list[Difference]:
-    """Writes the basin to `folder`, all or nothing, and returns its numbers beside those of the paper's table."""
+    """Writes the basin to `folder`, all or nothing, and returns its numbers beside those of the paper's table.
+
+    Raises:
+        InputError: if the folder holds anything but an earlier panel, or cannot be written.
+    """
+    check_panel_place(folder)
     differences = [] if preset is None else compare_with_paper(preset_called(preset), basin.report)
     if preset is not None:
         differences += compare_totals(_reports(basin, Path(folder), preset))
-    with atomic_folder(folder) as temporary:
-        save_panel(basin.panel, temporary)
-        paper = [asdict(difference) for difference in differences]
-        write_json(temporary / QUALITY, basin.report.as_plain() | {"paper": paper})
-        (temporary / CARD).write_text(dataset_card(basin, differences), encoding="utf-8")
+    try:
+        with atomic_folder(folder) as temporary:
+            save_panel(basin.panel, temporary)
+            paper = [asdict(difference) for difference in differences]
+            write_json(temporary / QUALITY, basin.report.as_plain() | {"paper": paper})
+            (temporary / CARD).write_text(dataset_card(basin, differences), encoding="utf-8")
+    except OSError as error:
+        what = f"the basin cannot be written ({error.strerror or error})"
+        raise InputError(what, where=str(folder), mend="choose another place, or make room") from None
     return differences
 
 

@@ -129,7 +129,10 @@ def follow(
     if not is_offline:
         _ask_for_news(Asker(records, manners, report), records, feed, _is_any(before))
     found = {site: _spoken(feed, site, records.read(site, parameter), findings) for site in sites}
-    if records.damaged:
+    if records.damaged and is_offline:
+        what, mend = "records on disk are damaged and were left out", "leave out --offline: they are fetched again"
+        findings.warning(f"{what}: {listed(records.damaged)}", str(feed.folder), len(records.damaged), mend)
+    elif records.damaged:
         findings.note("records on disk were damaged and were fetched again", str(feed.folder), len(records.damaged))
     if not _is_any(found):
         kept = f"leave out --offline: nothing of that time is kept in {feed.folder}"
@@ -170,7 +173,7 @@ class SiteRecords(AnswerCache):
         record = self._load(site, parameter)
         return pd.DataFrame() if record is None else _between(record.rows, self.begin, self.now + _TICK)
 
-    def keep(self, question: Question, content: bytes, url: str) -> Answer:
+    def keep(self, question: Question, content: bytes, url: str, also: tuple[str, ...] = ()) -> Answer:
         """Returns the answer that was just fetched, after putting it into the record of its site."""
         site, parameter = (question.arguments[name] for name in ("monitoring_location_id", "parameter_code"))
         first, last = (datetime.fromisoformat(moment) for moment in question.arguments["time"].split("/"))
@@ -180,7 +183,8 @@ class SiteRecords(AnswerCache):
             older = _between(known.rows, self.begin, first)
             fetched, first = pd.concat([older, fetched], ignore_index=True), max(known.first, self.begin)
         self._save(site, parameter, _Record(fetched, first, last))
-        return Answer(content, url, datetime.now(UTC).isoformat(timespec="seconds"), sha256(content).hexdigest())
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        return Answer(content, url, now, sha256(content).hexdigest(), also)
 
     def _load(self, site: str, parameter: str) -> "_Record | None":
         path = self._path(site)
@@ -194,8 +198,9 @@ class SiteRecords(AnswerCache):
             first, last = (datetime.fromisoformat(facts[name]) for name in ("first", "last"))
             rows = table.replace_schema_metadata(None).to_pandas(types_mapper=lambda _: pd.StringDtype())
         except SIGNS_OF_DAMAGE:
-            self.damaged.append(path.name)
-            path.unlink(missing_ok=True)  # is fetched again
+            # The file stays until an answer takes its place: offline, none does.
+            if path.name not in self.damaged:
+                self.damaged.append(path.name)
             return None
         return _Record(rows, first, last)
 

@@ -8,6 +8,8 @@ import re
 import threading
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from io import SEEK_CUR, SEEK_END, SEEK_SET, RawIOBase
 from typing import Any, TypeVar
 
@@ -18,7 +20,8 @@ from candor.errors import InputError
 Result = TypeVar("Result")
 BLOCK = 32 * 1024  # bytes
 _PASSING = {429, 500, 502, 503, 504}  # the archive is busy or unwell, and asks to come again
-_ATTEMPTS, _LONGEST_PAUSE = 6, 120.0  # seconds
+_ATTEMPTS = 6
+LONGEST_PAUSE = 3900.0  # seconds; a service that asks for more is not waited for
 _TIMEOUT = (15, 120)  # seconds to connect, and between two pieces of an answer
 _CONTENT_RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+)")
 
@@ -105,20 +108,28 @@ def with_patience(ask: Callable[[], Result], where: str, pause: float) -> Result
             attempts += 1
             answer = error.response
             may_pass = answer is None or answer.status_code in _PASSING
-            if not may_pass or attempts == _ATTEMPTS:
+            seconds = _pause_before_next(answer, pause * 2 ** (attempts - 1))
+            if not may_pass or attempts == _ATTEMPTS or seconds > LONGEST_PAUSE:
                 raise InputError(
                     f"the service does not answer ({str(error).splitlines()[0]})",
                     where=where,
                     mend="look whether this machine has a network, and give the same command again later: "
                     "what was read so far is kept",
                 ) from None
-        time.sleep(_pause_before_next(answer, pause * 2 ** (attempts - 1)))
+        time.sleep(seconds)
 
 
 def _pause_before_next(answer: Any, usual: float) -> float:
-    """Returns the seconds to wait: what the service asks for, if it does."""
-    asked = "" if answer is None else answer.headers.get("Retry-After", "")
-    return min(float(asked) if asked.isdigit() else usual, _LONGEST_PAUSE)
+    """Returns the seconds to wait: what the service asks for, as a number or as a date, if it does."""
+    asked = "" if answer is None else answer.headers.get("Retry-After", "").strip()
+    if asked.isdigit():
+        return float(asked)
+    try:
+        moment = parsedate_to_datetime(asked)
+    except ValueError:
+        return usual
+    # A date without a zone is UTC; one that has passed asks for nothing.
+    return max((moment.replace(tzinfo=moment.tzinfo or UTC) - datetime.now(UTC)).total_seconds(), 0.0)
 
 
 class _PartialFile(RawIOBase):

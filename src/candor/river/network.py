@@ -6,19 +6,23 @@ from station i to station j where j lies on that path below i, at most the given
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from threading import Lock
 from typing import Any
 
 from candor.data.findings import Findings
 from candor.river.asking import Asker, Fetch, quiet_client
 from candor.river.cache import Question
 from candor.river.flowlines import Flowline, comid_of, read_flowlines
+from candor.river.lengths import official_lengths
 from candor.river.sites import Site
 
 SAME_PLACE = 0.001  # km; stations closer than this, such as two depths of one buoy, are not below one another
 FAR_FROM_LINE = 2.0  # km; a station further from its flowline is worth a look
 _MARGIN = 100  # km; the service counts from the upper end of the first flowline, not from the station on it
+_ONE_AT_A_TIME = Lock()
 _NO_FEATURES: dict[str, Any] = {"type": "FeatureCollection", "features": []}
 
 
@@ -31,20 +35,36 @@ class RiverEdge:
     kilometres: float
 
 
-def river_edges(asker: Asker, sites: Sequence[Site], max_distance_km: float, findings: Findings) -> list[RiverEdge]:
-    """Returns the edges among the sites, in the order of their ids, without self-loops and without circles."""
+@dataclass(frozen=True)
+class River:
+    """The ways from station to station, in the order of their ids, without self-loops and without circles.
+
+    `official` is how many flowlines of the river have their length from NHDPlus, and `measured` how many from geometry.
+    """
+
+    edges: Sequence[RiverEdge]
+    official: int
+    measured: int
+
+
+def find_river(asker: Asker, sites: Sequence[Site], max_distance_km: float, findings: Findings) -> River:
+    """Returns the river on which the sites lie."""
     comids = locate_sites(asker, sites, findings)
     located = [site for site in sites if site.id in comids]
     asked = [_ask_for_path(comids[site.id], math.ceil(max_distance_km) + _MARGIN) for site in located]
     answers = asker.ask_all(asked, "following the river")
+    paths = [read_flowlines(json.loads(answer.content)["features"]) for answer in answers]
+    everywhere = {comid for path in paths for comid in path}
+    lengths = official_lengths(asker, everywhere, findings)
     edges: list[RiverEdge] = []
-    for site, answer in zip(located, answers, strict=True):
-        path = read_flowlines(json.loads(answer.content)["features"])
+    for site, measured in zip(located, paths, strict=True):
+        path = {comid: replace(line, official=lengths.get(comid)) for comid, line in measured.items()}
         if comids[site.id] not in path:
             findings.warning("its flowline is not on its own way downstream; it has no edges from it", where=site.id)
             continue
         edges += _edges_from(site, located, comids, path, max_distance_km, findings)
-    return without_circles(sorted(edges), findings)
+    known = len(everywhere & lengths.keys())
+    return River(without_circles(sorted(edges), findings), official=known, measured=len(everywhere) - known)
 
 
 def locate_sites(asker: Asker, sites: Sequence[Site], findings: Findings) -> dict[str, str]:
@@ -139,17 +159,23 @@ def _ask_for_position(site: Site) -> tuple[Question, Fetch]:
 
 def _ask_for_path(comid: str, distance: int) -> tuple[Question, Fetch]:
     arguments = {"navigation_mode": "DM", "distance": distance, "comid": int(comid)}
-    return _ask("get_flowlines", arguments, f"comid/{comid}/navigation/DM/flowlines?distance={distance}")
+    address = f"comid/{comid}/navigation/DM/flowlines?distance={distance}&trimStart=false"
+    return _ask("get_flowlines", arguments, address)
 
 
 def _ask(operation: str, arguments: dict[str, Any], address: str) -> tuple[Question, Fetch]:
-    """Returns a question to the NLDI and how to ask it; what the service does not know is an empty collection."""
+    """Returns a question to the NLDI and how to ask it; what the service does not know is an empty collection.
 
-    def fetch() -> tuple[bytes, str]:
-        from dataretrieval import nldi
+    The client does not say which address it asks, so that `address` says it, below the base that the client uses.
+    """
+    also: list[str] = []  # outlasts an attempt that fails
+
+    def fetch() -> tuple[bytes, str, *tuple[str, ...]]:
+        from dataretrieval import configuration, nldi
         from dataretrieval.exceptions import DataRetrievalError, HTTPError
 
-        with quiet_client():
+        base = configuration.base_url(adapter="nldi", default=nldi.NLDI_API_BASE_URL)
+        with quiet_client(), _list_of_sources(arguments, f"{base}/", also):
             try:
                 content = getattr(nldi, operation)(**arguments, as_json=True)
             except HTTPError as error:
@@ -158,9 +184,32 @@ def _ask(operation: str, arguments: dict[str, Any], address: str) -> tuple[Quest
                 content = _NO_FEATURES
         if not isinstance(content, dict) or "features" not in content:
             raise DataRetrievalError("it is no collection of features")
-        return json.dumps(content).encode(), f"{nldi.NLDI_API_BASE_URL}/{address}"
+        return json.dumps(content).encode(), f"{base}/{address}", *also
 
     return Question("nldi", operation, arguments), fetch
+
+
+@contextmanager
+def _list_of_sources(arguments: Mapping[str, Any], address: str, also: list[str]) -> Iterator[None]:
+    """Notes the address of the list of sources where the client asks for it: before its first question with a source.
+
+    Whoever comes first fetches it while the others wait, so that it is asked for once.
+    """
+    from dataretrieval import nldi
+
+    def is_known() -> bool:
+        return getattr(nldi, "_AVAILABLE_DATA_SOURCES", ()) is not None
+
+    if "feature_source" not in arguments or is_known():
+        yield
+        return
+    with _ONE_AT_A_TIME:
+        was_known = is_known()
+        try:
+            yield
+        finally:
+            if not was_known:
+                also.append(address)
 
 
 def _first_comid(content: bytes) -> str:

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime, timedelta
+from hashlib import sha256
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,6 +23,7 @@ from candor.progress import Report, silent
 from candor.river.imerg import DOI, HALF_HOUR, VERSION, Cell, cell_of
 from candor.river.imerg_archive import PRODUCT, Archive, Granule, sign_in
 from candor.river.rain_store import RainStore, StoredHalfHour
+from candor.versions import version_of
 
 RAIN = "rain"  # what the covariate is called in a panel
 UNIT = "mm/h"
@@ -44,6 +46,7 @@ def fetch_rain(
     folder: Path,
     *,
     archive: Archive | None = None,
+    log_in: Callable[[], Archive] | None = None,
     is_offline: bool = False,
     announce: Callable[[str], object] | None = None,
     report: Report = silent,
@@ -58,6 +61,7 @@ def fetch_rain(
         times: when; hourly, on the hour or the half hour of UTC.
         folder: where half hours that were read are kept.
         archive: where half hours are read; None logs in to NASA's when something is lacking.
+        log_in: how to; None takes what the environment or the file .netrc says.
         is_offline: takes what is in the folder and asks nobody; the rest is unknown.
         announce: is told in words how much will be read, once, before it is; may raise to stop it.
         report: is told how far it has come.
@@ -68,20 +72,12 @@ def fetch_rain(
     starts = [times.start - _HOUR + step * HALF_HOUR for step in range(2 * times.length)]
     work = _Work(RainStore(folder, cells), cells, starts)
     if work.lacking and not is_offline:
-        work.fetch(archive or sign_in(), announce, report)
+        work.fetch(archive or (log_in or sign_in)(), announce, report)
     halves = work.rates.reshape(times.length, 2, len(cells))
     hourly = halves.mean(axis=1, dtype=np.float64)  # NaN where one half is
     columns = [cells.index(cell) for cell in place]
-    provenance = {
-        "product": f"{PRODUCT} version {VERSION}",
-        "doi": DOI,
-        "row": "mean rate over the hour that ends at the time of the row",
-        "half_hours": len(starts),
-        "unknown_half_hours": len(work.lacking),
-        "files_by_version": dict(Counter(file.split(".")[-2] for file in work.files if file)),
-        "cells": {s.id: [c.longitude, c.latitude] for s, c in zip(sensors, place, strict=True)},
-    }
-    return Rain(Covariate(hourly[:, columns], UNIT), provenance)
+    cells_by_sensor = {s.id: [c.longitude, c.latitude] for s, c in zip(sensors, place, strict=True)}
+    return Rain(Covariate(hourly[:, columns], UNIT), work.provenance() | {"cells": cells_by_sensor})
 
 
 def _check_axis(times: TimeAxis) -> None:
@@ -100,6 +96,7 @@ class _Work:
     def __init__(self, store: RainStore, cells: list[Cell], starts: list[datetime]) -> None:
         self.rates = np.full((len(starts), len(cells)), np.nan, np.float32)
         self.files = [""] * len(starts)  # empty where a half hour is not known
+        self._fetched = [""] * len(starts)
         self._store, self._cells, self._starts = store, cells, starts
         self._place = {start: index for index, start in enumerate(starts)}
         self._carried = 0  # bytes
@@ -114,17 +111,17 @@ class _Work:
     def fetch(self, archive: Archive, announce: Callable[[str], object] | None, report: Report) -> None:
         """Reads what is lacking, and keeps every day as soon as it is read."""
         lacking = self.lacking
+
+        def tell(granule: Granule) -> None:
+            done = bisect_right(lacking, granule.start)
+            now = f"{done:,} of {len(lacking):,} half hours, {self._carried / 1e9:.2f} GB"
+            report(f"{_READING} | {_READING}: {now}", done / len(lacking))
+
         report(_READING, 0.0)
         pool = ThreadPoolExecutor(_WORKERS)
         try:
             for batch in self._batches(archive, lacking, announce or (lambda text: None)):
-                self._read(archive, batch, pool)
-                done = bisect_right(lacking, batch[-1].start)
-                gigabytes = self._carried / 1e9
-                report(
-                    f"{_READING} | {_READING}: {done:,} of {len(lacking):,} half hours, {gigabytes:.2f} GB",
-                    done / len(lacking),
-                )
+                self._read(archive, batch, pool, tell)
         finally:
             pool.shutdown(cancel_futures=True)  # after Ctrl-C or a failure only what is under way is waited for
 
@@ -135,6 +132,7 @@ class _Work:
         for first, last in _periods(lacking):
             wanted = set(lacking[lacking.index(first) : bisect_right(lacking, last)])
             found = archive.find(first, last + HALF_HOUR)
+            self._note_search(first, last + HALF_HOUR, len(found))
             granules = sorted((found[start] for start in wanted & found.keys()), key=lambda granule: granule.start)
             while granules and not self._carried:
                 yield granules[:1]
@@ -144,13 +142,30 @@ class _Work:
             for _, day in groupby(granules, key=lambda granule: granule.start.date()):
                 yield list(day)
 
-    def _read(self, archive: Archive, batch: list[Granule], pool: ThreadPoolExecutor) -> None:
-        """Reads files of one day and keeps what they say beside what is known of the day."""
+    def _note_search(self, first: datetime, stop: datetime, files: int) -> None:
+        """Notes a search of NASA's catalogue (CMR) beside what is read after it."""
+        self._store.note_search(
+            {
+                "service": "CMR",
+                "short_name": PRODUCT,
+                "version": VERSION,
+                "first": first.isoformat(),
+                "stop": stop.isoformat(),
+                "files": files,
+                "asked": _now(),
+            }
+        )
+
+    def _read(
+        self, archive: Archive, batch: list[Granule], pool: ThreadPoolExecutor, tell: Callable[[Granule], object]
+    ) -> None:
+        """Reads files of one day, tells of each, and keeps what they say beside what is known of the day."""
         read = {}
         for granule, answer in zip(batch, pool.map(lambda one: archive.read(one, self._cells), batch), strict=True):
             if answer is not None:
-                read[granule.start] = StoredHalfHour(granule.name, answer[0])
+                read[granule.start] = StoredHalfHour(granule.name, answer[0], _now())
                 self._carried += answer[1]
+            tell(granule)
         if read:
             day: date = batch[0].start.date()
             self._store.write(day, self._store.read(day) | read)
@@ -161,6 +176,24 @@ class _Work:
             if start in self._place:
                 self.rates[self._place[start]] = half_hour.rates
                 self.files[self._place[start]] = half_hour.file
+                self._fetched[self._place[start]] = half_hour.fetched
+
+    def provenance(self) -> dict[str, Any]:
+        """Returns where the half hours came from, by which searches, when, and through which clients."""
+        files, dates = [file for file in self.files if file], sorted(date for date in self._fetched if date)
+        return {
+            "product": f"{PRODUCT} version {VERSION}",
+            "doi": DOI,
+            "row": "mean rate over the hour that ends at the time of the row",
+            "half_hours": len(self._starts),
+            "unknown_half_hours": len(self.lacking),
+            "files_by_version": dict(Counter(file.split(".")[-2] for file in files)),
+            "sha256_of_file_names": sha256("\n".join(files).encode()).hexdigest(),
+            "first_fetched": dates[0] if dates else None,
+            "last_fetched": dates[-1] if dates else None,
+            "searches": self._store.searches(self._starts[0], self._starts[-1] + HALF_HOUR) if self._starts else [],
+            "clients": {client: version_of(client) for client in ("earthaccess", "h5py")},
+        }
 
     def _volume(self, granules: list[Granule], lacking: int) -> str:
         """Returns in words how much is to be read, measured on the one file that was."""
@@ -172,6 +205,10 @@ class _Work:
             + (f"Whole they would be {whole:,.1f} GB. " if whole else "")
             + f"Only the parts with the cells of the sensors are read: {parts:,.1f} GB, as measured on the first."
         )
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def _periods(starts: list[datetime]) -> Iterator[tuple[datetime, datetime]]:

@@ -19,10 +19,14 @@ _FORMAT_VERSION = 1
 
 @dataclass(frozen=True, eq=False)
 class StoredHalfHour:
-    """What one file of the archive said: its name, and the rates in mm/h in the cells, NaN where unknown."""
+    """What one file of the archive said: its name, and the rates in mm/h in the cells, NaN where unknown.
+
+    `fetched` is when it was read (UTC, ISO 8601), and empty where an earlier version did not note it.
+    """
 
     file: str
     rates: NDArray[np.float32]
+    fetched: str
 
 
 class RainStore:
@@ -47,7 +51,9 @@ class RainStore:
             if checksum != digest_of(content) or content["cells"] != self._cells or content["day"] != str(day):
                 return {}  # read again from the archive, as if it had never been here
             return {
-                datetime.fromisoformat(start): StoredHalfHour(kept["file"], _numbers(kept["rates"]))
+                datetime.fromisoformat(start): StoredHalfHour(
+                    kept["file"], _numbers(kept["rates"]), kept.get("fetched", "")
+                )
                 for start, kept in content["half_hours"].items()
             }
         except (InputError, LookupError, TypeError, ValueError, AttributeError):
@@ -65,12 +71,44 @@ class RainStore:
             "half_hours": {
                 start.astimezone(UTC).isoformat(): {
                     "file": kept.file,
+                    "fetched": kept.fetched,
                     "rates": [None if np.isnan(rate) else float(rate) for rate in kept.rates],
                 }
                 for start, kept in sorted(half_hours.items())
             },
         }
-        write_json(self.path_of(day), content | {"sha256": digest_of(content)})
+        self._write(self.path_of(day), content | {"sha256": digest_of(content)})
+
+    def searches(self, first: datetime, stop: datetime) -> list[dict[str, Any]]:
+        """Returns what the archive was asked so far about the time from `first` until before `stop`, oldest first."""
+        try:
+            noted = read_json(self._searches_file)["searches"]
+            return [one for one in noted if _moment(one["first"]) < stop and _moment(one["stop"]) > first]
+        except (InputError, LookupError, TypeError, ValueError):
+            return []  # nothing was noted, or the note is damaged: the readings do not depend on it
+
+    def note_search(self, search: Mapping[str, Any]) -> None:
+        """Notes that the archive was asked for the files from `search["first"]` until before `search["stop"]`."""
+        known = self.searches(datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC))
+        self._write(self._searches_file, {"format": "candor-rain-searches", "searches": [*known, dict(search)]})
+
+    @property
+    def _searches_file(self) -> Path:
+        return self.folder / "searches.json"
+
+    def _write(self, path: Path, content: Any) -> None:
+        try:
+            write_json(path, content)
+        except OSError as error:
+            raise InputError(
+                f"the rain that was read cannot be kept ({error.strerror or error})",
+                where=str(self.folder),
+                mend="make room, or name another folder with --cache",
+            ) from None
+
+
+def _moment(text: str) -> datetime:
+    return datetime.fromisoformat(text)
 
 
 def _numbers(rates: list[float | None]) -> NDArray[np.float32]:

@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -68,8 +69,24 @@ def _overlap(series: Series, first: datetime, last: datetime) -> float:
     return max((end - begin) / (last - first), 0.0)
 
 
-def find_sites(asker: Asker, huc: str, parameter: str) -> list[Site]:
-    """Returns the surface-water sites of a hydrologic unit that record a parameter continuously, by their ids."""
+@dataclass(frozen=True)
+class Catalogue:
+    """The sites of a basin as the service knew them when it was asked."""
+
+    sites: tuple[Site, ...]
+    asked: datetime
+
+
+def find_sites(asker: Asker, huc: str, parameter: str, until: datetime | None = None) -> Catalogue:
+    """Returns the surface-water sites of a hydrologic unit that record a parameter continuously, by their ids.
+
+    Args:
+        asker: asks the service.
+        huc: the hydrologic unit.
+        parameter: what the sites measure.
+        until: the end of the period that is looked at. A list from before it does not know how long the records of
+            sites at work go on, and is asked for again.
+    """
     arguments: dict[str, Any] = {
         "filter": f"hydrologic_unit_code LIKE '{huc}%'",
         "parameter_code": parameter,
@@ -90,14 +107,15 @@ def find_sites(asker: Asker, huc: str, parameter: str) -> list[Site]:
         return json.dumps(rows).encode(), metadata.url
 
     question = Question("waterdata", "get_combined_metadata", arguments | {"properties": list(_PROPERTIES)})
-    rows = json.loads(asker.ask(question, fetch, "looking for sites").content)
+    answer = asker.ask(question, fetch, "looking for sites", since=until)
+    rows = json.loads(answer.content)
     by_site: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
         is_surface = not str(row["site_type_code"] or "").startswith(_NOT_WATER_ON_THE_SURFACE)
         # The filter is checked again: a service that ignores it would send the whole country.
         if is_surface and row["position"] and str(row["hydrologic_unit_code"] or "").startswith(huc):
             by_site.setdefault(row["monitoring_location_id"], []).append(row)
-    return [_site(site_id, by_site[site_id]) for site_id in sorted(by_site)]
+    return Catalogue(tuple(_site(site_id, by_site[site_id]) for site_id in sorted(by_site)), answer.moment)
 
 
 def _site(site_id: str, rows: list[dict[str, Any]]) -> Site:
@@ -137,7 +155,7 @@ def _zone(abbreviation: str | None, has_summer_time: str | None) -> str:
     return summer if has_summer_time == "Y" else fixed
 
 
-def common_zone(sites: list[Site]) -> str:
+def common_zone(sites: Sequence[Site]) -> str:
     """Returns the zone in which most of the sites lie; of equals, the first by name."""
     counts = Counter(site.zone for site in sites)
     return min(counts, key=lambda zone: (-counts[zone], zone)) if counts else "UTC"

@@ -1,0 +1,87 @@
+"""Official lengths of rivers: used where NHDPlus tells them, and geometry where it does not."""
+
+import made_basin
+import pytest
+from made_rivers import DEGREE, straight
+from usgs_answers import recorded
+from usgs_server import MadeSite, Trouble
+
+from candor.data.findings import Findings
+from candor.river import lengths
+from candor.river.build import build_basin
+from candor.river.lengths import official_lengths
+from candor.river.network import River, find_river
+from candor.river.sites import Site
+
+
+def river_of(usgs, asker, findings: Findings) -> River:
+    """Returns three reaches of half a degree with a site in the middle of each, asked of the server."""
+    usgs.reaches = {reach.comid: reach for reach in straight(11, 12, 13)}
+    usgs.sites = [MadeSite(f"USGS-{n}", 0.25 + 0.5 * n, comid=11 + n) for n in range(3)]
+    return find_river(asker, [Site(one.id, "", 0.0, one.longitude, "UTC", ()) for one in usgs.sites], 400, findings)
+
+
+def test_the_way_between_two_sites_is_made_of_official_lengths_shared_out_by_the_geometry(usgs, asker) -> None:
+    usgs.lengths = {11: 60.0, 12: 100.0, 13: 40.0}
+    findings = Findings()
+    river = river_of(usgs, asker, findings)
+    found = {(edge.source[-1], edge.target[-1]): edge.kilometres for edge in river.edges}
+    assert found == pytest.approx({("0", "1"): 30 + 50, ("1", "2"): 50 + 20, ("0", "2"): 30 + 100 + 20}, abs=0.002)
+    assert (river.official, river.measured) == (3, 0) and not findings
+
+
+@pytest.mark.parametrize("unknown", [None, 0.0, -1.0])
+def test_a_flowline_without_an_official_length_is_measured(usgs, asker, unknown: float | None) -> None:
+    usgs.lengths = {11: 60.0, 13: unknown}
+    river = river_of(usgs, asker, Findings())
+    half = DEGREE / 4
+    found = {(edge.source[-1], edge.target[-1]): edge.kilometres for edge in river.edges}
+    assert found == pytest.approx({("0", "1"): 30 + half, ("1", "2"): 2 * half, ("0", "2"): 30 + 3 * half}, abs=0.002)
+    assert (river.official, river.measured) == (1, 2)
+
+
+@pytest.mark.parametrize("status", [400, 404, 503])
+def test_a_service_that_does_not_tell_is_told_of_and_the_geometry_is_measured(usgs, asker, status: int) -> None:
+    usgs.troubles.append(Trouble("fabric", times=99, status=status, body={"code": "no"}))
+    findings = Findings()
+    river = river_of(usgs, asker, findings)
+    assert [edge.kilometres for edge in river.edges] == pytest.approx([DEGREE / 2, DEGREE, DEGREE / 2], abs=0.002)
+    assert (river.official, river.measured) == (0, 3)
+    (one,) = findings
+    assert "official lengths" in one.what and "later" in one.mend and "NHDPlus" in one.where
+
+
+def test_an_answer_without_lengths_is_a_failure_that_is_told_of(usgs, asker) -> None:
+    features = [{"type": "Feature", "id": 1, "geometry": None, "properties": {"comid": 11}}]
+    usgs.answer_query = lambda address, query: (200, {"type": "FeatureCollection", "features": features})
+    findings = Findings()
+    assert official_lengths(asker, ["11"], findings) == {}
+    assert ["it tells no lengths" in one.what for one in findings] == [True]
+
+
+def test_the_recorded_answer_is_read_to_the_metre(usgs, asker) -> None:
+    answer = recorded("flowline_network_byid_5")
+    usgs.answer_query = lambda address, query: (200, answer)
+    official = {str(one["properties"]["comid"]): one["properties"]["lengthkm"] for one in answer["features"]}
+    assert official_lengths(asker, official, Findings()) == official
+    assert official["11687120"] == 3.705
+
+
+def test_many_flowlines_are_asked_for_in_several_questions_and_only_once(usgs, asker, monkeypatch) -> None:
+    monkeypatch.setattr(lengths, "_AT_ONCE", 4)
+    usgs.lengths = {comid: comid / 10 for comid in range(1, 12)}
+    expected = {str(comid): comid / 10 for comid in range(1, 12)}
+    for _ in range(2):
+        assert official_lengths(asker, expected, Findings()) == expected
+    assert len(usgs.asked("fabric")) == 3
+    assert official_lengths(asker, [], Findings()) == {} and len(usgs.requests) == 3
+
+
+def test_provenance_says_how_many_lengths_are_official(usgs, asker) -> None:
+    made_basin.fill(usgs)
+    usgs.lengths = dict.fromkeys(range(101, 111), 12.0)
+    panel = build_basin(made_basin.RULES.model_copy(update={"end": "2021-05-03"}), asker).panel
+    # Thirteen reaches lie below the first site, and the service knows ten of them.
+    assert list(panel.provenance["flowlines"].values()) == [10, 3]
+    assert [one["service"] for one in panel.provenance["requests"]].count("nhdplus") == 1
+    assert panel.edges.distance[0] == pytest.approx(12.0)
