@@ -89,13 +89,13 @@ def summarise(tally: Tally, clients: int, seconds: float) -> dict[str, Any]:
     """Returns the numbers of a tally as content of JSON."""
     ordered = sorted(tally.seconds)
     shares = {"median": 0.5, "p90": 0.9, "p99": 0.99, "longest": 1.0}
-    latency = {name: round(ordered[max(0, round(share * len(ordered)) - 1)], 4) for name, share in shares.items()}
+    places = {name: max(0, round(share * len(ordered)) - 1) for name, share in shares.items()}
     return {
         "clients": clients,
         "seconds": seconds,
         "statuses": {str(status): count for status, count in sorted(tally.statuses.items())},
         "accepted_per_second": round(len(ordered) / seconds, 1),
-        "latency_seconds": latency if ordered else None,
+        "latency_seconds": {name: round(ordered[place], 4) for name, place in places.items()} if ordered else None,
         "failures": dict(tally.failures),
         "memory_mb": tally.memory,
     }

@@ -15,14 +15,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 import typer
 import yaml
+from jaxtyping import config
 from markdown.extensions.toc import slugify
 
 import candor
 from candor.cli import run
 from candor.cli.app import app
+from candor.forecasting.runs import load_run
 from candor.presets import preset_names
 from candor.service.messages import ForecastQuestion
 from candor.service.metrics import PATHS, Metrics
@@ -34,6 +37,12 @@ SMALL = {
     "epochs": 1, "epoch_windows": 64, "validation_windows": 32, "hidden": 8, "heads": 2, "forecast_width": 16,
     "head_width": 16,
 }  # fmt: skip
+# The exporter to ONNX takes milliseconds for every operation: one of few operations is exported for the one shown.
+FEW_OPERATIONS = SMALL | {
+    "branches": "[forward]", "decomposition": "false", "patch_length": 14, "patch_stride": 14, "temporal_span": 1,
+    "spatial_orders": 1,
+}  # fmt: skip
+SERVED = "http://127.0.0.1:8000"
 
 
 def pages_in_order(entry: Any) -> Iterator[str]:
@@ -93,12 +102,14 @@ class Page:
 def workplace(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
     """A folder in which the commands of all pages were run one after the other, and what went wrong."""
     folder, troubles = tmp_path_factory.mktemp("docs"), []
+    config.update("jaxtyping_disable", True)  # while a network is traced for ONNX, sizes are no numbers
     with chdir(folder):
         for page in map(Page, PAGES):
             for name, content in page.files().items():
                 Path(name).write_text(content, encoding="utf-8")
             for block in page.sessions():
                 troubles += [f"{page.name}: {trouble}" for trouble in follow(block)]
+    config.update("jaxtyping_disable", False)
     return folder, troubles
 
 
@@ -109,6 +120,8 @@ def follow(block: str) -> Iterator[str]:
         if line.startswith("$ "):
             name, *arguments = shlex.split(line[2:])
             assert name == "candor", line
+            if arguments[0] == "export" and "--out" in arguments:
+                arguments[1] = train_another(arguments[1])
             with redirect_stdout(io.StringIO()) as out:
                 code = run(shrunk(arguments))
             printed = {text.rstrip() for text in out.getvalue().splitlines()}
@@ -116,6 +129,15 @@ def follow(block: str) -> Iterator[str]:
                 yield f"{line} ended with {code}"
         elif line.rstrip() not in printed:
             yield f"not printed: {line}"
+
+
+def train_another(folder: str) -> str:
+    """Returns the folder of a run on the data of another, with a network of few operations."""
+    data, another = load_run(Path(folder)).record.data, f"{folder}-of-few-operations"
+    settings = [f"{name}={value}" for name, value in FEW_OPERATIONS.items()]
+    with redirect_stdout(io.StringIO()):
+        assert run(["train", data, "--run", another, *settings]) == 0
+    return another
 
 
 def shrunk(arguments: list[str]) -> list[str]:
@@ -264,6 +286,62 @@ def test_request_bodies_are_those_the_service_takes() -> None:
     assert len(bodies) == 2
     for body in bodies:
         ForecastQuestion.model_validate_json(body)
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+    """A client of the demo, served as the page says; asked to end, it leaves with 0."""
+    code = "from candor.cli import main; main()"
+    options = ["--port", "0", "--store", str(tmp_path_factory.mktemp("store"))]
+    command = [sys.executable, "-c", code, "serve", "--demo", *options]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            found = next(filter(None, (re.search(r"http://[\d.:]+", line) for line in process.stdout)), None)
+            assert found is not None, "the service did not start"
+            with httpx.Client(base_url=found[0], timeout=120, trust_env=False) as client:
+                yield client
+        finally:
+            process.terminate()
+    assert process.returncode == 0
+
+
+def test_requests_shown_are_answered_and_what_was_sent_is_used(service: httpx.Client) -> None:
+    page = Page("serving.md")
+    sent = json.loads(page.blocks("json")[0])
+    calls = [line for block in page.blocks("sh") for line in block.splitlines() if line.startswith("curl ")]
+    assert sum("--json" in call for call in calls) == 1 and len(calls) >= 3
+    answers = {}
+    for call in calls:
+        path = re.findall(rf'{SERVED}(/[^\s"]*)', call)[0]
+        answer = service.post(path, json=sent) if "--json" in call else service.get(path)
+        assert answer.status_code == 200, (call, answer.text)
+        answers[path.partition("?")[0]] = answer.json()
+    time, sensor, value = (sent["readings"][0][name] for name in ("time", "sensor", "value"))
+    latest = answers["/v1/forecast/latest"]
+    assert (latest["coverage"], latest["last_reading"]) == (0.8, time)
+    kept = service.get("/v1/history", params={"sensor": sensor, "steps": 1}).json()
+    assert (kept["times"], kept["values"]) == ([time], [pytest.approx(value)])
+
+
+def test_addresses_shown_answer_and_errors_have_the_shape_shown(service: httpx.Client) -> None:
+    page = Page("serving.md")
+    model = service.get("/v1/models").json()["models"][0]
+    sensor = service.get("/v1/sensors").json()["sensors"][0]["id"]
+    questions = {
+        "/v1/forecast/at": {"time": model["last_origin"]},
+        "/v1/history": {"sensor": sensor, "steps": 14, "until": model["last_origin"]},
+    }
+    shown = re.findall(r"`GET (/\S*)`", page.text)
+    assert set(questions) < set(shown)
+    for path in shown:
+        answer = service.get(path, params=questions.get(path, {}))
+        assert answer.status_code == 200, (path, answer.text)
+    _, question, refusal = map(json.loads, page.blocks("json"))
+    answer = service.post("/v1/forecast", json=question)  # one sensor, where the page asks for half of them
+    said = answer.json()["error"]
+    assert answer.status_code == 400
+    assert (said["code"], set(said)) == (refusal["error"]["code"], set(refusal["error"]))
 
 
 def test_the_site_is_built_without_a_warning_and_fetches_nothing(tmp_path: Path) -> None:

@@ -49,6 +49,23 @@ def test_presets_bundled_data_and_types_are_in_the_wheel(site: Path, tmp_path: P
     assert typed == "True"
 
 
+def test_page_report_and_the_shipped_model_are_in_the_wheel(site: Path) -> None:
+    package = REPOSITORY / "src" / "candor"
+    folders = ("export/demo", "report", "service/static")
+    found = (path for folder in folders for path in (package / folder).rglob("*") if path.is_file())
+    wanted = {path.relative_to(package).as_posix() for path in found if path.suffix not in (".py", ".pyc")}
+    demo = "export/demo/klamath-daily"
+    assert {
+        "report/report.js",
+        "report/report.css",
+        f"{demo}/manifest.json",
+        f"{demo}/model/state.safetensors",
+    } <= wanted
+    assert {f"service/static/{name}" for name in ("index.html", "main.js", "base.css", "icon.svg")} <= wanted
+    for name in wanted:
+        assert (site / "candor" / name).read_bytes() == (package / name).read_bytes(), name
+
+
 def test_a_dataset_is_learned_from_the_wheel(site: Path, tmp_path: Path) -> None:
     done = run_outside(site, tmp_path, "-m", "candor", "train", "klamath-daily", "--model", "linear", "--run", "run")
     assert done.returncode == 0, done.stderr

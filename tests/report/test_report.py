@@ -5,16 +5,16 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
-from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
 import pytest
 from made_runs import make_run, river
+from read_report import EVIL, Reader, with_evil_names
 from tiny import PROTOCOL, tiny_recipe
 
 from candor.cli import run as candor
-from candor.data.panel import Panel, Sensor
+from candor.data.panel import Panel
 from candor.evaluation import evaluate
 from candor.forecasting.candor import Candor
 from candor.forecasting.contract import sample_panel
@@ -25,67 +25,9 @@ from candor.report.judgement import errors_by_clock
 from candor.report.page import make_page
 from candor.report.places import bent_lines, find_places
 
-EVIL = "<script>alert(1)</script>"
 ALWAYS = {"trained", "forecast", "network", "data", "configuration"}
 JUDGED = {"skill", "errors", "coverage"}
 OF_CANDOR = {"components", "fusion", "learned"}
-VOID = {"meta", "br", "link", "img", "input", "hr"}
-
-
-class Reader(HTMLParser):
-    """Reads a page as a browser would, and refuses one whose elements do not nest."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.elements: list[tuple[str, dict[str, str | None]]] = []
-        self.texts: dict[str, list[str]] = {}
-        self.feed(page)
-        self.close()
-        assert not self.open
-
-    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
-        self.elements.append((tag, dict(attributes)))
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        self.texts.setdefault(self.open[-1] if self.open else "", []).append(data)
-
-    def sections(self) -> set[str | None]:
-        return {attributes["id"] for tag, attributes in self.elements if tag == "section"}
-
-    def data(self) -> dict[str, dict[str, dict[str, dict[str, str]]]]:
-        """Returns what the page hands to its script."""
-        (content,) = (text for text in self.texts["script"] if text.startswith('{"charts"'))
-        found: dict[str, dict[str, dict[str, dict[str, str]]]] = json.loads(content)
-        return found
-
-
-def with_evil_names(panel: Panel) -> Panel:
-    sensors = [Sensor(f"{EVIL}{place}", EVIL, unit=EVIL) for place in range(len(panel.sensors))]
-    return replace(panel, sensors=tuple(sensors), name=EVIL)
-
-
-@pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    settings = {"recipe": tiny_recipe(epochs=2)}
-    folder = tmp_path_factory.mktemp("runs") / "candor"
-    panel = with_evil_names(sample_panel().slice(0, 160))
-    return train_model(panel, PROTOCOL, "candor", settings, folder, is_catalogued=False)
-
-
-@pytest.fixture(scope="module")
-def content(run: Run) -> Content:
-    return gather(run)
-
-
-@pytest.fixture(scope="module")
-def page(content: Content) -> str:
-    return make_page(content)
 
 
 @pytest.fixture(scope="module")

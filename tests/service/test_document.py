@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis.errors import Unsatisfiable
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
+from candor.service import answers, messages
 from candor.service.metrics import PATHS
 
 
@@ -52,9 +53,29 @@ def test_every_address_is_described_and_counted(live) -> None:
                     assert answer["content"]["application/json"]["schema"]["$ref"].endswith("/ErrorAnswer")
 
 
-def test_bodies_come_with_examples(live) -> None:
+def test_every_body_and_answer_comes_with_an_example_that_is_one(live) -> None:
+    document = live.get("/v1/openapi.json")
+    parts, seen = document["components"]["schemas"], set()
+    for path, methods in document["paths"].items():
+        for operation in methods.values():
+            bodies = [operation["requestBody"]] if "requestBody" in operation else []
+            for content in (*bodies, *operation["responses"].values()):
+                if path == "/metrics" and "application/json" not in content.get("content", {}):
+                    continue  # counters are plain text
+                name = content["content"]["application/json"]["schema"]["$ref"].split("/")[-1]
+                kind = getattr(messages if content in bodies else answers, name)
+                (example,) = parts[name]["examples"]
+                assert kind.model_validate(example).model_dump(by_alias=True, exclude_unset=True) == example
+                seen.add(name)
+    assert {"ForecastQuestion", "NewReadings", "ExplainQuestion", "ErrorAnswer", "ExplanationAnswer"} <= seen
+    assert len(seen) == 3 + 11
+
+
+def test_parts_of_bodies_come_with_examples(live) -> None:
     parts = live.get("/v1/openapi.json")["components"]["schemas"]
     assert parts["ForecastQuestion"]["properties"]["readings"]["examples"]
-    assert parts["SentReading"]["properties"]["time"]["examples"]
+    for part in ("time", "sensor"):
+        assert parts["SentReading"]["properties"][part]["examples"]
+    assert parts["ExplainQuestion"]["properties"]["sensor"]["examples"]
     for name in ("ForecastQuestion", "NewReadings", "ExplainQuestion", "SentReading"):
         assert parts[name]["additionalProperties"] is False

@@ -2,6 +2,7 @@
 
 import json
 import socket
+import struct
 import threading
 import time
 from pathlib import Path
@@ -86,6 +87,26 @@ def test_bodies_of_all_clients_together_are_bounded(start, linear_run: Path) -> 
             codes.add(error["code"])
         assert status == 429 and codes <= {"overload", "wrong_shape"}
     first.close()
+
+
+@pytest.mark.parametrize("is_reset", [False, True])
+def test_a_client_that_leaves_in_the_middle_of_its_body_holds_nothing(start, linear_run: Path, is_reset: bool) -> None:
+    service = start(linear_run, most_body_bytes=50_000, most_held_bytes=60_000, body_seconds=10 * PATIENCE)
+
+    def wait_for(wanted: int) -> None:
+        """Sends whole bodies until they are answered as they should be now."""
+        deadline, status = time.monotonic() + PATIENCE, 0
+        while status != wanted and time.monotonic() < deadline:
+            status, _ = service.refusal("POST", "/v1/forecast", content=b" " * 30_000)
+        assert status == wanted
+
+    for _ in range(3):  # together more than may be held
+        with connect(service) as connection:
+            connection.sendall(head("Content-Length: 50000") + b" " * 40_000)
+            wait_for(429)  # the half is in memory, and there is no room for others
+            if is_reset:
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        wait_for(422)
 
 
 def test_a_slow_body_holds_nothing_for_ever(start, linear_run: Path) -> None:

@@ -27,6 +27,12 @@ def test_some_clients_for_a_moment_see_nothing_break(start, candor_run: Path) ->
     assert not met["failures"]
 
 
+def test_a_service_that_accepts_nothing_is_summarised_too() -> None:
+    met = press("http://127.0.0.1:1", "--clients", 1, "--seconds", 0.1)  # nobody listens there
+    assert met["latency_seconds"] is None and met["statuses"] == {} and met["accepted_per_second"] == 0
+    assert met["failures"]["ConnectionRefusedError"] > 0
+
+
 @pytest.mark.slow
 def test_five_hundred_clients_for_a_minute(command, candor_run: Path, tmp_path: Path) -> None:
     service = command("-m", "candor", "serve", candor_run, "--port", "0", "--store", tmp_path / "store")

@@ -17,6 +17,11 @@ from candor.data.panel import Panel, Sensor
 from candor.data.times import TimeAxis
 
 KENO = "11509500"
+STACKED = """({ layout, data }) => ({
+  barmode: layout.barmode,
+  types: data.map((trace) => trace.type),
+  heights: Object.fromEntries(data.map((trace) => [trace.name, Array.from(trace.y)])),
+})"""
 FILLS = "all => all.map(one => getComputedStyle(one).fill)"
 OVERHANG = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 
@@ -120,6 +125,12 @@ def test_a_click_on_the_map_opens_the_sensor_with_all_its_panels(page: Page, mod
         expect(panel.locator(f".chart.{name} .xtitle")).to_contain_text("local time")
     components = ["background", "accumulation", "release", "shock"]
     expect(panel.locator(".chart.components .legendtext")).to_have_text(components)
+    drawn = panel.locator(".chart.components").evaluate(STACKED)
+    strengths = model.explain(KENO, None)["components"]
+    assert drawn["barmode"] == "stack" and set(drawn["types"]) == {"bar"}
+    assert list(drawn["heights"]) == components
+    for name in components:
+        assert drawn["heights"][name] == pytest.approx(strengths[name])
     unfold(page, "How far the gates were open")
     expect(panel.locator(".chart.gates .main-svg").first).to_be_visible()
     arrived = table(page, "What arrived")

@@ -71,6 +71,18 @@ def test_sent_readings_lie_over_the_record_and_go_on_after_it(store: ReadingStor
     np.testing.assert_array_equal(record.rows(0, 9).values, expected)
 
 
+@pytest.mark.parametrize("has_own", [True, False])
+def test_sensors_that_the_model_does_not_know_do_not_stretch_the_record(store: ReadingStore, has_own: bool) -> None:
+    panel = small_panel(np.zeros((6, 2)))
+    record = record_of(panel, store, has_own=has_own)
+    before = record.span()
+    store.append([Reading("stranger", moment(panel, row), 60.0) for row in (-9, 20)])
+    assert record.span() == before and not record.has_sent_readings
+    store.append([Reading("s1", moment(panel, row), 1.0) for row in (-2, 7)])
+    assert record.span() == (-2, 8) and record.has_sent_readings
+    assert len(record.before(8, 100).values) == 10
+
+
 def test_a_record_without_the_runs_own_is_what_was_sent(store: ReadingStore) -> None:
     panel = small_panel(np.zeros((6, 2)))
     record = record_of(panel, store, has_own=False)
@@ -120,6 +132,19 @@ def test_no_more_is_read_for_a_dead_sensor_than_for_others(store: ReadingStore, 
     monkeypatch.setattr(record, "rows", lambda first, stop: rows.append(stop - first) or read(first, stop))
     record.before(50_000, 24)
     assert sum(rows) == 25
+
+
+def test_a_sensor_long_silent_is_found_without_holding_the_whole_record(store: ReadingStore, monkeypatch) -> None:
+    values = np.full((30_000, 2), np.nan, np.float32)
+    values[3], values[-1, 0] = (5.0, 6.0), 7.0
+    record = record_of(small_panel(values), store)
+    expected = record.before(30_000, 24).values
+    monkeypatch.setattr("candor.service.record._MOST_CELLS_AT_A_TIME", 4_000)
+    rows, read = [], record.rows
+    monkeypatch.setattr(record, "rows", lambda first, stop: rows.append(stop - first) or read(first, stop))
+    np.testing.assert_array_equal(record.before(30_000, 24).values, expected)
+    assert expected[0].tolist() == [5.0, 6.0]
+    assert max(rows) == 2_000
 
 
 def test_covariates_that_the_model_reads_come_along(store: ReadingStore) -> None:

@@ -1,5 +1,6 @@
 """What is wrong with a request is said in one shape and in plain words; what can be borne is borne and said."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -127,6 +128,30 @@ def test_readings_that_make_no_forecast_are_refused(live, panel: Panel, sendable
     found, error = live.refusal("POST", "/v1/forecast", json=request)
     assert found == status
     assert words in error["what"]
+    assert "--" not in error["mend"]  # a client has no command line
+
+
+def test_what_a_client_can_send_instead_is_said(live, panel: Panel, sendable) -> None:
+    rows = sendable(panel.slice(570, 600))
+    for change, words in (
+        ({"readings": [row | {"value": None} for row in rows]}, "null"),
+        ({"now": "2024-01-20"}, "offset"),
+        ({"readings": rows[-5:]}, "allow_short"),
+    ):
+        request = {"model": "small", "readings": rows, "now": NOW} | change
+        assert words in live.refusal("POST", "/v1/forecast", json=request)[1]["mend"]
+    shouted = [row | {"sensor": row["sensor"].upper()} for row in rows]
+    findings = live.post("/v1/forecast", model="small", readings=shouted, now=NOW)["findings"]
+    assert any("/v1/sensors" in finding["mend"] for finding in findings if "state no unit" in finding["what"])
+
+
+def test_no_answer_names_an_option_of_the_command_line() -> None:
+    import candor.data.alignment as alignment
+    from candor.service.readings import _MENDS
+
+    options = set(re.findall(r"--[a-z-]+", Path(alignment.__file__).read_text(encoding="utf-8")))
+    # The one mend that names a lower bound names the number for missing before it.
+    assert {"--missing", "--zone", "--unit"} <= options <= {*_MENDS, "--minimum"}
 
 
 def test_readings_over_centuries_do_not_fill_the_memory(start, linear_run: Path) -> None:
@@ -166,6 +191,7 @@ def test_trouble_that_can_be_borne_is_said(live, panel: Panel, sendable, change,
     readings = change(sendable(panel.slice(550, 600)))
     content = live.post("/v1/forecast", model="small", readings=readings, now=NOW, allow_short=True)
     assert any(finding["level"] == level and words in finding["what"] for finding in content["findings"])
+    assert not [finding for finding in content["findings"] if "--" in finding["mend"]]
     assert len(content["forecasts"]) == 20
     assert np.isfinite([row["forecast"] for row in content["forecasts"]]).all()
 
@@ -198,6 +224,7 @@ def test_the_order_of_readings_does_not_matter(live, panel: Panel, sendable) -> 
     [
         ({"sensor": "g9"}, 404, "unknown_sensor"),
         ({"time": "2199-01-01"}, 400, "bad_input"),
+        ({"time": "1924-01-01"}, 400, "bad_input"),
         ({"time": "?" * 20}, 400, "bad_input"),
         ({"value": "1"}, 422, "wrong_shape"),
     ],
@@ -208,6 +235,22 @@ def test_readings_that_cannot_be_kept_are_refused_all_together(start, linear_run
     assert (found, error["code"]) == (status, code)
     last = service.get("/v1/history", sensor="g0", steps=1)["values"]
     assert last != [1.0]
+
+
+def test_one_reading_of_another_century_does_not_stretch_the_record(start, linear_run: Path, panel: Panel) -> None:
+    service = start(linear_run, most_steps_back=100)
+    grid, readings = panel.times.slice(-101, 0).local, []
+    for row, is_kept in ((0, False), (1, True)):
+        readings.append(ONE | {"time": grid[row].isoformat()})
+        answer = service.client.post("/v1/readings", json={"readings": [readings[-1]]})
+        assert answer.status_code == (200 if is_kept else 400), answer.text
+    error = service.refusal("POST", "/v1/readings", json={"readings": readings})[1]
+    assert "100 steps of 1 h before the run's own record, 2024-01-01T" in error["what"]
+    assert grid[1].isoformat() in error["mend"]
+    assert service.get("/v1/models")["models"][0]["first_origin"] == panel.times.slice(-76, 0).local[0].isoformat()
+    withdrawn = [reading | {"value": None} for reading in readings]
+    assert service.post("/v1/readings", readings=withdrawn)["accepted"] == 2
+    assert service.get("/v1/models")["models"][0]["first_origin"] == panel.times.local[24].isoformat()
 
 
 def test_a_model_that_is_not_candor_explains_nothing(live) -> None:

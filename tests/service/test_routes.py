@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from made_runs import make_run
 
 from candor.data.adjacency import adjacency_of
 from candor.data.panel import Panel
@@ -132,8 +133,18 @@ def test_the_overview_sums_up_the_past_forecast(live, panel: Panel) -> None:
             assert row["last"] is row["change"] is row["change_end"] is None
             continue
         assert row["last"] == known[-1]
-        assert row["change"] == pytest.approx(row["forecast"] - row["last"], abs=1e-5)
-        assert row["change_end"] == pytest.approx(series["forecast"][-1] - row["last"], abs=1e-5)
+        # Levels are about 10 m: differences are told to the six digits that both numbers have.
+        assert row["change"] == pytest.approx(row["forecast"] - row["last"], abs=6e-5)
+        assert row["change_end"] == pytest.approx(series["forecast"][-1] - row["last"], abs=6e-5)
+
+
+def test_no_change_is_told_as_zero(start, tmp_path: Path, panel: Panel) -> None:
+    service = start(make_run(tmp_path / "still", "last-value"))
+    for origin in (100, 300, 555):
+        rows = service.get("/v1/overview", time=panel.times.local[origin].isoformat())["sensors"]
+        told = [row for row in rows if row["last"] is not None]
+        assert len(told) >= 3
+        assert [(row["change"], row["change_end"]) for row in told] == [(0.0, 0.0)] * len(told)
 
 
 def test_the_overview_without_a_time_is_that_of_the_end(live) -> None:

@@ -44,11 +44,12 @@ def test_the_last_of_a_kind_counts_and_replaced_ones_are_counted(file: Path) -> 
 
 def test_spans_look_at_readings_that_are_there(file: Path) -> None:
     store = ReadingStore(file)
-    assert store.span() is None and store.span("a") is None
+    assert store.span("ab") is None and store.span(["a"]) is None
     store.append([Reading("a", 3, 1.0), Reading("a", 9, None), Reading("b", 1, None), Reading("b", 5, 2.0)])
-    assert store.span() == (3, 5)
-    assert store.span("a") == (3, 3)
-    assert store.span("b") == (5, 5)
+    assert store.span("ab") == (3, 5)
+    assert store.span(["a"]) == (3, 3)
+    assert store.span(["b"]) == (5, 5)
+    assert store.span(["c"]) is None and store.span([]) is None
     found = store.between(3, 9)
     assert found.moments.tolist() == [3, 5]
     store.close()

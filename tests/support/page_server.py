@@ -359,12 +359,12 @@ def opened(
 
     Args:
         browser: that opens it.
-        address: of the service, with what stands behind it.
+        address: of the service, with what stands behind it, or of a file.
         complaint: part of the complaints that belong to the test.
         has_charts: whether charts will be drawn; without them, a test spares itself reading megabytes of plotly.
         context: further settings of the browser.
     """
-    origin = "/".join(address.split("/")[:3])
+    origin = address if address.startswith("file:") else "/".join(address.split("/")[:3])
     troubles: list[str] = []
     window = browser.new_context(viewport={"width": 1440, "height": 900}, **context)
     page = window.new_page()
@@ -385,4 +385,5 @@ def opened(
 
 
 def _is_own(address: str, origin: str) -> bool:
-    return address.startswith((f"{origin}/", "data:", "blob:"))
+    """Returns whether an address belongs to a service; what a file may ask for is itself, and no file beside it."""
+    return address == origin or address.startswith((f"{origin}/", "data:", "blob:"))

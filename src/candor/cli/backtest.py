@@ -26,28 +26,32 @@ def backtest(
     coverage: Annotated[float, typer.Option("--coverage", help="Share of readings the intervals shall hold.")] = 0.9,
     json: inputs.JsonOption = False,
 ) -> None:
-    """Let a run forecast its test part step by step with what was known by then: tables, and RUN/backtest.json."""
+    """Let a run forecast its test part step by step with what was known by then: tables, and backtest.json.
+
+    The file lies in the run directory; that of a bundle lies in a folder beside it.
+    """
     from candor.errors import InputError
     from candor.evaluation import Pace
     from candor.evaluation import backtest as backtest_forecaster
+    from candor.export import open_run, results_folder
     from candor.files import write_json
-    from candor.forecasting.runs import BACKTEST, load_run
+    from candor.forecasting.runs import BACKTEST
 
     pace = Pace(every, refit, adaptive, coverage)
     if part not in ("test", "validation"):
         raise InputError(f"there is no part called {part!r} to backtest on", mend="say --part test or validation")
-    opened = load_run(run)
+    opened, path = open_run(run), results_folder(run) / BACKTEST
     with progress() as report:
         done = backtest_forecaster(opened.forecaster, opened.task(), cast("Part", part), pace, report)
     content = done.to_json()
-    write_json(run / BACKTEST, content)
+    write_json(path, content)
     if json:
         print_json(content)
         return
     show(done.evaluation)
     show_intervals(done.evaluation)
     console().print(_in_words(done))
-    say(f"all steps and sensors: {run / BACKTEST}")
+    say(f"all steps and sensors: {path}")
 
 
 def _in_words(done: "Backtest") -> str:

@@ -17,7 +17,8 @@ def explain(
     sensor: SensorOption = None,
     time: TimeOption = None,
     out: Annotated[
-        Path | None, typer.Option("--out", help="Folder, made anew each time. (default: RUN/explained)")
+        Path | None,
+        typer.Option("--out", help="Folder, made anew each time. (default: explained in RUN, or beside a bundle)"),
     ] = None,
     windows: Annotated[
         int | None,
@@ -26,14 +27,14 @@ def explain(
     json: inputs.JsonOption = False,
 ) -> None:
     """Tell what a run of CANDOR learned and where one of its forecasts came from: figures, numbers, pages to read."""
-    from candor.forecasting.runs import load_run
+    from candor.export import open_run, results_folder
 
-    opened = load_run(run)
+    opened = open_run(run)
     with progress() as report:
         report("explaining | preparing figures", 0.0)  # the first import of matplotlib looks for the machine's fonts
-        from candor.analysis.reading import FORECAST_PAGE, INDEX, explain_run
+        from candor.analysis.reading import EXPLAINED, FORECAST_PAGE, INDEX, explain_run
 
-        found = explain_run(opened, out, sensor, time, windows, report)
+        found = explain_run(opened, out or results_folder(run) / EXPLAINED, sensor, time, windows, report)
     if json:
         print_json(found.summary)
         return

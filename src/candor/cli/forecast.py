@@ -85,7 +85,8 @@ def forecast(
         allow_short=allow_short,
     )
     findings.extend(aligned.findings)
-    deliver(opened, aligned.panel, findings, question, out, is_json=json)
+    # What was unpacked of a bundle file lies where nobody will find it: scripts are told what was named.
+    deliver(opened, aligned.panel, findings, question, out, is_json=json, more={"run": str(run)})
 
 
 def deliver(

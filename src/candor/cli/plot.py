@@ -15,18 +15,20 @@ TimeOption = Annotated[
     str | None,
     typer.Option("--time", help="First step of the forecast to look at. (default: the last with a known outcome)"),
 ]
-OutOption = Annotated[Path | None, typer.Option("--out", help="Folder for the figures. (default: RUN/figures)")]
+OutOption = Annotated[
+    Path | None, typer.Option("--out", help="Folder for the figures. (default: figures in RUN, or beside a bundle)")
+]
 
 
 def plot(run: RunArgument, sensor: SensorOption = None, time: TimeOption = None, out: OutOption = None) -> None:
     """Draw what a run of CANDOR learned and forecasts: PNG and SVG files, with the numbers beside them as CSV."""
-    from candor.forecasting.runs import load_run
+    from candor.export import open_run, results_folder
 
-    opened = load_run(run)
+    opened = open_run(run)
     with progress() as report:
         report("preparing figures", None)  # the first import of matplotlib looks for the fonts of the machine
         from candor.figures.runs import FIGURES, draw_run
 
-        folder = out or run / FIGURES
+        folder = out or results_folder(run) / FIGURES
         written = draw_run(opened, folder, sensor, time, report)
     say(f"{len([path for path in written if path.suffix == '.png'])} figures, as PNG, SVG and CSV: {folder}")

@@ -11,15 +11,17 @@ from candor.cli.screen import console, progress
 
 def report(
     run: RunArgument,
-    out: Annotated[Path | None, typer.Option("--out", help="The HTML file. (default: RUN/report.html)")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="The HTML file. (default: report.html in RUN, or beside a bundle)")
+    ] = None,
 ) -> None:
     """Tell all about a run in one HTML file that needs no network: skill, forecasts, why, errors, data, settings."""
-    from candor.forecasting.runs import load_run
+    from candor.export import open_run, results_folder
 
-    opened = load_run(run)
+    opened = open_run(run)
     with progress() as listen:
         listen("preparing charts", None)
-        from candor.report import write_report
+        from candor.report.page import REPORT, write_report
 
-        path = write_report(opened, out, listen)
+        path = write_report(opened, out or results_folder(run) / REPORT, listen)
     console().print(f"report: {path}", soft_wrap=True)

@@ -10,7 +10,8 @@ data/             the record or its end; not there if the bundle was made withou
 
 An unpacked bundle is a run directory. One that holds the end of a record only has no test part: it forecasts and
 explains, and whoever asks for scores is told that there is nothing to judge. `open_run` checks a bundle to the last
-byte before it opens it; `load_run` takes an unpacked one as it is.
+byte before it opens it; `load_run` takes an unpacked one as it is. A bundle stays as it was exported: what commands
+make of it lies beside it.
 """
 
 import shutil
@@ -32,11 +33,12 @@ from candor.export.archive import pack, unpack
 from candor.export.card import model_card
 from candor.export.manifest import CARD, MANIFEST, MOST_BYTES, check_folder, parse_json, write_manifest
 from candor.files import atomic_folder, write_json
-from candor.forecasting.forecaster import Forecaster
+from candor.forecasting.forecaster import Forecaster, openers
 from candor.forecasting.runs import EVALUATION, RECORD, Run, RunRecord, load_run, summarise_run
 
 Rows = int | Literal["all", "none"]
 WINDOWS_BY_DEFAULT = 4
+_RESULTS = "-results"
 _MODEL = ("model.json", "state.safetensors", "calibration.safetensors")
 _BYTES_PER_NUMBER = 4
 
@@ -76,6 +78,24 @@ def open_run(path: Path) -> Run:
     """Returns the run in a run directory, in an unpacked bundle or in a bundle file; a bundle is checked first."""
     path = Path(path)
     return open_bundle(path) if is_bundle(path) else load_run(path)
+
+
+@openers.register("run or bundle")
+def open_forecaster(path: Path) -> Forecaster:
+    """Returns the fitted forecaster in a run directory or a bundle, for `Forecaster.load`."""
+    return open_run(path).forecaster
+
+
+def results_folder(path: Path) -> Path:
+    """Returns where commands write what they make of a run: a run directory itself, or a folder beside a bundle.
+
+    A bundle is given away as it was exported, and one more file in it would be a sign of damage.
+    """
+    path = Path(path)
+    if not is_bundle(path):
+        return path
+    named = path if path.name.strip(".") else path.resolve()  # "." and ".." say nothing of what they lead to
+    return named.with_name(f"{named.stem if named.is_file() else named.name}{_RESULTS}")
 
 
 def open_bundle(path: Path) -> Run:

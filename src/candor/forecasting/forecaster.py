@@ -11,7 +11,7 @@ probabilities.
 
 import dataclasses
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -35,11 +35,15 @@ from candor.settings import parse_settings
 FORMAT_VERSION = 1
 REFUSE_UNKNOWN = ConfigDict(extra="forbid")
 State = dict[str, NDArray[Any]]
+_MODEL = "model.json"
 _NUMBERS_PER_BATCH = 4_000_000
 _MOST_RESIDUALS = 50_000_000  # 200 MB
 _LEAST_WINDOWS = 1_000  # a calibration keeps 999 of each step and sensor
 
 forecasters: Registry[type["Forecaster"]] = Registry("model")
+# Runs and bundles hold forecasters and are made of them, so their code lies above this and is found by name.
+openers: Registry[Callable[[Path], "Forecaster"]] = Registry("way to open a model")
+openers.announce("run or bundle", "candor.export.bundle")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -211,7 +215,7 @@ class Forecaster(ABC):
             if self.calibration_ is not None:
                 _save_arrays(self.calibration_.to_state(), temporary / "calibration.safetensors")
             write_json(
-                temporary / "model.json",
+                temporary / _MODEL,
                 {
                     "format": "candor-model",
                     "format_version": FORMAT_VERSION,
@@ -221,6 +225,25 @@ class Forecaster(ABC):
                     "trained_on": {"fingerprint": self.fingerprint_, "panel": self.trained_on_.to_json()},
                 },
             )
+
+    @classmethod
+    def load(cls, path: Path | str) -> Self:
+        """Returns the fitted forecaster at a path; one of another kind is refused, `Forecaster.load` takes them all.
+
+        Args:
+            path: a folder written by `save`, a run directory, or a bundle, as a folder or as one file.
+        """
+        path = Path(path)
+        if not path.exists():
+            what, mend = "there is no such file or folder", "name a run directory, a bundle or a folder of save()"
+            raise InputError(what, where=str(path), mend=mend)
+        is_model = (path / _MODEL).is_file()
+        found = load_forecaster(path) if is_model else openers.get("run or bundle")(path)
+        if not isinstance(found, cls):
+            what = f"this is a model of {type(found).__name__} ({found.name}), not of {cls.__name__}"
+            mend = f"call {type(found).__name__}.load, or Forecaster.load, which takes models of every kind"
+            raise InputError(what, where=str(path), mend=mend)
+        return found
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "state_"):
@@ -284,8 +307,8 @@ def _save_arrays(arrays: State, path: Path) -> None:
 def load_forecaster(folder: Path | str) -> Forecaster:
     """Returns the fitted forecaster that was saved in a folder."""
     folder = Path(folder)
-    content = read_json(folder / "model.json")
-    where = str(folder / "model.json")
+    content = read_json(folder / _MODEL)
+    where = str(folder / _MODEL)
     if not isinstance(content, dict) or content.get("format") != "candor-model":
         raise InputError("this is not a saved candor model", where=where)
     if content.get("format_version") != FORMAT_VERSION:

@@ -161,7 +161,7 @@ def skill_in_words(judgement: Judgement, model: str, unit: str, steps: int) -> l
     best, gain = min(known, key=lambda one: one[1])
     compared = f"its error is {percent(abs(gain))} {'below' if gain > 0 else 'above'} that of {best}"
     if beaten == len(known):
-        said.append(f"It beats all {len(known)} simple rules; the best of them is {best}: {compared}.")
+        said.append(f"It beats all {len(known)} simple rules, also the best of them: {compared}.")
     elif beaten:
         said.append(f"It beats {beaten} of {len(known)} simple rules, but not the best of them: {compared}.")
     else:

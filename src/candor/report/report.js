@@ -12,8 +12,9 @@
   let isPrinting = false;
 
   for (const chart of Object.values(data.charts)) {
-    // Blue is hard to see by night.
-    chart.nightly = JSON.parse(JSON.stringify(chart.data).replaceAll("#0072b2", "#56b4e9"));
+    // Blue is hard to see by night, as a line and as a veil.
+    const lines = JSON.stringify(chart.data).replaceAll("#0072b2", "#56b4e9");
+    chart.nightly = JSON.parse(lines.replaceAll("rgba(0,114,178", "rgba(86,180,233"));
     // All sensors' numbers of a trace, as one long row of 32-bit numbers.
     for (const choice of Object.values(chart.choices)) {
       const bytes = Uint8Array.from(atob(choice.bytes), (letter) => letter.charCodeAt(0));

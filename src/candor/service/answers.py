@@ -4,6 +4,9 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from candor.service import examples
+from candor.service.examples import shown
+
 Numbers = list[float]
 Gaps = list[float | None]
 
@@ -28,17 +31,23 @@ class ErrorContent(_Answer):
 class ErrorAnswer(_Answer):
     """The one shape of all errors."""
 
+    model_config = shown(examples.ERROR)
+
     error: ErrorContent
 
 
 class Health(_Answer):
     """The process is alive."""
 
+    model_config = shown(examples.HEALTH)
+
     status: Literal["ok"]
 
 
 class Readiness(_Answer):
     """The service takes requests."""
+
+    model_config = shown(examples.READINESS)
 
     status: Literal["ready"]
     models: list[str]
@@ -69,6 +78,8 @@ class ModelSummary(_Answer):
     made: str | None
     version: str
     explains: bool
+    readings_changed: str
+    """When readings were last sent; before that, when the service opened their store."""
     last_reading: str | None
     first_origin: str | None
     last_origin: str | None
@@ -77,6 +88,8 @@ class ModelSummary(_Answer):
 
 class ModelList(_Answer):
     """All models that are served."""
+
+    model_config = shown(examples.MODELS)
 
     models: list[ModelSummary]
 
@@ -106,6 +119,8 @@ class EdgeLine(BaseModel):
 
 class SensorList(_Answer):
     """The network of a model."""
+
+    model_config = shown(examples.SENSORS)
 
     model: str
     sensors: list[SensorPlace]
@@ -138,6 +153,8 @@ class ForecastRow(_Answer):
 class ForecastAnswer(_Answer):
     """A forecast of all sensors."""
 
+    model_config = shown(examples.FORECAST)
+
     model: str
     version: str
     last_reading: str
@@ -150,6 +167,8 @@ class ForecastAnswer(_Answer):
 
 class Receipt(_Answer):
     """Readings that are on disk."""
+
+    model_config = shown(examples.RECEIPT)
 
     accepted: int
     replaced: int
@@ -168,6 +187,8 @@ class Series(_Answer):
 class PastForecast(_Answer):
     """A forecast beside what happened."""
 
+    model_config = shown(examples.PAST)
+
     model: str
     time: str
     units: dict[str, str]
@@ -178,6 +199,8 @@ class PastForecast(_Answer):
 
 class History(_Answer):
     """Readings of one sensor."""
+
+    model_config = shown(examples.HISTORY)
 
     model: str
     sensor: str
@@ -200,6 +223,8 @@ class SensorOutlook(_Answer):
 
 class Overview(_Answer):
     """All sensors at a glance."""
+
+    model_config = shown(examples.OVERVIEW)
 
     model: str
     time: str
@@ -242,6 +267,8 @@ class PeerLine(_Answer):
 
 class ExplanationAnswer(_Answer):
     """Where the forecast of one sensor came from."""
+
+    model_config = shown(examples.EXPLANATION)
 
     model: str
     sensor: str

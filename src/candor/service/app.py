@@ -72,7 +72,11 @@ def make_service(models: Models, settings: ServiceSettings, metrics: Metrics) ->
     add_error_handlers(app)
     app.include_router(_probe_routes(models, metrics))
     guards = [] if settings.token is None else [Depends(HTTPBearer(auto_error=False))]  # tells readers of the document
-    for routes in (_view_routes(models, settings), _forecast_routes(models, settings), _store_routes(models, metrics)):
+    for routes in (
+        _view_routes(models, settings),
+        _forecast_routes(models, settings),
+        _store_routes(models, settings, metrics),
+    ):
         app.include_router(routes, prefix="/v1", dependencies=guards)
     app.include_router(page_routes())
     doors = Doors(Gate(BodyLimit(Slots(app, settings.most_waiting), settings), settings))
@@ -155,7 +159,7 @@ def _forecast_routes(models: Models, settings: ServiceSettings) -> APIRouter:
     return router
 
 
-def _store_routes(models: Models, metrics: Metrics) -> APIRouter:
+def _store_routes(models: Models, settings: ServiceSettings, metrics: Metrics) -> APIRouter:
     router = APIRouter(tags=["what was read"])
 
     @router.post("/readings", response_model=answers.Receipt, responses=answers.errors(400, 404))
@@ -163,7 +167,7 @@ def _store_routes(models: Models, metrics: Metrics) -> APIRouter:
         """Keeps readings; once this is answered they are on disk."""
         served = models.find(sent.model)
         edition = served.edition
-        readings = storable(edition, sent.readings, datetime.now(UTC))
+        readings = storable(edition, sent.readings, datetime.now(UTC), settings)
         replaced = served.store.append(readings)
         metrics.readings.labels(served.name).inc(len(readings))
         first, stop = edition.record.span()

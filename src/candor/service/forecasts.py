@@ -9,14 +9,14 @@ import numpy as np
 from anyio.to_thread import run_sync
 from numpy.typing import NDArray
 
-from candor.data.alignment import Aligned, align
+from candor.data.alignment import Aligned
 from candor.data.checks.report import local_time
 from candor.data.panel import Panel
 from candor.errors import InputError
 from candor.forecasting.forecaster import Forecaster
 from candor.forecasting.questions import Question, forecast_rows, rounded
 from candor.service.messages import ForecastQuestion
-from candor.service.readings import Sending, align_readings, present
+from candor.service.readings import Sending, align_for_client, align_readings, present
 from candor.service.served import Edition, Served
 from candor.service.settings import ServiceSettings
 from candor.service.stacking import Forecast
@@ -95,8 +95,7 @@ def _align_latest(edition: Edition) -> Aligned:
     panel = edition.recent(find_origin(edition, None))
     # The record of the run itself may be old, as those of studies are; readings that are sent should be new.
     now = datetime.now(UTC) if edition.record.has_sent_readings else None
-    known, history, horizon = edition.forecaster.trained_on_, edition.forecaster.history, edition.forecaster.horizon
-    return align(panel, known, history, now=now, horizon=horizon)
+    return align_for_client(edition, panel, now)
 
 
 def _content(
@@ -143,8 +142,8 @@ def _outlooks(edition: Edition, panel: Panel, forecast: Forecast) -> list[dict[s
     columns = {
         "last": last,
         "forecast": mean,
-        "change": mean - last,
-        "change_end": forecast[-1] - last,
+        "change": _change(last, mean),
+        "change_end": _change(last, forecast[-1]),
         "width": (upper - lower).mean(axis=0),
     }
     numbers = {name: plain_numbers(column) for name, column in columns.items()}
@@ -152,6 +151,14 @@ def _outlooks(edition: Edition, panel: Panel, forecast: Forecast) -> list[dict[s
         {"id": sensor.id} | {name: column[place] for name, column in numbers.items()} | {"unit": sensor.unit}
         for place, sensor in enumerate(edition.known.sensors)
     ]
+
+
+def _change(before: NDArray[np.float32], after: NDArray[np.float32]) -> NDArray[np.float64]:
+    """Returns differences to six digits of the larger number: the seventh is noise, which would look like a change."""
+    level = np.fmax(np.abs(before), np.abs(after)).astype(np.float64)
+    scale = 10.0 ** (5 - np.floor(np.log10(np.maximum(level, np.finfo(np.float32).tiny))))
+    changed: NDArray[np.float64] = np.round((after.astype(np.float64) - before) * scale) / scale
+    return changed + 0.0  # zero has no sign
 
 
 def _interval(forecaster: Forecaster, forecast: Forecast, coverage: float) -> tuple[Forecast, Forecast]:

@@ -1,8 +1,11 @@
 """What clients may send: strict, so that a mistyped name or a text for a number is an error and not a surprise."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
+
+from candor.service import examples
+from candor.service.examples import shown
 
 _STRICT = ConfigDict(extra="forbid", strict=True, frozen=True, use_attribute_docstrings=True, allow_inf_nan=False)
 _TOLERANT = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True, allow_inf_nan=False)
@@ -18,7 +21,8 @@ Time = Annotated[
         description="ISO 8601. Without an offset it is read on the clock of the model's zone.",
     ),
 ]
-Name = Annotated[str, Field(min_length=1, max_length=200)]
+Name = Annotated[str, Field(min_length=1, max_length=200, examples=["klamath-daily"])]
+SensorId = Annotated[str, Field(min_length=1, max_length=200, examples=["11509370"])]
 Coverage = Annotated[float, Field(gt=0, lt=1, description="Chance that an interval holds the reading.", examples=[0.9])]
 Threshold = Annotated[float, Field(ge=-_MOST, le=_MOST)]
 
@@ -40,21 +44,19 @@ class SentReading(_Body):
 
     time: Time
     """When it was read."""
-    sensor: Name
+    sensor: SensorId
     """Id of the sensor."""
     value: Annotated[float, Field(ge=-_MOST, le=_MOST)] | None
     """The reading; null where there is none."""
 
 
-_READINGS: list[dict[str, Any]] = [
-    {"time": "2024-01-26T00:00:00+01:00", "sensor": "g0", "value": 10.3},
-    {"time": "2024-01-26T00:00:00+01:00", "sensor": "g1", "value": None},
-]
-Readings = Annotated[list[SentReading], Field(min_length=1, examples=[_READINGS])]
+Readings = Annotated[list[SentReading], Field(min_length=1, examples=[examples.READINGS])]
 
 
 class ForecastQuestion(_Body):
     """Recent readings to forecast from, at least as many steps as the model's history."""
+
+    model_config = shown(examples.FORECAST_QUESTION)
 
     model: Name | None = None
     """Name of the model; may be left out where one is served."""
@@ -75,6 +77,8 @@ class ForecastQuestion(_Body):
 class NewReadings(_Body):
     """Readings to keep."""
 
+    model_config = shown(examples.NEW_READINGS)
+
     model: Name | None = None
     """Name of the model; may be left out where one is served."""
     readings: Readings
@@ -84,9 +88,11 @@ class NewReadings(_Body):
 class ExplainQuestion(_Body):
     """Which forecast to explain."""
 
+    model_config = shown(examples.EXPLAIN_QUESTION)
+
     model: Name | None = None
     """Name of the model; may be left out where one is served."""
-    sensor: Name
+    sensor: SensorId
     """Id of the sensor."""
     time: Time | None = None
     """Of the first forecast step; by default the one after the last reading."""
@@ -125,7 +131,7 @@ class OverviewQuery(ModelQuery):
 class HistoryQuery(ModelQuery):
     """The past of one sensor."""
 
-    sensor: Name
+    sensor: SensorId
     """Id of the sensor."""
     until: Time | None = None
     """Rows before this time; by default before the end."""

@@ -1,7 +1,7 @@
 """From readings as a client sends them to what a model can forecast from, or a store can keep."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 import numpy as np
@@ -17,6 +17,14 @@ from candor.service.moments import Grid, lay, parse_moment, to_microseconds
 from candor.service.served import Edition
 from candor.service.settings import ServiceSettings
 from candor.service.store import Reading
+
+_MENDS = {
+    "--missing": "send numbers; null stands for what was not measured",
+    "--unit": "send numbers in the units that /v1/sensors names",
+    "--interval": "send readings at the interval that /v1/models names",
+    "--zone": "send times with their offset, and only what was measured",
+    "allow a short history": "send more steps of readings, or allow_short: true, and what lacks counts as silence",
+}
 
 
 @dataclass(frozen=True)
@@ -41,33 +49,67 @@ def present(text: str | None, zone: str) -> datetime:
 
 def align_readings(edition: Edition, sending: Sending, settings: ServiceSettings) -> Aligned:
     """Returns readings of a request as the model knows them, with what was noticed about them."""
-    findings, forecaster = Findings(), edition.forecaster
+    findings = Findings()
     panel = _panel_of(edition, sending.readings, settings, findings)
-    aligned = align(
-        panel,
-        forecaster.trained_on_,
-        forecaster.history,
-        now=sending.now,
-        horizon=forecaster.horizon,
-        allow_short=sending.allow_short,
-    )
+    aligned = align_for_client(edition, panel, sending.now, allow_short=sending.allow_short)
     findings.extend(aligned.findings)
     return Aligned(aligned.panel, findings)
 
 
-def storable(edition: Edition, readings: Sequence[SentReading], now: datetime) -> list[Reading]:
-    """Returns readings of a request as a store keeps them; those of unknown sensors or of the future are refused."""
+def align_for_client(edition: Edition, panel: Panel, now: datetime | None, *, allow_short: bool = False) -> Aligned:
+    """Returns readings as the model knows them; what is said about them is for those who talk with a service.
+
+    Args:
+        edition: of the model.
+        panel: the readings.
+        now: the present; None asks neither for readings that are too old nor for ones to come.
+        allow_short: whether a history that is too short is made up as silence.
+    """
+    model = edition.forecaster
+    try:
+        aligned = align(
+            panel, model.trained_on_, model.history, now=now, horizon=model.horizon, allow_short=allow_short
+        )
+    except InputError as error:
+        raise InputError(error.what, where=error.where, mend=_for_client(error.mend)) from None
+    told = (replace(finding, mend=_for_client(finding.mend)) for finding in aligned.findings)
+    return Aligned(aligned.panel, Findings(told))
+
+
+def _for_client(mend: str) -> str:
+    """Returns what a client can do where somebody at a command line would choose an option, which a client cannot."""
+    return next((words for option, words in _MENDS.items() if option in mend), mend)
+
+
+def storable(
+    edition: Edition, readings: Sequence[SentReading], now: datetime, settings: ServiceSettings
+) -> list[Reading]:
+    """Returns readings of a request as a store keeps them.
+
+    Refused are those of unknown sensors and of the future, and those so old that they would stretch the record beyond
+    measure; these may be withdrawn, which stretches nothing.
+    """
     known, axis = set(edition.known.sensor_ids), edition.known.times
     if unknown := sorted({reading.sensor for reading in readings} - known):
         raise unknown_sensor(edition, listed(unknown))
     moments = _moments(readings, axis.zone)
-    latest = to_microseconds(now + axis.interval)
+    latest, grid = to_microseconds(now + axis.interval), edition.record.grid
+    beginning = 0 if edition.record.has_own else grid.row(to_microseconds(now))
+    earliest = beginning - settings.most_steps_back
     for reading in readings:
         if moments[reading.time] > latest:
             raise InputError(
                 f"the reading of {reading.time} is later than now, {now.isoformat(timespec='minutes')}",
                 where=f"sensor {reading.sensor}",
                 mend="give times with their offset, and only what was measured",
+            )
+        if reading.value is not None and moments[reading.time] < grid.edge(earliest):
+            place = "the run's own record" if edition.record.has_own else "now"
+            raise InputError(
+                f"the reading of {reading.time} is too old: more than {settings.most_steps_back:,} steps of "
+                f"{in_words(axis.interval)} before {place}, {grid.local(beginning)}",
+                where=f"sensor {reading.sensor}",
+                mend=f"check the year; readings from {grid.local(earliest)} on are kept",
             )
     return [Reading(reading.sensor, moments[reading.time], reading.value) for reading in readings]
 

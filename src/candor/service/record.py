@@ -12,6 +12,7 @@ from candor.service.moments import Grid, lay
 from candor.service.store import ReadingStore
 
 _FIRST_LOOK_BACK = 64
+_MOST_CELLS_AT_A_TIME = 4_000_000  # 16 MB, however long a sensor has been silent
 
 
 class Record:
@@ -43,12 +44,17 @@ class Record:
     @property
     def has_sent_readings(self) -> bool:
         """Whether clients sent readings of this model."""
-        return self._store.span() is not None
+        return self._store.span(self._columns) is not None
+
+    @property
+    def has_own(self) -> bool:
+        """Whether the record of the run is at hand."""
+        return self._own is not None
 
     def span(self) -> tuple[int, int]:
         """Returns the first row, and the row after the last reading; both are the same if there is no reading."""
         stop = self._own_rows[1]
-        sent = self._store.span()
+        sent = self._store.span(self._columns)  # a newer model may not know all sensors of which readings are kept
         if sent is None:
             return 0, stop
         first, last = (self.grid.row(moment) for moment in sent)
@@ -101,7 +107,7 @@ class Record:
             values = self.rows(start, stop).values
             last = values[last_reading(values)[-1], np.arange(values.shape[1])]
             found = np.where(sought, last, found)
-            stop, step = start, 4 * step
+            stop, step = start, min(4 * step, max(step, _MOST_CELLS_AT_A_TIME // len(found)))
         return found
 
     def _first_rows(self, wanted: NDArray[np.bool_]) -> NDArray[np.int64]:
@@ -110,6 +116,6 @@ class Record:
         if self._own is None:
             begin[:] = np.iinfo(np.int64).max
         for sensor, column in self._columns.items():
-            if wanted[column] and (sent := self._store.span(sensor)) is not None:
+            if wanted[column] and (sent := self._store.span((sensor,))) is not None:
                 begin[column] = min(begin[column], self.grid.row(sent[0]))
         return begin

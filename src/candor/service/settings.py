@@ -31,6 +31,8 @@ class ServiceSettings(Settings):
     """Most steps that a model may forecast."""
     most_cells: PositiveInt = 5_000_000
     """Most steps times sensors that the readings of a request may span."""
+    most_steps_back: PositiveInt = 100_000
+    """How many steps before the run's own record readings may lie; where that is not at hand, before now."""
     most_steps: PositiveInt = 20_000
     """Most steps of history in one answer."""
     most_waiting: PositiveInt = 64

@@ -7,10 +7,12 @@ rows of a grid: another model of the same sensors may have another grid.
 
 import sqlite3
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,6 +54,7 @@ class ReadingStore:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._lock = threading.Lock()
+        self.changed = datetime.now(UTC)  # when readings were last stored, or else when the store was opened
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._database = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
@@ -92,6 +95,7 @@ class ReadingStore:
         with self._transaction() as database:
             added = database.executemany("INSERT OR IGNORE INTO readings VALUES (?, ?, ?)", rows).rowcount
             database.executemany("INSERT OR REPLACE INTO readings VALUES (?, ?, ?)", rows)
+        self.changed = datetime.now(UTC)
         return len(rows) - added
 
     def between(self, first: int, stop: int) -> StoredReadings:
@@ -107,18 +111,22 @@ class ReadingStore:
             values=np.array([row[2] for row in rows], np.float32),  # None becomes NaN
         )
 
-    def span(self, sensor: str | None = None) -> tuple[int, int] | None:
-        """Returns the moments of the first and the last reading, of one sensor or of all; None if there is none."""
-        which, arguments = ("", ()) if sensor is None else ("sensor = ? AND", (sensor,))
+    def span(self, sensors: Collection[str]) -> tuple[int, int] | None:
+        """Returns the moments of the first and the last reading of some sensors; None if there is none."""
         with self._lock:
-            ends = [
-                self._database.execute(
-                    f"SELECT moment FROM readings WHERE {which} value IS NOT NULL ORDER BY moment {order} LIMIT 1",
-                    arguments,
-                ).fetchone()
-                for order in ("ASC", "DESC")
-            ]
-        return None if ends[0] is None else (ends[0][0], ends[1][0])
+            first, last = self._end("ASC", sensors), self._end("DESC", sensors)
+        return None if first is None or last is None else (first, last)
+
+    def _end(self, order: Literal["ASC", "DESC"], sensors: Collection[str]) -> int | None:
+        """Returns the moment of the reading of some sensors that comes first in an order."""
+        query = f"FROM readings WHERE value IS NOT NULL {{}} ORDER BY moment {order} LIMIT 1"
+        found = self._database.execute(f"SELECT sensor, moment {query.format('')}").fetchone()
+        if found is None or found[0] in sensors:
+            return None if found is None else int(found[1])
+        # A sensor that is not asked for, such as one that a newer model has left out, spoke before or after the others.
+        of_one = f"SELECT moment {query.format('AND sensor = ?')}"
+        rows = [self._database.execute(of_one, (sensor,)).fetchone() for sensor in sensors]
+        return (min if order == "ASC" else max)((int(row[0]) for row in rows if row is not None), default=None)
 
     def close(self) -> None:
         """Closes the file."""

@@ -35,6 +35,7 @@ def summarise(served: Served, settings: ServiceSettings) -> dict[str, Any]:
         "made": None if record.made is None else record.made.astimezone(zone).isoformat(),
         "version": edition.version,
         "explains": edition.explains,
+        "readings_changed": served.store.changed.astimezone(zone).isoformat(timespec="microseconds"),
         "last_reading": grid.local(stop - 1) if stop > first else None,
         "first_origin": None if origins is None else grid.local(origins[0]),
         "last_origin": None if origins is None else grid.local(origins[1]),

@@ -1,4 +1,4 @@
-// Talks with the service: one way to ask, one kind of error, and a memory of answers that cannot change.
+// Talks with the service: one way to ask, one kind of error, and a memory of answers that have not changed since.
 
 const TOKEN = "candor-token";
 const MOST_REMEMBERED = 60;
@@ -40,9 +40,9 @@ export async function ask(path, parameters = {}, { signal, body } = {}) {
   return content;
 }
 
-/** Returns the answer to a question about the past, from memory if it was asked before. */
-export async function askOnce(path, parameters, { signal, body } = {}) {
-  const key = JSON.stringify([path, parameters, body]);
+/** Returns the answer to a question about the past of a model, from memory if that version was asked before. */
+export async function askOnce(path, parameters, { signal, body, model }) {
+  const key = JSON.stringify([model.version, model.readings_changed, path, parameters, body]);
   if (remembered.has(key)) return remembered.get(key);
   const answer = await ask(path, parameters, { signal, body });
   remembered.set(key, answer);

@@ -22,9 +22,9 @@ const map = createMap(byId("map"), byId("tip"), (id) => choose(id, false), descr
 const list = new SensorList(choose);
 const moments = createMoments((time) => {
   state.moment = time;
+  byId("workspace").setAttribute("aria-busy", "true");
   keepAddress();
-  showOverview();
-  refreshSensor();
+  attempt(() => showMoment(time));
 });
 const panel = new SensorPanel(byId("sensor"), {
   context: () => state,
@@ -46,6 +46,21 @@ async function start() {
   if (!models.length) throw new Error("the service has no model");
   const model = models.find((one) => one.name === wanted.get("model")) ?? models[0];
   await openModel(model, { sensor: wanted.get("sensor"), time: knownTime(model, wanted.get("time")) });
+}
+
+/** Shows the forecast of a moment, by the model of now: a newer one may have come while the page was open. */
+async function showMoment(time) {
+  const before = state.model;
+  const { models } = await ask("/v1/models");
+  if (state.moment !== time || state.model !== before) return; // somebody went on meanwhile
+  const model = models.find((one) => one.name === before.name) ?? before;
+  Object.assign(state, { models, model });
+  if (model.version !== before.version) {
+    await openModel(model, { sensor: state.sensor, time: knownTime(model, time) });
+  } else {
+    showOverview();
+    refreshSensor();
+  }
 }
 
 /** Returns the time of an address if the model can be asked for it, else null: the latest. */
@@ -98,7 +113,7 @@ async function showOverview() {
   const signal = signalForOverview();
   byId("workspace").setAttribute("aria-busy", "true");
   try {
-    const overview = await (time ? askOnce : ask)("/v1/overview", { model: model.name, time }, { signal });
+    const overview = await (time ? askOnce : ask)("/v1/overview", { model: model.name, time }, { signal, model });
     state.rows = new Map(overview.sensors.map((row) => [row.id, row]));
     if (!time) state.latest = overview.time;
     byId("notice").hidden = true;
@@ -199,6 +214,7 @@ function keepAddress() {
 /** Says what went wrong: asks for a token, or offers to try again. */
 function tell(error, again) {
   byId("loading").hidden = true;
+  byId("workspace").setAttribute("aria-busy", "false");
   if (error.kind === "token") {
     askForToken();
     return;

@@ -9,10 +9,15 @@ const PATIENCE = 180; // milliseconds of rest before the service is asked
 export function createMoments(changed) {
   const [section, slider, told] = [byId("moments"), byId("slider"), byId("moment")];
   let axis = null;
-  const tellLater = debounced(() => changed(timeAt(axis, Number(slider.value))), PATIENCE);
+  let isMoving = false; // somebody moved it, and nobody was told yet
+  const tellLater = debounced(() => {
+    isMoving = false;
+    changed(timeAt(axis, Number(slider.value)));
+  }, PATIENCE);
 
   function moveTo(position) {
     slider.value = String(position);
+    isMoving = true;
     write();
     tellLater();
   }
@@ -45,7 +50,7 @@ export function createMoments(changed) {
       section.hidden = axis === null;
       if (axis === null) return;
       slider.max = String(axis.last);
-      slider.value = String(time === null ? axis.last : positionOf(axis, time));
+      if (!isMoving) slider.value = String(time === null ? axis.last : positionOf(axis, time));
       write();
     },
   };
@@ -54,12 +59,11 @@ export function createMoments(changed) {
 /** Returns the moments a model can be asked for; null if it knows no past. */
 function axisOf(model, latest) {
   if (model.first_origin === null || model.last_origin === null || latest === null) return null;
-  const [first, last, end] = [model.first_origin, model.last_origin, latest].map(Date.parse);
-  const step = 1000 * model.interval_seconds;
-  const count = Math.max(Math.round((last - first) / step), 0);
+  const end = Date.parse(latest) > Date.parse(model.last_origin) ? latest : model.last_origin; // whichever is newer
+  const [first, step] = [Date.parse(model.first_origin), 1000 * model.interval_seconds];
   return {
-    first, step, latest, zone: model.zone, horizon: model.horizon,
-    last: end > last ? count + 1 : count, // the last position is the latest forecast
+    first, step, latest: end, zone: model.zone, horizon: model.horizon,
+    last: Math.max(Math.round((Date.parse(end) - first) / step), 0), // the position of the latest forecast
     hasClock: model.interval_seconds % 86400 !== 0,
   };
 }

@@ -87,7 +87,9 @@ export class SensorPanel {
     const signal = this.#signalForForecast();
     const steps = Math.min(Math.max(model.history, 4 * model.horizon), MOST_HISTORY);
     const [history, all] = await Promise.all([
-      (time ? askOnce : ask)("/v1/history", { model: model.name, sensor: sensor.id, until: time, steps }, { signal }),
+      (time ? askOnce : ask)(
+        "/v1/history", { model: model.name, sensor: sensor.id, until: time, steps }, { signal, model },
+      ),
       forecastsAt(model, time, signal),
     ]);
     this.#others.found(all.findings ?? []);
@@ -114,7 +116,7 @@ export class SensorPanel {
       return;
     }
     const body = { model: model.name, sensor: sensor.id, ...(time && { time }) };
-    const why = await (time ? askOnce : ask)("/v1/explain", {}, { signal, body });
+    const why = await (time ? askOnce : ask)("/v1/explain", {}, { signal, body, model });
     const reasons = { flows: flowsOf(why.contributions), peers: peersOf(why.peers) };
     this.#others.explained(sensor.id, reasons);
     const told = { sensors, choose: this.#others.choose, sensor: sensor.id, hasClock: hasClock(model) };
@@ -148,7 +150,7 @@ function placeWords({ latitude, longitude }) {
 
 /** Returns the forecasts of all sensors that begin at a time; null means the latest. */
 async function forecastsAt(model, time, signal) {
-  if (time) return askOnce("/v1/forecast/at", { model: model.name, time }, { signal });
+  if (time) return askOnce("/v1/forecast/at", { model: model.name, time }, { signal, model });
   const latest = await ask("/v1/forecast/latest", { model: model.name }, { signal });
   const sensors = {};
   for (const row of latest.forecasts) {
