@@ -11,9 +11,12 @@ from torch import Tensor
 from candor.data.scaling import Scaler
 from candor.forecasting import forecasters
 from candor.forecasting.baseline import Baseline, BaselineNetwork, BaselineTrainable
+from candor.training.settings import TrainingSettings
+from candor.training.stages import Stage
 from candor.training.trainable import Moment
 
 HISTORY, HORIZON, NODES = 12, 6, 5
+SEARCH_STEPS = 12  # a search tries two operators of an edge at a time, so two steps do not reach all of them
 
 
 def baselines() -> list[str]:
@@ -41,6 +44,7 @@ def batch(windows: int = 6, seed: int = 0) -> dict[str, Tensor]:
     time_of_day, day_of_week = calendar(windows, HISTORY + HORIZON, 12)
     return {
         "inputs": torch.randn(windows, HISTORY, NODES, generator=generator),
+        "input_mask": torch.ones(windows, HISTORY, NODES, dtype=torch.bool),
         "time_of_day": time_of_day,
         "day_of_week": day_of_week,
         "targets": 50 + 10 * torch.randn(windows, HORIZON, NODES, generator=generator),
@@ -66,20 +70,45 @@ def test_a_forecast_has_the_shape_of_the_horizon(name: str) -> None:
         assert learner.forecast(batch()).shape == (6, HORIZON, NODES)
 
 
-@pytest.mark.parametrize("name", baselines())
-def test_every_parameter_learns_within_two_steps(name: str) -> None:
-    learner = trainable(name)
+def stages() -> list[tuple[str, str]]:
+    """Returns every model with each of its stages by name; the last, of the network that forecasts, has none."""
+    found = []
+    for name in baselines():
+        earlier = forecasters.get(name)(history=HISTORY, horizon=HORIZON).stages()
+        found += [(name, stage.name) for stage in (*earlier, Stage(TrainingSettings()))]
+    return found
+
+
+def trainable_of(name: str, wanted: str) -> BaselineTrainable:
+    """Returns what a stage of a model trains."""
+    forecaster, _ = make(name)
+    for stage in forecaster.stages():
+        if stage.name == wanted:
+            return stage.kind(
+                stage.build(frame(NODES, HISTORY, HORIZON)), Scaler(50.0, 10.0), HORIZON, forecaster.recipe
+            )
+    return trainable(name)
+
+
+@pytest.mark.parametrize(("name", "stage"), stages())
+def test_every_parameter_learns_within_two_steps(name: str, stage: str) -> None:
+    learner = trainable_of(name, stage)
     learner.network.train()
     optimiser = torch.optim.SGD(learner.network.parameters(), lr=1e-3)
     touched: set[str] = set()
-    for step in range(2):
+    for step in range(SEARCH_STEPS if stage == "search" else 2):
         optimiser.zero_grad(set_to_none=True)
         objective(learner, batch(seed=step)).total.backward()
         named = learner.network.named_parameters()
         touched |= {key for key, value in named if value.grad is not None and bool((value.grad != 0).any())}
         optimiser.step()
     trained = {key for key, value in learner.network.named_parameters() if value.requires_grad}
-    assert trained - touched == set()
+    assert trained and trained - touched == set()
+
+
+def test_the_searches_teachers_and_autoencoders_are_walked_as_well() -> None:
+    earlier = {(name, stage) for name, stage in stages() if stage}
+    assert earlier == {("autostf", "search"), ("rstib-mlp", "teacher"), ("latenttsf", "autoencoder")}
 
 
 @pytest.mark.parametrize("name", baselines())

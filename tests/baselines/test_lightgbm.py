@@ -1,6 +1,8 @@
-"""LightGBM: what it learns, and that it reads its neighbours."""
+"""LightGBM: what it learns, that it reads its neighbours, and that it keeps to a budget."""
 
 from dataclasses import replace
+from itertools import count
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -32,3 +34,27 @@ def test_a_sensor_downstream_follows_the_one_upstream() -> None:
     ours = forecasters.get("lightgbm")(history=3, horizon=1, sizes=sizes).fit(task.panel, task.split)
     forecast = ours.predict(task.panel, task.split.test)[:, 0, 1]
     assert np.corrcoef(forecast, task.panel.values[task.split.test, 1])[0, 1] > 0.9
+
+
+def test_a_budget_ends_growth_with_the_forest_that_so_many_trees_make(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = SimpleNamespace(monotonic=count().__next__)  # a second passes whenever somebody looks at it
+    monkeypatch.setattr("candor.baselines.lightgbm.time", clock)
+    task = make_task(sample_panel(), Protocol(history=6, horizon=2))
+
+    def fit(trees: int, budget_seconds: float | None = None) -> np.ndarray:
+        sizes = {"trees": trees, "leaves": 4, "rows": 500, "rate": 0.05}
+        ours = forecasters.get("lightgbm")(history=6, horizon=2, sizes=sizes)
+        return ours.fit(task.panel, task.split, budget_seconds=budget_seconds).predict(task.panel, task.split.test)
+
+    whole = fit(30)
+    for seconds, trees in ((0, 1), (7, 7)):
+        stopped = fit(30, seconds)
+        assert np.array_equal(stopped, fit(trees)) and not np.array_equal(stopped, whole)
+    assert np.array_equal(fit(30, 1000), whole)
+
+
+def test_it_tells_how_many_trees_are_grown() -> None:
+    told: list[float] = []
+    ours = forecasters.get("lightgbm")(history=6, horizon=2, sizes={"trees": 4, "leaves": 4, "rows": 500})
+    ours.fit(sample_panel(), report=lambda what, share: told.append(share) if "growing" in what and share else None)
+    assert told == [0.25, 0.5, 0.75, 1.0]

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from itertools import combinations
@@ -17,6 +18,7 @@ import torch
 from frames import frame, parameters
 from hypothesis import given
 from hypothesis import strategies as st
+from tiny import tiny_recipe
 from torch import nn
 from torch.nn import functional as F
 
@@ -36,6 +38,7 @@ from candor.benchmark.profiling import (
     choose_contenders,
     circumstances_of,
     find_ground,
+    labels_of,
     load_profile,
     make_job,
     random_edges,
@@ -43,7 +46,11 @@ from candor.benchmark.profiling import (
 )
 from candor.data.adjacency import adjacency_of
 from candor.errors import InputError
-from candor.figures.bubbles import Bubble, draw_bubbles, pareto_line
+from candor.figures.bubbles import Bubble, Cost, draw_bubbles, pareto_line
+from candor.forecasting import forecasters
+from candor.forecasting.baseline import Baseline
+from candor.forecasting.network import NetworkForecaster
+from candor.report.paper_costs import cost_table
 
 SMALL = st.integers(1, 9)
 
@@ -54,9 +61,15 @@ def job(**changes: Any) -> Job:
     return replace(made, **changes)
 
 
-def cost(name: str, size: int, seconds: float = 1.0) -> ModelProfile:
+def cost(name: str, size: int | None, seconds: float = 1.0) -> ModelProfile:
     return ModelProfile(
-        name=name, parameters=size, operations=1, inference_seconds=seconds, training_seconds=1.0, peak_megabytes=None
+        name=name,
+        parameters=size,
+        operations=1,
+        inference_seconds=seconds,
+        training_seconds=1.0,
+        peak_megabytes=None,
+        is_reconstruction=name == "msthg",
     )
 
 
@@ -64,9 +77,16 @@ def cost(name: str, size: int, seconds: float = 1.0) -> ModelProfile:
 def test_a_linear_layer_takes_two_operations_per_weight_and_row(rows: int, before: int, after: int) -> None:
     layer = nn.Linear(before, after)
     assert count_operations(lambda: layer(torch.ones(rows, before))) == 2 * rows * before * after
-    assert count_parameters(layer) == (before + 1) * after
-    layer.bias.requires_grad_(False)
-    assert count_parameters(layer) == before * after
+    assert count_parameters(layer, lambda: layer(torch.ones(rows, before))) == (before + 1) * after
+
+
+def test_what_is_frozen_counts_only_where_a_forecast_uses_it() -> None:
+    parts = nn.ModuleDict({name: nn.Linear(3, size) for name, size in (("used", 5), ("teacher", 7), ("learning", 11))})
+    for name in ("used", "teacher"):
+        parts[name].requires_grad_(False)
+    before = {name: value.requires_grad for name, value in parts.named_parameters()}
+    assert count_parameters(parts, lambda: parts["used"](torch.ones(2, 3))) == 4 * 5 + 4 * 11
+    assert {name: value.requires_grad for name, value in parts.named_parameters()} == before
 
 
 def test_attention_recurrence_and_sums_over_edges_are_counted_as_by_hand() -> None:
@@ -95,6 +115,34 @@ def test_parameters_are_those_of_a_network_that_was_built_directly() -> None:
     assert twice.operations == 2 * found.operations and twice.parameters == found.parameters
 
 
+@pytest.mark.parametrize("name", forecasters.names())
+def test_every_model_is_measured_and_networks_have_the_parameters_they_are_built_with(name: str) -> None:
+    kind = forecasters.get(name)
+    own = {"recipe": tiny_recipe()} if name == "candor" else {"sizes": kind.tiny} if hasattr(kind, "tiny") else {}
+    settings = {"history": 12, "horizon": 6} | own
+    found = measure(job(name=name, model=name, settings=settings))
+    assert found.inference_seconds > 0 and found.measured is not None
+    assert found.is_reconstruction == (name == "msthg")
+    if not issubclass(kind, NetworkForecaster):
+        assert (found.parameters, found.operations, found.training_seconds, found.peak_megabytes) == (None,) * 4
+        return
+    assert found.operations and found.training_seconds
+    if issubclass(kind, Baseline):
+        network = kind(**settings).build(frame(5, 12, 6))
+        whole = sum(parameter.numel() for parameter in network.parameters())
+        # The forecasts of LatentTSF go through a frozen autoencoder; the frozen teacher of RSTIB-MLP is never asked.
+        assert found.parameters == (whole if name == "latenttsf" else parameters(network))
+        assert (whole > parameters(network)) == (name in ("latenttsf", "rstib-mlp"))
+
+
+def test_trees_are_timed_as_many_as_their_settings_allow(monkeypatch: pytest.MonkeyPatch) -> None:
+    kind, grown = forecasters.get("lightgbm"), []
+    monkeypatch.setattr(kind, "_watch", lambda self, *_: lambda moment: grown.append(moment.iteration))
+    sizes = {"trees": 40, "leaves": 4, "rows": 500, "patience": 1}  # noise would stop at once if anybody judged it
+    measure(job(model="lightgbm", settings={"history": 12, "horizon": 6, "sizes": sizes}))
+    assert grown == list(range(40))
+
+
 @pytest.fixture
 def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Takes the datasets away."""
@@ -104,7 +152,7 @@ def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_candor_at_the_shape_of_a_preset_has_the_size_that_the_paper_states(nowhere: None) -> None:
     ground = find_ground("basin180102")
-    contenders, _ = choose_contenders(ground, ["candor"])
+    contenders = choose_contenders(ground, ["candor"])
     circumstances = circumstances_of(ground, batch=1, warm_ups=0, passes=1)
     assert "random" in circumstances.graph and (circumstances.nodes, circumstances.edges) == (11, 42)
     assert measure(make_job(ground, contenders[0], circumstances)).parameters == 876_590
@@ -172,11 +220,9 @@ def test_random_edges_join_different_sensors_once_each(nodes: int, data: st.Data
     assert all(source != target and 0 <= source < nodes and 0 <= target < nodes for source, target in pairs)
 
 
-def test_all_networks_are_measured_and_candor_in_both_sizes() -> None:
-    found, left_out = choose_contenders(find_ground("klamath-daily"))
-    names = [contender.name for contender in found]
-    assert {"candor", "candor-paper", "stid", "dlinear"} <= set(names) and "candor-small" not in names
-    assert {"lightgbm", "linear"} <= set(left_out) and not set(left_out) & set(names)
+def test_all_models_are_measured_and_candor_in_both_sizes() -> None:
+    names = [contender.name for contender in choose_contenders(find_ground("klamath-daily"))]
+    assert set(names) == {*forecasters.names(), "candor-paper"} and len(names) == len(set(names))
     with pytest.raises(InputError, match="no model called 'stidd'"):
         choose_contenders(find_ground("klamath-daily"), ["stidd"])
 
@@ -184,8 +230,10 @@ def test_all_networks_are_measured_and_candor_in_both_sizes() -> None:
 def test_a_profile_goes_on_under_the_same_circumstances_only(tmp_path: Path) -> None:
     circumstances = circumstances_of(find_ground("klamath-daily"), batch=2, warm_ups=0, passes=1)
     profile = Profile(circumstances=circumstances).with_model("big", cost("big", 9)).with_model("bad", "no memory")
-    profile = profile.with_model("small", cost("small", 3))
-    assert [model.name for model in profile.models] == ["small", "big"] and profile.failed == {"bad": "no memory"}
+    profile = profile.with_model("rule", cost("rule", None)).with_model("small", cost("small", 3))
+    assert [model.name for model in profile.models] == ["small", "big", "rule"] and profile.failed == {
+        "bad": "no memory"
+    }
     profile.save(tmp_path)
     assert load_profile(tmp_path, circumstances) == profile.model_copy(update={"failed": {}})
     other = circumstances.model_copy(update={"batch": 3})
@@ -193,43 +241,111 @@ def test_a_profile_goes_on_under_the_same_circumstances_only(tmp_path: Path) -> 
         load_profile(tmp_path, other)
     assert load_profile(tmp_path, other, is_anew=True).models == ()
     table = pd.read_csv(tmp_path / "profile.csv")
-    assert table.name.tolist() == ["small", "big"] and set(table.machine_cores) == {os.cpu_count()}
+    assert table.name.tolist() == ["small", "big", "rule"] and set(table.machine_cores) == {os.cpu_count()}
     (tmp_path / "profile.json").write_text("[1]")
     with pytest.raises(InputError, match="not a profile"):
         load_profile(tmp_path, circumstances)
 
 
-def test_errors_are_means_over_seeds_of_all_steps_on_the_preset(tmp_path: Path) -> None:
+def write_results(folder: Path, errors: Mapping[str, Mapping[str, Sequence[float]]]) -> None:
+    """Writes results of tasks and models; squared errors are a hundred more, those of a step three more."""
     rows = [
-        {"task": task, "model": model, "step": step, "metric": metric, "value": value + step, "unit": "mph", "seed": 0}
-        for task, shift in (("road", 0.0), ("river", 9.0))
-        for model, values in {"candor": (1.0, 2.0), "stid": (3.0,), "linear": (4.0,)}.items()
-        for value in np.array(values) + shift
+        {"task": task, "model": model, "step": step, "metric": metric, "value": value + step + shift, "unit": "mph"}
+        for task, models in errors.items()
+        for model, values in models.items()
+        for value in values
         for step in (0, 3)
-        for metric in ("mae", "rmse")
+        for metric, shift in (("mae", 0.0), ("rmse", 50.0), ("mse", 100.0))
     ]
-    pd.DataFrame(rows).to_parquet(tmp_path / "results.parquet")
+    folder.mkdir(exist_ok=True)
+    pd.DataFrame(rows).to_parquet(folder / "results.parquet")
+
+
+def profile_of(*models: ModelProfile) -> Profile:
+    at = circumstances_of(find_ground("klamath-daily"), batch=2, warm_ups=0, passes=1)
+    return Profile(circumstances=at, models=models)
+
+
+def test_errors_are_means_over_seeds_of_all_steps_on_the_preset(tmp_path: Path) -> None:
+    errors = {"candor": (1.0, 2.0), "stid": (3.0,), "linear": (4.0,), "broken": (float("nan"),)}
+    write_results(tmp_path, {"road": errors, "river": {"candor": (9.0,)}})
     for place in (tmp_path, tmp_path / "results.parquet"):
-        errors = read_errors(place, "road")
-        assert errors.by_model == {"candor": [1.0, 2.0], "stid": [3.0], "linear": [4.0]} and errors.unit == "mph"
-    circumstances = circumstances_of(find_ground("klamath-daily"), batch=2, warm_ups=0, passes=1)
-    profile = Profile(circumstances=circumstances, models=(cost("stid", 5), cost("candor", 7, 2.0), cost("fast", 9)))
+        found = read_errors(place, "road")
+        assert {name: found.by_model[name] for name in ("candor", "stid", "linear")} == {
+            "candor": [1.0, 2.0], "stid": [3.0], "linear": [4.0]
+        }  # fmt: skip
+        assert (found.unit, found.metric) == ("mph", "mae")
+    profile = profile_of(
+        cost("stid", 5), cost("candor", 7, 2.0), cost("fast", 9), cost("broken", 11), cost("linear", None)
+    )
     ours, theirs = Bubble("candor", 1.5, 2, 7, 2.0, is_ours=True), Bubble("stid", 3.0, 1, 5, 1.0)
-    assert bubbles_of(profile, errors) == [theirs, ours]
+    assert bubbles_of(profile, found) == [theirs, ours]
     with pytest.raises(InputError, match="no results of the models"):
-        errors.check_any_of(["fast"])
-    with pytest.raises(InputError, match="no results on lake") as refused:
-        read_errors(tmp_path, "lake")
-    assert "river or road" in refused.value.mend
+        found.check_any_of(["fast"])
     (tmp_path / "other.parquet").write_text("nonsense")
     for path in ("other.parquet", "none.parquet"):
         with pytest.raises(InputError, match=r"results"):
             read_errors(tmp_path / path, "road")
 
 
+@pytest.mark.parametrize("told_by", ["cells", "folder"])
+def test_errors_are_those_by_which_the_suite_ranks_models(tmp_path: Path, told_by: str) -> None:
+    grid = tmp_path / ("grid" if told_by == "cells" else "benchmark-river")
+    write_results(grid, {"korea4-do-h48": {"candor": (1.0,)}})
+    assert read_errors(grid, "korea4-do").metric == ("mae" if told_by == "cells" else "mse")
+    if told_by == "cells":
+        cell = grid / "korea4-do-h48" / "candor" / "seed-0" / "cell.json"
+        cell.parent.mkdir(parents=True)
+        cell.write_text('{"suite": "river"}')
+    errors = read_errors(grid, "korea4-do")
+    assert (errors.metric, errors.by_model) == ("mse", {"candor": [101.0]})
+    assert read_errors(grid, "korea4-do", "mae").by_model == {"candor": [1.0]}
+    drawing = draw_bubbles(bubbles_of(profile_of(cost("candor", 5)), errors), "time", "", "mg/L", 64)
+    assert drawing.figure.axes[0].get_ylabel() == "mean squared error [(mg/L)²]"
+    assert drawing.table.mean_squared_error.tolist() == [101.0]
+
+
+def test_a_preset_is_found_under_another_with_its_horizon_and_advice_names_presets(tmp_path: Path) -> None:
+    tasks = {f"korea4-do-h{horizon}": {"candor": (float(horizon),)} for horizon in (48, 96, 192)}
+    write_results(tmp_path, tasks)
+    for preset, horizon in (("korea4-do", 48), ("korea4-do-192", 192)):
+        assert read_errors(tmp_path, preset).by_model == {"candor": [float(horizon)]}
+    with pytest.raises(InputError, match="no results on metr-la") as refused:
+        read_errors(tmp_path, "metr-la")
+    assert refused.value.mend == "--preset korea4-do or korea4-do-192"  # of 96 steps there is no preset
+    advised = refused.value.mend.removeprefix("--preset ").split(" or ")
+    assert all(read_errors(tmp_path, preset).by_model for preset in advised)
+    write_results(tmp_path, {"lake": {"candor": (1.0,)}})
+    with pytest.raises(InputError) as refused:
+        read_errors(tmp_path, "metr-la")
+    assert "results on lake" in refused.value.mend and "--preset" not in refused.value.mend
+
+
+def test_sizes_of_candor_that_differ_are_not_taken_for_one_another() -> None:
+    assert not set(labels_of("metr-la")) & set(labels_of("metr-la-small"))
+    assert labels_of("my-own") == ["my-own"]
+
+
+@pytest.mark.parametrize("against", ["parameters", "time"])
+def test_a_reconstruction_is_named_as_one_and_no_line_rests_on_it(against: Cost, tmp_path: Path) -> None:
+    write_results(tmp_path, {"road": {"msthg": (0.1,), "stid": (1.0,), "fast": (2.0,)}})
+    profile, errors = profile_of(cost("msthg", 1, 0.1), cost("stid", 5, 0.5)), read_errors(tmp_path, "road")
+    whole = profile.with_model("fast", cost("fast", 9, 0.9))
+    table = draw_bubbles(bubbles_of(whole, errors), against, "", "", 64).table.set_index("model")
+    assert table.is_on_pareto_line.to_dict() == {"msthg (reconstruction)": False, "stid": True, "fast": False}
+    alone = [bubble for bubble in bubbles_of(whole, errors) if bubble.is_reconstruction]
+    drawing = draw_bubbles(alone, against, "", "", 64)
+    assert [text.get_text() for text in drawing.figure.axes[0].texts] == ["msthg (reconstruction)"]
+    assert not drawing.table.is_on_pareto_line.any()
+    whole.save(tmp_path)
+    assert pd.read_csv(tmp_path / "profile.csv").name.tolist() == ["msthg (reconstruction)", "stid", "fast"]
+    rows = dict(cost_table(whole).rows)
+    assert "msthg (reconstruction)" in rows and "without the authors' code" in cost_table(whole).note
+
+
 @pytest.mark.parametrize("against", ["parameters", "time"])
 @pytest.mark.parametrize("count", [1, 2, 20])
-def test_no_name_lies_on_another_or_leaves_the_axes(count: int, against: str) -> None:
+def test_no_name_lies_on_another_or_leaves_the_axes(count: int, against: Cost) -> None:
     chance = np.random.default_rng(3)
     sizes, errors, seconds = 10 ** chance.uniform(4.5, 6, count), chance.uniform(2.8, 3.1, count), chance.random(count)
     made = zip(sizes.astype(int).tolist(), errors.tolist(), seconds.tolist(), strict=True)

@@ -1,6 +1,7 @@
-"""`candor profile` on the bundled data: two models in processes of their own, then a figure without measuring again."""
+"""`candor profile` on the bundled data: models in processes of their own, then a figure without measuring again."""
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pandas as pd
@@ -14,7 +15,7 @@ QUICK = ("--preset", "klamath-daily", "--batch", 2, "--warm-ups", 0, "--passes",
 
 def results(path: Path) -> None:
     """Writes made-up results of a grid."""
-    errors = {"stid": (0.6, 0.8), "dlinear": (0.9,), "candor": (0.5,)}
+    errors = {"stid": (0.6, 0.8), "dlinear": (0.9,), "candor": (0.5,), "last-value": (1.0,)}
     rows = [
         {"task": "klamath-daily", "model": model, "step": 0, "metric": "mae", "value": value, "unit": "mg/L"}
         for model, values in errors.items()
@@ -24,24 +25,32 @@ def results(path: Path) -> None:
     pd.DataFrame(rows).to_parquet(path / "results.parquet")
 
 
-def test_two_models_are_measured_once_and_drawn_later(candor, monkeypatch: pytest.MonkeyPatch) -> None:
-    measured = candor("profile", *QUICK, "--models", "stid,dlinear,lightgbm")
+def test_models_are_measured_once_and_drawn_later(candor, monkeypatch: pytest.MonkeyPatch) -> None:
+    measured = candor("profile", *QUICK, "--models", "stid,last-value,dlinear")
     assert measured.code == 0, measured.err
-    assert measured.out.index("dlinear") < measured.out.index("stid")  # the smaller one first
+    places = [measured.out.index(name) for name in ("dlinear", "stid", "last-value")]
+    assert places == sorted(places)  # the smaller network first, then what is none
+    assert measured.out[places[-1] :].count("–") == 4  # it has a time of forecasting only
     told = " ".join(measured.err.split())  # lines are broken where the screen ends
-    assert "no networks: lightgbm" in told and "graph: that of klamath-daily" in told
+    assert "graph: that of klamath-daily" in told
     content = json.loads(Path("costs/profile.json").read_text())
     assert content["circumstances"]["machine"]["torch"] and content["how"]
     table = pd.read_csv("costs/profile.csv")
-    assert table.name.tolist() == ["dlinear", "stid"] == [model["name"] for model in content["models"]]
-    assert (table[["parameters", "operations", "inference_seconds", "training_seconds"]] > 0).all(axis=None)
+    assert table.name.tolist() == ["dlinear", "stid", "last-value"] == [model["name"] for model in content["models"]]
+    costs = table.set_index("name")[["parameters", "operations", "training_seconds", "inference_seconds"]]
+    assert (costs.loc[["dlinear", "stid"]] > 0).all(axis=None)
+    assert costs.loc["last-value"].notna().tolist() == [False, False, False, True]
+    assert all(datetime.fromisoformat(model["measured"]) <= datetime.now(UTC) for model in content["models"])
 
     monkeypatch.setattr(profiling, "measure_apart", lambda *_: pytest.fail("what is known is measured again"))
     results(Path("grid"))
     drawn = candor("profile", *QUICK, "--models", "stid,dlinear", "--results", "grid", "--json")
     assert drawn.code == 0, drawn.err
     assert json.loads(drawn.out)["models"] == content["models"]
-    assert "not measured: candor" in drawn.err
+    told = " ".join(drawn.err.split())
+    assert (
+        "not measured: candor" in told and "without a network, or without errors that are numbers: last-value" in told
+    )
     for against in ("parameters", "time"):
         for ending in ("png", "svg"):
             assert Path(f"costs/accuracy-{against}.{ending}").stat().st_size > 1000
@@ -49,13 +58,27 @@ def test_two_models_are_measured_once_and_drawn_later(candor, monkeypatch: pytes
         assert points.mean_absolute_error.to_dict() == pytest.approx({"dlinear": 0.9, "stid": 0.7})
 
 
+def made_up(name: str) -> ModelProfile:
+    return ModelProfile(
+        name=name, parameters=1, operations=2, inference_seconds=3.0, training_seconds=4.0, peak_megabytes=None,
+        is_reconstruction=name == "msthg",
+    )  # fmt: skip
+
+
+def test_a_reconstruction_is_shown_as_one(candor, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(profiling, "measure_apart", lambda job, report: made_up(job.name))
+    shown = candor("profile", *QUICK, "--models", "msthg,stid")
+    assert shown.code == 0 and "msthg (reconstruction)" in shown.out and "stid (" not in shown.out
+    assert "msthg (reconstruction)," in Path("costs/profile.csv").read_text()
+    again = candor("profile", *QUICK, "--models", "msthg", "--json")  # is known by its name, and not measured again
+    assert "1 measured before" in again.err and json.loads(again.out)["models"][0]["is_reconstruction"]
+
+
 def test_a_model_that_fails_is_told_and_stops_no_other(candor, monkeypatch: pytest.MonkeyPatch) -> None:
     def measure(job: Job, report: object) -> ModelProfile:
         if job.name == "stid":
             raise MeasurementError("RuntimeError: [enforce fail] no memory")
-        return ModelProfile(
-            name=job.name, parameters=1, operations=2, inference_seconds=3.0, training_seconds=4.0, peak_megabytes=None
-        )
+        return made_up(job.name)
 
     monkeypatch.setattr(profiling, "measure_apart", measure)
     ended = candor("profile", *QUICK, "--models", "stid,dlinear")

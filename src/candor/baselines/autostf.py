@@ -18,6 +18,9 @@ itself, so that nodes without edges can. Both stages have ninety epochs instead 
 the rate is 1e-7. Forecasts are not cut to the range of training. Calendar and gaps are as in `candor.baselines.stid`.
 Where patches of equal length need a longer history its first value is repeated; a short one has fewer patches. Before a
 search, operators take turns.
+
+The operators are in a file beside this one, `candor.baselines._autostf_operators`: the only model of two files, since
+together they would be too long for one.
 """
 
 from collections.abc import Callable, Mapping, Sequence

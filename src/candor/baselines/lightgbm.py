@@ -5,9 +5,16 @@ of the step that is forecast and how far ahead it lies, and learns how far the t
 
 Read: the documentation of the library, which grows the trees (extra `trees`). Rows are drawn from all windows, sensors
 and steps; the number of trees is that with the smallest error on rows drawn from the validation part.
+
+Changed: nothing within the library. Around it, errors are absolute ones, as the protocol is judged by, instead of the
+usual squared ones; it works on one thread and without chance of its own, so that a seed always grows the same forest;
+and where a budget of time is given, no tree is begun after its end.
 """
 
-from typing import Any, ClassVar
+import time
+from collections.abc import Callable
+from math import inf
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +29,7 @@ from candor.data.splits import Origins, Split
 from candor.errors import InputError
 from candor.forecasting.forecaster import REFUSE_UNKNOWN, Forecaster, State, forecasters
 from candor.forecasting.simple import training_means
-from candor.progress import Report
+from candor.progress import Report, silent
 from candor.settings import Settings
 
 _ROWS_AT_A_TIME = 200_000
@@ -59,6 +66,28 @@ class LightGbm(Forecaster):
     name = "lightgbm"
     tiny: ClassVar[dict[str, Any]] = {"trees": 5, "leaves": 8, "rows": 3000}
 
+    def fit(
+        self,
+        panel: Panel,
+        split: Split | None = None,
+        report: Report = silent,
+        *,
+        budget_seconds: float | None = None,
+    ) -> Self:
+        """Grows the forest.
+
+        Args:
+            panel: the readings.
+            split: which origins are for training and for validation.
+            report: is told how many of the trees are grown.
+            budget_seconds: after which no tree is begun; the first is grown in any case. None grows all.
+        """
+        self._deadline = inf if budget_seconds is None else time.monotonic() + budget_seconds
+        try:
+            return super().fit(panel, split, report)
+        finally:
+            del self._deadline
+
     def _learn(self, panel: Panel, split: Split, report: Report) -> State:
         library, chance = _library(), np.random.default_rng(self.seed)
         state: State = {"means": training_means(panel, split), "neighbours": _neighbours(panel)}
@@ -72,10 +101,23 @@ class LightGbm(Forecaster):
             "objective": "l1", "num_leaves": self.sizes.leaves, "learning_rate": self.sizes.rate, "verbosity": -1,
             "seed": self.seed, "deterministic": True, "force_row_wise": True, "num_threads": 1,
         }  # fmt: skip
-        stop = library.early_stopping(self.sizes.patience, verbose=False)
-        booster = library.train(settings, data, self.sizes.trees, valid_sets=[judged], callbacks=[stop])
+        watch = [library.early_stopping(self.sizes.patience, verbose=False), self._watch(library, report)]
+        booster = library.train(settings, data, self.sizes.trees, valid_sets=[judged], callbacks=watch)
         text = booster.model_to_string(num_iteration=booster.best_iteration)
         return state | {"trees": np.frombuffer(text.encode(), np.uint8).copy()}
+
+    def _watch(self, library: Any, report: Report) -> Callable[[Any], None]:
+        """Returns what looks on after every tree: it tells how many there are, and ends the growth at the deadline."""
+        errors: list[float] = []
+
+        def look(moment: Any) -> None:
+            ((_, _, error, *_),) = moment.evaluation_result_list
+            errors.append(error)
+            report(f"growing {self.name}", len(errors) / self.sizes.trees)
+            if time.monotonic() >= self._deadline:
+                raise library.callback.EarlyStopException(int(np.argmin(errors)), moment.evaluation_result_list)
+
+        return look
 
     def _forecast(self, panel: Panel, origins: Origins) -> NDArray[np.float32]:
         booster = _library().Booster(model_str=self.state_["trees"].tobytes().decode())

@@ -8,7 +8,9 @@ both groupings, and a gated recurrent unit and a perceptron read the result over
 Read: the abstract only. The code it names could not be had, so this is a RECONSTRUCTION: tables mark it as one and
 leave it out of every ranking, and its numbers are never the authors'. From the abstract are the two hypergraphs and
 what they are made of, that correlations are dynamic, the daily, weekly and Fourier features, the hypergraph
-convolution, and the gated recurrent unit beside a perceptron. All sizes, and the rest, are our choice:
+convolution, and the gated recurrent unit beside a perceptron.
+
+Changed: nobody can say, as there is nothing to compare with. All sizes, and what the abstract leaves open, are ours:
 
 - A group is a sensor and its eight nearest (weights of edges, of whichever direction) or most alike. Members count by
   their closeness relative to that of the closest other member; without edges a sensor is alone in its group.

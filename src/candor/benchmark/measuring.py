@@ -1,13 +1,14 @@
-"""What one network costs: parameters, operations, seconds and memory, measured in a process of its own.
+"""What one model costs: parameters, operations, seconds and memory, measured in a process of its own.
 
 Single precision on the processor, with random readings. `HOW` says what each number means; it is kept with the numbers.
+Trees and simple rules have no network: of them the time of a forecast is measured, and nothing else means the same.
 """
 
 import math
 import multiprocessing
 import signal
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -24,24 +25,28 @@ from torch.utils.flop_counter import FlopCounterMode
 from candor.data.adjacency import adjacency_of
 from candor.data.panel import Edges, Panel, Sensor
 from candor.data.scaling import Scaler
+from candor.data.splits import Origins
 from candor.data.times import TimeAxis
 from candor.data.windows import Windows
 from candor.errors import InputError
-from candor.forecasting import forecasters
+from candor.forecasting import Forecaster, forecasters
 from candor.forecasting.network import NetworkForecaster
 from candor.progress import Report, silent
 from candor.settings import Settings, parse_settings
 from candor.training.trainable import Moment, Trainable
 
 HOW = {
-    "parameters": "trainable numbers of the network",
+    "parameters": "numbers of the network that learn or that a forecast uses, such as an autoencoder that an earlier "
+    "stage trained and froze; a teacher that is only asked in training is not counted",
     "operations": "FLOPs of one forecast of the batch, two for a multiplication with its addition; counted are matrix "
     "products, convolutions, attention and weighted sums over edges, not element-wise work and Fourier transforms",
-    "inference_seconds": "mean time of a forecast of the batch, without gradients",
+    "inference_seconds": "mean time of a forecast of the batch, without gradients; of a model without a network, after "
+    "it was fitted to the batch, so that trees are as many as its settings allow",
     "training_seconds": "mean time of a step on the batch: objective, gradients, clipping and Adam, the whole batch at "
-    "once through one network with all threads",
+    "once through one network with all threads; of the last stage where there are several",
     "peak_megabytes": "memory of the process at the peak of such a step beyond what it held before there was a network "
     "(2^20 bytes); `candor train` cuts batches into pieces and needs less",
+    "models without a network": "are fitted in one go; of these costs only the time of a forecast is theirs as well",
 }
 _ATEN = torch.ops.aten
 _MEGABYTE = 2**20
@@ -71,15 +76,24 @@ _FURTHER = {
 
 
 class ModelProfile(Settings):
-    """What one model costs; see `HOW` for the meaning of each number."""
+    """What one model costs; see `HOW` for the meaning of each number. Models without a network have some of them."""
 
     name: str
-    parameters: int
-    operations: int
+    parameters: int | None
+    operations: int | None
     inference_seconds: float
-    training_seconds: float
+    training_seconds: float | None
     peak_megabytes: float | None
-    """None where the system does not tell."""
+    """None also where the system does not tell."""
+    is_reconstruction: bool = False
+    """Whether the model was rebuilt by us without its authors' code."""
+    measured: datetime | None = None
+    """When, in UTC."""
+
+    @property
+    def label(self) -> str:
+        """The name as people are shown it: of a reconstruction it says so."""
+        return f"{self.name} (reconstruction)" if self.is_reconstruction else self.name
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,7 +169,20 @@ def _answer(sender: "Connection[Any, Any]", job: Job) -> None:
 def measure(job: Job, report: Report = silent) -> ModelProfile:
     """Returns the costs of a model, measured in this process, whose other work would count as well."""
     forecaster = parse_settings(forecasters.get(job.model), dict(job.settings), f"model {job.model}")
-    assert isinstance(forecaster, NetworkForecaster)  # others are no contenders
+    if isinstance(forecaster, NetworkForecaster):
+        costs = _measure_network(forecaster, job, report)
+    else:
+        costs = _measure_rule(forecaster, job, report)
+    return ModelProfile(
+        name=job.name,
+        is_reconstruction=getattr(forecaster, "is_reconstruction", False),
+        measured=datetime.now(UTC).replace(microsecond=0),
+        **costs,
+    )
+
+
+def _measure_network(forecaster: NetworkForecaster, job: Job, report: Report) -> dict[str, Any]:
+    """Returns all costs of a network by their names in `ModelProfile`."""
     _wake_up()
     before = _begin_account()
     trainable, batch = _build(forecaster, job)
@@ -165,26 +192,52 @@ def measure(job: Job, report: Report = silent) -> ModelProfile:
     for _ in range(2):  # the first step makes Adam's own numbers, the second holds them at its peak
         _train(trainable, optimiser, batch)
     peak = None if before is None else (_account("VmHWM") - before) / _MEGABYTE
-    rounds, parameters = (job.warm_ups, job.passes), count_parameters(trainable.network)
+    rounds = job.warm_ups, job.passes
     training = _mean_seconds(lambda: _train(trainable, optimiser, batch), *rounds, _half(report, "training", 0.0))
     optimiser.zero_grad(set_to_none=True)
-    trainable.network.eval().requires_grad_(False)  # the counter trips over views of parameters that require gradients
+    trainable.network.eval()
+    parameters = count_parameters(trainable.network, lambda: trainable.forecast(batch))
+    trainable.network.requires_grad_(False)  # the counter trips over views of parameters that require gradients
     with torch.no_grad():
         operations = count_operations(lambda: trainable.forecast(batch))
         inference = _mean_seconds(lambda: trainable.forecast(batch), *rounds, _half(report, "inference", 0.5))
-    return ModelProfile(
-        name=job.name,
-        parameters=parameters,
-        operations=operations,
-        inference_seconds=inference,
-        training_seconds=training,
-        peak_megabytes=peak,
-    )
+    return {
+        "parameters": parameters,
+        "operations": operations,
+        "inference_seconds": inference,
+        "training_seconds": training,
+        "peak_megabytes": peak,
+    }
 
 
-def count_parameters(network: nn.Module) -> int:
-    """Returns the number of trainable parameters."""
-    return sum(parameter.numel() for parameter in network.parameters() if parameter.requires_grad)
+def _measure_rule(forecaster: Forecaster, job: Job, report: Report) -> dict[str, Any]:
+    """Returns what can be told of a model without a network: how long a forecast of the batch takes."""
+    panel, origins = _readings(forecaster, job)
+    report("fitting", 0.0)
+    forecaster.fit(panel)  # without a validation part, which would leave few trees on readings that are noise
+    rounds = job.warm_ups, job.passes
+    inference = _mean_seconds(lambda: forecaster.predict(panel, origins), *rounds, _half(report, "inference", 0.5))
+    nothing = dict.fromkeys(("parameters", "operations", "training_seconds", "peak_megabytes"))
+    return nothing | {"inference_seconds": inference}
+
+
+def count_parameters(network: nn.Module, forecast: Callable[[], Tensor]) -> int:
+    """Returns how many parameters learn, together with those that do not but that a forecast uses.
+
+    Args:
+        network: with some parameters frozen, or none.
+        forecast: makes one with the network.
+    """
+    learning = [parameter for parameter in network.parameters() if parameter.requires_grad]
+    frozen = [parameter for parameter in network.parameters() if not parameter.requires_grad]
+    used: Sequence[Tensor | None] = ()
+    if frozen:
+        for parameter in frozen:
+            parameter.requires_grad_(True)
+        used = torch.autograd.grad(forecast().sum(), frozen, allow_unused=True)  # None for those it does not use
+        for parameter in frozen:
+            parameter.requires_grad_(False)
+    return sum(found.numel() for found in (*learning, *used) if found is not None)
 
 
 def count_operations(work: Callable[[], object]) -> int:
@@ -197,9 +250,8 @@ def count_operations(work: Callable[[], object]) -> int:
 
 def _build(forecaster: NetworkForecaster, job: Job) -> tuple[Trainable, dict[str, Tensor]]:
     """Returns the network with first weights, and a batch of random windows."""
-    history, horizon = forecaster.history, forecaster.horizon
-    panel = random_panel(job.nodes, job.edges, job.interval, history + horizon + job.batch - 1)
-    windows = Windows(panel, panel.values, np.arange(job.batch) + history, history, horizon)
+    panel, origins = _readings(forecaster, job)
+    windows = Windows(panel, panel.values, origins, forecaster.history, forecaster.horizon)
     matrix = adjacency_of(panel).tocoo()
     source, target = (ends.astype(np.int64) for ends in matrix.coords)
     state = {"edges/source": source, "edges/target": target, "edges/weight": matrix.data.astype(np.float64)}
@@ -208,6 +260,12 @@ def _build(forecaster: NetworkForecaster, job: Job) -> tuple[Trainable, dict[str
     trainable = forecaster._trainable(state, Scaler(0.0, 1.0), job.nodes)
     forecaster._prepare(trainable, windows)
     return trainable, windows.batch(slice(None)).tensors()
+
+
+def _readings(forecaster: Forecaster, job: Job) -> tuple[Panel, Origins]:
+    """Returns random readings that are just enough for a batch, and the origins of its windows."""
+    history, rows = forecaster.history, forecaster.history + forecaster.horizon + job.batch - 1
+    return random_panel(job.nodes, job.edges, job.interval, rows), np.arange(job.batch) + history
 
 
 def _train(trainable: Trainable, optimiser: torch.optim.Optimizer, batch: dict[str, Tensor]) -> None:

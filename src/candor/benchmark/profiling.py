@@ -1,4 +1,4 @@
-"""What networks cost at the shape and graph of a preset: parameters, operations, seconds and memory.
+"""What models cost at the shape and graph of a preset: parameters, operations, seconds and memory.
 
 All models are measured on one machine under the same circumstances, one after the other. What was measured is kept; a
 profile that was interrupted goes on with the models that it lacks.
@@ -9,18 +9,20 @@ import platform
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from math import isfinite, nan
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import pandas as pd
 import torch
 from pydantic import Field, NonNegativeInt, PositiveInt
 
+from candor.benchmark.cells import CELL
 from candor.benchmark.measuring import HOW, Job, MeasurementError, ModelProfile, measure_apart, random_panel
 from candor.benchmark.results import ALL_STEPS
-from candor.benchmark.suites import Contender
+from candor.benchmark.suites import Contender, SuiteTask, load_suite, suite_names
 from candor.benchmark.tables import is_ours
 from candor.data.adjacency import adjacency_of
 from candor.data.catalog import datasets, load_dataset
@@ -30,8 +32,7 @@ from candor.errors import InputError
 from candor.files import atomic_file, read_json, write_json
 from candor.forecasting import forecasters
 from candor.forecasting.choices import choose_settings
-from candor.forecasting.network import NetworkForecaster
-from candor.presets import Preset, load_preset
+from candor.presets import Preset, load_preset, preset_names
 from candor.progress import Report, silent
 from candor.settings import Settings, parse_settings
 from candor.training.recipe import SIZES, Recipe
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from candor.figures.bubbles import Bubble
 
 PROFILE, TABLE = "profile.json", "profile.csv"
+Metric = Literal["mae", "mse"]
 # What a made-up graph is made from where the data are absent: the interval, and the edges between different sensors.
 _ABSENT = {
     "metr-la": (timedelta(minutes=5), 1515),
@@ -72,7 +74,7 @@ class Profile(Settings):
 
     circumstances: Circumstances
     models: tuple[ModelProfile, ...] = ()
-    """Smallest first."""
+    """Smallest network first, then those that are no networks."""
     failed: dict[str, str] = Field(default_factory=dict)
     """Why some could not be measured, by name."""
 
@@ -82,14 +84,15 @@ class Profile(Settings):
         failed = {other: why for other, why in self.failed.items() if other != name}
         if isinstance(found, str):
             return self.model_copy(update={"models": tuple(kept), "failed": failed | {name: found}})
-        models = sorted([*kept, found], key=lambda model: (model.parameters, model.name))
+        models = sorted([*kept, found], key=lambda model: (model.parameters is None, model.parameters or 0, model.name))
         return self.model_copy(update={"models": tuple(models), "failed": failed})
 
     def save(self, folder: Path) -> list[Path]:
-        """Writes profile.json and profile.csv and returns their paths."""
+        """Writes profile.json and profile.csv, where reconstructions are named as such, and returns their paths."""
         content = self.model_dump(mode="json")
         write_json(folder / PROFILE, content | {"how": HOW})
-        costs = pd.DataFrame(content["models"], columns=list(ModelProfile.model_fields))
+        costs = pd.DataFrame(content["models"], columns=list(ModelProfile.model_fields), dtype=object)
+        costs["name"] = [model.label for model in self.models]
         shared = content["circumstances"]
         machine = shared.pop("machine")
         with atomic_file(folder / TABLE) as temporary:
@@ -135,8 +138,8 @@ def random_edges(nodes: int, count: int) -> Edges:
     return Edges(source, target, weight=chance.random(count, dtype=np.float32) + np.float32(0.1))
 
 
-def choose_contenders(ground: Ground, names: Sequence[str] | None = None) -> tuple[list[Contender], list[str]]:
-    """Returns the networks to measure, and the names that are left out since they are no networks.
+def choose_contenders(ground: Ground, names: Sequence[str] | None = None) -> list[Contender]:
+    """Returns the models to measure; names that nobody knows are refused.
 
     Args:
         ground: says which size of CANDOR goes without a further word.
@@ -148,20 +151,11 @@ def choose_contenders(ground: Ground, names: Sequence[str] | None = None) -> tup
     }
     if names is None:
         names = [*forecasters.names(), *(name for name in sized if name != f"candor-{usual}")]
-    found: list[Contender] = []
-    left_out: list[Contender] = []
-    for name in dict.fromkeys(names):
-        contender = sized.get(name) or Contender(name=name, model=name)
-        (found if _is_network(contender.model) else left_out).append(contender)
-    return found, [contender.name for contender in left_out]
-
-
-def _is_network(model: str) -> bool:
-    """Returns whether a model is a network; one that cannot be imported is found out when it is measured."""
-    try:
-        return issubclass(forecasters.get(model), NetworkForecaster)
-    except ImportError:
-        return True
+    found = [sized.get(name) or Contender(name=name, model=name) for name in dict.fromkeys(names)]
+    for contender in found:
+        if contender.model not in forecasters:
+            forecasters.get(contender.model)  # says which are known
+    return found
 
 
 def circumstances_of(ground: Ground, batch: int, warm_ups: int, passes: int) -> Circumstances:
@@ -261,12 +255,14 @@ class Errors:
     """Errors of the models of a grid on one task.
 
     Args:
-        by_model: mean absolute error over all steps by name, one per seed.
-        unit: of the readings and errors.
+        by_model: error over all steps by name, one per seed.
+        metric: what kind of error, that by which the grid ranks its models.
+        unit: of the readings.
         where: the file they come from.
     """
 
     by_model: Mapping[str, Sequence[float]]
+    metric: Metric
     unit: str
     where: Path
 
@@ -280,8 +276,14 @@ class Errors:
             )
 
 
-def read_errors(results: Path, preset: str) -> Errors:
-    """Returns the errors on a preset from the folder of a grid, or from its results.parquet."""
+def read_errors(results: Path, preset: str, metric: Metric | None = None) -> Errors:
+    """Returns the errors on a preset from the folder of a grid, or from its results.parquet.
+
+    Args:
+        results: the folder or the file.
+        preset: the grid may have it under another name, see `labels_of`.
+        metric: which errors; None takes those by which the grid's suite ranks models.
+    """
     path = results / "results.parquet" if results.is_dir() else results
     try:
         content = pd.read_parquet(path, columns=["task", "model", "step", "metric", "value", "unit"])
@@ -292,31 +294,63 @@ def read_errors(results: Path, preset: str) -> Errors:
     except (OSError, ValueError, KeyError) as error:
         what = f"these are not results of `candor benchmark` ({str(error).splitlines()[0]})"
         raise InputError(what, where=str(path)) from None
-    tasks = sorted(set(content["task"]))
-    chosen = content[(content["task"] == preset) & (content["step"] == ALL_STEPS) & (content["metric"] == "mae")]
-    if chosen.empty:
-        raise InputError(
-            f"there are no results on {preset}", where=str(path), mend=f"--preset {' or '.join(tasks) or '...'}"
-        )
+    metric = metric or _metric_of(path.parent)
+    overall = content[(content["step"] == ALL_STEPS) & (content["metric"] == metric)]
+    tasks = sorted(set(overall["task"]))
+    label = next((label for label in labels_of(preset) if label in tasks), None)
+    if label is None:
+        raise InputError(f"there are no results on {preset}", where=str(path), mend=_other_presets(tasks))
+    chosen = overall[overall["task"] == label]
     by_model = {str(name): [float(value) for value in rows] for name, rows in chosen.groupby("model")["value"]}
-    return Errors(by_model, str(chosen["unit"].iloc[0] or ""), path)
+    return Errors(by_model, metric, str(chosen["unit"].iloc[0] or ""), path)
+
+
+def labels_of(preset: str) -> list[str]:
+    """Returns the labels of tasks that are a preset: its own, and those of others that are given its horizon."""
+    if preset not in preset_names():
+        return [preset]
+
+    def without_horizon(name: str) -> Preset:
+        found = load_preset(name)
+        return found.model_copy(update={"protocol": found.protocol.model_copy(update={"horizon": 1, "steps": ()})})
+
+    horizon, wanted = load_preset(preset).protocol.horizon, without_horizon(preset)
+    alike = [name for name in preset_names() if without_horizon(name) == wanted]
+    return [preset, *(SuiteTask(preset=name, horizon=horizon).label for name in alike)]
+
+
+def _other_presets(tasks: Sequence[str]) -> str:
+    """Returns what can be asked for instead: presets of tasks that have results."""
+    known = [name for name in preset_names() if set(labels_of(name)) & set(tasks)]
+    if known:
+        return f"--preset {' or '.join(known)}"
+    return f"there are results on {', '.join(tasks) or 'nothing'}, and no preset is one of these"
+
+
+def _metric_of(grid: Path) -> Metric:
+    """Returns by which error the suite of a grid ranks models; cells tell its name, or else the folder does."""
+    cell = next(grid.glob(f"*/*/*/{CELL}"), None)
+    name = grid.name.removeprefix("benchmark-") if cell is None else str(read_json(cell).get("suite"))
+    return load_suite(name).metric if name in suite_names() else "mae"
 
 
 def bubbles_of(profile: Profile, errors: Errors) -> "list[Bubble]":
-    """Returns the models with errors and costs, smallest first."""
+    """Returns the networks with costs and with errors that are numbers, smallest first."""
     from candor.figures.bubbles import Bubble
 
     return [
         Bubble(
-            name=model.name,
+            name=model.label,
             error=fmean(errors.by_model[model.name]),
             seeds=len(errors.by_model[model.name]),
             parameters=model.parameters,
             seconds=model.inference_seconds,
             is_ours=is_ours(model.name),
+            is_reconstruction=model.is_reconstruction,
+            metric=errors.metric,
         )
         for model in profile.models
-        if model.name in errors.by_model
+        if model.parameters is not None and isfinite(fmean(errors.by_model.get(model.name, [nan])))
     ]
 
 

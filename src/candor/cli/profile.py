@@ -14,9 +14,7 @@ if TYPE_CHECKING:
 
 
 def profile(
-    models: Annotated[
-        str | None, typer.Option("--models", help="Models, separated by commas. (default: all networks)")
-    ] = None,
+    models: Annotated[str | None, typer.Option("--models", help="Models, separated by commas. (default: all)")] = None,
     preset: Annotated[str, typer.Option("--preset", help="Names shape and graph.")] = "metr-la",
     results: Annotated[
         Path | None,
@@ -29,7 +27,10 @@ def profile(
     out: Annotated[Path | None, typer.Option("--out", help="Folder. (default: runs/profile-PRESET)")] = None,
     json: inputs.JsonOption = False,
 ) -> None:
-    """Measure parameters, FLOPs, time and memory of every network, one after the other, each in its own process."""
+    """Measure parameters, FLOPs, time and memory of every model, one after the other, each in its own process.
+
+    Models without a network, such as trees and simple rules, have a time of forecasting only.
+    """
     from candor.benchmark.profiling import (
         choose_contenders,
         circumstances_of,
@@ -42,20 +43,20 @@ def profile(
     errors = None if results is None else read_errors(results, preset)
     ground, folder = find_ground(preset), out or Path("runs") / f"profile-{preset}"
     names = None if models is None else [name.strip() for name in models.split(",") if name.strip()]
-    contenders, left_out = choose_contenders(ground, names)
+    contenders = choose_contenders(ground, names)
     found = load_profile(folder, circumstances_of(ground, batch, warm_ups, passes), is_anew=anew)
     known = {model.name for model in found.models}
     wanted = [contender for contender in contenders if anew or contender.name not in known]
     if errors is not None:
         errors.check_any_of({*known, *(contender.name for contender in contenders)})
-    _introduce(found, len(contenders) - len(wanted), left_out)
+    _introduce(found, len(contenders) - len(wanted))
     with progress() as report:
         found = profile_models(ground, wanted, found, folder, report)
     files = found.save(folder)
     if errors is not None:
         files += _draw(found, errors, folder)
     if json:
-        print_json(found.model_dump(mode="json") | {"left_out": left_out, "files": [str(file) for file in files]})
+        print_json(found.model_dump(mode="json") | {"files": [str(file) for file in files]})
     else:
         _show(found)
     for name, why in found.failed.items():
@@ -65,7 +66,7 @@ def profile(
         raise typer.Exit(1)
 
 
-def _introduce(found: "Profile", known: int, left_out: list[str]) -> None:
+def _introduce(found: "Profile", known: int) -> None:
     """Says what the measurements are made on, and what is not measured now."""
     at = found.circumstances
     machine = at.machine
@@ -77,41 +78,47 @@ def _introduce(found: "Profile", known: int, left_out: list[str]) -> None:
         f"{machine['processor']}, {machine['cores']} cores, {machine['threads']} threads, torch {machine['torch']}; "
         f"mean of {at.passes} passes after {at.warm_ups}"
     )
-    if left_out:
-        say(f"left out, since they are no networks: {', '.join(left_out)}")
     if known:
         say(f"{known} measured before; --anew measures again")
 
 
 def _show(found: "Profile") -> None:
-    """Prints a row per model, smallest first."""
+    """Prints a row per model, smallest first; a dash where a model has no such cost."""
     heads = ("parameters", "MFLOPs", r"inference \[ms]", r"training step \[ms]", r"peak memory \[MB]")
     shown = table(f"Cost on {found.circumstances.preset}, batch {found.circumstances.batch}", "model", *heads)
     for model in found.models:
         shown.add_row(
-            model.name,
-            f"{model.parameters:,}",
-            number(model.operations / 1e6, 1),
+            model.label,
+            number(model.parameters, 0),
+            number(_times(1e-6, model.operations), 1),
             number(1e3 * model.inference_seconds, 1),
-            number(1e3 * model.training_seconds, 1),
+            number(_times(1e3, model.training_seconds), 1),
             number(model.peak_megabytes, 0),
         )
     console().print(shown)
 
 
+def _times(factor: float, cost: float | None) -> float | None:
+    return None if cost is None else factor * cost
+
+
 def _draw(found: "Profile", errors: "Errors", folder: Path) -> list[Path]:
     """Draws errors against parameters and against time, and says which models have only one of the two."""
     from candor.benchmark.drawing import draw_costs
+    from candor.benchmark.profiling import bubbles_of
 
     drawings = draw_costs(found, errors)
     if not drawings:
         say("no figure: none of the models with results could be measured")
         return []
-    shown = {model.name for model in found.models} & set(errors.by_model)
+    measured, judged = {model.name for model in found.models}, set(errors.by_model)
+    shown = {bubble.name for bubble in bubbles_of(found, errors)}
+    left_out = {model.name for model in found.models if model.label not in shown and model.name in judged}
     for what, names in (
-        ("without results", {model.name for model in found.models}),
-        ("not measured", set(errors.by_model)),
+        ("without results", measured - judged),
+        ("not measured", judged - measured),
+        ("without a network, or without errors that are numbers", left_out),
     ):
-        if names - shown:
-            say(f"not in the figures, since {what}: {', '.join(sorted(names - shown))}")
+        if names:
+            say(f"not in the figures, since {what}: {', '.join(sorted(names))}")
     return [file for name, drawing in drawings.items() for file in drawing.write(folder, name)]

@@ -31,6 +31,7 @@ from candor.figures.style import (
 
 Cost = Literal["parameters", "time"]
 Numbers = NDArray[np.float64]
+_ERRORS = {"mae": "mean absolute error", "mse": "mean squared error"}
 _HEIGHT = 5.4  # inches
 _LARGEST, _SMALLEST = 700.0, 14.0  # areas of bubbles, points squared
 _DISTANCES = (2.0, 6.0, 12.0, 20.0, 30.0, 42.0, 56.0)  # of names from their bubbles, points
@@ -47,11 +48,13 @@ class Bubble:
 
     Args:
         name: what it is called.
-        error: mean absolute error over all steps, mean over seeds, in the unit of the readings.
+        error: over all steps, mean over seeds, in the unit of the readings or, if squared, in its square.
         seeds: how many trainings the error is the mean of.
-        parameters: trainable numbers.
+        parameters: learned numbers.
         seconds: time of a forecast of a batch.
         is_ours: whether it is CANDOR.
+        is_reconstruction: whether it was rebuilt by us without its authors' code; no line rests on it.
+        metric: whether the error is the mean absolute or the mean squared one.
     """
 
     name: str
@@ -60,6 +63,8 @@ class Bubble:
     parameters: int
     seconds: float
     is_ours: bool = False
+    is_reconstruction: bool = False
+    metric: Literal["mae", "mse"] = "mae"
 
     def cost(self, of: Cost) -> float:
         """Returns the parameters or the seconds."""
@@ -82,27 +87,30 @@ def draw_bubbles(bubbles: Sequence[Bubble], against: Cost, title: str, unit: str
     """Returns the figure of errors against one cost; the area of a bubble shows the other.
 
     Args:
-        bubbles: at least one.
+        bubbles: at least one, all with the same kind of error.
         against: the cost on the horizontal axis, which is logarithmic.
         title: what it is about.
-        unit: of the readings and errors.
+        unit: of the readings.
         batch: windows of a forecast whose time was measured.
     """
+    (metric,) = {bubble.metric for bubble in bubbles}
     other: Cost = "time" if against == "parameters" else "parameters"
-    words = {"parameters": "trainable parameters", "time": f"time to forecast {batch} windows"}
+    words = {"parameters": "parameters", "time": f"time to forecast {batch} windows"}
     points = [(bubble.cost(against), bubble.error) for bubble in bubbles]
-    line = pareto_line(points)
+    ranked = [place for place, bubble in enumerate(bubbles) if not bubble.is_reconstruction]
+    line = [ranked[place] for place in pareto_line([points[place] for place in ranked])]
     largest = max(bubble.cost(other) for bubble in bubbles)
     areas = [_area(bubble.cost(other), largest) for bubble in bubbles]
     note = f"Area: {words[other]}. Dashed: the least error at this cost or less."
+    note += " Grey: our reconstruction, on which no line rests." if len(ranked) < len(bubbles) else ""
     figure = new_figure(title, note, height=_HEIGHT)
     axes = figure.subplots()
-    dress(axes, words[against], in_unit("mean absolute error", unit))
+    dress(axes, words[against], in_unit(_ERRORS[metric], f"({unit})²" if unit and metric == "mse" else unit))
     _set_limits(axes, points, against)
     corners = _corners([points[place] for place in line], axes.get_xlim()[1])
-    axes.plot(*zip(*corners, strict=True), "--", color=GREY, linewidth=1.2, zorder=1.5)
+    axes.plot(*np.reshape(corners, (-1, 2)).T, "--", color=GREY, linewidth=1.2, zorder=1.5)
     for place in sorted(range(len(bubbles)), key=lambda place: -areas[place]):  # the small ones on top
-        colour = VERMILION if bubbles[place].is_ours else BLUE
+        colour = VERMILION if bubbles[place].is_ours else GREY if bubbles[place].is_reconstruction else BLUE
         axes.scatter(
             *points[place], s=areas[place], color=colour, alpha=0.8 if bubbles[place].is_ours else 0.5, zorder=3
         )
@@ -113,6 +121,8 @@ def draw_bubbles(bubbles: Sequence[Bubble], against: Cost, title: str, unit: str
 
 def _corners(line: Sequence[tuple[float, float]], end: float) -> list[tuple[float, float]]:
     """Returns the line as steps: an error can be had from the cost of its model on, up to the end of the axis."""
+    if not line:
+        return []
     corners = [line[0]]
     for cost, error in line[1:]:
         corners += [(cost, corners[-1][1]), (cost, error)]
@@ -187,7 +197,7 @@ def _write_names(
         centres=axes.transData.transform(points),
         radii=dots * np.sqrt(np.array(areas) / math.pi),
         halves=np.array([[extent.width, extent.height] for extent in extents]) / 2,
-        steps=axes.transData.transform(corners),
+        steps=axes.transData.transform(np.reshape(corners, (-1, 2))),
     )
     for label, offset, lead in zip(labels, *names.settle(), strict=True):
         label.set_position((float(offset[0]), float(offset[1])))
@@ -204,7 +214,7 @@ class _Names:
         centres: of the bubbles.
         radii: of the bubbles.
         halves: half the width and height of each name.
-        steps: corners of the Pareto line.
+        steps: corners of the Pareto line, none where there is no line.
     """
 
     def __init__(
@@ -212,7 +222,9 @@ class _Names:
     ) -> None:
         self._room, self._dots, self._centres, self._radii, self._halves = room, dots, centres, radii, halves
         self._bubbles = np.concatenate([centres - radii[:, None], centres + radii[:, None]], axis=1)
-        self._steps = np.stack([np.linspace(*ends, _SAMPLES) for ends in pairwise(steps)])
+        self._steps = _stacked(
+            {place: np.linspace(*ends, _SAMPLES) for place, ends in enumerate(pairwise(steps))}, (_SAMPLES, 2)
+        )
         self._boxes: dict[int, Numbers] = {}
         self._leads: dict[int, Numbers] = {}
 
@@ -298,7 +310,7 @@ def _table(bubbles: Sequence[Bubble], line: Sequence[int]) -> pd.DataFrame:
     rows = [
         {
             "model": bubble.name,
-            "mean_absolute_error": bubble.error,
+            _ERRORS[bubble.metric].replace(" ", "_"): bubble.error,
             "seeds": bubble.seeds,
             "parameters": bubble.parameters,
             "inference_seconds": bubble.seconds,

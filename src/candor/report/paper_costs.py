@@ -6,22 +6,22 @@ from pathlib import Path
 
 from candor.benchmark.drawing import draw_costs
 from candor.benchmark.measuring import HOW
-from candor.benchmark.profiling import Circumstances, Errors, Profile, read_errors
+from candor.benchmark.profiling import Circumstances, Errors, Profile, labels_of, read_errors
 from candor.benchmark.tables import Table, TableCell
 from candor.benchmark.writing import write_tables
 from candor.errors import InputError
 from candor.files import read_json
 from candor.presets import load_preset, preset_names
 from candor.progress import Report
-from candor.report.paper_entry import Entry, Origin, Picture, ShownTable, in_versions, table_files
+from candor.report.paper_entry import Entry, Origin, Picture, ShownTable, in_dates, in_versions, table_files
 from candor.report.paper_grid import RESULTS, Grid, Kind
 from candor.report.paper_words import data_in_words
-from candor.report.wording import number
+from candor.report.wording import NOTHING, number
 from candor.settings import parse_settings
 
 _COLUMNS = ("parameters", "MFLOPs", "inference [ms]", "training step [ms]", "peak memory [MB]")
 _CAPTIONS = {
-    "accuracy-parameters": "Error against trainable parameters; the area of a bubble is the time of a forecast.",
+    "accuracy-parameters": "Error against parameters; the area of a bubble is the time of a forecast.",
     "accuracy-time": "Error against the time of a forecast; the area of a bubble is the number of parameters.",
 }
 
@@ -52,9 +52,10 @@ def make_costs(path: Path, grids: Sequence[Grid], folder: Path, report: Report) 
     drawings = {} if errors is None else draw_costs(profile, errors)
     for name, drawing in drawings.items():
         drawing.write(folder, name)
-    shows = [f"What {len(profile.models)} networks cost at the shape and graph of {at.preset}.", *_failed(profile)]
+    shows = [f"What {len(profile.models)} models cost at the shape and graph of {at.preset}.", *_failed(profile)]
     if errors is not None:
-        shows.append(f"Errors in the figures are those of {errors.where.parent}.")
+        kind = {"mae": "absolute", "mse": "squared"}[errors.metric]
+        shows.append(f"Mean {kind} errors in the figures are those of {errors.where.parent}.")
     return [
         Entry(
             title=f"{at.preset}: cost of models",
@@ -72,10 +73,12 @@ def find_errors(profile: Profile, grids: Sequence[Grid]) -> Errors | None:
     preset, measured = profile.circumstances.preset, {model.name for model in profile.models}
     best: Errors | None = None
     for grid in grids:
-        if grid.kind != Kind.BENCHMARK or preset not in grid.tasks or not (grid.folder / RESULTS).is_file():
+        if grid.kind != Kind.BENCHMARK or not (grid.folder / RESULTS).is_file():
+            continue
+        if not set(labels_of(preset)) & set(grid.tasks):
             continue
         try:
-            found = read_errors(grid.folder, preset)
+            found = read_errors(grid.folder, preset, grid.suite.metric)
         except InputError:  # the grid has other scores on the preset, but not these
             continue
         shared = measured & set(found.by_model)
@@ -85,25 +88,35 @@ def find_errors(profile: Profile, grids: Sequence[Grid]) -> Errors | None:
 
 
 def cost_table(profile: Profile) -> Table:
-    """Returns a row per model, smallest first: parameters, operations, times and memory."""
+    """Returns a row per model, smallest first: parameters, operations, times and memory, a dash where it has none."""
     at = profile.circumstances
     rows = []
     for model in profile.models:
         texts = (
-            f"{model.parameters:,}",
-            number(model.operations / 1e6),
+            NOTHING if model.parameters is None else f"{model.parameters:,}",
+            number(None if model.operations is None else model.operations / 1e6),
             number(1e3 * model.inference_seconds),
-            number(1e3 * model.training_seconds),
+            number(None if model.training_seconds is None else 1e3 * model.training_seconds),
             number(model.peak_megabytes),
         )
-        rows.append((model.name, tuple(TableCell(text) for text in texts)))
+        rows.append((model.label, tuple(TableCell(text) for text in texts)))
     return Table(
         title=f"Cost on {at.preset}",
         groups=((f"batch of {at.batch} windows", len(_COLUMNS)),),
         columns=_COLUMNS,
         rows=tuple(rows),
-        note=_circumstances(at),
+        note="; ".join([_circumstances(at), *_notes(profile)]),
     )
+
+
+def _notes(profile: Profile) -> list[str]:
+    """Returns what has to be said of some of the rows."""
+    notes = []
+    if any(model.parameters is None for model in profile.models):
+        notes.append("models without a network have no costs but the time of a forecast")
+    if any(model.is_reconstruction for model in profile.models):
+        notes.append("(reconstruction): rebuilt by us from what is published, without the authors' code")
+    return notes
 
 
 def _circumstances(at: Circumstances) -> str:
@@ -123,11 +136,13 @@ def _origin(path: Path, profile: Profile) -> Origin:
     meanings = "; ".join(f"{name.replace('_', ' ')}: {meaning}" for name, meaning in HOW.items())
     data = load_preset(at.preset).data if at.preset in preset_names() else at.preset
     packages = ("python", "torch", "candor-forecast")
+    moments = [model.measured for model in profile.models if model.measured is not None]
     return Origin(
         source=str(path),
         command=shlex.join(words),
         data=f"random readings in the shape of {data_in_words(data)}",
         protocol=f"{_circumstances(at)}. {meanings}.",
+        made=in_dates(moment.isoformat() for moment in moments),
         versions=in_versions([{name: at.machine[name] for name in packages if name in at.machine}]),
     )
 
