@@ -161,7 +161,7 @@ def test_runs_that_have_no_feed_are_refused(candor, usgs, run: Path, tmp_path: P
     assert shown.code == 2 and "build-river" in shown.err
     rainy = load_run(run)
     rainy.forecaster.state_["covariates"] = np.ones((2, 1))  # what models keep that read any
-    monkeypatch.setattr("candor.forecasting.runs.load_run", lambda _: rainy)
+    monkeypatch.setattr("candor.export.open_run", lambda _: rainy)
     shown = candor("data", "follow", run, *NOW)
     assert shown.code == 2 and "also reads another quantity" in " ".join(shown.err.split())
     assert usgs.requests == []

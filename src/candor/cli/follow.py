@@ -24,7 +24,8 @@ STORE = "live"
 _SHORTEST_MINUTES = 5.0  # sites report every fifteen minutes at best
 
 StoreOption = Annotated[
-    Path | None, typer.Option("--store", help="Folder where readings are kept. (default: RUN/live)")
+    Path | None,
+    typer.Option("--store", help="Folder where readings are kept. (default: live in RUN, or beside a bundle)"),
 ]
 EveryOption = Annotated[
     float | None, typer.Option("--every", help="Minutes after which to ask and forecast again, until Ctrl-C.")
@@ -46,19 +47,19 @@ def follow(
 ) -> None:
     """Ask the USGS for what is new since the last time at the sites of a basin, and forecast them.
 
-    RUN was trained on a folder of `candor data build-river`. Readings are kept in RUN/live; younger ones than three
-    days are asked for again, because they are revised.
+    RUN was trained on a folder of `candor data build-river`. Readings are kept, in RUN/live or beside a bundle; those
+    younger than three days are asked for again, because they are revised.
     """
     from candor.data.writers import check_table_path
+    from candor.export import open_run, results_folder
     from candor.forecasting.questions import Question
-    from candor.forecasting.runs import load_run
 
     question = Question(coverage, below, above)
     _check_options(every, now, offline)
     if out is not None:
         check_table_path(out)
-    opened = load_run(run)
-    feed = _feed_of(opened, store or run / STORE)
+    opened = open_run(run)
+    feed = _feed_of(opened, store or results_folder(run) / STORE)
     if not offline:
         say_if_no_key()
 
