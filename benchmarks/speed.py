@@ -1,13 +1,25 @@
 """Speed and memory of the model: a training step and a forecast against the literal oracle, all in one run.
 
 METR-LA's shape and real graph (made-up edges of the same number where it is absent), batch 64, single precision, full
-losses. Every side runs in a process of its own and is warmed; the sides take turns, and the least of each is compared.
+losses. What is timed:
 
-    python benchmarks/speed.py [--json] [--rounds 3]
+- the model's step and the products of its head take turns, at least five each, after one run of each to warm up; what
+  slows the machine slows neighbours alike, so the median of their ratios stands beside the ratio of the least;
+- the model's steps at shorter prefixes take turns, `--rounds` each; the least counts;
+- the oracle's step takes some 25 s for a quarter of the batch: it is timed once for the shortest and once for the
+  longest prefix, after a run of each to warm up, and counted four times; prefixes between lie on a straight line. A
+  single time can only be too long, so on a busy machine the ratios to it flatter the model;
+- one forecast of the model and of the oracle take turns, ten times `--rounds` each; the least counts.
+
+Memory is the peak of one step beyond what a fresh process held before it, one process for each side. That of the oracle
+is measured at two sizes of the batch: what does not grow with the batch counts once, the rest in proportion.
+
+    python benchmarks/speed.py [--json] [--rounds 3] [--turns 5]
 
 Keys: train_step_ratio and train_memory_ratio (oracle over model), schedule_ratio (the same over the paper's 80-epoch
 curriculum, from steps at several prefixes), forecast_ratio (batch 1), step_over_head_matmuls (model over the twelve
-products of 92,736 x 256 x 512 that the head alone needs).
+products of 92,736 x 256 x 512 that the head alone needs; least over least) and step_over_head_matmuls_median (median of
+the ratios of neighbouring turns).
 """
 
 import argparse
@@ -18,13 +30,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from measure import cost_of
+from measure import Cost, cost_of
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 
@@ -43,16 +56,32 @@ from candor.presets import load_preset
 from candor.training.crew import Crew
 from candor.training.trainable import Moment, Trainable
 
-BATCH = 64
-MICRO_BATCH = 16
-# The oracle holds about a third of a gigabyte per sample: a part of the batch is measured and counted in proportion.
-ORACLE_BATCH = 16
 SPACE = LossSpace(54.40593, 19.49374)
-PREFIXES = (1, 4, 8, 12)
+METR_LA_EDGES = 1722
+LEAST_TURNS = 5
 ORACLE_WEIGHTS = {
     "branch": 0.2, "hist": 0.2, "sep": 0.2, "bg": 1e-4, "shock": 1e-4, "rec": 0.1,
     "role_background": 0.2, "role_accumulation": 0.2, "role_release": 0.2,
 }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What is measured.
+
+    Args:
+        settings: of the network.
+        batch: windows of a step.
+        micro_batch: windows that a thread of the model takes at a time.
+        oracle_batch: windows that the oracle is measured on; it holds about a third of a gigabyte for each.
+        prefixes: steps of the horizon at which the model's step is measured, from 1 to all.
+    """
+
+    settings: ModelSettings
+    batch: int = 64
+    micro_batch: int = 16
+    oracle_batch: int = 16
+    prefixes: tuple[int, ...] = (1, 4, 8, 12)
 
 
 @dataclass(frozen=True)
@@ -68,9 +97,9 @@ class Problem:
     mask: Tensor
 
 
-def make_problem(batch: int = BATCH) -> Problem:
-    """Returns a batch of random readings on METR-LA's graph."""
-    settings = load_preset("metr-la").model_settings()
+def make_problem(batch: int = 64, settings: ModelSettings | None = None) -> Problem:
+    """Returns a batch of random readings on METR-LA's graph, in its shape unless settings are given."""
+    settings = settings or load_preset("metr-la").model_settings()
     generator = torch.Generator().manual_seed(0)
     steps = settings.history + settings.horizon
     return Problem(
@@ -86,13 +115,18 @@ def make_problem(batch: int = BATCH) -> Problem:
 
 def metr_la_edges(nodes: int) -> EdgeArrays:
     """Returns the official adjacency, or as many random edges with as many self-loops."""
-    if datasets.get("metr-la").is_available():
+    if is_official(nodes):
         matrix = adjacency_of(datasets.get("metr-la").load()).tocoo()
         return EdgeArrays(matrix.coords[0].astype(np.int64), matrix.coords[1].astype(np.int64), matrix.data)
     chance = np.random.default_rng(0)
-    others = chance.choice(nodes**2, 1722 - nodes, replace=False)
+    others = chance.choice(nodes**2, min(METR_LA_EDGES, nodes**2) - nodes, replace=False)
     cells = np.union1d(others, np.arange(nodes) * (nodes + 1))
     return EdgeArrays(cells // nodes, cells % nodes, chance.random(len(cells)) + 0.1)
+
+
+def is_official(nodes: int) -> bool:
+    """Returns whether METR-LA's graph is here and of this size."""
+    return nodes == load_preset("metr-la").model_settings().nodes and datasets.get("metr-la").is_available()
 
 
 def part_of(problem: Problem, batch: int) -> Problem:
@@ -101,12 +135,12 @@ def part_of(problem: Problem, batch: int) -> Problem:
     return replace(problem, **{name: getattr(problem, name)[:batch] for name in names})
 
 
-def model_step(problem: Problem, crew: Crew, prefix: int) -> None:
+def model_step(problem: Problem, crew: Crew, prefix: int, micro_batch: int) -> None:
     """Runs forward, all losses and backward of one optimiser batch, as training does: micro-batches on both cores."""
-    valid = int(problem.mask[:, :prefix].sum())
+    valid, whole = int(problem.mask[:, :prefix].sum()), len(problem.values)
 
     def learn_from(member: Trainable, first: int) -> None:
-        part = slice(first, first + MICRO_BATCH)
+        part = slice(first, first + micro_batch)
         batch = {
             "inputs": problem.values[part],
             "time_of_day": problem.time_of_day[part],
@@ -114,10 +148,10 @@ def model_step(problem: Problem, crew: Crew, prefix: int) -> None:
             "targets": problem.targets[part],
             "target_mask": problem.mask[part],
         }
-        member.objective(batch, Moment(prefix, True, valid, MICRO_BATCH / BATCH)).total.backward()
+        member.objective(batch, Moment(prefix, True, valid, micro_batch / whole)).total.backward()
 
     crew.members[0].network.zero_grad(set_to_none=True)
-    crew.run(learn_from, range(0, BATCH, MICRO_BATCH))
+    crew.run(learn_from, range(0, whole, micro_batch))
     crew.gather_gradients()
 
 
@@ -149,23 +183,29 @@ def sides(problem: Problem) -> tuple[CandorNetwork, dict[str, Tensor], Tensor]:
     return network, parameters, adjacency
 
 
-def model_memory() -> object:
+def model_memory(sizes: Sizes) -> object:
     """Runs one step of the model, to have its memory measured."""
-    problem = make_problem()
+    problem = make_problem(sizes.batch, sizes.settings)
     network, _, _ = sides(problem)
     with make_crew(network) as crew:
-        return model_step(problem, crew, 12)
+        return model_step(problem, crew, sizes.settings.horizon, sizes.micro_batch)
 
 
-def oracle_memory() -> object:
+def oracle_memory(sizes: Sizes, batch: int) -> object:
     """Runs one step of the oracle, to have its memory measured."""
-    problem = make_problem(ORACLE_BATCH)
+    problem = make_problem(batch, sizes.settings)
     _, parameters, adjacency = sides(problem)
-    return oracle_step(problem, parameters, adjacency, 12)
+    return oracle_step(problem, parameters, adjacency, sizes.settings.horizon)
 
 
-def least_seconds(works: Mapping[Any, Callable[[], object]], rounds: int) -> dict[Any, float]:
-    """Returns the least time of each of several works that take turns, after one run of each to warm up."""
+def extrapolate(batch: int, few: tuple[int, float], more: tuple[int, float]) -> float:
+    """Returns the megabytes of a batch from those of two smaller ones: what is fixed, plus so much for each window."""
+    each = (more[1] - few[1]) / (more[0] - few[0])
+    return more[1] + each * (batch - more[0])
+
+
+def take_turns(works: Mapping[Any, Callable[[], object]], rounds: int) -> dict[Any, list[float]]:
+    """Returns the seconds of several works that take turns, after one run of each to warm up."""
     for work in works.values():
         work()
     times: dict[Any, list[float]] = {name: [] for name in works}
@@ -174,12 +214,20 @@ def least_seconds(works: Mapping[Any, Callable[[], object]], rounds: int) -> dic
             began = time.perf_counter()
             work()
             times[name].append(time.perf_counter() - began)
-    return {name: min(found) for name, found in times.items()}
+    return times
 
 
-def head_matmuls() -> Callable[[], object]:
-    """Returns the twelve matrix products that the head alone needs in a step of batch 64."""
-    rows, width, hidden = torch.randn(92_736, 256), torch.randn(256, 512), torch.randn(92_736, 512)
+def least_seconds(works: Mapping[Any, Callable[[], object]], rounds: int) -> dict[Any, float]:
+    """Returns the least time of each of several works that take turns, after one run of each to warm up."""
+    return {name: min(found) for name, found in take_turns(works, rounds).items()}
+
+
+def head_matmuls(sizes: Sizes) -> Callable[[], object]:
+    """Returns the twelve matrix products that the head alone needs in a step, 92,736 x 256 x 512 for METR-LA."""
+    settings = sizes.settings
+    count = sizes.batch * settings.nodes * settings.target_patches
+    rows, hidden = torch.randn(count, settings.forecast_width), torch.randn(count, settings.head_width)
+    width = torch.randn(settings.forecast_width, settings.head_width)
 
     def work() -> None:
         torch.set_num_threads(2)  # the crew's threads take one each
@@ -193,57 +241,89 @@ def head_matmuls() -> Callable[[], object]:
 
 def curriculum(step_at: dict[int, float]) -> float:
     """Returns the time of METR-LA's 80 epochs in steps, prefixes between the measured ones by straight lines."""
-    prefixes = [min(12, 1 + epoch // 6) for epoch in range(80)]
+    prefixes = [min(max(step_at), 1 + epoch // 6) for epoch in range(80)]
     return float(np.interp(prefixes, list(step_at), list(step_at.values())).sum())
 
 
-def measure(rounds: int) -> dict[str, float | str]:
-    """Returns all times and ratios."""
-    problem = make_problem()
+def measure(sizes: Sizes, rounds: int, turns: int, cost: Callable[..., Cost] = cost_of) -> dict[str, float | str]:
+    """Returns all times and ratios.
+
+    Args:
+        sizes: what is measured.
+        rounds: runs of the model's steps at shorter prefixes; forecasts have ten times as many.
+        turns: of the model's step and the head's products, at least five.
+        cost: measures the memory of a work, by default in processes of its own.
+    """
+    problem, last = make_problem(sizes.batch, sizes.settings), sizes.settings.horizon
     network, parameters, adjacency = sides(problem)
+    turned, steps = _time_model(sizes, problem, network, rounds, max(turns, LEAST_TURNS))
+    few, scale = part_of(problem, sizes.oracle_batch), sizes.batch / sizes.oracle_batch
+    literal = {prefix: partial(oracle_step, few, parameters, adjacency, prefix) for prefix in (1, last)}
+    theirs = {prefix: scale * seconds for prefix, seconds in least_seconds(literal, 1).items()}
+    forecasts = _time_forecasts(sizes, network, parameters, adjacency, rounds)
+    megabytes = cost(model_memory, sizes, repeats=1).megabytes
+    of_oracle = [(batch, cost(oracle_memory, sizes, batch, repeats=1).megabytes) for batch in _two_batches(sizes)]
+    oracle_megabytes = extrapolate(sizes.batch, of_oracle[0], of_oracle[1])
+    ratios = [step / head for step, head in zip(turned["step"], turned["head"], strict=True)]
+    head = min(turned["head"])
+    return {
+        "graph": "METR-LA" if is_official(sizes.settings.nodes) else "made up, as many edges as METR-LA",
+        "train_step_seconds": steps[last],
+        "oracle_step_seconds": theirs[last],
+        "head_matmuls_seconds": head,
+        "forecast_seconds": forecasts["model"],
+        "oracle_forecast_seconds": forecasts["oracle"],
+        "train_megabytes": megabytes,
+        "oracle_megabytes": oracle_megabytes,
+        "train_step_ratio": theirs[last] / steps[last],
+        "train_memory_ratio": oracle_megabytes / megabytes,
+        "schedule_ratio": curriculum(theirs) / curriculum(steps),
+        "forecast_ratio": forecasts["oracle"] / forecasts["model"],
+        "step_over_head_matmuls": steps[last] / head,
+        "step_over_head_matmuls_median": median(ratios),
+        "step_and_head_turns": len(ratios),
+    }
+
+
+def _two_batches(sizes: Sizes) -> tuple[int, int]:
+    return max(1, sizes.oracle_batch // 2), sizes.oracle_batch
+
+
+def _time_model(
+    sizes: Sizes, problem: Problem, network: CandorNetwork, rounds: int, turns: int
+) -> tuple[dict[str, list[float]], dict[int, float]]:
+    """Returns the seconds of step and head by turn, and the least seconds of a step by prefix."""
+    last = sizes.settings.horizon
     with make_crew(network) as crew:
-        steps: dict[str, Callable[[], object]] = {
-            f"model {prefix}": partial(model_step, problem, crew, prefix) for prefix in PREFIXES
-        }
-        at: dict[Any, float] = least_seconds({"head": head_matmuls(), **steps}, rounds)
-    few, scale = part_of(problem, ORACLE_BATCH), BATCH / ORACLE_BATCH
-    literal_steps = {prefix: partial(oracle_step, few, parameters, adjacency, prefix) for prefix in (1, 12)}
-    at |= {prefix: scale * time for prefix, time in least_seconds(literal_steps, 1).items()}
-    single = make_problem(1)
-    network.eval()
+        steps = {prefix: partial(model_step, problem, crew, prefix, sizes.micro_batch) for prefix in sizes.prefixes}
+        turned = take_turns({"head": head_matmuls(sizes), "step": steps.pop(last)}, turns)
+        least = least_seconds(steps, rounds)
+    return turned, least | {last: min(turned["step"])}
+
+
+def _time_forecasts(
+    sizes: Sizes, network: CandorNetwork, parameters: dict[str, Tensor], adjacency: Tensor, rounds: int
+) -> dict[str, float]:
+    """Returns the least seconds of one forecast by the model and by the oracle."""
+    single = make_problem(1, sizes.settings)
     clock = single.time_of_day, single.day_of_week
-    forecasts: dict[str, Callable[[], object]] = {
-        "forecast": lambda: network(single.values, *clock),
-        "oracle forecast": lambda: oracle_forward(parameters, single.settings, adjacency, single.values, *clock),
+    network.eval()
+    works: dict[str, Callable[[], object]] = {
+        "model": lambda: network(single.values, *clock),
+        "oracle": lambda: oracle_forward(parameters, single.settings, adjacency, single.values, *clock),
     }
     with torch.no_grad():
-        at |= least_seconds(forecasts, 10 * rounds)
-    ours, theirs = cost_of(model_memory, repeats=1), cost_of(oracle_memory, repeats=1)
-    model_at = {prefix: at[f"model {prefix}"] for prefix in PREFIXES}
-    return {
-        "graph": "METR-LA" if datasets.get("metr-la").is_available() else "made up, as many edges as METR-LA",
-        "train_step_seconds": model_at[12],
-        "oracle_step_seconds": at[12],
-        "head_matmuls_seconds": at["head"],
-        "forecast_seconds": at["forecast"],
-        "oracle_forecast_seconds": at["oracle forecast"],
-        "train_megabytes": ours.megabytes,
-        "oracle_megabytes": scale * theirs.megabytes,
-        "train_step_ratio": at[12] / model_at[12],
-        "train_memory_ratio": scale * theirs.megabytes / ours.megabytes,
-        "schedule_ratio": curriculum({1: at[1], 12: at[12]}) / curriculum(model_at),
-        "forecast_ratio": at["oracle forecast"] / at["forecast"],
-        "step_over_head_matmuls": model_at[12] / at["head"],
-    }
+        return least_seconds(works, 10 * rounds)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--rounds", type=int, default=3, help="runs of each side; the least time counts")
+    parser.add_argument("--rounds", type=int, default=3, help="runs of steps at shorter prefixes; the least counts")
+    parser.add_argument("--turns", type=int, default=LEAST_TURNS, help="of step and head products, at least 5")
     options = parser.parse_args()
     torch.set_num_threads(2)
-    results = measure(options.rounds)
+    results = measure(Sizes(load_preset("metr-la").model_settings()), options.rounds, options.turns)
     if options.json:
         print(json.dumps(results, indent=2))
     else:

@@ -9,7 +9,9 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from candor.errors import InputError
 
 Kind = TypeVar("Kind")
-STRICT = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, arbitrary_types_allowed=True)
+STRICT = ConfigDict(
+    frozen=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True, arbitrary_types_allowed=True
+)
 
 
 class Settings(BaseModel):

@@ -138,6 +138,27 @@ def test_the_command_draws_and_writes_the_numbers(tmp_path: Path, capsys: pytest
     assert (tmp_path / "explore.png").stat().st_size > 10_000 and (tmp_path / "explore.svg").exists()
 
 
+def test_profiles_that_are_drawn_are_written_and_correlate_as_said(tmp_path: Path) -> None:
+    picture = explore(small(waves([0.0, 0.1, 3.0]), []))
+    write_exploration(picture, tmp_path)
+    table = pd.read_csv(tmp_path / "explore-profiles.csv")
+    for name, pair in (("most alike", picture.similar), ("least alike", picture.opposite)):
+        own = table[table["pair"] == name]
+        assert len(own) == 168 and own["first"].unique().tolist() == [pair.first]
+        assert np.corrcoef(own["first_usual"], own["second_usual"])[0, 1] == pytest.approx(pair.correlation, abs=1e-4)
+
+
+@pytest.mark.parametrize("distances", [[1.0], None])
+def test_a_record_too_short_for_lags_says_so(tmp_path: Path, distances: list[float] | None) -> None:
+    panel = small(waves([0.0, 0.1]), [(0, 1)])
+    values = np.where(np.arange(HOURLY.length)[:, None] < 2, panel.values, np.nan)
+    edges = replace(panel.edges, distance=None if distances is None else np.array(distances))
+    picture = explore(replace(panel, values=values, edges=edges))
+    assert picture.lags is not None and not len(picture.lags.lag)
+    write_exploration(picture, tmp_path)  # a legend without entries would warn
+    assert "too few readings" in (tmp_path / "explore.svg").read_text()
+
+
 def test_without_edges_or_a_second_sensor_there_is_still_a_figure(tmp_path: Path) -> None:
     picture = explore(small(waves([0.0]), []))
     assert picture.lags is None and picture.similar is None and picture.opposite is None

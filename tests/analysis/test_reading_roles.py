@@ -86,6 +86,14 @@ def test_before_training_the_maps_change_nothing() -> None:
     np.testing.assert_allclose(alignments(reading)["background"].together, plain, atol=1e-6)
 
 
+def test_a_network_that_has_no_maps_is_compared_as_it_is() -> None:
+    reading = made_reading(count=6, roles=False)
+    assert reading.network.roles is None
+    for name, sides in role_states(reading).items():
+        plain = torch.cosine_similarity(sides.component, sides.physical, dim=-1)
+        np.testing.assert_allclose(alignments(reading)[name].together, plain, atol=1e-6)
+
+
 def test_roles_that_need_a_next_patch_are_left_out_of_a_single_one() -> None:
     single = made_reading(count=4, hidden=16, patch_length=12, patch_stride=12)
     assert list(alignments(single)) == ["release"]

@@ -3,6 +3,7 @@
 import json
 import shutil
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from tiny import tiny_recipe
 
 from candor.analysis.activity import activity_of
 from candor.analysis.rain import gauge_rain
-from candor.analysis.shock_rain_runs import LagChoice, RainChoice, compare_runs
+from candor.analysis.shock_rain_runs import LagChoice, RainChoice, compare_runs, write_comparison
 from candor.cli import run as candor
 from candor.data.panel import Panel
 from candor.data.protocol import Protocol
@@ -22,6 +23,9 @@ from candor.errors import InputError
 from candor.figures.runs import candor_of
 from candor.forecasting.runs import load_run
 from candor.forecasting.train import train_model
+from candor.progress import silent
+from candor.report.paper_shock_rain import make_shock_rain
+from candor.versions import versions
 
 LAGS = LagChoice(longest=8, step=2, shifts=200)
 
@@ -42,8 +46,22 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return [base / "first", base / "second"]
 
 
-def test_activity_is_the_mean_of_the_gates_that_explanations_show(folders: list[Path]) -> None:
-    run = load_run(folders[0])
+@pytest.fixture(scope="module", params=["unread", "added"])
+def asked(request: pytest.FixtureRequest, folders: list[Path]) -> Path:
+    """A run that is given no rain, and one that reads it (RainAdd)."""
+    return folders[0] if request.param == "unread" else train_wet(folders[0].parent / "added", "added")
+
+
+def train_wet(folder: Path, rain: str) -> Path:
+    recipe = tiny_recipe(epochs=1)
+    recipe["model"] = recipe["model"] | {"rain": rain}
+    protocol = Protocol(history=12, horizon=4, shares=(0.6, 0.25, 0.15))
+    train_model(river(), protocol, "candor", {"recipe": recipe}, folder, is_catalogued=False)
+    return folder
+
+
+def test_activity_is_the_mean_of_the_gates_that_explanations_show(asked: Path) -> None:
+    run = load_run(asked)
     model, task = candor_of(run), run.task()
     seen: dict[int, list[float]] = {}
     for origin in task.split.test.tolist():
@@ -57,6 +75,11 @@ def test_activity_is_the_mean_of_the_gates_that_explanations_show(folders: list[
     np.testing.assert_allclose(activities[:, 2], expected, atol=1e-6)
     covered = np.flatnonzero(~np.isnan(activities[:, 0]))
     assert covered[0] == task.split.test[0] - 12 and covered[-1] == task.split.test[-1] - 1
+
+
+def test_a_run_whose_shocks_are_the_rain_has_no_gates_to_ask(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no shock gates"):
+        activity_of(load_run(train_wet(tmp_path / "alone", "alone")))
 
 
 def test_a_file_of_gauges_gives_what_the_covariate_gives(folders: list[Path], tmp_path: Path) -> None:
@@ -82,11 +105,30 @@ def test_the_command_writes_table_json_and_figure(folders: list[Path], capsys: p
     assert f"{expected.found.rho:.4f}" in shown and "river-1 by rain of river-1" in shown
     out = folders[0].parent / "out"
     content = json.loads((out / "shock-rain.json").read_text())
-    assert content == json.loads(json.dumps(expected.to_json()))
+    assert content["versions"] == versions() and datetime.fromisoformat(content["made"]).tzinfo is not None
+    assert {key: content[key] for key in content if key not in ("made", "versions")} == json.loads(
+        json.dumps(expected.to_json())
+    )
     assert [row["seed"] for row in content["checkpoints"]] == [0, 1] and content["lags_hours"][0] == -8
     table = pd.read_csv(out / "shock-rain.csv")
     np.testing.assert_allclose(table["correlation, 4 steps ahead"], expected.found.curves[0])
     assert (out / "shock-rain.png").stat().st_size > 10_000 and (out / "shock-rain.svg").exists()
+    shifts = pd.read_csv(out / "shock-rain-shifts.csv")["largest_correlation"]
+    assert (1 + (shifts >= expected.found.rho - 1e-9).sum()) / (1 + len(shifts)) == content["p"]
+
+
+@pytest.mark.parametrize("longest", [8, 0])
+def test_the_paper_draws_from_the_files_what_the_command_drew(
+    folders: list[Path], tmp_path: Path, longest: float
+) -> None:
+    found = compare_runs(folders, lags=replace(LAGS, longest=longest))
+    files = write_comparison(found, tmp_path / "runs" / "rain")
+    (entry,) = make_shock_rain(files[-1], tmp_path / "paper" / "rain", silent)
+    for file in files[:-1]:
+        assert (tmp_path / "paper" / "rain" / file.name).read_bytes() == file.read_bytes(), file.name
+    step = "--lag-step 2" if longest else "--shifts 200"
+    assert f"--longest-lag {longest} {step}" in entry.origin.command
+    assert entry.origin.made == json.loads(files[-1].read_text())["made"][:10]
 
 
 def test_what_does_not_fit_is_refused_in_words(folders: list[Path], tmp_path: Path) -> None:

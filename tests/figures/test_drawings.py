@@ -21,7 +21,8 @@ from candor.errors import InputError
 from candor.figures.components import ComponentPicture, draw_components
 from candor.figures.edges import EdgePicture, WeightedEdges, draw_edges
 from candor.figures.forecast import ForecastPicture, draw_forecast
-from candor.figures.fusion import FusionPicture, draw_fusion
+from candor.figures.fusion import FusionPicture, draw_fusion, draw_fusions
+from candor.figures.heat import HeatCell, draw_changes
 from candor.figures.style import Drawing, name_of, on_axis
 from candor.figures.training import Epoch, draw_training
 
@@ -71,6 +72,20 @@ def fusion_picture() -> FusionPicture:
 
 EPOCHS = [Epoch(number, 2 / (number + 1), 1 + (number - 20) ** 2 / 400, min(12, number + 1)) for number in range(60)]
 
+BRANCHES = ("functional", "forward", "reverse")
+SYSTEMS = {
+    system: {name: (mean, mean - 0.1, mean + 0.1) for name, mean in zip(BRANCHES, means, strict=True)}
+    for system, means in {"metr-la": (0.4, 0.35, 0.25), "korea4-do-192": (0.7, 0.1, 0.2)}.items()
+}
+METRICS = ("mae", "rmse", "mape", "mse")
+CHANGES = {
+    variant: {f"{task}, {metric}": HeatCell(0.123, True) for task in ("metr-la", "korea4-do-192") for metric in METRICS}
+    for variant in ("w/o Decomp.", "w/o Aux. loss", "avg Fusion")
+}
+SIZED = {
+    variant: {metric: HeatCell(-0.05, False, 898_566) for metric in METRICS} for variant in ("w/o Physical", "RainAdd")
+}
+
 DRAWINGS = {
     "forecast of hours": lambda: draw_forecast(forecast_picture()),
     "forecast of five minutes": lambda: draw_forecast(forecast_picture("5min")),
@@ -83,6 +98,9 @@ DRAWINGS = {
     "edges on a circle": lambda: draw_edges(edge_picture(has_places=False)),
     "edges of many sensors": lambda: draw_edges(edge_picture(35, density=0.05)),
     "fusion": lambda: draw_fusion(fusion_picture()),
+    "fusion of systems": lambda: draw_fusions(SYSTEMS),
+    "ablations of two tasks": lambda: draw_changes(CHANGES, "CANDOR without its parts", "Dot: beyond chance."),
+    "ablations with sizes": lambda: draw_changes(SIZED, "CANDOR without its parts", "Dot: beyond chance."),
     "training": lambda: draw_training(EPOCHS, "mg/L"),
     "training of one epoch": lambda: draw_training(EPOCHS[:1], ""),
 }
@@ -178,6 +196,20 @@ def test_stacked_strengths_reach_their_sum(tmp_path: Path) -> None:
     table = read_back(drawing, tmp_path)
     np.testing.assert_array_equal(table["shock strength"], picture.strengths["shock"])
     np.testing.assert_array_equal(table["release gate"], picture.gates["release"])
+
+
+def test_systems_stand_beside_each_other_with_their_ranges(tmp_path: Path) -> None:
+    systems = {
+        "road": {"functional": (0.3, 0.2, 0.4), "forward": (0.7, 0.6, 0.8)},
+        "river": {"functional": (0.9, 0.8, 1.0), "reverse": (0.1, 0.0, 0.2)},
+    }
+    drawing = draw_fusions(systems)
+    table = read_back(drawing, tmp_path).set_index(["system", "branch"])
+    assert table.loc[("river", "reverse")].tolist() == [0.1, 0.0, 0.2] and len(table) == 4
+    (axes,) = drawing.figure.axes
+    means = {line.get_label().split(":")[0]: list(line.get_xdata()) for line in axes.lines}
+    assert means == {"functional": [0.3, 0.9], "forward": [0.7], "reverse": [0.1]}
+    assert [label.get_text() for label in axes.get_yticklabels()] == list(systems)
 
 
 def test_bands_of_fusion_hold_four_fifths_of_the_samples(tmp_path: Path) -> None:

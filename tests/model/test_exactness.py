@@ -92,13 +92,16 @@ def product(
 
 def assert_exact(
     settings: OracleSettings, problem: OracleProblem, *, prefix: int, is_active: bool = True, is_masked: bool = True,
-    in_units: bool = True, tolerance: float = 1e-9,
+    in_units: bool = True, tolerance: float = 1e-9, precision: torch.dtype = torch.float64,
 ) -> None:  # fmt: skip
+    """Compares the product in the given precision with the equations in double precision."""
     parameters = random_parameters(settings, seed=1)
-    network = build(settings, problem, parameters)
+    network = build(settings, problem, {name: value.to(precision) for name, value in parameters.items()})
     space = LossSpace(3.0, 2.0) if in_units else LossSpace()
-    forecast, found = product(network, problem, prefix, space, is_active, is_masked)
+    given = replace(problem, values=problem.values.to(precision), targets=problem.targets.to(precision))
+    forecast, found = product(network, given, prefix, space, is_active, is_masked)
     found.total.backward()
+    assert {forecast.dtype, found.total.dtype} == {precision}
 
     leaves = {name: value.clone().requires_grad_() for name, value in parameters.items()}
     clock = problem.time_of_day, problem.day_of_week
@@ -109,18 +112,20 @@ def assert_exact(
     expected = oracle_losses(output, leaves, settings, problem.targets, mask, weights, is_active, prefix, unscale)
     expected["total"].backward()
 
-    torch.testing.assert_close(forecast, output.forecast, rtol=tolerance, atol=tolerance)
+    torch.testing.assert_close(forecast.double(), output.forecast, rtol=tolerance, atol=tolerance)
     assert {ORACLE_NAMES[name] for name in found.terms} | {"total"} == set(expected)
     for name, term in found.terms.items():
-        torch.testing.assert_close(term, expected[ORACLE_NAMES[name]], rtol=tolerance, atol=tolerance, msg=name)
-    torch.testing.assert_close(found.total, expected["total"], rtol=tolerance, atol=tolerance)
+        wanted = expected[ORACLE_NAMES[name]]
+        torch.testing.assert_close(term.double(), wanted, rtol=tolerance, atol=tolerance, msg=name)
+    torch.testing.assert_close(found.total.double(), expected["total"], rtol=tolerance, atol=tolerance)
     largest = max(leaf.grad.abs().max() for leaf in leaves.values() if leaf.grad is not None)
     for name, parameter in network.named_parameters():
         theirs = leaves[name].grad
         if parameter.grad is None or theirs is None:
             assert all(g is None or not g.any() for g in (parameter.grad, theirs)), name
             continue
-        torch.testing.assert_close(parameter.grad, theirs, rtol=tolerance, atol=tolerance * float(largest), msg=name)
+        ours, floor = parameter.grad.double(), tolerance * float(largest)
+        torch.testing.assert_close(ours, theirs, rtol=tolerance, atol=floor, msg=name)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -163,11 +168,4 @@ def test_the_paper_sizes_are_exact_too() -> None:
 def test_single_precision_agrees_to_single_precision() -> None:
     settings = OracleSettings(nodes=12, history=12, horizon=12, patch_length=4, patch_stride=2)
     problem = random_problem(settings, seed=7, density=0.2, self_loops=True)
-    parameters = random_parameters(settings, seed=1, dtype=torch.float32)
-    network = build(settings, problem, parameters)
-    forecast = network(problem.values.float(), problem.time_of_day, problem.day_of_week)
-    exact = oracle_forward(
-        random_parameters(settings, seed=1), settings, problem.adjacency, problem.values,
-        problem.time_of_day, problem.day_of_week,
-    ).forecast  # fmt: skip
-    torch.testing.assert_close(forecast.double(), exact, rtol=1e-4, atol=1e-4)
+    assert_exact(settings, problem, prefix=12, tolerance=1e-4, precision=torch.float32)

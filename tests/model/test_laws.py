@@ -54,6 +54,37 @@ def test_rows_of_the_operators_sum_to_one_or_zero() -> None:
         assert (path.weights > 0).all()
 
 
+@pytest.mark.parametrize("prefix", [6, 3])
+def test_the_explanation_has_the_gates_of_the_paths_and_the_forecasts_of_the_branches(prefix: int) -> None:
+    model = network()
+    values, *clock = inputs()
+    states = model.explain(values, *clock, prefix)
+    starts = model.patch_starts
+    rows = torch.cat(
+        [model.calendar.time_of_day(clock[0][:, starts]), model.calendar.day_of_week(clock[1][:, starts])], -1
+    )
+    history, targets = model.settings.patches, model.settings.decoded_patches(prefix)
+    tables = {"forward": model.physical.second_nodes.weight, "reverse": model.physical.first_nodes.weight}
+    for direction, path in states.paths.items():
+        layers = model.physical.path(direction).gate
+        beside = [tables[direction][:, None].expand(3, 6, len(starts), -1), rows[:, None].expand(-1, 6, -1, -1)]
+        expected = layers.second(layers.first(torch.cat(beside, dim=-1)).relu()).sigmoid()[..., 0]
+        torch.testing.assert_close(path.gates, expected[..., :history])
+        torch.testing.assert_close(path.target_gates, expected[..., history : history + targets])
+    found = states.branch_forecasts()
+    assert list(found) == ["functional", "forward", "reverse"]
+    for branch, forecast in found.items():
+        alone = states.representations.by_branch[branch]
+        torch.testing.assert_close(forecast, model.head(alone, prefix))
+        assert forecast.shape == (3, prefix, 6)
+
+
+def test_the_forecast_of_an_only_branch_is_the_forecast() -> None:
+    model = network(branches=("functional",))
+    (forecast,) = model.explain(*inputs()).branch_forecasts().values()
+    torch.testing.assert_close(forecast, model(*inputs()))
+
+
 @pytest.mark.parametrize("orders", [1, 2, 3])
 @pytest.mark.parametrize("dense_from", [0.0, 2.0])
 def test_graph_terms_exclude_the_node_itself(monkeypatch: pytest.MonkeyPatch, orders: int, dense_from: float) -> None:

@@ -1,14 +1,18 @@
-"""A training step gives back all the memory it took."""
+"""A training step gives back all the memory it took, and what the functional branch takes is linear in the nodes."""
 
 import gc
+from typing import Any
 
 import numpy as np
+import pytest
 import torch
 from tiny import SIZES
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from candor.data.scaling import Scaler
 from candor.forecasting.trainable import CandorTrainable
 from candor.model.candor import CandorNetwork
+from candor.model.functional import FunctionalBranch
 from candor.model.propagation import EdgeArrays
 from candor.model.settings import LossWeights, ModelSettings
 from candor.training.trainable import Moment
@@ -40,3 +44,42 @@ def test_nothing_of_a_step_is_left_after_it() -> None:
     for _ in range(3):
         step()
     assert tensors_alive() == before
+
+
+class Largest(TorchDispatchMode):
+    """Remembers the most numbers of any tensor that is made, and of the scores that the best are chosen from."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.made, self.scores = 0, 0
+
+    def __torch_dispatch__(self, function: Any, types: Any, arguments: Any = (), named: Any = None) -> Any:
+        if function is torch.ops.aten.topk.default:
+            self.scores = max(self.scores, arguments[0].numel())
+        found = function(*arguments, **(named or {}))
+        for one in found if isinstance(found, tuple | list) else [found]:
+            self.made = max(self.made, one.numel() if isinstance(one, torch.Tensor) else 0)
+        return found
+
+
+def largest_of(nodes: int, at_a_time: int, monkeypatch: pytest.MonkeyPatch) -> Largest:
+    monkeypatch.setattr("candor.model.functional.SCORES_AT_A_TIME", at_a_time)
+    settings = ModelSettings(nodes=nodes, history=12, horizon=4, patch_length=4, patch_stride=2, **SIZES)
+    branch, width = FunctionalBranch(settings).eval(), settings.hidden
+    for relation in (branch.level_relations, branch.trend_relations):
+        torch.nn.init.xavier_uniform_(relation)
+    states = torch.randn(2, nodes, settings.patches, width)
+    with Largest() as seen:
+        branch(states, states, torch.randn(nodes, width), torch.randn(2, width))
+    return seen
+
+
+def test_scores_are_looked_at_in_blocks_and_nothing_grows_faster_than_the_nodes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    few, many, whole = (
+        largest_of(nodes, limit, monkeypatch) for nodes, limit in ((200, 4_000), (400, 4_000), (400, 10**9))
+    )
+    assert max(few.scores, many.scores) <= 4_000
+    assert many.made <= 2 * few.made
+    assert whole.scores == 2 * 400 * 400 * SIZES["relations"] and whole.made > 9 * many.made

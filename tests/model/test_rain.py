@@ -1,11 +1,18 @@
 """Interventions: rain beside the readings (RainAdd), or in place of what the readings tell of shocks (RainOnly)."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
-from tiny import SIZES
+from tiny import SIZES, tiny_recipe
 from torch import Tensor
 
+from candor.data.panel import Covariate
+from candor.data.protocol import Protocol, make_task
+from candor.data.synthetic import generate_river
+from candor.forecasting.candor import Candor
+from candor.forecasting.trainable import rain_in
 from candor.model.candor import CandorNetwork
 from candor.model.losses import LossSpace, losses
 from candor.model.propagation import EdgeArrays
@@ -75,6 +82,26 @@ def test_a_network_that_reads_no_rain_is_the_paper_s() -> None:
     plain, added = (sum(p.numel() for p in network_of(rain).parameters()) for rain in ("unread", "added"))
     width = SIZES["hidden"]
     assert added - plain == (3 * width + width) + 2 * width + (width * width + width)
+
+
+def test_rain_is_read_as_z_scores_of_its_logarithm() -> None:
+    """The scores by hand, through the front door: what the network is handed for a panel with a cloudburst."""
+    chance = np.random.default_rng(0)
+    fallen = np.where(chance.random((60, 4)) < 0.2, chance.gamma(0.5, 20.0, (60, 4)), 0.0).astype(np.float32)
+    panel, _ = generate_river(sensors=4, steps=60, seed=3)
+    wet = replace(panel, covariates={"rain": Covariate(fallen, "mm/h")})
+    task = make_task(wet, Protocol(history=10, horizon=6))
+    recipe = tiny_recipe(epochs=1)
+    recipe["model"] = recipe["model"] | {"rain": "added"}
+    fitted = Candor(history=10, horizon=6, recipe=recipe).fit(task.panel, task.split)
+    origin = int(task.split.test[0])
+    batch = fitted.windows(task.panel, np.array([origin])).batch(slice(None)).tensors()
+    logarithms = np.log(1.0 + fallen.astype(np.float64))
+    known = logarithms[: task.split.train_end]
+    expected = (logarithms[origin - 10 : origin] - known.mean()) / known.std()
+    handed = rain_in(batch)
+    assert handed is not None
+    np.testing.assert_allclose(handed[0].numpy(), expected, rtol=1e-4, atol=1e-5)
 
 
 def test_rain_that_is_needed_and_not_there_is_missed() -> None:

@@ -6,7 +6,7 @@ import torch
 from tiny import SIZES as TINY
 from torch import Tensor
 
-from candor.benchmark.variants import VARIANTS
+from candor.benchmark.variants import CHANGES, VARIANTS
 from candor.errors import InputError
 from candor.model.candor import CandorNetwork
 from candor.model.losses import LossSpace, losses
@@ -24,7 +24,7 @@ LEFT_OUT = {
         "decomposition.", "history.mix", "history.scale", "history.norm", "history.temporal.", "history.feature.",
         "history.merge", "physical.shock_strength", "roles.",
     ),
-    "without-auxiliary-losses": (),
+    "without-auxiliary-losses": ("roles.",),
     "without-physical": ("physical.", "roles.", "fusion."),
     "without-functional": ("functional.", "history.temporal", "history.feature", "history.merge",
                            "history.forecast_norm", "history.calendar"),
@@ -90,8 +90,6 @@ def test_every_parameter_that_is_left_learns(variant: str) -> None:
     found = gradients(network, losses(network, states, *supervision(), weights, **settled).total)
     silent = {name for name, _ in network.named_parameters() if name not in found or not found[name].any()}
     expected: set[str] = set()
-    if variant == "without-auxiliary-losses":
-        expected = {name for name, _ in network.named_parameters() if name.startswith("roles.")}
     if variant == "without-relation":
         expected = {"functional.temporal.weight"}  # it maps what related sensors brought, which is zero
     assert silent == expected
@@ -119,6 +117,64 @@ def test_gradients_of_blocks_are_those_of_the_whole_forecast(
     for name, gradient in found.items():
         wanted = expected.get(name, torch.zeros_like(gradient))
         torch.testing.assert_close(gradient, wanted, rtol=1e-9, atol=1e-11, msg=name)
+
+
+ERRORS, OF_PATHS = {"prediction", "branch"}, {"history", "separation"}
+OF_COMPONENTS, AUXILIARY = {"background", "shock"}, {"reconstruction"}
+OF_ROLES = {"role_background", "role_accumulation", "role_release"}
+EVERYTHING = ERRORS | OF_PATHS | OF_COMPONENTS | AUXILIARY | OF_ROLES
+TERMS = dict.fromkeys(VARIANTS, EVERYTHING) | {
+    "without-decomposition": ERRORS | OF_PATHS,
+    "without-auxiliary-losses": ERRORS | OF_PATHS | OF_COMPONENTS,
+    "without-physical": ERRORS | OF_COMPONENTS | AUXILIARY,
+}
+
+
+@pytest.mark.parametrize("variant", [None, *VARIANTS])
+def test_the_objective_has_the_terms_that_the_paper_leaves(variant: str | None) -> None:
+    network = network_of(variant)
+    weights = parse_settings(LossWeights, {} if variant is None else _loss_of(variant), "loss")
+    settled = {"prefix": 6, "space": LossSpace(), "is_active": True}
+    found = losses(network, network.encode(*inputs()), *supervision(), weights, **settled)
+    assert set(found.terms) == (EVERYTHING if variant is None else TERMS[variant])
+
+
+def test_without_decomposition_the_embedding_stands_for_all_components() -> None:
+    states = network_of("without-decomposition").encode(*inputs())
+    assert torch.equal(states.refined, states.embedded)  # H_0 = Z
+    assert torch.equal(states.components.background, states.embedded)  # B := Z
+    assert states.components.shock_activity is None
+    assert len(states.forecast_inputs.components) == 1
+    torch.testing.assert_close(states.forecast_inputs.components[0], states.embedded)
+
+
+@pytest.mark.parametrize("direction", ["forward", "reverse"])
+def test_one_direction_alone_is_held_to_the_history_and_to_separation(direction: str) -> None:
+    network = network_of(f"{direction}-only")
+    states = network.encode(*inputs())
+    assert list(states.paths) == [direction]
+    path, refined = states.paths[direction], states.refined.detach().numpy()
+    temporal, arrived, residual = (part.detach().numpy() for part in (path.temporal, path.contribution, path.residual))
+    history, cosines = [], []
+    for sample in range(3):
+        for node in range(5):
+            predicted = temporal[sample, node] + arrived[sample, node]  # not halved: there is one direction
+            history += ((predicted[:-1] - refined[sample, node, 1:]) ** 2).ravel().tolist()
+            ours, theirs = temporal[sample, node].mean(axis=0), residual[sample, node].mean(axis=0)
+            cosines.append(abs(np.corrcoef(ours, theirs)[0, 1]))
+    settled = {"prefix": 6, "space": LossSpace(), "is_active": True}
+    terms = losses(network, states, *supervision(), LossWeights(), **settled).terms
+    assert float(terms["history"].detach()) == pytest.approx(np.mean(history), rel=1e-9)
+    assert float(terms["separation"].detach()) == pytest.approx(np.mean(cosines), rel=1e-6)
+
+
+def test_one_relation_is_offered_beside_the_nine_of_the_paper() -> None:
+    assert len(VARIANTS) == 9 and "one-relation" not in VARIANTS
+    changes = {key.removeprefix("model."): value for key, value in CHANGES["one-relation"][1].items()}
+    network = CandorNetwork(ModelSettings(**SPANS, **SIZES | changes), EDGES)
+    assert network.settings.relations == 1
+    functional = network.double().eval().encode(*inputs()).functional
+    assert functional is not None and functional.weights.shape[-1] == 4  # the other sensors, once each
 
 
 def test_without_the_physical_graph_edges_do_not_matter() -> None:
@@ -181,6 +237,12 @@ def test_impossible_branches_are_refused(branches: list[str]) -> None:
         parse_settings(ModelSettings, SPANS | {"branches": branches}, "settings")
 
 
+@pytest.mark.parametrize("change", [{"trend_weight": float("nan")}, {"shock_threshold": float("inf")}])
+def test_settings_that_are_no_numbers_are_refused(change: dict[str, float]) -> None:
+    with pytest.raises(InputError, match=f"{next(iter(change))}.*finite"):
+        parse_settings(ModelSettings, SPANS | change, "settings")
+
+
 def linear(inputs: int, outputs: int) -> int:
     return inputs * outputs + outputs
 
@@ -220,7 +282,7 @@ REFINING = linear(128, 32) + 1 + 64
     [
         ("without-decomposition",
          DECOMPOSITION + REFINING + 3 * (linear(5, 7) + linear(32, 256)) + MERGE + 1 + ROLES),
-        ("without-auxiliary-losses", 0),
+        ("without-auxiliary-losses", ROLES),
         ("without-physical", 2 * 207 * 64 + OPERATOR + 1 + 2 * PATH + ROLES + FUSION),
         ("without-functional", FUNCTIONAL + PROJECTION + 129),
         ("forward-only", PATH + 129),

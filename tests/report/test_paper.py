@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+import numpy as np
 import pandas as pd
 import pytest
 from made_runs import make_run
@@ -152,6 +153,8 @@ def write_shock_rain(folder: Path, data: str = "river") -> pd.DataFrame:
     }  # fmt: skip
     write_json(folder / "shock-rain.json", content)
     curves.to_csv(folder / "shock-rain.csv", index=False)
+    shifts = pd.DataFrame({"largest_correlation": np.random.default_rng(0).normal(0.0123, 0.1, 1000)})
+    shifts.to_csv(folder / "shock-rain-shifts.csv", index=False)
     return curves
 
 
@@ -235,9 +238,31 @@ def test_the_heat_maps_hold_changes_paired_by_seed(made: Paper) -> None:
         drawn = pd.read_csv(made.folder / name / "ablations.csv").set_index(["variant", "metric"])["relative_change"]
         errors = overall(results(PARTS))
         paired = (errors.div(errors["candor"], axis=0) - 1).mean()
-        metric = "mae" if name == "ablations-a" else "other"
-        assert drawn["w/o Physical", metric] == pytest.approx(paired["without-physical"])
-        assert drawn["avg Fusion", metric] == pytest.approx(paired["mean-fusion"])
+        for metric in ("mae", "mape") if name == "ablations-a" else ("other, mae", "made-up, mape"):
+            assert drawn["w/o Physical", metric] == pytest.approx(paired["without-physical"])
+            assert drawn["avg Fusion", metric] == pytest.approx(paired["mean-fusion"])
+
+
+def test_a_grid_of_rain_hides_no_other_variant_and_has_a_map_of_its_own(tmp_path: Path) -> None:
+    rain = {"candor": [1.0, 1.0], "rain-added": [0.9, 0.9], "rain-alone": [1.2, 1.2]}
+    for task in ("one", "two"):
+        save(results(rain, task=task).assign(parameters=77), tmp_path / "runs" / f"a-rain-{task}")
+        save(results(PARTS, task=task), tmp_path / "runs" / f"b-parts-{task}")
+    told = write_paper([tmp_path / "runs"], tmp_path / "paper")
+    assert not told.troubles
+    together = tmp_path / "paper" / "ablations-together"
+    parts, given = (pd.read_csv(together / f"{kind}.csv") for kind in ("ablations", "interventions"))
+    assert set(parts["variant"]) == {"w/o Physical", "avg Fusion"} and set(given["variant"]) == {"RainAdd", "RainOnly"}
+    assert set(given["parameters"]) == {77} and parts["parameters"].isna().all()
+    added = given[(given["variant"] == "RainAdd") & (given["metric"] == "two, rmse")]["relative_change"]
+    assert added.tolist() == pytest.approx([-0.1])
+    titles = {entry.title: entry for entry in told.entries["ablations"]}
+    assert {"All tasks: CANDOR without its parts", "All tasks: CANDOR that is given rain"} < set(titles)
+    alone = titles["one: CANDOR that is given rain"]
+    assert "loses" not in " ".join(alone.shows) and alone.pictures[0].stem.endswith("/interventions")
+    rows = dict(alone.tables[0].table.rows)
+    assert alone.tables[0].table.columns[0] == "parameters" and rows["rain-added"][0].text == "77"
+    assert titles["one: CANDOR without its parts"].tables[0].table.columns[0] == "MAE"
 
 
 def test_sweeps_hold_the_errors_by_value_alone_and_together(made: Paper) -> None:
@@ -270,7 +295,9 @@ def test_rain_keeps_its_curves_and_stands_in_one_table(made: Paper, everything: 
     stems = [picture.stem for entry in made.entries["shock-rain"] for picture in entry.pictures]
     kept = pd.read_csv(everything / "two" / "shock-rain.csv")
     assert len(stems) == 2
+    shifts = (everything / "two" / "shock-rain-shifts.csv").read_bytes()
     for stem in stems:
+        assert (made.folder / f"{stem}-shifts.csv").read_bytes() == shifts
         pd.testing.assert_frame_equal(pd.read_csv(made.folder / f"{stem}.csv"), kept)
     first = made.entries["shock-rain"][0]
     assert [name for name, _ in first.tables[0].table.rows] == ["candor on river", "candor on second-river"]

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from candor.errors import InputError
 from candor.figures.runs import candor_of
 from candor.forecasting.runs import Run
+from candor.forecasting.trainable import rain_in
 from candor.progress import Report, silent
 from candor.training.batches import micro_batches
 
@@ -31,6 +32,12 @@ def activity_of(run: Run, part: Part = "test", report: Report = silent) -> NDArr
     origins = getattr(task.split, part)
     trainable, windows = candor.trained(), candor.windows(task.panel, origins)
     network = trainable.network
+    if not network.settings.gates_shocks:
+        raise InputError(
+            "this variant of CANDOR has no shock gates",
+            where=str(run.folder),
+            mend="give a run of the full model",
+        )
     starts = np.array(network.settings.history_starts)
     begun = np.zeros((task.panel.times.length, len(task.panel.sensors)))  # sum over patches by first reading
     patches = np.zeros(task.panel.times.length)
@@ -39,13 +46,9 @@ def activity_of(run: Run, part: Part = "test", report: Report = silent) -> NDArr
         values, _ = trainable.anchored(batch)
         clock = batch["time_of_day"], batch["day_of_week"]
         # A forecast of one step is the least that can be asked for; the gates look at the history only.
-        found = network.encode(values, *clock, prefix=1, week_of_year=batch["week_of_year"]).components.shock_activity
-        if found is None:
-            raise InputError(
-                "this variant of CANDOR has no shock gates",
-                where=str(run.folder),
-                mend="give a run of the full model",
-            )
+        encoding = network.encode(values, *clock, 1, batch["week_of_year"], rain_in(batch))
+        found = encoding.components.shock_activity
+        assert found is not None  # variants without were refused
         rows = origins[places][:, None] - network.settings.history + starts  # window patch
         np.add.at(begun, rows, found.transpose(1, 2).double().numpy())
         np.add.at(patches, rows, 1)

@@ -138,7 +138,7 @@ def explore(
 
 
 def write_exploration(picture: ExplorePicture, folder: Path) -> list[Path]:
-    """Writes explore.png, .svg and .csv (the readings shown), explore-lags.csv and explore-pairs.csv."""
+    """Writes explore.png, .svg and .csv (the readings shown), and explore-*.csv of lags, pairs and profiles."""
     written = draw_explore(picture).write(folder, NAME)
     for name, table in picture.further_tables().items():
         with atomic_file(folder / f"{NAME}-{name}.csv") as temporary:

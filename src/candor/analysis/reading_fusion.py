@@ -98,7 +98,7 @@ def find_fusion(found: FusionWeights, *, is_learned: bool) -> Finding:
         sentence = f"This network does not learn how much its branches count: each has {share} everywhere."
         return Finding(NAME, TITLE, (sentence,), {branch: {"mean": 1 / len(found.weights)} for branch in found.weights})
     groups = group_weights(found)
-    overall = {branch: _spread(weights.ravel()) for branch, weights in found.weights.items()}
+    overall = spreads(found)
     sentences = [
         f"{branch.capitalize()} ({_WORDS[branch]}): {in_percent(mean)} on average, from {in_percent(low)} to "
         f"{in_percent(high)} in four of five cases."
@@ -114,6 +114,11 @@ def find_fusion(found: FusionWeights, *, is_learned: bool) -> Finding:
         "The clock is that at the beginning of the target patch."
     )
     return Finding(NAME, TITLE, tuple(sentences), numbers, draw_allocation(AllocationPicture(overall, groups, note)))
+
+
+def spreads(found: FusionWeights) -> dict[str, tuple[float, float, float]]:
+    """Returns by branch the mean weight, and the 10th and 90th percentile over sensors, windows and positions."""
+    return {branch: _spread(weights.ravel()) for branch, weights in found.weights.items()}
 
 
 def group_weights(found: FusionWeights) -> dict[str, list[Group]]:

@@ -74,13 +74,14 @@ def role_states(reading: Reading) -> dict[str, RoleStates]:
 
 @torch.no_grad()
 def alignments(reading: Reading) -> dict[str, Alignments]:
-    """Returns the cosines by role."""
+    """Returns the cosines by role; a network that learned no maps for the comparison is compared as it is."""
     maps, half = reading.network.roles, len(reading.origins) // 2
-    assert maps is not None
     found = {}
     for role, states in role_states(reading).items():
-        ours: Tensor = getattr(maps, f"{role}_component")(states.component)
-        theirs: Tensor = getattr(maps, f"{role}_physical")(states.physical)
+        ours, theirs = states.component, states.physical
+        if maps is not None:
+            ours = getattr(maps, f"{role}_component")(ours)
+            theirs = getattr(maps, f"{role}_physical")(theirs)
         found[role] = Alignments(
             together=_cosines(ours, theirs),
             apart=_cosines(ours, theirs.roll(half, dims=0)),

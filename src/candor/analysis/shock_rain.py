@@ -182,9 +182,9 @@ def mean_of_known(values: Numbers, axis: int) -> Numbers:
 
 
 def lags_in_steps(longest: float, step: float, interval: float) -> list[int]:
-    """Returns the lags from -longest to longest, in steps of a record; all three arguments in hours."""
+    """Returns the lags from -longest to longest, in steps of a record; all three arguments in hours. 0 is one lag."""
     stride, reach = step / interval, longest / interval
-    if not (stride >= 1 and abs(stride - round(stride)) < 1e-9 and longest >= step):
+    if not (stride >= 1 and abs(stride - round(stride)) < 1e-9 and (longest >= step or longest == 0)):
         raise InputError(
             f"lags every {step:g} h up to {longest:g} h do not fit readings every {interval:g} h",
             mend="give a lag step that is a multiple of the interval, and a longest lag that is not below it",

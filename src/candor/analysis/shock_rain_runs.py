@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +14,16 @@ from candor.analysis.rotation import Numbers
 from candor.analysis.shock_rain import SHIFTS, Checkpoint, ShockRain, compare_with_rain, lags_in_steps
 from candor.data.panel import Panel
 from candor.errors import InputError
-from candor.figures.shock_rain import ShockRainPicture
+from candor.figures.shock_rain import ShockRainPicture, draw_shock_rain, shifts_table
+from candor.files import atomic_file, write_json
 from candor.forecasting.runs import load_run
 from candor.progress import Report, silent
+from candor.versions import versions
 
+NAME = "shock-rain"
+"""Of the figure, its numbers and the JSON."""
+SHIFTS_NAME = f"{NAME}-shifts.csv"
+"""The statistic of every shift."""
 HOUR = timedelta(hours=1)
 
 
@@ -200,6 +206,22 @@ def compare_runs(
         last=times.local[-1].isoformat(),
         least_shift=least * hours,
     )
+
+
+def write_comparison(found: RunsAgainstRain, folder: Path) -> list[Path]:
+    """Writes the figure, its numbers, those of every shift, and all of it as JSON; returns the files."""
+    files = write_picture(found.picture(), folder)
+    made = datetime.now(UTC).replace(microsecond=0).isoformat()
+    write_json(folder / f"{NAME}.json", found.to_json() | {"made": made, "versions": versions()})
+    return [*files, folder / f"{NAME}.json"]
+
+
+def write_picture(picture: ShockRainPicture, folder: Path) -> list[Path]:
+    """Writes the figure with the numbers of both its sides, and returns the files."""
+    files = draw_shock_rain(picture).write(folder, NAME)
+    with atomic_file(folder / SHIFTS_NAME) as temporary:
+        shifts_table(picture).to_csv(temporary, index=False)
+    return [*files, folder / SHIFTS_NAME]
 
 
 def _check_same_ground(panel: Panel, other: Panel, folder: Path, first: Path) -> None:

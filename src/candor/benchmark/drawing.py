@@ -7,51 +7,71 @@ import pandas as pd
 from candor.benchmark.pairing import Change
 from candor.benchmark.profiling import Errors, Profile, bubbles_of
 from candor.benchmark.results import ALL_STEPS
-from candor.benchmark.variants import CHANGES
+from candor.benchmark.variants import CHANGES, INTERVENTIONS
 from candor.figures.bubbles import draw_bubbles
 from candor.figures.heat import HeatCell, draw_changes
 from candor.figures.style import Drawing
 from candor.figures.sweeps import draw_sweep
+
+_TITLES = {False: "CANDOR without its parts", True: "CANDOR that is given rain"}
+"""Of heat maps, by whether they show interventions."""
 
 
 def draw_ablations(changes: Sequence[Change], task: str) -> Drawing:
     """Returns the heat map of the changes on a task, under the names that the paper gives to variants.
 
     Args:
-        changes: at least one, as `paired_changes` gives them.
+        changes: at least one, as `paired_changes` gives them; all of them parts taken away, or all interventions.
         task: what the variants were trained on.
     """
     rows: dict[str, dict[str, HeatCell]] = {}
     for change in changes:
-        rows.setdefault(_paper_name(change.variant), {})[change.metric] = HeatCell(
-            change.relative, change.is_beyond_chance
-        )
+        rows.setdefault(paper_name(change.variant), {})[change.metric] = _heat(change)
     seeds = max(change.seeds for change in changes)
     note = (
         f"Mean over {seeds} seed{'s' if seeds > 1 else ''} of the paired relative change. "
         "Dot: beyond twice the full model's spread."
     )
-    return draw_changes(rows, f"CANDOR without its parts, {task}", note)
+    return draw_changes(rows, f"{_TITLES[is_intervention(changes[0])]}, {task}", note)
+
+
+def split_changes(changes: Sequence[Change]) -> dict[str, list[Change]]:
+    """Returns the changes by what they are about, `ablations` and `interventions`; what there is none of is absent."""
+    found: dict[str, list[Change]] = {}
+    for change in changes:
+        found.setdefault("interventions" if is_intervention(change) else "ablations", []).append(change)
+    return found
+
+
+def is_intervention(change: Change) -> bool:
+    """Returns whether a variant was given something, unlike those that a part was taken from."""
+    return change.variant in INTERVENTIONS
+
+
+def _heat(change: Change) -> HeatCell:
+    return HeatCell(change.relative, change.is_beyond_chance, change.parameters)
 
 
 def draw_ablations_together(changes: Mapping[str, Sequence[Change]]) -> Drawing:
-    """Returns the heat map of variants by task, in the mean absolute error; variants that a task lacks are left out.
+    """Returns the heat map of variants by task and metric; variants that a task lacks are left out.
 
     Args:
-        changes: by task, as `paired_changes` gives them; at least one variant must be in all.
+        changes: by task, as `paired_changes` gives them; at least one variant must be in all. All of them parts taken
+            away, or all interventions.
     """
-    cells = {
-        task: {one.variant: HeatCell(one.relative, one.is_beyond_chance) for one in found if one.metric == "mae"}
-        for task, found in changes.items()
-    }
-    first, *others = cells.values()
+    first, *others = ({one.variant: one for one in found} for found in changes.values())
     shared = [variant for variant in first if all(variant in other for other in others)]
-    rows = {_paper_name(variant): {task: cells[task][variant] for task in cells} for variant in shared}
-    note = "Mean over seeds of the paired relative change of MAE. Dot: beyond twice the full model's spread."
-    return draw_changes(rows, "CANDOR without its parts", note)
+    rows: dict[str, dict[str, HeatCell]] = {paper_name(variant): {} for variant in shared}
+    for task, found in changes.items():
+        for change in found:
+            if change.variant in shared:
+                rows[paper_name(change.variant)][f"{task}, {change.metric}"] = _heat(change)
+    note = "Mean over seeds of the paired relative change. Dot: beyond twice the full model's spread."
+    return draw_changes(rows, _TITLES[is_intervention(first[shared[0]])], note)
 
 
-def _paper_name(variant: str) -> str:
+def paper_name(variant: str) -> str:
+    """Returns what the paper calls a variant."""
     return CHANGES[variant][0] if variant in CHANGES else variant
 
 

@@ -1,8 +1,14 @@
-"""The paper's ablations: each a named change of the settings and nothing else."""
+"""The paper's ablations, interventions and sweeps: each a named change of the settings and nothing else."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+import pandas as pd
+import yaml
+
+from candor.benchmark.cells import Cell, cells_of
+from candor.benchmark.results import cells_in, collect
 from candor.benchmark.suites import Contender, Suite, SuiteTask
 from candor.errors import InputError
 from candor.settings import parse_settings
@@ -14,7 +20,7 @@ VARIANTS: Mapping[str, tuple[str, dict[str, Any]]] = {
     "without-decomposition": ("w/o Decomp.", {"model.decomposition": False}),
     "without-auxiliary-losses": (
         "w/o Aux. loss",
-        {"loss.reconstruction": 0.0} | {f"loss.{role}": 0.0 for role in _ROLES},
+        {"loss.reconstruction": 0.0, "model.roles": False} | {f"loss.{role}": 0.0 for role in _ROLES},
     ),
     "without-physical": ("w/o Physical", {"model.branches": ["functional"]}),
     "without-functional": ("w/o Functional", {"model.branches": ["forward", "reverse"]}),
@@ -26,13 +32,18 @@ VARIANTS: Mapping[str, tuple[str, dict[str, Any]]] = {
 }
 """By name: what the paper calls it, and the settings it changes."""
 
+FURTHER: Mapping[str, tuple[str, dict[str, Any]]] = {
+    "one-relation": ("One relation", {"model.relations": 1}),
+}
+"""The same for what the paper does not try: one kind of relation, R_rel = 1, in place of several or none."""
+
 INTERVENTIONS: Mapping[str, tuple[str, dict[str, Any]]] = {
     "rain-added": ("RainAdd", {"model.rain": "added"}),
     "rain-alone": ("RainOnly", {"model.rain": "alone"}),
 }
 """The same for data with rain: whether the shock component gains by it, or is no more than it."""
 
-CHANGES = {**VARIANTS, **INTERVENTIONS}
+CHANGES = {**VARIANTS, **FURTHER, **INTERVENTIONS}
 
 SWEEPS: Mapping[str, tuple[Any, ...]] = {
     "temporal_span": (1, 2, 3, 4),
@@ -60,15 +71,75 @@ def ablation(preset: str, variants: Sequence[str], settings: Mapping[str, Any], 
 
 
 def sweep(preset: str, setting: str, values: Sequence[Any], settings: Mapping[str, Any], **limits: Any) -> Suite:
-    """Returns the grid of the model with one setting varied."""
+    """Returns the grid of the model with one setting varied; a value that is given twice counts once."""
+    chosen = {f"{setting}={value}": value for value in values}
     contenders = [
-        Contender(name=f"{setting}={value}", model=FULL, settings={**settings, setting: value}) for value in values
+        Contender(name=name, model=FULL, settings={**settings, setting: value}) for name, value in chosen.items()
     ]
     return _suite("sweep", f"{setting} of CANDOR on {preset}", preset, contenders, limits)
+
+
+def parse_values(text: str) -> tuple[str, list[Any]]:
+    """Returns a setting and its values from e.g. `pairs=4,8` or `milestones=[1,2],[3]`; bare names have the paper's.
+
+    Values are YAML, so that commas within brackets belong to a value.
+    """
+    setting, equals, listed = text.partition("=")
+    try:
+        values = list(yaml.safe_load(f"[{listed}]")) if equals else list(SWEEPS.get(setting, ()))
+    except yaml.YAMLError:
+        raise InputError(f"the values of {setting!r} cannot be read: {listed!r}") from None
+    if not setting.strip() or not values:
+        raise InputError(f"{text!r} names no values", mend="write e.g. pairs=4,8,16,32")
+    return setting.strip(), values
+
+
+def collect_whole(suite: Suite, grid: Path) -> tuple[Suite, pd.DataFrame]:
+    """Returns a grid with all that was ever done in its folder, and the scores of that, in the order of contenders.
+
+    Variants are often tried in several goes, and the full model is shared by them. Cells that were made with other
+    shared settings or another budget are left out.
+
+    Args:
+        suite: as `ablation` or `sweep` made it.
+        grid: the folder.
+    """
+    kin = [cell for cell in cells_in(grid) if _is_kin(cell, suite)]
+    contenders = {one.name: one for one in (*suite.contenders, *(cell.contender for cell in kin))}
+    ordered = sorted(contenders.values(), key=lambda one: _place(one, list(contenders.values())))
+    seeds = sorted({*suite.seeds, *(cell.seed for cell in kin)})
+    whole = suite.model_copy(update={"contenders": tuple(ordered), "seeds": tuple(seeds)})
+    results = collect(cells_of(whole), grid)
+    places = {contender.name: place for place, contender in enumerate(ordered)}
+    return whole, results.sort_values("model", key=lambda models: models.map(places), kind="stable", ignore_index=True)
+
+
+def _is_kin(cell: Cell, suite: Suite) -> bool:
+    """Returns whether a cell is what the suite would have made of it, had its variant or value been asked for."""
+    if (cell.suite, cell.budget_minutes) != (suite.name, suite.budget_minutes) or cell.task not in suite.tasks:
+        return False
+    first, other = parse_settings(Contender, suite.contenders[0].model_dump(mode="json"), suite.name), cell.contender
+    if first.name == FULL:
+        own: dict[str, dict[str, Any]] = {FULL: {}} | {name: change for name, (_, change) in CHANGES.items()}
+        return other.name in own and other.settings == {**first.settings, **own[other.name]}
+    setting = first.name.partition("=")[0]
+    varied = {setting: other.settings.get(setting)}
+    return other.name.startswith(f"{setting}=") and other.settings == {**first.settings, **varied}
+
+
+def _place(contender: Contender, all_of_them: Sequence[Contender]) -> float:
+    """Returns where a contender stands among all: variants as they are listed here, numbers by size, else as given."""
+    if contender.name in CHANGES or contender.name == FULL:
+        return [FULL, *CHANGES].index(contender.name)
+    values = [one.settings[one.name.partition("=")[0]] for one in all_of_them]
+    place = all_of_them.index(contender)
+    return values[place] if all(isinstance(value, int | float) for value in values) else place
 
 
 def _suite(name: str, title: str, preset: str, contenders: list[Contender], limits: Mapping[str, Any]) -> Suite:
     tasks = [SuiteTask(preset=preset)]
     content = {"name": name, "title": title, "tasks": tasks, "models": contenders, "has_rivals": False}
     given = {key: value for key, value in limits.items() if value is not None}
+    if "seeds" in given:
+        given["seeds"] = tuple(dict.fromkeys(given["seeds"]))
     return parse_settings(Suite, content | given, name)

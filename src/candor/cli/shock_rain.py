@@ -12,8 +12,6 @@ from candor.cli.screen import console, number, print_json, progress, say, table
 if TYPE_CHECKING:
     from candor.analysis.shock_rain_runs import RunsAgainstRain
 
-NAME = "shock-rain"
-
 
 def shock_rain(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN ...", help="Runs of CANDOR on the same data.")],
@@ -40,25 +38,20 @@ def shock_rain(
     """Compare the shock activity of runs with rain over lags, and test it against circular shifts of the rain."""
     with progress() as report:
         report("opening runs", None)
-        from candor.analysis.shock_rain_runs import LagChoice, RainChoice, compare_runs
+        from candor.analysis.shock_rain_runs import LagChoice, RainChoice, compare_runs, write_comparison
         from candor.figures.runs import FIGURES
-        from candor.figures.shock_rain import draw_shock_rain
-        from candor.files import write_json
+        from candor.files import read_json
 
         lags = LagChoice(longest_lag, lag_step, shifts, least_shift)
         found = compare_runs(runs, RainChoice(covariate, rain, gauges), lags, report=report)
-        folder = out or runs[0] / FIGURES
-        written = draw_shock_rain(found.picture()).write(folder, NAME)
-    write_json(folder / f"{NAME}.json", found.to_json())
+        written = write_comparison(found, out or runs[0] / FIGURES)
     if json:
-        print_json(found.to_json())
+        print_json(read_json(written[-1]))
     else:
         _show(found)
     if found.left_out:
         say(f"left out, since rain or activity is unknown or never changes: {escape(', '.join(found.left_out))}")
-    say(
-        f"written: {', '.join(str(path) for path in (*written, folder / f'{NAME}.json'))}",
-    )
+    say(f"written: {escape(', '.join(str(path) for path in written))}")
 
 
 def _show(found: "RunsAgainstRain") -> None:

@@ -13,7 +13,6 @@ from candor.cli.screen import console, number, print_json, progress, say, table
 
 if TYPE_CHECKING:
     from candor.analysis.truth.results import Row
-    from candor.progress import Report
 
 _DATASETS = "synthetic-river,synthetic-road"
 
@@ -28,21 +27,23 @@ def truth(
     budget_minutes: Annotated[
         float | None, typer.Option("--budget-minutes", help="Training of each cell; schedules are shortened to it.")
     ] = None,
+    workers: Annotated[int, typer.Option("--workers", min=1, help="Cells at a time on this machine.")] = 1,
     out: Annotated[Path, typer.Option("--out", help="Folder of the cells and results.")] = Path("runs/truth"),
     json: inputs.JsonOption = False,
 ) -> None:
     """Train CANDOR on synthetic networks, and score its explanations against the truth, beside simple rules."""
     with progress() as report:
         report("opening", None)
-        from candor.analysis.truth.cells import cells_of, run_cell
+        from candor.analysis.truth.cells import cells_of
         from candor.analysis.truth.results import rows_of, verdicts, write_results
+        from candor.analysis.truth.workers import run_cells
         from candor.cli.benchmark import parse_seeds
         from candor.files import read_json
         from candor.settings import parse_overrides
 
         names = [name.strip() for name in datasets.split(",")]
         cells = cells_of(names, parse_seeds(seeds), parse_overrides(settings or []), budget_minutes)
-        scored = [run_cell(cell, out, _named(cell.name, report)) for cell in cells]
+        scored = run_cells(cells, out, workers, report)
         files = write_results(scored, out, _command(seeds, names, budget_minutes, settings or []))
     rows = rows_of(scored)
     if json:
@@ -52,16 +53,6 @@ def truth(
         for verdict in verdicts(rows):
             console().print(escape(verdict), soft_wrap=True)
     say(f"written: {', '.join(str(file) for file in files)}")
-
-
-def _named(cell: str, report: "Report") -> "Report":
-    """Returns a listener that says which cell it hears of."""
-
-    def listen(what: str, share: float | None) -> None:
-        work, _, detail = what.partition(" | ")
-        report(f"{cell}: {work} | {cell}: {detail or work}", share)
-
-    return listen
 
 
 def _command(seeds: str, datasets: Sequence[str], budget_minutes: float | None, settings: Sequence[str]) -> str:

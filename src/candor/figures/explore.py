@@ -130,9 +130,12 @@ class ExplorePicture:
     has_no_path: bool
 
     def further_tables(self) -> dict[str, pd.DataFrame]:
-        """Returns the numbers of the lower panels: `lags` where there are edges, and `pairs`."""
+        """Returns the numbers of the lower panels: `lags` where there are edges, `pairs`, `profiles` of those drawn."""
         tables = {} if self.lags is None else {"lags": _lag_table(self.lags)}
-        return tables | {"pairs": pd.DataFrame(dict(self.pairs))}
+        tables["pairs"] = pd.DataFrame(dict(self.pairs))
+        drawn = {"most alike": self.similar, "least alike": self.opposite}
+        profiles = [_profile_table(name, pair) for name, pair in drawn.items() if pair is not None]
+        return tables | ({"profiles": pd.concat(profiles)} if profiles else {})
 
 
 def draw_explore(picture: ExplorePicture) -> Drawing:
@@ -153,6 +156,8 @@ def draw_explore(picture: ExplorePicture) -> Drawing:
     _draw_dynamics(parts["dynamics"], picture.dynamics)
     if picture.lags is None:
         _say(parts["lags"], "(b) Peak lags of edges", "there are no edges")
+    elif not len(picture.lags.lag):
+        _say(parts["lags"], "(b) Peak lags of edges", "too few readings to compare the ends of any edge")
     else:
         _draw_lags(parts["lags"], picture.lags)
     _draw_pair(parts["similar"], "(c) Distant and alike", picture.similar)
@@ -247,6 +252,21 @@ def _dynamics_table(picture: DynamicsPicture) -> pd.DataFrame:
             "is_rise": picture.is_rise,
             "is_fall": picture.is_fall,
             "is_shock": picture.is_shock,
+        }
+    )
+
+
+def _profile_table(name: str, picture: PairPicture) -> pd.DataFrame:
+    """Returns what is usual at both sensors of a pair, in deviations, by slot of the calendar."""
+    slot = "week_of_year" if picture.is_of_the_year else "bin_of_week"
+    return pd.DataFrame(
+        {
+            "pair": name,
+            "first": picture.first,
+            "second": picture.second,
+            slot: picture.slots,
+            "first_usual": picture.profiles[:, 0],
+            "second_usual": picture.profiles[:, 1],
         }
     )
 

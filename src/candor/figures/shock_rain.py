@@ -72,6 +72,11 @@ def draw_shock_rain(picture: ShockRainPicture) -> Drawing:
     return Drawing(figure, _table(picture))
 
 
+def shifts_table(picture: ShockRainPicture) -> pd.DataFrame:
+    """Returns what the right side of the figure counts: the statistic of every shift, in the order of drawing."""
+    return pd.DataFrame({"largest_correlation": picture.null})
+
+
 def _draw_lags(axes: Axes, picture: ShockRainPicture) -> None:
     dress(axes, "lag [h]: activity after rain is positive", "correlation")
     axes.fill_between(
@@ -87,7 +92,8 @@ def _draw_lags(axes: Axes, picture: ShockRainPicture) -> None:
     if (reach := float(np.max(picture.lags))) >= 2 * _DAY:
         days = _DAY * max(1, round(reach / _DAY / 3))
         axes.set_xticks(np.arange(-int(reach // days) * days, reach + 1, days))
-    axes.set_xlim(float(np.min(picture.lags)), float(np.max(picture.lags)))
+    room = 0.0 if len(picture.lags) > 1 else 1.0  # a single lag is a point, and an axis needs a width
+    axes.set_xlim(float(np.min(picture.lags)) - room, float(np.max(picture.lags)) + room)
     add_legend(axes, 2)
 
 

@@ -57,14 +57,26 @@ class Encoding:
 
 @dataclass(frozen=True)
 class Explanation(Encoding):
-    """Everything the model computed on the way to a forecast, in z-scores."""
+    """Everything the model computed on the way to a forecast, in z-scores.
+
+    Args:
+        representations: of the branches, and the weights they are fused with.
+        head: what decodes them.
+        steps: how many are forecast.
+    """
 
     representations: Representations
+    head: Head
+    steps: int
 
     @property
     def fused(self) -> Forecasts:
         """The representation that is decoded (eq. context_fusion)."""
         return fuse(self.representations.fusion_weights, self.representations.branches)
+
+    def branch_forecasts(self) -> dict[str, Float[Tensor, "batch prefix node"]]:
+        """Returns what each branch alone would forecast; decoded when asked, since a forecast needs none of it."""
+        return {branch: self.head(states, self.steps) for branch, states in self.representations.by_branch.items()}
 
 
 class CandorNetwork(nn.Module):
@@ -91,7 +103,8 @@ class CandorNetwork(nn.Module):
         is_weighed = settings.learned_fusion and len(settings.branches) > 1
         self.fusion = Fusion(settings) if is_weighed else MeanFusion(settings)
         self.head = Head(settings)
-        self.roles = Roles(settings) if settings.decomposition and settings.directions else None
+        has_roles = settings.roles and settings.decomposition and bool(settings.directions)
+        self.roles = Roles(settings) if has_roles else None
         starts = [*settings.history_starts, *settings.target_starts]
         self.register_buffer("patch_starts", torch.tensor(starts), persistent=False)
         initialise(self)
@@ -127,7 +140,12 @@ class CandorNetwork(nn.Module):
     ) -> Explanation:
         """Returns all states on the way to a forecast of `prefix` steps (all by default)."""
         encoding = self.encode(values, time_of_day, day_of_week, prefix, week_of_year, rain)
-        return Explanation(**vars(encoding), representations=self.represent(encoding.forecast_inputs))
+        return Explanation(
+            **vars(encoding),
+            representations=self.represent(encoding.forecast_inputs),
+            head=self.head,
+            steps=self.settings.horizon if prefix is None else prefix,
+        )
 
     def encode(
         self,

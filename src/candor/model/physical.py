@@ -34,11 +34,15 @@ from candor.model.settings import ModelSettings
 
 Nodes = Float[Tensor, "node node_width"]
 CalendarRows = Float[Tensor, "batch patch twice_hidden"]
+Gates = Float[Tensor, "batch node patch"]
 
 
 @dataclass(frozen=True)
 class PathStates:
-    """What one direction did: its states over the history, its predictions and the operator it used."""
+    """What one direction did: its gates and states over the history, its predictions and the operator it used."""
+
+    gates: Gates
+    target_gates: Float[Tensor, "batch node target"]
 
     temporal: States
     residual: States
@@ -180,7 +184,7 @@ class PhysicalBranch(nn.Module):
             for direction, run in runs.items():
                 gate = gates[direction][..., target, :]
                 run.advance(fed_back * gate if self.settings.rollout_gate else fed_back)
-        return {direction: run.states() for direction, run in runs.items()}
+        return {direction: run.states(gates[direction][..., 0]) for direction, run in runs.items()}
 
     @property
     def is_learned(self) -> bool:
@@ -222,15 +226,18 @@ class _Run:
         self.predictions: list[Tensor] = []
 
     def observe(self, modulated: States, history_rows: CalendarRows, targets: int) -> None:
-        gated = modulated * self.path.gates(self.sources, history_rows)
+        gates = self.path.gates(self.sources, history_rows)
+        self.gates, gated = gates[..., 0], modulated * gates
         self.temporal, self.residual, self.contribution, self.memory = self.path.observe(gated, self.operator, targets)
         self.predictions.append(self.temporal[..., -1, :] + self.contribution[..., -1, :])
 
     def advance(self, gated: Float[Tensor, "batch node hidden"]) -> None:
         self.predictions.append(self.path.advance(gated, self.operator, self.memory))
 
-    def states(self) -> PathStates:
+    def states(self, target_gates: Float[Tensor, "batch node target"]) -> PathStates:
         return PathStates(
+            gates=self.gates,
+            target_gates=target_gates,
             temporal=self.temporal,
             residual=self.residual,
             contribution=self.contribution,

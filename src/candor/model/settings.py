@@ -68,6 +68,8 @@ class ModelSettings(Settings):
     """Whether rain over the history adds to the shock component (RainAdd) or stands for it (RainOnly)."""
     learned_operator: bool = True
     """Whether edges are weighed by learned affinities beside their support (if not: Raw adjacency)."""
+    roles: bool = True
+    """Whether there are maps that compare components with physical states; only the role loss uses them."""
     learned_fusion: bool = True
     """Whether branches are weighed by context, or all alike (avg Fusion)."""
 

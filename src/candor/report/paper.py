@@ -24,6 +24,7 @@ from candor.report.paper_runs import (
     make_explanation,
     make_exploration,
     make_figures,
+    make_fusions,
     make_schematics,
 )
 from candor.report.paper_shock_rain import Kept, make_shock_rain, read_shock_rain
@@ -135,6 +136,8 @@ def _parts(found: Found) -> Iterator[Part]:
         yield Part(
             _SECTION_OF[grid.kind], folder(grid.folder.name), str(grid.folder), partial(make_grid, grid), weight=2
         )
+    if len(found.runs) > 1:
+        yield Part("runs", folder("runs", "together"), "runs", partial(make_fusions, found.runs), weight=5)
     for run in found.runs:
         where = str(run.folder)
         yield Part("runs", folder("figures", run.name), where, partial(make_figures, run), weight=10)

@@ -4,16 +4,29 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from candor.benchmark.drawing import draw_ablations, draw_setting
-from candor.benchmark.pairing import paired_changes
-from candor.benchmark.tables import Table, count_strict_wins, tables_of
+from candor.benchmark.drawing import draw_ablations, draw_setting, split_changes
+from candor.benchmark.pairing import paired_changes, parameters_of
+from candor.benchmark.tables import Table, TableCell, count_strict_wins, tables_of
 from candor.benchmark.variants import FULL
 from candor.benchmark.writing import write_grid_tables, write_tables
 from candor.progress import Report
 from candor.report.paper_entry import Entry, Picture, ShownTable, make_slug, table_files
 from candor.report.paper_grid import Grid, Kind
 from candor.report.paper_words import origin_of_task
-from candor.report.wording import counted
+from candor.report.wording import NOTHING, counted
+
+HEAT_MAPS = {
+    "ablations": (
+        "CANDOR without its parts",
+        "What CANDOR loses without each of its parts: how its errors change.",
+    ),
+    "interventions": (
+        "CANDOR that is given rain",
+        "What rain changes: added to the shock component (RainAdd), or in place of what readings tell of shocks "
+        "(RainOnly).",
+    ),
+}
+"""By kind of change: what a heat map is called, and what it shows."""
 
 
 def make_grid(grid: Grid, folder: Path, report: Report) -> list[Entry]:
@@ -63,27 +76,37 @@ def _compared(grid: Grid, task: str) -> tuple[str, ...]:
 
 
 def _make_ablations(grid: Grid, folder: Path) -> list[Entry]:
-    tables = _in_order(grid)
+    tables = {task: _with_sizes(table, grid) for task, table in _in_order(grid).items()}
     write_tables(list(tables.values()), folder, "tables")
     entries = []
     for task in grid.tasks:
         changes = paired_changes(grid.results[grid.results["task"] == task], FULL)
         pictures: list[Picture] = []
-        if changes:
-            stem = _stem("ablations", task, grid)
-            draw_ablations(changes, task).write(folder, stem)
+        kinds = split_changes(changes)
+        for kind, some in kinds.items():
+            stem = _stem(kind, task, grid)
+            draw_ablations(some, task).write(folder, stem)
             caption = (
                 "Relative change of each error against the full model, paired by seed; red is worse. A dot: more than "
                 "twice the spread of the full model over its seeds."
             )
             pictures.append(Picture(f"{folder.name}/{stem}", caption))
-        shows = (
-            "What CANDOR loses without each of its parts: how its errors change.",
-            "The table has the errors themselves.",
-            *_holes(grid, task),
-        )
-        entries.append(_entry(grid, task, f"{task}: CANDOR without its parts", shows, pictures, tables, folder))
+        told = [HEAT_MAPS[kind] for kind in kinds] or [HEAT_MAPS["ablations"]]
+        shows = (*(shown for _, shown in told), "The table has the errors themselves.", *_holes(grid, task))
+        title = f"{task}: {' and '.join(title for title, _ in told)}"
+        entries.append(_entry(grid, task, title, shows, pictures, tables, folder))
     return entries
+
+
+def _with_sizes(table: Table, grid: Grid) -> Table:
+    """Returns the table of a task with the parameters of each variant in front, if the results state them."""
+    sizes = parameters_of(grid.results[grid.results["task"] == table.title])
+    if not sizes:
+        return table
+    rows = tuple(
+        (name, (TableCell(f"{sizes[name]:,}" if name in sizes else NOTHING), *cells)) for name, cells in table.rows
+    )
+    return replace(table, groups=(("network", 1), *table.groups), columns=("parameters", *table.columns), rows=rows)
 
 
 def _make_sweep(grid: Grid, folder: Path) -> list[Entry]:

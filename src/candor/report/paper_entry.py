@@ -1,7 +1,7 @@
 """What a paper folder holds: entries with tables and figures, what is missing, and what could not be read."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -145,3 +145,19 @@ def in_dates(found: Iterable[str]) -> str:
     if not days:
         return UNKNOWN
     return days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
+
+
+def joined(origins: Sequence[Origin]) -> Origin:
+    """Returns one origin for numbers of several; what is the same in all is said once."""
+    return Origin(
+        source=_listed([origin.source for origin in origins]),
+        command="\n".join(dict.fromkeys(origin.command for origin in origins)),
+        data=_listed([origin.data for origin in origins]),
+        protocol=_listed([origin.protocol for origin in origins], " "),
+        made=_listed([origin.made for origin in origins]),
+        versions=_listed([origin.versions for origin in origins]),
+    )
+
+
+def _listed(texts: Sequence[str], between: str = "; ") -> str:
+    return between.join(dict.fromkeys(texts))

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from candor.benchmark.cells import Cell, cells_of, failure_of
 from candor.benchmark.suites import load_suite, suite_names
-from candor.benchmark.variants import INTERVENTIONS, SWEEPS
+from candor.benchmark.variants import INTERVENTIONS, SWEEPS, VARIANTS
 from candor.data.findings import listed
 from candor.errors import InputError
 from candor.report.paper_costs import find_errors, read_profile
@@ -50,7 +50,7 @@ def _missing_suites(found: Found) -> Iterator[Missing]:
 
 def _missing_ablations(found: Found) -> Iterator[Missing]:
     grids = [grid for grid in found.grids if grid.kind == Kind.ABLATIONS]
-    there = {task for grid in grids for task in grid.tasks}
+    there = {task for grid in grids for task in grid.tasks if set(VARIANTS) & set(grid.models)}
     for preset in _ABLATED:
         if preset not in there:
             yield Missing(f"CANDOR without its parts on {preset}", f"candor ablate {preset}")

@@ -8,15 +8,17 @@ from candor.analysis.explore import NAME as EXPLORE
 from candor.analysis.explore import explore, write_exploration
 from candor.analysis.reading import FORECAST_PAGE, INDEX, explain_run
 from candor.analysis.reading_finding import Finding
+from candor.analysis.reading_fusion import fusion_origins, fusion_weights, spreads
 from candor.data.catalog import datasets, load_dataset
 from candor.data.panel import Panel
 from candor.data.panel_store import load_panel
 from candor.data.times import in_words
-from candor.figures.runs import draw_run
+from candor.figures.fusion import Spread, draw_fusions
+from candor.figures.runs import candor_of, draw_run
 from candor.figures.schematics import draw_decomposition, draw_overview
 from candor.forecasting.runs import load_run
 from candor.progress import Report
-from candor.report.paper_entry import Entry, Origin, Picture
+from candor.report.paper_entry import Entry, Origin, Picture, joined
 from candor.report.paper_found import FoundRun
 from candor.report.paper_words import data_in_words, origin_of_run
 from candor.report.wording import NOTHING, counted, percent
@@ -29,6 +31,7 @@ _CAPTIONS: Mapping[str, str] = {
     "edges": "Which sensors hear from which, by the weights that were learned.",
     "training": "Errors during training.",
 }
+FUSIONS = "fusion-systems"
 _METHOD = "How CANDOR works; the words stand in the CSV files."
 
 
@@ -70,6 +73,36 @@ def make_explanation(run: FoundRun, folder: Path, report: Report) -> list[Entry]
 def _told(finding: Finding) -> str:
     end = "" if finding.title.endswith(("?", ".")) else ":"
     return " ".join([f"{finding.title}{end}", *finding.sentences])
+
+
+def make_fusions(runs: Sequence[FoundRun], folder: Path, report: Report) -> list[Entry]:
+    """Draws how much the branches count in all runs beside each other; no entry if fewer than two learned it."""
+    found: dict[str, dict[str, Spread]] = {}
+    origins = []
+    for place, run in enumerate(runs):
+        report(f"reading fusion weights | {run.name}", place / len(runs))
+        opened = load_run(run.folder)
+        if opened.record.model != "candor":  # is named where its own figures are tried
+            continue
+        candor, task = candor_of(opened), opened.task()
+        settings = candor.trained().network.settings
+        if settings.learned_fusion and len(settings.branches) > 1:
+            windows = candor.windows(task.panel, fusion_origins(task.split, task.split.test))
+            found[run.name] = spreads(fusion_weights(candor.trained().network, windows, task.panel))
+            command = shlex.join(["candor", "explain", str(run.folder)])
+            origins.append(origin_of_run(run.record, str(run.folder), command))
+    if len(found) < 2:
+        return []
+    draw_fusions(found).write(folder, FUSIONS)
+    caption = "Mean weight of each branch in the forecast; bars hold 10 % to 90 % of sensors, windows and positions."
+    return [
+        Entry(
+            title="All systems: what forecasts rest on",
+            shows=("How much a sensor's own past and its like, and both directions of the network, count.",),
+            origin=joined(origins),
+            pictures=(Picture(f"{folder.name}/{FUSIONS}", caption),),
+        )
+    ]
 
 
 def data_of_runs(runs: Sequence[FoundRun]) -> dict[str, Path]:
@@ -114,7 +147,11 @@ def make_exploration(name: str, own: Path | None, folder: Path, report: Report) 
             pictures=(Picture(f"{folder.name}/{EXPLORE}", caption),),
             files=tuple(
                 (f"{folder.name}/{EXPLORE}-{table}.csv", f"numbers of {words} as CSV")
-                for table, words in (("lags", "the lags"), ("pairs", "distant pairs"))
+                for table, words in (
+                    ("lags", "lags"),
+                    ("pairs", "distant pairs"),
+                    ("profiles", "what is usual at them"),
+                )
                 if (folder / f"{EXPLORE}-{table}.csv").is_file()
             ),
         )

@@ -8,24 +8,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
 
+from candor.analysis.shock_rain_runs import NAME, SHIFTS_NAME, write_picture
 from candor.benchmark.tables import Table, TableCell
 from candor.benchmark.writing import write_tables
 from candor.errors import InputError
-from candor.figures.style import (
-    BLUE,
-    GREEN,
-    GREY,
-    ORANGE,
-    PURPLE,
-    SKY,
-    VERMILION,
-    Drawing,
-    add_legend,
-    dress,
-    new_figure,
-)
+from candor.figures.shock_rain import ShockRainPicture
 from candor.files import read_json
 from candor.forecasting.runs import RunRecord, load_record
 from candor.progress import Report
@@ -33,22 +21,21 @@ from candor.report.paper_entry import Entry, Origin, Picture, ShownTable, in_dat
 from candor.report.paper_words import data_in_words, protocol_in_words
 from candor.report.wording import NOTHING, counted
 
-NAME = "shock-rain"
-_COLOURS = (BLUE, ORANGE, GREEN, PURPLE, SKY)
 _KEYS = ("data", "rho", "null_mean", "excess", "p", "shifts", "horizons", "checkpoints", "stations", "lags_hours")
 _CAPTION = (
     "Left: correlation of shock activity with rain over lags, the grey band holds 95 % of the shifted rains. Right: "
-    "each run at the lag of its horizon."
+    "the largest correlation over lags of every shift, and of what happened."
 )
 
 
 @dataclass(frozen=True, eq=False)
 class Kept:
-    """What the command kept of a comparison: its JSON, and the curves over lags that it wrote beside it."""
+    """What the command kept of a comparison: its JSON, and what the two sides of its figure show, written beside it."""
 
     path: Path
     content: dict[str, Any]
     curves: pd.DataFrame | None
+    null: pd.DataFrame | None
 
     @property
     def data(self) -> str:
@@ -62,8 +49,11 @@ def read_shock_rain(path: Path) -> Kept:
     if not isinstance(content, dict) or (lacking := [key for key in _KEYS if key not in content]):
         named = f" ({', '.join(lacking)} missing)" if isinstance(content, dict) else ""
         raise InputError(f"these are not results of `candor shock-rain`{named}", where=str(path))
-    beside = path.with_suffix(".csv")
-    return Kept(path, content, pd.read_csv(beside) if beside.is_file() else None)
+    curves, null = (
+        pd.read_csv(file) if file.is_file() else None
+        for file in (path.with_suffix(".csv"), path.with_name(SHIFTS_NAME))
+    )
+    return Kept(path, content, curves, null)
 
 
 def make_shock_rain(path: Path, folder: Path, report: Report) -> list[Entry]:
@@ -73,9 +63,11 @@ def make_shock_rain(path: Path, folder: Path, report: Report) -> list[Entry]:
     tables = [association_table([kept]), run_table(kept)]
     write_tables(tables, folder, "tables")
     pictures: list[Picture] = []
-    if kept.curves is not None:
-        draw_kept(kept, kept.curves).write(folder, NAME)
+    files = table_files(folder.name)
+    if kept.curves is not None and kept.null is not None:
+        write_picture(picture_of(kept, kept.curves, kept.null), folder)
         pictures.append(Picture(f"{folder.name}/{NAME}", _CAPTION))
+        files = (*files, (f"{folder.name}/{SHIFTS_NAME}", "statistic of every shift: CSV"))
     return [
         Entry(
             title=f"{kept.data}: does the learned shock know of rain it never saw?",
@@ -83,7 +75,7 @@ def make_shock_rain(path: Path, folder: Path, report: Report) -> list[Entry]:
             origin=_origin(kept),
             pictures=tuple(pictures),
             tables=(ShownTable(tables[0], "data"), ShownTable(tables[1], "run", is_folded=True)),
-            files=table_files(folder.name),
+            files=files,
         )
     ]
 
@@ -122,51 +114,29 @@ def run_table(kept: Kept) -> Table:
     )
 
 
-def draw_kept(kept: Kept, curves: pd.DataFrame) -> Drawing:
-    """Returns the figure: correlation over lags with the band of shifts, and every run beside the mean of shifts.
+def picture_of(kept: Kept, curves: pd.DataFrame, null: pd.DataFrame) -> ShockRainPicture:
+    """Returns what the command drew, from what it wrote.
 
     Args:
         kept: the comparison.
-        curves: by lag, the correlation of each horizon and the band of shifts, as the command wrote them.
+        curves: by lag, the correlation of each horizon and the band of shifts.
+        null: the statistic of every shift.
     """
-    stations = counted(len(kept.content["stations"]), "station")
-    note = f"Spearman's correlation, {stations}. Grey: {kept.content['shifts']:,} circular shifts of the rain."
-    figure = new_figure(f"Shock activity and rain: {kept.data}", note)
-    left, right = figure.subplots(1, 2, width_ratios=(4, 3))
-    _draw_lags(left, kept, curves)
-    _draw_runs(right, kept)
-    return Drawing(figure, curves)
-
-
-def _draw_lags(axes: Axes, kept: Kept, curves: pd.DataFrame) -> None:
-    dress(axes, "lag [h]: activity after rain is positive", "correlation")
-    lags = curves["lag_hours"].to_numpy(np.float64)
-    low, high = (curves[name].to_numpy(np.float64) for name in ("shifts_lower_2.5", "shifts_upper_97.5"))
-    axes.fill_between(lags, low, high, color=GREY, alpha=0.3, linewidth=0, label="95 % of shifts")
-    axes.axhline(0, color=GREY, linewidth=0.8)
-    axes.axvline(0, color=GREY, linewidth=0.8, linestyle=":")
-    for place, row in enumerate(kept.content["horizons"]):
-        colour = _COLOURS[place % len(_COLOURS)]
-        curve = curves[f"correlation, {row['horizon']} steps ahead"].to_numpy(np.float64)
-        axes.plot(lags, curve, color=colour, linewidth=1.6, label=f"{row['horizon']} steps ahead")
-        axes.plot([row["lag_hours"]], [row["rho"]], "o", color=colour, markersize=6, zorder=4)
-    add_legend(axes, 2)
-
-
-def _draw_runs(axes: Axes, kept: Kept) -> None:
-    horizons = [row["horizon"] for row in kept.content["horizons"]]
-    dress(axes, "correlation", "steps ahead")
-    for run in kept.content["checkpoints"]:
-        if run["rho"] is not None:
-            place = horizons.index(run["horizon"])
-            axes.plot([run["rho"]], [place], "o", color=_COLOURS[place % len(_COLOURS)], markersize=6, alpha=0.7)
-    axes.axvline(kept.content["null_mean"], color=GREY, linewidth=1.4, linestyle="--", label="mean of shifts")
-    label = f"what happened, p = {kept.content['p']:.2g}"
-    axes.axvline(kept.content["rho"], color=VERMILION, linewidth=2.0, label=label)
-    axes.set_yticks(range(len(horizons)), [str(horizon) for horizon in horizons])
-    axes.set_ylim(-0.6, len(horizons) - 0.4)
-    axes.grid(visible=False, axis="y")
-    add_legend(axes, 1)
+    content = kept.content
+    counting = [row for row in content["stations"] if any(rho is not None for rho in row["rho_by_lag"])]
+    horizons = [row["horizon"] for row in content["horizons"]]
+    return ShockRainPicture(
+        data=kept.data,
+        lags=curves["lag_hours"].to_numpy(np.float64),
+        curves={steps: curves[f"correlation, {steps} steps ahead"].to_numpy(np.float64) for steps in horizons},
+        selected={row["horizon"]: float(row["lag_hours"]) for row in content["horizons"]},
+        band=curves[["shifts_lower_2.5", "shifts_upper_97.5"]].to_numpy(np.float64).T,
+        null=null["largest_correlation"].to_numpy(np.float64),
+        rho=float(content["rho"]),
+        p=float(content["p"]),
+        checkpoints=len(content["checkpoints"]),
+        stations=len(counting),
+    )
 
 
 def _findings(kept: Kept) -> list[str]:
@@ -178,8 +148,9 @@ def _findings(kept: Kept) -> list[str]:
     ]
     if floor := float(kept.content.get("p_floor") or 0.0):
         said.append(f"p is above about {floor:.2g} whatever happened: so many shifts leave the real lag within reach.")
-    if kept.curves is None:
-        said.append(f"There is no figure: {NAME}.csv, which the command writes beside its JSON, is not there.")
+    if kept.curves is None or kept.null is None:
+        lacking = f"{NAME}.csv" if kept.curves is None else SHIFTS_NAME
+        said.append(f"There is no figure: {lacking}, which the command writes beside its JSON, is not there.")
     return said
 
 
@@ -189,13 +160,15 @@ def _origin(kept: Kept) -> Origin:
     span = f"{str(content.get('first', ''))[:10]} to {str(content.get('last', ''))[:10]}"
     tested = f"{content['shifts']:,} circular shifts of the rain, {counted(len(content['stations']), 'station')}"
     protocol = protocol_in_words(records[0].protocol.model_dump(mode="json")) if records else ""
+    dates = [str(content["made"])] if "made" in content else [r.made.isoformat() for r in records if r.made is not None]
+    found = [content["versions"]] if "versions" in content else [dict(record.versions) for record in records]
     return Origin(
         source=str(kept.path),
         command=_command(kept),
         data=f"{data_in_words(kept.data)}; {span}",
         protocol=f"Runs at the hours of their test part; {tested}. {protocol}".strip(),
-        made=in_dates(record.made.isoformat() for record in records if record.made is not None),
-        versions=in_versions(dict(record.versions) for record in records),
+        made=in_dates(dates),
+        versions=in_versions(found),
     )
 
 
@@ -215,6 +188,7 @@ def _command(kept: Kept) -> str:
         words += ["--covariate", gauge.removesuffix(f" of {station}")]
     else:
         words += ["--rain", "FILE", "--gauges", "FILE"]
-    words += ["--longest-lag", f"{max(lags):g}", "--lag-step", f"{lags[1] - lags[0]:g}"]
+    words += ["--longest-lag", f"{max(lags):g}"]
+    words += ["--lag-step", f"{lags[1] - lags[0]:g}"] if len(lags) > 1 else []
     words += ["--shifts", str(content["shifts"]), "--least-shift", f"{content.get('least_shift_hours', 0):g}"]
     return shlex.join([*words, "--out", str(kept.path.parent)])

@@ -1,23 +1,23 @@
 """Several results side by side, as the paper has them: ablations of all tasks, all sweeps, rain of all data."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import mean, stdev
 
-from candor.benchmark.drawing import draw_ablations_together
+from candor.benchmark.drawing import draw_ablations_together, split_changes
 from candor.benchmark.pairing import Change, paired_changes
 from candor.benchmark.results import ALL_STEPS
 from candor.benchmark.tables import Table, TableCell
 from candor.benchmark.variants import FULL
 from candor.benchmark.writing import write_tables
 from candor.progress import Report
-from candor.report.paper_entry import Entry, Origin, Picture, ShownTable, table_files
+from candor.report.paper_comparisons import HEAT_MAPS
+from candor.report.paper_entry import Entry, Origin, Picture, ShownTable, joined, table_files
 from candor.report.paper_grid import Grid, Kind
 from candor.report.paper_shock_rain import Kept, association_table
 from candor.report.paper_words import origin_of_task
 from candor.report.wording import NOTHING
 
-ABLATIONS = "ablations"
 _METRICS = ("mae", "rmse", "mse")
 
 
@@ -26,38 +26,57 @@ def has_ablations(grids: Sequence[Grid]) -> bool:
     return len({task for grid in grids if grid.kind == Kind.ABLATIONS for task in grid.tasks}) > 1
 
 
-def ablations_by_task(grids: Sequence[Grid]) -> dict[str, list[Change]]:
-    """Returns the changes of all ablations by task; empty unless there are two tasks that share a variant."""
-    found: dict[str, list[Change]] = {}
+def ablations_by_task(grids: Sequence[Grid]) -> dict[str, dict[str, list[Change]]]:
+    """Returns the changes of all ablations by kind (`ablations`, `interventions`) and task.
+
+    Grids on the same task are put together; what several of them have is taken from the first. A kind is absent unless
+    there are two tasks that share a variant.
+    """
+    merged: dict[str, dict[tuple[str, str], Change]] = {}
     for grid in grids:
         if grid.kind == Kind.ABLATIONS:
             for task in grid.tasks:
-                if changes := paired_changes(grid.results[grid.results["task"] == task], FULL, ("mae",)):
-                    found.setdefault(task, changes)
-    shared = set.intersection(*({change.variant for change in changes} for changes in found.values())) if found else ()
-    return found if len(found) > 1 and shared else {}
+                there = merged.setdefault(task, {})
+                for change in paired_changes(grid.results[grid.results["task"] == task], FULL):
+                    there.setdefault((change.variant, change.metric), change)
+    found: dict[str, dict[str, list[Change]]] = {}
+    for task, changes in merged.items():
+        for kind, some in split_changes(list(changes.values())).items():
+            found.setdefault(kind, {})[task] = some
+    return {kind: by_task for kind, by_task in found.items() if len(by_task) > 1 and _shared(by_task)}
+
+
+def _shared(by_task: Mapping[str, Sequence[Change]]) -> set[str]:
+    """Returns the variants that all tasks have."""
+    return set.intersection(*({change.variant for change in changes} for changes in by_task.values()))
 
 
 def make_ablations(grids: Sequence[Grid], folder: Path, report: Report) -> list[Entry]:
-    """Draws the ablations of all tasks as one heat map and returns its entry; none where they share no variant."""
+    """Draws the ablations of all tasks as one heat map and returns its entry; none where they share no variant.
+
+    Interventions have a heat map and an entry of their own.
+    """
     report("drawing ablations", None)
-    if not (changes := ablations_by_task(grids)):
-        return []
-    draw_ablations_together(changes).write(folder, ABLATIONS)
-    origins = [
-        origin_of_task(grid, task)
-        for task in changes
-        for grid in [next(one for one in grids if one.kind == Kind.ABLATIONS and task in one.tasks)]
-    ]
-    caption = "Relative change of the mean absolute error, paired by seed, by task; red is worse."
-    return [
-        Entry(
-            title="All tasks: CANDOR without its parts",
-            shows=("What CANDOR loses without each of its parts, on every task that was tried.",),
-            origin=joined(origins),
-            pictures=(Picture(f"{folder.name}/{ABLATIONS}", caption),),
+    entries = []
+    for kind, changes in ablations_by_task(grids).items():
+        draw_ablations_together(changes).write(folder, kind)
+        origins = [
+            origin_of_task(grid, task)
+            for task in changes
+            for grid in grids
+            if grid.kind == Kind.ABLATIONS and task in grid.tasks and _shared(changes) & set(grid.models)
+        ]
+        caption = "Relative change of each error, paired by seed, by task; red is worse."
+        title, shows = HEAT_MAPS[kind]
+        entries.append(
+            Entry(
+                title=f"All tasks: {title}",
+                shows=(shows,),
+                origin=joined(origins),
+                pictures=(Picture(f"{folder.name}/{kind}", caption),),
+            )
         )
-    ]
+    return entries
 
 
 def make_sweeps(grids: Sequence[Grid], folder: Path, report: Report) -> list[Entry]:
@@ -112,9 +131,9 @@ def make_associations(kept: Sequence[Kept], folder: Path, report: Report) -> lis
     table = association_table(kept)
     write_tables([table], folder, "tables")
     origin = Origin(
-        source=_listed([str(one.path) for one in kept]),
+        source="; ".join(dict.fromkeys(str(one.path) for one in kept)),
         command="those of the entries below, one for each data",
-        data=_listed([one.data for one in kept]),
+        data="; ".join(dict.fromkeys(one.data for one in kept)),
         protocol="as in the entries below",
         made="as in the entries below",
         versions="as in the entries below",
@@ -128,19 +147,3 @@ def make_associations(kept: Sequence[Kept], folder: Path, report: Report) -> lis
             files=table_files(folder.name),
         )
     ]
-
-
-def joined(origins: Sequence[Origin]) -> Origin:
-    """Returns one origin for numbers of several; what is the same in all is said once."""
-    return Origin(
-        source=_listed([origin.source for origin in origins]),
-        command="\n".join(dict.fromkeys(origin.command for origin in origins)),
-        data=_listed([origin.data for origin in origins]),
-        protocol=_listed([origin.protocol for origin in origins], " "),
-        made=_listed([origin.made for origin in origins]),
-        versions=_listed([origin.versions for origin in origins]),
-    )
-
-
-def _listed(texts: Sequence[str], between: str = "; ") -> str:
-    return between.join(dict.fromkeys(texts))

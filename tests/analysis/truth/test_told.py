@@ -23,9 +23,10 @@ def task() -> Task:
     return make_task(panel, PROTOCOL)
 
 
-@pytest.fixture(scope="module")
-def candor(task: Task) -> Candor:
+@pytest.fixture(scope="module", params=["unread", "added"])
+def candor(task: Task, request: pytest.FixtureRequest) -> Candor:
     recipe = tiny_recipe(epochs=1, epoch_windows=48, validation_windows=8)
+    recipe["model"] = recipe["model"] | {"rain": request.param}
     made = Candor(history=PROTOCOL.history, horizon=PROTOCOL.horizon, recipe=recipe)
     return made.fit(task.panel, task.split)
 
@@ -116,6 +117,7 @@ def test_the_response_to_pulses_is_the_change_of_plain_forecasts(candor, task) -
         ({"branches": ("forward", "reverse")}, "functional branch"),
         ({"branches": ("functional", "reverse")}, "forward path"),
         ({"relations": 0}, "relations"),
+        ({"rain": "alone"}, "shock gates"),
     ],
 )
 def test_a_variant_without_a_part_is_refused(candor: Candor, change: dict[str, object], part: str) -> None:

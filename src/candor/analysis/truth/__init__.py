@@ -8,5 +8,6 @@
 | do accumulation and release follow what is stored? | storage.py |
 
 What the model says is collected in told.py, what simple rules say in rules.py; ranking.py scores both alike. asking.py
-puts all questions to one run, cells.py trains and asks networks of several seeds, results.py writes what came out.
+puts all questions to one run, cells.py trains and asks a network of one seed, workers.py several at a time, results.py
+writes what came out.
 """

@@ -14,6 +14,7 @@ from candor.data.panel import Edges
 from candor.data.protocol import Task
 from candor.errors import InputError
 from candor.forecasting.candor import Candor
+from candor.forecasting.trainable import rain_in
 from candor.model.candor import CandorNetwork, Encoding
 from candor.model.decomposition import Components
 from candor.model.physical import PathStates, PhysicalBranch
@@ -53,6 +54,7 @@ def refuse_variants(settings: ModelSettings) -> None:
     """Refuses a model that lacks a part whose word is asked for."""
     parts = {
         "decomposition": settings.decomposition,
+        "shock gates": settings.gates_shocks or not settings.decomposition,  # said once
         "functional branch": "functional" in settings.branches,
         "relations": settings.relations > 0,
         "forward path": "forward" in settings.branches,
@@ -79,7 +81,7 @@ def listen(candor: Candor, task: Task, report: Report = silent) -> Told:
         values, _ = trainable.anchored(batch)
         clock = batch["time_of_day"], batch["day_of_week"]
         # A forecast of one step is the least that can be asked for; all that is read here looks at the history only.
-        encoding = network.encode(values, *clock, prefix=1, week_of_year=batch["week_of_year"])
+        encoding = network.encode(values, *clock, 1, batch["week_of_year"], rain_in(batch))
         rows = origins[places][:, None] - settings.history + starts  # window patch
         np.add.at(patches, rows, 1)
         for name, found in _by_patch(encoding).items():
