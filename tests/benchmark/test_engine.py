@@ -1,5 +1,6 @@
 """The engine: done cells are skipped, killed ones go on, failed ones stop nothing, on processes and on a cluster."""
 
+import json
 import os
 import signal
 import subprocess
@@ -7,17 +8,21 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
+import psutil
 import pytest
 from safetensors.numpy import load_file
 
-from candor.benchmark.cells import Cell, CellState, cells_of, failure_of, run_cell
+from candor.benchmark.cells import Cell, CellState, cells_of, failure_of, run_cell, status_of
 from candor.benchmark.local import run_locally
 from candor.benchmark.results import collect
 from candor.benchmark.suites import Contender, Suite
 from candor.errors import InputError
 from candor.files import write_json
+from candor.forecasting.runs import load_record
 from candor.forecasting.train import TRAINING
+from candor.training.checkpoint import Checkpoint
 
 FEW = {"epochs": 3, "width": 4, "layers": 1, "batch": 256}
 
@@ -66,35 +71,55 @@ def test_a_budget_shortens_the_schedule_and_is_kept(tmp_path: Path) -> None:
     assert '"epochs": 100000' not in schedule
 
 
+@pytest.mark.parametrize(("horizon", "steps"), [(14, {0, 1, 3, 7, 14}), (8, {0, 1, 2, 4, 8})])
+def test_another_horizon_than_the_preset_has_steps_of_its_own(horizon: int, steps: set[int], tmp_path: Path) -> None:
+    (cell,) = cells_of(suite("last-value", tasks=[{"preset": "klamath-daily", "horizon": horizon}]))
+    assert run_cell(cell, tmp_path) == CellState.DONE
+    assert set(collect([cell], tmp_path)["step"]) == steps
+
+
 def test_a_killed_cell_goes_on_from_its_checkpoint_to_the_same_weights(tmp_path: Path) -> None:
-    settings = FEW | {"epochs": 60}
+    settings = FEW | {"epochs": 20}
     (cell,) = cells_of(suite({"name": "stid", "model": "stid", "settings": settings}))
-    write_json(tmp_path / "machine.json", {"micro_batch": 256, "workers": 1})
-    for grid in ("whole", "killed"):  # the same micro-batches in both
+    for grid in ("whole", "killed"):  # the same micro-batches in both, as if a first try had not come any further
         place = tmp_path / grid / cell.name / TRAINING
-        place.mkdir(parents=True)
-        (place / "machine.json").write_bytes((tmp_path / "machine.json").read_bytes())
+        write_json(place / "settings.json", {})
+        write_json(place / "machine.json", {"micro_batch": 256, "workers": 1})
     assert run_cell(cell, tmp_path / "whole") == CellState.DONE
-    killer = threading.Thread(target=_kill_one_child_when, args=(tmp_path / "killed" / cell.name / TRAINING,))
+    losses: list[dict[str, Any]] = []
+    killer = threading.Thread(target=_kill_its_process, args=(cell, tmp_path / "killed", losses))
     killer.start()
     run_locally([cell], tmp_path / "killed", workers=1)
     killer.join()
     assert cell.state(tmp_path / "killed") == CellState.DONE
+    check_that_it_went_on(losses, tmp_path / "killed")
     one, other = (
         load_file(tmp_path / grid / cell.name / "model" / "state.safetensors") for grid in ("whole", "killed")
     )
     assert all((one[name] == other[name]).all() for name in one)
 
 
-def _kill_one_child_when(training: Path) -> None:
-    """Kills the process that works on a cell as soon as its training has written something."""
-    import psutil
-
-    while not (training / "metrics.jsonl").exists():
+def _kill_its_process(cell: Cell, grid: Path, losses: list[dict[str, Any]]) -> None:
+    """Kills the process that works on a cell as soon as its training has a checkpoint."""
+    checkpoint = Checkpoint(grid / cell.name / TRAINING)
+    while not (checkpoint.last.is_file() and "process" in (status := status_of(cell, grid))):
         time.sleep(0.01)
-    for child in psutil.Process().children():
-        if "spawn_main" in " ".join(child.cmdline()):
-            os.kill(child.pid, signal.SIGKILL)
+    os.kill(status["process"], signal.SIGKILL)
+    progress = checkpoint.progress()
+    losses.append(
+        {"cell": cell.name, "process": status["process"], "is_finished": progress.is_finished, "when": time.time()}
+    )
+
+
+def check_that_it_went_on(losses: list[dict[str, Any]], grid: Path) -> None:
+    """Checks that a process was lost in mid-training, and that what it had begun was not begun anew."""
+    (loss,) = losses
+    assert not loss["is_finished"] and not psutil.pid_exists(loss["process"])
+    made = load_record(grid / loss["cell"]).made
+    assert made is not None and made.timestamp() <= loss["when"]
+    lines = (grid / loss["cell"] / TRAINING / "metrics.jsonl").read_text().splitlines()
+    epochs = [json.loads(line)["epoch"] for line in lines]
+    assert epochs == list(range(len(epochs)))
 
 
 def test_a_grid_on_a_cluster_survives_the_loss_of_a_node(tmp_path: Path) -> None:
@@ -102,10 +127,10 @@ def test_a_grid_on_a_cluster_survives_the_loss_of_a_node(tmp_path: Path) -> None
     script = Path(__file__).parents[1] / "support" / "grid_on_two_nodes.py"
     environment = os.environ | {"RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0", "OMP_NUM_THREADS": "1"}
     done = subprocess.run(
-        [sys.executable, str(script), str(tmp_path)], capture_output=True, text=True, timeout=300, env=environment
+        [sys.executable, str(script), str(tmp_path)], capture_output=True, text=True, timeout=600, env=environment
     )
     assert done.returncode == 0, done.stderr[-2000:]
-    assert "lost a node" in done.stdout
+    check_that_it_went_on(json.loads((tmp_path / "losses.json").read_text()), tmp_path)
     cells = cells_of(slow_suite())
     assert [cell.state(tmp_path) for cell in cells] == [CellState.DONE] * len(cells)
     found = collect(cells, tmp_path)
@@ -115,7 +140,7 @@ def test_a_grid_on_a_cluster_survives_the_loss_of_a_node(tmp_path: Path) -> None
 
 def slow_suite() -> Suite:
     """Returns a suite whose cells take a few seconds each."""
-    contender = Contender(name="stid", model="stid", settings=FEW | {"epochs": 80})
+    contender = Contender(name="stid", model="stid", settings=FEW | {"epochs": 30})
     return suite(contender, seeds=[0, 1, 2])
 
 

@@ -34,3 +34,10 @@ def test_a_dot_needs_more_than_twice_the_spread_of_the_full_model() -> None:
 def test_seeds_without_a_partner_are_left_out_and_one_seed_proves_nothing() -> None:
     (change,) = paired_changes(results({"candor": {0: 1.0}, "a": {0: 2.0, 1: 9.0}}), "candor", ("mae",))
     assert (change.relative, change.seeds, change.is_beyond_chance) == (1.0, 1, False)
+
+
+def test_errors_that_are_not_numbers_count_as_absent() -> None:
+    nothing = float("nan")
+    made = results({"candor": {0: 1.0, 1: nothing, 2: 1.0}, "a": {0: 2.0, 1: 9.0, 2: nothing}, "b": {0: nothing}})
+    (change,) = paired_changes(made, "candor", ("mae",))
+    assert (change.variant, change.relative, change.seeds) == ("a", 1.0, 1)

@@ -1,5 +1,8 @@
 """Suites name presets and models that exist, and can be cut down on the command line."""
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from candor.benchmark.cells import cells_of
@@ -26,6 +29,78 @@ def test_models_seeds_and_budget_can_be_chosen() -> None:
     assert suite.contenders[0].settings == {"covariates": ["rain"]}
     assert {cell.seed for cell in cells_of(suite)} == {5}
     assert {cell.budget_minutes for cell in cells_of(suite)} == {0.1}
+
+
+def test_all_models_and_further_contenders_stand_beside_each_other() -> None:
+    assert [one.name for one in load_suite("traffic").contenders] == [*forecasters.names(), "candor-small"]
+    assert [one.name for one in load_suite("paper").contenders] == forecasters.names()
+
+
+def test_the_paper_is_made_of_two_suites_that_keep_their_rules() -> None:
+    paper, traffic, basins = (load_suite(name) for name in ("paper", "traffic", "basins"))
+    assert paper.tasks == traffic.tasks + basins.tasks
+    parts = paper.parts_of([*(task.label for task in paper.tasks), "elsewhere"])
+    assert [(rules.metric, rules.ranking, len(labels)) for rules, labels in parts] == [
+        ("mae", "task", 2),
+        ("mse", "suite", 15),
+        (paper.metric, paper.ranking, 1),
+    ]
+
+
+def test_a_contender_of_the_suite_can_be_chosen_though_no_model_is_called_so() -> None:
+    (contender,) = load_suite("traffic").chosen(["candor-small"]).contenders
+    assert (contender.name, contender.model, contender.settings) == ("candor-small", "candor", {"size": "small"})
+    with pytest.raises(InputError, match=r"no model called 'candor-tiny'(.|\n)*stid(.|\n)*candor-small"):
+        load_suite("traffic").chosen(["stid", "candor-tiny"])
+
+
+def test_tasks_are_chosen_by_their_labels() -> None:
+    (task,) = load_suite("river").chosen(tasks=["korea4-do-h192"]).tasks
+    assert (task.preset, task.horizon) == ("korea4-do", 192)
+    with pytest.raises(InputError, match=r"no task called 'korea4-do'(.|\n)*korea4-do-h48, korea4-do-h96"):
+        load_suite("river").chosen(tasks=["korea4-do"])
+
+
+@pytest.mark.parametrize(
+    ("choice", "words"),
+    [
+        ({"models": []}, "no model is named"),
+        ({"tasks": []}, "no task is named"),
+        ({"budget_minutes": 0.0}, "0 minutes"),
+        ({"budget_minutes": -1.0}, "-1 minutes"),
+        ({"budget_minutes": float("nan")}, "nan minutes"),
+        ({"settings": {"horizon": 3}}, "belongs to a task"),
+        ({"models": ["linear"], "settings": {"epochs": 3}}, "no network is chosen"),
+    ],
+)
+def test_choices_that_leave_nothing_to_do_are_refused(choice: dict[str, Any], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        load_suite("quick").chosen(**choice)
+
+
+def test_settings_reach_networks_and_those_of_the_protocol_reach_all() -> None:
+    models = ["candor-small", "stid", "lightgbm", "last-value"]
+    chosen = load_suite("traffic").chosen(models, settings={"epochs": 3, "size": "paper", "history": 24})
+    assert [contender.settings for contender in chosen.contenders] == [
+        {"epochs": 3, "size": "small", "history": 24},  # its own go before
+        {"epochs": 3, "size": "paper", "history": 24},
+        {"history": 24},
+        {"history": 24},
+    ]
+
+
+def test_tasks_without_data_are_left_out_and_all_without_are_refused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("CANDOR_DATA", str(tmp_path))
+    with pytest.raises(InputError, match=r"traffic are not on this machine: metr-la, pems-bay(.|\n)*data info metr-la"):
+        load_suite("traffic").available()
+    (tmp_path / "metr-la.parquet").touch()
+    suite, left_out = load_suite("traffic").available()
+    assert [task.label for task in suite.tasks] == ["metr-la"] and left_out == ["pems-bay"]
+    suite, left_out = load_suite("paper").available()
+    assert [task.label for task in suite.tasks] == ["metr-la"] and len(left_out) == 16
+    assert load_suite("quick").available() == (load_suite("quick"), [])
 
 
 def test_an_unknown_suite_is_refused_with_those_that_exist() -> None:

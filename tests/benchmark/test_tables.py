@@ -2,32 +2,12 @@
 
 import pandas as pd
 import pytest
+from made_results import made_results as results
+from made_results import made_suite as suite
 
-from candor.benchmark.suites import Suite
-from candor.benchmark.tables import count_strict_wins, tables_of
+from candor.benchmark.suites import load_suite
+from candor.benchmark.tables import count_strict_wins, strict_wins, tables_of
 from candor.benchmark.writing import as_html, as_latex, as_markdown
-
-
-def suite(**changes: object) -> Suite:
-    content = {"name": "made-up", "title": "", "tasks": [{"preset": "metr-la"}], "models": ["candor"]} | changes
-    return Suite(**content)
-
-
-def results(errors: dict[str, dict[str, list[float]]]) -> pd.DataFrame:
-    """Returns results in which all metrics of a model on a task are the same number per seed."""
-    rows = [
-        {
-            "task": task, "model": model, "seed": seed, "step": step, "metric": metric, "value": value + step,
-            "unit": "mph", "windows": 10, "aggregation": "pooled; more", "mask": "observed", "split": "{}",
-            "budget_minutes": None,
-        }
-        for task, by_model in errors.items()
-        for model, values in by_model.items()
-        for seed, value in enumerate(values)
-        for step in (0, 3)
-        for metric in ("mae", "rmse", "mape", "mse")
-    ]  # fmt: skip
-    return pd.DataFrame(rows)
 
 
 def test_mean_spread_best_second_and_gain_are_those_of_the_seeds() -> None:
@@ -48,6 +28,34 @@ def test_a_score_that_is_not_a_number_is_shown_as_such() -> None:
     assert dict(table.rows)["stid"][0].text == "nan"
 
 
+def test_what_is_not_a_number_wins_nothing_and_hides_no_gain() -> None:
+    nothing = float("nan")
+    made = results({"road": {"candor": [1.0], "stid": [nothing], "linear": [4.0]}})
+    (table,) = tables_of(made, suite(), is_whole=True)
+    rows = dict(table.rows)
+    assert list(rows) == ["linear", "stid", "candor", "gain of candor"]
+    assert rows["candor"][0].is_best and rows["linear"][0].is_second
+    assert not rows["stid"][0].is_best and not rows["stid"][0].is_second
+    assert rows["gain of candor"][0].text == "+75.0 %"
+    assert count_strict_wins(made, "mae") == (1, 1)  # a rival without a number is no rival
+
+
+def test_a_candor_that_is_not_a_number_claims_nothing() -> None:
+    for values in ([1.0, float("nan")], [float("nan"), 1.0]):
+        made = results({"road": {"candor": values, "linear": [4.0, 4.0]}})
+        (table,) = tables_of(made, suite(), is_whole=True)
+        rows = dict(table.rows)
+        assert rows["gain of candor"][0].text == "–" and rows["linear"][0].is_best
+        assert count_strict_wins(made, "mae") == (0, 1)
+
+
+def test_only_steps_that_all_models_report_are_shown() -> None:
+    made = results({"road": {"candor": [1.0], "stid": [2.0]}})
+    further = made[(made["model"] == "stid") & (made["step"] == 3)].assign(step=6)
+    (table,) = tables_of(pd.concat([made, further]), suite())
+    assert table.groups == (("all steps", 3), ("step 3", 3))
+
+
 def test_the_eight_best_baselines_are_shown_and_all_on_request() -> None:
     made = results({"road": {"candor": [1.0], **{f"other{i}": [2.0 + i] for i in range(10)}}})
     (few,), (whole,) = tables_of(made, suite()), tables_of(made, suite(), is_whole=True)
@@ -63,9 +71,39 @@ def test_a_shared_set_is_ranked_by_the_mean_over_tasks() -> None:
     assert [[name for name, _ in table.rows][:2] for table in alone] == [["a", "b"], ["b", "a"]]
 
 
+def test_a_shared_ranking_leaves_out_who_lacks_a_task_and_says_so() -> None:
+    errors = {"near": {"candor": [1.0], "a": [2.0], "b": [3.0]}, "far": {"candor": [1.0], "b": [3.0]}}
+    few, whole = (tables_of(results(errors), suite(ranking="suite"), is_whole=is_whole) for is_whole in (False, True))
+    assert [[name for name, _ in table.rows] for table in few] == [["b", "candor", "gain of candor"]] * 2
+    assert [name for name, _ in whole[0].rows] == ["b", "a", "candor", "gain of candor"]
+    assert "on some of the tasks only: a" in few[0].note and "some of the tasks" not in few[1].note
+    (near, _) = tables_of(results(errors), suite(ranking="task"))
+    assert [name for name, _ in near.rows][:2] == ["a", "b"] and "some of the tasks" not in near.note
+
+
+def test_the_paper_ranks_roads_by_mae_each_and_water_by_mse_together() -> None:
+    water = {"basin030501-48": {"a": [1.0], "b": [2.0]}, "basin180102": {"a": [9.0], "b": [3.0]}}
+    made = results({"metr-la": {"a": [1.0], "b": [2.0]}, "pems-bay": {"a": [9.0], "b": [3.0]}} | water)
+    tables = {table.title: table for table in tables_of(made, load_suite("paper"))}
+    assert {task: [name for name, _ in table.rows] for task, table in tables.items()} == {
+        "metr-la": ["a", "b"], "pems-bay": ["b", "a"], "basin030501-48": ["b", "a"], "basin180102": ["b", "a"],
+    }  # fmt: skip
+    assert tables["pems-bay"].columns[:3] == ("MAE", "RMSE", "MAPE [%]")
+    assert tables["basin180102"].columns[:2] == ("MSE", "MAE")
+
+
 def test_the_worst_seed_is_compared_with_the_best_of_each_baseline() -> None:
     made = results({"road": {"candor": [1.0, 3.0], "a": [3.5, 9.0], "b": [2.9, 9.0]}, "river": {"a": [1.0]}})
     assert count_strict_wins(made, "mae") == (1, 2)
+    (table, _) = tables_of(made, suite())
+    assert "the worst seed of candor beats the best seed of a baseline in 1 of 2 comparisons (MAE)" in table.note
+    (alone, *_) = tables_of(made, suite(has_rivals=False))
+    assert "comparisons" not in alone.note
+
+
+def test_every_size_of_ours_is_counted_for_itself() -> None:
+    made = results({"road": {"candor": [1.0], "candor-small": [4.0], "a": [3.0], "b": [5.0]}})
+    assert strict_wins(made, "mae") == {"candor": (2, 2), "candor-small": (1, 2)}
 
 
 def test_a_reconstruction_is_shown_as_one_and_no_claim_rests_on_it() -> None:
@@ -93,12 +131,20 @@ def test_reconstructions_alone_make_no_ranking() -> None:
 
 
 @pytest.mark.parametrize(
-    ("form", "best"), [(as_markdown, "**1.000**"), (as_latex, r"\textbf{1.000}"), (as_html, "<b>1.000</b>")]
+    ("form", "best", "second"),
+    [
+        (as_markdown, "**{}**", "<u>{}</u>"),
+        (as_latex, r"\textbf{{{}}}", r"\underline{{{}}}"),
+        (as_html, "<b>{}</b>", "<u>{}</u>"),
+    ],
 )
-def test_every_form_marks_the_best_and_escapes_names(form, best: str) -> None:
-    made = results({"a_b & <c>": {"candor": [1.0], "stid": [4.0]}})
+def test_every_form_marks_the_best_two_and_escapes_names(form, best: str, second: str) -> None:
+    made = results({"a_b & <c>": {"candor": [1.0], "stid": [5.0], "linear": [9.0]}})
     text = form(tables_of(made, suite()))
-    assert best in text
+    for number in ("1.000", "5.000", "9.000"):  # over all steps, MAE and RMSE; MAPE has two digits
+        assert text.count(best.format(number)) == (2 if number == "1.000" else 0)
+        assert text.count(second.format(number)) == (2 if number == "5.000" else 0)
+        assert text.count(number) == 2
     if form is as_html:
         assert "<c>" not in text
     if form is as_latex:

@@ -6,7 +6,8 @@
 | cells.py | one cell: train or go on, judge, or say why not |
 | local.py, cluster.py | cells in processes of this machine, or on a Ray cluster |
 | results.py | the scores of all cells as one tidy table |
-| tables.py, writing.py | tables shaped like the paper's, as Markdown, LaTeX and HTML |
+| tables.py, joint.py, rain.py | tables shaped like the paper's: by step, by horizon, without and with rain |
+| notes.py, writing.py | what is said below them; tables as Markdown, LaTeX and HTML |
 | variants.py, pairing.py | the paper's ablations and sweeps, and changes paired by seed |
 | measuring.py, profiling.py | parameters, operations, times and memory of every network |
 | drawing.py | the figures of ablations, sweeps and costs |

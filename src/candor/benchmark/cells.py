@@ -4,10 +4,11 @@ A cell that is done is left alone, one that was stopped or killed goes on from i
 and is tried again the next time.
 
 cell.json     what the cell is; another cell in its place is refused
-status.json   what is being done now, for those who watch
+status.json   what is being done now and by which process, for those who watch
 failure.json  why it failed
 """
 
+import os
 import time
 import traceback
 from collections.abc import Callable
@@ -118,10 +119,12 @@ def _train(cell: Cell, folder: Path, report: "_Status", interruption: Interrupti
     limits = Limits(_minutes_left(cell, folder), interruption, fits_schedule=True)
     if (folder / RECORD).is_file():
         return resume_run(folder, report=report, limits=limits)
-    panel = load_dataset(load_preset(cell.task.preset).data)
-    overrides = dict(cell.contender.settings)
+    preset = load_preset(cell.task.preset)
+    panel, overrides = load_dataset(preset.data), dict(cell.contender.settings)
     if cell.task.horizon is not None:
         overrides["horizon"] = cell.task.horizon
+        if cell.task.horizon != preset.protocol.horizon:  # the preset's steps are chosen for its own horizon
+            overrides.setdefault("steps", ())
     protocol, rest = choose_protocol(panel, cell.task.preset, overrides)
     settings, _ = choose_settings(cell.contender.model, make_task(panel, protocol), cell.task.preset, rest)
     return train_model(
@@ -154,11 +157,12 @@ class _Status:
     def __call__(self, what: str, share: float | None) -> None:
         if time.monotonic() - self._written > _SECONDS_BETWEEN_STATUS:
             self._written = time.monotonic()
-            write_json(self._path, {"what": what.partition(" | ")[2] or what, "share": share})
+            shown = what.partition(" | ")[2] or what
+            write_json(self._path, {"what": shown, "share": share, "process": os.getpid()})
 
 
 def status_of(cell: Cell, grid: Path) -> dict[str, Any]:
-    """Returns what a cell is doing now and the share of it that is done; empty if nothing is known."""
+    """Returns what a cell is doing now, the share of it that is done, and the process; empty if nothing is known."""
     try:
         content = read_json(grid / cell.name / STATUS)
     except InputError:  # nothing yet, or no longer

@@ -23,7 +23,7 @@ Watch = Callable[[Sequence[Cell]], None]
 def run_locally(cells: Sequence[Cell], grid: Path, workers: int, watch: Watch = lambda running: None) -> None:
     """Works on all cells, `workers` at a time, each with its share of the cores.
 
-    Ctrl-C or SIGTERM lets the cells save and stop; they go on the next time.
+    An interruption (KeyboardInterrupt) lets the cells save and stop; they go on the next time.
     """
     waiting = deque((cell, 1) for cell in cells)
     running: dict[str, tuple[BaseProcess, Cell, int]] = {}
@@ -32,7 +32,10 @@ def run_locally(cells: Sequence[Cell], grid: Path, workers: int, watch: Watch = 
         while waiting or running:
             while waiting and len(running) < workers:
                 cell, attempt = waiting.popleft()
-                running[cell.name] = _start(cell, grid, threads), cell, attempt
+                process = _prepare(cell, grid)
+                running[cell.name] = process, cell, attempt  # before it starts: an interruption must find it here
+                with _environment(OMP_NUM_THREADS=str(threads)):  # read when PyTorch is imported in the new process
+                    process.start()
             watch([cell for _, cell, _ in running.values()])
             time.sleep(_SECONDS_BETWEEN_LOOKS)
             for name, (process, cell, attempt) in list(running.items()):
@@ -45,19 +48,17 @@ def run_locally(cells: Sequence[Cell], grid: Path, workers: int, watch: Watch = 
                     how = f"its process ended with code {process.exitcode}, {attempt} times"
                     write_json(grid / name / FAILURE, {"what": how})
     finally:
-        for process, _, _ in running.values():
+        started = [process for process, _, _ in running.values() if process.pid is not None]
+        for process in started:
             process.terminate()
-        for process, _, _ in running.values():
+        for process in started:
             process.join()
 
 
-def _start(cell: Cell, grid: Path, threads: int) -> BaseProcess:
-    with _environment(OMP_NUM_THREADS=str(threads)):  # read when PyTorch is imported in the new process
-        process = multiprocessing.get_context("spawn").Process(
-            target=work, args=(cell.model_dump(mode="json"), str(grid)), daemon=False
-        )
-        process.start()
-    return process
+def _prepare(cell: Cell, grid: Path) -> BaseProcess:
+    return multiprocessing.get_context("spawn").Process(
+        target=work, args=(cell.model_dump(mode="json"), str(grid)), daemon=False
+    )
 
 
 def work(content: Any, grid: str) -> str:

@@ -2,12 +2,14 @@
 
 import json
 from collections.abc import Sequence
+from math import prod
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from safetensors import safe_open
 
-from candor.benchmark.cells import Cell, CellState
+from candor.benchmark.cells import CELL, Cell, CellState, parse_cell
 from candor.files import atomic_file, read_json
 from candor.forecasting.runs import EVALUATION
 from candor.forecasting.train import TRAINING
@@ -20,7 +22,12 @@ def collect(cells: Sequence[Cell], grid: Path) -> pd.DataFrame:
     """Returns one row per cell, step and metric; step 0 stands for all steps together."""
     rows = [row for cell in cells if cell.state(grid) == CellState.DONE for row in _rows(cell, grid / cell.name)]
     columns = ["task", "data", "horizon", "model", "seed", "step", "metric", "value"]
-    return pd.DataFrame(rows, columns=None if rows else columns)
+    return pd.DataFrame(rows).astype({"parameters": "Int64"}) if rows else pd.DataFrame(columns=columns)
+
+
+def cells_in(grid: Path) -> list[Cell]:
+    """Returns the cells that were ever begun in the folder of a grid, in the order of their names."""
+    return [parse_cell(read_json(path)) for path in sorted(grid.glob(f"*/*/seed-*/{CELL}"))]
 
 
 def save_results(results: pd.DataFrame, path: Path) -> None:
@@ -47,10 +54,12 @@ def _rows(cell: Cell, folder: Path) -> list[dict[str, Any]]:
         "split": json.dumps(judged["split"]),
         "protocol": json.dumps(judged["protocol"]),
         "settings": json.dumps(judged["settings"]),
+        "changes": json.dumps(cell.contender.model_dump(mode="json")["settings"]),
         "data_sha256": judged["data"]["sha256"],
         "model_sha256": judged["model_sha256"],
         "versions": json.dumps(judged["versions"]),
         "budget_minutes": cell.budget_minutes,
+        "parameters": _count_parameters(folder) if cell.contender.model == "candor" else None,
         **trained,
     }
     found = []
@@ -66,6 +75,13 @@ def _reported(protocol: dict[str, Any]) -> list[int]:
     from candor.data.protocol import Protocol
 
     return list(Protocol(**protocol).reported_steps())
+
+
+def _count_parameters(folder: Path) -> int:
+    """Returns how many numbers a CANDOR learned; other networks keep more than that among their weights."""
+    with safe_open(folder / "model" / "state.safetensors", "numpy") as state:
+        weights = [name for name in state.keys() if name.startswith("weights/")]  # noqa: SIM118 - it is no mapping
+        return sum(prod(state.get_slice(name).get_shape()) for name in weights)
 
 
 def _training(folder: Path) -> dict[str, Any]:

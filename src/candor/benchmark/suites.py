@@ -1,17 +1,21 @@
 """Suites: grids with a name, one YAML file each in `suites/`."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from importlib.resources import files
+from math import isfinite
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, PositiveFloat, PositiveInt
 
+from candor.data.catalog import datasets
+from candor.data.protocol import Protocol
 from candor.errors import InputError
 from candor.forecasting import forecasters
+from candor.presets import load_preset
 from candor.settings import Settings, parse_settings, read_yaml
 
 ALL = "all"
-"""Stands for all registered models in a suite's file."""
+"""Stands for all registered models in a suite's file, alone or beside further contenders."""
 
 
 class Contender(Settings):
@@ -23,6 +27,11 @@ class Contender(Settings):
     """Name of the model."""
     settings: dict[str, Any] = Field(default_factory=dict)
     """As on the command line of `candor train`, e.g. `size: small`."""
+
+    @property
+    def is_network(self) -> bool:
+        """Whether it is trained step by step, unlike simple rules and trees."""
+        return hasattr(forecasters.get(self.model), "trained")
 
 
 def _as_contender(entry: Any) -> Any:
@@ -43,6 +52,17 @@ class SuiteTask(Settings):
         return self.preset if self.horizon is None else f"{self.preset}-h{self.horizon}"
 
 
+class Part(Settings):
+    """Tasks of a suite that are ranked in another way than the rest."""
+
+    tasks: tuple[str, ...]
+    """Labels."""
+    metric: Literal["mae", "mse"]
+    """See `Suite`."""
+    ranking: Literal["task", "suite"]
+    """See `Suite`; together means within the part."""
+
+
 class Suite(Settings):
     """A grid: every contender on every task with every seed."""
 
@@ -59,22 +79,106 @@ class Suite(Settings):
     """Whether CANDOR is compared with other models, or with variants of itself."""
     ranking: Literal["task", "suite"] = "task"
     """Whether the best baselines are chosen for each task, or once by the mean over all tasks."""
+    parts: tuple[Part, ...] = ()
+    """Tasks with a metric and ranking of their own, those of the suites that this one is made of."""
 
     def chosen(
-        self, models: Iterable[str] | None, seeds: Iterable[int] | None, budget_minutes: float | None
+        self,
+        models: Iterable[str] | None = None,
+        seeds: Iterable[int] | None = None,
+        budget_minutes: float | None = None,
+        *,
+        tasks: Iterable[str] | None = None,
+        settings: Mapping[str, Any] | None = None,
     ) -> "Suite":
-        """Returns the suite with other models, seeds or budget where they are given."""
+        """Returns the suite with something else where it is given.
+
+        Args:
+            models: names of contenders of the suite, or of registered models.
+            seeds: where chance begins.
+            budget_minutes: training of each cell.
+            tasks: labels of some of the suite's tasks.
+            settings: of the protocol for all contenders, others for the networks among them; a contender's own go
+                before these.
+        """
         changes: dict[str, Any] = {}
         if models is not None:
-            known = {contender.name: contender for contender in self.contenders}
-            changes["contenders"] = tuple(
-                known.get(name) or Contender(name=name, model=name) for name in dict.fromkeys(models)
-            )
+            changes["contenders"] = self._named(models)
         if seeds is not None:
             changes["seeds"] = tuple(dict.fromkeys(seeds))
         if budget_minutes is not None:
+            if not (isfinite(budget_minutes) and budget_minutes > 0):
+                raise InputError(
+                    f"{budget_minutes:g} minutes are no time to train in", mend="give more than 0, e.g. 0.5 or 20"
+                )
             changes["budget_minutes"] = budget_minutes
-        return self.model_copy(update=changes)
+        if tasks is not None:
+            changes["tasks"] = self._labelled(tasks)
+        chosen = self.model_copy(update=changes)
+        return chosen._with_settings(settings) if settings else chosen
+
+    def parts_of(self, labels: Iterable[str]) -> list[tuple["Suite", list[str]]]:
+        """Returns the labels by how they are ranked, each time with the suite that says how; the rest comes last."""
+        left, found = list(dict.fromkeys(labels)), []
+        for part in self.parts:
+            rules = self.model_copy(update={"metric": part.metric, "ranking": part.ranking, "parts": ()})
+            found.append((rules, [label for label in left if label in part.tasks]))
+            left = [label for label in left if label not in part.tasks]
+        found.append((self.model_copy(update={"parts": ()}), left))
+        return [(rules, some) for rules, some in found if some]
+
+    def available(self) -> tuple["Suite", list[str]]:
+        """Returns the suite without tasks whose data are not on this machine, and the labels of those."""
+        names = {task: load_preset(task.preset).data for task in self.tasks}
+        here = tuple(task for task, data in names.items() if datasets.get(data).is_available())
+        left_out = [task.label for task in self.tasks if task not in here]
+        if not here:
+            lacking = list(dict.fromkeys(names.values()))
+            raise InputError(
+                f"the data of {self.name} are not on this machine: {', '.join(lacking)}",
+                mend=f"see how to get them: candor data info {lacking[0]}",
+            )
+        return self.model_copy(update={"tasks": here}), left_out
+
+    def _named(self, models: Iterable[str]) -> tuple[Contender, ...]:
+        known = {contender.name: contender for contender in self.contenders}
+        chosen = []
+        for name in dict.fromkeys(models):
+            if name not in known and name not in forecasters:
+                further = sorted(set(known) - set(forecasters.names()))
+                raise InputError(
+                    f"there is no model called {name!r}",
+                    mend=f"known: {', '.join([*forecasters.names(), *further])}",
+                )
+            chosen.append(known.get(name) or Contender(name=name, model=name))
+        if not chosen:
+            raise InputError("no model is named", mend="write names with commas, e.g. --models candor,stid")
+        return tuple(chosen)
+
+    def _labelled(self, labels: Iterable[str]) -> tuple[SuiteTask, ...]:
+        known = {task.label: task for task in self.tasks}
+        wanted = list(dict.fromkeys(labels))
+        unknown = [label for label in wanted if label not in known]
+        if unknown or not wanted:
+            what = f"{self.name} has no task called {unknown[0]!r}" if unknown else "no task is named"
+            raise InputError(what, mend=f"its tasks: {', '.join(known)}")
+        return tuple(known[label] for label in wanted)
+
+    def _with_settings(self, settings: Mapping[str, Any]) -> "Suite":
+        if "horizon" in settings:
+            raise InputError("the horizon belongs to a task", mend="choose tasks with --tasks instead")
+        for_all = {key: value for key, value in settings.items() if key in Protocol.model_fields}
+        networks = [contender for contender in self.contenders if contender.is_network]
+        if len(for_all) < len(settings) and not networks:
+            further = ", ".join(key for key in settings if key not in for_all)
+            raise InputError(f"no network is chosen that could have a setting {further}")
+        contenders = tuple(
+            contender.model_copy(
+                update={"settings": {**(settings if contender in networks else for_all), **contender.settings}}
+            )
+            for contender in self.contenders
+        )
+        return self.model_copy(update={"contenders": contenders})
 
 
 def suite_names() -> list[str]:
@@ -86,9 +190,21 @@ def load_suite(name: str) -> Suite:
     """Returns the suite called `name`."""
     if name not in suite_names():
         raise InputError(f"there is no suite called {name!r}", mend=f"known: {', '.join(suite_names())}")
-    content = read_yaml((_folder() / f"{name}.yaml").read_text(encoding="utf-8"), f"suite {name}")
-    everything = {"models": forecasters.names()} if content.get("models") == ALL else {}
-    return parse_settings(Suite, {"name": name} | dict(content) | everything, f"suite {name}")
+    content = dict(read_yaml((_folder() / f"{name}.yaml").read_text(encoding="utf-8"), f"suite {name}"))
+    if members := [load_suite(member) for member in content.pop("suites", ())]:
+        content["tasks"] = [task for member in members for task in member.tasks]
+        content["parts"] = [
+            Part(tasks=tuple(task.label for task in member.tasks), metric=member.metric, ranking=member.ranking)
+            for member in members
+        ]
+    content["models"] = _with_all(content.get("models", ()))
+    return parse_settings(Suite, {"name": name} | content, f"suite {name}")
+
+
+def _with_all(models: Any) -> Any:
+    """Returns the models of a suite's file with all registered ones where they are meant."""
+    entries = [models] if models == ALL else models
+    return [one for entry in entries for one in (forecasters.names() if entry == ALL else [entry])]
 
 
 def _folder() -> Any:

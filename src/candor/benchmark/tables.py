@@ -2,28 +2,29 @@
 
 Spreads are standard deviations over seeds with one degree of freedom taken off (ddof = 1), and absent for one seed.
 Reconstructions, models that were rebuilt without their authors' code, are shown and named as such in tables of all
-models; no rank, mark, gain or count rests on them.
+models; no rank, mark, gain or count rests on them. Neither does one on an error that is not a number.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from statistics import mean, stdev
-from typing import Any
 
 import pandas as pd
 
+from candor.benchmark.notes import Lineup, write_note
 from candor.benchmark.results import ALL_STEPS
 from candor.benchmark.suites import Suite
 from candor.forecasting import forecasters
 
 OURS = "candor"
+NOTHING = "–"
 _MOST_BASELINES = 8
-_SHOWN = {"mae": ("mae", "rmse", "mape"), "mse": ("mse", "mae")}
-_ABOUT_RECONSTRUCTIONS = "(reconstruction): rebuilt by us from what is published, without the authors' code; not ranked"
+SHOWN = {"mae": ("mae", "rmse", "mape"), "mse": ("mse", "mae")}
+"""Metrics of a table by that of the ranking."""
 _NAMES = {"mae": "MAE", "rmse": "RMSE", "mape": "MAPE [%]", "mse": "MSE"}
-Place = tuple[int, str]
-"""A step and a metric."""
+Place = tuple[int | str, str]
+"""A step, or whatever else stands over a group of columns, and a metric."""
 Errors = Mapping[str, Mapping[Place, Sequence[float]]]
 """By model and place, one per seed."""
 
@@ -67,36 +68,33 @@ def is_reconstruction(model: str) -> bool:
     return bool(kinds) and bool(getattr(forecasters.get(max(kinds, key=len)), "is_reconstruction", False))
 
 
+def _is_rival(model: str) -> bool:
+    return not is_ours(model) and not is_reconstruction(model)
+
+
 def tables_of(results: pd.DataFrame, suite: Suite, *, is_whole: bool = False) -> list[Table]:
-    """Returns a table per task.
+    """Returns a table per task: errors over all steps, and at the steps that all its models report.
 
     Args:
         results: as `collect` gives them.
         suite: how models are ranked.
         is_whole: whether all models are shown, or ours and the eight best baselines, reconstructions left out.
     """
-    by_task = _errors_by_task(results)
     found = []
-    for task, errors in by_task.items():
-        ranked = _ranked(by_task if suite.ranking == "suite" else {task: errors}, suite.metric)
-        shown = [model for model in ranked if model in errors]
-        unranked = sorted(filter(is_reconstruction, errors)) if is_whole else []
-        found.append(_table(task, errors, shown if is_whole else shown[:_MOST_BASELINES], unranked, suite, results))
+    for rules, tasks in suite.parts_of(results["task"].tolist()):
+        some = results[results["task"].isin(tasks)]
+        by_task = errors_by_task(some)
+        for task, errors in by_task.items():
+            shared = by_task if rules.ranking == "suite" else {task: errors}
+            lineup = line_up(shared, errors, rules.metric, is_whole=is_whole)
+            steps = sorted(set.intersection(*({int(step) for step, _ in places} for places in errors.values())))
+            heads = {step: "all steps" if step == ALL_STEPS else f"step {step}" for step in steps}
+            found.append(make_table(task, errors, heads, lineup, rules, some[some["task"] == task]))
     return [table for table in found if table.rows]
 
 
-def count_strict_wins(results: pd.DataFrame, metric: str) -> tuple[int, int]:
-    """Returns how often our worst seed beats the best seed of a baseline over all steps, and out of how many times."""
-    place, wins, pairs = (ALL_STEPS, metric), 0, 0
-    for errors in _errors_by_task(results).values():
-        for ours in filter(is_ours, errors):
-            others = list(filter(_is_rival, errors))
-            pairs += len(others)
-            wins += sum(max(errors[ours][place]) < min(errors[other][place]) for other in others)
-    return wins, pairs
-
-
-def _errors_by_task(results: pd.DataFrame) -> dict[str, dict[str, dict[Place, list[float]]]]:
+def errors_by_task(results: pd.DataFrame) -> dict[str, dict[str, dict[Place, list[float]]]]:
+    """Returns the errors of every task by model, step and metric."""
     found: dict[str, dict[str, dict[Place, list[float]]]] = {}
     columns = ("task", "model", "step", "metric", "value")
     for task, model, step, metric, value in zip(*(results[name].tolist() for name in columns), strict=True):
@@ -104,48 +102,114 @@ def _errors_by_task(results: pd.DataFrame) -> dict[str, dict[str, dict[Place, li
     return found
 
 
-def _is_rival(model: str) -> bool:
-    return not is_ours(model) and not is_reconstruction(model)
+def line_up(by_task: Mapping[str, Errors], models: Sequence[str] | Errors, metric: str, *, is_whole: bool) -> Lineup:
+    """Returns who is shown in a table.
 
+    Baselines are ranked by the unrounded mean error over all steps, seeds and tasks, if they have results on all tasks;
+    those without have no rank, and no place among the best.
 
-def _ranked(by_task: Mapping[str, Errors], metric: str) -> list[str]:
-    """Returns the baselines, best first, by the unrounded mean error over all steps, seeds and tasks."""
+    Args:
+        by_task: the errors of all tasks that the ranking rests on.
+        models: those with results in this table.
+        metric: by which they are ranked.
+        is_whole: whether all models are shown.
+    """
     means: dict[str, list[float]] = {}
     for errors in by_task.values():
         for model in errors:
             means.setdefault(model, []).append(mean(errors[model][ALL_STEPS, metric]))
-    return sorted(filter(_is_rival, means), key=lambda model: mean(means[model]))
-
-
-def _table(
-    task: str, errors: Errors, baselines: Sequence[str], unranked: Sequence[str], suite: Suite, results: pd.DataFrame
-) -> Table:
-    metrics, ours = _SHOWN[suite.metric], [model for model in errors if is_ours(model)]
-    steps = sorted({step for places in errors.values() for step, _ in places})
-    places = [(step, metric) for step in steps for metric in metrics]
-    best = {place: sorted([*baselines, *ours], key=lambda model: mean(errors[model][place])) for place in places}
-    rows = []
-    for model in [*baselines, *unranked, *ours]:
-        cells = [
-            TableCell(_text(errors[model][place], place), best[place][:1] == [model], best[place][1:2] == [model])
-            for place in places
-        ]
-        rows.append((f"{model} (reconstruction)" if model in unranked else model, tuple(cells)))
-    if baselines and suite.has_rivals:
-        rows += [
-            (f"gain of {model}", tuple(_gain(errors, model, baselines, place) for place in places)) for model in ours
-        ]
-    note = _note(results[results["task"] == task])
-    return Table(
-        title=task,
-        groups=tuple(("all steps" if step == ALL_STEPS else f"step {step}", len(metrics)) for step in steps),
-        columns=tuple(_NAMES[metric] for _ in steps for metric in metrics),
-        rows=tuple(rows),
-        note=f"{note}; {_ABOUT_RECONSTRUCTIONS}" if unranked else note,
+    worth = {model: _worth(mean(found)) for model, found in means.items() if len(found) == len(by_task)}
+    ranked = sorted(filter(_is_rival, worth), key=worth.__getitem__)
+    unranked = sorted(model for model in models if _is_rival(model) and model not in worth)
+    return Lineup(
+        baselines=(*ranked, *unranked) if is_whole else tuple(ranked[:_MOST_BASELINES]),
+        reconstructions=tuple(sorted(filter(is_reconstruction, models))) if is_whole else (),
+        ours=tuple(filter(is_ours, models)),
+        unranked=tuple(unranked),
     )
 
 
-def _text(values: Sequence[float], place: Place) -> str:
+def _worth(error: float) -> tuple[bool, float]:
+    """Returns what errors are sorted by, smallest first and at the end those that are not numbers."""
+    return not isfinite(error), error
+
+
+def make_table(
+    title: str,
+    errors: Errors,
+    heads: Mapping[int, str] | Mapping[str, str],
+    lineup: Lineup,
+    rules: Suite,
+    results: pd.DataFrame,
+) -> Table:
+    """Returns a table of errors, with the gain of ours below them.
+
+    Args:
+        title: what it shows.
+        errors: by model and place; a model may lack places.
+        heads: what stands over groups of columns, by the first part of their places.
+        lineup: who is shown.
+        rules: which metrics are shown, and whether there is a gain.
+        results: what the errors come from.
+    """
+    metrics = SHOWN[rules.metric]
+    places: list[Place] = [(key, metric) for key in heads for metric in metrics]
+    best = {place: _in_order(errors, [*lineup.baselines, *lineup.ours], place) for place in places}
+    rows = []
+    for model in lineup.models:
+        cells = [
+            TableCell(_text(errors[model].get(place), place), best[place][:1] == [model], best[place][1:2] == [model])
+            for place in places
+        ]
+        rows.append((f"{model} (reconstruction)" if model in lineup.reconstructions else model, tuple(cells)))
+    wins = strict_wins(results, rules.metric) if rules.has_rivals else {}
+    if lineup.baselines and rules.has_rivals:
+        rows += [
+            (f"gain of {model}", tuple(_gain(errors, model, lineup.baselines, place) for place in places))
+            for model in lineup.ours
+        ]
+    return Table(
+        title=title,
+        groups=tuple((head, len(metrics)) for head in heads.values()),
+        columns=tuple(_NAMES[metric] for _ in heads for metric in metrics),
+        rows=tuple(rows),
+        note=write_note(results, lineup, _NAMES[rules.metric], wins),
+    )
+
+
+def strict_wins(results: pd.DataFrame, metric: str) -> dict[str, tuple[int, int]]:
+    """Returns for each of ours how often its worst seed beats the best seed of a baseline, and out of how many times.
+
+    Errors are those over all steps; there is a comparison for every task and baseline.
+    """
+    place: Place = (ALL_STEPS, metric)
+    found: dict[str, tuple[int, int]] = {}
+    for errors in errors_by_task(results).values():
+        rivals = (filter(isfinite, errors[model][place]) for model in errors if _is_rival(model))
+        best = [min(seeds) for values in rivals if (seeds := list(values))]
+        for model in filter(is_ours, errors):
+            worst = max(errors[model][place], key=_worth)
+            wins, pairs = found.get(model, (0, 0))
+            # What is not a number is below nothing.
+            found[model] = wins + sum(worst < other for other in best), pairs + len(best)
+    return {model: counts for model, counts in found.items() if counts[1]}
+
+
+def count_strict_wins(results: pd.DataFrame, metric: str) -> tuple[int, int]:
+    """Returns the sums of `strict_wins` over all of ours."""
+    counts = strict_wins(results, metric).values()
+    return sum(wins for wins, _ in counts), sum(pairs for _, pairs in counts)
+
+
+def _in_order(errors: Errors, models: Sequence[str], place: Place) -> list[str]:
+    """Returns the models whose mean error is a number, best first."""
+    means = {model: mean(errors[model][place]) for model in models if place in errors[model]}
+    return sorted(filter(lambda model: isfinite(means[model]), means), key=means.__getitem__)
+
+
+def _text(values: Sequence[float] | None, place: Place) -> str:
+    if not values:
+        return NOTHING
     digits = 2 if place[1] == "mape" else 3
     spread = f" ± {stdev(values):.{digits}f}" if len(values) > 1 and all(map(isfinite, values)) else ""
     return f"{mean(values):.{digits}f}{spread}"
@@ -153,21 +217,8 @@ def _text(values: Sequence[float], place: Place) -> str:
 
 def _gain(errors: Errors, ours: str, baselines: Sequence[str], place: Place) -> TableCell:
     """Returns by how much our error is below that of the best baseline shown."""
-    best = min(mean(errors[model][place]) for model in baselines)
+    rivals, mine = _in_order(errors, baselines, place), _in_order(errors, [ours], place)
+    best = mean(errors[rivals[0]][place]) if rivals else 0.0
+    if not mine or best <= 0:
+        return TableCell(NOTHING)
     return TableCell(f"{100 * (1 - mean(errors[ours][place]) / best):+.1f} %")
-
-
-def _note(results: pd.DataFrame) -> str:
-    first: dict[Any, Any] = results.iloc[0].to_dict()
-    seeds = ", ".join(str(seed) for seed in sorted(set(results["seed"].tolist())))
-    spread = " ± standard deviation (ddof 1)" if "," in seeds else ""
-    budgets = sorted({float(budget) for budget in results["budget_minutes"].dropna()})
-    parts = [
-        f"Errors in {first['unit'] or 'the unit of the sensors'}, mean over seeds {seeds}{spread}",
-        f"{first['windows']:,} test windows",
-        str(first["aggregation"]).partition(";")[0],
-        f"mask: {first['mask']}",
-        f"split {first['split']}",
-        *(f"{budget:g} minutes of training each" for budget in budgets),
-    ]
-    return "; ".join(parts)

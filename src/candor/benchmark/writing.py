@@ -6,17 +6,27 @@ from pathlib import Path
 
 import pandas as pd
 
+from candor.benchmark.joint import paper_tables_of
+from candor.benchmark.rain import rain_table_of
 from candor.benchmark.suites import Suite
-from candor.benchmark.tables import Table, TableCell, tables_of
+from candor.benchmark.tables import Table, TableCell
 from candor.files import atomic_file
 
 _LATEX_SPECIALS = {"%": r"\%", "&": r"\&", "_": r"\_", "#": r"\#", "±": r"$\pm$", "$": r"\$"}
 
 
 def write_grid_tables(results: pd.DataFrame, suite: Suite, folder: Path) -> list[Path]:
-    """Writes `tables.*`, ours and the best baselines, and `tables-all.*`, all models; returns the files."""
-    few, whole = tables_of(results, suite), tables_of(results, suite, is_whole=True)
-    return [*write_tables(few, folder, "tables"), *write_tables(whole, folder, "tables-all")]
+    """Writes the tables of a grid and returns the files.
+
+    `tables.*` has ours and the best baselines, `tables-all.*` all models, and `tables-rain.*` models without and with
+    rain, if the suite has such pairs.
+    """
+    rain = rain_table_of(results, suite)
+    return [
+        *write_tables(paper_tables_of(results, suite), folder, "tables"),
+        *write_tables(paper_tables_of(results, suite, is_whole=True), folder, "tables-all"),
+        *(write_tables([rain], folder, "tables-rain") if rain else ()),
+    ]
 
 
 def write_tables(tables: Sequence[Table], folder: Path, name: str) -> list[Path]:
@@ -38,7 +48,8 @@ def as_markdown(tables: Sequence[Table]) -> str:
 
     parts = []
     for table in tables:
-        heads = [f"{column}, {group}" for group, column in zip(_spread(table), table.columns, strict=True)]
+        pairs = zip(table.columns, _spread(table), strict=True)
+        heads = [f"{column}, {group}" if group else column for column, group in pairs]
         lines = [f"## {table.title}", "", f"| model | {' | '.join(heads)} |", "|---" * (len(heads) + 1) + "|"]
         lines += [f"| {name} | {' | '.join(mark(cell) for cell in cells)} |" for name, cells in table.rows]
         parts.append("\n".join([*lines, "", table.note, ""]))

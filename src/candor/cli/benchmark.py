@@ -1,11 +1,13 @@
 """`candor benchmark`: a grid of models, tasks and seeds, and the tables that come out."""
 
+import signal
 from collections.abc import Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.markup import escape
 
 from candor.cli import inputs
 from candor.cli.screen import console, errors, print_json, say, table
@@ -23,8 +25,15 @@ if TYPE_CHECKING:
 
 def benchmark(
     suite: Annotated[str, typer.Argument(metavar="SUITE", help="quick, traffic, river, basins, rainfall or paper.")],
+    settings: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="KEY=VALUE", help="Settings of the protocol and of all networks, e.g. epochs=5."),
+    ] = None,
     models: Annotated[
         str | None, typer.Option("--models", help="Models, separated by commas. (default: the suite's)")
+    ] = None,
+    tasks: Annotated[
+        str | None, typer.Option("--tasks", help="Tasks, separated by commas, as tables name them. (default: all)")
     ] = None,
     seeds: Annotated[str | None, typer.Option("--seeds", help="Seeds, e.g. 0,1,2. (default: the suite's)")] = None,
     budget_minutes: Annotated[
@@ -39,92 +48,120 @@ def benchmark(
 ) -> None:
     """Run a suite: cells that are done are skipped, killed ones go on, failed ones are told and stop nothing."""
     from candor.benchmark.suites import load_suite
+    from candor.settings import parse_overrides
 
-    chosen = load_suite(suite).chosen(_names(models), None if seeds is None else parse_seeds(seeds), budget_minutes)
+    chosen = load_suite(suite).chosen(
+        _names(models),
+        None if seeds is None else parse_seeds(seeds),
+        budget_minutes,
+        tasks=_names(tasks),
+        settings=parse_overrides(settings or []),
+    )
     run_grid(chosen, out or Path("runs") / f"benchmark-{suite}", workers=workers, ray=ray, is_json=json)
 
 
 def run_grid(suite: "Suite", grid: Path, *, workers: int, ray: str | None, is_json: bool) -> "pd.DataFrame":
     """Works on all cells of a suite that are not done, writes and shows the tables, and returns all scores.
 
-    Leaves with exit code 1 if a cell failed.
+    Tasks whose data are not here are named and left out. Leaves with exit code 1 if a cell failed.
     """
     from candor.benchmark.cells import CellState, cells_of, failure_of
     from candor.benchmark.cluster import run_on_cluster
     from candor.benchmark.local import run_locally
     from candor.benchmark.results import collect
 
+    suite, left_out = suite.available()
     cells = cells_of(suite)
     left = [cell for cell in cells if cell.state(grid) != CellState.DONE]
-    say(f"{suite.title}: {len(cells)} cells, {len(cells) - len(left)} of them done")
-    with _live(cells, grid) as watch:
+    say(f"{escape(suite.title)}: {len(cells)} cells, {len(cells) - len(left)} of them done")
+    if left_out:
+        say(f"left out, since their data are not here: {escape(', '.join(left_out))}")
+    with _stopped_by_sigterm(), _live(cells, grid) as watch:
         if ray is not None:
             run_on_cluster(left, grid, ray, watch)
         else:
             run_locally(left, grid, workers, watch)
     results = collect(cells, grid)
-    files = _write(results, grid, suite)
+    files = [str(file) for file in _write(results, grid, suite)]
+    if not is_json:
+        _show_all(results, suite)
     failed = {cell.name: failure_of(cell, grid) for cell in cells if cell.state(grid) == CellState.FAILED}
     if is_json:
-        print_json({"cells": len(cells), "failed": failed, "files": [str(file) for file in files]})
+        print_json({"cells": len(cells), "left_out": left_out, "failed": failed, "files": files})
     for name, what in failed.items():
-        say(f"[red]failed[/] {name}: {what}")
+        say(f"[red]failed[/] {escape(name)}: {escape(what)}")
     if files:
-        say(f"tables and all scores: {', '.join(str(file) for file in files)}")
+        say(f"tables and all scores: {escape(', '.join(files))}")
     if failed:
         raise typer.Exit(1)
     return results
 
 
-def _names(models: str | None) -> list[str] | None:
-    from candor.forecasting import forecasters
+@contextmanager
+def _stopped_by_sigterm() -> "Iterator[None]":
+    """Makes SIGTERM what Ctrl-C is: cells under way are told to save and stop, and none lives on alone."""
 
-    if models is None:
-        return None
-    names = [name.strip() for name in models.split(",") if name.strip()]
-    for name in names:
-        if name not in forecasters:
-            forecasters.get(name)  # says which are known
-    return names
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _names(listed: str | None) -> list[str] | None:
+    return None if listed is None else [name.strip() for name in listed.split(",") if name.strip()]
 
 
 def parse_seeds(seeds: str) -> list[int]:
     """Returns seeds written with commas."""
     from candor.errors import InputError
 
-    try:
-        return [int(seed) for seed in seeds.split(",")]
-    except ValueError:
-        raise InputError(
-            f"{seeds!r} are not seeds", mend="write whole numbers with commas, e.g. --seeds 0,1,2"
-        ) from None
+    words = [seed.strip() for seed in seeds.split(",")]
+    if not all(word.isascii() and word.isdigit() for word in words):
+        raise InputError(f"{seeds!r} are not seeds", mend="write whole numbers with commas, e.g. --seeds 0,1,2")
+    return [int(word) for word in words]
 
 
 def _write(results: "pd.DataFrame", grid: Path, suite: "Suite") -> list[Path]:
     from candor.benchmark.results import save_results
-    from candor.benchmark.tables import count_strict_wins, tables_of
     from candor.benchmark.writing import write_grid_tables
 
     if results.empty:
         return []
     save_results(results, grid / "results.parquet")
-    files = write_grid_tables(results, suite, grid)
-    for shown in tables_of(results, suite, is_whole=True):
+    return [grid / "results.parquet", *write_grid_tables(results, suite, grid)]
+
+
+def _show_all(results: "pd.DataFrame", suite: "Suite") -> None:
+    """Prints the tables of all models, and how often even our worst seed is better than a baseline's best."""
+    from candor.benchmark.joint import paper_tables_of
+    from candor.benchmark.tables import count_strict_wins
+
+    for shown in paper_tables_of(results, suite, is_whole=True):
         _show(shown)
-    wins, pairs = count_strict_wins(results, suite.metric)
-    if pairs and suite.has_rivals:
-        say(f"the worst seed of candor beats the best seed of a baseline in {wins} of {pairs} comparisons")
-    return [grid / "results.parquet", *files]
+    for rules, tasks in suite.parts_of(results["task"].tolist()):
+        wins, pairs = count_strict_wins(results[results["task"].isin(tasks)], rules.metric)
+        if pairs and suite.has_rivals:
+            say(f"the worst seed of candor beats the best seed of a baseline in {wins} of {pairs} comparisons")
 
 
 def _show(whole: "Table") -> None:
-    """Prints a table with the errors over all steps; the files have the others."""
-    from rich.markup import escape
+    """Prints the errors over all steps, at every horizon the first metric; the files have the others."""
+    from candor.benchmark.joint import AVERAGE
 
-    _, columns = whole.groups[0]
-    shown = table(f"{whole.title}, all steps", "model", *(escape(name) for name in whole.columns[:columns]))
+    (first, columns), *others = whole.groups
+    if others and others[-1][0] == AVERAGE:
+        places = range(0, len(whole.columns), columns)
+        heads, title = [name for name, _ in whole.groups], f"{whole.title}, {whole.columns[0]}"
+    else:
+        places = range(columns)
+        heads, title = list(whole.columns[:columns]), f"{whole.title}, {first}"
+    shown = table(escape(title), "model", *(escape(name) for name in heads))
     for name, cells in whole.rows:
-        shown.add_row(name, *(_marked(cell) for cell in cells[:columns]))
+        shown.add_row(escape(name), *(_marked(cells[place]) for place in places))
     console().print(shown)
 
 
@@ -141,19 +178,23 @@ def _live(cells: "Sequence[Cell]", grid: Path) -> "Iterator[Watch]":
     from candor.benchmark.cells import CellState, status_of
 
     screen = errors()
+    known: set[str] = set()  # done cells stay done, and to look again means to read the whole model
     with Live(console=screen, auto_refresh=False, transient=True) as live:
 
         def watch(running: "Sequence[Cell]") -> None:
             if not screen.is_terminal:
                 return
-            states = [cell.state(grid) for cell in cells]
-            done, failed = states.count(CellState.DONE), states.count(CellState.FAILED)
-            shown = table(f"{done} of {len(cells)} cells done, {failed} failed", "cell", "now", "done", left=2)
+            states = {cell.name: cell.state(grid) for cell in cells if cell.name not in known}
+            known.update(name for name, state in states.items() if state == CellState.DONE)
+            failed = list(states.values()).count(CellState.FAILED)
+            shown = table(f"{len(known)} of {len(cells)} cells done, {failed} failed", "cell", "now", "done", left=2)
             for cell in running:
                 status = status_of(cell, grid)
                 share = status.get("share")
                 shown.add_row(
-                    cell.name, status.get("what", "starting"), "" if share is None else f"{100 * share:.0f} %"
+                    escape(cell.name),
+                    escape(str(status.get("what", "starting"))),
+                    "" if share is None else f"{100 * share:.0f} %",
                 )
             live.update(shown, refresh=True)
 

@@ -1,0 +1,121 @@
+"""What has to be said below a table: under which protocol its numbers were made, and what they do not tell."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+_ABOUT_RECONSTRUCTIONS = "(reconstruction): rebuilt by us from what is published, without the authors' code; not ranked"
+_MOST_NAMED = 4
+
+
+@dataclass(frozen=True)
+class Lineup:
+    """Who is shown in a table.
+
+    Args:
+        baselines: best first.
+        reconstructions: models that were rebuilt without their authors' code.
+        ours: CANDOR, of whatever size.
+        unranked: baselines without a rank, since they have no results on some of the tasks; shown or not.
+    """
+
+    baselines: tuple[str, ...]
+    reconstructions: tuple[str, ...]
+    ours: tuple[str, ...]
+    unranked: tuple[str, ...] = ()
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """All that are shown, in the order of rows."""
+        return (*self.baselines, *self.reconstructions, *self.ours)
+
+
+def write_note(results: pd.DataFrame, lineup: Lineup, metric: str, wins: Mapping[str, tuple[int, int]]) -> str:
+    """Returns the note of a table.
+
+    Args:
+        results: of the tasks it shows.
+        lineup: who is shown.
+        metric: by which models are ranked, as it is printed.
+        wins: for each of ours how often its worst seed beats a baseline's best, and out of how many times.
+    """
+    shown = results[results["model"].isin(lineup.models)]
+    if shown.empty:
+        return ""
+    first: dict[Any, Any] = shown.iloc[0].to_dict()
+    budgets = sorted({float(budget) for budget in shown["budget_minutes"].dropna()})
+    parts = [
+        f"Errors in {first['unit'] or 'the unit of the sensors'}, {_seeds(shown)}",
+        f"{_range(shown['windows'])} test windows",
+        str(first["aggregation"]).partition(";")[0],
+        f"mask: {first['mask']}",
+        *_split(shown["split"]),
+        *(f"{budget:g} minutes of training each" for budget in budgets),
+        *_changes(shown),
+    ]
+    if lineup.unranked:
+        parts.append(f"not ranked, since they have results on some of the tasks only: {', '.join(lineup.unranked)}")
+    for model, (count, pairs) in wins.items():
+        parts.append(
+            f"the worst seed of {model} beats the best seed of a baseline in {count} of {pairs} comparisons ({metric})"
+        )
+    if lineup.reconstructions:
+        parts.append(_ABOUT_RECONSTRUCTIONS)
+    return "; ".join(parts)
+
+
+def _seeds(results: pd.DataFrame) -> str:
+    """Returns over which seeds means were taken, and which models have others."""
+    cells: dict[str, dict[str, set[int]]] = {}
+    columns = (results[name].tolist() for name in ("model", "task", "seed"))
+    for model, task, seed in zip(*columns, strict=True):
+        cells.setdefault(model, {}).setdefault(task, set()).add(seed)
+    every = sorted(set(results["seed"].tolist()))
+    others: dict[str, list[str]] = {}
+    for model, by_task in cells.items():
+        sets = {tuple(sorted(seeds)) for seeds in by_task.values()}
+        if sets == {tuple(every)}:
+            continue
+        said = _listed(sets.pop()) if len(sets) == 1 else "not all of them on every task"
+        others.setdefault(said, []).append(model)
+    exceptions = "; ".join(f"{', '.join(models)}: {said}" for said, models in others.items())
+    spread = " ± standard deviation (ddof 1)" if len(every) > 1 else ""
+    return f"mean over {_listed(every)}{f' ({exceptions})' if exceptions else ''}{spread}"
+
+
+def _split(splits: "pd.Series[str]") -> list[str]:
+    """Returns how the record was cut, with the numbers of windows where they are the same on all tasks."""
+    found = [json.loads(split) for split in splits.unique()]
+    if not found[0]:
+        return []
+    cut = f"split by {found[0]['kind']}, {' / '.join(f'{100 * share:g} %' for share in found[0]['shares'])}"
+    windows = " / ".join(f"{count:,}" for count in found[0]["windows"].values())
+    return [f"{cut}: {windows} windows" if len(found) == 1 else cut]
+
+
+def _changes(results: pd.DataFrame) -> list[str]:
+    """Returns which settings are not a model's usual ones, and whose."""
+    if "changes" not in results:
+        return []
+    models: dict[str, list[str]] = {}
+    for model, changes in zip(*(results[name].tolist() for name in ("model", "changes")), strict=True):
+        for key, value in json.loads(changes).items():
+            changed = models.setdefault(f"{key}={value}", [])
+            if model not in changed:
+                changed.append(model)
+    return [
+        f"{change} of {', '.join(names) if len(names) <= _MOST_NAMED else f'{len(names)} models'}"
+        for change, names in models.items()
+    ]
+
+
+def _range(numbers: "pd.Series[int]") -> str:
+    low, high = int(numbers.min()), int(numbers.max())
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
+
+
+def _listed(seeds: Sequence[int]) -> str:
+    return f"{'seed' if len(seeds) == 1 else 'seeds'} {', '.join(str(seed) for seed in seeds)}"

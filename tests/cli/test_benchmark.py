@@ -1,0 +1,135 @@
+"""`candor benchmark` as somebody types it: what is chosen, skipped, refused, shown, and what a kill leaves behind."""
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from io import StringIO
+from pathlib import Path
+
+import pandas as pd
+import psutil
+import pytest
+from rich.console import Console
+
+from candor.benchmark import cells as cells_module
+from candor.benchmark.cells import Cell, CellState, cells_of, run_cell
+from candor.benchmark.suites import load_suite
+from candor.cli import benchmark as command
+from candor.report.paper_grid import read_grid
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--budget-minutes", "0"), "0 minutes"),
+        (("--budget-minutes", "-1"), "-1 minutes"),
+        (("--models", ","), "no model is named"),
+        (("--tasks", "metr-la"), "its tasks: klamath-daily, synthetic-river"),
+        (("--seeds", "-1"), "are not seeds"),
+        (("epochs",), "'epochs' is not a setting"),
+    ],
+)
+def test_wrong_choices_are_refused_in_plain_words(candor, arguments: tuple[str, ...], words: str) -> None:
+    outcome = candor("benchmark", "quick", *arguments)
+    assert outcome.code == 2 and words in outcome.err and "Traceback" not in outcome.err
+    assert not Path("runs").exists()
+
+
+def test_a_suite_without_its_data_is_refused(candor, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("CANDOR_DATA", str(tmp_path))
+    outcome = candor("benchmark", "traffic", "--models", "candor-small,stid")
+    assert outcome.code == 2 and "not on this machine: metr-la, pems-bay" in outcome.err
+
+
+def test_a_suite_is_run_once_and_its_cells_are_ordinary_runs(candor) -> None:
+    words = ("benchmark", "quick", "--models", "last-value,linear", "--seeds", "0", "--out", "grid")
+    first = candor(*words)
+    assert first.code == 0, first.err
+    assert "4 cells, 0 of them done" in " ".join(first.err.split()) and "klamath-daily, all steps" in first.out
+    grid = Path("grid")
+    assert {file.name for file in grid.glob("tables*")} == {
+        f"{name}.{ending}" for name in ("tables", "tables-all") for ending in ("md", "tex", "html")
+    }
+    written = {file: file.stat().st_mtime_ns for file in grid.rglob("seed-0/**/*") if file.is_file()}
+    again = candor(*words, "--json")
+    assert again.code == 0 and "4 cells, 4 of them done" in " ".join(again.err.split())
+    assert {file: file.stat().st_mtime_ns for file in grid.rglob("seed-0/**/*") if file.is_file()} == written
+    told = json.loads(again.out)
+    assert (told["cells"], told["failed"], told["left_out"]) == (4, {}, [])
+    results = pd.read_parquet(grid / "results.parquet").query("model == 'linear' and metric == 'mae' and step == 0")
+    (expected,) = results[results["task"] == "klamath-daily"]["value"]
+    judged = candor("evaluate", "grid/klamath-daily/linear/seed-0", "--json")
+    assert judged.code == 0 and json.loads(judged.out)["overall"]["mae"] == pytest.approx(expected)
+
+
+def test_the_command_that_the_paper_proposes_for_a_grid_is_accepted(candor) -> None:
+    chosen = ("--models", "last-value", "--tasks", "klamath-daily", "--seeds", "0")
+    assert candor("benchmark", "quick", *chosen, "--out", "grid").code == 0
+    (cell,) = cells_of(load_suite("quick").chosen(["last-value"], [0], tasks=["klamath-daily"]))
+    grid = read_grid(Path("grid"), [cell])
+    assert grid is not None
+    program, *arguments = shlex.split(grid.command())
+    outcome = candor(*arguments)
+    assert program == "candor" and outcome.code == 0, outcome.err
+
+
+def test_a_failure_is_told_letter_by_letter_and_stops_nothing(candor) -> None:
+    outcome = candor("benchmark", "quick", "[/wings]=2", "--models", "stid,last-value", "--tasks", "klamath-daily")
+    assert outcome.code == 1 and "Traceback" not in outcome.err
+    told = "".join(outcome.err.split())
+    assert "failedklamath-daily/stid/seed-0:" in told and "[/wings]" in told
+    assert "last-value" in outcome.out and "stid" not in outcome.out
+
+
+def test_the_screen_shows_the_cells_under_way_and_reads_a_done_model_once(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    done, other = cells_of(load_suite("quick").chosen(["last-value", "linear"], tasks=["klamath-daily"]))
+    assert run_cell(done, tmp_path) == CellState.DONE
+    looks = []
+    state = Cell.state
+
+    def counted(cell: Cell, grid: Path) -> CellState:
+        looks.append(cell.name)
+        return state(cell, grid)
+
+    monkeypatch.setattr(Cell, "state", counted)
+    monkeypatch.setattr(command, "errors", lambda: Console(file=text, force_terminal=True, width=100))
+    text = StringIO()
+    cells_module.write_json(tmp_path / other.name / cells_module.STATUS, {"what": "epoch [3]", "share": 0.25})
+    with command._live([done, other], tmp_path) as watch:
+        for _ in range(5):
+            watch([other])
+    assert looks.count(done.name) == 1 and looks.count(other.name) == 5
+    for words in ("1 of 2 cells done, 0 failed", other.name, "epoch [3]", "25 %"):
+        assert words in text.getvalue()
+
+
+def test_a_grid_that_is_terminated_stops_its_workers_and_their_cells_can_go_on(tmp_path: Path) -> None:
+    grid, cell = tmp_path / "grid", "klamath-daily/stid/seed-0"
+    words = ["benchmark", "quick", "epochs=100000", "milestones=[]", "--models", "stid", "--tasks", "klamath-daily"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "candor", *words, "--budget-minutes", "60", "--out", str(grid)],
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"},
+    )  # fmt: skip
+    try:
+        while not (grid / cell / "training" / "metrics.jsonl").exists():
+            assert process.poll() is None, process.stderr.read()
+            time.sleep(0.05)
+        workers = psutil.Process(process.pid).children(recursive=True)
+        assert any("spawn_main" in " ".join(worker.cmdline()) for worker in workers)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=120) == 130
+        gone, alive = psutil.wait_procs(workers, timeout=10)
+        assert len(gone) == len(workers) and not alive
+    finally:
+        process.kill()
+        process.communicate()
+    settings = {"epochs": 100_000, "milestones": []}
+    (left,) = cells_of(load_suite("quick").chosen(["stid"], [0], 60.0, tasks=["klamath-daily"], settings=settings))
+    assert left.name == cell and left.state(grid) == CellState.BEGUN
+    assert (grid / cell / "training" / "last.safetensors").is_file()
