@@ -2,15 +2,26 @@
 
 import hashlib
 import json
+import pickle
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
+from safetensors import SafetensorError
 
 import candor.files
 from candor.errors import InputError
-from candor.files import atomic_file, atomic_folder, read_json, sha256_of_file, write_json
+from candor.files import (
+    WriteError,
+    atomic_file,
+    atomic_folder,
+    read_json,
+    remove_leftovers,
+    sha256_of_file,
+    write_json,
+)
 
 
 class KilledError(Exception):
@@ -137,6 +148,58 @@ def test_a_folder_takes_the_place_of_whatever_was_there(
     assert (path / "x").read_text() == "new"
     assert not path.is_symlink()
     assert {place.name for place in tmp_path.iterdir()} - {"aim"} == {"f"}
+
+
+def full(*_: object) -> None:
+    raise OSError(28, "No space left on device")
+
+
+def broken(*_: object) -> None:
+    raise SafetensorError("I/O error: No space left on device (os error 28)")
+
+
+@pytest.mark.parametrize("trouble", [full, broken])
+@pytest.mark.parametrize("writer", [atomic_file, atomic_folder])
+def test_a_full_disk_is_said_in_plain_words_and_what_was_there_stays(tmp_path: Path, writer, trouble) -> None:
+    path = tmp_path / "place"
+    with writer(path) as temporary:
+        (temporary / "x" if writer is atomic_folder else temporary).write_text("old")
+    with pytest.raises(WriteError, match=r"place: .*No space left on device(.|\n)*make room"), writer(path):
+        trouble()
+    with pytest.raises(InputError, match="refused"), writer(path):
+        raise InputError("refused")  # what is in plain words already stays as it is
+    assert (path / "x" if writer is atomic_folder else path).read_text() == "old"
+    assert [place.name for place in tmp_path.iterdir()] == ["place"]
+
+
+def test_a_place_that_cannot_be_written_is_said_in_plain_words_also_to_other_processes(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    with pytest.raises(WriteError) as caught:
+        write_json(tmp_path / "file" / "a.json", {})
+    again = pickle.loads(pickle.dumps(caught.value))  # noqa: S301 - our own
+    assert str(again) == str(caught.value) and isinstance(again, InputError) and isinstance(again, OSError)
+    assert caught.value.strerror in ("Not a directory", "File exists")
+
+
+def test_only_what_a_killed_writer_of_a_path_left_is_removed(tmp_path: Path) -> None:
+    kept = [
+        "a.txt",
+        ".a.txt",
+        ".a.txt.tmp",
+        ".a.txt.old.12345678",
+        ".ab.txt.12345678",
+        "a.txt.12345678",
+        ".A.txt.abcdefgh",
+    ]
+    for name in (*kept, ".a.txt.abc_1234"):
+        (tmp_path / name).write_text(name)
+    (tmp_path / ".a.txt.00000000").mkdir()
+    remove_leftovers(tmp_path / "a.txt")
+    assert sorted(place.name for place in tmp_path.iterdir()) == sorted(kept)
+    remove_leftovers(tmp_path / "nowhere" / "a.txt")
+    made = tempfile.mkstemp(prefix=".a.txt.", dir=tmp_path)[1]  # as the writer names them
+    remove_leftovers(tmp_path / "a.txt")
+    assert not Path(made).exists()
 
 
 def test_json_comes_back_and_nan_is_refused(tmp_path: Path) -> None:

@@ -5,15 +5,21 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import candor.forecasting.train
 from candor.cli import run
+from candor.presets import merge
 
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
 # A small network that hardly learns: all that is printed of it but its scores is as in the README.
-QUICK = "epochs=1 hidden=8 heads=2 forecast_width=16 head_width=16"
-SCORE = re.compile(r"[\d,]+\.\d+")
+QUICK: dict[str, Any] = {
+    "model": {"hidden": 8, "heads": 2, "forecast_width": 16, "head_width": 16},
+    "training": {"epochs": 1, "epoch_windows": 64, "validation_windows": 16, "milestones": (), "curriculum": 0},
+}
+SCORE = re.compile(r"(< )?[\d,]*\.\d+")
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```", README, flags=re.MULTILINE | re.DOTALL)
 
 
@@ -21,33 +27,52 @@ def blocks(kind: str) -> list[str]:
     return [text for language, text in BLOCKS if language == kind]
 
 
-def commands() -> list[str]:
-    return [line[2:] for text in blocks("console") for line in text.splitlines() if line.startswith("$ ")]
+def sessions() -> list[dict[str, list[str]]]:
+    """Returns for every block of commands what is shown after each of them."""
+    found = []
+    for block in blocks("console"):
+        parts = re.split(r"^\$ (.*)\n", block, flags=re.MULTILINE)
+        assert not parts[0]
+        found.append({command: text.splitlines() for command, text in zip(parts[1::2], parts[2::2], strict=True)})
+    return found
 
 
-def test_the_commands_run_and_print_the_tables_shown(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Networks are trained in a second, whatever was chosen for them and said."""
+    train = candor.forecasting.train.train_model
+
+    def train_quickly(panel: Any, protocol: Any, model: str, settings: dict[str, Any], *rest: Any, **more: Any) -> Any:
+        if "recipe" in settings:
+            settings = {**settings, "recipe": merge(settings["recipe"], QUICK)}
+        return train(panel, protocol, model, settings, *rest, **more)
+
+    monkeypatch.setattr(candor.forecasting.train, "train_model", train_quickly)
+
+
+def test_the_commands_run_and_print_what_is_shown(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, quick: None
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert len(commands()) >= 4
-    for command in ["candor demo", *commands()]:
-        name, verb, *rest = shlex.split(command)
+    demo = {"candor demo": "".join(blocks("")).splitlines()}
+    assert [len(session) for session in sessions()] == [5, 4]
+    for command, shown in [pair for session in (demo, *sessions()) for pair in session.items()]:
+        name, *arguments = shlex.split(command)
         assert name == "candor"
-        trains_candor = verb in ("demo", "train") and "--model" not in rest
-        assert run([verb, *rest, *(QUICK.split() if trains_candor else ())]) == 0, command
-    printed = {line.rstrip() for line in capsys.readouterr().out.splitlines()}
-    alike = {without_scores(line) for line in printed}
-    shown = [line.rstrip() for text in blocks("") for line in text.splitlines()]
-    assert len(shown) > 15
-    assert [line for line in shown if without_scores(line) not in alike] == []
-    simple = [line for line in shown if line.startswith(("│ last", "│ seasonal", "│ historical", "│ linear"))]
-    assert len(simple) == 8
-    assert {errors_of(line) for line in simple} <= {errors_of(line) for line in printed}
+        code, streams = run(arguments), capsys.readouterr()
+        assert code == 0, f"{command}\n{streams.err}"
+        printed = streams.out + streams.err
+        assert [line for line in shown if line != "..." and alike(line) not in alike(printed)] == [], command
+        simple = [line for line in shown if line.startswith(("│ last", "│ seasonal", "│ historical", "│ linear"))]
+        assert len(simple) == (4 if "demo" in command or "evaluate" in command else 0)
+        assert {errors_of(line) for line in simple} <= {errors_of(line) for line in printed.splitlines()}
+    assert Path("runs/demo/report.html").is_file()
 
 
-def without_scores(line: str) -> str:
-    """Returns a line of a table with its scores, and the space that aligns them, left out."""
-    return re.sub(r" +", " ", SCORE.sub("#", line).replace("-#", "#").replace("+#", "#"))
+def alike(text: str) -> str:
+    """Returns a text with its scores left out, and what only aligns them or breaks lines."""
+    text = SCORE.sub("#", text).replace("-#", "#").replace("+#", "#").replace("# % above", "# % below")
+    return re.sub(r"\s+", " ", re.sub(r"([━─])+", r"\1", text)).strip()
 
 
 def errors_of(line: str) -> tuple[str, ...]:
@@ -68,7 +93,7 @@ def test_two_files_reach_what_is_shown(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    for command in commands():
+    for command in sessions()[0]:
         assert run(shlex.split(command)[1:]) == 0, command
     shown, reached = (scores_of("│ all ", text) for text in (README, capsys.readouterr().out))
     assert shown == pytest.approx(reached, rel=0.05)
@@ -80,11 +105,15 @@ def scores_of(beginning: str, text: str) -> list[float]:
     return [float(cell.strip(" %")) for cell in row.split("│")[2:-1] if cell.strip()]
 
 
-def test_the_python_example_prints_what_its_comments_say() -> None:
-    (code,) = blocks("python")
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+def test_the_python_examples_print_what_their_comments_say(tmp_path: Path) -> None:
+    code = "".join(blocks("python"))
+    asked = "Candor(history=28, horizon=14)"
+    assert asked in code
+    quickly = code.replace(asked, f"Candor(history=28, horizon=14, recipe={QUICK})")
+    done = subprocess.run([sys.executable, "-c", quickly], capture_output=True, text=True, check=False, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    expected = re.findall(r"^print\(.*# (.*)$", code, flags=re.MULTILINE)
+    expected = re.findall(r"^print\(.*?  # (.*)$", code, flags=re.MULTILINE)
+    assert len(expected) == 4
     for said, printed in zip(expected, done.stdout.splitlines(), strict=True):
         assert said.startswith(printed)
 

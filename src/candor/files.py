@@ -4,6 +4,7 @@ import ctypes
 import hashlib
 import json
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -11,24 +12,31 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from safetensors import SafetensorError
+
 from candor.errors import InputError
+
+
+class WriteError(InputError, OSError):
+    """Something could not be written: the disk is full, or the place is not to be written to. What was there stays."""
 
 
 @contextmanager
 def atomic_file(path: Path) -> Iterator[Path]:
     """Yields a temporary sibling of `path` that replaces it only when the block ends well."""
     path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    os.close(handle)
-    temporary = Path(name)
-    try:
-        yield temporary
-        _flush_to_disk(temporary)
-        temporary.chmod(0o644)  # mkstemp makes files only their owner can read
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with _in_plain_words(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        os.close(handle)
+        temporary = Path(name)
+        try:
+            yield temporary
+            _flush_to_disk(temporary)
+            temporary.chmod(0o644)  # mkstemp makes files only their owner can read
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -40,17 +48,47 @@ def atomic_folder(path: Path) -> Iterator[Path]:
     between them leaves the old folder beside `path` under a name that begins with a dot.
     """
     path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+    with _in_plain_words(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+        try:
+            yield temporary
+            for file in temporary.rglob("*"):
+                if file.is_file():
+                    _flush_to_disk(file)
+            temporary.chmod(0o755)
+            _swap_in(temporary, path)
+        finally:
+            _remove(temporary)
+
+
+def remove_leftovers(path: Path) -> None:
+    """Removes what writers of `path` that were killed left beside it; nobody may be writing it now.
+
+    A whole folder that was to be replaced in two steps (see `atomic_folder`) is no leftover: it may be the only one.
+    """
+    ours = re.compile(rf"\.{re.escape(path.name)}\.[a-z0-9_]{{8}}")
+    with suppress(OSError):  # a folder that is not there holds nothing
+        for sibling in path.parent.iterdir():
+            if ours.fullmatch(sibling.name):
+                _remove(sibling)
+
+
+@contextmanager
+def _in_plain_words(path: Path) -> Iterator[None]:
+    """Turns what the file system, or a writer of tensors, says into an error that people can act on."""
     try:
-        yield temporary
-        for file in temporary.rglob("*"):
-            if file.is_file():
-                _flush_to_disk(file)
-        temporary.chmod(0o755)
-        _swap_in(temporary, path)
-    finally:
-        _remove(temporary)
+        yield
+    except InputError:
+        raise
+    except (OSError, SafetensorError) as error:
+        failure = WriteError(
+            f"this could not be written ({error}); nothing was changed",
+            where=str(path),
+            mend="make room on the disk, or name a place that can be written to, and try again",
+        )
+        failure.strerror = getattr(error, "strerror", None)  # the reason alone, for who says the rest otherwise
+        raise failure from error
 
 
 def _swap_in(temporary: Path, path: Path) -> None:

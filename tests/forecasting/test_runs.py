@@ -14,7 +14,7 @@ from candor.forecasting import LastValue, Linear
 from candor.forecasting.choices import choose_protocol
 from candor.forecasting.contract import sample_panel
 from candor.forecasting.runs import RunRecord, RunState, find_runs, load_run, model_checksum, save_run, summarise_run
-from candor.forecasting.train import train_model
+from candor.forecasting.train import check_run_place, train_model
 from candor.presets import load_preset
 
 PROTOCOL = Protocol(history=24, horizon=6)
@@ -101,6 +101,31 @@ def test_unknown_models_and_settings_leave_nothing_behind(tmp_path: Path) -> Non
         with pytest.raises(InputError):
             train_model(sample_panel(), PROTOCOL, model, settings, tmp_path / "run", is_catalogued=False)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_killed_beginning_left_is_begun_again_and_nothing_else_is(tmp_path: Path) -> None:
+    left = tmp_path / "left"
+    (left / "training").mkdir(parents=True)
+    (left / "training" / "settings.json").write_text("{}")
+    for name in ("cell.json", "status.json", ".run.json.abcd1234", ".data.abcd1234"):
+        (left / name).touch()
+    for place in (tmp_path / "new", left):
+        check_run_place(place, "candor")
+    with pytest.raises(InputError, match="other things"):
+        check_run_place(left, "last-value")  # would take the place of all of it
+    (left / "training" / "last.safetensors").touch()
+    with pytest.raises(InputError, match="other things"):
+        check_run_place(left, "candor")
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match="this is a file"):
+        check_run_place(tmp_path / "file", "linear")
+
+
+def test_a_run_is_replaced_only_by_one_of_the_same_model_that_says_so(run: Path) -> None:
+    check_run_place(run, "linear", replaces=True)
+    for model, replaces in (("linear", False), ("last-value", True)):
+        with pytest.raises(InputError, match="a run in this folder already"):
+            check_run_place(run, model, replaces=replaces)
 
 
 def test_a_run_says_when_it_was_made(run: Path) -> None:

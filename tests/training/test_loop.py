@@ -1,7 +1,7 @@
 """The loop on a network so small that every number can be computed another way."""
 
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -96,19 +96,85 @@ def test_the_same_is_learned_again_to_the_bit_and_chance_of_the_caller_is_left_a
     assert all(torch.equal(first[name], second[name]) for name in first)
 
 
-def test_one_step_is_that_of_adam_on_the_whole_batch() -> None:
-    network = nn.Linear(1, 2)
-    ours = trainer(trainable=Line(network), settings={"epochs": 1, "batch": 100, "clip": 1e9})
-    twin = nn.Linear(1, 2)
-    twin.load_state_dict(network.state_dict())
-    optimiser = torch.optim.Adam(twin.parameters(), lr=0.05, eps=1e-8, weight_decay=1e-5)
-    batch = data().training.batch(slice(None)).tensors()
-    forecast = twin(batch["inputs"][:, -1:].transpose(1, 2)).transpose(1, 2)
-    (forecast - batch["targets"])[batch["target_mask"]].abs().mean().backward()
-    optimiser.step()
-    found = ours.run()
-    for name, weights in twin.state_dict().items():
-        torch.testing.assert_close(found[name], weights)
+@pytest.mark.parametrize(("name", "kind"), [("adam", torch.optim.Adam), ("adamw", torch.optim.AdamW)])
+def test_three_steps_are_those_of_adam_on_the_whole_batch(name: str, kind: type[torch.optim.Optimizer]) -> None:
+    def by_hand(decay: float, clip: float) -> dict[str, Tensor]:
+        twin = line()
+        optimiser = kind(twin.network.parameters(), lr=0.05, eps=floor, weight_decay=decay)
+        for _ in range(3):
+            optimiser.zero_grad()
+            (twin.forecast(batch) - batch["targets"])[batch["target_mask"]].abs().mean().backward()
+            torch.nn.utils.clip_grad_norm_(twin.network.parameters(), clip)
+            optimiser.step()
+        return twin.network.state_dict()
+
+    batch, decay, clip, floor = data().training.batch(slice(None)).tensors(), 0.5, 0.02, 0.01
+    steps = {"epochs": 3, "batch": 100, "optimiser": name}
+    ours = trainer(settings=steps | {"weight_decay": decay, "clip": clip, "adam_floor": floor})
+    ours.run()
+    found = ours.network.state_dict()
+    for key, weights in by_hand(decay, clip).items():
+        torch.testing.assert_close(found[key], weights)
+    for other in (by_hand(0.0, clip), by_hand(decay, 1e9)):  # both count
+        assert any(not torch.allclose(found[key], weights, atol=1e-4) for key, weights in other.items())
+
+
+def test_every_step_keeps_to_the_schedules_of_its_epoch(tmp_path: Path) -> None:
+    seen: dict[int, set[tuple[int, bool, float]]] = {}
+
+    class Recorder(Line):
+        def objective(self, batch: dict[str, Tensor], moment: Moment) -> Objective:
+            rate = ours.optimiser.param_groups[0]["lr"]
+            seen.setdefault(ours.progress.epoch, set()).add((moment.prefix, moment.is_active, rate))
+            wanted = batch["target_mask"][:, : moment.prefix].sum()
+            assert moment.share == len(batch["inputs"]) / 38 and moment.valid > wanted  # 76 windows in two batches
+            return super().objective(batch, moment)
+
+    schedules = {"warm_up": 1, "curriculum": 1, "period": 2, "milestones": (2, 5), "decay": 0.5, "activation": 4}
+    settings = {"epochs": 7, "batch": 38} | schedules
+    ours = trainer(trainable=Recorder(line().network), checkpoint=Checkpoint(tmp_path), settings=settings)
+    ours.run()
+    prefixes, rates = (2, 1, 1, 2, 2, 2, 2), (0.05, 0.05, 0.025, 0.025, 0.025, 0.0125, 0.0125)
+    expected = list(zip(prefixes, (False,) * 4 + (True,) * 3, rates, strict=True))
+    assert seen == {epoch: {step} for epoch, step in enumerate(expected)}
+    logged = [
+        (entry["prefix"], entry["is_active"], entry["learning_rate"]) for entry in Checkpoint(tmp_path).read_log()
+    ]
+    assert logged == expected
+
+
+def test_progress_tells_epoch_steps_rate_and_errors_in_the_unit(tmp_path: Path) -> None:
+    said: list[tuple[str, float | None]] = []
+    settings = {"curriculum": 1, "milestones": (1,), "epochs": 3}
+    ours = trainer(checkpoint=Checkpoint(tmp_path), settings=settings, report=lambda *words: said.append(words))
+    ours.run()
+    log = Checkpoint(tmp_path).read_log()
+    assert len(said) == 15 and said[0][0].startswith("training | epoch 1 of 3, 1 steps, rate 0.05, error ")
+    for epoch, entry in enumerate(log):  # what is said after the last step of an epoch is what is written of it
+        best = f", best validation {min(line['validation_error'] for line in log[:epoch]):.4g}" if epoch else ""
+        rate, prefix = ("0.05", 1) if epoch == 0 else ("0.025", 2)
+        expected = f"epoch {epoch + 1} of 3, {prefix} steps, rate {rate}, error {entry['train_error']:.4g}{best} m"
+        assert said[5 * epoch + 4][0] == f"training | {expected}"
+    assert [share for _, share in said] == pytest.approx([step / 15 for step in range(1, 16)])
+
+
+@pytest.mark.parametrize("origins", [np.arange(80, 110), np.arange(0)])
+def test_where_nothing_can_be_validated_the_latest_weights_are_kept(tmp_path: Path, origins: np.ndarray) -> None:
+    values = panel().values.copy()
+    values[80:] = np.nan
+    silent = replace(panel(), values=values)
+    blind = replace(data(), validation=Windows(silent, np.nan_to_num(values), origins, 4, 2))
+    settings = TrainingSettings(epochs=4, batch=16, learning_rate=0.05, patience=1)
+    asked = iter(range(1000))
+    with pytest.raises(Stopped):
+        stop = lambda: "enough" if next(asked) == 12 else None  # noqa: E731
+        Trainer(line(), blind, settings, 5, Machine(8, 1), Checkpoint(tmp_path), stop_reason=stop).run()
+    ours = Trainer(line(), blind, settings, 5, Machine(8, 1), Checkpoint(tmp_path))
+    weights = ours.run()
+    assert (ours.progress.epoch, ours.progress.best_epoch, ours.progress.best_error) == (4, 3, None)
+    for name, latest in ours.network.state_dict().items():
+        assert torch.equal(weights[name], latest) and torch.equal(Checkpoint(tmp_path).load_best()[name], latest)
+    assert [entry["validation_error"] for entry in Checkpoint(tmp_path).read_log()] == [None] * 4
 
 
 def test_the_best_epoch_is_kept_and_its_error_is_that_of_its_weights(tmp_path: Path) -> None:
@@ -168,12 +234,55 @@ def test_a_loss_that_is_no_number_names_the_batch_and_keeps_the_last_good_weight
     assert (kept.progress.epoch, kept.progress.batch) == (ours.progress.epoch, ours.progress.batch)
 
 
-def test_a_sensor_whose_forecast_is_no_number_is_named() -> None:
+class Blend(Line):
+    """A line through the mean of all sensors: one that is broken breaks the forecasts of all."""
+
+    def forecast(self, batch: dict[str, Tensor]) -> Tensor:
+        mean = batch["inputs"].mean(dim=2, keepdim=True).expand_as(batch["inputs"])
+        return super().forecast(batch | {"inputs": mean})
+
+
+@pytest.mark.parametrize("kind", [Line, Blend])
+def test_the_sensor_that_breaks_a_loss_is_named_and_not_those_that_hear_of_it(kind: type[Line]) -> None:
+    inputs = np.nan_to_num(panel().values)
+    inputs[50, 2] = np.inf
+    broken = replace(data(), training=Windows(panel(), inputs, np.arange(4, 80), 4, 2))
+    ours = Trainer(kind(nn.Linear(1, 2)), broken, TrainingSettings(batch=100), 5, Machine(100, 1))
+    with pytest.raises(InputError, match=r"no longer a number \(epoch 0, batch 0, sensor s2\)"):
+        ours.run()
+
+
+class Uneven(Line):
+    """A line that has no forecast for the last two sensors."""
+
+    def forecast(self, batch: dict[str, Tensor]) -> Tensor:
+        return super().forecast(batch) / torch.tensor([1.0, 0.0, 0.0])
+
+
+def test_sensors_without_a_forecast_are_named_unless_none_has_one() -> None:
+    with pytest.raises(InputError, match=r"batch 0, sensors s1, s2\)"):
+        trainer(trainable=Uneven(nn.Linear(1, 2))).run()
     ours = trainer()
     with torch.no_grad():
         ours.network.weight.fill_(float("nan"))
-    with pytest.raises(InputError, match="sensor s0"):
+    with pytest.raises(InputError, match=r"batch 0\)"):
         ours.run()
+
+
+def test_a_line_of_metrics_that_cannot_be_written_is_said_in_words_and_training_goes_on_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = trainer(checkpoint=Checkpoint(tmp_path / "whole")).run()
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch, pytest.raises(InputError, match=r"No space left(.|\n)*candor train --resume"):
+        patch.setattr(Path, "write_text", full)
+        trainer(checkpoint=Checkpoint(tmp_path / "full")).run()
+    found = trainer(checkpoint=Checkpoint(tmp_path / "full")).run()
+    assert all(torch.equal(found[name], expected[name]) for name in expected)
+    assert len(Checkpoint(tmp_path / "full").read_log()) == 4
 
 
 def test_a_state_that_cannot_be_saved_is_said_in_words_and_the_old_one_stays(

@@ -151,7 +151,7 @@ def cases(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("case", "message"),
     [
-        ("full", "InputError: .*cannot be saved .*No space left"),
+        ("full", "WriteError: .*cannot be saved .*No space left"),
         ("broken", r"InputError: .*no longer a number \(epoch 0, batch 4\)"),
         ("stopped", "Stopped: enough"),
         ("blind", r"InputError: .*do not see the same state.*\[\(1, 0\), \(0, 0\)\]"),

@@ -70,20 +70,22 @@ def _train_candor(panel: "Panel", settings: list[str], folder: Path) -> "Run":
         with progress() as report:
             return resume_run(folder, report=report)
     protocol, rest = choose_protocol(panel, _DATA, parse_overrides(settings))
-    own, _ = choose_settings("candor", make_task(panel, protocol), _DATA, rest)
+    own, reasons = choose_settings("candor", make_task(panel, protocol), _DATA, rest)
     say("training CANDOR: a minute or two on two cores")
     with progress() as report:
-        return train_model(panel, protocol, "candor", own, folder, is_catalogued=True, report=report)
+        return train_model(panel, protocol, "candor", own, folder, is_catalogued=True, report=report, reasons=reasons)
 
 
 def _train_simple(panel: "Panel", run: "Run", out: Path) -> "dict[str, Run]":
-    """Returns runs of the simple forecasters under the same protocol."""
+    """Returns runs of the simple forecasters under the same protocol, in place of those of an earlier demo."""
     from candor.forecasting.train import train_model
 
     protocol = run.record.protocol
     with progress() as report:
         return {
-            model: train_model(panel, protocol, model, {}, out / model, is_catalogued=True, report=report)
+            model: train_model(
+                panel, protocol, model, {}, out / model, is_catalogued=True, report=report, replaces=True
+            )
             for model in _SIMPLE
         }
 

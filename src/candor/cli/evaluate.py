@@ -13,7 +13,10 @@ if TYPE_CHECKING:
     from candor.evaluation.judging import Evaluation
     from candor.forecasting.forecaster import Forecaster
 
-RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="A run directory made by `candor train`.")]
+RunArgument = Annotated[
+    Path,
+    typer.Argument(metavar="RUN", help="A run directory made by `candor train`, or a bundle made by `candor export`."),
+]
 
 
 def evaluate(
@@ -21,37 +24,42 @@ def evaluate(
     sensors: Annotated[bool, typer.Option("--sensors", help="Show a table of all sensors as well.")] = False,
     json: inputs.JsonOption = False,
 ) -> None:
-    """Judge a run on its test part, beside the simple forecasters: tables here, all of it in RUN/evaluation.json."""
+    """Judge a run on its test part, beside the simple forecasters: tables here, all of it in evaluation.json.
+
+    The file lies in the run directory; that of a bundle lies in a folder beside it.
+    """
     from candor.evaluation import evaluate_simple
+    from candor.export import open_run, results_folder
     from candor.files import write_json
-    from candor.forecasting.runs import EVALUATION, load_run, model_checksum
+    from candor.forecasting.runs import EVALUATION, model_checksum
     from candor.metrics import as_json
 
-    opened = load_run(run)
+    opened, path = open_run(run), results_folder(run) / EVALUATION
     task = opened.task()
     judged = judge(opened.forecaster, task)
     with progress() as report:
         simple = evaluate_simple(task, report)
     skills = as_json({name: judged.skill_against(other) for name, other in simple.items()})
     content = judged.to_json() | {
-        "model_sha256": model_checksum(run),
+        "model_sha256": model_checksum(opened.folder),
         "skill": {"metric": "mae", "against": "last-value", "value": skills["last-value"]},
         "simple_forecasters": {
-            name: {"skill": skills[name], "overall": as_json(other.overall())} for name, other in simple.items()
+            name: {"skill": skills[name]} | other.errors_to_json() for name, other in simple.items()
         },
     }
-    write_json(run / EVALUATION, content)
+    write_json(path, content)
     if json:
         print_json(content)
         return
-    show(judged)
+    beside = best_simple(judged, simple)
+    show(judged, beside)
     show_beside(judged, simple)
     if (skill := skills["last-value"]) is not None:
         console().print(f"MAE {abs(100 * skill):.1f} % {'below' if skill >= 0 else 'above'} that of last-value")
     show_intervals(judged)
     if sensors:
-        show_sensors(judged)
-    say(f"all steps and sensors: {run / EVALUATION}")
+        show_sensors(judged, beside)
+    say(f"all steps and sensors: {path}")
 
 
 def judge(forecaster: "Forecaster", task: "Task") -> "Evaluation":
@@ -62,8 +70,14 @@ def judge(forecaster: "Forecaster", task: "Task") -> "Evaluation":
         return evaluate_forecaster(forecaster, task, report=report)
 
 
-def show(judged: "Evaluation") -> None:
-    """Prints the table of errors: the reported steps and all steps together."""
+def best_simple(judged: "Evaluation", simple: "dict[str, Evaluation]") -> "Evaluation":
+    """Returns the simple forecaster with the smallest MAE over all steps, other than the one that is judged."""
+    others = {name: other.overall()["mae"] for name, other in simple.items() if name != judged.forecaster.name}
+    return simple[min(others, key=lambda name: (others[name] != others[name], others[name]))]  # no error comes last
+
+
+def show(judged: "Evaluation", beside: "Evaluation | None" = None) -> None:
+    """Prints the table of errors: the reported steps and all steps together; beside the MAE of another if given."""
     from rich.markup import escape
 
     from candor.data.times import in_words
@@ -74,14 +88,16 @@ def show(judged: "Evaluation") -> None:
     if protocol.is_river:
         names |= {"nse": "NSE", "kge": "KGE"}
     title = f"{judged.forecaster.name} on {escape(panel.name)}: {judged.windows:,} {judged.part} windows"
-    shown = table(title, "step", "ahead", *names.values())
-    steps = judged.scores.scores("step")
+    shown = table(title, "step", "ahead", *names.values(), *_heads(beside))
+    steps, overall = judged.scores.scores("step"), judged.overall()
+    others = [] if beside is None else [beside.scores.scores("step")["mae"]]
     for step in protocol.reported_steps():
+        columns = [*(steps[name] for name in names), *others]
         ahead = in_words(step * panel.times.interval)
-        shown.add_row(str(step), ahead, *(number(float(steps[name][step - 1])) for name in names))
-    overall = judged.overall()
+        shown.add_row(str(step), ahead, *(number(float(column[step - 1])) for column in columns))
     shown.add_section()
-    shown.add_row("all", "", *(number(overall[name]) for name in names))
+    all_steps = [] if beside is None else [beside.overall()["mae"]]
+    shown.add_row("all", "", *(number(score) for score in (*(overall[name] for name in names), *all_steps)))
     console().print(shown)
     if "peak_timing" in overall:
         late = overall["peak_timing"] * panel.times.interval
@@ -127,21 +143,28 @@ def show_intervals(judged: "Evaluation") -> None:
     console().print(shown)
 
 
-def show_sensors(judged: "Evaluation") -> None:
-    """Prints errors, coverage and width of every sensor."""
+def show_sensors(judged: "Evaluation", beside: "Evaluation | None" = None) -> None:
+    """Prints errors, coverage and width of every sensor, beside the MAE of another forecaster if given."""
     from rich.markup import escape
 
     unit, scores = _unit(judged), judged.scores.scores("sensor")
     intervals = None if judged.intervals is None else judged.intervals.scores("sensor")
-    columns = ("id", "name", f"MAE {unit}", f"RMSE {unit}", r"held \[%]", f"mean width {unit}", "targets")
-    shown = table("Sensors, all steps", *columns, left=2)
+    errors = (f"MAE {unit}", *_heads(beside), f"RMSE {unit}")
+    shown = table("Sensors, all steps", "id", "name", *errors, r"held \[%]", f"mean width {unit}", "targets", left=2)
+    other = [] if beside is None else [beside.scores.scores("sensor")["mae"]]
+    columns = [scores["mae"], *other, scores["rmse"]]
     for place, sensor in enumerate(judged.task.panel.sensors):
         held, width = (intervals[name][place] if intervals else None for name in ("coverage", "width"))
         shown.add_row(
-            escape(sensor.id), escape(sensor.name), *(number(float(scores[name][place])) for name in ("mae", "rmse")),
+            escape(sensor.id), escape(sensor.name), *(number(float(column[place])) for column in columns),
             percent(held), number(width), f"{scores['count'][place]:,}",
         )  # fmt: skip
     console().print(shown)
+
+
+def _heads(beside: "Evaluation | None") -> list[str]:
+    """Returns the head of the column of another forecaster, if there is one."""
+    return [] if beside is None else [f"MAE of {beside.forecaster.name}"]
 
 
 def _unit(judged: "Evaluation") -> str:

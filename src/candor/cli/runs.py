@@ -51,6 +51,8 @@ def show_run(run: RunArgument, json: inputs.JsonOption = False) -> None:
     for name, fact in facts.items():
         if isinstance(fact, dict):
             fact = ", ".join(f"{key} {value}" for key, value in _flat(fact).items() if value not in (None, "", []))
+        if isinstance(fact, list):
+            fact = "; ".join(fact)
         if fact not in (None, ""):
             console().print(f"[bold]{name}[/]: {_plain(str(fact))}", soft_wrap=True)
 
@@ -106,8 +108,7 @@ def _content(summary: "RunSummary") -> dict[str, Any]:
         "test_mae": summary.score("mae"),
         "test_rmse": summary.score("rmse"),
         "test_coverage": (intervals.get("overall") or {}).get("coverage"),
-        "protocol": described.get("protocol"),
-        "versions": described.get("versions"),
+        **{name: described.get(name) for name in ("protocol", "reasons", "start", "versions")},
     }
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from candor.cli import inputs
-from candor.cli.screen import count_processes, print_json, progress, say
+from candor.cli.screen import count_processes, print_json, progress, say, say_wrong
 from candor.errors import InputError
 
 if TYPE_CHECKING:
@@ -20,11 +20,13 @@ if TYPE_CHECKING:
     from candor.data.protocol import Protocol
 
 _ENDINGS = {signal.SIGINT: "Ctrl-C was pressed", signal.SIGTERM: "the system asked for it"}
+_INTERRUPTED = 130
 
 
 @partial(inputs.takes_data, is_optional=True)
 def train(
     files: inputs.DataFiles,
+    context: typer.Context,
     settings: Annotated[
         list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Settings, e.g. horizon=24 epochs=20.")
     ] = None,
@@ -40,34 +42,49 @@ def train(
     json: inputs.JsonOption = False,
 ) -> None:
     """Fit a model to data and keep it in a run directory; or go on with a training that was stopped."""
-    from candor.forecasting.train import Limits, resume_run, train_model
+    from candor.forecasting.train import Limits, notes_on_training, resume_run, train_model
     from candor.settings import parse_overrides
 
+    if resume is not None:
+        _refuse_with_resume(context)
     if preset and "=" in files.data and not Path(files.data).exists():  # a preset names its data: these are settings
         files, settings = replace(files, data=""), [files.data, *(settings or [])]
     if resume is not None:
-        if files.data or settings or init:
-            raise InputError(
-                "a run goes on with the data and settings it began with",
-                mend="give --resume RUN alone, with --budget-minutes if you like",
-            )
         with _together(), _interruption() as interruption, progress() as report:
             trained = resume_run(resume, report=report, limits=Limits(budget_minutes, interruption))
     else:
         panel, is_catalogued = _data_of(preset) if preset and not files.data else files.load()
         recipe = preset or (panel.name if is_catalogued else None)
         folder = run or Path("runs") / f"{recipe or panel.name}-{model}"
-        protocol, own = _choose(panel, model, recipe, parse_overrides(settings or []))
+        protocol, own, reasons = _choose(panel, model, recipe, parse_overrides(settings or []))
         _refuse_many_processes(model)
         with _together(), _interruption() as interruption, progress() as report:
             trained = train_model(
                 panel, protocol, model, own, folder, seed=seed, is_catalogued=is_catalogued, report=report,
-                limits=Limits(budget_minutes, interruption), start_from=init,
+                limits=Limits(budget_minutes, interruption), start_from=init, reasons=reasons,
             )  # fmt: skip
+    notes = notes_on_training(trained.folder)
     if json:
-        print_json({"run": str(trained.folder)} | trained.record.model_dump(mode="json"))
-    else:
-        say(f"{trained.record.model} is fitted. Judge it with: candor evaluate {trained.folder}")
+        print_json({"run": str(trained.folder), "notes": notes} | trained.record.model_dump(mode="json"))
+        return
+    say(f"{trained.record.model} is fitted. Judge it with: candor evaluate {trained.folder}")
+    for note in notes:
+        say(note)
+
+
+def _refuse_with_resume(context: typer.Context) -> None:
+    """Refuses everything that would change a run that goes on: it has its data, settings, model and seed."""
+    given = []
+    for parameter in context.command.params:
+        source = context.get_parameter_source(str(parameter.name))
+        is_given = source is not None and source.name == "COMMANDLINE"
+        if is_given and parameter.name not in ("resume", "budget_minutes", "json"):
+            given.append(parameter.opts[0] if parameter.param_type_name == "option" else str(parameter.name))
+    if given:
+        raise InputError(
+            f"a run goes on with the data and settings it began with: {', '.join(given)} cannot be given as well",
+            mend="give --resume RUN alone, with --budget-minutes if you like; other settings need a run of their own",
+        )
 
 
 def _data_of(preset: str) -> "tuple[Panel, bool]":
@@ -80,8 +97,8 @@ def _data_of(preset: str) -> "tuple[Panel, bool]":
 
 def _choose(
     panel: "Panel", model: str, preset: str | None, overrides: dict[str, Any]
-) -> "tuple[Protocol, dict[str, Any]]":
-    """Returns the protocol and the model's own settings, and says what was chosen."""
+) -> "tuple[Protocol, dict[str, Any], list[str]]":
+    """Returns the protocol, the model's own settings and the reasons for them, and says what was chosen."""
     from candor.data.protocol import make_task
     from candor.forecasting.choices import choose_protocol, choose_settings
 
@@ -93,7 +110,7 @@ def _choose(
     own, reasons = choose_settings(model, make_task(panel, protocol), preset, rest)
     for reason in (*reasons, *_smaller_preset(model, preset)):
         say(f"  {reason}")
-    return protocol, own
+    return protocol, own, reasons
 
 
 def _smaller_preset(model: str, preset: str | None) -> Iterator[str]:
@@ -142,7 +159,12 @@ def _together() -> Iterator[None]:
 
 @contextmanager
 def _interruption() -> Iterator[Callable[[], str | None]]:
-    """Yields what says why training should stop: Ctrl-C and SIGTERM save and stop, a second one ends at once."""
+    """Yields what says why training should stop: Ctrl-C and SIGTERM save and stop, a second one ends at once.
+
+    A training that was stopped so leaves with the exit code of an interruption.
+    """
+    from candor.forecasting.train import TrainingStoppedError
+
     received: list[str] = []
 
     def note(number: int, frame: FrameType | None) -> None:
@@ -160,6 +182,11 @@ def _interruption() -> Iterator[Callable[[], str | None]]:
     before = {number: signal.signal(number, note) for number in _ENDINGS}
     try:
         yield reason
+    except TrainingStoppedError as stopped:
+        if not stopped.is_interrupted:
+            raise
+        say_wrong(stopped)
+        raise typer.Exit(_INTERRUPTED) from None
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

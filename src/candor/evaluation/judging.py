@@ -71,10 +71,16 @@ class Evaluation:
             "aggregation": "pooled over every valid window, step and sensor; nse and kge: mean over sensors",
             "seed": self.forecaster.seed,
             "versions": versions(),
+            **self.errors_to_json(),
+            "intervals": self._intervals_to_json(),
+        }
+
+    def errors_to_json(self) -> dict[str, Any]:
+        """Returns the errors of the forecasts alone: overall, by step and by sensor."""
+        return {
             "overall": as_json(self.overall()),
             "by_step": as_json(self.scores.scores("step")),
-            "by_sensor": _by_sensor(self.scores, panel.sensor_ids),
-            "intervals": self._intervals_to_json(),
+            "by_sensor": _by_sensor(self.scores, self.task.panel.sensor_ids),
         }
 
     def _intervals_to_json(self) -> dict[str, Any] | None:

@@ -228,6 +228,10 @@ class Baseline(NetworkForecaster):
     tiny: ClassVar[dict[str, Any]] = {}
     """Sizes with which the model can be tried in a second."""
 
+    def used_recipe(self) -> BaselineRecipe:
+        """Returns the recipe."""
+        return self.recipe
+
     @abstractmethod
     def build(self, frame: Frame) -> BaselineNetwork:
         """Returns the network with first weights."""

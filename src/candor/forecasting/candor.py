@@ -1,7 +1,8 @@
 """CANDOR as a forecaster: fit, predict, save and load like every other."""
 
+import json
 from datetime import datetime
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,15 +10,21 @@ from pydantic import model_validator
 from pydantic.dataclasses import dataclass
 
 from candor.data.panel import Panel
+from candor.data.protocol import Protocol, Task
 from candor.data.scaling import Scaler
 from candor.data.splits import Split
+from candor.forecasting.choices import choose_recipe
 from candor.forecasting.covariates import learn_covariates, read_covariates
 from candor.forecasting.explanation import ForecastExplanation, explain_window, find_origin, find_sensor
 from candor.forecasting.forecaster import REFUSE_UNKNOWN, State, forecasters
 from candor.forecasting.network import NetworkForecaster, edges_of
 from candor.forecasting.trainable import CandorTrainable
 from candor.model.candor import CandorNetwork
+from candor.progress import Report, silent
+from candor.settings import parse_settings
 from candor.training.recipe import Recipe
+
+_RECIPE = "recipe"
 
 
 @forecasters.register("candor")
@@ -26,20 +33,46 @@ class Candor(NetworkForecaster):
     """Component-Aware Network Dynamics with Ordered Relations.
 
     Args:
-        recipe: sizes, training and objective.
+        recipe: sizes, training and objective; None lets `fit` choose what suits the panel, as `candor train` does for
+            somebody's own data. `Recipe(size="paper")` is the paper's size, and presets hold all of its settings.
     """
 
-    recipe: Recipe = Recipe()
+    recipe: Recipe | None = None
 
     name = "candor"
 
     @model_validator(mode="after")
     def _refuse_impossible_sizes(self) -> Self:
-        self.recipe.model_settings(1, self.history, self.horizon)
+        (self.recipe or Recipe()).model_settings(1, self.history, self.horizon)
         return self
 
+    def used_recipe(self) -> Recipe:
+        """Returns the recipe, or the one that `fit` chose; the default one before it has chosen."""
+        chosen: Recipe | None = self.recipe or self.__dict__.get("_chosen")
+        if chosen is not None:
+            return chosen
+        state: State = self.__dict__.get("state_", {})
+        kept = json.loads(state[_RECIPE].tobytes()) if _RECIPE in state else {}
+        return parse_settings(Recipe, kept, "recipe")
+
+    def fit(self, panel: Panel, split: Split | None = None, report: Report = silent, **limits: Any) -> Self:
+        """Trains the network, see `NetworkForecaster.fit`; without a recipe it first chooses one for the panel."""
+        split = self._checked_split(panel, split if split is not None else self._own_split(panel))
+        protocol = Protocol(history=self.history, horizon=self.horizon, fill=self.fill)
+        self._chosen = self.recipe or choose_recipe(Task(panel, split, protocol), None, {})[0]
+        try:
+            return super().fit(panel, split, report, **limits)
+        finally:
+            del self._chosen
+
+    def _learn(self, panel: Panel, split: Split, report: Report) -> State:
+        state = super()._learn(panel, split, report)
+        if self.recipe is None:
+            state[_RECIPE] = np.frombuffer(self.used_recipe().model_dump_json().encode(), np.uint8).copy()
+        return state
+
     def _trainable(self, state: State, scaler: Scaler, nodes: int) -> CandorTrainable:
-        recipe = self.recipe
+        recipe = self.used_recipe()
         network = CandorNetwork(recipe.model_settings(nodes, self.history, self.horizon), edges_of(state))
         return CandorTrainable(network, scaler, recipe.loss, recipe.loss_space == "original", recipe.anchor)
 
@@ -51,7 +84,7 @@ class Candor(NetworkForecaster):
 
     def quantities_read(self) -> tuple[str, ...]:
         """Returns rain, if the network reads it."""
-        return ("rain",) if self.recipe.model_settings(1, self.history, self.horizon).reads_rain else ()
+        return ("rain",) if self.used_recipe().model_settings(1, self.history, self.horizon).reads_rain else ()
 
     def explain(self, panel: Panel, sensor: str, time: datetime | str | None = None) -> ForecastExplanation:
         """Returns where the forecast of one sensor came from, beside the forecast itself, in the sensor's unit.

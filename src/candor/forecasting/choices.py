@@ -67,46 +67,84 @@ def _at(content: Mapping[str, Any], path: tuple[str, ...]) -> Mapping[str, Any]:
 
 def choose_recipe(task: Task, preset: str | None, overrides: Mapping[str, Any]) -> tuple[Recipe, list[str]]:
     """Returns how CANDOR is trained on a task, and what was chosen and why in plain sentences."""
+    placed = _in_sections(overrides)
     settled = load_preset(preset).recipe if preset else None
-    if settled is not None:
-        chosen, reasons = settled.model_dump(), [f"sizes and training: those of the preset {preset}"]
+    wanted = placed.get("training")
+    chosen = settled.model_dump() if settled is not None else _fitting(task, wanted if isinstance(wanted, dict) else {})
+    recipe = parse_settings(Recipe, merge(chosen, placed), "settings")
+    if settled is None:
+        reasons = _reasons(task, preset, recipe, set(placed) | set(placed.get("model", {})))
     else:
-        chosen, reasons = _fitting(task)
+        reasons = [f"sizes and training: those of the preset {preset}"]
     if overrides:
-        reasons = [*reasons, f"your own settings go before these: {', '.join(overrides)}"]
-    return parse_settings(Recipe, merge(chosen, _in_sections(overrides)), "settings"), reasons
+        words = ", ".join(f"{name}={value}" for name, value in overrides.items())
+        reasons.append(f"as you set, before all that was chosen: {words}")
+    return recipe, reasons
 
 
-def _fitting(task: Task) -> tuple[dict[str, Any], list[str]]:
-    """Returns a recipe for data nobody has settled one for, from interval, horizon and length of the record."""
+def _fitting(task: Task, wanted: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns a recipe for data nobody has settled one for, from interval, horizon and length of the record.
+
+    Args:
+        task: what is learned.
+        wanted: settings of the training that are set already; the schedules follow from them.
+    """
     history, horizon, windows = task.protocol.history, task.protocol.horizon, len(task.split.train)
-    interval = task.panel.times.interval
-    trained_on = task.split.train_end * interval
-    batch = 64 if windows >= 2000 else 32
-    epochs = min(40, max(8, _STEPS_OF_TRAINING * batch // max(windows, 1)))
-    growth = -(-horizon // max(1, epochs // 3))
-    milestones = sorted({epochs // 2, 3 * epochs // 4, 9 * epochs // 10})
+    own = parse_settings(TrainingSettings, wanted, "settings")
+    batch = own.batch if "batch" in wanted else 64 if windows >= 2000 else 32
+    epochs = own.epochs if "epochs" in wanted else min(40, max(8, _STEPS_OF_TRAINING * batch // max(windows, 1)))
+    parts = {epochs // 2, 3 * epochs // 4, 9 * epochs // 10} - {0}
     training = {
-        "epochs": epochs, "batch": batch, "learning_rate": 1e-3, "curriculum": growth, "milestones": milestones,
-        "patience": max(4, epochs // 3),
+        "epochs": epochs, "batch": batch, "learning_rate": 1e-3, "milestones": sorted(parts),
+        "curriculum": -(-horizon // max(1, epochs // 3)), "patience": max(4, epochs // 3),
     }  # fmt: skip
     sizes = Recipe().model_settings(1, history, horizon)
-    reasons = [
-        f"history {in_words(history * interval)}, horizon {in_words(horizon * interval)}: usual for readings every "
-        f"{in_words(interval)}",
-        f"patches of {sizes.patch_length} steps, one every {sizes.patch_stride}: a third of the history each, "
-        "overlapping by half",
-        f"batches of {batch} windows, {epochs} epochs: {epochs * -(-windows // batch):,} steps on {windows:,} windows",
-        f"the first {growth} steps of the horizon first, all of them after {epochs // 3} epochs: near steps are easier",
-        "small size, and the last reading as an anchor: on Klamath's short record that beat the simple rules",
+    # In a single year the weather of a week would pass for its season.
+    season = task.split.train_end * task.panel.times.interval >= _TWO_YEARS
+    model = {"patch_length": sizes.patch_length, "patch_stride": sizes.patch_stride, "season": season}
+    return {"anchor": True, "training": training, "model": model}
+
+
+def _reasons(task: Task, preset: str | None, recipe: Recipe, own: set[str]) -> list[str]:
+    """Returns why a recipe is as it is, in sentences; of what somebody set themselves (`own`) no reason is given."""
+    training, windows, horizon = recipe.training, len(task.split.train), task.protocol.horizon
+    sizes = recipe.model_settings(1, task.protocol.history, horizon)
+    steps = training.epochs * -(-windows // training.batch)
+    sentences = [
+        _spans_in_words(task, preset),
+        f"patches of {sizes.patch_length} steps, one every {sizes.patch_stride}"
+        + ("" if own & {"patch_length", "patch_stride"} else ": a third of the history each, overlapping by half"),
+        f"batches of {training.batch} windows, {training.epochs} epochs: {steps:,} steps on {windows:,} windows",
     ]
-    chosen: dict[str, Any] = {"anchor": True, "training": training}
-    if trained_on >= _TWO_YEARS:  # in a single year the weather of a week would pass for its season
-        chosen["model"] = {"season": True}
-        reasons.append(
-            f"the week of the year in the calendar: {in_words(trained_on)} of training hold every season at least twice"
+    first = training.prefix(training.warm_up, horizon)
+    whole = next((epoch for epoch in range(training.epochs) if training.prefix(epoch, horizon) == horizon), None)
+    if first < horizon and training.warm_up == 0:
+        grown = f"all of them from epoch {whole + 1} on" if whole is not None else "never all of them"
+        sentences.append(f"the first {first} steps of the horizon first, {grown}: near steps are easier")
+    if recipe.anchor and recipe.size == "small" and not own & {"anchor", "size"}:
+        sentences.append(
+            "small size, and the last reading as an anchor: on Klamath's short record that beat the simple rules"
         )
-    return chosen, reasons
+    if sizes.season and "season" not in own:
+        trained_on = in_words(task.split.train_end * task.panel.times.interval)
+        sentences.append(
+            f"the week of the year in the calendar: {trained_on} of training hold every season at least twice"
+        )
+    return sentences
+
+
+def _spans_in_words(task: Task, preset: str | None) -> str:
+    """Returns a sentence about history and horizon: usual for the interval, those of a preset, or somebody's own."""
+    interval = task.panel.times.interval
+    usual = load_preset(preset).protocol if preset else suggest_protocol(task.panel)
+    why = f"as in the preset {preset}" if preset else f"usual for readings every {in_words(interval)}"
+    spans = {name: getattr(task.protocol, name) for name in ("history", "horizon")}
+    if all(steps == getattr(usual, name) for name, steps in spans.items()):
+        return ", ".join(f"{name} {in_words(steps * interval)}" for name, steps in spans.items()) + f": {why}"
+    return "; ".join(
+        f"{name} {in_words(steps * interval)}: {why if steps == getattr(usual, name) else 'your choice'}"
+        for name, steps in spans.items()
+    )
 
 
 def _in_sections(overrides: Mapping[str, Any]) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from candor.data.panel import Panel
 from candor.data.scaling import Scaler, fit_scaler
 from candor.data.splits import Origins, Split
 from candor.data.windows import Windows, count_inputs, future_windows
+from candor.errors import InputError
 from candor.forecasting.forecaster import REFUSE_UNKNOWN, Forecaster, State
 from candor.forecasting.simple import training_means
 from candor.model.propagation import EdgeArrays
@@ -31,8 +32,7 @@ from candor.training.stages import Session, Stage
 from candor.training.trainable import Trainable
 
 _WINDOWS_AT_A_TIME = 16
-_WEIGHTS = "weights/"
-_FOUND = "found"
+WEIGHTS, FOUND = "weights/", "found"
 _TRAINED_WITHOUT_SPLIT = 0.8
 _BUILDING = threading.Lock()  # of all forecasters: first weights are drawn from chance that they share
 
@@ -43,14 +43,16 @@ class NetworkForecaster(Forecaster):
 
     Args:
         fill: how gaps in what is read are filled.
-        recipe: how the network learns.
     """
 
     needs_whole_batches: ClassVar[bool] = False
     """Whether the network compares the windows of a batch, so that it cannot be cut into micro-batches."""
 
     fill: Fill = "last"
-    recipe: NetworkRecipe = NetworkRecipe()
+
+    @abstractmethod
+    def used_recipe(self) -> NetworkRecipe:
+        """Returns how the network learns."""
 
     @abstractmethod
     def _trainable(self, state: State, scaler: Scaler, nodes: int) -> Trainable:
@@ -113,7 +115,7 @@ class NetworkForecaster(Forecaster):
 
     def selection(self, split: Split) -> Split:
         """Returns the split whose validation part chooses the best weights."""
-        return split if self.recipe.selection == "whole" else super().selection(split)
+        return split if self.used_recipe().selection == "whole" else super().selection(split)
 
     def _learn(self, panel: Panel, split: Split, report: Report) -> State:
         means = training_means(panel, split)
@@ -132,8 +134,8 @@ class NetworkForecaster(Forecaster):
         is_divisible = not self.needs_whole_batches
         session = Session(data, self.seed, report=report, is_divisible=is_divisible, **self._limits)
         state, trainable = self._first_weights(session, state, scaler)
-        weights = session.train(trainable, Stage(self.recipe.training))
-        return state | {f"{_WEIGHTS}{name}": tensor.numpy() for name, tensor in weights.items()}
+        weights = session.train(trainable, Stage(self.used_recipe().training))
+        return state | {f"{WEIGHTS}{name}": tensor.numpy() for name, tensor in weights.items()}
 
     def _first_weights(self, session: Session, state: State, scaler: Scaler) -> tuple[State, Trainable]:
         """Returns what the network is built from, and the network as its own training begins: after all stages."""
@@ -141,15 +143,40 @@ class NetworkForecaster(Forecaster):
         found = session.load_found() if is_begun else found_in(self._start_from)
         for stage in () if is_begun or self._start_from else self.stages():
             make = partial(self._stage_trainable, stage)
-            trainable = self._new(make, session, state | _found_state(found), scaler, earlier)
+            trainable = self._new(make, session, state | found_state(found), scaler, earlier)
             trainable.network.load_state_dict(session.train(trainable, stage))
             found, earlier = found | trainable.found(), trainable
         session.save_found(found)
-        state = state | _found_state(found)
+        state = state | found_state(found)
         trainable = self._new(self._trainable, session, state, scaler, earlier)
         if self._start_from:
             trainable.network.load_state_dict(_weights(self._start_from))
         return state, trainable
+
+    def check_start(self, panel: Panel, start: State) -> None:
+        """Refuses weights that do not fit the network this forecaster would train on a panel.
+
+        Args:
+            panel: the readings.
+            start: what another forecaster learned, as for `fit`.
+        """
+        nodes, found = len(panel.sensors), found_state(found_in(start))
+        state = _edge_state(panel) | {"interval": np.array([panel.times.interval.total_seconds()])} | found
+        with torch.random.fork_rng(devices=[]):
+            mine = self._trainable(state, Scaler(0.0, 1.0), nodes).network.state_dict()
+        theirs = {name: torch.atleast_1d(tensor) for name, tensor in _weights(start).items()}
+        if lacking := sorted(mine.keys() ^ theirs.keys()):
+            difference = f"{len(lacking)} of them are in one network only, such as {lacking[0]}"
+        # Files hold a single number as a list of one, which PyTorch takes for it.
+        elif other := [name for name, tensor in mine.items() if theirs[name].shape != (tensor.shape or (1,))]:
+            shapes = f"{tuple(theirs[other[0]].shape)} instead of {tuple(mine[other[0]].shape)}"
+            difference = f"{len(other)} have another shape, such as {other[0]}: {shapes}"
+        else:
+            return
+        raise InputError(
+            f"the weights to begin with are not those of such a network: {difference}",
+            mend="begin with a run of the same model, sensors, history, horizon and sizes",
+        )
 
     def _new(
         self,
@@ -169,7 +196,7 @@ class NetworkForecaster(Forecaster):
         return trainable
 
     def _fit_scaler(self, panel: Panel, filled: NDArray[np.float32], split: Split) -> Scaler:
-        if self.recipe.scaler == "windows":
+        if self.used_recipe().scaler == "windows":
             return fit_scaler(filled, count_inputs(split.train, self.history, len(filled)))
         return fit_scaler(panel.values[: split.train_end])
 
@@ -229,11 +256,12 @@ def edges_of(state: State) -> EdgeArrays:
 
 def found_in(state: State) -> dict[str, Any]:
     """Returns what the stages before a network found that it was built from; empty if there is nothing."""
-    return json.loads(state[_FOUND].tobytes()) if _FOUND in state else {}
+    return json.loads(state[FOUND].tobytes()) if FOUND in state else {}
 
 
-def _found_state(found: dict[str, Any]) -> State:
-    return {_FOUND: np.frombuffer(json.dumps(found).encode(), np.uint8).copy()} if found else {}
+def found_state(found: dict[str, Any]) -> State:
+    """Returns what stages found as a part of a state, see `found_in`."""
+    return {FOUND: np.frombuffer(json.dumps(found).encode(), np.uint8).copy()} if found else {}
 
 
 def _edge_state(panel: Panel) -> State:
@@ -243,5 +271,5 @@ def _edge_state(panel: Panel) -> State:
 
 
 def _weights(state: State) -> dict[str, torch.Tensor]:
-    chosen = {name.removeprefix(_WEIGHTS): array for name, array in state.items() if name.startswith(_WEIGHTS)}
+    chosen = {name.removeprefix(WEIGHTS): array for name, array in state.items() if name.startswith(WEIGHTS)}
     return {name: torch.from_numpy(array) for name, array in chosen.items()}

@@ -3,21 +3,22 @@
 run.json        what was trained on what, under which protocol, with which versions
 model/          the fitted forecaster; not there while its training goes on
 data/           the panel, for somebody's own data; datasets of the catalogue are named instead
+training/       of networks: the state of their training, see candor.forecasting.train
 evaluation.json scores on the test part, once evaluated
 backtest.json   scores of a rolling origin, once backtested
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from candor.data.catalog import load_dataset
 from candor.data.panel import Panel
-from candor.data.panel_store import load_panel, save_panel
+from candor.data.panel_store import is_panel_folder, load_panel, save_panel
 from candor.data.protocol import Protocol, Task, make_task
 from candor.errors import InputError
 from candor.files import atomic_folder, read_json, sha256_of_file, write_json
@@ -27,6 +28,18 @@ from candor.versions import versions
 
 FORMAT_VERSION = 1
 RECORD, EVALUATION, BACKTEST = "run.json", "evaluation.json", "backtest.json"
+TRAINING = "training"
+
+
+class Start(Settings):
+    """Where the first weights of a training came from, if not from chance."""
+
+    run: str
+    """The run directory, as it was named."""
+    weights: Literal["model", "best", "last"]
+    """Which of its weights: those of its model, or of a training that was not finished."""
+    sha256: str
+    """Checksum of the weights as they are kept in training/start.safetensors."""
 
 
 class RunRecord(Settings):
@@ -52,9 +65,22 @@ class RunRecord(Settings):
     """What it was made with."""
     made: datetime | None = None
     """When it was made, in UTC."""
+    reasons: tuple[str, ...] = ()
+    """What was chosen for the data and why, in sentences."""
+    start: Start | None = None
+    """Where the first weights came from; None means from chance."""
 
     @staticmethod
-    def of(model: str, panel: Panel, protocol: Protocol, *, seed: int, is_catalogued: bool) -> "RunRecord":
+    def of(
+        model: str,
+        panel: Panel,
+        protocol: Protocol,
+        *,
+        seed: int,
+        is_catalogued: bool,
+        reasons: Sequence[str] = (),
+        start: Start | None = None,
+    ) -> "RunRecord":
         """Returns the record of a run that is being made now."""
         return RunRecord(
             model=model,
@@ -66,6 +92,8 @@ class RunRecord(Settings):
             seed=seed,
             versions=versions(),
             made=datetime.now(UTC).replace(microsecond=0),
+            reasons=tuple(reasons),
+            start=start,
         )
 
 
@@ -84,7 +112,7 @@ class Run:
 
 def load_task(folder: Path, record: RunRecord) -> Task:
     """Returns the task of the run in `folder`, which need not be finished; data that have changed are refused."""
-    panel = load_dataset(record.data) if record.is_catalogued else load_panel(Path(folder) / "data")
+    panel = _load_data(Path(folder), record)
     if panel.fingerprint != record.fingerprint:
         raise InputError(
             f"the data {record.data!r} are not those the model was trained on: their content has changed",
@@ -94,9 +122,39 @@ def load_task(folder: Path, record: RunRecord) -> Task:
     return make_task(panel, record.protocol)
 
 
-def save_run(folder: Path, forecaster: Forecaster, panel: Panel, protocol: Protocol, *, is_catalogued: bool) -> Run:
-    """Writes a fitted forecaster and its circumstances as a run directory, all or nothing."""
-    record = RunRecord.of(forecaster.name, panel, protocol, seed=forecaster.seed, is_catalogued=is_catalogued)
+def _load_data(folder: Path, record: RunRecord) -> Panel:
+    """Returns the panel that a run names or holds; if it is gone, says so and what to bring back."""
+    if record.is_catalogued:
+        try:
+            return load_dataset(record.data)
+        except InputError as error:
+            raise InputError(
+                f"the dataset {record.data!r}, which this run was trained on, cannot be read: {error.what}",
+                where=error.where or str(folder),
+                mend=error.mend,
+            ) from None
+    if not is_panel_folder(folder / "data"):
+        raise InputError(
+            f"the data {record.data!r} that this run was trained on are no longer in its folder",
+            where=str(folder / "data"),
+            mend="bring the folder data/ of this run back, from a copy of the run for instance, or train again",
+        )
+    return load_panel(folder / "data")
+
+
+def save_run(
+    folder: Path,
+    forecaster: Forecaster,
+    panel: Panel,
+    protocol: Protocol,
+    *,
+    is_catalogued: bool,
+    reasons: Sequence[str] = (),
+) -> Run:
+    """Writes a fitted forecaster and its circumstances as a run directory, in place of all that is there."""
+    record = RunRecord.of(
+        forecaster.name, panel, protocol, seed=forecaster.seed, is_catalogued=is_catalogued, reasons=reasons
+    )
     with atomic_folder(folder) as temporary:
         forecaster.save(temporary / "model")
         if not is_catalogued:
@@ -108,7 +166,7 @@ def save_run(folder: Path, forecaster: Forecaster, panel: Panel, protocol: Proto
 def load_run(folder: Path) -> Run:
     """Returns the run in `folder`."""
     record = load_record(folder)
-    if not _is_finished(folder):
+    if not is_finished(folder):
         raise InputError(
             "this run is unfinished: it holds no fitted model yet",
             where=str(folder),
@@ -135,7 +193,8 @@ def load_record(folder: Path) -> RunRecord:
     return parse_settings(RunRecord, content, str(path))
 
 
-def _is_finished(folder: Path) -> bool:
+def is_finished(folder: Path) -> bool:
+    """Returns whether the run in `folder` holds a fitted model."""
     return (Path(folder) / "model" / "model.json").is_file()
 
 
@@ -181,7 +240,7 @@ def summarise_run(folder: Path) -> RunSummary:
         record = load_record(folder)
     except InputError as error:
         return RunSummary(folder, RunState.DAMAGED, None, trouble=error.what)
-    if not _is_finished(folder):
+    if not is_finished(folder):
         return RunSummary(folder, RunState.UNFINISHED, record)
     if not (folder / EVALUATION).is_file():
         return RunSummary(folder, RunState.TRAINED, record)

@@ -3,28 +3,36 @@
 A network's run directory is there from the first step of its training:
 
 training/settings.json   the model's settings
+training/start...        first weights that came from another run, see candor.forecasting.starting
 training/machine.json    what was found out about the machine, see candor.training.machine
 training/...             the state of training, see candor.training.checkpoint
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from candor.data.panel import Panel
 from candor.data.panel_store import save_panel
 from candor.data.protocol import Protocol, Task, make_task
 from candor.errors import InputError
-from candor.files import read_json, write_json
+from candor.files import WriteError, read_json, remove_leftovers, write_json
+from candor.forecasting.choices import choose_settings
 from candor.forecasting.forecaster import Forecaster, forecasters
-from candor.forecasting.runs import RECORD, Run, RunRecord, load_record, load_run, save_run
+from candor.forecasting.runs import RECORD, Run, RunRecord, load_record, save_run
+from candor.forecasting.runs import TRAINING as TRAINING  # those who look into a run find it here
 from candor.progress import Report, silent
 from candor.settings import parse_settings
 
-TRAINING, SETTINGS = "training", "settings.json"
+if TYPE_CHECKING:
+    from candor.forecasting.starting import FirstWeights
+
+SETTINGS = "settings.json"
+# What the grids of `candor benchmark` and `candor truth` note in the folder of a run before it is trained.
+_NOTES = {"cell.json", "status.json"}
 
 
 @dataclass(frozen=True)
@@ -53,10 +61,17 @@ class Limits:
 
 
 class TrainingStoppedError(InputError):
-    """Training stopped before its end; it can go on."""
+    """Training stopped before its end; it can go on.
 
-    def __init__(self, reason: str, folder: Path) -> None:
+    Args:
+        reason: why it stopped.
+        folder: the run directory.
+        is_interrupted: whether somebody asked for it, rather than a budget.
+    """
+
+    def __init__(self, reason: str, folder: Path, *, is_interrupted: bool = False) -> None:
         super().__init__(f"training stopped: {reason}", where=str(folder), mend=f"candor train --resume {folder}")
+        self.is_interrupted = is_interrupted
 
 
 def train_model(
@@ -71,6 +86,8 @@ def train_model(
     report: Report = silent,
     limits: Limits = Limits(),  # noqa: B008 - frozen
     start_from: Path | None = None,
+    reasons: Sequence[str] = (),
+    replaces: bool = False,
 ) -> Run:
     """Returns the run of a model fitted to a panel under a protocol.
 
@@ -78,23 +95,35 @@ def train_model(
         panel: the readings.
         protocol: how they are cut and judged.
         model: name of a model.
-        settings: of the model, beside those that follow from the protocol.
-        folder: the run directory.
+        settings: of the model, beside those that follow from the protocol; without a recipe one is chosen.
+        folder: the run directory; nothing else may be in it.
         seed: where chance begins.
         is_catalogued: whether the panel is a dataset of the catalogue.
         report: is told how far training has come.
         limits: what may stop the training of a network before its end.
         start_from: a run of the same model whose weights training begins with.
+        reasons: why the settings are as they are, in sentences, to be kept with the run.
+        replaces: whether the run of a simple model takes the place of an earlier one of the same model.
     """
-    forecaster, task = _make(protocol, model, settings, seed), make_task(panel, protocol)
+    task = make_task(panel, protocol)
+    if "recipe" not in settings:
+        chosen, why = choose_settings(model, task, None, {})
+        settings, reasons = chosen | dict(settings), reasons or why
+    forecaster = _make(protocol, model, settings, seed)
+    facts: dict[str, Any] = {"is_catalogued": is_catalogued, "reasons": reasons}
     if not _is_network(model):
+        if start_from is not None:
+            raise InputError(f"{model} has no weights to begin with", mend="leave out --init")
+        check_run_place(folder, model, replaces=replaces)
         forecaster.fit(task.panel, task.split, report)
-        return save_run(folder, forecaster, panel, protocol, is_catalogued=is_catalogued)
-    record = RunRecord.of(model, panel, protocol, seed=seed, is_catalogued=is_catalogued)
+        return save_run(folder, forecaster, panel, protocol, **facts)
     from candor.training.processes import in_main_process
 
-    in_main_process(partial(_begin, folder, record, forecaster, panel))
-    return _train_network(Run(folder, record, forecaster), task, report, limits, start_from)
+    in_main_process(partial(check_run_place, folder, model))  # of several processes, before one of them begins
+    first = None if start_from is None else _first_weights(start_from, model, forecaster, task)
+    record = RunRecord.of(model, panel, protocol, seed=seed, **facts)
+    record = in_main_process(partial(_begin, folder, record, forecaster, panel, first))
+    return _train_network(Run(folder, record, forecaster), task, report, limits)
 
 
 def resume_run(folder: Path, *, report: Report = silent, limits: Limits = Limits()) -> Run:  # noqa: B008 - frozen
@@ -104,21 +133,83 @@ def resume_run(folder: Path, *, report: Report = silent, limits: Limits = Limits
         raise InputError(f"a run of {record.model} is made in one go: it cannot be resumed", where=str(folder))
     forecaster = parse_settings(forecasters.get(record.model), read_json(path), str(path))
     run = Run(folder, record, forecaster)
-    return _train_network(run, run.task(), report, limits, None)
+    task = run.task()
+    from candor.training.processes import in_main_process
+
+    in_main_process(partial(_tidy, folder))
+    return _train_network(run, task, report, limits)
 
 
-def _begin(folder: Path, record: RunRecord, forecaster: Forecaster, panel: Panel) -> None:
-    """Writes all that a resumed training needs to know; run.json comes last, from then on it is a run."""
+def check_run_place(folder: Path, model: str, *, replaces: bool = False) -> None:
+    """Refuses a folder in which something would be lost, or mixed with the run of a model that is to be made there.
+
+    Args:
+        folder: the run directory that is to be.
+        model: name of the model.
+        replaces: whether an earlier run of the same model may be there.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise InputError("this is a file, and a folder is needed", where=str(folder), mend="choose another --run NAME")
     if (folder / RECORD).exists():
+        if replaces and load_record(folder).model == model:
+            return
+        goes_on = "go on with it (candor train --resume RUN), " if _is_network(model) else ""
         raise InputError(
             "there is a run in this folder already",
             where=str(folder),
-            mend="go on with it (candor train --resume RUN), choose another folder (--run NAME), or delete it",
+            mend=f"{goes_on}choose another folder (--run NAME), or delete it",
         )
+    # A training that was killed before run.json was written, and so before its first step, begins again there.
+    training = folder / TRAINING
+    is_begun = _is_network(model) and (training / SETTINGS).is_file() and not (training / "last.safetensors").exists()
+    ours = _NOTES | ({TRAINING, "data"} if is_begun else set())
+    half_written = tuple(f".{name}." for name in ours | {RECORD})
+    names = {place.name for place in folder.iterdir()} if folder.is_dir() else set()
+    if others := sorted(name for name in names - ours if not name.startswith(half_written)):
+        raise InputError(
+            f"this folder holds other things, such as {others[0]}",
+            where=str(folder),
+            mend="choose a new folder for the run (--run NAME)",
+        )
+
+
+def _first_weights(run: Path, model: str, forecaster: Forecaster, task: Task) -> "FirstWeights":
+    """Returns the weights of another run, if they fit the network that is to be trained."""
+    from candor.forecasting.network import NetworkForecaster
+    from candor.forecasting.starting import find_first_weights
+
+    assert isinstance(forecaster, NetworkForecaster)
+    first = find_first_weights(run, model)
+    try:
+        forecaster.check_start(task.panel, first.state)
+    except InputError as error:
+        raise InputError(error.what, where=str(run), mend=error.mend) from None
+    return first
+
+
+def _begin(
+    folder: Path, record: RunRecord, forecaster: Forecaster, panel: Panel, first: "FirstWeights | None"
+) -> RunRecord:
+    """Writes all that a resumed training needs to know; run.json comes last, from then on it is a run."""
+    from candor.forecasting.starting import START
+
+    write_json(folder / TRAINING / SETTINGS, forecaster.settings())
     if not record.is_catalogued:
         save_panel(panel, folder / "data")
-    write_json(folder / TRAINING / SETTINGS, forecaster.settings())
+    (folder / TRAINING / START).unlink(missing_ok=True)  # of a beginning that was killed before this one
+    if first is not None:
+        record = record.model_copy(update={"start": first.save(folder / TRAINING)})
     write_json(folder / RECORD, record.model_dump(mode="json"))
+    return record
+
+
+def _tidy(folder: Path) -> None:
+    """Removes what was half-written when an earlier session was killed."""
+    from candor.training.checkpoint import Checkpoint
+
+    Checkpoint(folder / TRAINING).remove_leftovers()
+    for name in (RECORD, "model", "data"):
+        remove_leftovers(folder / name)
 
 
 def _make(protocol: Protocol, model: str, settings: Mapping[str, Any], seed: int) -> Forecaster:
@@ -134,9 +225,10 @@ def _is_network(model: str) -> bool:
     return hasattr(forecasters.get(model), "trained")
 
 
-def _train_network(run: Run, task: Task, report: Report, limits: Limits, start_from: Path | None) -> Run:
+def _train_network(run: Run, task: Task, report: Report, limits: Limits) -> Run:
     """Trains as far as the limits allow; at the end of a budget the best weights so far make the model."""
     from candor.forecasting.network import NetworkForecaster
+    from candor.forecasting.starting import load_first_weights
     from candor.training.checkpoint import Checkpoint
     from candor.training.loop import Stopped
     from candor.training.processes import in_main_process
@@ -144,16 +236,53 @@ def _train_network(run: Run, task: Task, report: Report, limits: Limits, start_f
     forecaster, folder = run.forecaster, run.folder / TRAINING
     assert isinstance(forecaster, NetworkForecaster)
     stop_reason = limits.begin()
-    start = None if start_from is None else load_run(start_from).forecaster.state_
     budget = None if limits.budget_minutes is None or not limits.fits_schedule else 60 * limits.budget_minutes
-    fit = partial(forecaster.fit, task.panel, task.split, report, folder=folder, budget_seconds=budget)
+    kept: dict[str, Any] = {"folder": folder, "start_from": load_first_weights(folder), "budget_seconds": budget}
+    fit = partial(forecaster.fit, task.panel, task.split, report, **kept)
     try:
-        fit(stop_reason=stop_reason, start_from=start)
+        fit(stop_reason=stop_reason)
     except Stopped as stopped:
         # Before its own training, which follows other stages, a network has learned nothing that could forecast.
         is_unlearned = forecaster.stages() != () and not limits.fits_schedule and not Checkpoint(folder).exists
-        if is_unlearned or limits.interruption() is not None:
-            raise TrainingStoppedError(str(stopped), run.folder) from None
+        is_interrupted = limits.interruption() is not None
+        if is_unlearned or is_interrupted:
+            raise TrainingStoppedError(str(stopped), run.folder, is_interrupted=is_interrupted) from None
         fit(trains_on=False)
-    in_main_process(partial(forecaster.save, run.folder / "model"))
+    in_main_process(partial(_save_model, forecaster, run.folder))
     return run
+
+
+def _save_model(forecaster: Forecaster, folder: Path) -> None:
+    try:
+        forecaster.save(folder / "model")
+    except WriteError as error:
+        raise WriteError(
+            f"the trained model cannot be saved ({error.__cause__}); its training is kept",
+            where=error.where,
+            mend=f"make room, then: candor train --resume {folder}",
+        ) from error
+
+
+def notes_on_training(folder: Path) -> list[str]:
+    """Returns what one should know of the training in a run directory before its model is used, in sentences."""
+    from candor.training.checkpoint import Checkpoint
+    from candor.training.settings import TrainingSettings
+
+    training = folder / TRAINING
+    checkpoint = Checkpoint(training)
+    if not checkpoint.exists:
+        return []
+    schedule, progress = training / "schedule.json", checkpoint.progress()
+    content = read_json(schedule) if schedule.is_file() else read_json(training / SETTINGS)["recipe"]["training"]
+    epochs = parse_settings(TrainingSettings, content, str(training)).epochs
+    notes = []
+    if not progress.is_finished:
+        notes.append(
+            f"training was cut short in epoch {progress.epoch + 1} of {epochs}: the model has the best weights so far. "
+            f"To go on: candor train --resume {folder}"
+        )
+    if progress.best_epoch is not None and progress.best_error is None:
+        notes.append(
+            "nothing was measured in the part of validation that chooses the best weights: the latest ones are kept"
+        )
+    return notes

@@ -1,11 +1,13 @@
 """The state of a training on disk: one file that is replaced as a whole, so that a kill finds the old or the new one.
 
 last.safetensors   weights, Adam's moments, and in its header how far training has come
-best.safetensors   the weights with the smallest validation error
+best.safetensors   the weights with the smallest validation error; the latest ones where there is nothing to validate on
 metrics.jsonl      one line per epoch; lines beyond what `last` knows of are cut when training goes on
 """
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,7 +18,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from candor.errors import InputError
-from candor.files import atomic_file
+from candor.files import WriteError, atomic_file, remove_leftovers
 
 FORMAT = "candor-training-1"
 Weights = dict[str, Tensor]
@@ -35,9 +37,9 @@ class Progress:
     sums: dict[str, float] = field(default_factory=dict)
     """Terms of the objective so far in this epoch, each weighed by its windows."""
     best_error: float | None = None
-    """Smallest validation error so far, in the sensors' unit."""
+    """Smallest validation error so far, in the sensors' unit; None while there is none to tell of."""
     best_epoch: int | None = None
-    """The epoch that had it."""
+    """The epoch whose weights are kept."""
     lines: int = 0
     """Lines of metrics that belong to finished epochs."""
     seconds: float = 0.0
@@ -100,10 +102,20 @@ class Checkpoint:
         """Returns the best weights."""
         return _read(self.best)[0]
 
+    def load_last(self) -> Weights:
+        """Returns the weights that training goes on from."""
+        return _under("network/", _read(self.last)[0])
+
+    def remove_leftovers(self) -> None:
+        """Removes what was half-written when an earlier session was killed, also that of the stages before."""
+        for folder in (self.folder, *(place for place in self.folder.glob("*") if place.is_dir())):
+            for name in {self.last.name, self.best.name, *(file.name for file in folder.glob("[!.]*"))}:
+                remove_leftovers(folder / name)
+
     def log(self, lines: int, entry: dict[str, Any]) -> None:
         """Makes `entry` the line after the first `lines` lines of metrics; later ones are of an epoch that was lost."""
         kept = self.read_log()[:lines]
-        with atomic_file(self.metrics) as temporary:
+        with _saving(), atomic_file(self.metrics) as temporary:
             temporary.write_text("".join(json.dumps(line, allow_nan=False) + "\n" for line in [*kept, entry]))
 
     def read_log(self) -> list[dict[str, Any]]:
@@ -118,14 +130,20 @@ def _under(prefix: str, tensors: Weights) -> Weights:
 
 
 def _write(path: Path, tensors: Weights, header: dict[str, str]) -> None:
+    with _saving(), atomic_file(path) as temporary:
+        contiguous = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
+        save_file(contiguous, temporary, {"format": FORMAT, **header})
+
+
+@contextmanager
+def _saving() -> Iterator[None]:
+    """Says of a state that cannot be written how training goes on from the one before."""
     try:
-        with atomic_file(path) as temporary:
-            contiguous = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
-            save_file(contiguous, temporary, {"format": FORMAT, **header})
-    except (OSError, SafetensorError) as error:
-        raise InputError(
-            f"the state of training cannot be saved ({error})",
-            where=str(path),
+        yield
+    except WriteError as error:
+        raise WriteError(
+            f"the state of training cannot be saved ({error.__cause__})",
+            where=error.where,
             mend="make room or mend the folder, then go on with `candor train --resume`: the last saved state is whole",
         ) from error
 

@@ -34,6 +34,7 @@ from candor.training.tensorboard import Curves
 from candor.training.trainable import Moment, Trainable
 
 SECONDS_BETWEEN_SAVES = 60.0
+_NAMED = 3  # sensors in a sentence
 StopReason = Callable[[], str | None]
 """Says why training should stop now, or None while it should go on."""
 
@@ -101,7 +102,7 @@ class Trainer:
     def run(self) -> Weights:
         """Returns the weights with the smallest validation error; raises `Stopped` when asked to stop before the end.
 
-        The random state of the caller is left as it was.
+        Without readings to validate on they are the latest. The random state of the caller is left as it was.
         """
         self._resume()
         try:
@@ -167,7 +168,7 @@ class Trainer:
         found = gather_object(self._learn_share(crew, indices))
         for part, terms in found:
             if not np.isfinite(terms.pop("total")):
-                self._give_up("the objective is no longer a number", self._sensor_without_forecast(part))
+                self._give_up("the objective is no longer a number", self._broken_sensors(part))
         crew.gather_gradients()
         self._sum_gradients()
         norm = torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.settings.clip)
@@ -230,7 +231,7 @@ class Trainer:
             "seconds": round(progress.seconds, 3),
             "processes": self.accelerator.num_processes,
         }
-        is_best = progress.best_error is None or error < progress.best_error
+        is_best = error is None or progress.best_error is None or error < progress.best_error
         if is_best:
             progress.best_error, progress.best_epoch = error, progress.epoch
             self.best = {name: tensor.detach().cpu().clone() for name, tensor in self.network.state_dict().items()}
@@ -249,8 +250,11 @@ class Trainer:
         if self.curves is not None:
             self.curves.draw(checkpoint.read_log())
 
-    def _validation_error(self, crew: Crew) -> float:
-        """Returns the mean absolute error over all observed targets of all validation windows, in the sensors' unit."""
+    def _validation_error(self, crew: Crew) -> float | None:
+        """Returns the mean absolute error over all observed targets of all validation windows, in the sensors' unit.
+
+        Where nothing was observed there is no error, and the latest weights count as the best.
+        """
         accelerator, windows = self.accelerator, self.data.validation
         chosen = spread_evenly(len(windows), self.settings.validation_windows)
         mine = share_of(chosen, accelerator.process_index, accelerator.num_processes)
@@ -263,7 +267,10 @@ class Trainer:
 
         crew.train(False)
         found = gather_object(crew.run(judge, list(micro_batches(mine, self.machine.micro_batch))))
-        error_of_all = sum(error for error, _ in found) / max(sum(count for _, count in found), 1)
+        observed = sum(count for _, count in found)
+        if observed == 0:
+            return None
+        error_of_all = sum(error for error, _ in found) / observed
         if not np.isfinite(error_of_all):
             self._give_up("the forecasts of the validation part are no longer numbers")
         return error_of_all
@@ -273,10 +280,23 @@ class Trainer:
         return {name: tensor.to(self.accelerator.device) for name, tensor in tensors.items()}
 
     @torch.no_grad()
-    def _sensor_without_forecast(self, part: Indices) -> str:
-        forecast = self.trainable.forecast(self._tensors(self.data.training, part))
-        sensors = (~torch.isfinite(forecast)).any(dim=1).any(dim=0).nonzero()
-        return f", sensor {self.data.sensors[int(sensors[0])]}" if len(sensors) else ""
+    def _broken_sensors(self, part: Indices) -> str:
+        """Returns the sensors at which numbers break, as words; nothing if that tells none from the others.
+
+        What is read and wanted comes first: a forecast also breaks at every sensor that hears of a broken one.
+        """
+        batch = self._tensors(self.data.training, part)
+        is_broken = ~torch.isfinite(batch["inputs"]).all(dim=1).all(dim=0)
+        is_broken |= (batch["target_mask"] & ~torch.isfinite(batch["targets"])).any(dim=1).any(dim=0)
+        if "covariates" in batch:
+            is_broken |= ~torch.isfinite(batch["covariates"]).all(dim=-1).all(dim=1).all(dim=0)
+        if not is_broken.any():
+            is_broken = ~torch.isfinite(self.trainable.forecast(batch)).all(dim=1).all(dim=0)
+        if is_broken.all() or not is_broken.any():
+            return ""
+        names = [self.data.sensors[place] for place in is_broken.nonzero().flatten().tolist()]
+        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+        return f", sensor{'s' if len(names) > 1 else ''} {', '.join(names[:_NAMED])}{more}"
 
     def _give_up(self, what: str, detail: str = "") -> None:
         """Keeps the last good weights, which no step has touched since, and says where training broke."""
@@ -285,7 +305,8 @@ class Trainer:
         raise InputError(
             f"{what} (epoch {progress.epoch}, batch {progress.batch}{detail}); the last good weights are kept",
             where=str(self.checkpoint.folder) if self.checkpoint else "training",
-            mend="train with a smaller learning_rate, or look for impossible readings with `candor data check`",
+            mend="look for impossible readings with `candor data check`, or train with a smaller learning_rate, "
+            "from the weights that were kept if you like (--init RUN)",
         )
 
     def _save_if_due(self) -> None:

@@ -69,5 +69,5 @@ def find_writer() -> Callable[[Path], Writer] | None:
 
 
 def _points(line: dict[str, Any]) -> Iterator[tuple[str, float]]:
-    yield from ((name, line[name]) for name in _SINGLE)
+    yield from ((name, line[name]) for name in _SINGLE if line[name] is not None)
     yield from ((f"terms/{name}", value) for name, value in line["terms"].items())

@@ -1,0 +1,84 @@
+"""First weights that come from another run: read before a training begins, and kept with it.
+
+training/start.safetensors   the weights, and what earlier stages of training found; as a forecaster's state holds them
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save_file
+
+from candor.errors import InputError
+from candor.files import atomic_file, read_json, sha256_of_file
+from candor.forecasting.forecaster import State
+from candor.forecasting.network import FOUND, WEIGHTS, found_state
+from candor.forecasting.runs import TRAINING, Start, is_finished, load_record, load_run
+from candor.training.checkpoint import Checkpoint
+
+START = "start.safetensors"
+
+
+@dataclass(frozen=True, eq=False)
+class FirstWeights:
+    """What a training begins with.
+
+    Args:
+        state: weights and what earlier stages found, as a forecaster's state holds them.
+        run: the run directory they come from.
+        weights: which of its weights they are.
+    """
+
+    state: State
+    run: Path
+    weights: Literal["model", "best", "last"]
+
+    def save(self, folder: Path) -> Start:
+        """Keeps them in the folder of a training, so that it begins with them whenever it has to begin again."""
+        with atomic_file(folder / START) as temporary:
+            save_file({name: np.ascontiguousarray(array) for name, array in self.state.items()}, temporary)
+        return Start(run=str(self.run), weights=self.weights, sha256=sha256_of_file(folder / START))
+
+
+def find_first_weights(run: Path, model: str) -> FirstWeights:
+    """Returns the weights of a run: those of its model; of an unfinished one the best, or the last if none is best yet.
+
+    Args:
+        run: the run directory.
+        model: name of the model that is to begin with them.
+    """
+    record, checkpoint = load_record(run), Checkpoint(run / TRAINING)
+    if record.model != model:
+        raise InputError(
+            f"this is a run of {record.model}, and {model} cannot begin with its weights",
+            where=str(run),
+            mend=f"name a run of {model}, or train {record.model}",
+        )
+    if is_finished(run):
+        state = load_run(run).forecaster.state_
+        return FirstWeights({name: state[name] for name in state if name.startswith((WEIGHTS, FOUND))}, run, "model")
+    if not checkpoint.exists:
+        raise InputError(
+            "this run has learned nothing yet that another could begin with",
+            where=str(run),
+            mend="wait for its training, or go on with it: candor train --resume RUN",
+        )
+    has_best = checkpoint.progress().best_epoch is not None
+    learned = checkpoint.load_best() if has_best else checkpoint.load_last()
+    found = checkpoint.folder / "found.json"
+    state = found_state(read_json(found) if found.is_file() else {})
+    state |= {f"{WEIGHTS}{name}": tensor.numpy() for name, tensor in learned.items()}
+    return FirstWeights(state, run, "best" if has_best else "last")
+
+
+def load_first_weights(folder: Path) -> State | None:
+    """Returns the weights that the training in a folder began with; None if they came from chance."""
+    path = folder / START
+    if not path.is_file():
+        return None
+    try:
+        return load_file(path)
+    except (OSError, SafetensorError) as error:
+        raise InputError(f"the first weights of this training cannot be read ({error})", where=str(path)) from None

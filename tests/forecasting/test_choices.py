@@ -1,0 +1,95 @@
+"""What is chosen for somebody's data follows from interval, horizon, length and their own settings, and is said."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import pytest
+from tiny import PROTOCOL
+
+from candor.data.panel import Panel, Sensor
+from candor.data.protocol import Protocol, Task, make_task
+from candor.data.times import TimeAxis
+from candor.errors import InputError
+from candor.forecasting.choices import choose_protocol, choose_recipe
+from candor.forecasting.contract import sample_panel
+from candor.training.recipe import Recipe
+
+
+def days(count: int, history: int = 28, horizon: int = 14) -> Task:
+    times = TimeAxis(datetime(2020, 1, 1, tzinfo=UTC), timedelta(days=1), count)
+    panel = Panel(np.zeros((count, 1), np.float32), times, (Sensor("gauge"),))
+    return make_task(panel, Protocol(history=history, horizon=horizon))
+
+
+def test_what_is_chosen_can_be_overruled_and_is_said() -> None:
+    task = make_task(sample_panel(), PROTOCOL)
+    recipe, reasons = choose_recipe(task, None, {"epochs": 3, "training.batch": 7, "hidden": 16, "loss.branch": 0.5})
+    assert (recipe.training.epochs, recipe.training.batch, recipe.loss.branch) == (3, 7, 0.5)
+    assert recipe.model == {"hidden": 16, "patch_length": 4, "patch_stride": 2, "season": False} and recipe.anchor
+    assert any("patches of 4 steps, one every 2: a third" in reason for reason in reasons)
+    assert f"batches of 7 windows, 3 epochs: 150 steps on {len(task.split.train)} windows" in reasons
+    assert (
+        reasons[-1] == "as you set, before all that was chosen: epochs=3, training.batch=7, hidden=16, loss.branch=0.5"
+    )
+    for wrong in ({"wings": 2}, {"epochs": "many"}, {"training": 3}):
+        with pytest.raises(InputError):
+            choose_recipe(task, None, wrong)
+
+
+@pytest.mark.parametrize(
+    ("count", "batch", "epochs"), [(200, 32, 40), (1000, 32, 34), (3000, 32, 10), (4000, 64, 16), (40_000, 64, 8)]
+)
+def test_short_records_are_read_often_and_long_ones_in_larger_batches(count: int, batch: int, epochs: int) -> None:
+    training = choose_recipe(days(count), None, {})[0].training
+    assert (training.batch, training.epochs) == (batch, epochs)
+    steps = training.epochs * -(-len(days(count).split.train) // batch)
+    assert 540 < steps < 660 or epochs in (8, 40)
+
+
+@pytest.mark.parametrize("epochs", [None, 1, 2, 3, 5, 12, 40])
+@pytest.mark.parametrize("horizon", [1, 7, 48])
+def test_schedules_end_within_the_epochs_that_there_are(epochs: int | None, horizon: int) -> None:
+    task = days(1000, horizon=horizon)
+    training = choose_recipe(task, None, {} if epochs is None else {"epochs": epochs})[0].training
+    prefixes = [training.prefix(epoch, horizon) for epoch in range(training.epochs)]
+    # All steps are learned together for two thirds of the time at least.
+    assert prefixes.index(horizon) <= max(0, training.epochs // 3 - 1)
+    assert all(0 < milestone < training.epochs for milestone in training.milestones if training.epochs > 1)
+    assert training.rate(0) == 1e-3
+    assert training.epochs == 1 or training.rate(training.epochs - 1) < 1e-3
+
+
+def test_reasons_are_given_for_what_was_chosen_and_not_for_what_somebody_set() -> None:
+    panel = days(1000).panel
+    for own, words in (
+        ({}, "history 28 d, horizon 14 d: usual for readings every 1 d"),
+        ({"horizon": 7}, "history 28 d: usual for readings every 1 d; horizon 7 d: your choice"),
+        ({"history": 9, "horizon": 7}, "history 9 d: your choice; horizon 7 d: your choice"),
+    ):
+        protocol, rest = choose_protocol(panel, None, own)
+        assert choose_recipe(make_task(panel, protocol), None, rest)[1][0] == words
+    reasons = choose_recipe(days(2000), None, {"patch_length": 6, "anchor": False, "curriculum": 5, "season": True})[1]
+    assert reasons[1] == "patches of 6 steps, one every 4"
+    assert "the first 5 steps of the horizon first, all of them from epoch 3 on: near steps are easier" in reasons
+    assert not any("anchor:" in reason or "week of the year" in reason for reason in reasons)
+    assert any("week of the year" in reason for reason in choose_recipe(days(2000), None, {})[1])
+    whole = choose_recipe(days(2000), None, {"curriculum": 0})[1]
+    assert not any("of the horizon first" in reason for reason in whole)
+
+
+def test_what_is_chosen_does_not_change_when_it_is_read_again() -> None:
+    task = days(2000, horizon=7)
+    recipe, _ = choose_recipe(task, None, {})
+    again = Recipe.model_validate_json(recipe.model_dump_json())
+    assert again == recipe
+    sizes = again.model_settings(1, 28, 7)
+    assert (sizes.patch_length, sizes.patch_stride, sizes.season) == (8, 4, True)
+    assert recipe.model == {"patch_length": 8, "patch_stride": 4, "season": True}
+
+
+def test_a_preset_without_a_recipe_says_whose_history_and_horizon_it_takes() -> None:
+    panel = replace(sample_panel(), name="synthetic-river")
+    protocol, _ = choose_protocol(panel, "synthetic-river", {})
+    reasons = choose_recipe(make_task(panel, protocol), "synthetic-river", {})[1]
+    assert reasons[0].endswith(": as in the preset synthetic-river")
