@@ -1,5 +1,6 @@
 """Every figure can be read, shows the numbers that lie beside it, and is written whole or not at all."""
 
+import math
 import subprocess
 import sys
 from datetime import datetime
@@ -279,3 +280,12 @@ def test_drawing_leaves_no_trace_in_the_global_state(tmp_path: Path) -> None:
     code = "import candor.figures.runs, sys; assert 'matplotlib.pyplot' not in sys.modules"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_without_a_validation_error_the_latest_weights_are_ringed() -> None:
+    drawn = draw_training([Epoch(0, 2.0, math.nan, 4), Epoch(1, 1.0, math.nan, 4)], "mph")
+    texts = [text.get_text() for text in drawn.figure.axes[0].get_legend().get_texts()]
+    assert "weights kept: epoch 2" in texts
+    judged = draw_training([Epoch(0, 2.0, 3.0, 4), Epoch(1, 1.0, math.nan, 4)], "mph")
+    texts = [text.get_text() for text in judged.figure.axes[0].get_legend().get_texts()]
+    assert "weights kept: epoch 1, 3 mph" in texts

@@ -1,5 +1,6 @@
 """All figures of a run of CANDOR."""
 
+import math
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -85,7 +86,15 @@ def candor_of(run: Run) -> Candor:
 def read_epochs(folder: Path) -> list[Epoch]:
     """Returns the epochs of the training in a run directory."""
     lines = Checkpoint(folder / TRAINING).read_log()
-    return [Epoch(line["epoch"], line["train_error"], line["validation_error"], line["prefix"]) for line in lines]
+    return [
+        Epoch(
+            line["epoch"],
+            line["train_error"],
+            math.nan if line["validation_error"] is None else line["validation_error"],
+            line["prefix"],
+        )
+        for line in lines
+    ]
 
 
 def picture_forecast(forecaster: Forecaster, panel: Panel, column: int, origin: int) -> ForecastPicture:

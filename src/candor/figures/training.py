@@ -1,5 +1,6 @@
 """How the errors fell while the model learned."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -16,7 +17,7 @@ class Epoch:
     Args:
         number: of the epoch, 0 is the first.
         train_error: mean absolute error in training, over the steps that were supervised.
-        validation_error: mean absolute error over all steps of the validation windows.
+        validation_error: mean absolute error over all steps of the validation windows; NaN where nothing was observed.
         steps: forecast steps that were supervised.
     """
 
@@ -24,6 +25,12 @@ class Epoch:
     train_error: float
     validation_error: float
     steps: int
+
+
+def kept_epoch(epochs: Sequence[Epoch]) -> int:
+    """Returns the place of the epoch whose weights were kept: the best, or the latest where nothing was validated."""
+    judged = [place for place, epoch in enumerate(epochs) if not math.isnan(epoch.validation_error)]
+    return min(judged, key=lambda place: epochs[place].validation_error) if judged else len(epochs) - 1
 
 
 def draw_training(epochs: Sequence[Epoch], unit: str) -> Drawing:
@@ -34,13 +41,14 @@ def draw_training(epochs: Sequence[Epoch], unit: str) -> Drawing:
     dress(axes, "epoch", in_unit("mean absolute error", unit))
     numbers = [epoch.number + 1 for epoch in epochs]
     errors = [epoch.validation_error for epoch in epochs]
-    best = min(range(len(epochs)), key=errors.__getitem__)
+    best = kept_epoch(epochs)
     axes.plot(numbers, [epoch.train_error for epoch in epochs], "o-", color=BLUE, markersize=4, label="training")
     axes.plot(numbers, errors, "o-", color=VERMILION, markersize=4, label="validation")
-    kept = f"weights kept: epoch {numbers[best]}, {errors[best]:.4g} {unit}".rstrip()
+    is_judged = not math.isnan(errors[best])
+    kept = f"weights kept: epoch {numbers[best]}" + (f", {errors[best]:.4g} {unit}".rstrip() if is_judged else "")
     axes.plot(
         numbers[best],
-        errors[best],
+        errors[best] if is_judged else epochs[best].train_error,
         "o",
         color=BLACK,
         fillstyle="none",

@@ -16,7 +16,7 @@ import plotly.graph_objects as go
 from numpy.typing import NDArray
 
 from candor.figures.style import BLUE, GREEN, ORANGE, PURPLE, VERMILION, in_unit
-from candor.figures.training import Epoch
+from candor.figures.training import Epoch, kept_epoch
 from candor.report.judgement import ClockErrors, Judgement
 from candor.report.outlook import COVERAGE, Forecasts, Outlook
 from candor.report.reasons import Makeup, Reasons
@@ -178,11 +178,13 @@ def draw_training(epochs: Sequence[Epoch], unit: str) -> Chart:
     )
     figure.add_scatter(x=numbers, y=trained, name="training", mode="lines+markers", line={"color": BLUE})
     figure.add_scatter(x=numbers, y=validated, name="validation", mode="lines+markers", line={"color": VERMILION})
-    best = int(np.argmin(validated))
+    best = kept_epoch(epochs)
     ring = {"symbol": "circle-open", "size": 14, "line": {"width": 2}}
-    kept = f"weights kept: epoch {numbers[best]}, {number(float(validated[best]))}"
+    is_judged = not np.isnan(validated[best])
+    kept = f"weights kept: epoch {numbers[best]}" + (f", {number(float(validated[best]))}" if is_judged else "")
+    ringed = validated if is_judged else trained
     figure.add_scatter(
-        x=numbers[best : best + 1], y=validated[best : best + 1], name=kept, mode="markers", marker=ring, meta=INK
+        x=numbers[best : best + 1], y=ringed[best : best + 1], name=kept, mode="markers", marker=ring, meta=INK
     )
     figure.update_traces(hovertemplate="%{y:.4~g}")
     if len(numbers) <= 12:
