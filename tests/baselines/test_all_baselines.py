@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import torch
 from frames import calendar, frame
+from networks import baselines
 from torch import Tensor
 
 from candor.data.scaling import Scaler
@@ -17,18 +18,6 @@ from candor.training.trainable import Moment
 
 HISTORY, HORIZON, NODES = 12, 6, 5
 SEARCH_STEPS = 12  # a search tries two operators of an edge at a time, so two steps do not reach all of them
-
-
-def baselines() -> list[str]:
-    found = []
-    for name in forecasters.names():
-        try:
-            is_network = issubclass(forecasters.get(name), Baseline)
-        except ImportError:  # an extra that is not installed
-            continue
-        if is_network:
-            found.append(name)
-    return found
 
 
 def make(name: str, **more: Any) -> tuple[Baseline, BaselineNetwork]:

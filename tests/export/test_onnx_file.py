@@ -10,6 +10,7 @@ import numpy as np
 import onnx
 import pytest
 from jaxtyping import config
+from networks import baselines
 
 from candor.data.panel import Panel
 from candor.errors import InputError
@@ -42,18 +43,6 @@ def fit_baseline(name: str, panel: Panel) -> Baseline:
     return kind(
         history=12, horizon=4, sizes=kind.tiny, recipe=forecaster.recipe.model_copy(update={"training": training})
     ).fit(panel)
-
-
-def baselines() -> list[str]:
-    found = []
-    for name in forecasters.names():
-        try:
-            is_network = issubclass(forecasters.get(name), Baseline)
-        except ImportError:  # an extra that is not installed
-            continue
-        if is_network:
-            found.append(name)
-    return found
 
 
 def assert_same_forecasts(forecaster: Forecaster, written: OnnxFile, windows_of: Callable[..., Any]) -> None:

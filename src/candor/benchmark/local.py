@@ -71,6 +71,20 @@ def work(content: Any, grid: str) -> str:
 
 
 @contextmanager
+def stopped_by_sigterm() -> Iterator[None]:
+    """Makes SIGTERM what Ctrl-C is: cells under way are told to save and stop, and none lives on alone."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
 def _environment(**variables: str) -> Iterator[None]:
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)

@@ -1,6 +1,5 @@
 """`candor benchmark`: a grid of models, tasks and seeds, and the tables that come out."""
 
-import signal
 from collections.abc import Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -67,7 +66,7 @@ def run_grid(suite: "Suite", grid: Path, *, workers: int, ray: str | None, is_js
     """
     from candor.benchmark.cells import CellState, cells_of, failure_of
     from candor.benchmark.cluster import run_on_cluster
-    from candor.benchmark.local import run_locally
+    from candor.benchmark.local import run_locally, stopped_by_sigterm
     from candor.benchmark.results import collect
 
     suite, left_out = suite.available()
@@ -76,7 +75,7 @@ def run_grid(suite: "Suite", grid: Path, *, workers: int, ray: str | None, is_js
     say(f"{escape(suite.title)}: {len(cells)} cells, {len(cells) - len(left)} of them done")
     if left_out:
         say(f"left out, since their data are not here: {escape(', '.join(left_out))}")
-    with _stopped_by_sigterm(), _live(cells, grid) as watch:
+    with stopped_by_sigterm(), _live(cells, grid) as watch:
         if ray is not None:
             run_on_cluster(left, grid, ray, watch)
         else:
@@ -95,20 +94,6 @@ def run_grid(suite: "Suite", grid: Path, *, workers: int, ray: str | None, is_js
     if failed:
         raise typer.Exit(1)
     return results
-
-
-@contextmanager
-def _stopped_by_sigterm() -> "Iterator[None]":
-    """Makes SIGTERM what Ctrl-C is: cells under way are told to save and stop, and none lives on alone."""
-
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def _names(listed: str | None) -> list[str] | None:

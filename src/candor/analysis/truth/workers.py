@@ -7,14 +7,14 @@ import multiprocessing
 import os
 import signal
 from collections import deque
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
 from candor.analysis.truth.cells import Cell, Scored, run_cell
+from candor.benchmark.local import stopped_by_sigterm
 from candor.errors import InputError
 from candor.files import read_json, write_json
 from candor.progress import Report, silent
@@ -44,7 +44,7 @@ def _run_apart(cells: Sequence[Cell], out: Path, workers: int, report: Report) -
     running: dict[str, BaseProcess] = {}
     codes: dict[str, int] = {}
     threads = max(1, (os.cpu_count() or 1) // workers)
-    with _stopped_by_sigterm():
+    with stopped_by_sigterm():
         try:
             while waiting or running:
                 while waiting and len(running) < workers:
@@ -109,17 +109,3 @@ def _named(cell: str, report: Report) -> Report:
         report(f"{cell}: {working} | {cell}: {detail or working}", share)
 
     return listen
-
-
-@contextmanager
-def _stopped_by_sigterm() -> Iterator[None]:
-    """Makes SIGTERM what Ctrl-C is, so that no process lives on alone."""
-
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
