@@ -38,7 +38,8 @@ def test_a_sensor_downstream_follows_the_one_upstream() -> None:
 
 def test_a_budget_ends_growth_with_the_forest_that_so_many_trees_make(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = SimpleNamespace(monotonic=count().__next__)  # a second passes whenever somebody looks at it
-    monkeypatch.setattr("candor.baselines.lightgbm.time", clock)
+    for module in ("baselines.lightgbm", "forecasting.forecaster"):
+        monkeypatch.setattr(f"candor.{module}.time", clock)
     task = make_task(sample_panel(), Protocol(history=6, horizon=2))
 
     def fit(trees: int, budget_seconds: float | None = None) -> np.ndarray:

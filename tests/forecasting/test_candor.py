@@ -14,6 +14,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
+from made_readings import made_trainable, made_windows, river_panel
 from safetensors import SafetensorError
 from safetensors.numpy import load_file
 from tiny import PROTOCOL, SIZES, tiny_recipe
@@ -131,6 +133,24 @@ def test_an_anchored_forecast_moves_with_the_level_of_the_readings() -> None:
     origin, alive = np.array([400]), [0, 1, 2, 4]  # the dead sensor is filled with a mean, which does not move
     moved = ours.predict(raised, origin) - ours.predict(panel, origin)
     np.testing.assert_allclose(moved[..., alive], 3, atol=0.2)
+
+
+def test_a_network_that_keeps_the_level_reads_it_and_adds_the_same_anchor() -> None:
+    panel = river_panel()
+    takes_off = made_trainable(panel)
+    keeps = replace(takes_off, keeps_level=True)
+    batch = made_windows(panel, takes_off, 5).batch(np.arange(5)).tensors()
+    inputs, (read, anchor), (kept, same) = batch["inputs"], takes_off.anchored(batch), keeps.anchored(batch)
+    assert torch.equal(kept, inputs) and torch.equal(anchor, same) and not torch.equal(read, inputs)
+    network = keeps.network(inputs, batch["time_of_day"], batch["day_of_week"])
+    expected = (network + same) * keeps.scaler.deviation + keeps.scaler.mean
+    torch.testing.assert_close(keeps.forecast(batch), expected)
+    raised = batch | {"inputs": inputs + 2.0}
+    moved = [
+        (learner.forecast(raised) - learner.forecast(batch)) / keeps.scaler.deviation for learner in (takes_off, keeps)
+    ]
+    torch.testing.assert_close(moved[0], torch.full_like(moved[0], 2.0), atol=1e-3, rtol=0)
+    assert (moved[1] - 2.0).abs().max() > 0.1  # a higher level is another situation
 
 
 @pytest.mark.parametrize(

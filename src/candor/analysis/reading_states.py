@@ -63,7 +63,7 @@ class Reading:
         origins: rows of the first forecast steps of the windows.
         time_of_day: bin 0..287 of the first forecast step by window; 0 where readings are daily.
         values: what the network read, window x time x sensor: z-scores without their anchor.
-        anchor: what was taken off, window x 1 x sensor: z-scores, zero if the network has none.
+        anchor: what was taken off, window x 1 x sensor: z-scores, zero if nothing was.
         observed: where a reading was measured, window x time x sensor.
         embedded: Z, window x sensor x patch x hidden.
         components: None if the network does not decompose.
@@ -162,7 +162,7 @@ def read_windows(trainable: CandorTrainable, windows: Windows, report: Report = 
 
 def _read_batch(trainable: CandorTrainable, windows: Windows, places: Origins) -> Reading:
     batch = windows.batch(places).tensors()
-    values, anchor = trainable.anchored(batch)
+    values, _ = trainable.anchored(batch)
     states, _ = network_states(trainable, batch)
     functional = states.functional
     return Reading(
@@ -170,7 +170,7 @@ def _read_batch(trainable: CandorTrainable, windows: Windows, places: Origins) -
         origins=windows.origins[places],
         time_of_day=batch["time_of_day"][:, trainable.network.settings.history],
         values=values,
-        anchor=anchor.expand(len(values), 1, values.shape[-1]),
+        anchor=(batch["inputs"] - values)[:, :1],
         observed=batch["input_mask"],
         embedded=states.embedded,
         components=states.components if isinstance(states.components, Components) else None,

@@ -13,8 +13,7 @@ and where a budget of time is given, no tree is begun after its end.
 
 import time
 from collections.abc import Callable
-from math import inf
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +28,7 @@ from candor.data.splits import Origins, Split
 from candor.errors import InputError
 from candor.forecasting.forecaster import REFUSE_UNKNOWN, Forecaster, State, forecasters
 from candor.forecasting.simple import training_means
-from candor.progress import Report, silent
+from candor.progress import Report
 from candor.settings import Settings
 
 _ROWS_AT_A_TIME = 200_000
@@ -65,28 +64,6 @@ class LightGbm(Forecaster):
 
     name = "lightgbm"
     tiny: ClassVar[dict[str, Any]] = {"trees": 5, "leaves": 8, "rows": 3000}
-
-    def fit(
-        self,
-        panel: Panel,
-        split: Split | None = None,
-        report: Report = silent,
-        *,
-        budget_seconds: float | None = None,
-    ) -> Self:
-        """Grows the forest.
-
-        Args:
-            panel: the readings.
-            split: which origins are for training and for validation.
-            report: is told how many of the trees are grown.
-            budget_seconds: after which no tree is begun; the first is grown in any case. None grows all.
-        """
-        self._deadline = inf if budget_seconds is None else time.monotonic() + budget_seconds
-        try:
-            return super().fit(panel, split, report)
-        finally:
-            del self._deadline
 
     def _learn(self, panel: Panel, split: Split, report: Report) -> State:
         library, chance = _library(), np.random.default_rng(self.seed)

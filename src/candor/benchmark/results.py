@@ -11,7 +11,7 @@ from safetensors import safe_open
 
 from candor.benchmark.cells import CELL, Cell, CellState, parse_cell
 from candor.files import atomic_file, read_json
-from candor.forecasting.runs import EVALUATION
+from candor.forecasting.runs import EVALUATION, load_record
 from candor.forecasting.train import TRAINING
 
 METRICS = ("mae", "rmse", "mape", "mse")
@@ -85,9 +85,9 @@ def _count_parameters(folder: Path) -> int:
 
 
 def _training(folder: Path) -> dict[str, Any]:
-    """Returns how long a network was trained and how far it came; empty for models fitted in one go."""
+    """Returns how long a model learned and how far it came; models fitted in one go have no epochs."""
     if not (folder / TRAINING).is_dir():
-        return {"train_seconds": None, "epochs": None, "best_epoch": None}
+        return {"train_seconds": load_record(folder).learning_seconds, "epochs": None, "best_epoch": None}
     from candor.training.checkpoint import Checkpoint
 
     progress = Checkpoint(folder / TRAINING).progress()

@@ -74,7 +74,8 @@ class Candor(NetworkForecaster):
     def _trainable(self, state: State, scaler: Scaler, nodes: int) -> CandorTrainable:
         recipe = self.used_recipe()
         network = CandorNetwork(recipe.model_settings(nodes, self.history, self.horizon), edges_of(state))
-        return CandorTrainable(network, scaler, recipe.loss, recipe.loss_space == "original", recipe.anchor)
+        is_in_unit = recipe.loss_space == "original"
+        return CandorTrainable(network, scaler, recipe.loss, is_in_unit, recipe.anchor, recipe.keeps_level)
 
     def _learn_covariates(self, panel: Panel, split: Split) -> State:
         return learn_covariates(panel, self.quantities_read(), split.train_end, np.log1p)

@@ -109,12 +109,13 @@ def _reasons(task: Task, preset: str | None, recipe: Recipe, own: set[str]) -> l
     """Returns why a recipe is as it is, in sentences; of what somebody set themselves (`own`) no reason is given."""
     training, windows, horizon = recipe.training, len(task.split.train), task.protocol.horizon
     sizes = recipe.model_settings(1, task.protocol.history, horizon)
-    steps = training.epochs * -(-windows // training.batch)
+    of_epoch = min(windows, training.epoch_windows or windows)
+    steps, some = training.epochs * -(-of_epoch // training.batch), "" if of_epoch == windows else f"{of_epoch:,} of "
     sentences = [
         _spans_in_words(task, preset),
         f"patches of {sizes.patch_length} steps, one every {sizes.patch_stride}"
         + ("" if own & {"patch_length", "patch_stride"} else ": a third of the history each, overlapping by half"),
-        f"batches of {training.batch} windows, {training.epochs} epochs: {steps:,} steps on {windows:,} windows",
+        f"batches of {training.batch} windows, {training.epochs} epochs: {steps:,} steps on {some}{windows:,} windows",
     ]
     first = training.prefix(training.warm_up, horizon)
     whole = next((epoch for epoch in range(training.epochs) if training.prefix(epoch, horizon) == horizon), None)

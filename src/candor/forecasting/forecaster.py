@@ -10,8 +10,10 @@ probabilities.
 """
 
 import dataclasses
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from math import inf
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -71,16 +73,28 @@ class Forecaster(ABC):
     horizon: PositiveInt
     seed: int = 0
 
-    def fit(self, panel: Panel, split: Split | None = None, report: Report = silent) -> Self:
+    def fit(
+        self,
+        panel: Panel,
+        split: Split | None = None,
+        report: Report = silent,
+        *,
+        budget_seconds: float | None = None,
+    ) -> Self:
         """Learns from the training part of the panel, or from all of it when there is no split.
 
         Args:
             panel: the readings.
             split: which origins are for training and for validation.
             report: is told how far the learning has come.
+            budget_seconds: after which a model that learns piece by piece ends; None lets it come to its own end.
+                Simple rules are fitted in one piece.
         """
         split = self._checked_split(panel, split)
+        began = time.monotonic()
+        self._deadline = inf if budget_seconds is None else began + budget_seconds
         self.state_: State = self._learn(panel, self.selection(split), report)
+        self.learning_seconds_ = time.monotonic() - began
         self._remember(panel, split)
         self._calibrate(panel, split, report)
         return self

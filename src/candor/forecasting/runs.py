@@ -65,6 +65,8 @@ class RunRecord(Settings):
     """What it was made with."""
     made: datetime | None = None
     """When it was made, in UTC."""
+    learning_seconds: float | None = None
+    """How long a model that is fitted in one go learned; of networks the state of training tells."""
     reasons: tuple[str, ...] = ()
     """What was chosen for the data and why, in sentences."""
     start: Start | None = None
@@ -150,11 +152,12 @@ def save_run(
     *,
     is_catalogued: bool,
     reasons: Sequence[str] = (),
+    learning_seconds: float | None = None,
 ) -> Run:
     """Writes a fitted forecaster and its circumstances as a run directory, in place of all that is there."""
     record = RunRecord.of(
         forecaster.name, panel, protocol, seed=forecaster.seed, is_catalogued=is_catalogued, reasons=reasons
-    )
+    ).model_copy(update={"learning_seconds": learning_seconds})
     with atomic_folder(folder) as temporary:
         forecaster.save(temporary / "model")
         if not is_catalogued:

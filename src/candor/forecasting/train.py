@@ -115,8 +115,10 @@ def train_model(
         if start_from is not None:
             raise InputError(f"{model} has no weights to begin with", mend="leave out --init")
         check_run_place(folder, model, replaces=replaces)
-        forecaster.fit(task.panel, task.split, report)
-        return save_run(folder, forecaster, panel, protocol, **facts)
+        budget = None if limits.budget_minutes is None else 60 * limits.budget_minutes
+        forecaster.fit(task.panel, task.split, report, budget_seconds=budget)
+        seconds = forecaster.learning_seconds_
+        return save_run(folder, forecaster, panel, protocol, learning_seconds=seconds, **facts)
     from candor.training.processes import in_main_process
 
     in_main_process(partial(check_run_place, folder, model))  # of several processes, before one of them begins

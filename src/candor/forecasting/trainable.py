@@ -22,6 +22,7 @@ class CandorTrainable(Trainable):
         weights: coefficients of the objective.
         is_in_unit: whether errors are measured in the sensors' unit.
         has_anchor: whether the last reading is taken off inputs and added to forecasts.
+        keeps_level: whether it is left in the inputs, and only added to forecasts.
     """
 
     network: CandorNetwork
@@ -29,6 +30,7 @@ class CandorTrainable(Trainable):
     weights: LossWeights
     is_in_unit: bool
     has_anchor: bool
+    keeps_level: bool = False
 
     @property
     def horizon(self) -> int:  # type: ignore[override]
@@ -72,7 +74,7 @@ class CandorTrainable(Trainable):
         return batch["week_of_year"] if self.network.settings.season else None
 
     def anchored(self, batch: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
-        """Returns the inputs without their anchor, and the anchor: zero if there is none."""
+        """Returns what the network reads, and the anchor to be added to its forecast: zero if there is none."""
         values = batch["inputs"]
         if not self.has_anchor:
             return values, values.new_zeros(())
@@ -80,7 +82,7 @@ class CandorTrainable(Trainable):
         last = torch.where(observed, steps[:, None], -1).amax(dim=1, keepdim=True)
         last = torch.where(last < 0, values.shape[1] - 1, last)  # a silent sensor: what its gap was filled with
         anchor = values.gather(1, last)
-        return values - anchor, anchor
+        return values if self.keeps_level else values - anchor, anchor
 
 
 def rain_in(batch: dict[str, Tensor]) -> Tensor | None:

@@ -35,6 +35,10 @@ class Recipe(NetworkRecipe):
     """Coefficients of the objective."""
     anchor: bool = False
     """Whether the last reading of each sensor's window is taken off before the network and added to its forecast."""
+    keeps_level: bool = False
+    """Whether a network with an anchor still reads how high its readings stand: the last one is then added to its
+    forecast, and not taken off before. What is unusual for the season can only be told, and forgotten again in a long
+    forecast, by a network that reads it."""
 
     def model_settings(self, nodes: int, history: int, horizon: int) -> ModelSettings:
         """Returns the sizes of the network; a patch is a third of the history and overlaps the next by half."""
