@@ -213,3 +213,10 @@ def test_a_record_can_be_written_before_the_training_ends(tmp_path: Path) -> Non
     summary = summarise_run(tmp_path / "run")
     assert summary.record == record
     assert summary.state is RunState.UNFINISHED
+
+
+def test_a_reconstruction_is_called_one_wherever_its_runs_are_shown() -> None:
+    panel, protocol = sample_panel(), Protocol(history=12, horizon=4)
+    record = RunRecord.of("msthg", panel, protocol, seed=0, is_catalogued=False)
+    assert (record.model, record.label) == ("msthg", "msthg (reconstruction)")
+    assert RunRecord.of("stid", panel, protocol, seed=0, is_catalogued=False).label == "stid"

@@ -175,7 +175,7 @@ def measure(job: Job, report: Report = silent) -> ModelProfile:
         costs = _measure_rule(forecaster, job, report)
     return ModelProfile(
         name=job.name,
-        is_reconstruction=getattr(forecaster, "is_reconstruction", False),
+        is_reconstruction=forecaster.is_reconstruction,
         measured=datetime.now(UTC).replace(microsecond=0),
         **costs,
     )

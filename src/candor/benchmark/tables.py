@@ -65,7 +65,7 @@ def is_ours(model: str) -> bool:
 def is_reconstruction(model: str) -> bool:
     """Returns whether a contender is a model that was rebuilt without its authors' code, with whatever settings."""
     kinds = [name for name in forecasters.names() if model == name or model.startswith(f"{name}-")]
-    return bool(kinds) and bool(getattr(forecasters.get(max(kinds, key=len)), "is_reconstruction", False))
+    return bool(kinds) and forecasters.get(max(kinds, key=len)).is_reconstruction
 
 
 def _is_rival(model: str) -> bool:

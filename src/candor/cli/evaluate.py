@@ -81,13 +81,14 @@ def show(judged: "Evaluation", beside: "Evaluation | None" = None) -> None:
     from rich.markup import escape
 
     from candor.data.times import in_words
+    from candor.forecasting.forecaster import label_of
 
     panel, protocol = judged.task.panel, judged.task.protocol
     unit = _unit(judged)
     names = {"mae": f"MAE {unit}", "rmse": f"RMSE {unit}", "mse": "MSE", "mape": r"MAPE \[%]"}
     if protocol.is_river:
         names |= {"nse": "NSE", "kge": "KGE"}
-    title = f"{judged.forecaster.name} on {escape(panel.name)}: {judged.windows:,} {judged.part} windows"
+    title = f"{label_of(judged.forecaster.name)} on {escape(panel.name)}: {judged.windows:,} {judged.part} windows"
     shown = table(title, "step", "ahead", *names.values(), *_heads(beside))
     steps, overall = judged.scores.scores("step"), judged.overall()
     others = [] if beside is None else [beside.scores.scores("step")["mae"]]
@@ -106,7 +107,9 @@ def show(judged: "Evaluation", beside: "Evaluation | None" = None) -> None:
 
 def show_beside(judged: "Evaluation", simple: "dict[str, Evaluation]") -> None:
     """Prints the errors over all steps beside those of the simple forecasters, and the skill against each."""
-    unit, name = _unit(judged), judged.forecaster.name
+    from candor.forecasting.forecaster import label_of
+
+    unit, name = _unit(judged), label_of(judged.forecaster.name)
     shown = table(
         "Beside the simple forecasters, all steps", "model", f"MAE {unit}", f"RMSE {unit}", f"skill of {name}"
     )

@@ -113,7 +113,7 @@ def deliver(
     from candor.data.writers import write_table
 
     with progress() as report:
-        report(f"forecasting with {opened.record.model}", None)
+        report(f"forecasting with {opened.record.label}", None)
         made = question.answer(opened.forecaster, recent)
     if "lower" not in made:
         say("no intervals: there was nothing the model could be calibrated on")
@@ -124,7 +124,7 @@ def deliver(
         print_json(_content(opened, recent, made, findings, question) | dict(more or {}))
     else:
         _tell(findings)
-        _show(opened.record.model, recent, made, question)
+        _show(opened.record.label, recent, made, question)
 
 
 def _read(files: inputs.DataFiles, findings: "Findings") -> "Panel":

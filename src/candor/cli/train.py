@@ -67,7 +67,7 @@ def train(
     if json:
         print_json({"run": str(trained.folder), "notes": notes} | trained.record.model_dump(mode="json"))
         return
-    say(f"{trained.record.model} is fitted. Judge it with: candor evaluate {trained.folder}")
+    say(f"{trained.record.label} is fitted. Judge it with: candor evaluate {trained.folder}")
     for note in notes:
         say(note)
 

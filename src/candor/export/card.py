@@ -38,7 +38,7 @@ def _title(record: RunRecord, task: Task) -> str:
     panel, protocol = task.panel, task.protocol
     ahead, back = (in_words(steps * panel.times.interval) for steps in (protocol.horizon, protocol.history))
     return (
-        f"# {record.model} on {_plain(record.data)}\n\n"
+        f"# {record.label} on {_plain(record.data)}\n\n"
         f"Forecasts {len(panel.sensors):,} connected sensors {ahead} ahead ({protocol.horizon} steps of "
         f"{in_words(panel.times.interval)}) from their last {back}. Readings, forecasts and errors are in "
         f"{_plain(panel.unit) or 'the unit of the readings, which was not named'}; times are on the clock of "
@@ -49,7 +49,7 @@ def _title(record: RunRecord, task: Task) -> str:
 def _training(record: RunRecord, forecaster: Forecaster, task: Task) -> str:
     panel, split = task.panel, task.split
     rows = [
-        ("model", f"{record.model}, seed {record.seed}, {_numbers(forecaster):,} learned numbers"),
+        ("model", f"{record.label}, seed {record.seed}, {_numbers(forecaster):,} learned numbers"),
         ("data", _plain(record.data)),
         ("record that was used", _stretch(task, 0, panel.times.length)),
         ("of it for training", _stretch(task, 0, split.train_end)),
@@ -80,12 +80,12 @@ def _scores(record: RunRecord, task: Task, evaluation: Mapping[str, Any] | None)
         f"({evaluation['mask']}):\n\n{_table(heads, rows)}"
     )
     if simple := evaluation.get("simple_forecasters"):
-        names = [(record.model, overall, None), *((name, one["overall"], one["skill"]) for name, one in simple.items())]
+        names = [(record.label, overall, None), *((name, one["overall"], one["skill"]) for name, one in simple.items())]
         beside = [
             (name, _number(scores["mae"]), _number(scores["rmse"]), "" if skill is None else f"{100 * skill:+.1f} %")
             for name, scores, skill in names
         ]
-        heads = ("model", f"MAE{unit}", f"RMSE{unit}", f"skill of {record.model}")
+        heads = ("model", f"MAE{unit}", f"RMSE{unit}", f"skill of {record.label}")
         text += f"\n\nBeside simple rules, all steps:\n\n{_table(heads, beside)}"
     return text
 

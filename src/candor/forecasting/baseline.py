@@ -223,8 +223,6 @@ class Baseline(NetworkForecaster):
     covariates: tuple[str, ...] = ()
 
     reads_covariates: ClassVar[bool] = False
-    is_reconstruction: ClassVar[bool] = False
-    """Whether it was rebuilt without its authors' code; tables say so, and no claim rests on it."""
     tiny: ClassVar[dict[str, Any]] = {}
     """Sizes with which the model can be tried in a second."""
 

@@ -48,6 +48,11 @@ openers: Registry[Callable[[Path], "Forecaster"]] = Registry("way to open a mode
 openers.announce("run or bundle", "candor.export.bundle")
 
 
+def label_of(model: str) -> str:
+    """Returns the name of a model as people are shown it: of a reconstruction it says so."""
+    return f"{model} (reconstruction)" if forecasters.get(model).is_reconstruction else model
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class IntervalForecast:
     """Forecasts with the ends of their intervals, each origin x horizon x sensor, in the sensors' units."""
@@ -68,6 +73,8 @@ class Forecaster(ABC):
     """
 
     name: ClassVar[str]
+    is_reconstruction: ClassVar[bool] = False
+    """Whether it was rebuilt without its authors' code; all that shows it says so, and no claim rests on it."""
 
     history: PositiveInt
     horizon: PositiveInt

@@ -22,7 +22,7 @@ from candor.data.panel_store import is_panel_folder, load_panel, save_panel
 from candor.data.protocol import Protocol, Task, make_task
 from candor.errors import InputError
 from candor.files import atomic_folder, read_json, sha256_of_file, write_json
-from candor.forecasting.forecaster import Forecaster, load_forecaster
+from candor.forecasting.forecaster import Forecaster, label_of, load_forecaster
 from candor.settings import Settings, parse_settings
 from candor.versions import versions
 
@@ -71,6 +71,11 @@ class RunRecord(Settings):
     """What was chosen for the data and why, in sentences."""
     start: Start | None = None
     """Where the first weights came from; None means from chance."""
+
+    @property
+    def label(self) -> str:
+        """The name of the model as people are shown it."""
+        return label_of(self.model)
 
     @staticmethod
     def of(

@@ -110,7 +110,7 @@ def _introduce(run: Run, task: Task, check: CheckReport) -> Iterator[str]:
     first, last = ((moment or "")[:16].replace("T", " ") for moment in (check.first, check.last))
     interval = panel.times.interval
     yield (
-        f"{record.model} was trained on {record.data}{f' ({title})' if title else ''}: "
+        f"{record.label} was trained on {record.data}{f' ({title})' if title else ''}: "
         f"{counted(len(panel.sensors), 'sensor')} with {edges}, a reading every {check.interval} from {first} to "
         f"{last} on the clock of {panel.times.zone}; {percent(check.missing_share)} of the readings are missing."
     )

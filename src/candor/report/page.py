@@ -87,7 +87,7 @@ def make_page(content: Content) -> str:
     made = record.made.strftime("%d %B %Y, %H:%M UTC") if record.made is not None else NOTHING
     return _PAGE.format(
         policy=_policy(library, script),
-        title=escape(f"{record.model} on {record.data}"),
+        title=escape(f"{record.label} on {record.data}"),
         subtitle=escape(f"Report of a run made on {made}; unit {record.unit or 'unknown'}."),
         links="\n".join(f'<a href="#{section.name}">{escape(section.title)}</a>' for section in sections),
         sections="\n".join(section.to_html() for section in sections),

@@ -66,7 +66,7 @@ def _introduction(content: Content) -> Section:
 
 
 def _skill(content: Content) -> Section:
-    judgement, unit, model = content.judgement, content.unit, content.record.model
+    judgement, unit, model = content.judgement, content.unit, content.record.label
     assert judgement is not None
     overall = judgement.overall
     rows: list[Sequence[Cell]] = [
@@ -267,7 +267,7 @@ def _configuration(content: Content) -> Section:
     record = content.record
     made = record.made.isoformat(sep=" ", timespec="minutes") if record.made is not None else NOTHING
     general = [
-        ("model", record.model), ("data", record.data), ("made", made), ("seed", str(record.seed)),
+        ("model", record.label), ("data", record.data), ("made", made), ("seed", str(record.seed)),
         ("unit", record.unit or NOTHING), ("fingerprint of the data", record.fingerprint),
     ]  # fmt: skip
     protocol = [(name, NOTHING if value is None else str(value)) for name, value in record.protocol if value != ()]

@@ -22,7 +22,7 @@ def summarise(served: Served, settings: ServiceSettings) -> dict[str, Any]:
     zone = zone_from_name(known.times.zone)
     return {
         "name": served.name,
-        "model": record.model,
+        "model": record.label,
         "data": record.data,
         "unit": known.unit,
         "zone": known.times.zone,
