@@ -93,3 +93,13 @@ def test_a_preset_without_a_recipe_says_whose_history_and_horizon_it_takes() -> 
     protocol, _ = choose_protocol(panel, "synthetic-river", {})
     reasons = choose_recipe(make_task(panel, protocol), "synthetic-river", {})[1]
     assert reasons[0].endswith(": as in the preset synthetic-river")
+
+
+def test_the_level_is_kept_for_horizons_as_long_as_the_history_in_records_of_years() -> None:
+    told = "the level of the readings beside the anchor"
+    for count, horizon, keeps in ((2000, 28, True), (2000, 27, False), (700, 28, False)):
+        recipe, reasons = choose_recipe(days(count, 28, horizon), None, {})
+        assert recipe.anchor and recipe.keeps_level == keeps
+        assert any(reason.startswith(told) for reason in reasons) == keeps
+    recipe, reasons = choose_recipe(days(2000, 28, 28), None, {"keeps_level": False})
+    assert not recipe.keeps_level and not any(reason.startswith(told) for reason in reasons)

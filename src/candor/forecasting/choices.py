@@ -102,7 +102,9 @@ def _fitting(task: Task, wanted: Mapping[str, Any]) -> dict[str, Any]:
     # In a single year the weather of a week would pass for its season.
     season = task.split.train_end * task.panel.times.interval >= _TWO_YEARS
     model = {"patch_length": sizes.patch_length, "patch_stride": sizes.patch_stride, "season": season}
-    return {"anchor": True, "training": training, "model": model}
+    # Beyond what a window shows of the way to and fro, readings return to what is usual, which their level tells.
+    keeps_level = season and horizon >= history
+    return {"anchor": True, "keeps_level": keeps_level, "training": training, "model": model}
 
 
 def _reasons(task: Task, preset: str | None, recipe: Recipe, own: set[str]) -> list[str]:
@@ -125,6 +127,11 @@ def _reasons(task: Task, preset: str | None, recipe: Recipe, own: set[str]) -> l
     if recipe.anchor and recipe.size == "small" and not own & {"anchor", "size"}:
         sentences.append(
             "small size, and the last reading as an anchor: on Klamath's short record that beat the simple rules"
+        )
+    if recipe.anchor and recipe.keeps_level and not own & {"anchor", "keeps_level"}:
+        sentences.append(
+            "the level of the readings beside the anchor: a horizon as long as the history reaches to where they "
+            "return to what is usual"
         )
     if sizes.season and "season" not in own:
         trained_on = in_words(task.split.train_end * task.panel.times.interval)
