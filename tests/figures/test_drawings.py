@@ -24,7 +24,7 @@ from candor.figures.edges import EdgePicture, WeightedEdges, draw_edges
 from candor.figures.forecast import ForecastPicture, draw_forecast
 from candor.figures.fusion import FusionPicture, draw_fusion, draw_fusions
 from candor.figures.heat import HeatCell, draw_changes
-from candor.figures.style import Drawing, name_of, on_axis
+from candor.figures.style import Drawing, name_of, on_axis, plain
 from candor.figures.training import Epoch, draw_training
 
 LONG = name_of("420853121505501", "Klamath River at Miller Island Boat Ramp, far below the surface")
@@ -270,7 +270,15 @@ def test_of_very_many_edges_the_heaviest_are_shown_and_the_reader_is_told() -> N
 def test_names_are_never_read_as_formulas_and_letters_without_a_glyph_do_no_harm(tmp_path: Path) -> None:
     drawing = draw_forecast(forecast_picture(sensor=name_of("g$1", "Rio $\\alpha$ 한강")))
     drawing.write(tmp_path, "figure")  # a warning would be an error
-    assert drawing.figure.get_suptitle() == "Forecast for Rio \\$\\alpha\\$ ?? (g\\$1)"
+    assert drawing.figure.get_suptitle() == "Forecast for Rio \\$\\alpha\\$ (g\\$1)"
+    shown = {
+        "Seosang / 서상 (S1)": "Seosang (S1)",
+        "서상 / Seosang": "Seosang",
+        "서상": "??",
+        "a한b": "a?b",
+        "a  b": "a  b",
+    }
+    assert {text: plain(text) for text in shown} == shown
 
 
 def test_drawing_leaves_no_trace_in_the_global_state(tmp_path: Path) -> None:

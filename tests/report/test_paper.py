@@ -20,7 +20,7 @@ from candor.analysis.truth.scores import Score
 from candor.benchmark.cells import Cell, CellState, cells_of, run_cell
 from candor.benchmark.measuring import ModelProfile
 from candor.benchmark.profiling import Circumstances, Profile
-from candor.benchmark.suites import Contender, SuiteTask
+from candor.benchmark.suites import Contender, SuiteTask, load_suite
 from candor.benchmark.variants import ablation, sweep
 from candor.data.synthetic import generate_river
 from candor.files import write_json
@@ -339,8 +339,12 @@ def test_cells_tell_the_command_and_what_was_not_done(tmp_path: Path) -> None:
     swept = sweep("klamath-daily", "pairs", (4, 8), {"size": "small"}, seeds=(0,))
     errors = {"pairs=4": [1.0], "pairs=8": [2.0]}
     save(results(errors, task="klamath-daily"), tmp_path / "swept", cells_of(swept))
+    (first,) = (cell for cell in cells_of(load_suite("quick")) if cell.name.startswith("klamath-daily/linear/"))
+    compared = save(results({"linear": [1.0]}, task="klamath-daily"), tmp_path / "tasks", [first])
     found = find_results([tmp_path])
-    assert [one.kind for one in found.grids] == ["ablations", "sweep"]
+    assert [one.kind for one in found.grids] == ["ablations", "sweep", "benchmark"]
+    command = "candor benchmark quick --models linear --tasks klamath-daily --seeds 0 --budget-minutes 0.5"
+    assert found.grids[2].command() == f"{command} --out {compared}"
     assert found.grids[0].command() == (
         "candor ablate klamath-daily size=small --variants without-physical --seeds 0,1 --budget-minutes 0.5 "
         f"--out {grid}"

@@ -126,9 +126,22 @@ def _ticks(first: datetime, last: datetime) -> tuple[list[datetime], str]:
 
 
 def plain(text: str) -> str:
-    """Returns a text as it can be drawn: without formulas, and with question marks for letters that the font lacks."""
+    """Returns a text as it can be drawn: without formulas, and without words in a script that the font lacks.
+
+    A single letter that it lacks is a question mark; so are all of a text that would not leave anything else.
+    """
     font = get_font(findfont("DejaVu Sans"))  # the one that comes with matplotlib
-    known = "".join(letter if letter == "\n" or font.get_char_index(ord(letter)) else "?" for letter in text)
+
+    def is_known(letter: str) -> bool:
+        return letter == "\n" or bool(font.get_char_index(ord(letter)))
+
+    words: list[str] = []
+    for word in text.split(" "):
+        if not word or any(map(is_known, word)):
+            words.append(word)
+        elif words and words[-1] == "/":  # which stood between a name and the same name in another script
+            words.pop()
+    known = "".join(letter if is_known(letter) else "?" for letter in " ".join(words).removeprefix("/ ") or text)
     return known.replace("$", r"\$")
 
 

@@ -69,7 +69,8 @@ def _compared(grid: Grid, task: str) -> tuple[str, ...]:
         "(reconstruction)" in name for table in tables_of(results, grid.suite, is_whole=True) for name, _ in table.rows
     ):
         said.append("Reconstructions were rebuilt from what is published, without their authors' code; none is ranked.")
-    wins, pairs = count_strict_wins(results, grid.suite.metric)
+    ((rules, _),) = grid.suite.parts_of([task])
+    wins, pairs = count_strict_wins(results, rules.metric)
     if pairs and grid.suite.has_rivals:
         said.append(f"The worst seed of candor beats the best seed of a baseline in {wins} of {pairs} comparisons.")
     return (*said, *_holes(grid, task))

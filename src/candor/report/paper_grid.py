@@ -163,6 +163,8 @@ def _of_benchmark(grid: Grid, is_whole: bool) -> Iterator[str]:
     usual = [contender.name for contender in grid.suite.contenders]
     if not is_whole and set(grid.models) != set(usual):
         yield from ("--models", ",".join(grid.models))
+    if not is_whole and set(grid.tasks) < {task.label for task in grid.suite.tasks}:
+        yield from ("--tasks", ",".join(grid.tasks))
 
 
 def _of_ablations(grid: Grid, is_whole: bool) -> Iterator[str]:
