@@ -51,6 +51,9 @@ def test_a_shortened_training_fits_in_and_keeps_the_order_of_its_schedules(
         return
     assert short.epochs <= epochs and short.epoch_windows is not None
     fewest = min(windows, short.batch)  # an epoch has at least one batch
+    # Batches shrink, down to a size that is still quick, as far as it takes to make a thousand steps.
+    assert short.batch <= whole.batch and (short.batch <= 16 or short.batch * 1000 <= affordable)
+    assert short.batch == whole.batch or short.batch == 16 or (short.batch + 1) * 1000 > 0.8 * affordable - 1
     assert short.epochs * short.epoch_windows <= max(affordable, short.epochs * fewest)
     if whole.prefix(epochs - whole.period, horizon) == horizon and epochs > whole.warm_up + whole.period:
         assert short.prefix(short.epochs + 1, horizon) == horizon  # an epoch late at most, by rounding

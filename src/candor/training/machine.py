@@ -1,7 +1,7 @@
 """How a network is fed on this machine: found out once, kept with the training, the same whenever it goes on."""
 
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 import torch
@@ -28,6 +28,10 @@ class Machine:
     workers: int
     seconds_per_window: float = 0.0
     """Time to learn from one window of the whole horizon."""
+
+    def sharing(self, batch: int) -> "Machine":
+        """Returns the same with micro-batches small enough that every thread has one of a batch of this size."""
+        return replace(self, micro_batch=min(self.micro_batch, -(-batch // self.workers)))
 
 
 def find_machine(

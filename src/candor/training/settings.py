@@ -8,6 +8,7 @@ from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveIn
 from candor.settings import Settings
 
 _FEWEST_EPOCHS = 8  # of a shortened training, so that its schedules keep their shape
+_FEWEST_STEPS, _LEAST_BATCH = 1000, 16  # of a shortened training: few large steps would leave it at its beginning
 _SHARE_OF_LEARNING = 0.8  # of a budget; the rest is validation, and a margin
 
 
@@ -79,13 +80,15 @@ class TrainingSettings(Settings):
         if learned >= self.epochs * min(windows, self.epoch_windows or windows):
             return self
         epochs = min(self.epochs, max(_FEWEST_EPOCHS, learned // windows))
-        share, of_epoch = epochs / self.epochs, max(min(windows, self.batch), min(windows, learned // epochs))
+        batch = min(self.batch, max(_LEAST_BATCH, learned // _FEWEST_STEPS))
+        share, of_epoch = epochs / self.epochs, max(min(windows, batch), min(windows, learned // epochs))
         stages = 1 if self.curriculum == 0 else -(-horizon // self.curriculum)
         curriculum_epochs = max(1, round(share * stages * self.period))
         fewer_stages = min(stages, curriculum_epochs)
         return self.model_copy(
             update={
                 "epochs": epochs,
+                "batch": batch,
                 "epoch_windows": of_epoch,
                 "validation_windows": max(1, of_epoch // 2),  # forecasting takes about a third of learning
                 "milestones": tuple(sorted({round(share * milestone) for milestone in self.milestones})),

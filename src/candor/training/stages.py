@@ -91,7 +91,9 @@ class Session:
         )
         settings = self._schedule(stage.training, seconds, machine, trainable.horizon, checkpoint)
         deadline = None if seconds is None or not stage.name else now + seconds
-        trainer = make(settings=settings, machine=machine, stop_reason=self._stopping_at(deadline))
+        trainer = make(
+            settings=settings, machine=machine.sharing(settings.batch), stop_reason=self._stopping_at(deadline)
+        )
         try:
             return trainer.run()
         except Stopped as stopped:
