@@ -20,6 +20,14 @@ _BESIDE = Path(__file__).parents[2] / "shared" / "data"
 if "CANDOR_DATA" not in os.environ and _BESIDE.is_dir():
     os.environ["CANDOR_DATA"] = str(_BESIDE)
 
+# Files whose tests start processes or train: begun last, one of them would keep a worker busy while the other has no more.
+_LONGEST = ("readme", "candor", "processes", "engine", "docs", "contract", "stages", "benchmark", "workers", "wheel")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Puts the longest files first; with all others the order stays."""
+    items.sort(key=lambda item: item.path.stem.removeprefix("test_") not in _LONGEST)
+
 
 @pytest.fixture(scope="session")
 def real_data() -> Path:

@@ -66,6 +66,7 @@ def test_page_report_and_the_shipped_model_are_in_the_wheel(site: Path) -> None:
         assert (site / "candor" / name).read_bytes() == (package / name).read_bytes(), name
 
 
+@pytest.mark.slow
 def test_a_dataset_is_learned_from_the_wheel(site: Path, tmp_path: Path) -> None:
     done = run_outside(site, tmp_path, "-m", "candor", "train", "klamath-daily", "--model", "linear", "--run", "run")
     assert done.returncode == 0, done.stderr

@@ -22,6 +22,7 @@ from candor.cli import benchmark as command
 from candor.report.paper_grid import read_grid
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -153,6 +153,7 @@ def test_a_network_that_keeps_the_level_reads_it_and_adds_the_same_anchor() -> N
     assert (moved[1] - 2.0).abs().max() > 0.1  # a higher level is another situation
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("recipe", "message"),
     [

@@ -83,7 +83,9 @@ def be_killed(monkeypatch: pytest.MonkeyPatch, folder: Path, model: str, stage: 
 
 
 @pytest.mark.parametrize("is_last", [False, True])
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize(
+    "model", [pytest.param(name, marks=pytest.mark.slow) if name == "autostf" else name for name in MODELS]
+)
 def test_a_training_that_is_killed_in_any_stage_goes_on_to_the_same_weights(
     trained: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: str, is_last: bool
 ) -> None:

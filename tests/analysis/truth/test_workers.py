@@ -44,6 +44,7 @@ def test_a_refused_cell_says_why_and_a_lost_one_that_it_is_lost(tmp_path: Path) 
     assert "ended with code -9" in workers._failure(folder, -signal.SIGKILL).what
 
 
+@pytest.mark.slow
 def test_no_worker_outlives_a_command_that_is_told_to_stop(tmp_path: Path) -> None:
     settings = [f"{key}={value}" for key, value in (TINY | {"epochs": 10_000, "data.steps": 400}).items()]
     command = [sys.executable, "-m", "candor", "truth", "--workers", "2", "--datasets", "synthetic-road"]
