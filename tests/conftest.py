@@ -20,7 +20,7 @@ _BESIDE = Path(__file__).parents[2] / "shared" / "data"
 if "CANDOR_DATA" not in os.environ and _BESIDE.is_dir():
     os.environ["CANDOR_DATA"] = str(_BESIDE)
 
-# Files whose tests start processes or train: begun last, one of them would keep a worker busy while the other has no more.
+# Files whose tests start processes or train: begun last, one would keep a worker busy while the other has no more.
 _LONGEST = ("readme", "candor", "processes", "engine", "docs", "contract", "stages", "benchmark", "workers", "wheel")
 
 
