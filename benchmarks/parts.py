@@ -61,7 +61,8 @@ class Traffic(TorchDispatchMode):
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = function(*args, **(kwargs or {}))
         self.calls += 1
-        if (count := flop_registry.get(function.overloadpacket)) is not None:
+        in_place = function.overloadpacket.__name__.removesuffix("_")  # addmm_ multiplies as addmm does
+        if (count := flop_registry.get(getattr(torch.ops.aten, in_place, None))) is not None:
             self.flop += count(*args, **(kwargs or {}), out_val=result)
         if not function.is_view:
             tensors = {id(leaf): leaf for leaf in tree_leaves((args, kwargs, result)) if isinstance(leaf, Tensor)}
