@@ -4,11 +4,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tiny import PROTOCOL
 
 from candor.benchmark.cells import cells_of
 from candor.benchmark.suites import load_suite, suite_names
+from candor.data.protocol import make_task
 from candor.errors import InputError
 from candor.forecasting import forecasters
+from candor.forecasting.choices import choose_recipe
+from candor.forecasting.contract import sample_panel
 from candor.presets import load_preset
 
 
@@ -49,7 +53,9 @@ def test_the_paper_is_made_of_two_suites_that_keep_their_rules() -> None:
 
 def test_a_contender_of_the_suite_can_be_chosen_though_no_model_is_called_so() -> None:
     (contender,) = load_suite("traffic").chosen(["candor-small"]).contenders
-    assert (contender.name, contender.model, contender.settings) == ("candor-small", "candor", {"size": "small"})
+    assert (contender.name, contender.model) == ("candor-small", "candor")
+    task = make_task(sample_panel(), PROTOCOL)  # which does not matter where a preset settles the recipe
+    assert choose_recipe(task, "metr-la", contender.settings)[0] == load_preset("metr-la-small").recipe
     with pytest.raises(InputError, match=r"no model called 'candor-tiny'(.|\n)*stid(.|\n)*candor-small"):
         load_suite("traffic").chosen(["stid", "candor-tiny"])
 
@@ -80,9 +86,10 @@ def test_choices_that_leave_nothing_to_do_are_refused(choice: dict[str, Any], wo
 
 def test_settings_reach_networks_and_those_of_the_protocol_reach_all() -> None:
     models = ["candor-small", "stid", "lightgbm", "last-value"]
-    chosen = load_suite("traffic").chosen(models, settings={"epochs": 3, "size": "paper", "history": 24})
+    suite, settings = load_suite("traffic"), {"epochs": 3, "size": "paper", "history": 24}
+    chosen = suite.chosen(models, settings=settings)
     assert [contender.settings for contender in chosen.contenders] == [
-        {"epochs": 3, "size": "small", "history": 24},  # its own go before
+        settings | suite.chosen(["candor-small"]).contenders[0].settings,  # its own, epochs among them, go before
         {"epochs": 3, "size": "paper", "history": 24},
         {"history": 24},
         {"history": 24},
