@@ -22,7 +22,6 @@ from candor.cli import benchmark as command
 from candor.report.paper_grid import read_grid
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -110,6 +109,7 @@ def test_the_screen_shows_the_cells_under_way_and_reads_a_done_model_once(
         assert words in text.getvalue()
 
 
+@pytest.mark.slow
 def test_a_grid_that_is_terminated_stops_its_workers_and_their_cells_can_go_on(tmp_path: Path) -> None:
     grid, cell = tmp_path / "grid", "klamath-daily/stid/seed-0"
     words = ["benchmark", "quick", "epochs=100000", "milestones=[]", "--models", "stid", "--tasks", "klamath-daily"]

@@ -153,7 +153,6 @@ def test_a_network_that_keeps_the_level_reads_it_and_adds_the_same_anchor() -> N
     assert (moved[1] - 2.0).abs().max() > 0.1  # a higher level is another situation
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("recipe", "message"),
     [
@@ -212,6 +211,7 @@ def test_training_can_begin_with_the_weights_of_another_run(tmp_path: Path) -> N
     np.testing.assert_allclose(started.forecaster.predict(sample_panel()), first, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_a_killed_training_that_began_with_the_weights_of_another_begins_with_them_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

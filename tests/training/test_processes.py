@@ -149,7 +149,6 @@ def cases(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("case", "message"),
     [
@@ -165,6 +164,7 @@ def test_what_happens_to_one_process_happens_to_both(cases: Path, case: str, mes
     assert re.match(message, outcomes[0])
 
 
+@pytest.mark.slow
 def test_both_processes_begin_with_the_first_weights_of_the_main_one(
     cases: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
