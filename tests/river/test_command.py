@@ -3,19 +3,22 @@
 import json
 import shutil
 import sys
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import made_basin
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from usgs_server import Trouble
 
 from candor.cli import run
 from candor.data.panel import Covariate
 from candor.data.panel_store import load_panel
+from candor.files import read_json
 from candor.river import rain as rain_module
-from candor.river.imerg import cell_of
+from candor.river.imerg import Cell, cell_of
+from candor.river.imerg_archive import Granule
 from candor.river.rain_store import RainStore, StoredHalfHour
 
 BASIN = ("--huc", "180102", "--start", "2021-05-01", "--end", "2021-05-21", "--max-distance-km", "50")
@@ -105,6 +108,7 @@ def test_rain_is_fetched_for_the_places_and_hours_of_the_panel(built, build, mon
     panel = load_panel(Path("basin"))
     assert panel.covariates["rain"].unit == "mm/h"
     assert panel.provenance["rain"]["folder"] == "rain"
+    assert "unknown" not in err
 
 
 def test_offline_takes_the_rain_that_was_read_and_asks_nobody(built, build, monkeypatch) -> None:
@@ -120,11 +124,39 @@ def test_offline_takes_the_rain_that_was_read_and_asks_nobody(built, build, monk
     RainStore(Path("kept/rain"), cells).write(begin.date(), known)
     code, _, err = build(*BASIN, "--cache", "kept", "--rain", "--offline")
     assert code == 0, err
-    assert "1,004 of 1,008 half hours were never read" in " ".join(err.split())
+    assert "the rain of 502 of 504 hours is unknown: it was never read" in " ".join(err.split())
     assert "API_USGS_PAT" not in err
     rain = load_panel(Path("basin")).covariates["rain"].values
     assert rain[1:3].tolist() == [[0.5] * 11, [2.5] * 11]
     assert np.isnan(rain).sum() == rain.size - 2 * 11
+
+
+def test_rain_that_is_not_published_yet_is_told_of_on_the_screen_in_the_report_and_on_the_card(
+    built, build, monkeypatch
+) -> None:
+    published = built.basin.panel.times.start + timedelta(hours=99)
+
+    class Archive:
+        def find(self, first: datetime, stop: datetime) -> dict[datetime, Granule]:
+            starts = [
+                first + step * timedelta(minutes=30) for step in range(int((stop - first).total_seconds() // 1800))
+            ]
+            return {one: Granule("f.V07B.HDF5", one, "", 1.0) for one in starts if one < published}
+
+        def read(self, granule: Granule, cells: list[Cell]) -> tuple[NDArray[np.float32], int]:
+            return np.ones(len(cells), np.float32), 1000
+
+    monkeypatch.setattr("candor.river.imerg_archive.sign_in", Archive)
+    shutil.copytree(built.cache, "kept")
+    code, out, err = build(*BASIN, "--cache", "kept", "--rain")
+    assert code == 0, err
+    # A row ends its hour: the first hundred rows end until the last published half hour does.
+    words = "the rain of 404 of 504 hours is unknown: the archive does not have it yet"
+    assert words in " ".join(err.split()) and "months later" in err and words in out
+    assert np.isnan(load_panel(Path("basin")).covariates["rain"].values).any(axis=1).sum() == 404
+    (finding,) = [one for one in read_json(Path("basin/quality.json"))["findings"] if "rain" in one["what"]]
+    assert words in finding["what"] and finding["level"] == "warning"
+    assert words in Path("basin/card.md").read_text(encoding="utf-8")
 
 
 def test_offline_says_which_answers_are_not_there_and_asks_nobody(usgs, build) -> None:
