@@ -257,6 +257,38 @@ def test_an_answer_that_is_no_json_is_told_of_and_not_kept(usgs, asker, tmp_path
     assert list((tmp_path / "cache").rglob("*.answer")) == []
 
 
+@pytest.mark.parametrize("body", [{"message": "maintenance"}, {"features": None}, ["maintenance"]])
+@pytest.mark.parametrize("where", ["continuous", "cursor"])  # the first page, or a later one
+def test_an_answer_that_is_no_collection_of_readings_is_told_of_and_not_kept(
+    usgs, asker, tmp_path, monkeypatch, where: str, body: object
+) -> None:
+    monkeypatch.setattr(readings_module, "PAGE", 5)
+    trouble = Trouble(where, times=99, status=200, body=body)
+    usgs.troubles.append(trouble)
+    with pytest.raises(InputError, match="cannot be read") as caught:
+        hours_of(asker)
+    assert "no collection of features" in caught.value.what and usgs.address not in caught.value.what
+    assert ("maintenance" in caught.value.what) == ("maintenance" in str(body))
+    assert list((tmp_path / "cache").rglob("*.answer")) == []
+    usgs.troubles.clear()
+    assert hours_of(asker) == ALL
+
+
+def test_a_service_that_has_no_readings_is_believed(usgs, asker) -> None:
+    usgs.observations.clear()
+    assert hours_of(asker) == dict.fromkeys(SITES, 0)
+
+
+def test_a_client_whose_answers_cannot_be_looked_at_is_refused(usgs, asker, monkeypatch) -> None:
+    from dataretrieval.transport import http
+
+    options = http.HTTPX_DEFAULTS | {"event_hooks": {}}
+    monkeypatch.setattr("candor.river.pages._look_at_responses", lambda: None)
+    monkeypatch.setattr(http, "HTTPX_ASYNC_DEFAULTS", options)
+    with pytest.raises(InputError, match="dataretrieval"):
+        hours_of(asker)
+
+
 def test_without_a_network_the_words_are_plain_and_come_at_once(tmp_path) -> None:
     with UsgsServer() as server:
         pass  # nobody listens at its address any more

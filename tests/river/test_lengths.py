@@ -59,6 +59,14 @@ def test_an_answer_without_lengths_is_a_failure_that_is_told_of(usgs, asker) -> 
     assert ["it tells no lengths" in one.what for one in findings] == [True]
 
 
+def test_an_answer_that_is_no_collection_is_told_of_and_not_kept(usgs, asker) -> None:
+    usgs.troubles.append(Trouble("fabric", times=99, status=200, body={"message": "maintenance"}))
+    findings = Findings()
+    assert official_lengths(asker, ["11"], findings) == {}
+    assert ["maintenance" in one.what for one in findings] == [True]
+    assert list(asker.cache.folder.rglob("*.answer")) == []
+
+
 def test_the_recorded_answer_is_read_to_the_metre(usgs, asker) -> None:
     answer = recorded("flowline_network_byid_5")
     usgs.answer_query = lambda address, query: (200, answer)

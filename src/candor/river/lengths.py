@@ -13,8 +13,9 @@ from urllib.parse import urlsplit
 
 from candor.data.findings import Findings
 from candor.errors import InputError
-from candor.river.asking import Asker, Fetch, quiet_client
+from candor.river.asking import Asker, Fetch
 from candor.river.cache import Question
+from candor.river.pages import watched_client
 
 COLLECTION = "nhdflowline_network"
 _PATH = "/fabric/pygeoapi"
@@ -49,7 +50,7 @@ def _ask(numbers: list[int]) -> tuple[Question, Fetch]:
         from dataretrieval.ogc import get_ogc_data
 
         host = urlsplit(configuration.base_url(adapter="nldi", default=nldi.NLDI_API_BASE_URL))
-        with quiet_client():
+        with watched_client():
             frame, metadata = get_ogc_data(
                 arguments,
                 COLLECTION,

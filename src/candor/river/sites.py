@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from candor.river.asking import Asker, quiet_client
+from candor.river.asking import Asker
 from candor.river.cache import Question
+from candor.river.pages import watched_client
 
 _PROPERTIES = (
     "id",
@@ -96,7 +97,7 @@ def find_sites(asker: Asker, huc: str, parameter: str, until: datetime | None = 
     def fetch() -> tuple[bytes, str]:
         from dataretrieval import waterdata
 
-        with quiet_client():
+        with watched_client():
             frame, metadata = waterdata.get_combined_metadata(
                 **arguments, filter_lang="cql-text", properties=_PROPERTIES, convert_type=False
             )
