@@ -299,7 +299,14 @@ def test_without_a_network_the_words_are_plain_and_come_at_once(tmp_path) -> Non
 
 
 def test_a_few_questions_are_under_way_at_a_time_and_no_more(usgs, tmp_path) -> None:
-    usgs.troubles.append(Trouble("", times=99, seconds=0.05))
+    three, true_answer = threading.Barrier(3), usgs.answer
+
+    def answer_three_together(address: str):
+        three.wait(60)
+        return true_answer(address)
+
+    usgs.answer = answer_three_together
+    usgs.troubles.append(Trouble("", times=99, seconds=0.05))  # a fourth would have time to come
     sites = [f"USGS-{number}" for number in range(9)]
     fetch_readings(Asker(AnswerCache(tmp_path / "cache"), Manners(at_once=3)), sites, "00300", AXIS)
     assert usgs.most_at_once == 3
