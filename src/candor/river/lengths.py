@@ -12,8 +12,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from candor.data.findings import Findings
-from candor.errors import InputError
-from candor.river.asking import Asker, Fetch
+from candor.river.asking import Asker, Fetch, ServiceError
 from candor.river.cache import Question
 from candor.river.pages import watched_client
 
@@ -23,18 +22,24 @@ _AT_ONCE = 400  # flowlines in one question; the service sends 500 on one page
 
 
 def official_lengths(asker: Asker, comids: Iterable[str], findings: Findings) -> dict[str, float]:
-    """Returns the lengths of flowlines in kilometres by their ids, without those that the service does not tell."""
+    """Returns the lengths of flowlines in kilometres by their ids, without those that the service does not tell.
+
+    Where it does not answer, what it said before counts, however old it is: official lengths hardly ever change.
+    """
     numbers = sorted(int(comid) for comid in comids)
     asked = [_ask(numbers[first : first + _AT_ONCE]) for first in range(0, len(numbers), _AT_ONCE)]
     try:
         answers = asker.ask_all(asked, "looking up lengths of rivers")
-    except InputError as error:
+    except ServiceError as error:
+        answers = asker.take_kept(question for question, _ in asked)
+        instead = (
+            "those that are kept were taken" if len(answers) == len(asked) else "it was measured where none are kept"
+        )
         findings.warning(
-            f"the official lengths of the river could not be had, and its geometry was measured instead: {error.what}",
+            f"the official lengths of the river could not be had, and {instead}: {error.what}",
             where=error.where,
             mend="build again later: the rest is kept",
         )
-        return {}
     rows = [row for answer in answers for row in json.loads(answer.content)]
     return {str(row["comid"]): row["lengthkm"] for row in rows if row["lengthkm"] and row["lengthkm"] > 0}
 
