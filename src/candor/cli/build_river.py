@@ -57,7 +57,7 @@ CacheOption = Annotated[
     Path | None, typer.Option("--cache", help="Folder where answers of services are kept. (default: per user)")
 ]
 RefreshOption = Annotated[
-    bool, typer.Option("--refresh", help="Ask again what was answered before: recent readings are revised.")
+    bool, typer.Option("--refresh", help="Ask the USGS again: recent readings are revised. Rain that was read stands.")
 ]
 OfflineOption = Annotated[
     bool, typer.Option("--offline", help="Ask nobody: take what is kept; rain that was never read is unknown.")
