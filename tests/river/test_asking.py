@@ -246,6 +246,7 @@ def test_a_connection_cut_on_a_later_page_starts_the_walk_again(usgs, asker, mon
     monkeypatch.setattr(readings_module, "PAGE", 5)
     usgs.troubles += [Trouble("cursor", times=2, is_cut=True), Trouble("cursor", status=503)]
     assert hours_of(asker) == ALL
+    assert [len(one["also"]) for one in asker.record] == [4, 4, 4], "every page once, however often it was asked for"
     frame = as_frame(fetch_readings(asker, ["USGS-1"], "00300", AXIS)["USGS-1"])
     assert frame["value"].tolist() == [f"{hour}.5" for hour in range(24)]
 

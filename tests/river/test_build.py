@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 import shutil
 import zipfile
 from dataclasses import replace
@@ -95,6 +96,8 @@ def test_provenance_names_the_very_addresses_that_were_asked_and_no_others(built
     addresses = [as_asked(address) for group in recorded for address in group]
     assert sorted(addresses) == sorted(as_asked(address) for address in built.requests)
     assert len([address for address in addresses if address[0].endswith("linked-data/")]) == 1
+    (pages,) = [group for group in recorded if "/continuous/" in group[0] and "USGS-01" in group[0]]
+    assert len(pages) == math.ceil(4 * made_basin.HOURS / 400)
 
 
 def as_asked(address: str) -> tuple[str, list[tuple[str, str]]]:

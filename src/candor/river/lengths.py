@@ -49,13 +49,13 @@ def _ask(numbers: list[int]) -> tuple[Question, Fetch]:
     arguments: dict[str, Any] = {"properties": ["comid", "lengthkm"], "skip_geometry": True, "limit": _AT_ONCE}
     wanted = {"op": "in", "args": [{"property": "comid"}, numbers]}
 
-    def fetch() -> tuple[bytes, str]:
+    def fetch() -> tuple[bytes, str, *tuple[str, ...]]:
         from dataretrieval import configuration, nldi
         from dataretrieval.exceptions import DataRetrievalError
         from dataretrieval.ogc import get_ogc_data
 
         host = urlsplit(configuration.base_url(adapter="nldi", default=nldi.NLDI_API_BASE_URL))
-        with watched_client():
+        with watched_client() as pages:
             frame, metadata = get_ogc_data(
                 arguments,
                 COLLECTION,
@@ -69,7 +69,7 @@ def _ask(numbers: list[int]) -> tuple[Question, Fetch]:
             raise DataRetrievalError("it tells no lengths")
         rows = zip(frame["comid"].tolist(), frame["lengthkm"].tolist(), strict=True)
         content = [{"comid": int(comid), "lengthkm": _known(length)} for comid, length in rows]
-        return json.dumps(content).encode(), metadata.url
+        return json.dumps(content).encode(), metadata.url, *pages[1:]
 
     return Question("nhdplus", COLLECTION, arguments | {"cql": wanted}), fetch
 

@@ -85,17 +85,17 @@ def ask_for_readings(site: str, parameter: str, first: datetime, last: datetime)
         "time": f"{first:%Y-%m-%dT%H:%M:%SZ}/{last:%Y-%m-%dT%H:%M:%SZ}",
     }
 
-    def fetch() -> tuple[bytes, str]:
+    def fetch() -> tuple[bytes, str, *tuple[str, ...]]:
         from dataretrieval import waterdata
 
-        with watched_client():
+        with watched_client() as pages:
             frame, metadata = waterdata.get_continuous(
                 **arguments, properties=_PROPERTIES, limit=PAGE, convert_type=False, skip_geometry=True
             )
         texts = frame.reindex(columns=list(_PROPERTIES)).map(_as_text).astype("string")
         buffer = io.BytesIO()
         texts.to_parquet(buffer, index=False)
-        return buffer.getvalue(), metadata.url
+        return buffer.getvalue(), metadata.url, *pages[1:]
 
     return Question("waterdata", "get_continuous", arguments | {"properties": list(_PROPERTIES)}), fetch
 
