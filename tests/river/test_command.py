@@ -10,7 +10,7 @@ import made_basin
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from usgs_server import Trouble
+from usgs_server import Trouble, UsgsServer, served_by
 
 from candor.cli import run
 from candor.data.panel import Covariate
@@ -92,6 +92,27 @@ def test_a_service_that_refuses_leaves_nothing_half_written(usgs, build) -> None
     assert code == 2
     assert "does not accept the request" in err
     assert [path.name for path in Path().iterdir()] == ["cache"]
+
+
+def test_without_a_network_the_command_says_so_in_plain_words_and_leaves_no_basin(build) -> None:
+    with UsgsServer() as server:
+        pass  # nobody listens at its address any more
+    with served_by(server, retries=0):
+        code, out, err = build(*BASIN)
+    assert code == 2
+    words = " ".join(err.split())
+    assert "cannot be reached" in words and "connection to the internet" in words and "Traceback" not in out + err
+    assert not Path("basin").exists()
+
+
+@pytest.mark.parametrize("package", ["dataretrieval.nldi", "networkx"])
+def test_without_the_packages_of_rivers_the_command_says_what_to_install(usgs, build, monkeypatch, package) -> None:
+    made_basin.fill(usgs)
+    monkeypatch.setitem(sys.modules, package, None)
+    code, _, err = build(*BASIN)
+    assert code == 2
+    assert package in err and "pip install 'candor-forecast[river]'" in " ".join(err.split())
+    assert usgs.requests == [] and not Path("basin").exists()
 
 
 def test_rain_is_fetched_for_the_places_and_hours_of_the_panel(built, build, monkeypatch) -> None:
