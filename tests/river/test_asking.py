@@ -7,7 +7,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import build_and_be_killed
+import httpx
 import pytest
+from dataretrieval.transport import http
 from usgs_answers import Observation, recorded
 from usgs_server import Trouble, UsgsServer, served_by
 
@@ -237,9 +239,28 @@ def test_the_words_of_the_service_reach_the_reader_and_a_refusal_is_not_asked_ag
         assert "API_USGS_PAT" in caught.value.mend
 
 
-def test_slow_answers_and_cut_connections_lose_nothing(usgs, asker) -> None:
-    usgs.troubles += [Trouble("USGS-1", seconds=0.3), Trouble("USGS-2", times=2, is_cut=True)]
+def test_cut_connections_lose_nothing(usgs, asker) -> None:
+    usgs.troubles.append(Trouble("USGS-2", times=2, is_cut=True))
     assert hours_of(asker) == ALL
+
+
+@pytest.mark.parametrize("retries", [0, 4])  # asked again by us, or by the client
+def test_an_answer_that_does_not_come_in_time_is_asked_for_again(usgs, asker, monkeypatch, retries: int) -> None:
+    is_asked_again, true_answer = threading.Event(), usgs.answer
+
+    def first_only_after_the_second(address: str):
+        if "USGS-1" in address and len(usgs.asked("USGS-1")) == 1:
+            is_asked_again.wait(60)
+        elif "USGS-1" in address:
+            is_asked_again.set()
+        return true_answer(address)
+
+    usgs.answer = first_only_after_the_second
+    # Half a second instead of a minute for the answer, but as long as ever for everything else.
+    monkeypatch.setitem(http.HTTPX_ASYNC_DEFAULTS, "timeout", httpx.Timeout(60.0, read=0.5))
+    with served_by(usgs, retries=retries):
+        assert hours_of(asker) == ALL
+    assert len(usgs.asked("USGS-1")) >= 2
 
 
 def test_a_connection_cut_on_a_later_page_starts_the_walk_again(usgs, asker, monkeypatch) -> None:
@@ -281,8 +302,6 @@ def test_a_service_that_has_no_readings_is_believed(usgs, asker) -> None:
 
 
 def test_a_client_whose_answers_cannot_be_looked_at_is_refused(usgs, asker, monkeypatch) -> None:
-    from dataretrieval.transport import http
-
     options = http.HTTPX_DEFAULTS | {"event_hooks": {}}
     monkeypatch.setattr("candor.river.pages._look_at_responses", lambda: None)
     monkeypatch.setattr(http, "HTTPX_ASYNC_DEFAULTS", options)
