@@ -78,6 +78,22 @@ def test_the_forecast_is_that_of_the_hours_until_now(candor, usgs, run: Path) ->
     assert sorted(path.name for path in (run / "live").iterdir()) == [f"{site}.parquet" for site in SITES]
 
 
+@pytest.mark.parametrize("bundle", ["klamath", "klamath.zip"])
+def test_a_bundle_is_followed_and_its_readings_lie_beside_it(candor, usgs, run: Path, bundle: str) -> None:
+    def content() -> dict[Path, bytes]:
+        files = [Path(bundle), *Path(bundle).rglob("*")]
+        return {path: path.read_bytes() for path in files if path.is_file()}
+
+    made = candor("export", run, "--bundle", bundle)
+    assert made.code == 0, made.err
+    before = content()
+    followed, expected = (candor("data", "follow", path, *NOW, "--json") for path in (bundle, run))
+    assert followed.code == 0, followed.err
+    pd.testing.assert_frame_equal(numbers(followed.out), numbers(expected.out))
+    assert sorted(path.name for path in Path("klamath-results/live").iterdir()) == [f"{one}.parquet" for one in SITES]
+    assert before and content() == before
+
+
 def test_json_says_how_stale_each_site_is_and_the_next_call_is_of_what_is_new(candor, usgs, run: Path) -> None:
     silent = SITES[1]
     usgs.observations = [one for one in usgs.observations if one.site != silent or one.time < END]

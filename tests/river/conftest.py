@@ -62,6 +62,7 @@ def built(one_authority: Path, tmp_path_factory: pytest.TempPathFactory) -> Buil
     cache = tmp_path_factory.mktemp("built") / "cache"
     with _local_usgs(one_authority) as server, pytest.MonkeyPatch.context() as patch:
         patch.setattr("dataretrieval.nldi._AVAILABLE_DATA_SOURCES", None)  # as in a program that just began
+        patch.setattr("candor.river.readings.PAGE", 400)  # the readings of a site fill several
         made_basin.fill(server)
         basin = build_basin(made_basin.RULES, Asker(AnswerCache(cache)))
         return Built(basin, cache, tuple(f"{server.address}{path}" for path in server.requests))

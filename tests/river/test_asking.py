@@ -7,7 +7,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import build_and_be_killed
+import httpx
 import pytest
+from dataretrieval.transport import http
 from usgs_answers import Observation, recorded
 from usgs_server import Trouble, UsgsServer, served_by
 
@@ -237,15 +239,35 @@ def test_the_words_of_the_service_reach_the_reader_and_a_refusal_is_not_asked_ag
         assert "API_USGS_PAT" in caught.value.mend
 
 
-def test_slow_answers_and_cut_connections_lose_nothing(usgs, asker) -> None:
-    usgs.troubles += [Trouble("USGS-1", seconds=0.3), Trouble("USGS-2", times=2, is_cut=True)]
+def test_cut_connections_lose_nothing(usgs, asker) -> None:
+    usgs.troubles.append(Trouble("USGS-2", times=2, is_cut=True))
     assert hours_of(asker) == ALL
+
+
+@pytest.mark.parametrize("retries", [0, 4])  # asked again by us, or by the client
+def test_an_answer_that_does_not_come_in_time_is_asked_for_again(usgs, asker, monkeypatch, retries: int) -> None:
+    is_asked_again, true_answer = threading.Event(), usgs.answer
+
+    def first_only_after_the_second(address: str):
+        if "USGS-1" in address and len(usgs.asked("USGS-1")) == 1:
+            is_asked_again.wait(60)
+        elif "USGS-1" in address:
+            is_asked_again.set()
+        return true_answer(address)
+
+    usgs.answer = first_only_after_the_second
+    # Half a second instead of a minute for the answer, but as long as ever for everything else.
+    monkeypatch.setitem(http.HTTPX_ASYNC_DEFAULTS, "timeout", httpx.Timeout(60.0, read=0.5))
+    with served_by(usgs, retries=retries):
+        assert hours_of(asker) == ALL
+    assert len(usgs.asked("USGS-1")) >= 2
 
 
 def test_a_connection_cut_on_a_later_page_starts_the_walk_again(usgs, asker, monkeypatch) -> None:
     monkeypatch.setattr(readings_module, "PAGE", 5)
     usgs.troubles += [Trouble("cursor", times=2, is_cut=True), Trouble("cursor", status=503)]
     assert hours_of(asker) == ALL
+    assert [len(one["also"]) for one in asker.record] == [4, 4, 4], "every page once, however often it was asked for"
     frame = as_frame(fetch_readings(asker, ["USGS-1"], "00300", AXIS)["USGS-1"])
     assert frame["value"].tolist() == [f"{hour}.5" for hour in range(24)]
 
@@ -255,6 +277,36 @@ def test_an_answer_that_is_no_json_is_told_of_and_not_kept(usgs, asker, tmp_path
     with pytest.raises(InputError, match="cannot be read"):
         hours_of(asker)
     assert list((tmp_path / "cache").rglob("*.answer")) == []
+
+
+@pytest.mark.parametrize("body", [{"message": "maintenance"}, {"features": None}, ["maintenance"]])
+@pytest.mark.parametrize("where", ["continuous", "cursor"])  # the first page, or a later one
+def test_an_answer_that_is_no_collection_of_readings_is_told_of_and_not_kept(
+    usgs, asker, tmp_path, monkeypatch, where: str, body: object
+) -> None:
+    monkeypatch.setattr(readings_module, "PAGE", 5)
+    trouble = Trouble(where, times=99, status=200, body=body)
+    usgs.troubles.append(trouble)
+    with pytest.raises(InputError, match="cannot be read") as caught:
+        hours_of(asker)
+    assert "no collection of features" in caught.value.what and usgs.address not in caught.value.what
+    assert ("maintenance" in caught.value.what) == ("maintenance" in str(body))
+    assert list((tmp_path / "cache").rglob("*.answer")) == []
+    usgs.troubles.clear()
+    assert hours_of(asker) == ALL
+
+
+def test_a_service_that_has_no_readings_is_believed(usgs, asker) -> None:
+    usgs.observations.clear()
+    assert hours_of(asker) == dict.fromkeys(SITES, 0)
+
+
+def test_a_client_whose_answers_cannot_be_looked_at_is_refused(usgs, asker, monkeypatch) -> None:
+    options = http.HTTPX_DEFAULTS | {"event_hooks": {}}
+    monkeypatch.setattr("candor.river.pages._look_at_responses", lambda: None)
+    monkeypatch.setattr(http, "HTTPX_ASYNC_DEFAULTS", options)
+    with pytest.raises(InputError, match="dataretrieval"):
+        hours_of(asker)
 
 
 def test_without_a_network_the_words_are_plain_and_come_at_once(tmp_path) -> None:
@@ -267,7 +319,14 @@ def test_without_a_network_the_words_are_plain_and_come_at_once(tmp_path) -> Non
 
 
 def test_a_few_questions_are_under_way_at_a_time_and_no_more(usgs, tmp_path) -> None:
-    usgs.troubles.append(Trouble("", times=99, seconds=0.05))
+    three, true_answer = threading.Barrier(3), usgs.answer
+
+    def answer_three_together(address: str):
+        three.wait(60)
+        return true_answer(address)
+
+    usgs.answer = answer_three_together
+    usgs.troubles.append(Trouble("", times=99, seconds=0.05))  # a fourth would have time to come
     sites = [f"USGS-{number}" for number in range(9)]
     fetch_readings(Asker(AnswerCache(tmp_path / "cache"), Manners(at_once=3)), sites, "00300", AXIS)
     assert usgs.most_at_once == 3

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 import shutil
 import zipfile
 from dataclasses import replace
@@ -15,7 +16,7 @@ import pytest
 from made_rivers import DEGREE
 from tiny import tiny_recipe
 from usgs_answers import sensor_id
-from usgs_server import MadeSite
+from usgs_server import MadeSite, Trouble
 
 from candor.data.panel import Covariate
 from candor.data.panel_store import load_panel
@@ -95,6 +96,8 @@ def test_provenance_names_the_very_addresses_that_were_asked_and_no_others(built
     addresses = [as_asked(address) for group in recorded for address in group]
     assert sorted(addresses) == sorted(as_asked(address) for address in built.requests)
     assert len([address for address in addresses if address[0].endswith("linked-data/")]) == 1
+    (pages,) = [group for group in recorded if "/continuous/" in group[0] and "USGS-01" in group[0]]
+    assert len(pages) == math.ceil(4 * made_basin.HOURS / 400)
 
 
 def as_asked(address: str) -> tuple[str, list[tuple[str, str]]]:
@@ -174,6 +177,14 @@ def test_a_basin_without_sites_is_told_of(usgs, asker, changes) -> None:
     with pytest.raises(InputError, match="no site of hydrologic unit"):
         build_basin(RULES.model_copy(update=changes), asker)
     assert len(usgs.requests) == 1
+
+
+def test_a_catalogue_that_is_none_is_told_of_and_not_kept(usgs, asker) -> None:
+    made_basin.fill(usgs)
+    usgs.troubles.append(Trouble("combined-metadata", status=200, body={"message": "maintenance"}))
+    with pytest.raises(InputError, match=r"cannot be read .*maintenance"):
+        build_basin(RULES, asker)
+    assert list(asker.cache.folder.rglob("*.answer")) == []
 
 
 def test_a_basin_has_at_least_one_edge_less_than_stations(usgs, asker) -> None:

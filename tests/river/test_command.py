@@ -3,21 +3,32 @@
 import json
 import shutil
 import sys
-from datetime import timedelta
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import earthaccess
 import made_basin
 import numpy as np
 import pytest
-from usgs_server import Trouble
+from earthaccess.system import System
+from imerg_granules import LATITUDES, LONGITUDES, GranuleServer, name_at, search_answer, write_granule
+from numpy.typing import NDArray
+from usgs_server import Trouble, UsgsServer, served_by
 
 from candor.cli import run
+from candor.cli.screen import say
 from candor.data.panel import Covariate
 from candor.data.panel_store import load_panel
+from candor.files import read_json
+from candor.progress import Report
 from candor.river import rain as rain_module
-from candor.river.imerg import cell_of
+from candor.river.imerg import Cell, cell_of
+from candor.river.imerg_archive import EarthdataArchive, Granule
 from candor.river.rain_store import RainStore, StoredHalfHour
 
+HALF_HOUR = timedelta(minutes=30)
 BASIN = ("--huc", "180102", "--start", "2021-05-01", "--end", "2021-05-21", "--max-distance-km", "50")
 
 
@@ -91,6 +102,27 @@ def test_a_service_that_refuses_leaves_nothing_half_written(usgs, build) -> None
     assert [path.name for path in Path().iterdir()] == ["cache"]
 
 
+def test_without_a_network_the_command_says_so_in_plain_words_and_leaves_no_basin(build) -> None:
+    with UsgsServer() as server:
+        pass  # nobody listens at its address any more
+    with served_by(server, retries=0):
+        code, out, err = build(*BASIN)
+    assert code == 2
+    words = " ".join(err.split())
+    assert "cannot be reached" in words and "connection to the internet" in words and "Traceback" not in out + err
+    assert not Path("basin").exists()
+
+
+@pytest.mark.parametrize("package", ["dataretrieval.nldi", "networkx"])
+def test_without_the_packages_of_rivers_the_command_says_what_to_install(usgs, build, monkeypatch, package) -> None:
+    made_basin.fill(usgs)
+    monkeypatch.setitem(sys.modules, package, None)
+    code, _, err = build(*BASIN)
+    assert code == 2
+    assert package in err and "pip install 'candor-forecast[river]'" in " ".join(err.split())
+    assert usgs.requests == [] and not Path("basin").exists()
+
+
 def test_rain_is_fetched_for_the_places_and_hours_of_the_panel(built, build, monkeypatch) -> None:
     def made_rain(sensors, times, folder, *, log_in, is_offline, announce, report):
         assert not is_offline
@@ -105,6 +137,7 @@ def test_rain_is_fetched_for_the_places_and_hours_of_the_panel(built, build, mon
     panel = load_panel(Path("basin"))
     assert panel.covariates["rain"].unit == "mm/h"
     assert panel.provenance["rain"]["folder"] == "rain"
+    assert "unknown" not in err
 
 
 def test_offline_takes_the_rain_that_was_read_and_asks_nobody(built, build, monkeypatch) -> None:
@@ -120,11 +153,107 @@ def test_offline_takes_the_rain_that_was_read_and_asks_nobody(built, build, monk
     RainStore(Path("kept/rain"), cells).write(begin.date(), known)
     code, _, err = build(*BASIN, "--cache", "kept", "--rain", "--offline")
     assert code == 0, err
-    assert "1,004 of 1,008 half hours were never read" in " ".join(err.split())
+    assert "the rain of 502 of 504 hours is unknown: it was never read" in " ".join(err.split())
     assert "API_USGS_PAT" not in err
     rain = load_panel(Path("basin")).covariates["rain"].values
     assert rain[1:3].tolist() == [[0.5] * 11, [2.5] * 11]
     assert np.isnan(rain).sum() == rain.size - 2 * 11
+
+
+class EndingArchive:
+    """An archive in memory that has the half hours which start before a moment."""
+
+    def __init__(self, published: datetime) -> None:
+        self.published = published
+
+    def find(self, first: datetime, stop: datetime) -> dict[datetime, Granule]:
+        starts = [first + step * HALF_HOUR for step in range(int((stop - first) / HALF_HOUR))]
+        return {one: Granule("f.V07B.HDF5", one, "", 1.0) for one in starts if one < self.published}
+
+    def read(self, granule: Granule, cells: list[Cell]) -> tuple[NDArray[np.float32], int]:
+        return np.ones(len(cells), np.float32), 1000
+
+
+def test_rain_that_is_not_published_yet_is_told_of_on_the_screen_in_the_report_and_on_the_card(
+    built, build, monkeypatch
+) -> None:
+    archive = EndingArchive(built.basin.panel.times.start + timedelta(hours=99))
+    monkeypatch.setattr("candor.river.imerg_archive.sign_in", lambda: archive)
+    shutil.copytree(built.cache, "kept")
+    code, out, err = build(*BASIN, "--cache", "kept", "--rain")
+    assert code == 0, err
+    # A row ends its hour: the first hundred rows end until the last published half hour does.
+    words = "the rain of 404 of 504 hours is unknown: the archive does not have it yet"
+    assert words in " ".join(err.split()) and "months later" in err and words in out
+    assert np.isnan(load_panel(Path("basin")).covariates["rain"].values).any(axis=1).sum() == 404
+    (finding,) = [one for one in read_json(Path("basin/quality.json"))["findings"] if "rain" in one["what"]]
+    assert words in finding["what"] and finding["level"] == "warning"
+    assert words in Path("basin/card.md").read_text(encoding="utf-8")
+
+
+def test_the_bar_of_the_command_hears_of_readings_and_of_rain(built, build, monkeypatch) -> None:
+    heard: list[tuple[str, float | None]] = []
+
+    @contextmanager
+    def collector() -> Iterator[Report]:
+        yield lambda what, share: heard.append((what, share))
+
+    monkeypatch.setattr("candor.cli.build_river.progress", collector)
+    monkeypatch.setattr("candor.river.imerg_archive.sign_in", lambda: EndingArchive(datetime.now(UTC)))
+    shutil.copytree(built.cache, "kept")
+    code, _, err = build(*BASIN, "--cache", "kept", "--rain")
+    assert code == 0, err
+    assert ("fetching readings | fetching readings: 12 of 12 answers", 1.0) in heard
+    rain = [share for what, share in heard if what.startswith("reading rain")]
+    assert rain[0] == 0.0 and rain[-1] == 1.0 and rain == sorted(rain)
+
+
+@pytest.fixture
+def granules(usgs, monkeypatch, tmp_path) -> Iterator[GranuleServer]:
+    """Servers of readings and of one day of rain, with the command logged in: as many mm/h as half hours passed."""
+    made_basin.fill(usgs)
+    starts = [made_basin.START + (step - 2) * HALF_HOUR for step in range(2 * 24)]
+    files = {}
+    for step, start in enumerate(starts):
+        rates = np.full((20, 20), step, np.float32) + np.arange(20, dtype=np.float32)[:, None] / 64  # more in the east
+        path = write_granule(tmp_path / "granule", start, rates, LONGITUDES[1800:1820], LATITUDES[890:910])
+        files[name_at(start)] = path.read_bytes()
+    with GranuleServer(files).running() as server:
+        server.answers = [search_answer(start, server.url) for start in starts]
+        login = earthaccess.Auth()
+        login.login(strategy="none", system=System(f"{server.url}/search/", "", "", "127.0.0.1"))
+        archive = EarthdataArchive(login, pause=0.0)
+        monkeypatch.setattr("candor.river.imerg_archive.sign_in", lambda: archive)
+        yield server
+
+
+def test_a_day_with_rain_is_built_from_both_services_and_the_volume_is_stated_before_it_is_read(
+    usgs, granules, build, monkeypatch
+) -> None:
+    read: set[str] = set()
+    read_when_said: dict[str, int] = {}
+
+    def say_and_note(text: str) -> None:
+        read_when_said[text] = len(read)
+        say(text)
+
+    granules.before = read.add
+    monkeypatch.setattr("candor.cli.build_river.say", say_and_note)
+    code, _, err = build(*BASIN, "--end", "2021-05-01", "--rain")
+    assert code == 0, err
+    (volume,) = [text for text in read_when_said if "have to be looked into" in text]
+    assert "48 half-hourly files" in volume and "GB" in volume and volume in " ".join(err.split())
+    assert read_when_said[volume] == 1 and len(read) == 48
+    rain = load_panel(Path("basin")).covariates["rain"]
+    hours, sites = np.arange(24)[:, None], np.arange(11)
+    np.testing.assert_allclose(rain.values, 2 * hours + 0.5 + sites / 64, rtol=1e-6)
+    assert rain.unit == "mm/h"
+
+    usgs.requests.clear()
+    read.clear()
+    code, _, err = build(*BASIN, "--end", "2021-05-01", "--rain", "--refresh")
+    assert code == 0 and usgs.asked("/continuous/")
+    assert read == set(), "rain that was read stands"
 
 
 def test_offline_says_which_answers_are_not_there_and_asks_nobody(usgs, build) -> None:

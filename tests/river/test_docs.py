@@ -11,8 +11,8 @@ import typer
 from candor.cli import run
 from candor.cli.app import app
 from candor.data.panel_store import load_panel
-from candor.river import readings
-from candor.river.asking import KEY_ADDRESS, KEY_VARIABLE
+from candor.river import rain, readings
+from candor.river.asking import KEY_ADDRESS, KEY_VARIABLE, Manners
 from candor.river.imerg_archive import _HOW_TO_LOG_IN
 
 PAGE = (Path(__file__).parents[2] / "docs" / "river.md").read_text(encoding="utf-8")
@@ -62,11 +62,18 @@ def test_the_page_tells_how_to_log_in_which_hosts_are_asked_and_how_to_get_a_key
         assert name in PAGE
 
 
+def test_as_many_requests_are_under_way_as_the_page_promises() -> None:
+    in_words = {4: "four"}
+    assert f"{in_words[Manners().at_once]} requests are under way at a time" in PAGE.lower()
+    assert f"seconds a page and {in_words[Manners().at_once]} at a time" in PAGE
+    assert f"{in_words[rain._WORKERS]} files at a time" in PAGE
+
+
 def test_the_arithmetic_of_the_page_is_right() -> None:
     files = 2 * 43_824
     assert f"{files:,} files" in PAGE
     assert round(files * 1.2e6 / 1e9) == 105 and "105 GB" in PAGE
-    seconds = [files * 4 * one / 4 / 3600 for one in (0.25, 0.5)]
+    seconds = [files * 4 * one / rain._WORKERS / 3600 for one in (0.25, 0.5)]
     assert [round(hours) for hours in seconds] == [6, 12] and "6 to 12 hours" in PAGE
     pages = 5 * math.ceil(96 * readings.DAYS_AT_A_TIME / readings.PAGE)
     assert 11 * pages == 220 and "11 x 20 = 220 pages" in PAGE

@@ -1,5 +1,8 @@
 """Official lengths of rivers: used where NHDPlus tells them, and geometry where it does not."""
 
+import errno
+from datetime import UTC, datetime
+
 import made_basin
 import pytest
 from made_rivers import DEGREE, straight
@@ -7,7 +10,9 @@ from usgs_answers import recorded
 from usgs_server import MadeSite, Trouble
 
 from candor.data.findings import Findings
+from candor.errors import InputError
 from candor.river import lengths
+from candor.river.asking import Asker
 from candor.river.build import build_basin
 from candor.river.lengths import official_lengths
 from candor.river.network import River, find_river
@@ -51,12 +56,51 @@ def test_a_service_that_does_not_tell_is_told_of_and_the_geometry_is_measured(us
     assert "official lengths" in one.what and "later" in one.mend and "NHDPlus" in one.where
 
 
+@pytest.mark.parametrize("lost", [False, True])
+def test_a_refresh_while_the_service_is_down_takes_the_lengths_that_are_kept(usgs, asker, monkeypatch, lost) -> None:
+    monkeypatch.setattr(lengths, "_AT_ONCE", 2)
+    usgs.lengths = {11: 60.0, 12: 100.0, 13: 40.0}
+    fresh = river_of(usgs, asker, Findings())
+    recorded_before = [one["sha256"] for one in asker.record if one["service"] == "nhdplus"]
+    if lost:
+        (note,) = [path for path in asker.cache.folder.rglob("*.json") if "[13]" in "".join(path.read_text().split())]
+        note.unlink()
+    usgs.troubles.append(Trouble("fabric", times=99, status=503))
+    refreshing = Asker(asker.cache, asker.manners, fresh_since=datetime.now(UTC))
+    findings = Findings()
+    river = river_of(usgs, refreshing, findings)
+    assert (river.official, river.measured) == ((2, 1) if lost else (3, 0))
+    assert lost or river.edges == fresh.edges
+    (one,) = findings
+    assert ("it was measured where none are kept" if lost else "those that are kept were taken") in one.what
+    recorded_now = [one["sha256"] for one in refreshing.record if one["service"] == "nhdplus"]
+    assert recorded_now == (recorded_before[:1] if lost else recorded_before)
+
+
+def test_a_disk_that_is_full_is_not_taken_for_a_service_that_does_not_tell(usgs, asker, monkeypatch) -> None:
+    def no_room(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    usgs.lengths = {11: 60.0}
+    monkeypatch.setattr("candor.river.cache.write_json", no_room)
+    with pytest.raises(InputError, match="cannot be kept"):
+        official_lengths(asker, ["11"], Findings())
+
+
 def test_an_answer_without_lengths_is_a_failure_that_is_told_of(usgs, asker) -> None:
     features = [{"type": "Feature", "id": 1, "geometry": None, "properties": {"comid": 11}}]
     usgs.answer_query = lambda address, query: (200, {"type": "FeatureCollection", "features": features})
     findings = Findings()
     assert official_lengths(asker, ["11"], findings) == {}
     assert ["it tells no lengths" in one.what for one in findings] == [True]
+
+
+def test_an_answer_that_is_no_collection_is_told_of_and_not_kept(usgs, asker) -> None:
+    usgs.troubles.append(Trouble("fabric", times=99, status=200, body={"message": "maintenance"}))
+    findings = Findings()
+    assert official_lengths(asker, ["11"], findings) == {}
+    assert ["maintenance" in one.what for one in findings] == [True]
+    assert list(asker.cache.folder.rglob("*.answer")) == []
 
 
 def test_the_recorded_answer_is_read_to_the_metre(usgs, asker) -> None:

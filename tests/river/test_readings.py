@@ -14,6 +14,7 @@ from usgs_server import UsgsServer
 from candor.data.times import TimeAxis
 from candor.river import readings as readings_module
 from candor.river.asking import Asker
+from candor.river.hours import on_grid
 from candor.river.readings import MOST_DAYS, Readings, as_frame, fetch_readings, split_period, valid_readings
 
 HOUR = timedelta(hours=1)
@@ -56,6 +57,17 @@ def test_every_reading_of_two_sites_and_two_parameters_arrives_where_it_belongs(
             assert found.values.tolist() == [float(one.value) for one in sent]
             assert pd.DatetimeIndex(found.times, tz="UTC").tolist() == [one.time for one in sent]
             assert found.unit == sent[0].unit
+
+
+def test_recorded_readings_of_mixed_intervals_become_the_hours_that_were_sent(usgs, asker) -> None:
+    usgs.observations = transcoded("iv_mixed_frequency")
+    axis = TimeAxis(datetime(2018, 6, 1, 4, tzinfo=UTC), HOUR, 24, "America/New_York")
+    for site, a_day in (("USGS-01541000", 96), ("USGS-01570500", 48)):  # every 15 minutes, and every 30
+        (found,) = fetched(asker, site, "00060", axis).values()
+        sent = {one.time: float(one.value) for one in usgs.observations if (one.site, one.parameter) == (site, "00060")}
+        assert len(sent) == a_day
+        hours = on_grid(found.times, found.values, axis, "nearest")
+        assert hours.tolist() == [sent[axis.start + hour * HOUR] for hour in range(24)]
 
 
 def test_pages_are_followed_by_their_cursors_to_the_last_reading(usgs, asker, monkeypatch) -> None:

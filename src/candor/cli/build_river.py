@@ -57,7 +57,7 @@ CacheOption = Annotated[
     Path | None, typer.Option("--cache", help="Folder where answers of services are kept. (default: per user)")
 ]
 RefreshOption = Annotated[
-    bool, typer.Option("--refresh", help="Ask again what was answered before: recent readings are revised.")
+    bool, typer.Option("--refresh", help="Ask the USGS again: recent readings are revised. Rain that was read stands.")
 ]
 OfflineOption = Annotated[
     bool, typer.Option("--offline", help="Ask nobody: take what is kept; rain that was never read is unknown.")
@@ -203,15 +203,15 @@ def _rain_step(
     """Returns the step that adds rain, with what it reads kept beside the other answers."""
     from candor.data.panel import Covariate, Sensor
     from candor.data.times import TimeAxis
+    from candor.river.build import unknown_rain
     from candor.river.rain import fetch_rain
 
     def step(sensors: tuple[Sensor, ...], times: TimeAxis) -> tuple[Covariate, dict[str, Any]]:
         found = fetch_rain(
             sensors, times, folder / "rain", log_in=log_in, is_offline=is_offline, announce=say, report=report
         )
-        unknown, total = found.provenance["unknown_half_hours"], found.provenance["half_hours"]
-        if is_offline and unknown:
-            say(f"rain: {unknown:,} of {total:,} half hours were never read, and stay unknown (--offline)")
+        if unknown := unknown_rain(found.covariate, is_offline=is_offline):
+            say(unknown)
         return found.covariate, found.provenance
 
     return step

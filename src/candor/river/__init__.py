@@ -4,6 +4,7 @@ settings    what is to be built
 presets     the paper's three basins and what its table says of them
 cache       answers of services on disk, kept by question
 asking      how services are asked: each question once, politely, and what is said when they do not answer
+pages       the pages that an answer came on, each looked at before it counts
 sites       which sites of a basin measure a quantity
 readings    what they measured, and which readings count
 hours       readings on an hourly grid
@@ -16,6 +17,7 @@ build       all of it, in order
 card        the dataset card
 folder      a basin on disk
 archive     a basin as one file that can be passed on
+toolbox     what the network of a panel says about its river
 follow      what is new in a basin that was built, for a model that is at work
 
 Everything that talks to a service needs the extra `river` and is imported when it is used.

@@ -7,7 +7,7 @@ on disk, one pause for all when a service asks for one, and patience that lasts 
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from contextvars import copy_context
@@ -37,6 +37,10 @@ _SPOKEN_NAMES = {
     "nldi": "USGS NLDI (api.water.usgs.gov)",
     "nhdplus": "USGS NHDPlus (api.water.usgs.gov)",
 }
+
+
+class ServiceError(InputError):
+    """A service gave no answer that can be used, or may not be asked; the disk and the login are not at fault."""
 
 
 @dataclass(frozen=True)
@@ -118,7 +122,8 @@ class Asker:
     ) -> list[Answer]:
         """Returns the answers in the order of the questions; those on disk are not asked again.
 
-        The first failure ends the work; what was answered until then is kept.
+        The first failure ends the work; what was answered until then is kept. A service that does not answer raises
+        `ServiceError`.
 
         Args:
             questions: each with how to ask it.
@@ -148,6 +153,13 @@ class Asker:
         for place, (question, _) in enumerate(questions):
             self.record.append(_record_of(question, answers[place]))
         return [answers[place] for place in range(len(questions))]
+
+    def take_kept(self, questions: Iterable[Question]) -> list[Answer]:
+        """Returns those answers that are on disk, however old they are: for when a service gives no younger ones."""
+        found = [(question, self.cache.find(question)) for question in questions]
+        kept = [(question, answer) for question, answer in found if answer is not None]
+        self.record += [_record_of(question, answer) for question, answer in kept]
+        return [answer for _, answer in kept]
 
     def _find(self, question: Question, since: datetime | None) -> Answer | None:
         """Returns the answer on disk, if it is young enough."""
@@ -241,33 +253,37 @@ def _record_of(question: Question, answer: Answer) -> dict[str, Any]:
     return record | ({"also": list(answer.also)} if answer.also else {})
 
 
-def _not_on_disk(what: str, lacking: int, total: int, cache: AnswerCache) -> InputError:
-    return InputError(
+def _not_on_disk(what: str, lacking: int, total: int, cache: AnswerCache) -> ServiceError:
+    return ServiceError(
         f"{what}: {lacking} of {total} answers are not on disk, and nobody may be asked",
         where=str(cache.folder),
         mend="leave out --offline where there is a network, or name the folder of an earlier time with --cache",
     )
 
 
-def _in_plain_words(error: "DataRetrievalError", question: Question, cache: AnswerCache) -> InputError:
+def _in_plain_words(error: "DataRetrievalError", question: Question, cache: AnswerCache) -> ServiceError:
     """Returns what went wrong and what can be done about it."""
     where, status = _SPOKEN_NAMES.get(question.service, question.service), error.status_code
     again = f"run the same command again later: what was answered so far is kept in {cache.folder}"
     key = f"a free key raises the limit: get one at {KEY_ADDRESS} and set the environment variable {KEY_VARIABLE}"
     detail = _first_sentence(error)
     if status == _TOO_MANY_REQUESTS:
-        return InputError("the service answers no more for now: too many requests", where=where, mend=f"{key}; {again}")
+        return ServiceError(
+            "the service answers no more for now: too many requests", where=where, mend=f"{key}; {again}"
+        )
     if status == 403:
         mend = f"check the key in {KEY_VARIABLE}, or unset it; {key}"
-        return InputError(f"the service refuses to answer ({detail})", where=where, mend=mend)
+        return ServiceError(f"the service refuses to answer ({detail})", where=where, mend=mend)
     if status is not None and status < 500:
-        return InputError(f"the service does not accept the request ({detail})", where=where, mend="check the options")
+        return ServiceError(
+            f"the service does not accept the request ({detail})", where=where, mend="check the options"
+        )
     if status is not None:
-        return InputError(f"the service is out of order ({detail})", where=where, mend=again)
+        return ServiceError(f"the service is out of order ({detail})", where=where, mend=again)
     if error.retryable:
         mend = f"check the connection to the internet (a proxy is named in HTTPS_PROXY); {again}"
-        return InputError(f"the service cannot be reached ({detail})", where=where, mend=mend)
-    return InputError(f"the answer of the service cannot be read ({detail})", where=where, mend=again)
+        return ServiceError(f"the service cannot be reached ({detail})", where=where, mend=mend)
+    return ServiceError(f"the answer of the service cannot be read ({detail})", where=where, mend=again)
 
 
 def _first_sentence(error: BaseException) -> str:

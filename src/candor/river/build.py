@@ -68,7 +68,7 @@ def build_basin(settings: BasinSettings, asker: Asker, name: str = "", rain: Rai
         findings.note(what, where=str(asker.cache.folder), count=len(asker.cache.damaged))
     panel = _panel(kept, river.edges, axis, name or f"huc{settings.huc}", _provenance(settings, asker, kept, river))
     if rain is not None:
-        panel = _with_rain(panel, rain)
+        panel = _with_rain(panel, rain, findings, is_offline=asker.is_offline)
     return Basin(panel, quality_report(panel, sorted(told + judged, key=lambda one: one.id), findings), settings)
 
 
@@ -186,9 +186,21 @@ def _panel(
     )
 
 
-def _with_rain(panel: Panel, rain: RainStep) -> Panel:
+def _with_rain(panel: Panel, rain: RainStep, findings: Findings, *, is_offline: bool) -> Panel:
     covariate, origin = rain(panel.sensors, panel.times)
+    if unknown := unknown_rain(covariate, is_offline=is_offline):
+        findings.warning(unknown, mend="build again later: only what is lacking is read")
     return replace(panel, covariates={"rain": covariate}, provenance={**panel.provenance, "rain": dict(origin)})
+
+
+def unknown_rain(rain: Covariate, *, is_offline: bool) -> str:
+    """Returns in words how many hours lack rain at some station, and why; nothing where no hour does."""
+    lacking, hours = int(np.isnan(rain.values).any(axis=1).sum()), len(rain.values)
+    if not lacking:
+        return ""
+    offline = "it was never read, and --offline asks nobody"
+    online = "the archive does not have it yet (the final IMERG run is published months later) or has no value there"
+    return f"the rain of {lacking:,} of {hours:,} hours is unknown: {offline if is_offline else online}"
 
 
 def _provenance(settings: BasinSettings, asker: Asker, stations: Sequence[Station], river: River) -> dict[str, Any]:

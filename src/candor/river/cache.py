@@ -40,7 +40,7 @@ class Question:
 class Answer:
     """What a service said: the content, where and when (UTC) it was fetched, and its checksum.
 
-    `also` are further addresses that the client asked on the way to it.
+    `also` are further addresses that the client asked on the way to it: pages after the first, and lists.
     """
 
     content: bytes = field(repr=False)

@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 
 from candor.data.readers.options import SENTINELS
 from candor.data.times import TimeAxis
-from candor.river.asking import Asker, Fetch, quiet_client
+from candor.river.asking import Asker, Fetch
 from candor.river.cache import Answer, Question
+from candor.river.pages import watched_client
 
 MOST_DAYS = 1100  # of one request; the service refuses longer ones
 DAYS_AT_A_TIME = 366  # less than that: an answer that fails on its last page is fetched again from the first
@@ -84,17 +85,17 @@ def ask_for_readings(site: str, parameter: str, first: datetime, last: datetime)
         "time": f"{first:%Y-%m-%dT%H:%M:%SZ}/{last:%Y-%m-%dT%H:%M:%SZ}",
     }
 
-    def fetch() -> tuple[bytes, str]:
+    def fetch() -> tuple[bytes, str, *tuple[str, ...]]:
         from dataretrieval import waterdata
 
-        with quiet_client():
+        with watched_client() as pages:
             frame, metadata = waterdata.get_continuous(
                 **arguments, properties=_PROPERTIES, limit=PAGE, convert_type=False, skip_geometry=True
             )
         texts = frame.reindex(columns=list(_PROPERTIES)).map(_as_text).astype("string")
         buffer = io.BytesIO()
         texts.to_parquet(buffer, index=False)
-        return buffer.getvalue(), metadata.url
+        return buffer.getvalue(), metadata.url, *pages[1:]
 
     return Question("waterdata", "get_continuous", arguments | {"properties": list(_PROPERTIES)}), fetch
 

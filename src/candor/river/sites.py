@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from candor.river.asking import Asker, quiet_client
+from candor.river.asking import Asker
 from candor.river.cache import Question
+from candor.river.pages import watched_client
 
 _PROPERTIES = (
     "id",
@@ -93,10 +94,10 @@ def find_sites(asker: Asker, huc: str, parameter: str, until: datetime | None = 
         "data_type": "Continuous values",
     }
 
-    def fetch() -> tuple[bytes, str]:
+    def fetch() -> tuple[bytes, str, *tuple[str, ...]]:
         from dataretrieval import waterdata
 
-        with quiet_client():
+        with watched_client() as pages:
             frame, metadata = waterdata.get_combined_metadata(
                 **arguments, filter_lang="cql-text", properties=_PROPERTIES, convert_type=False
             )
@@ -104,7 +105,7 @@ def find_sites(asker: Asker, huc: str, parameter: str, until: datetime | None = 
         for row, point in zip(rows, frame["geometry"], strict=True):
             # A site without a position comes as an empty geometry.
             row["position"] = None if point is None or point.is_empty else [point.x, point.y]
-        return json.dumps(rows).encode(), metadata.url
+        return json.dumps(rows).encode(), metadata.url, *pages[1:]
 
     question = Question("waterdata", "get_combined_metadata", arguments | {"properties": list(_PROPERTIES)})
     answer = asker.ask(question, fetch, "looking for sites", since=until)
