@@ -238,7 +238,7 @@ class Models:
 
 
 def open_models(
-    sources: Sequence[Path], settings: ServiceSettings, metrics: Metrics, store_of: Callable[[Path, str], Path]
+    sources: Sequence[Path], settings: ServiceSettings, metrics: Metrics, store_of: Callable[[Path], Path]
 ) -> Models:
     """Returns the runs as models, each under the name of its folder, made unique.
 
@@ -246,18 +246,23 @@ def open_models(
         sources: run directories or bundles.
         settings: of the service.
         metrics: is told what is served.
-        store_of: the file for readings of the run in a folder under a name.
+        store_of: the file for readings of a run, which is to be found again whatever else is served.
     """
     models = Models({}, settings.reload_seconds)
     try:
         for source in sources:
             folder = source.absolute()  # not resolved: a link may lead to another run tomorrow
-            name = _free_name((folder.stem if folder.is_file() else folder.name) or "model", models.served)
-            models.served[name] = Served(name, folder, store_of(folder, name), settings, metrics)
+            name = _free_name(name_of(folder), models.served)
+            models.served[name] = Served(name, folder, store_of(folder), settings, metrics)
     except BaseException:
         models.close()
         raise
     return models
+
+
+def name_of(source: Path) -> str:
+    """Returns what a run directory or the file of a bundle is called."""
+    return (source.stem if source.is_file() else source.name) or "model"
 
 
 def _free_name(wanted: str, taken: Collection[str]) -> str:
