@@ -126,6 +126,21 @@ def test_the_trouble_of_one_client_is_not_that_of_others(worker, forecaster, pan
             np.testing.assert_allclose(future.result(), expected, rtol=1e-5, atol=1e-5)
 
 
+def test_a_client_that_has_gone_stops_no_other(worker, metrics, forecaster, panel) -> None:
+    gate, clients = Gate(worker), panels(panel, 4)
+    found = [worker.forecast(forecaster, open_window(forecaster, client)) for client in clients]
+    done: list[str] = []
+    work = [worker.do(lambda name=name: done.append(name)) for name in ("first", "second")]
+    assert found[0].cancel() and found[2].cancel() and work[0].cancel()
+    gate.open_for(6)
+    for number in (1, 3):
+        expected = forecaster.predict(clients[number])[0]
+        np.testing.assert_allclose(found[number].result(60), expected, rtol=1e-5, atol=1e-5)
+    work[1].result(60)
+    assert done == ["second"]
+    assert 'candor_batch_windows_sum{model="some"} 2.0' in metrics.text().decode()  # only what is wanted is computed
+
+
 def test_readings_that_lead_nowhere_spoil_no_other_forecast(forecaster, panel) -> None:
     usual, wild = panels(panel, 2)
     wild = replace(wild, values=np.full_like(wild.values, 1e37))
