@@ -72,10 +72,18 @@ class Gate:
 
 
 @pytest.mark.parametrize("run", ["candor_run", "linear_run"])
-def test_a_forecast_in_company_is_that_alone(panel: Panel, run: str, request) -> None:
+def test_a_forecast_in_company_is_that_alone(panel: Panel, run: str, request, monkeypatch) -> None:
     model = load_run(request.getfixturevalue(run)).forecaster
-    clients = panels(panel, 37)
-    together = forecast_windows(model, [open_window(model, client) for client in clients])
+    clients, sizes = panels(panel, 37), list[int]()
+    windows = [open_window(model, client) for client in clients]
+    with monkeypatch.context() as patched:
+        if isinstance(model, NetworkForecaster):
+            real = model.trained().forecast
+            record = lambda batch: sizes.append(len(batch["inputs"])) or real(batch)  # noqa: E731
+            patched.setattr(model.trained(), "forecast", record)
+        together = forecast_windows(model, windows)
+    if isinstance(model, NetworkForecaster):
+        assert sizes == [16, 16, 5]  # few calls of the model, and each window in one of them
     for client, forecast in zip(clients, together, strict=True):
         np.testing.assert_allclose(forecast, model.predict(client)[0], rtol=1e-5, atol=1e-5)
 
