@@ -217,8 +217,8 @@ class FakeModel:
             "contributions": sorted(arrived, key=lambda one: one["size"], reverse=True)[:200],
             "peers": [{"sensor": one, "channel": rank % 3, "weight": float(share)}
                       for rank, (one, share) in enumerate(zip(others, shares, strict=True))],
-            "fusion": [{"start": start, "end": end, "functional": 0.5, "forward": 0.3, "reverse": 0.2}
-                       for start, end in spans],
+            "fusion": [{"start": start, "end": end, "functional": 0.5 / rank, "forward": 0.3 / rank,
+                        "reverse": 1 - 0.8 / rank} for rank, (start, end) in enumerate(spans, 1)],
         }  # fmt: skip
 
 
