@@ -3,7 +3,8 @@
     python benchmarks/export.py [--json] [--rounds 20] [--presets metr-la metr-la-small]
 
 METR-LA's shape and graph (made-up edges of the same number where it is absent) with random weights, which take as long
-as learned ones; batches of 1 and 16 windows; one and two threads. All ways take turns; the least time of each counts.
+as learned ones; batches of 1 and 16 windows; one and two threads. All ways take turns, back and forth, so that
+`network` does not always run while the threads of `onnx` still spin; the least time of each counts.
 `network` is the call that answers a request once the network stands, from scaled windows; `predict` is the whole of
 `Forecaster.predict`, which makes the windows and builds the network first; `onnx` begins with readings and gaps. The
 goal: `network` takes at most 1.2 times as long as `onnx`.

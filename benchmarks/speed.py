@@ -205,12 +205,16 @@ def extrapolate(batch: int, few: tuple[int, float], more: tuple[int, float]) -> 
 
 
 def take_turns(works: Mapping[Any, Callable[[], object]], rounds: int) -> dict[Any, list[float]]:
-    """Returns the seconds of several works that take turns, after one run of each to warm up."""
+    """Returns the seconds of several works that take turns, back and forth, after one run of each to warm up."""
     for work in works.values():
         work()
     times: dict[Any, list[float]] = {name: [] for name in works}
-    for _ in range(rounds):
-        for name, work in works.items():
+    order = list(works.items())
+    for number in range(rounds):
+        # Threads of a library spin for a while after a call and slow down what another library does next. In one order
+        # the same work would pay for that every time; back and forth, the first and the last also follow themselves.
+        # To forbid the spinning would not be fair: it is how the library runs where it is used.
+        for name, work in order if number % 2 == 0 else reversed(order):
             began = time.perf_counter()
             work()
             times[name].append(time.perf_counter() - began)

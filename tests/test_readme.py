@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 
 import candor.forecasting.train
 from candor.cli import run
+from candor.cli.app import app
 from candor.presets import merge
 
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
@@ -67,6 +69,23 @@ def test_the_commands_run_and_print_what_is_shown(
         assert len(simple) == (4 if "demo" in command or "evaluate" in command else 0)
         assert {errors_of(line) for line in simple} <= {errors_of(line) for line in printed.splitlines()}
     assert Path("runs/demo/report.html").is_file()
+
+
+def indented_commands() -> list[str]:
+    """Returns the commands that are listed, each with what it is for, and not shown with what they print."""
+    return re.findall(r"^    (candor .*)$", README, flags=re.MULTILINE)
+
+
+def test_commands_that_are_listed_are_understood() -> None:
+    understood = set()
+    for line in indented_commands():
+        here: Any = typer.main.get_command(app)
+        _, *rest = shlex.split(line, comments=True)
+        while rest[0] in getattr(here, "commands", {}):
+            here = here.commands[rest.pop(0)]
+        with here.make_context("candor", rest) as context:
+            understood.add(context.command.name)
+    assert understood == {"explain", "serve", "export", "explore", "ablate", "sweep", "truth", "paper"}
 
 
 def alike(text: str) -> str:

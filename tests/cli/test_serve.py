@@ -1,5 +1,6 @@
 """`candor serve`: starts on what is a run, and says in plain words what is not."""
 
+import shutil
 import signal
 import socket
 import subprocess
@@ -21,6 +22,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [
         ((), "nothing to serve"),
         (("nowhere",), "not a run directory"),
+        (("photo.jpg",), "not a bundle"),
         (("RUN", "--host", "0.0.0.0"), "there is no token"),
         (("RUN", "--host", "no.such.host.invalid"), "no network address"),
         (("RUN", "--port", "70000"), "port"),
@@ -33,11 +35,14 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 )
 def test_what_cannot_be_served_is_refused_in_plain_words(candor, run: Path, monkeypatch, arguments, words) -> None:
     monkeypatch.delenv("CANDOR_TOKEN", raising=False)
-    shown = candor("serve", *(run if argument == "RUN" else argument for argument in arguments))
+    shutil.copytree(run, "gauges")
+    Path("photo.jpg").write_bytes(b"\xff\xd8\xff\xe0 a river in the sun")
+    before = set(Path().rglob("*"))
+    shown = candor("serve", *("gauges" if argument == "RUN" else argument for argument in arguments))
     assert shown.code == 2, shown.err
     assert words in " ".join(shown.err.split())
     assert "Traceback" not in shown.err
-    assert not list(Path().iterdir())  # nothing was written on the way
+    assert set(Path().rglob("*")) == before  # nothing was written on the way, least of all beside a run or a file
 
 
 def test_a_port_that_is_taken_is_said(candor, run: Path) -> None:

@@ -1,8 +1,10 @@
 """What charts and tables of a report hold, read back from the page, is what the report says."""
 
+import re
 from base64 import b64decode
 from collections.abc import Sequence
 from datetime import datetime
+from html import unescape
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,7 @@ import pytest
 from numpy.typing import NDArray
 from read_report import Reader
 
+from candor.forecasting.runs import Run
 from candor.report.content import Content
 
 Numbers = NDArray[np.float64]
@@ -62,6 +65,57 @@ def test_maps_draw_every_edge_from_its_source_to_its_target(charts: dict[str, An
         heard = pairs(learned.sender, learned.receiver)
         assert heard == (known if direction == "forward" else pairs(edges.target, edges.source))
         assert sorted(drawn_edges(charts[f"learned-{direction}"], content)) == heard
+
+
+def test_every_edge_has_one_arrowhead_that_points_along_it(charts: dict[str, Any]) -> None:
+    traces = [
+        trace
+        for name in ("network", "learned-forward", "learned-reverse")
+        for trace in charts[name]["data"]
+        if "lines" in trace["mode"]
+    ]
+    assert len(traces) >= 3
+    for trace in traces:
+        marker, across = trace["marker"], numbers(trace["x"])
+        assert "markers" in trace["mode"]
+        assert (marker["symbol"], marker["angleref"]) == ("arrow", "previous")
+        sizes = numbers(marker["size"])
+        assert len(sizes) == len(across)
+        ends = np.flatnonzero(np.isnan(across))
+        for size in np.split(sizes, ends + 1)[:-1]:
+            (arrow,) = np.flatnonzero(size)
+            # With a point of its own line before it, which it looks away from, and not under the sensor at the end.
+            assert size[arrow] > 4 and 0 < arrow < len(size) - 2
+
+
+def test_the_introduction_says_what_was_trained_on_what(page: str, run: Run) -> None:
+    (said,) = (text for text in Reader(page).texts["p"] if "was trained on" in text)
+    task = run.task()
+    panel, split = task.panel, task.split
+    assert said.startswith(f"candor was trained on {panel.name}: ")
+    assert f" {len(panel.sensors)} sensors with {len(panel.edges)} directed edges" in said
+    assert f" {len(split.train)} windows to learn from" in said
+    assert f" {len(split.validation)} to choose and calibrate by" in said
+    assert f" {len(split.test)} to judge by" in said
+
+
+def test_the_cards_hold_the_numbers_that_matter_most(page: str, content: Content) -> None:
+    judgement, panel = content.judgement, content.panel
+    assert judgement is not None and judgement.intervals is not None
+    (inside,) = re.findall(r'<ul class="cards">(.*?)</ul>', page, re.DOTALL)
+    found = re.findall(r"<strong>(.*?)</strong> <span>(.*?)</span>", inside)
+    cards = {unescape(words): unescape(figure) for figure, words in found}
+    error, last = judgement.overall["mae"], next(rule.mae for rule in judgement.rules if rule.name == "last-value")
+    assert error is not None and last is not None
+    assert cards.pop("sensors") == str(len(panel.sensors))
+    assert cards.pop("ahead") == f"{content.record.protocol.horizon} h"  # a reading every hour
+    figure, _, unit = cards.pop("mean absolute error").partition(" ")
+    assert float(figure) == pytest.approx(error, rel=5e-3) and unit == panel.unit != ""
+    against = cards.pop("error against last-value")
+    assert float(against.split()[0]) == pytest.approx(100 * (error / last - 1), abs=0.06) and against[0] in "+-"
+    held = cards.pop(f"held by {100 * judgement.intervals['asked_coverage']:g} % intervals")
+    assert float(held.split()[0]) == pytest.approx(100 * judgement.intervals["overall"]["coverage"], abs=0.06)
+    assert not cards
 
 
 def test_the_outlook_of_every_sensor_is_drawn_at_its_times(charts: dict[str, Any], content: Content) -> None:
@@ -139,3 +193,24 @@ def test_scores_stand_in_the_tables(page: str, content: Content) -> None:
     for name, wanted in scores.items():
         for cell, score in zip(rows[name], wanted, strict=True):
             assert cell == "–" if score is None else float(cell) == pytest.approx(score, rel=5e-3)
+
+
+def test_the_skill_is_the_share_of_the_error_of_a_rule_that_the_model_avoids(page: str, content: Content) -> None:
+    judgement, rows = content.judgement, Reader(page).rows
+    assert judgement is not None
+    (top,) = (place for place, row in enumerate(rows) if row[-1] == "skill of candor")
+    name, error, root, skill = rows[top + 1]
+    assert (name, skill) == ("candorthe model of this run", "")
+    assert float(error) == pytest.approx(judgement.overall["mae"], rel=5e-3)
+    assert float(root) == pytest.approx(judgement.overall["rmse"], rel=5e-3)
+    skills = {row[0]: row[3] for row in rows[top + 2 : top + 2 + len(judgement.rules)]}
+    assert list(skills) == [rule.name + rule.meaning for rule in judgement.rules]
+    known = [rule for rule in judgement.rules if rule.mae is not None]
+    assert len(known) > 1
+    for rule in judgement.rules:
+        cell = skills[rule.name + rule.meaning]
+        if rule.mae is None:
+            assert cell == "–"
+        else:
+            expected = 100 * (1 - judgement.overall["mae"] / rule.mae)
+            assert float(cell.removesuffix(" %")) == pytest.approx(expected, abs=0.06)

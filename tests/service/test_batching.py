@@ -72,10 +72,18 @@ class Gate:
 
 
 @pytest.mark.parametrize("run", ["candor_run", "linear_run"])
-def test_a_forecast_in_company_is_that_alone(panel: Panel, run: str, request) -> None:
+def test_a_forecast_in_company_is_that_alone(panel: Panel, run: str, request, monkeypatch) -> None:
     model = load_run(request.getfixturevalue(run)).forecaster
-    clients = panels(panel, 37)
-    together = forecast_windows(model, [open_window(model, client) for client in clients])
+    clients, sizes = panels(panel, 37), list[int]()
+    windows = [open_window(model, client) for client in clients]
+    with monkeypatch.context() as patched:
+        if isinstance(model, NetworkForecaster):
+            real = model.trained().forecast
+            record = lambda batch: sizes.append(len(batch["inputs"])) or real(batch)  # noqa: E731
+            patched.setattr(model.trained(), "forecast", record)
+        together = forecast_windows(model, windows)
+    if isinstance(model, NetworkForecaster):
+        assert sizes == [16, 16, 5]  # few calls of the model, and each window in one of them
     for client, forecast in zip(clients, together, strict=True):
         np.testing.assert_allclose(forecast, model.predict(client)[0], rtol=1e-5, atol=1e-5)
 
@@ -124,6 +132,21 @@ def test_the_trouble_of_one_client_is_not_that_of_others(worker, forecaster, pan
         else:
             expected = forecaster.predict(clients[number])[0]
             np.testing.assert_allclose(future.result(), expected, rtol=1e-5, atol=1e-5)
+
+
+def test_a_client_that_has_gone_stops_no_other(worker, metrics, forecaster, panel) -> None:
+    gate, clients = Gate(worker), panels(panel, 4)
+    found = [worker.forecast(forecaster, open_window(forecaster, client)) for client in clients]
+    done: list[str] = []
+    work = [worker.do(lambda name=name: done.append(name)) for name in ("first", "second")]
+    assert found[0].cancel() and found[2].cancel() and work[0].cancel()
+    gate.open_for(6)
+    for number in (1, 3):
+        expected = forecaster.predict(clients[number])[0]
+        np.testing.assert_allclose(found[number].result(60), expected, rtol=1e-5, atol=1e-5)
+    work[1].result(60)
+    assert done == ["second"]
+    assert 'candor_batch_windows_sum{model="some"} 2.0' in metrics.text().decode()  # only what is wanted is computed
 
 
 def test_readings_that_lead_nowhere_spoil_no_other_forecast(forecaster, panel) -> None:

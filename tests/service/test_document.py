@@ -1,13 +1,21 @@
 """The service keeps what its OpenAPI document promises, also to clients that send nonsense."""
 
+from dataclasses import fields
+from pathlib import Path
+
 import pytest
 import schemathesis
 from hypothesis import given, settings
 from hypothesis.errors import Unsatisfiable
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
-from candor.service import answers, messages
-from candor.service.metrics import PATHS
+from candor.export import demo_bundle
+from candor.forecasting.explanation import Gates
+from candor.service import answers, examples, messages
+from candor.service.metrics import PATHS, Metrics
+from candor.service.served import open_models
+from candor.service.settings import ServiceSettings
+from candor.service.views import network, summarise
 
 
 @pytest.fixture(scope="module")
@@ -15,13 +23,13 @@ def document(attacked) -> schemathesis.BaseSchema:
     return schemathesis.openapi.from_url(f"{attacked.url}/v1/openapi.json")
 
 
-def attack(document: schemathesis.BaseSchema, examples: int) -> None:
+def attack(document: schemathesis.BaseSchema, most: int) -> None:
     """Sends good and bad requests to every address; raises if one breaks the service, or a promise of the document."""
     for found in document.get_all_operations():
         operation = found.ok()
         for mode in schemathesis.GenerationMode:
 
-            @settings(max_examples=examples)
+            @settings(max_examples=most)
             @given(case=operation.as_strategy(generation_mode=mode))
             def send(case: schemathesis.Case) -> None:
                 # A good shape is not all: a time may lie outside the record, and a sensor may be unknown.
@@ -34,12 +42,12 @@ def attack(document: schemathesis.BaseSchema, examples: int) -> None:
 
 
 def test_no_request_leads_out_of_the_document(document: schemathesis.BaseSchema) -> None:
-    attack(document, examples=5)
+    attack(document, most=5)
 
 
 @pytest.mark.slow
 def test_no_request_of_many_leads_out_of_the_document(document: schemathesis.BaseSchema) -> None:
-    attack(document, examples=300)
+    attack(document, most=300)
 
 
 def test_every_address_is_described_and_counted(live) -> None:
@@ -69,6 +77,22 @@ def test_every_body_and_answer_comes_with_an_example_that_is_one(live) -> None:
                 seen.add(name)
     assert {"ForecastQuestion", "NewReadings", "ExplainQuestion", "ErrorAnswer", "ExplanationAnswer"} <= seen
     assert len(seen) == 3 + 11
+
+
+def test_the_examples_are_of_the_model_that_comes_with_candor(tmp_path: Path) -> None:
+    limits = ServiceSettings()
+    models = open_models([demo_bundle()], limits, Metrics(), lambda _: tmp_path / "store.sqlite")
+    (served,) = models.served.values()
+    described, drawn = summarise(served, limits), network(served)
+    models.close()
+    (example,) = examples.MODELS["models"]
+    # The examples are of some days later, when readings had been sent.
+    later = {"made", "version", "readings_changed", "last_reading", "last_origin"}
+    assert {name for name in described if described[name] != example[name]} <= later
+    assert described.keys() == example.keys()
+    for part in ("sensors", "edges"):
+        assert all(one in drawn[part] for one in examples.SENSORS[part])
+    assert list(examples.EXPLANATION["gates"]) == [field.name for field in fields(Gates)]
 
 
 def test_parts_of_bodies_come_with_examples(live) -> None:

@@ -22,6 +22,9 @@ STACKED = """({ layout, data }) => ({
   types: data.map((trace) => trace.type),
   heights: Object.fromEntries(data.map((trace) => [trace.name, Array.from(trace.y)])),
 })"""
+TRACES = """({ data }) => Object.fromEntries(data.map(({ name, x, y, fill }) => (
+  [name, { x: Array.from(x), y: Array.from(y), fill }]
+)))"""
 FILLS = "all => all.map(one => getComputedStyle(one).fill)"
 OVERHANG = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 
@@ -142,6 +145,35 @@ def test_a_click_on_the_map_opens_the_sensor_with_all_its_panels(page: Page, mod
     # The edges that brought something are drawn on the map, and the sensors that behave alike are ringed.
     expect(page.locator("#map .flows .line")).to_have_count(len(arrived))
     expect(page.locator("#map .peers circle")).to_have_count(5)
+
+
+def test_the_chart_of_a_forecast_holds_readings_forecast_and_interval(page: Page, model: FakeModel) -> None:
+    choose(page, KENO)
+    drawn = page.locator(".chart.forecast").evaluate(TRACES)
+    asked = model.at(None)
+    steps, series = [time[:19] for time in asked["steps"]], asked["sensors"][KENO]
+    assert list(drawn) == ["at least", "90\u00a0% interval", "readings", "forecast"]
+    for name, part in (("at least", "lower"), ("90\u00a0% interval", "upper"), ("forecast", "forecast")):
+        assert drawn[name]["x"] == steps
+        assert drawn[name]["y"] == pytest.approx(series[part])
+    assert drawn["90\u00a0% interval"]["fill"] == "tonexty"  # down to the trace before, its lower end
+    past = model.past(KENO, None, 4 * model.horizon)
+    assert drawn["readings"]["x"] == [time[:19] for time in past["times"]]
+    assert drawn["readings"]["y"] == past["values"]
+    assert sum(value is not None for value in past["values"]) > 10
+
+
+def test_the_chart_of_the_branches_holds_their_shares_by_part_of_the_forecast(page: Page, model: FakeModel) -> None:
+    choose(page, KENO)
+    drawn = page.locator(".chart.fusion").evaluate(STACKED)
+    fusion = model.explain(KENO, None)["fusion"]
+    words = {"own past and sensors alike": "functional", "along the edges": "forward", "against the edges": "reverse"}
+    assert drawn["barmode"] == "stack" and list(drawn["heights"]) == list(words)
+    for name, branch in words.items():
+        shares = [100 * part[branch] for part in fusion]
+        assert drawn["heights"][name] == pytest.approx(shares) and len(set(shares)) == len(shares) > 1
+    (names,) = {tuple(trace["x"]) for trace in page.locator(".chart.fusion").evaluate(TRACES).values()}
+    assert len(set(names)) == len(fusion)
 
 
 def test_the_table_of_a_forecast_is_the_forecast(page: Page, model: FakeModel) -> None:

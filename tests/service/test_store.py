@@ -1,7 +1,9 @@
 """What was acknowledged is there again, whatever happened since."""
 
+import shutil
 import sqlite3
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 import httpx
@@ -9,7 +11,19 @@ import numpy as np
 import pytest
 
 from candor.errors import InputError
+from candor.service.metrics import Metrics
+from candor.service.run import store_file
+from candor.service.served import Models, open_models
+from candor.service.settings import ServiceSettings
 from candor.service.store import Reading, ReadingStore
+
+
+@pytest.fixture
+def namesakes(tmp_path: Path, linear_run: Path) -> tuple[Path, Path]:
+    """Two runs in folders of the same name."""
+    for home in ("one", "two"):
+        shutil.copytree(linear_run, tmp_path / home / "candor")
+    return tmp_path / "one" / "candor", tmp_path / "two" / "candor"
 
 
 @pytest.fixture
@@ -21,6 +35,25 @@ def content(store: ReadingStore) -> list[tuple[str, int, float | None]]:
     found = store.between(-(10**15), 10**15)
     values = [None if value != value else float(value) for value in found.values]
     return list(zip(found.sensors, found.moments.tolist(), values, strict=True))
+
+
+def opened(sources: Sequence[Path], folder: Path | None) -> Models:
+    return open_models(sources, ServiceSettings(), Metrics(), lambda source: store_file(source, folder))
+
+
+def keep(sources: Sequence[Path], folder: Path | None, name: str, value: float) -> None:
+    """Stores one reading of a model while these are served."""
+    models = opened(sources, folder)
+    models.served[name].store.append([Reading("g0", 1, value)])
+    models.close()
+
+
+def kept(sources: Sequence[Path], folder: Path | None) -> list[list[float | None]]:
+    """Returns the readings of each model when these are served."""
+    models = opened(sources, folder)
+    found = [[value for _, _, value in content(served.store)] for served in models.served.values()]
+    models.close()
+    return found
 
 
 def test_readings_are_there_after_the_store_was_closed(file: Path) -> None:
@@ -68,6 +101,16 @@ def test_a_commit_is_on_disk_before_it_is_acknowledged(file: Path) -> None:
     store.close()
 
 
+def test_what_another_stored_in_the_same_file_is_noticed(file: Path) -> None:
+    store, other = ReadingStore(file), ReadingStore(file)
+    opened, before = store.changed, other.changed
+    other.append([Reading("a", 1, 1.0)])
+    assert store.changed > opened and other.changed > before
+    assert store.changed == store.changed  # and once only
+    store.close()
+    other.close()
+
+
 def test_units_may_not_change(file: Path) -> None:
     store = ReadingStore(file)
     store.check_units({"a": "m", "b": "mg/L"})
@@ -105,6 +148,29 @@ def test_what_is_no_store_is_refused_in_plain_words(tmp_path: Path) -> None:
             ReadingStore(tmp_path / name)
 
 
+@pytest.mark.parametrize("shared", [None, "shared"])
+def test_readings_stay_with_their_run_whatever_is_served_beside_it(namesakes, tmp_path: Path, shared) -> None:
+    folder = None if shared is None else tmp_path / shared
+    one, two = namesakes
+    keep([one, two], folder, "candor-2", 2.0)
+    assert kept([two], folder) == [[2.0]]
+    assert kept([one], folder) == [[]]
+    keep([one], folder, "candor", 1.0)
+    assert kept([two, one], folder) == [[2.0], [1.0]]
+    assert kept([one, two], folder) == [[1.0], [2.0]]
+    assert kept([two.parent / ".." / "two" / "candor"], folder) == [[2.0]]  # another way to the same run
+
+
+def test_readings_stay_when_a_link_leads_to_another_run(namesakes, tmp_path: Path) -> None:
+    current = tmp_path / "current"
+    for number, run in enumerate(namesakes):
+        current.symlink_to(run)
+        for folder in (None, tmp_path / "shared"):
+            assert kept([current], folder) == ([[]] if number == 0 else [[5.0]])
+            keep([current], folder, "current", 5.0)
+        current.unlink()
+
+
 def test_a_kill_loses_no_acknowledged_reading(command, linear_run: Path, tmp_path: Path) -> None:
     arguments = ("-m", "candor", "serve", linear_run, "--port", "0", "--store", tmp_path / "store")
     service = command(*arguments)
@@ -132,7 +198,8 @@ def test_a_kill_loses_no_acknowledged_reading(command, linear_run: Path, tmp_pat
     service.kill()
     sender.join()
     service.wait()
-    store = ReadingStore(tmp_path / "store" / "plain.sqlite")
+    (file,) = (tmp_path / "store").glob("plain-*.sqlite")
+    store = ReadingStore(file)
     kept = [value for _, _, value in content_of_all(store)]
     store.close()
     assert set(acknowledged) <= set(kept)

@@ -19,6 +19,7 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 import candor
 from candor.data.panel import Panel
+from candor.data.times import in_words
 
 STATIC = Path(candor.__file__).parent / "service" / "static"
 COVERAGE = 0.9
@@ -63,11 +64,12 @@ class FakeModel:
         has_record = last >= first
         return {
             "name": self.name, "model": "candor" if self.explains else "last-value", "data": panel.name,
-            "unit": panel.unit, "zone": panel.times.zone, "interval": "regular",
+            "unit": panel.unit, "zone": panel.times.zone, "interval": in_words(panel.times.interval),
             "interval_seconds": panel.times.interval.total_seconds(),
             "history": self.history, "horizon": self.horizon, "sensors": len(panel.sensors),
             "edges": len(panel.edges), "made": "2026-01-02T03:04:05+00:00", "version": "0123abcd",
-            "explains": self.explains, "last_reading": self.times(last - 1, last)[0] if has_record else None,
+            "explains": self.explains, "readings_changed": "2026-01-02T03:04:05.000000+00:00",
+            "last_reading": self.times(last - 1, last)[0] if has_record else None,
             "first_origin": self.times(first, first + 1)[0] if has_record else None,
             "last_origin": self.times(last, last + 1)[0] if has_record else None,
             "limits": {"body_bytes": 1_000_000, "sensors": 1000, "horizon": 1000},
@@ -215,8 +217,8 @@ class FakeModel:
             "contributions": sorted(arrived, key=lambda one: one["size"], reverse=True)[:200],
             "peers": [{"sensor": one, "channel": rank % 3, "weight": float(share)}
                       for rank, (one, share) in enumerate(zip(others, shares, strict=True))],
-            "fusion": [{"start": start, "end": end, "functional": 0.5, "forward": 0.3, "reverse": 0.2}
-                       for start, end in spans],
+            "fusion": [{"start": start, "end": end, "functional": 0.5 / rank, "forward": 0.3 / rank,
+                        "reverse": 1 - 0.8 / rank} for rank, (start, end) in enumerate(spans, 1)],
         }  # fmt: skip
 
 
@@ -296,7 +298,7 @@ def _handler(server: PageServer) -> type[BaseHTTPRequestHandler]:
                 if not parts.path.startswith("/v1/"):
                     kind, content = _static(parts.path)
                 elif server.token not in (None, (self.headers["Authorization"] or "").removeprefix("Bearer ")):
-                    raise _RefusalError(401, "unauthorised", "a token is needed")
+                    raise _RefusalError(401, "unauthorized", "a token is needed")
                 else:
                     query = {name: values[0] for name, values in parse_qs(parts.query).items()}
                     content = json.dumps(server.answer(parts.path, query, body), allow_nan=False).encode()

@@ -265,6 +265,17 @@ class PeerLine(_Answer):
     weight: float
 
 
+class GateOpenings(_Answer):
+    """How far the gates were open, 0 to 1, by patch of the past."""
+
+    accumulation: Numbers
+    release: Numbers
+    shock_current: Numbers
+    """For what differs from the background of the same patch."""
+    shock_following: Numbers
+    """For what differs from the background of the next patch."""
+
+
 class ExplanationAnswer(_Answer):
     """Where the forecast of one sensor came from."""
 
@@ -278,7 +289,7 @@ class ExplanationAnswer(_Answer):
     forecast: Numbers
     patches: list[PatchSpan]
     components: dict[str, Numbers]
-    gates: dict[str, Numbers] | None
+    gates: GateOpenings | None
     contributions: list[ContributionLine]
     peers: list[PeerLine]
     fusion: list[FusionSpan]

@@ -71,7 +71,11 @@ class Worker:
         return job.future
 
     def _run(self) -> None:
-        while jobs := self._take():
+        while taken := self._take():
+            # A client that has gone cancels its job. From here on none can, so that every result finds its place.
+            jobs = [job for job in taken if job.future.set_running_or_notify_cancel()]
+            if not jobs:
+                continue
             if jobs[0].work is not None:
                 _settle(jobs[0], jobs[0].work)
             else:

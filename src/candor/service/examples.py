@@ -41,7 +41,7 @@ MODELS = {
             "unit": _UNIT,
             "zone": "UTC-08:00",
             "interval_seconds": 86400.0,
-            "interval": "1 day",
+            "interval": "1 d",
             "history": 28,
             "horizon": 14,
             "sensors": 11,
@@ -51,7 +51,7 @@ MODELS = {
             "explains": True,
             "readings_changed": "2025-03-10T10:00:00.000000-08:00",
             "last_reading": _TODAY,
-            "first_origin": "2014-01-29T00:00:00-08:00",
+            "first_origin": "2020-11-05T00:00:00-08:00",
             "last_origin": _TOMORROW,
             "limits": {"body_bytes": 16777216, "sensors": 10000, "horizon": 2000},
         }
@@ -61,12 +61,15 @@ SENSORS = {
     "model": _MODEL,
     "sensors": [
         {
-            "id": _SENSOR, "name": "Klamath River at Keno", "unit": _UNIT, "latitude": 42.1335, "longitude": -121.9617,
-            "x": 0.25, "y": 0.5,
+            "id": _SENSOR, "name": "Klamath River above Keno Dam, at Keno, or", "unit": _UNIT,
+            "latitude": 42.12788298, "longitude": -121.9288769, "x": 0.506885, "y": 0.363406,
         },
-        {"id": _OTHER, "name": "", "unit": _UNIT, "latitude": 42.1283, "longitude": -121.9292, "x": 0.75, "y": 0.5},
+        {
+            "id": _OTHER, "name": "Klamath River at Keno, or", "unit": _UNIT,
+            "latitude": 42.13319946, "longitude": -121.9622313, "x": 0.389857, "y": 0.388563,
+        },
     ],
-    "edges": [{"from": _SENSOR, "to": _OTHER, "weight": 0.8, "distance": 12.5}],
+    "edges": [{"from": _SENSOR, "to": _OTHER, "weight": 0.8854148, "distance": 4.81}],
     "has_coordinates": True,
 }  # fmt: skip
 FORECAST = {
@@ -125,7 +128,7 @@ EXPLANATION = {
     "forecast": [10.31, 10.2],
     "patches": [_PATCH],
     "components": {"background": [1.2], "accumulation": [0.3], "release": [0.1], "shock": [0.0]},
-    "gates": {"shock": [0.05], "accumulation": [0.4], "release": [0.3]},
+    "gates": {"accumulation": [0.4], "release": [0.3], "shock_current": [0.05], "shock_following": [0.02]},
     "contributions": [
         {"direction": "forward", "sensor": _OTHER, "position": 1, "patch": _PATCH, "weight": 0.6, "size": 0.42}
     ],

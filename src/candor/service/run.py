@@ -1,10 +1,12 @@
 """Running a service: from run directories to a process that answers until it is told to stop."""
 
 import logging
+import os
 import signal
 import socket
 import time
 from collections.abc import Callable, Sequence
+from hashlib import sha256
 from pathlib import Path
 from types import FrameType
 
@@ -16,10 +18,11 @@ from candor.service.connection import patient_protocol
 from candor.service.limits import Doors
 from candor.service.metrics import Metrics
 from candor.service.security import check_binding
-from candor.service.served import open_models
+from candor.service.served import name_of, open_models
 from candor.service.settings import ServiceSettings
 
 STORE_FOLDER = ".candor-service"
+_PLACE_LETTERS = 12
 _BACKLOG = 2048
 _LAST_SECONDS = 5  # for connections that do not close once the last request is answered
 log = logging.getLogger("candor.service")
@@ -75,7 +78,7 @@ def prepare(sources: Sequence[Path], settings: ServiceSettings, tell: Tell) -> t
     listening = bind(settings.host, settings.port)
     try:
         metrics = Metrics()
-        models = open_models(sources, settings, metrics, lambda source, name: store_file(source, name, settings.store))
+        models = open_models(sources, settings, metrics, lambda source: store_file(source, settings.store))
     except BaseException:
         listening.close()
         raise
@@ -94,9 +97,17 @@ def prepare(sources: Sequence[Path], settings: ServiceSettings, tell: Tell) -> t
     return Server(config, service.doors, settings.drain_seconds, tell), listening
 
 
-def store_file(source: Path, name: str, folder: Path | None) -> Path:
-    """Returns the file for readings of a run: beside it, so that a newly trained run leaves it alone."""
-    return (source.parent / STORE_FOLDER if folder is None else folder) / f"{name}.sqlite"
+def store_file(source: Path, folder: Path | None) -> Path:
+    """Returns the file for readings of a run: beside it, so that a newly trained run leaves it alone, or in a folder.
+
+    In a folder that runs of several places share, the place is part of the name. A link is not followed: where it leads
+    to another run tomorrow, the readings stay.
+    """
+    name = name_of(source)
+    if folder is None:
+        return source.parent / STORE_FOLDER / f"{name}.sqlite"
+    place = sha256(os.fsencode(source.parent.resolve() / source.name)).hexdigest()
+    return folder / f"{name}-{place[:_PLACE_LETTERS]}.sqlite"
 
 
 def bind(host: str, port: int) -> socket.socket:

@@ -16,7 +16,7 @@ from candor.errors import InputError
 from candor.export import open_run
 from candor.forecasting.candor import Candor
 from candor.forecasting.forecaster import Forecaster
-from candor.forecasting.runs import RECORD, Run, load_record, model_checksum
+from candor.forecasting.runs import RECORD, Run, model_checksum
 from candor.forecasting.simple import SeasonalNaive
 from candor.service.batching import Worker
 from candor.service.errors import RefusedError
@@ -97,12 +97,11 @@ class Served:
         self._source = source
         self._settings = settings
         self._metrics = metrics
-        if not source.is_file():
-            load_record(source)  # before anything is written, says whether this is a run at all
         self._seen = _signature(source)
+        run = self._open_run()  # before the store: beside what cannot be served nothing is written
         self.store = ReadingStore(store)
         try:
-            self.edition = self._open()
+            self.edition = self._make_edition(run)
         except BaseException:
             self.store.close()
             raise
@@ -126,7 +125,7 @@ class Served:
         self._seen = seen
         before = self.edition.run.record.model, self.edition.version
         try:
-            newer = self._open()
+            newer = self._make_edition(self._open_run())
         except Exception as error:  # whatever is wrong with it, the old one must go on
             self._metrics.reload_failures.labels(self.name).inc()
             log.error("model %s: the newer one cannot be served, the old one goes on: %s", self.name, error)
@@ -141,12 +140,16 @@ class Served:
         self.worker.close()
         self.store.close()
 
-    def _open(self) -> Edition:
-        """Returns the edition that lies there now, tried out."""
+    def _open_run(self) -> Run:
+        """Returns the run that lies there now, which is not too large."""
         run = open_run(self._source)
+        self._check_size(run.forecaster.trained_on_.panel, run.forecaster.horizon)
+        return run
+
+    def _make_edition(self, run: Run) -> Edition:
+        """Returns the edition of a run, tried out."""
         version = model_checksum(run.folder)[:_VERSION_LETTERS]
         known = run.forecaster.trained_on_.panel
-        self._check_size(known, run.forecaster.horizon)
         self.store.check_units({sensor.id: sensor.unit for sensor in known.sensors})
         try:
             own: Panel | None = run.task().panel
@@ -235,7 +238,7 @@ class Models:
 
 
 def open_models(
-    sources: Sequence[Path], settings: ServiceSettings, metrics: Metrics, store_of: Callable[[Path, str], Path]
+    sources: Sequence[Path], settings: ServiceSettings, metrics: Metrics, store_of: Callable[[Path], Path]
 ) -> Models:
     """Returns the runs as models, each under the name of its folder, made unique.
 
@@ -243,18 +246,23 @@ def open_models(
         sources: run directories or bundles.
         settings: of the service.
         metrics: is told what is served.
-        store_of: the file for readings of the run in a folder under a name.
+        store_of: the file for readings of a run, which is to be found again whatever else is served.
     """
     models = Models({}, settings.reload_seconds)
     try:
         for source in sources:
             folder = source.absolute()  # not resolved: a link may lead to another run tomorrow
-            name = _free_name((folder.stem if folder.is_file() else folder.name) or "model", models.served)
-            models.served[name] = Served(name, folder, store_of(folder, name), settings, metrics)
+            name = _free_name(name_of(folder), models.served)
+            models.served[name] = Served(name, folder, store_of(folder), settings, metrics)
     except BaseException:
         models.close()
         raise
     return models
+
+
+def name_of(source: Path) -> str:
+    """Returns what a run directory or the file of a bundle is called."""
+    return (source.stem if source.is_file() else source.name) or "model"
 
 
 def _free_name(wanted: str, taken: Collection[str]) -> str:

@@ -54,11 +54,12 @@ class ReadingStore:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._lock = threading.Lock()
-        self.changed = datetime.now(UTC)  # when readings were last stored, or else when the store was opened
+        self._changed = datetime.now(UTC)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._database = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
             self._prepare()
+            self._version = self._read_version()
         except (OSError, sqlite3.Error) as error:
             raise InputError(
                 f"readings cannot be stored here ({error})", where=str(path), mend="name another folder with --store"
@@ -75,6 +76,19 @@ class ReadingStore:
         for table in _TABLES:
             self._database.execute(table)
         self._database.execute(f"PRAGMA user_version={FORMAT_VERSION}")
+
+    @property
+    def changed(self) -> datetime:
+        """When readings were last stored, by others in the same file too, or else when the store was opened."""
+        with self._lock:
+            version = self._read_version()
+            if version != self._version:
+                self._version, self._changed = version, datetime.now(UTC)
+            return self._changed
+
+    def _read_version(self) -> int:
+        """Returns a number that changes when another connection, such as that of a run served twice, has written."""
+        return int(self._database.execute("PRAGMA data_version").fetchone()[0])
 
     def check_units(self, units: Mapping[str, str]) -> None:
         """Remembers the units of sensors; refuses others than those of the readings that are stored."""
@@ -95,7 +109,7 @@ class ReadingStore:
         with self._transaction() as database:
             added = database.executemany("INSERT OR IGNORE INTO readings VALUES (?, ?, ?)", rows).rowcount
             database.executemany("INSERT OR REPLACE INTO readings VALUES (?, ?, ?)", rows)
-        self.changed = datetime.now(UTC)
+        self._changed = datetime.now(UTC)
         return len(rows) - added
 
     def between(self, first: int, stop: int) -> StoredReadings:
