@@ -14,7 +14,7 @@ demo: $(INSTALLED)
 	$(BIN)/candor demo --out runs/demo
 
 test: $(INSTALLED)
-	$(BIN)/python -m pytest -m "not slow" -n 2 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -m "not slow" -n 2 --dist loadfile --no-loadscope-reorder --durations 30
 
 test-slow: $(INSTALLED)
 	CANDOR_EXPLORE=1 $(BIN)/python -m pytest -m slow

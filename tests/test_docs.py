@@ -344,6 +344,7 @@ def test_addresses_shown_answer_and_errors_have_the_shape_shown(service: httpx.C
     assert (said["code"], set(said)) == (refusal["error"]["code"], set(refusal["error"]))
 
 
+@pytest.mark.slow
 def test_the_site_is_built_without_a_warning_and_fetches_nothing(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path / "site")]
     done = subprocess.run(

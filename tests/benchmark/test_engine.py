@@ -78,6 +78,7 @@ def test_another_horizon_than_the_preset_has_steps_of_its_own(horizon: int, step
     assert set(collect([cell], tmp_path)["step"]) == steps
 
 
+@pytest.mark.slow
 def test_a_killed_cell_goes_on_from_its_checkpoint_to_the_same_weights(tmp_path: Path) -> None:
     settings = FEW | {"epochs": 20}
     (cell,) = cells_of(suite({"name": "stid", "model": "stid", "settings": settings}))
@@ -122,6 +123,7 @@ def check_that_it_went_on(losses: list[dict[str, Any]], grid: Path) -> None:
     assert epochs == list(range(len(epochs)))
 
 
+@pytest.mark.slow
 def test_a_grid_on_a_cluster_survives_the_loss_of_a_node(tmp_path: Path) -> None:
     pytest.importorskip("ray", reason="the extra `cluster` is not installed")
     script = Path(__file__).parents[1] / "support" / "grid_on_two_nodes.py"

@@ -40,7 +40,7 @@ def test_a_grid_becomes_tables_and_a_page(candor, grid: Path, monkeypatch: pytes
     for model, values in chosen:
         told = f"{values.mean():.3f} ± {values.std(ddof=1):.3f}"
         assert told in page and told in table, model
-    command = "candor benchmark quick --models last-value,linear --seeds 0,1 --budget-minutes 0.5"
+    command = "candor benchmark quick --models last-value,linear --tasks klamath-daily --seeds 0,1 --budget-minutes 0.5"
     assert f"{command} --out runs/benchmark-quick" in page
     for words in ("924 windows", "Klamath River, dissolved oxygen", found["data_sha256"].iloc[0][:12], "torch 2.13"):
         assert words in page

@@ -26,6 +26,7 @@ def cells(seeds: list[int], **changes: object) -> list[Cell]:
     return cells_of(["synthetic-road"], seeds, TINY | changes, None)
 
 
+@pytest.mark.slow
 def test_two_workers_score_what_one_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     alone = run_cells(cells([1]), tmp_path / "one")
     heard: list[str] = []
