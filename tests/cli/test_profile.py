@@ -25,6 +25,7 @@ def results(path: Path) -> None:
     pd.DataFrame(rows).to_parquet(path / "results.parquet")
 
 
+@pytest.mark.slow
 def test_models_are_measured_once_and_drawn_later(candor, monkeypatch: pytest.MonkeyPatch) -> None:
     measured = candor("profile", *QUICK, "--models", "stid,last-value,dlinear")
     assert measured.code == 0, measured.err

@@ -17,6 +17,7 @@ from candor.report.paper_found import FoundRun
 from candor.report.paper_runs import FUSIONS, make_fusions
 
 
+@pytest.mark.slow
 def test_fusion_of_all_systems_is_the_mean_and_range_over_all_that_is_fused(tmp_path: Path) -> None:
     panel = generate_river(sensors=4, steps=300, seed=19)[0]
     train_model(panel, PROTOCOL, "candor", {"recipe": tiny_recipe(epochs=1)}, tmp_path / "one", is_catalogued=False)

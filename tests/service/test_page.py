@@ -9,7 +9,7 @@ from urllib.parse import quote
 import numpy as np
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from page_server import FakeModel, PageServer, browsing, opened, serve_page
+from page_server import FakeModel, PageServer, browsing, opened, serve_page, slide
 from playwright.sync_api import Browser, Page, expect
 
 import candor
@@ -290,8 +290,7 @@ def test_moments_are_told_on_the_clock_of_the_run_when_the_clocks_change(browser
         slider = page.locator("#slider")
         expect(slider).to_have_attribute("max", str(length - 24))
         for row in (24, 24 * 30, 24 * 42):
-            slider.evaluate("(slider, value) => { slider.value = value; }", row - 24)
-            slider.dispatch_event("input")
+            slide(slider, row - 24)
             local = axis.local[row]
             expect(page.locator("#moment")).to_have_text(f"{local.day}\u00a0{local:%b %Y, %H:%M}")
             expect(page).to_have_url(re.compile(re.escape(quote(local.isoformat()))))

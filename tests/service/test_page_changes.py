@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import numpy as np
 import pytest
-from page_server import FakeModel, PageServer, browsing, opened, serve_page
+from page_server import FakeModel, PageServer, browsing, opened, serve_page, slide
 from playwright.sync_api import Browser, Page, expect
 
 from candor.data.panel import Panel, Sensor
@@ -59,8 +59,7 @@ def day(model: FakeModel, row: int) -> str:
 def go_to(page: Page, model: FakeModel, row: int) -> None:
     """Moves the slider to a row, and waits until the page has begun to ask for it."""
     slider = page.locator("#slider")
-    slider.evaluate("(slider, value) => { slider.value = value; }", row - HISTORY)
-    slider.dispatch_event("input")
+    slide(slider, row - HISTORY)
     expect(page).to_have_url(re.compile(re.escape(quote(model.times(row, row + 1)[0]))))
     expect(page.locator("#moment")).to_have_text(day(model, row))
 

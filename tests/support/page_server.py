@@ -15,7 +15,7 @@ from urllib.parse import parse_qs, urlsplit
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
 
 import candor
 from candor.data.panel import Panel
@@ -389,3 +389,8 @@ def opened(
 def _is_own(address: str, origin: str) -> bool:
     """Returns whether an address belongs to a service; what a file may ask for is itself, and no file beside it."""
     return address == origin or address.startswith((f"{origin}/", "data:", "blob:"))
+
+
+def slide(slider: Locator, place: int) -> None:
+    """Moves the slider, value and event in one go: in between, the page might put it back to where it was."""
+    slider.evaluate("(slider, place) => { slider.value = place; slider.dispatchEvent(new Event('input')); }", place)
