@@ -62,7 +62,7 @@ class Reading:
         trainable: the network.
         origins: rows of the first forecast steps of the windows.
         time_of_day: bin 0..287 of the first forecast step by window; 0 where readings are daily.
-        values: what the network read, window x time x sensor: z-scores without their anchor.
+        values: what the network read, window x time x sensor: z-scores without what was taken off.
         anchor: what was taken off, window x 1 x sensor: z-scores, zero if nothing was.
         observed: where a reading was measured, window x time x sensor.
         embedded: Z, window x sensor x patch x hidden.
