@@ -169,6 +169,18 @@ def test_python_runs_and_prints_what_its_comments_say(workplace: tuple[Path, lis
     assert done.stdout.splitlines() == [line for lines in shown for line in lines]
 
 
+@pytest.mark.slow
+def test_readers_of_a_run_read_those_that_pages_train(workplace: tuple[Path, list[str]]) -> None:
+    """Takes minutes, so these are not shown with a prompt."""
+    readers = {"plot", "explain", "report", "evaluate", "backtest"}
+    with chdir(workplace[0]):
+        commands = [words for page in PAGES for words in Page(page).unrun_commands() if words[0] in readers]
+        known = [words for words in commands if len(words) > 1 and Path(words[1]).is_dir()]
+        assert {words[0] for words in known} >= {"plot", "explain"}
+        for words in known:
+            assert run(words) == 0, words
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_commands_that_are_not_run_are_understood(page: str) -> None:
     for arguments in Page(page).unrun_commands():

@@ -88,6 +88,21 @@ def test_commands_that_are_listed_are_understood() -> None:
     assert understood == {"explain", "serve", "export", "explore", "ablate", "sweep", "truth", "paper"}
 
 
+@pytest.mark.slow
+def test_commands_that_are_listed_run_on_what_the_demo_leaves(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, quick: None
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run(["demo"]) == 0
+    commands = [shlex.split(line, comments=True)[1:] for line in indented_commands()]
+    done = [words for words in commands if words[1:2] == ["runs/demo/candor"] and words[0] != "serve"]  # would not end
+    for words in [*done, ["report", "runs/demo/candor"]]:
+        assert run(words) == 0, words
+    assert Path("klamath.zip").is_file()
+    assert Path("runs/demo/candor/explained/index.html").is_file()
+    assert Path("runs/demo/candor/report.html").is_file()
+
+
 def alike(text: str) -> str:
     """Returns a text with its scores left out, and what only aligns them or breaks lines."""
     text = SCORE.sub("#", text).replace("-#", "#").replace("+#", "#").replace("# % above", "# % below")

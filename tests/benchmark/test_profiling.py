@@ -168,6 +168,7 @@ def test_a_made_up_graph_has_as_many_edges_as_the_real_one(real_data: Path, requ
     assert made_up.shape == real.shape
 
 
+@pytest.mark.slow
 def test_peak_memory_grows_with_the_batch() -> None:
     width = 64
     script = f"""

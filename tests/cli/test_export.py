@@ -74,6 +74,7 @@ def test_a_folder_that_is_no_run_is_refused(candor: Callable, tmp_path: Path) ->
         assert "not a run directory" in candor("export", path, "--bundle", "b").err
 
 
+@pytest.mark.slow
 def test_an_onnx_file_is_written_and_described(candor: Callable, tmp_path: Path) -> None:
     kind = forecasters.get("dlinear")
     training = kind.recipe.training.model_copy(update={"epochs": 1})

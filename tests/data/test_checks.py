@@ -311,7 +311,7 @@ def longest_gap(column: Values) -> int:
     return longest
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=60)
 @given(small_panels())
 def test_any_panel_gets_a_report_whose_numbers_agree_with_plain_counting(panel: Panel) -> None:
     report = check_panel(panel)

@@ -45,6 +45,7 @@ def train(folder: Path, limits: Limits = Limits(), **training: object) -> None: 
     train_model(sample_panel(), PROTOCOL, "candor", settings, folder, is_catalogued=False, limits=limits)
 
 
+@pytest.mark.slow
 def test_it_learns_a_daily_rhythm_that_the_last_reading_does_not_know() -> None:
     task = make_task(sample_panel(), PROTOCOL)
     recipe = tiny_recipe(epochs=8)

@@ -6,7 +6,6 @@ a representation is ever stored whole. The numbers are those of `represent`, `fu
 absolute errors.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,16 +39,29 @@ class Supervision:
     branch_weight: float
 
 
-class _HeadPass:
-    """The head's forward and backward on one block after the other, with the gradients of its layers adding up.
+class _Places:
+    """Places that are written to block after block.
 
-    What is as wide as the hidden layer is written to the same place block after block: memory that was just used is
-    still in cache, and fresh memory costs more to write to than the products that fill it.
+    Memory that was just used is still in cache, and fresh memory costs more to write to than the products that fill it.
     """
+
+    def __init__(self) -> None:
+        self._places: dict[str, Tensor] = {}
+
+    def get(self, name: str, like: Tensor, width: int) -> Tensor:
+        """Returns a place with a row for each row of `like`, the same for the same name; its content is anything."""
+        place = self._places.get(name)
+        if place is None or len(place) < len(like):
+            place = self._places[name] = like.new_empty(len(like), width)
+        return place[: len(like)]
+
+
+class _HeadPass:
+    """The head's forward and backward on one block after the other, with the gradients of its layers adding up."""
 
     def __init__(self, layers: list[Tensor], recovery: Tensor, needs_gradient: bool) -> None:
         self._layers, self._recovery = layers, recovery
-        self._places: dict[str, Tensor] = {}
+        self._places = _Places()
         self.gradients = [torch.zeros_like(layer) for layer in layers] if needs_gradient else []
 
     def run(self, block: Tensor, wanted: Tensor, counts: Tensor, factor: float) -> tuple[Tensor, Tensor]:
@@ -66,8 +78,8 @@ class _HeadPass:
     def _decode(self, block: Tensor, wanted: Tensor, counts: Tensor, factor: float, gradient: Tensor) -> Tensor:
         """Returns the sum of absolute errors of some rows; writes `factor` times its gradient if that is needed."""
         first_weight, first_bias, second_weight, second_bias = self._layers
-        inputs = torch.clamp(block, min=0, out=self._place("inputs", block.shape))
-        hidden = self._place("hidden", (len(block), len(first_bias)))
+        inputs = torch.clamp(block, min=0, out=self._places.get("inputs", block, block.shape[1]))
+        hidden = self._places.get("hidden", block, len(first_bias))
         torch.mm(inputs, first_weight.T, out=hidden).add_(first_bias).relu_()
         patches = torch.addmm(second_bias, hidden, second_weight.T)
         error = (patches.view(len(wanted), -1) @ self._recovery).sub_(wanted).mul_(counts)
@@ -77,20 +89,12 @@ class _HeadPass:
         of_patches = (error.sign_().mul_(factor) @ self._recovery.T).view(patches.shape)
         self.gradients[2].addmm_(of_patches.T, hidden)
         self.gradients[3] += of_patches.sum(dim=0)
-        of_hidden = torch.mm(of_patches, second_weight, out=self._place("of_hidden", hidden.shape))
+        of_hidden = torch.mm(of_patches, second_weight, out=self._places.get("of_hidden", block, len(first_bias)))
         _zero_where_shut(of_hidden, hidden)
         self.gradients[0].addmm_(of_hidden.T, inputs)
         self.gradients[1] += of_hidden.sum(dim=0)
         _zero_where_shut(torch.mm(of_hidden, first_weight, out=gradient), block)
         return total
-
-    def _place(self, name: str, shape: Sequence[int]) -> Tensor:
-        """Returns a place of that shape whose content may be overwritten; the same for the same name."""
-        rows, width = shape
-        place = self._places.get(name)
-        if place is None or len(place) < rows:
-            place = self._places[name] = self._layers[0].new_empty(rows, width)
-        return place[:rows]
 
 
 def _zero_where_shut(gradient: Tensor, activation: Tensor) -> None:
@@ -142,6 +146,7 @@ class _Sums:
         self.network, self.inputs, self.supervision, self.is_training = network, inputs, supervision, is_training
         targets, prefix = inputs.target_rows.shape[1], supervision.wanted.shape[-1]
         layers = [parameter.detach() for parameter in network.head.parameters()]
+        self.places = _Places()
         self.head = _HeadPass(layers, network.head.covering(targets, prefix), is_training)
         self.count = len(network.settings.branches)
         self.fused = self.branches = inputs.nodes.new_zeros(())
@@ -171,7 +176,8 @@ class _Sums:
         wanted, counts = wanted.flatten(0, 1), counts.flatten(0, 1)
         parts = [branch.detach().reshape(-1, shape[-1]) for branch in found.branches]
         shares = found.fusion_weights.detach().reshape(-1, self.count, 1).unbind(dim=1)
-        fused = shares[0] * parts[0]  # eq. context_fusion
+        place = self.places.get("fused", parts[0], shape[-1])
+        fused = torch.mul(shares[0], parts[0], out=place)  # eq. context_fusion
         for share, part in zip(shares[1:], parts[1:], strict=True):
             fused.addcmul_(share, part)
         total, of_fused = self.head.run(fused, wanted, counts, supervision.factor)
@@ -183,7 +189,7 @@ class _Sums:
             self.branches = self.branches + total
             if self.is_training:
                 of_branches.append(of_branch.addcmul_(share, of_fused).view(shape))
-                of_weights.append(torch.linalg.vecdot(of_fused, part))
+                of_weights.append(torch.mul(of_fused, part, out=place).sum(dim=-1))  # `fused` is not needed any more
         if not found.fusion_weights.requires_grad:  # avg Fusion, or no training
             return of_branches
         return [*of_branches, torch.stack(of_weights, dim=-1).view(found.fusion_weights.shape)]

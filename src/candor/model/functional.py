@@ -21,7 +21,7 @@ from torch.nn import functional as F
 from candor.model.decomposition import States
 from candor.model.dropout import Dropout
 from candor.model.history import Forecasts, project_patches
-from candor.model.layers import NORM_FLOOR, Mlp, read_normalised, split_linear
+from candor.model.layers import NORM_FLOOR, Mlp, add_gated, read_normalised, split_linear
 from candor.model.recurrence import Recurrence
 from candor.model.routes import Routes, meet
 from candor.model.settings import ModelSettings
@@ -223,4 +223,4 @@ class FunctionalBranch(nn.Module):
         hidden = self.dropout(F.gelu(hidden))
         # The scale is cheaper on the weights than on the outcome.
         correction = F.linear(hidden, self.scale * self.correction.weight, self.scale * self.correction.bias)
-        return self.norm(torch.addcmul(projected, correction, torch.sigmoid(self.gate(hidden))))
+        return self.norm(add_gated(projected, correction, self.gate(hidden)))

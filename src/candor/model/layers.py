@@ -1,5 +1,7 @@
 """Small parts that several sections use."""
 
+from typing import Any
+
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -57,6 +59,28 @@ def read_normalised(
     of_variance, read = both.split([states.shape[-1], len(reading)], dim=-1)
     variance = (of_variance * states).sum(dim=-1, keepdim=True) + offset.square().mean()
     return read * torch.rsqrt(variance.clamp(min=0) + norm.eps) + reading @ norm.bias
+
+
+def add_gated(
+    base: Float[Tensor, "*rows wide"], change: Float[Tensor, "*rows wide"], logits: Float[Tensor, "*rows wide"]
+) -> Float[Tensor, "*rows wide"]:
+    """Returns base + change * sigmoid(logits)."""
+    return _AddGated.apply(base, change, logits)
+
+
+class _AddGated(torch.autograd.Function):
+    """The gradient is written out: that of `addcmul` multiplies both factors by one before it uses them."""
+
+    @staticmethod
+    def forward(ctx: Any, base: Tensor, change: Tensor, logits: Tensor) -> Tensor:
+        gate = torch.sigmoid(logits)
+        ctx.save_for_backward(change, gate)
+        return torch.addcmul(base, change, gate)
+
+    @staticmethod
+    def backward(ctx: Any, outer: Tensor) -> Any:
+        change, gate = ctx.saved_tensors
+        return outer, outer * gate, torch.ops.aten.sigmoid_backward(outer * change, gate)
 
 
 def sinusoidal_positions(count: int, width: int) -> Float[Tensor, "count width"]:
