@@ -4,7 +4,6 @@ import math
 import subprocess
 import sys
 from datetime import datetime
-from itertools import combinations
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -12,11 +11,8 @@ import matplotlib
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.backend_bases import RendererBase
-from matplotlib.figure import Figure
+from drawn import assert_texts_stand_apart
 from matplotlib.patches import FancyArrowPatch
-from matplotlib.text import Text
-from matplotlib.transforms import Bbox
 
 from candor.errors import InputError
 from candor.figures.components import ComponentPicture, draw_components
@@ -107,34 +103,11 @@ DRAWINGS = {
 }
 
 
-def drawn_texts(figure: Figure, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Bbox]]:
-    """Returns all texts that are drawn, with the boxes they fill, in dots."""
-    figure.canvas.draw()  # settles the layout
-    found, draw = [], Text.draw
-
-    def note(text: Text, renderer: RendererBase) -> None:
-        if text.get_visible() and text.get_text().strip():
-            found.append((text.get_text(), text.get_window_extent(renderer)))
-        draw(text, renderer)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(Text, "draw", note)
-        figure.canvas.draw()
-    return found
-
-
 @pytest.mark.parametrize("name", DRAWINGS)
 def test_no_text_leaves_the_figure_or_lies_on_another(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     figure = DRAWINGS[name]().figure
-    texts = drawn_texts(figure, monkeypatch)
-    assert len(texts) > 3
-    width, height = figure.canvas.get_width_height()
-    assert width == 1200
-    for text, box in texts:
-        assert box.x0 >= 0 and box.y0 >= 0 and box.x1 <= width and box.y1 <= height, f"{text!r} is cut"
-    for (one, first), (other, second) in combinations(texts, 2):
-        apart = first.x1 <= second.x0 or second.x1 <= first.x0 or first.y1 <= second.y0 or second.y1 <= first.y0
-        assert apart, f"{one!r} lies on {other!r}"
+    assert figure.canvas.get_width_height()[0] == 1200
+    assert_texts_stand_apart(figure, monkeypatch)
 
 
 @pytest.mark.parametrize("name", ["forecast of hours", "edges on a map"])

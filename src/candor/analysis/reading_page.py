@@ -10,33 +10,10 @@ from dataclasses import dataclass, field
 from html import escape
 from importlib.resources import files
 
+from candor.figures.html import frame_page
 from candor.figures.style import Drawing
 from candor.versions import versions
 
-_PAGE = """<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<meta http-equiv="Content-Security-Policy" content="{policy}">
-<title>{title}</title>
-<style>
-{style}
-</style>
-</head>
-<body>
-<header>
-<h1>{title}</h1>
-<p>{subtitle}</p>
-</header>
-<main>
-{sections}
-</main>
-<footer><p>Made by candor {version}. This file needs no network and no other file.</p></footer>
-</body>
-</html>
-"""
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 
 
@@ -79,13 +56,14 @@ def make_page(title: str, subtitle: str, sections: Sequence[PageSection], pictur
         pictures: the drawings of all sections as PNG, by the name of their files.
     """
     style = files("candor.analysis").joinpath("reading_page.css").read_text(encoding="utf-8")
-    return _PAGE.format(
+    version = versions().get("candor-forecast", "")
+    return frame_page(
+        title,
+        subtitle,
+        "\n".join(_section(section, pictures) for section in sections),
+        f"Made by candor {version}. This file needs no network and no other file.",
         policy=_POLICY,
-        title=escape(title),
-        subtitle=escape(subtitle),
         style=style,
-        sections="\n".join(_section(section, pictures) for section in sections),
-        version=escape(versions().get("candor-forecast", "")),
     )
 
 

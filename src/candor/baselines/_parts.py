@@ -2,16 +2,32 @@
 
 import math
 from collections.abc import Iterator
+from typing import Self
 
 from einops import rearrange
 from jaxtyping import Float
+from pydantic import PositiveInt, model_validator
 from torch import Tensor, nn
 
 from candor.data.windows import Windows
 from candor.model.dropout import Dropout
+from candor.settings import Settings
 
 _WINDOWS_AT_A_TIME = 1024
 _VARIANCE_FLOOR = 1e-5
+
+
+class HeadedSizes(Settings):
+    """Sizes of a network whose attentions divide its width among their heads."""
+
+    width: PositiveInt
+    heads: PositiveInt
+
+    @model_validator(mode="after")
+    def _heads_share_the_width(self) -> Self:
+        if self.width % self.heads:
+            raise ValueError(f"width ({self.width}) must be a multiple of heads ({self.heads})")
+        return self
 
 
 class Attention(nn.Module):

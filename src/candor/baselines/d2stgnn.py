@@ -25,16 +25,16 @@ from typing import Any, ClassVar
 import torch
 from einops import rearrange
 from jaxtyping import Float, Int
-from pydantic import NonNegativeFloat, PositiveInt, model_validator
+from pydantic import NonNegativeFloat, PositiveInt
 from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from candor.baselines._parts import HeadedSizes
 from candor.data.calendar import BINS_PER_DAY, DAYS_PER_WEEK
 from candor.forecasting.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame
 from candor.forecasting.forecaster import REFUSE_UNKNOWN, forecasters
 from candor.model.dropout import Dropout
-from candor.settings import Settings
 from candor.training.settings import TrainingSettings
 
 OFF_THE_ROAD = 1e-7  # weight of a pair of nodes without an edge, so that every row of a graph can be normalised
@@ -44,7 +44,7 @@ Signal = Float[Tensor, "batch time node width"]
 Supports = Float[Tensor, "batch support node node"]
 
 
-class D2stgnnSizes(Settings):
+class D2stgnnSizes(HeadedSizes):
     """Sizes of D2STGNN."""
 
     width: PositiveInt = 32
@@ -71,12 +71,6 @@ class D2stgnnSizes(Settings):
     """Hidden width of the last two layers."""
     dropout: NonNegativeFloat = 0.1
     """Within graphs, convolutions, recurrence and attention."""
-
-    @model_validator(mode="after")
-    def _fits_together(self) -> "D2stgnnSizes":
-        if self.width % self.heads:
-            raise ValueError(f"width ({self.width}) must be a multiple of heads ({self.heads})")
-        return self
 
 
 class D2stgnnNetwork(BaselineNetwork):

@@ -30,12 +30,11 @@ from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from candor.baselines._parts import Attention
+from candor.baselines._parts import Attention, HeadedSizes
 from candor.forecasting.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame, Targets
 from candor.forecasting.forecaster import REFUSE_UNKNOWN, forecasters
 from candor.model.dropout import Dropout, current_chance
 from candor.model.layers import sinusoidal_positions
-from candor.settings import Settings
 from candor.training.settings import TrainingSettings
 
 Rate = Annotated[float, Field(ge=0.0, lt=1.0)]
@@ -50,7 +49,7 @@ FIRST_NOISE = 0.1 / INTERVALS  # spread of the curves that splines begin with
 Patches = Float[Tensor, "series patch width"]
 
 
-class DtafSizes(Settings):
+class DtafSizes(HeadedSizes):
     """Sizes of DTAF, and the weights of its objective."""
 
     width: Annotated[int, Field(ge=2)] = 64
@@ -84,8 +83,6 @@ class DtafSizes(Settings):
 
     @model_validator(mode="after")
     def _fits_together(self) -> "DtafSizes":
-        if self.width % self.heads:
-            raise ValueError(f"width ({self.width}) must be a multiple of heads ({self.heads})")
         if self.components > self.width // 2 + 1:
             raise ValueError(f"a width of {self.width} has no {self.components} frequencies")
         return self

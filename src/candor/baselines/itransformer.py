@@ -17,17 +17,16 @@ from typing import Annotated, Any, ClassVar
 
 import torch
 from jaxtyping import Float, Int
-from pydantic import Field, PositiveInt, model_validator
+from pydantic import Field, PositiveInt
 from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from candor.baselines._parts import Attention, standardise
+from candor.baselines._parts import Attention, HeadedSizes, standardise
 from candor.data.calendar import BINS_PER_DAY, DAYS_PER_WEEK
 from candor.forecasting.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame
 from candor.forecasting.forecaster import REFUSE_UNKNOWN, forecasters
 from candor.model.dropout import Dropout
-from candor.settings import Settings
 from candor.training.settings import TrainingSettings
 
 Rate = Annotated[float, Field(ge=0.0, lt=1.0)]
@@ -35,7 +34,7 @@ Rate = Annotated[float, Field(ge=0.0, lt=1.0)]
 Tokens = Float[Tensor, "batch series width"]
 
 
-class ITransformerSizes(Settings):
+class ITransformerSizes(HeadedSizes):
     """Sizes of iTransformer."""
 
     width: PositiveInt = 512
@@ -52,12 +51,6 @@ class ITransformerSizes(Settings):
     """Whether every series is scaled by its own mean and deviation within the window."""
     calendar: bool = True
     """Whether time of day and day of week are tokens, too."""
-
-    @model_validator(mode="after")
-    def _fits_together(self) -> "ITransformerSizes":
-        if self.width % self.heads:
-            raise ValueError(f"width ({self.width}) must be a multiple of heads ({self.heads})")
-        return self
 
 
 class ITransformerNetwork(BaselineNetwork):

@@ -19,16 +19,15 @@ from typing import Annotated, Any, ClassVar
 import torch
 from einops import rearrange
 from jaxtyping import Float
-from pydantic import Field, PositiveInt, model_validator
+from pydantic import Field, PositiveInt
 from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from candor.baselines._parts import standardise
+from candor.baselines._parts import HeadedSizes, standardise
 from candor.forecasting.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame
 from candor.forecasting.forecaster import REFUSE_UNKNOWN, forecasters
 from candor.model.dropout import Dropout
-from candor.settings import Settings
 from candor.training.settings import TrainingSettings
 
 Rate = Annotated[float, Field(ge=0.0, lt=1.0)]
@@ -40,7 +39,7 @@ Tokens = Float[Tensor, "series patch width"]
 Scores = Float[Tensor, "series head patch patch2"]
 
 
-class PatchTstSizes(Settings):
+class PatchTstSizes(HeadedSizes):
     """Sizes of PatchTST."""
 
     width: PositiveInt = 128
@@ -55,12 +54,6 @@ class PatchTstSizes(Settings):
     """Steps of a patch; at most a quarter of the history."""
     dropout: Rate = 0.2
     """Everywhere but on the weights of attention and on the forecast."""
-
-    @model_validator(mode="after")
-    def _fits_together(self) -> "PatchTstSizes":
-        if self.width % self.heads:
-            raise ValueError(f"width ({self.width}) must be a multiple of heads ({self.heads})")
-        return self
 
 
 class PatchTstNetwork(BaselineNetwork):

@@ -19,17 +19,16 @@ from typing import Annotated, Any, ClassVar
 import torch
 from einops import rearrange
 from jaxtyping import Float
-from pydantic import Field, PositiveInt, model_validator
+from pydantic import Field, PositiveInt
 from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 
-from candor.baselines._parts import Attention
+from candor.baselines._parts import Attention, HeadedSizes
 from candor.data.calendar import DAYS_PER_WEEK
 from candor.forecasting.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame
 from candor.forecasting.forecaster import REFUSE_UNKNOWN, forecasters
 from candor.model.dropout import Dropout
 from candor.model.layers import Mlp
-from candor.settings import Settings
 from candor.training.settings import TrainingSettings
 
 Rate = Annotated[float, Field(ge=0.0, lt=1.0)]
@@ -42,7 +41,7 @@ Phases = Float[Tensor, "series phase cycle"]
 Tokens = Float[Tensor, "series phase width"]
 
 
-class PhaseFormerSizes(Settings):
+class PhaseFormerSizes(HeadedSizes):
     """Sizes of PhaseFormer."""
 
     period: PositiveInt | None = None
@@ -57,12 +56,6 @@ class PhaseFormerSizes(Settings):
     """Routing units."""
     dropout: Rate = 0.1
     """In the attentions and before every sum."""
-
-    @model_validator(mode="after")
-    def _fits_together(self) -> "PhaseFormerSizes":
-        if self.width % self.heads:
-            raise ValueError(f"width ({self.width}) must be a multiple of heads ({self.heads})")
-        return self
 
 
 class PhaseFormerNetwork(BaselineNetwork):

@@ -19,21 +19,21 @@ Changed:
 """
 
 from collections.abc import Callable
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import torch
 from einops import rearrange
 from jaxtyping import Bool, Float, Int
-from pydantic import Field, PositiveInt, model_validator
+from pydantic import Field, PositiveInt
 from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from candor.baselines._parts import HeadedSizes
 from candor.data.calendar import BINS_PER_DAY
 from candor.forecasting.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame, Targets
 from candor.forecasting.forecaster import REFUSE_UNKNOWN, forecasters
 from candor.model.dropout import Dropout
-from candor.settings import Settings
 from candor.training.settings import TrainingSettings
 
 CHANNELS = 2  # value, time of day
@@ -42,7 +42,7 @@ NORM_FLOOR = 1e-12
 States = Float[Tensor, "batch node time width"]
 
 
-class TestamSizes(Settings):
+class TestamSizes(HeadedSizes):
     """Sizes of TESTAM."""
 
     width: PositiveInt = 32
@@ -57,12 +57,6 @@ class TestamSizes(Settings):
     """Of each row."""
     dropout: float = Field(default=0.0, ge=0.0, lt=1.0)
     """After each attention, graph convolution and feed-forward part."""
-
-    @model_validator(mode="after")
-    def _heads_share_the_width(self) -> Self:
-        if self.width % self.heads:
-            raise ValueError(f"width ({self.width}) must be a multiple of heads ({self.heads})")
-        return self
 
 
 class TestamNetwork(BaselineNetwork):

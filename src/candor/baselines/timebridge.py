@@ -29,12 +29,12 @@ from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from candor.baselines._parts import HeadedSizes
 from candor.data.calendar import BINS_PER_DAY, DAYS_PER_WEEK
 from candor.forecasting.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame, Targets
 from candor.forecasting.forecaster import REFUSE_UNKNOWN, forecasters
 from candor.model.dropout import Dropout
 from candor.model.layers import Mlp
-from candor.settings import Settings
 from candor.training.settings import TrainingSettings
 
 Rate = Annotated[float, Field(ge=0.0, lt=1.0)]
@@ -47,7 +47,7 @@ Tokens = Float[Tensor, "batch series patch width"]
 Rows = Float[Tensor, "rows token width"]
 
 
-class TimeBridgeSizes(Settings):
+class TimeBridgeSizes(HeadedSizes):
     """Sizes of TimeBridge, and the weight of its second error."""
 
     width: PositiveInt = 128
@@ -77,8 +77,6 @@ class TimeBridgeSizes(Settings):
 
     @model_validator(mode="after")
     def _fits_together(self) -> "TimeBridgeSizes":
-        if self.width % self.heads:
-            raise ValueError(f"width ({self.width}) must be a multiple of heads ({self.heads})")
         if self.stable > self.width:
             raise ValueError(f"stable ({self.stable}) must not exceed width ({self.width})")
         return self

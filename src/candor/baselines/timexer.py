@@ -20,18 +20,17 @@ from typing import Annotated, Any, ClassVar
 import torch
 from einops import rearrange
 from jaxtyping import Float, Int
-from pydantic import Field, PositiveInt, model_validator
+from pydantic import Field, PositiveInt
 from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from candor.baselines._parts import Attention, standardise
+from candor.baselines._parts import Attention, HeadedSizes, standardise
 from candor.data.calendar import BINS_PER_DAY, DAYS_PER_WEEK
 from candor.forecasting.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame
 from candor.forecasting.forecaster import REFUSE_UNKNOWN, forecasters
 from candor.model.dropout import Dropout
 from candor.model.layers import sinusoidal_positions
-from candor.settings import Settings
 from candor.training.settings import TrainingSettings
 
 Rate = Annotated[float, Field(ge=0.0, lt=1.0)]
@@ -42,7 +41,7 @@ Tokens = Float[Tensor, "batch node token width"]
 Series = Float[Tensor, "batch series width"]
 
 
-class TimeXerSizes(Settings):
+class TimeXerSizes(HeadedSizes):
     """Sizes of TimeXer."""
 
     width: PositiveInt = 128
@@ -57,12 +56,6 @@ class TimeXerSizes(Settings):
     """Steps of a patch; at most a quarter of the history."""
     dropout: Rate = 0.1
     """Everywhere."""
-
-    @model_validator(mode="after")
-    def _fits_together(self) -> "TimeXerSizes":
-        if self.width % self.heads:
-            raise ValueError(f"width ({self.width}) must be a multiple of heads ({self.heads})")
-        return self
 
 
 class TimeXerNetwork(BaselineNetwork):

@@ -7,7 +7,6 @@ through unescaped, the browser still refuses to execute it.
 import json
 from base64 import b64encode
 from hashlib import sha256
-from html import escape
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from typing import Any
 from plotly.offline import get_plotlyjs
 
 from candor.errors import InputError
+from candor.figures.html import frame_page
 from candor.files import atomic_file
 from candor.forecasting.runs import Run
 from candor.progress import Report, silent
@@ -25,37 +25,7 @@ from candor.report.sections import all_sections
 from candor.report.wording import NOTHING
 
 REPORT = "report.html"
-_PAGE = """<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<meta http-equiv="Content-Security-Policy" content="{policy}">
-<title>{title}</title>
-<style>
-{style}
-</style>
-</head>
-<body>
-<header>
-<h1>{title}</h1>
-<p>{subtitle}</p>
-<nav aria-label="Sections">
-{links}
-</nav>
-</header>
-<main>
-<noscript><p>The charts of this report need JavaScript; words and tables do not.</p></noscript>
-{sections}
-</main>
-<footer><p>Made by candor {version}. This file needs no network and no other file.</p></footer>
-<script type="application/json" id="report-data">{data}</script>
-<script>{library}</script>
-<script>{script}</script>
-</body>
-</html>
-"""
+_WITHOUT_SCRIPT = "<noscript><p>The charts of this report need JavaScript; words and tables do not.</p></noscript>"
 
 
 def write_report(run: Run, path: Path | None = None, report: Report = silent) -> Path:
@@ -85,17 +55,20 @@ def make_page(content: Content) -> str:
     library = get_plotlyjs()
     record = content.record
     made = record.made.strftime("%d %B %Y, %H:%M UTC") if record.made is not None else NOTHING
-    return _PAGE.format(
+    version = record.versions.get("candor-forecast", "")
+    data = _embedded(_data(content, sections))
+    return frame_page(
+        f"{record.label} on {record.data}",
+        f"Report of a run made on {made}; unit {record.unit or 'unknown'}.",
+        "\n".join([_WITHOUT_SCRIPT, *(section.to_html() for section in sections)]),
+        f"Made by candor {version}. This file needs no network and no other file.",
         policy=_policy(library, script),
-        title=escape(f"{record.label} on {record.data}"),
-        subtitle=escape(f"Report of a run made on {made}; unit {record.unit or 'unknown'}."),
-        links="\n".join(f'<a href="#{section.name}">{escape(section.title)}</a>' for section in sections),
-        sections="\n".join(section.to_html() for section in sections),
-        version=escape(record.versions.get("candor-forecast", "")),
         style=style,
-        data=_embedded(_data(content, sections)),
-        library=library,
-        script=script,
+        sections={section.name: section.title for section in sections},
+        scripts=f"""<script type="application/json" id="report-data">{data}</script>
+<script>{library}</script>
+<script>{script}</script>
+""",
     )
 
 

@@ -10,6 +10,7 @@ from importlib.resources import files
 from urllib.parse import quote
 
 from candor.benchmark.tables import TableCell
+from candor.figures.html import frame_page
 from candor.report.paper_entry import Entry, Missing, Origin, Picture, ShownTable, Trouble, make_slug
 from candor.report.parts import Section, cards, folded, heading, note, paragraphs
 from candor.report.wording import counted
@@ -54,34 +55,6 @@ thead .group { text-align: center; }
 }
 @media print { article { border: 0; padding: 0; } figure, .facts { break-inside: avoid; } }
 """
-_PAGE = """<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<meta http-equiv="Content-Security-Policy" content="{policy}">
-<title>{title}</title>
-<style>
-{style}
-</style>
-</head>
-<body>
-<header>
-<h1>{title}</h1>
-<p>{subtitle}</p>
-<nav aria-label="Sections">
-{links}
-</nav>
-</header>
-<main>
-{facts}
-{sections}
-</main>
-<footer><p>Made by candor paper. The page needs no network; its pictures and tables lie beside it.</p></footer>
-</body>
-</html>
-"""
 
 
 def make_index(
@@ -111,14 +84,14 @@ def make_index(
     ]
     style = files("candor.report").joinpath("report.css").read_text(encoding="utf-8")
     dated = f" The newest result is of {newest}." if newest else ""
-    return _PAGE.format(
+    return frame_page(
+        "CANDOR: tables and figures",
+        f"Everything is made anew from the numbers that commands of candor left behind.{dated}",
+        "\n".join([cards(facts), *(section.to_html() for section in sections)]),
+        "Made by candor paper. The page needs no network; its pictures and tables lie beside it.",
         policy=_POLICY,
-        title="CANDOR: tables and figures",
-        subtitle=escape(f"Everything is made anew from the numbers that commands of candor left behind.{dated}"),
-        links="\n".join(f'<a href="#{escape(section.name)}">{escape(section.title)}</a>' for section in sections),
-        facts=cards(facts),
-        sections="\n".join(section.to_html() for section in sections),
         style=style + _STYLE,
+        sections={section.name: section.title for section in sections},
     )
 
 
