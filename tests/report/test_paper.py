@@ -229,6 +229,20 @@ def test_what_is_missing_is_listed_with_its_command(made: Paper, tmp_path: Path)
     assert all(one.what in words and one.command in words for one in made.missing)
 
 
+@pytest.mark.parametrize(
+    ("preset", "command"),
+    [
+        ("klamath-daily", "candor benchmark quick --tasks klamath-daily"),
+        ("korea4-do-192", "candor benchmark river --tasks korea4-do-h192"),
+        ("synthetic-road", "candor train synthetic-road"),
+    ],
+)
+def test_costs_without_errors_name_the_comparison_that_is_missing(preset: str, command: str, tmp_path: Path) -> None:
+    write_profile(tmp_path / "profile", preset)
+    (missing,) = (one for one in find_missing(find_results([tmp_path])) if "no errors" in one.what)
+    assert (missing.command, preset in missing.what) == (command, True)
+
+
 def test_cells_tell_the_command_and_what_was_not_done(tmp_path: Path) -> None:
     suite = ablation("klamath-daily", ["without-physical"], {"size": "small"}, seeds=(0, 1), budget_minutes=0.5)
     cells = cells_of(suite)

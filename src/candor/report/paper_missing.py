@@ -4,6 +4,7 @@ import shlex
 from collections.abc import Iterator
 
 from candor.benchmark.cells import Cell, cells_of, failure_of
+from candor.benchmark.profiling import labels_of
 from candor.benchmark.suites import load_suite, suite_names
 from candor.benchmark.variants import INTERVENTIONS, SWEEPS, VARIANTS
 from candor.data.findings import listed
@@ -84,12 +85,13 @@ def _missing_costs(found: Found) -> Iterator[Missing]:
 
 
 def _comparison(preset: str) -> str:
-    """Returns the command that compares models on a preset with least work."""
-    suites = [load_suite(name) for name in suite_names()]
-    fitting = [suite for suite in suites if any(task.label == preset for task in suite.tasks)]
+    """Returns the command that compares most models on a preset."""
+    labels, suites = labels_of(preset), map(load_suite, suite_names())
+    fitting = [(suite, task.label) for suite in suites for task in suite.tasks if task.label in labels]
     if not fitting:
         return f"candor train {shlex.quote(preset)}"
-    return f"candor benchmark {min(fitting, key=lambda suite: len(suite.tasks)).name}"
+    suite, label = max(fitting, key=lambda fit: (len(fit[0].contenders), -len(fit[0].tasks)))
+    return f"candor benchmark {suite.name} --tasks {label}"
 
 
 def _missing_studies(found: Found) -> Iterator[Missing]:
