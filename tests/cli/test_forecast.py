@@ -78,6 +78,27 @@ def test_new_readings_alone_are_enough(candor, run: Path, tmp_path: Path) -> Non
     assert "old" not in shown.err
 
 
+def test_what_stood_for_missing_in_training_does_so_in_new_readings(candor, tmp_path: Path) -> None:
+    table = readings_of(river())
+    table.iloc[-3:, 1], table.iloc[5:9, 2] = -1.0, -7.0
+    told = ("--zone", "Europe/Berlin", "--missing", "-1", "--minimum", "-5")
+    assert (
+        candor("train", write(table), *told, "--model", "linear", "--run", "mine", "horizon=6", "history=12").code == 0
+    )
+    forecasts = []
+    for name, said in (("table", ()), ("told", told)):
+        assert candor("forecast", "mine", "--readings", write(table), *NOW, *said, "--out", f"{name}.csv").code == 0
+        forecasts.append(numbers(f"{name}.csv"))
+    blank = table.replace([-1.0, -7.0], np.nan)
+    assert candor("forecast", "mine", "--readings", write(blank), *NOW, "--out", "blank.csv").code == 0
+    for forecast in forecasts:
+        pd.testing.assert_frame_equal(forecast, numbers("blank.csv"))
+    assert (
+        candor("forecast", "mine", "--readings", write(table), *NOW, "--missing", "-2", "--out", "other.csv").code == 0
+    )
+    assert not numbers("other.csv").equals(numbers("blank.csv"))
+
+
 def test_extra_reordered_and_respelled_sensors_are_put_right(candor, run: Path) -> None:
     candor("forecast", run, "--out", "own.csv")
     table = readings_of(river())

@@ -74,6 +74,9 @@ def forecast(
         check_table_path(out)
     opened, findings = open_run(run), Findings()
     known, protocol = opened.forecaster.trained_on_, opened.record.protocol
+    if (gaps := opened.record.gaps) is not None:  # new readings have the gaps of those the model was trained on
+        missing = list(gaps.missing) if missing is None else missing
+        minimum = gaps.minimum if minimum is None else minimum
     options = (zone or known.panel.times.zone, unit, missing, minimum, interval, start, time_column, day_first)
     files = None if readings is None else inputs.DataFiles(readings, None, sensors, *options)
     aligned = align(

@@ -42,6 +42,15 @@ class Start(Settings):
     """Checksum of the weights as they are kept in training/start.safetensors."""
 
 
+class Gaps(Settings):
+    """What counts as missing in a file of readings."""
+
+    missing: tuple[float, ...]
+    """Numbers that stand for no reading."""
+    minimum: float | None
+    """Readings below it are impossible."""
+
+
 class RunRecord(Settings):
     """The content of run.json."""
 
@@ -71,6 +80,8 @@ class RunRecord(Settings):
     """What was chosen for the data and why, in sentences."""
     start: Start | None = None
     """Where the first weights came from; None means from chance."""
+    gaps: Gaps | None = None
+    """What counted as missing in the files of readings; None means as usual."""
 
     @property
     def label(self) -> str:
@@ -101,6 +112,7 @@ class RunRecord(Settings):
             made=datetime.now(UTC).replace(microsecond=0),
             reasons=tuple(reasons),
             start=start,
+            gaps=panel.provenance.get("gaps"),
         )
 
 

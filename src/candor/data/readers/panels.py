@@ -70,7 +70,7 @@ def read_panel(
         sensors=described,
         edges=Edges.none() if edges is None else read_edges(edges, ids, findings),
         name=name or ("" if isinstance(readings, pd.DataFrame) else Path(readings).name.split(".")[0]),
-        provenance=_provenance(readings=readings, edges=edges, sensors=sensors),
+        provenance=_provenance(options, readings=readings, edges=edges, sensors=sensors),
     )
 
 
@@ -229,9 +229,12 @@ def _report_table(readings: TableReadings, findings: Findings, where: str) -> No
         )  # fmt: skip
 
 
-def _provenance(**parts: File | pd.DataFrame | None) -> dict[str, object]:
-    files = {}
+def _provenance(options: ReadOptions, **parts: File | pd.DataFrame | None) -> dict[str, object]:
+    """Returns which files were read, and what counted as missing where that is not as usual."""
+    usual, files = ReadOptions(), {}
     for role, part in parts.items():
         if part is not None and not isinstance(part, pd.DataFrame):
             files[role] = {"file": Path(part).name, "sha256": sha256_of_file(Path(part))}
-    return {"files": files} if files else {}
+    gaps: dict[str, object] = {"missing": list(options.missing), "minimum": options.minimum}
+    is_usual = (options.missing, options.minimum) == (usual.missing, usual.minimum)
+    return ({"files": files} if files else {}) | ({} if is_usual else {"gaps": gaps})
