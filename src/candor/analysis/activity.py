@@ -3,21 +3,17 @@
 from typing import Literal
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
+from candor.analysis.encodings import encode_histories
 from candor.errors import InputError
 from candor.figures.runs import candor_of
 from candor.forecasting.runs import Run
-from candor.forecasting.trainable import rain_in
 from candor.progress import Report, silent
-from candor.training.batches import micro_batches
 
 Part = Literal["train", "validation", "test"]
-_WINDOWS_AT_A_TIME = 64
 
 
-@torch.no_grad()
 def activity_of(run: Run, part: Part = "test", report: Report = silent) -> NDArray[np.float64]:
     """Returns the shock activity (g_U + g_V)/2 from 0 to 1, time x sensor on the axis of the run's task.
 
@@ -30,30 +26,21 @@ def activity_of(run: Run, part: Part = "test", report: Report = silent) -> NDArr
     """
     candor, task = candor_of(run), run.task()
     origins = getattr(task.split, part)
-    trainable, windows = candor.trained(), candor.windows(task.panel, origins)
-    network = trainable.network
-    if not network.settings.gates_shocks:
+    settings = candor.trained().network.settings
+    if not settings.gates_shocks:
         raise InputError(
             "this variant of CANDOR has no shock gates",
             where=str(run.folder),
             mend="give a run of the full model",
         )
-    starts = np.array(network.settings.history_starts)
     begun = np.zeros((task.panel.times.length, len(task.panel.sensors)))  # sum over patches by first reading
     patches = np.zeros(task.panel.times.length)
-    for places in micro_batches(np.arange(len(origins)), _WINDOWS_AT_A_TIME):
-        batch = windows.batch(places).tensors()
-        values, _ = trainable.anchored(batch)
-        clock = batch["time_of_day"], batch["day_of_week"]
-        # A forecast of one step is the least that can be asked for; the gates look at the history only.
-        encoding = network.encode(values, *clock, 1, batch["week_of_year"], rain_in(batch))
+    for rows, encoding in encode_histories(candor, task.panel, origins, report, "asking the shock gates"):
         found = encoding.components.shock_activity
         assert found is not None  # variants without were refused
-        rows = origins[places][:, None] - network.settings.history + starts  # window patch
         np.add.at(begun, rows, found.transpose(1, 2).double().numpy())
         np.add.at(patches, rows, 1)
-        report("asking the shock gates", (int(places[-1]) + 1) / len(origins))
-    return _spread(begun, patches, network.settings.patch_length)
+    return _spread(begun, patches, settings.patch_length)
 
 
 def _spread(begun: NDArray[np.float64], patches: NDArray[np.float64], length: int) -> NDArray[np.float64]:

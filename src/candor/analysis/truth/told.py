@@ -9,21 +9,18 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
+from candor.analysis.encodings import encode_histories
 from candor.analysis.rotation import Numbers
 from candor.data.panel import Edges
 from candor.data.protocol import Task
 from candor.errors import InputError
 from candor.forecasting.candor import Candor
-from candor.forecasting.trainable import rain_in
 from candor.model.candor import CandorNetwork, Encoding
 from candor.model.decomposition import Components
 from candor.model.physical import PathStates, PhysicalBranch
 from candor.model.propagation import DirectionalSupport
 from candor.model.settings import ModelSettings
 from candor.progress import Report, silent
-from candor.training.batches import micro_batches
-
-_WINDOWS_AT_A_TIME = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,27 +66,18 @@ def refuse_variants(settings: ModelSettings) -> None:
 @torch.no_grad()
 def listen(candor: Candor, task: Task, report: Report = silent) -> Told:
     """Returns what a fitted CANDOR says about the test part of a task."""
-    trainable, origins = candor.trained(), task.split.test
-    network, windows = trainable.network, candor.windows(task.panel, origins)
+    network, origins = candor.trained().network, task.split.test
     settings, sensors = network.settings, len(task.panel.sensors)
     refuse_variants(settings)
-    starts = np.array(settings.history_starts)
     sums: dict[str, Numbers] = {}
     patches = np.zeros(task.panel.times.length)
-    for places in micro_batches(np.arange(len(origins)), _WINDOWS_AT_A_TIME):
-        batch = windows.batch(places).tensors()
-        values, _ = trainable.anchored(batch)
-        clock = batch["time_of_day"], batch["day_of_week"]
-        # A forecast of one step is the least that can be asked for; all that is read here looks at the history only.
-        encoding = network.encode(values, *clock, 1, batch["week_of_year"], rain_in(batch))
-        rows = origins[places][:, None] - settings.history + starts  # window patch
+    for rows, encoding in encode_histories(candor, task.panel, origins, report, "listening to the model"):
         np.add.at(patches, rows, 1)
         for name, found in _by_patch(encoding).items():
             into = sums.setdefault(name, np.zeros((task.panel.times.length, sensors)))
             np.add.at(into, rows, found.transpose(1, 2).double().numpy())
         for name, found in _by_window(network, encoding, sensors).items():
             sums[name] = sums.get(name, 0.0) + found.double().sum(dim=0).numpy()
-        report("listening to the model", (int(places[-1]) + 1) / len(origins))
     known = np.flatnonzero(patches)
     order = _in_order_of(task.panel.edges, _branch(network).support("forward"))
     by_window = {name: sums.pop(name) / len(origins) for name in ("weights", "arrived", "likeness")}
