@@ -45,11 +45,8 @@ def ask(folder: Path, address: str) -> dict[str, Any]:
     return content
 
 
-# The tests of the service serve CANDOR at length.
-MODELS = [pytest.param(name, marks=pytest.mark.slow) if name == "candor" else name for name in forecasters.names()]
-
-
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", forecasters.names())
 def test_a_trained_run_is_judged_and_served_with_the_forecasts_of_its_model(name: str, tmp_path: Path) -> None:
     whole = sample_panel()
     panel = replace(whole, values=whole.values[:ROWS], times=whole.times.slice(0, ROWS))

@@ -28,6 +28,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(local, "run_locally", lambda cells, grid, *_: [run_cell(cell, grid) for cell in cells])
 
 
+@pytest.mark.slow
 def test_variants_tried_in_two_goes_share_the_full_model_and_all_results(candor) -> None:
     first = candor("ablate", *WORDS, "--variants", "without-physical")
     assert first.code == 0, first.err

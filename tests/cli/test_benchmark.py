@@ -77,6 +77,7 @@ def test_the_command_that_the_paper_proposes_for_a_grid_is_accepted(candor) -> N
     assert program == "candor" and outcome.code == 0, outcome.err
 
 
+@pytest.mark.slow
 def test_a_failure_is_told_letter_by_letter_and_stops_nothing(candor) -> None:
     outcome = candor("benchmark", "quick", "[/wings]=2", "--models", "stid,last-value", "--tasks", "klamath-daily")
     assert outcome.code == 1 and "Traceback" not in outcome.err

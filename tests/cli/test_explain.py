@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pandas as pd
+import pytest
 from made_readings import made_run
 from made_runs import make_run
 
@@ -11,6 +12,7 @@ FIGURES = ("reconstruction", "embedding", "propagation", "roles", "operator", "r
 STORY = ("readings", "past", "components", "arrivals", "peers", "branches")
 
 
+@pytest.mark.slow
 def test_a_run_is_explained_in_figures_numbers_and_pages(candor) -> None:
     run = made_run(Path("run"))
     shown = candor("explain", "run", "--sensor", "g2", "--time", "2024-01-07T12:00", "--windows", 6)

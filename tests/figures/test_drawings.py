@@ -254,6 +254,7 @@ def test_names_are_never_read_as_formulas_and_letters_without_a_glyph_do_no_harm
     assert {text: plain(text) for text in shown} == shown
 
 
+@pytest.mark.slow
 def test_drawing_leaves_no_trace_in_the_global_state(tmp_path: Path) -> None:
     before = dict(matplotlib.rcParams)
     draw_training(EPOCHS, "m").write(tmp_path, "training")

@@ -110,6 +110,7 @@ def test_without_a_recipe_it_chooses_what_the_command_would_and_remembers_it(
     assert np.array_equal(forecast, loaded.predict(task.panel, origins))
 
 
+@pytest.mark.slow
 def test_role_maps_stay_the_identity_until_the_activation_epoch(tmp_path: Path) -> None:
     task = make_task(sample_panel(), PROTOCOL)
     recipe = tiny_recipe(epochs=2, activation=1, batch=180, weight_decay=0.1)

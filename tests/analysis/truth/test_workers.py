@@ -37,6 +37,7 @@ def test_two_workers_score_what_one_does(tmp_path: Path, monkeypatch: pytest.Mon
     assert any("of 2 cells done" in what for what in heard)
 
 
+@pytest.mark.slow
 def test_a_refused_cell_says_why_and_a_lost_one_that_it_is_lost(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no setting called 'wings'") as refused:
         run_cells(cells([1], wings=2), tmp_path, workers=2)
