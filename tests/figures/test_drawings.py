@@ -11,7 +11,7 @@ import matplotlib
 import numpy as np
 import pandas as pd
 import pytest
-from drawn import assert_texts_stand_apart
+from figure_texts import assert_texts_stand_apart
 from matplotlib.patches import FancyArrowPatch
 
 from candor.errors import InputError

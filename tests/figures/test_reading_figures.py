@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from drawn import assert_texts_stand_apart
+from figure_texts import assert_texts_stand_apart
 from matplotlib.collections import QuadMesh
 from matplotlib.patches import FancyArrowPatch
 
