@@ -85,6 +85,7 @@ def progress_in(file: Path) -> dict[str, object]:
         return json.loads(state.metadata()["progress"])
 
 
+@pytest.mark.slow
 def test_two_processes_stop_together_go_on_and_learn_what_one_learns(
     files: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -148,7 +149,6 @@ def cases(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("case", "message"),
     [
@@ -164,7 +164,6 @@ def test_what_happens_to_one_process_happens_to_both(cases: Path, case: str, mes
     assert re.match(message, outcomes[0])
 
 
-@pytest.mark.slow
 def test_both_processes_begin_with_the_first_weights_of_the_main_one(
     cases: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

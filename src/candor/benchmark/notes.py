@@ -20,12 +20,15 @@ class Lineup:
         reconstructions: models that were rebuilt without their authors' code.
         ours: CANDOR, of whatever size.
         unranked: baselines without a rank, since they have no results on some of the tasks; shown or not.
+        rivals: all baselines, shown or not: marks and gains rest on them, or the best of the shown would pass for the
+            best of all.
     """
 
     baselines: tuple[str, ...]
     reconstructions: tuple[str, ...]
     ours: tuple[str, ...]
-    unranked: tuple[str, ...] = ()
+    unranked: tuple[str, ...]
+    rivals: tuple[str, ...]
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -56,6 +59,10 @@ def write_note(results: pd.DataFrame, lineup: Lineup, metric: str, wins: Mapping
         *(f"{budget:g} minutes of training each" for budget in budgets),
         *_changes(shown),
     ]
+    if hidden := len(set(lineup.rivals) - set(lineup.baselines)):
+        parts.append(
+            f"best, second best and gains are those among all {len(lineup.rivals)} baselines, of which {hidden} are not shown"
+        )
     if lineup.unranked:
         parts.append(f"not ranked, since they have results on some of the tasks only: {', '.join(lineup.unranked)}")
     for model, (count, pairs) in wins.items():

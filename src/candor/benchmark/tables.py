@@ -121,11 +121,13 @@ def line_up(by_task: Mapping[str, Errors], models: Sequence[str] | Errors, metri
     worth = {model: _worth(mean(found)) for model, found in means.items() if len(found) == len(by_task)}
     ranked = sorted(filter(_is_rival, worth), key=worth.__getitem__)
     unranked = sorted(model for model in models if _is_rival(model) and model not in worth)
+    rivals = (*ranked, *unranked)
     return Lineup(
-        baselines=(*ranked, *unranked) if is_whole else tuple(ranked[:_MOST_BASELINES]),
+        baselines=rivals if is_whole else rivals[: min(len(ranked), _MOST_BASELINES)],
         reconstructions=tuple(sorted(filter(is_reconstruction, models))) if is_whole else (),
         ours=tuple(filter(is_ours, models)),
         unranked=tuple(unranked),
+        rivals=rivals,
     )
 
 
@@ -154,7 +156,7 @@ def make_table(
     """
     metrics = SHOWN[rules.metric]
     places: list[Place] = [(key, metric) for key in heads for metric in metrics]
-    best = {place: _in_order(errors, [*lineup.baselines, *lineup.ours], place) for place in places}
+    best = {place: _in_order(errors, [*lineup.rivals, *lineup.ours], place) for place in places}
     rows = []
     for model in lineup.models:
         cells = [
@@ -165,7 +167,7 @@ def make_table(
     wins = strict_wins(results, rules.metric) if rules.has_rivals else {}
     if lineup.baselines and rules.has_rivals:
         rows += [
-            (f"gain of {model}", tuple(_gain(errors, model, lineup.baselines, place) for place in places))
+            (f"gain of {model}", tuple(_gain(errors, model, lineup.rivals, place) for place in places))
             for model in lineup.ours
         ]
     return Table(
@@ -216,7 +218,7 @@ def _text(values: Sequence[float] | None, place: Place) -> str:
 
 
 def _gain(errors: Errors, ours: str, baselines: Sequence[str], place: Place) -> TableCell:
-    """Returns by how much our error is below that of the best baseline shown."""
+    """Returns by how much our error is below that of the best baseline."""
     rivals, mine = _in_order(errors, baselines, place), _in_order(errors, [ours], place)
     best = mean(errors[rivals[0]][place]) if rivals else 0.0
     if not mine or best <= 0:
