@@ -257,19 +257,36 @@ def equations() -> dict[str, list[str]]:
     return found
 
 
+LABEL = r"[a-z]+(?:_[a-z]+)+"
+
+
 @pytest.mark.parametrize("label", equations())
 def test_each_equation_names_the_code_that_carries_its_label(label: str) -> None:
     homes = [find(name) for name in equations()[label]]
     assert homes
-    sources = [inspect.getsource(home) + (inspect.getdoc(inspect.getmodule(home)) or "") for home in homes]
-    assert any(re.search(rf"\b{label}\b", source) for source in sources)
+    assert any(re.search(rf"\b{label}\b", inspect.getsource(home)) for home in homes)
+
+
+def labels_in(code: str) -> set[str]:
+    listed = re.findall(rf"\beq\. ({LABEL}(?:, {LABEL})*)", code)
+    return {name for names in listed for name in names.split(", ")}
 
 
 def test_the_page_of_equations_and_the_code_know_the_same_labels() -> None:
-    label = r"[a-z]+(?:_[a-z]+)+"
     sources = [path.read_text(encoding="utf-8") for path in (REPOSITORY / "src/candor/model").glob("*.py")]
-    listed = re.findall(rf"\beq\. ({label}(?:, {label})*)", "\n".join(sources))
-    assert {name for names in listed for name in names.split(", ")} == set(equations())
+    assert labels_in("\n".join(sources)) == set(equations())
+
+
+@pytest.mark.parametrize("path", sorted((REPOSITORY / "src/candor/model").glob("*.py")), ids=lambda path: path.stem)
+def test_every_file_of_the_model_begins_with_its_equations_and_where_they_stand(path: Path) -> None:
+    module = f"candor.model.{path.stem}".removesuffix(".__init__")
+    listed = dict(re.findall(rf"^\| ({LABEL}) \| (`.*`) \|$", inspect.getdoc(importlib.import_module(module)) or "", re.M))
+    assert set(listed) == labels_in(path.read_text(encoding="utf-8"))
+    for label, places in listed.items():
+        for place in re.findall(r"`([\w.]+)`", places):
+            home = find(f"{module}.{place}")
+            source = inspect.getsource(home.fget if isinstance(home, property) else home)
+            assert label in labels_in(source), (label, place)
 
 
 def test_the_reference_holds_every_public_name() -> None:

@@ -7,7 +7,14 @@
 | physical propagation graph | physical.py, propagation.py, recurrence.py, attention.py, routes.py |
 | functional relation graph | functional.py |
 | context-adaptive fusion, prediction | representations.py, fusion.py, head.py |
-| learning objectives | losses.py, decoding.py |
+| learning objectives | losses.py, roles.py, decoding.py |
+| parts of several sections | layers.py, dropout.py |
+
+Every file begins with the equations it carries, by their labels in the paper, and where each stands.
+
+| equation | where |
+|---|---|
+| context_fusion | `Explanation.fused` |
 """
 
 from dataclasses import dataclass

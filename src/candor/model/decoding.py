@@ -4,6 +4,11 @@ Errors are sums of absolute values, so their gradients are known as soon as a bl
 a block follow each other while its activations are still at hand. Nothing as wide as
 a representation is ever stored whole. The numbers are those of `represent`, `fuse`, `Head.forward` and the mean of
 absolute errors.
+
+| equation | where |
+|---|---|
+| app_branch_supervision | `decoded_errors` |
+| context_fusion | `_Sums._decode` |
 """
 
 from dataclasses import dataclass

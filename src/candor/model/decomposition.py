@@ -9,6 +9,16 @@
 | g_U, g_V | shock_gate_u, shock_gate_v | batch node patch |
 | e | nodes | node hidden |
 | Q_r, P_r (interventions) | rain, rain_projection | batch node patch hidden |
+
+| equation | where |
+|---|---|
+| app_shock_gates | `ShockGate` |
+| app_embedding_background | `Decomposition.forward` |
+| evolution_references | `Decomposition.forward` |
+| app_temporal_differences | `Decomposition.forward` |
+| app_accumulation_release | `Decomposition.forward` |
+| app_shock_component | `Decomposition.forward` |
+| app_gate_inputs | `Decomposition._gate` |
 """
 
 from dataclasses import dataclass

@@ -7,6 +7,10 @@
 | [tod, dow] | rows | batch position 2 hidden |
 | season (beyond the paper) | added to rows | batch position 2 hidden |
 | m_p | context | batch position hidden |
+
+| equation | where |
+|---|---|
+| app_embedding_background | `PatchEmbedding` |
 """
 
 import torch

@@ -8,6 +8,14 @@
 | K_i, pi | pairs, weights | batch node pair |
 | C^func | context | batch node patch hidden |
 | F^func | forecast | batch node target forecast |
+
+| equation | where |
+|---|---|
+| app_joint_relation_selection | `FunctionalBranch.forward` |
+| app_background_context | `FunctionalBranch._describe` |
+| functional_graph | `FunctionalBranch._choose` |
+| app_functional_aggregation | `FunctionalBranch._gather` |
+| app_functional_forecast | `FunctionalBranch.correct` |
 """
 
 from dataclasses import dataclass

@@ -5,6 +5,11 @@
 | c | context (never formed whole) | batch node target 4 hidden |
 | lambda | weights | batch node target branch |
 | F^fuse | fused | batch node target forecast |
+
+| equation | where |
+|---|---|
+| app_fusion_context | `Fusion.weights` |
+| context_fusion | `fuse` |
 """
 
 import torch

@@ -4,6 +4,11 @@
 |---|---|---|
 | y^patch | patches | batch node target length |
 | Y | forecast | batch horizon node |
+
+| equation | where |
+|---|---|
+| app_fusion_prediction | `Head.forward` |
+| app_overlap_recovery | `Head.recover` |
 """
 
 import torch

@@ -5,6 +5,11 @@
 | H0 | refined | batch node patch hidden |
 | M_out | calendar MLP at target patches | batch target forecast |
 | F0 | projected | batch node target forecast |
+
+| equation | where |
+|---|---|
+| app_history_integration | `HistoryIntegration.refine` |
+| app_temporal_projection | `HistoryIntegration.project` |
 """
 
 import torch

@@ -1,4 +1,9 @@
-"""Small parts that several sections use."""
+"""Small parts that several sections use.
+
+| equation | where |
+|---|---|
+| app_fusion_position | `sinusoidal_positions` |
+"""
 
 from typing import Any
 

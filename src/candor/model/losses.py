@@ -7,6 +7,16 @@
 | L_bg, L_shock | background, shock |
 | L_rec, L_role | reconstruction, role_background, role_accumulation, role_release |
 | chi(e) | is_active |
+
+| equation | where |
+|---|---|
+| overall_objective | `losses` |
+| app_auxiliary_objective | `losses` |
+| app_historical_consistency | `_history` |
+| app_state_separation | `_separation` |
+| app_component_regularization | `_smoothness`, `_shock` |
+| evolution_reconstruction | `_reconstruction` |
+| app_role_consistency | `_roles` |
 """
 
 from collections.abc import Callable, Iterable

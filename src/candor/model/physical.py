@@ -14,6 +14,14 @@
 | F->, F<- | readout of predictions | batch node target forecast |
 
 Positions tau run from the oldest to the newest patch of a window of K_t.
+
+| equation | where |
+|---|---|
+| app_propagation_residual | `Path._residual` |
+| app_localized_propagation | `Path._propagate` |
+| physical_graph | `_Run.__init__` |
+| app_delay_affinity | `_shared_scores` |
+| app_sample_affinity | `_sample_scores` |
 """
 
 from dataclasses import dataclass

@@ -3,6 +3,11 @@
 W = RowNorm(T * omega * a) is one softmax over incoming edges, because both softmax denominators depend on the receiver
 only and cancel: of log T + the score of omega + the score of a. Powers of W are never formed:
 g[m] = W^m x - diag(W^m) x, with W^m x by repeated application and diag(W^m) from the closed walks of length m.
+
+| equation | where |
+|---|---|
+| app_directional_support | `DirectionalSupport` |
+| app_multihop_aggregation | `Operator.walk` |
 """
 
 from collections.abc import Callable

@@ -1,4 +1,9 @@
-"""The maps that compare components with physical states (eq. app_projected_similarity)."""
+"""The maps that compare components with physical states.
+
+| equation | where |
+|---|---|
+| app_projected_similarity | `Roles` |
+"""
 
 from torch import nn
 
@@ -6,7 +11,7 @@ from candor.model.settings import ModelSettings
 
 
 class Roles(nn.Module):
-    """Six linear maps, begun as the identity; only the role loss uses them."""
+    """Six linear maps, begun as the identity; only the role loss uses them (eq. app_projected_similarity)."""
 
     def __init__(self, settings: ModelSettings) -> None:
         super().__init__()
