@@ -63,6 +63,20 @@ def test_the_eight_best_baselines_are_shown_and_all_on_request() -> None:
     assert len(whole.rows) == 12
 
 
+def test_marks_and_gains_rest_on_baselines_that_are_not_shown_too() -> None:
+    made = results({"road": {"candor": [1.0], **{f"other{i}": [2.0 + i] for i in range(9)}}})
+    is_better = (made["model"] == "other8") & (made["step"] == 3)  # the worst over all steps, the best at one of them
+    made.loc[is_better, "value"] = 2.0
+    (few,), (whole,) = tables_of(made, suite()), tables_of(made, suite(), is_whole=True)
+    assert "other8" not in dict(few.rows) and "other8" in dict(whole.rows)
+    for table in (few, whole):
+        rows = dict(table.rows)
+        overall, at_step = rows["candor"][0], rows["candor"][3]  # MAE; three metrics stand under each head
+        assert overall.is_best and at_step.is_second and not at_step.is_best
+        assert rows["gain of candor"][3].text == "-100.0 %"
+    assert "all 9 baselines, of which 1 are not shown" in few.note and "not shown" not in whole.note
+
+
 def test_a_shared_set_is_ranked_by_the_mean_over_tasks() -> None:
     errors = {"near": {"candor": [1.0], "a": [2.0], "b": [3.0]}, "far": {"candor": [1.0], "a": [9.0], "b": [3.0]}}
     shared = tables_of(results(errors), suite(ranking="suite"))
