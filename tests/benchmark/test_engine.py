@@ -14,12 +14,13 @@ import psutil
 import pytest
 from safetensors.numpy import load_file
 
-from candor.benchmark.cells import Cell, CellState, cells_of, failure_of, run_cell, status_of
+from candor.benchmark.cells import CELL, SCORES, Cell, CellState, cells_of, failure_of, status_of
 from candor.benchmark.local import run_locally
 from candor.benchmark.results import collect
 from candor.benchmark.suites import Contender, Suite
+from candor.benchmark.working import run_cell
 from candor.errors import InputError
-from candor.files import write_json
+from candor.files import read_json, write_json
 from candor.forecasting.runs import load_record
 from candor.forecasting.train import TRAINING
 from candor.training.checkpoint import Checkpoint
@@ -44,6 +45,15 @@ def test_cells_are_done_once_and_then_left_alone(tmp_path: Path) -> None:
     assert not found.duplicated(["task", "model", "seed", "step", "metric"]).any()
     assert set(found["model"]) == {"last-value", "stid"} and set(found["step"]) == {0, 1, 3, 7, 14}
     assert found["data_sha256"].nunique() == 1 and found["protocol"].nunique() == 1
+
+
+def test_a_grid_goes_on_where_only_the_scores_of_its_cells_are(tmp_path: Path) -> None:
+    first, second = cells_of(suite("last-value", "linear"))
+    assert run_cell(first, tmp_path / "here") == CellState.DONE
+    for name in (CELL, SCORES):
+        write_json(tmp_path / "there" / first.name / name, read_json(tmp_path / "here" / first.name / name))
+    assert [cell.state(tmp_path / "there") for cell in (first, second)] == [CellState.DONE, CellState.WAITING]
+    assert collect([first, second], tmp_path / "there").equals(collect([first], tmp_path / "here"))
 
 
 def test_a_failed_cell_says_why_and_stops_no_other(tmp_path: Path) -> None:

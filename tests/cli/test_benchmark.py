@@ -15,10 +15,11 @@ import psutil
 import pytest
 from rich.console import Console
 
-from candor.benchmark import cells as cells_module
-from candor.benchmark.cells import Cell, CellState, cells_of, run_cell
+from candor.benchmark.cells import STATUS, Cell, CellState, cells_of
 from candor.benchmark.suites import load_suite
+from candor.benchmark.working import run_cell
 from candor.cli import benchmark as command
+from candor.files import write_json
 from candor.report.paper_grid import read_grid
 
 
@@ -86,7 +87,7 @@ def test_a_failure_is_told_letter_by_letter_and_stops_nothing(candor) -> None:
     assert "last-value" in outcome.out and "stid" not in outcome.out
 
 
-def test_the_screen_shows_the_cells_under_way_and_reads_a_done_model_once(
+def test_the_screen_shows_the_cells_under_way_and_looks_at_a_done_cell_once(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     done, other = cells_of(load_suite("quick").chosen(["last-value", "linear"], tasks=["klamath-daily"]))
@@ -101,7 +102,7 @@ def test_the_screen_shows_the_cells_under_way_and_reads_a_done_model_once(
     monkeypatch.setattr(Cell, "state", counted)
     monkeypatch.setattr(command, "errors", lambda: Console(file=text, force_terminal=True, width=100))
     text = StringIO()
-    cells_module.write_json(tmp_path / other.name / cells_module.STATUS, {"what": "epoch [3]", "share": 0.25})
+    write_json(tmp_path / other.name / STATUS, {"what": "epoch [3]", "share": 0.25})
     with command._live([done, other], tmp_path) as watch:
         for _ in range(5):
             watch([other])

@@ -61,7 +61,8 @@ def write_note(results: pd.DataFrame, lineup: Lineup, metric: str, wins: Mapping
     ]
     if hidden := len(set(lineup.rivals) - set(lineup.baselines)):
         parts.append(
-            f"best, second best and gains are those among all {len(lineup.rivals)} baselines, of which {hidden} are not shown"
+            f"best, second best and gains are those among all {len(lineup.rivals)} baselines, "
+            f"of which {hidden} are not shown"
         )
     if lineup.unranked:
         parts.append(f"not ranked, since they have results on some of the tasks only: {', '.join(lineup.unranked)}")

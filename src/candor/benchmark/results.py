@@ -9,8 +9,8 @@ from typing import Any
 import pandas as pd
 from safetensors import safe_open
 
-from candor.benchmark.cells import CELL, Cell, CellState, parse_cell
-from candor.files import atomic_file, read_json
+from candor.benchmark.cells import CELL, SCORES, Cell, CellState, parse_cell
+from candor.files import atomic_file, read_json, write_json
 from candor.forecasting.runs import EVALUATION, load_record
 from candor.forecasting.train import TRAINING
 
@@ -36,39 +36,47 @@ def save_results(results: pd.DataFrame, path: Path) -> None:
         results.to_parquet(temporary, index=False)
 
 
-def _rows(cell: Cell, folder: Path) -> list[dict[str, Any]]:
+def write_scores(cell: Cell, folder: Path) -> None:
+    """Writes what a judged run scored with all it depends on, so that it can be read where the run is not."""
     judged = read_json(folder / EVALUATION)
-    trained = _training(folder)
-    shared = {
-        "task": cell.task.label,
-        "data": judged["data"]["name"],
-        "horizon": judged["protocol"]["horizon"],
-        "model": cell.contender.name,
-        "seed": cell.seed,
-    }
+    values = []
+    for metric in METRICS:
+        by_step = {ALL_STEPS: judged["overall"][metric]} | {
+            step: judged["by_step"][metric][step - 1] for step in _reported(judged["protocol"])
+        }
+        values += [{"step": step, "metric": metric, "value": value} for step, value in by_step.items()]
     circumstances = {
         "unit": judged["unit"],
         "windows": judged["windows"],
         "aggregation": judged["aggregation"],
         "mask": judged["mask"],
-        "split": json.dumps(judged["split"]),
-        "protocol": json.dumps(judged["protocol"]),
-        "settings": json.dumps(judged["settings"]),
-        "changes": json.dumps(cell.contender.model_dump(mode="json")["settings"]),
+        "split": judged["split"],
+        "protocol": judged["protocol"],
+        "settings": judged["settings"],
         "data_sha256": judged["data"]["sha256"],
         "model_sha256": judged["model_sha256"],
-        "versions": json.dumps(judged["versions"]),
-        "budget_minutes": cell.budget_minutes,
+        "versions": judged["versions"],
         "parameters": _count_parameters(folder) if cell.contender.model == "candor" else None,
-        **trained,
+        **_training(folder),
     }
-    found = []
-    for metric in METRICS:
-        by_step = judged["by_step"][metric]
-        for step in [ALL_STEPS, *_reported(judged["protocol"])]:
-            value = judged["overall"][metric] if step == ALL_STEPS else by_step[step - 1]
-            found.append(shared | {"step": step, "metric": metric, "value": value} | circumstances)
-    return found
+    place = {"data": judged["data"]["name"], "horizon": judged["protocol"]["horizon"]}
+    write_json(folder / SCORES, place | {"values": values} | circumstances)
+
+
+def _rows(cell: Cell, folder: Path) -> list[dict[str, Any]]:
+    scored = read_json(folder / SCORES)
+    place = {
+        "task": cell.task.label,
+        "data": scored.pop("data"),
+        "horizon": scored.pop("horizon"),
+        "model": cell.contender.name,
+        "seed": cell.seed,
+    }
+    values = scored.pop("values")
+    changes = cell.contender.model_dump(mode="json")["settings"]
+    circumstances = {name: json.dumps(value) if isinstance(value, dict) else value for name, value in scored.items()}
+    circumstances |= {"changes": json.dumps(changes), "budget_minutes": cell.budget_minutes}
+    return [place | value | circumstances for value in values]
 
 
 def _reported(protocol: dict[str, Any]) -> list[int]:

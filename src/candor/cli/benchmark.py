@@ -163,7 +163,7 @@ def _live(cells: "Sequence[Cell]", grid: Path) -> "Iterator[Watch]":
     from candor.benchmark.cells import CellState, status_of
 
     screen = errors()
-    known: set[str] = set()  # done cells stay done, and to look again means to read the whole model
+    known: set[str] = set()  # done cells stay done
     with Live(console=screen, auto_refresh=False, transient=True) as live:
 
         def watch(running: "Sequence[Cell]") -> None:

@@ -1,0 +1,102 @@
+"""Working on a cell: train, judge, score.
+
+A cell that is done is left alone, one that was stopped or killed goes on from its checkpoint, one that failed says why
+and is tried again the next time.
+"""
+
+import os
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+from candor.benchmark.cells import CELL, FAILURE, STATUS, Cell, CellState
+from candor.benchmark.results import write_scores
+from candor.data.catalog import load_dataset
+from candor.data.protocol import make_task
+from candor.errors import InputError
+from candor.evaluation.judging import evaluate
+from candor.files import write_json
+from candor.forecasting.choices import choose_protocol, choose_settings
+from candor.forecasting.runs import EVALUATION, RECORD, Run, RunState, load_run, model_checksum, summarise_run
+from candor.forecasting.train import TRAINING, Limits, TrainingStoppedError, resume_run, train_model
+from candor.presets import load_preset
+
+_SECONDS_BETWEEN_STATUS = 1.0
+Interruption = Callable[[], str | None]
+
+
+def run_cell(cell: Cell, grid: Path, interruption: Interruption = lambda: None) -> CellState:
+    """Returns the state of a cell after work on it: done, failed, or begun if it was interrupted."""
+    state, folder = cell.state(grid), grid / cell.name
+    if state == CellState.DONE:
+        return state
+    write_json(folder / CELL, cell.model_dump(mode="json"))
+    (folder / FAILURE).unlink(missing_ok=True)
+    report = _Status(folder / STATUS)
+    try:
+        run = _train(cell, folder, report, interruption)
+        write_json(folder / CELL, cell.model_dump(mode="json"))  # a run made in one go replaces its folder
+        if summarise_run(folder).state != RunState.EVALUATED:
+            _judge(run, report)
+        write_scores(cell, folder)
+    except TrainingStoppedError:
+        return CellState.BEGUN
+    except InputError as error:
+        write_json(folder / FAILURE, {"what": str(error)})
+        return CellState.FAILED
+    except Exception as error:  # whatever it is, it must not stop the other cells
+        write_json(folder / FAILURE, {"what": f"{type(error).__name__}: {error}", "trace": traceback.format_exc()})
+        return CellState.FAILED
+    finally:
+        (folder / STATUS).unlink(missing_ok=True)
+    return CellState.DONE
+
+
+def _train(cell: Cell, folder: Path, report: "_Status", interruption: Interruption) -> Run:
+    """Returns the trained run, which may be there already, or goes on, or begins."""
+    if (folder / "model").is_dir():
+        return load_run(folder)
+    limits = Limits(_minutes_left(cell, folder), interruption, fits_schedule=True)
+    if (folder / RECORD).is_file():
+        return resume_run(folder, report=report, limits=limits)
+    preset = load_preset(cell.task.preset)
+    panel, overrides = load_dataset(preset.data), dict(cell.contender.settings)
+    if cell.task.horizon is not None:
+        overrides["horizon"] = cell.task.horizon
+        if cell.task.horizon != preset.protocol.horizon:  # the preset's steps are chosen for its own horizon
+            overrides.setdefault("steps", ())
+    protocol, rest = choose_protocol(panel, cell.task.preset, overrides)
+    settings, _ = choose_settings(cell.contender.model, make_task(panel, protocol), cell.task.preset, rest)
+    return train_model(
+        panel, protocol, cell.contender.model, settings, folder, seed=cell.seed, is_catalogued=True, report=report,
+        limits=limits,
+    )  # fmt: skip
+
+
+def _minutes_left(cell: Cell, folder: Path) -> float | None:
+    if cell.budget_minutes is None:
+        return None
+    if not (folder / TRAINING).is_dir():
+        return cell.budget_minutes
+    from candor.training.checkpoint import Checkpoint
+
+    return max(0.0, cell.budget_minutes - Checkpoint(folder / TRAINING).progress().seconds / 60)
+
+
+def _judge(run: Run, report: "_Status") -> None:
+    judged = evaluate(run.forecaster, run.task(), report=report)
+    write_json(run.folder / EVALUATION, judged.to_json() | {"model_sha256": model_checksum(run.folder)})
+
+
+class _Status:
+    """Writes what is being done to a file, now and then."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._written = path, 0.0
+
+    def __call__(self, what: str, share: float | None) -> None:
+        if time.monotonic() - self._written > _SECONDS_BETWEEN_STATUS:
+            self._written = time.monotonic()
+            shown = what.partition(" | ")[2] or what
+            write_json(self._path, {"what": shown, "share": share, "process": os.getpid()})
