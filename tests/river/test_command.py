@@ -26,6 +26,7 @@ from candor.progress import Report
 from candor.river import rain as rain_module
 from candor.river.imerg import Cell, cell_of
 from candor.river.imerg_archive import EarthdataArchive, Granule
+from candor.river.imerg_ranges import Patience
 from candor.river.rain_store import RainStore, StoredHalfHour
 
 HALF_HOUR = timedelta(minutes=30)
@@ -165,6 +166,7 @@ class EndingArchive:
 
     def __init__(self, published: datetime) -> None:
         self.published = published
+        self.patience = Patience()
 
     def find(self, first: datetime, stop: datetime) -> dict[datetime, Granule]:
         starts = [first + step * HALF_HOUR for step in range(int((stop - first) / HALF_HOUR))]

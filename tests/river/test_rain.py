@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+import threading
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
@@ -25,6 +27,7 @@ from candor.data.times import TimeAxis
 from candor.errors import InputError
 from candor.river.imerg import Cell
 from candor.river.imerg_archive import EarthdataArchive, Granule
+from candor.river.imerg_ranges import Patience
 from candor.river.rain import Rain, fetch_rain
 
 START = datetime(2020, 2, 28, 22, tzinfo=UTC)
@@ -49,6 +52,7 @@ class MadeArchive:
         self.searches: list[tuple[datetime, datetime]] = []
         self.read_starts: list[datetime] = []
         self.dies_after = 10**9
+        self.patience = Patience()
 
     def rate(self, start: datetime, cell: Cell) -> float:
         return float((start.timestamp() // 1800) % 977 + cell.column / 8)
@@ -126,6 +130,31 @@ def test_a_killed_job_goes_on_where_it_was(tmp_path: Path, dies_after: int) -> N
     again = before & set(archive.read_starts)
     assert len({start.date() for start in again}) <= 1, "only the day that was under way is read again"
     assert len(archive.read_starts) == 144 - len(before - again)
+
+
+def test_a_pause_is_told_of_and_ctrl_c_does_not_wait_until_it_is_over(tmp_path: Path) -> None:
+    class Busy(MadeArchive):
+        def read(self, granule: Granule, cells: list[Cell]) -> tuple[NDArray[np.float32], int] | None:
+            if granule.start == START:
+                self.patience.wait(60.0)
+            return super().read(granule, cells)
+
+    is_paused, told = threading.Event(), []
+
+    def press_a_key(what: str, share: float | None) -> None:
+        if "pause" in what:
+            told.append((what, share))
+            is_paused.set()
+        elif "2 of 8" in what:
+            assert is_paused.wait(20)
+            raise KeyboardInterrupt
+
+    begun = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        fetch_rain(SENSORS, axis(4), tmp_path, archive=Busy(), report=press_a_key)
+    assert time.monotonic() - begun < 40
+    assert told == [("reading rain | reading rain: the archive needs a pause of 60 s", 1 / 8)]
+    assert not np.isnan(fetch_rain(SENSORS, axis(4), tmp_path, archive=MadeArchive()).covariate.values).any()
 
 
 def test_what_is_there_is_not_asked_for_again_and_needs_no_login(

@@ -110,20 +110,28 @@ class _Work:
 
     def fetch(self, archive: Archive, announce: Callable[[str], object] | None, report: Report) -> None:
         """Reads what is lacking, and keeps every day as soon as it is read."""
-        lacking = self.lacking
+        lacking, done = self.lacking, 0
 
         def tell(granule: Granule) -> None:
+            nonlocal done
             done = bisect_right(lacking, granule.start)
             now = f"{done:,} of {len(lacking):,} half hours, {self._carried / 1e9:.2f} GB"
             report(f"{_READING} | {_READING}: {now}", done / len(lacking))
 
+        def tell_of_pause(seconds: float) -> None:
+            report(f"{_READING} | {_READING}: the archive needs a pause of {seconds:.0f} s", done / len(lacking))
+
         report(_READING, 0.0)
+        archive.patience.tell = tell_of_pause
         pool = ThreadPoolExecutor(_WORKERS)
         try:
             for batch in self._batches(archive, lacking, announce or (lambda text: None)):
                 self._read(archive, batch, pool, tell)
+        except BaseException:  # Ctrl-C too: only the requests that are under way are waited for, and no pauses
+            archive.patience.end()
+            raise
         finally:
-            pool.shutdown(cancel_futures=True)  # after Ctrl-C or a failure only what is under way is waited for
+            pool.shutdown(cancel_futures=True)
 
     def _batches(
         self, archive: Archive, lacking: list[datetime], announce: Callable[[str], object]
