@@ -301,12 +301,13 @@ def test_a_service_that_has_no_readings_is_believed(usgs, asker) -> None:
     assert hours_of(asker) == dict.fromkeys(SITES, 0)
 
 
-def test_a_client_whose_answers_cannot_be_looked_at_is_refused(usgs, asker, monkeypatch) -> None:
-    options = http.HTTPX_DEFAULTS | {"event_hooks": {}}
-    monkeypatch.setattr("candor.river.pages._look_at_responses", lambda: None)
-    monkeypatch.setattr(http, "HTTPX_ASYNC_DEFAULTS", options)
-    with pytest.raises(InputError, match="dataretrieval"):
+@pytest.mark.parametrize("place", [{}, {"event_hooks": None}, {"event_hooks": {"response": ()}}])
+def test_a_client_whose_answers_cannot_be_looked_at_is_refused(usgs, asker, tmp_path, monkeypatch, place) -> None:
+    monkeypatch.setattr(http, "HTTPX_ASYNC_DEFAULTS", http.HTTPX_DEFAULTS | place)  # as in some later version
+    with pytest.raises(InputError, match="dataretrieval") as caught:
         hours_of(asker)
+    assert "pip install" in caught.value.mend
+    assert list((tmp_path / "cache").rglob("*.answer")) == []
 
 
 def test_without_a_network_the_words_are_plain_and_come_at_once(tmp_path) -> None:
