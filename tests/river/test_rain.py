@@ -8,6 +8,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import earthaccess
 import h5py
@@ -60,7 +61,8 @@ class MadeArchive:
     def find(self, first: datetime, stop: datetime) -> dict[datetime, Granule]:
         self.searches.append((first, stop))
         starts = [first + step * HALF_HOUR for step in range(int((stop - first) / HALF_HOUR))]
-        return {s: Granule(name_at(s), s, "", 8.0) for s in starts if not self.absent(s)}
+        found = [start for start in starts if not self.absent(start)]
+        return {s: Granule(name_at(s), s, f"https://archive/{s:%j}/{name_at(s)}", 8.0) for s in found}
 
     def read(self, granule: Granule, cells: list[Cell]) -> tuple[NDArray[np.float32], int] | None:
         if len(self.read_starts) >= self.dies_after:
@@ -125,8 +127,10 @@ def test_a_killed_job_goes_on_where_it_was(tmp_path: Path, dies_after: int) -> N
     np.testing.assert_array_equal(resumed.covariate.values, whole.covariate.values)
     searches = resumed.provenance["searches"]
     assert len(searches) == 2 and searches[0]["files"] == searches[1]["files"] + len(before - set(archive.read_starts))
-    for name in resumed.provenance.keys() - {"searches", "first_fetched", "last_fetched"}:
+    for name in resumed.provenance.keys() - {"searches", "first_fetched", "last_fetched", "days"}:
         assert resumed.provenance[name] == whole.provenance[name]
+    for name in ("day", "files", "sha256"):
+        assert [day[name] for day in resumed.provenance["days"]] == [day[name] for day in whole.provenance["days"]]
     again = before & set(archive.read_starts)
     assert len({start.date() for start in again}) <= 1, "only the day that was under way is read again"
     assert len(archive.read_starts) == 144 - len(before - again)
@@ -316,17 +320,35 @@ def test_when_files_were_searched_and_read_is_recorded_and_outlasts_a_rebuild(tm
     assert fetch_rain(SENSORS, axis(5), tmp_path, is_offline=True).provenance == rain.provenance
 
 
+def test_every_day_is_recorded_with_the_place_the_date_and_a_checksum_of_what_was_read(tmp_path: Path) -> None:
+    class Wetter(MadeArchive):
+        def rate(self, start: datetime, cell: Cell) -> float:
+            return super().rate(start, cell) + (start == START + 10 * HALF_HOUR)
+
+    def days_of(archive: MadeArchive, folder: str) -> list[dict[str, Any]]:
+        absent = {START + 3 * HALF_HOUR}
+        archive.absent = lambda start: start in absent
+        return fetch_rain(SENSORS, axis(24), tmp_path / folder, archive=archive).provenance["days"]
+
+    days, others = days_of(MadeArchive(), "a"), days_of(Wetter(), "b")
+    assert [(day["day"], day["files"]) for day in days] == [("2020-02-28", 5), ("2020-02-29", 42)]
+    assert [day["folders"] for day in days] == [["https://archive/059/"], ["https://archive/060/"]]
+    assert all(datetime.fromisoformat(day["first_fetched"]) <= datetime.now(UTC) for day in days)
+    assert days[0]["sha256"] == others[0]["sha256"] and days[1]["sha256"] != others[1]["sha256"]
+
+
 def test_days_that_an_earlier_version_wrote_without_dates_are_still_read(tmp_path: Path) -> None:
     first = fetch_rain(SENSORS, axis(2), tmp_path, archive=MadeArchive())
     for day in tmp_path.rglob("2020-*.json"):
         content = json.loads(day.read_text())
         del content["sha256"]
         for half_hour in content["half_hours"].values():
-            del half_hour["fetched"]
+            del half_hour["fetched"], half_hour["folder"]
         day.write_text(json.dumps(content | {"sha256": digest_of(content)}))
     again = fetch_rain(SENSORS, axis(2), tmp_path, is_offline=True)
     np.testing.assert_array_equal(again.covariate.values, first.covariate.values)
     assert again.provenance["first_fetched"] is None
+    assert [day["folders"] for day in again.provenance["days"]] == [[]]
 
 
 def fetch_from(server: GranuleServer, times: TimeAxis, folder: Path) -> Rain:
