@@ -319,9 +319,10 @@ def test_a_client_whose_answers_cannot_be_looked_at_is_refused(usgs, asker, tmp_
 def test_without_a_network_the_words_are_plain_and_come_at_once(tmp_path) -> None:
     with UsgsServer() as server:
         pass  # nobody listens at its address any more
+    clock = Noting()
     with served_by(server, retries=0), pytest.raises(InputError) as caught:
-        hours_of(Asker(AnswerCache(tmp_path / "cache"), Manners(first_wait=600)))
-    assert "cannot be reached" in caught.value.what
+        hours_of(Asker(AnswerCache(tmp_path / "cache"), clock=clock))
+    assert "cannot be reached" in caught.value.what and clock.waits == []
     assert "connection to the internet" in caught.value.mend and "run the same command again" in caught.value.mend
 
 
