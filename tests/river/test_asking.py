@@ -134,6 +134,19 @@ def test_the_client_itself_tries_again_too(usgs, tmp_path) -> None:
     assert len(usgs.asked("USGS-2")) == 4
 
 
+class Noting(Clock):
+    """A clock on which pauses are over at once, and noted."""
+
+    def __init__(self) -> None:
+        self.waits: list[float] = []
+
+    def now(self) -> float:
+        return sum(self.waits)
+
+    def wait(self, seconds: float, stop: threading.Event) -> None:
+        self.waits.append(seconds)
+
+
 class TwoWait(Clock):
     """A clock that stands still until two workers wait, and notes for how long each of them would."""
 
@@ -180,28 +193,21 @@ def test_a_pause_that_the_service_asks_for_is_kept_by_everybody(usgs, tmp_path) 
     [(503, "out of order", []), (503, "out of order", [5, 10]), (429, "too many requests", [780, 780])],
 )
 def test_pauses_grow_and_a_question_is_not_asked_for_ever(usgs, tmp_path, status, words, expected) -> None:
-    waits: list[float] = []
-
-    class Noting(Clock):
-        def now(self) -> float:
-            return sum(waits)
-
-        def wait(self, seconds: float, stop: threading.Event) -> None:
-            waits.append(seconds)
-
+    clock = Noting()
     usgs.troubles.append(Trouble("", times=99, status=status))
-    asker = Asker(AnswerCache(tmp_path / "cache"), Manners(attempts=1 + len(expected)), clock=Noting())
+    asker = Asker(AnswerCache(tmp_path / "cache"), Manners(attempts=1 + len(expected)), clock=clock)
     with served_by(usgs, retries=0), pytest.raises(InputError, match=words):
         fetch_readings(asker, SITES[:1], "00300", AXIS)
     assert len(usgs.requests) == 1 + len(expected)
-    assert waits == pytest.approx(expected)
+    assert clock.waits == pytest.approx(expected)
 
 
 def test_a_pause_that_is_too_long_is_told_of_with_the_way_to_a_key(usgs, tmp_path) -> None:
     usgs.troubles.append(Trouble("continuous", times=99, status=429, headers={"Retry-After": "7200"}))
+    clock = Noting()
     with pytest.raises(InputError) as caught:
-        hours_of(Asker(AnswerCache(tmp_path / "cache")))
-    assert "too many requests" in caught.value.what
+        hours_of(Asker(AnswerCache(tmp_path / "cache"), clock=clock))
+    assert "too many requests" in caught.value.what and clock.waits == []
     assert "API_USGS_PAT" in caught.value.mend and "signup" in caught.value.mend
 
 
@@ -301,20 +307,22 @@ def test_a_service_that_has_no_readings_is_believed(usgs, asker) -> None:
     assert hours_of(asker) == dict.fromkeys(SITES, 0)
 
 
-def test_a_client_whose_answers_cannot_be_looked_at_is_refused(usgs, asker, monkeypatch) -> None:
-    options = http.HTTPX_DEFAULTS | {"event_hooks": {}}
-    monkeypatch.setattr("candor.river.pages._look_at_responses", lambda: None)
-    monkeypatch.setattr(http, "HTTPX_ASYNC_DEFAULTS", options)
-    with pytest.raises(InputError, match="dataretrieval"):
+@pytest.mark.parametrize("place", [{}, {"event_hooks": None}, {"event_hooks": {"response": ()}}])
+def test_a_client_whose_answers_cannot_be_looked_at_is_refused(usgs, asker, tmp_path, monkeypatch, place) -> None:
+    monkeypatch.setattr(http, "HTTPX_ASYNC_DEFAULTS", http.HTTPX_DEFAULTS | place)  # as in some later version
+    with pytest.raises(InputError, match="dataretrieval") as caught:
         hours_of(asker)
+    assert "pip install" in caught.value.mend
+    assert list((tmp_path / "cache").rglob("*.answer")) == []
 
 
 def test_without_a_network_the_words_are_plain_and_come_at_once(tmp_path) -> None:
     with UsgsServer() as server:
         pass  # nobody listens at its address any more
+    clock = Noting()
     with served_by(server, retries=0), pytest.raises(InputError) as caught:
-        hours_of(Asker(AnswerCache(tmp_path / "cache"), Manners(first_wait=600)))
-    assert "cannot be reached" in caught.value.what
+        hours_of(Asker(AnswerCache(tmp_path / "cache"), clock=clock))
+    assert "cannot be reached" in caught.value.what and clock.waits == []
     assert "connection to the internet" in caught.value.mend and "run the same command again" in caught.value.mend
 
 

@@ -18,6 +18,7 @@ from tiny import tiny_recipe
 from usgs_answers import sensor_id
 from usgs_server import MadeSite, Trouble
 
+from candor.data.findings import Finding, Level
 from candor.data.panel import Covariate
 from candor.data.panel_store import load_panel
 from candor.errors import InputError
@@ -28,6 +29,7 @@ from candor.river.build import Basin, build_basin
 from candor.river.cache import AnswerCache
 from candor.river.card import dataset_card
 from candor.river.folder import save_basin
+from candor.river.quality import in_words
 from candor.river.settings import period
 
 RULES = made_basin.RULES
@@ -145,6 +147,21 @@ def test_offline_an_old_list_of_sites_is_taken_and_told_of(built, tmp_path) -> N
     assert [one.mend for one in basin.report.findings if "2021-05-12" in one.what] == [
         "leave out --offline: the list is asked for again"
     ]
+
+
+def test_answers_that_were_damaged_are_counted_and_what_is_noticed_is_told_with_its_mend(usgs, asker) -> None:
+    made_basin.fill(usgs)
+    rules = RULES.model_copy(update={"end": "2021-05-03"})
+    whole = build_basin(rules, asker).panel.fingerprint
+    for answer in sorted((asker.cache.folder / "waterdata").glob("*.answer"))[:2]:
+        answer.write_bytes(b"harmed")
+    basin = build_basin(rules, Asker(AnswerCache(asker.cache.folder)))
+    assert basin.panel.fingerprint == whole
+    lines = [in_words(one) for one in basin.report.findings]
+    assert f"note: {asker.cache.folder} answers on disk were damaged and were fetched again (2 times)" in lines
+    old = replace(basin, report=replace(basin.report, findings=[Finding(Level.WARNING, "is old", mend="ask again")]))
+    assert all(f"- {line}\n" in dataset_card(basin) for line in lines)
+    assert "- warning: is old; to mend it: ask again\n" in dataset_card(old)
 
 
 def test_the_mean_of_the_hour_is_an_option(built) -> None:

@@ -26,6 +26,7 @@ from candor.progress import Report
 from candor.river import rain as rain_module
 from candor.river.imerg import Cell, cell_of
 from candor.river.imerg_archive import EarthdataArchive, Granule
+from candor.river.imerg_ranges import Patience
 from candor.river.rain_store import RainStore, StoredHalfHour
 
 HALF_HOUR = timedelta(minutes=30)
@@ -165,6 +166,7 @@ class EndingArchive:
 
     def __init__(self, published: datetime) -> None:
         self.published = published
+        self.patience = Patience()
 
     def find(self, first: datetime, stop: datetime) -> dict[datetime, Granule]:
         starts = [first + step * HALF_HOUR for step in range(int((stop - first) / HALF_HOUR))]
@@ -185,6 +187,7 @@ def test_rain_that_is_not_published_yet_is_told_of_on_the_screen_in_the_report_a
     # A row ends its hour: the first hundred rows end until the last published half hour does.
     words = "the rain of 404 of 504 hours is unknown: the archive does not have it yet"
     assert words in " ".join(err.split()) and "months later" in err and words in out
+    assert "to mend it: build again later: only what is lacking is read" in out
     assert np.isnan(load_panel(Path("basin")).covariates["rain"].values).any(axis=1).sum() == 404
     (finding,) = [one for one in read_json(Path("basin/quality.json"))["findings"] if "rain" in one["what"]]
     assert words in finding["what"] and finding["level"] == "warning"

@@ -278,3 +278,4 @@ def test_other_panels_cannot_be_followed(built, tmp_path, changes, words: str) -
     with pytest.raises(InputError) as caught:
         Feed.of(panel, provenance, NEEDED, tmp_path)
     assert words in caught.value.what
+    assert "build the basin" in caught.value.mend

@@ -1,10 +1,14 @@
 """Where a basin may be written: nothing else is ever removed, and a place that is no good is told of at once."""
 
+import os
+import signal
+from multiprocessing import get_context
 from pathlib import Path
 
 import made_basin
 import pytest
 
+from candor import files
 from candor.cli import run
 from candor.data.panel_store import load_panel
 from candor.errors import InputError
@@ -76,6 +80,36 @@ def test_other_things_that_came_during_the_work_stay(built, work) -> None:
     with pytest.raises(InputError, match="holds other things"):
         save_basin(built.basin, work)
     assert everything_under(work) == before
+
+
+@pytest.mark.parametrize("flushes", [1, 3, 5])  # while the panel is written, after it, and while the rest is
+def test_a_kill_while_a_basin_is_written_leaves_the_old_one_whole_and_the_next_time_nothing_else(
+    built, tmp_path, flushes: int
+) -> None:
+    place = tmp_path / "basin"
+    save_basin(built.basin, place)
+    (tmp_path / ".basin.notes").write_text("somebody's own")
+    before = everything_under(place)
+
+    def be_killed() -> None:
+        flushed: list[Path] = []
+
+        def flush(path: Path) -> None:
+            flushed.append(path)
+            if len(flushed) == flushes:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        files._flush_to_disk = flush
+        save_basin(built.basin, place)
+
+    job = get_context("fork").Process(target=be_killed, daemon=True)
+    job.start()
+    job.join(120)
+    assert job.exitcode == -signal.SIGKILL
+    assert everything_under(place) == before and len(list(tmp_path.iterdir())) > 2
+    save_basin(built.basin, place)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".basin.notes", "basin"]
+    assert load_panel(place).fingerprint == built.basin.panel.fingerprint
 
 
 def test_a_disk_that_is_full_in_the_end_is_told_of(built, tmp_path, monkeypatch) -> None:

@@ -2,10 +2,13 @@
 
 import hashlib
 import json
+import threading
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import earthaccess
 import h5py
@@ -25,6 +28,7 @@ from candor.data.times import TimeAxis
 from candor.errors import InputError
 from candor.river.imerg import Cell
 from candor.river.imerg_archive import EarthdataArchive, Granule
+from candor.river.imerg_ranges import Patience
 from candor.river.rain import Rain, fetch_rain
 
 START = datetime(2020, 2, 28, 22, tzinfo=UTC)
@@ -49,6 +53,7 @@ class MadeArchive:
         self.searches: list[tuple[datetime, datetime]] = []
         self.read_starts: list[datetime] = []
         self.dies_after = 10**9
+        self.patience = Patience()
 
     def rate(self, start: datetime, cell: Cell) -> float:
         return float((start.timestamp() // 1800) % 977 + cell.column / 8)
@@ -56,7 +61,8 @@ class MadeArchive:
     def find(self, first: datetime, stop: datetime) -> dict[datetime, Granule]:
         self.searches.append((first, stop))
         starts = [first + step * HALF_HOUR for step in range(int((stop - first) / HALF_HOUR))]
-        return {s: Granule(name_at(s), s, "", 8.0) for s in starts if not self.absent(s)}
+        found = [start for start in starts if not self.absent(start)]
+        return {s: Granule(name_at(s), s, f"https://archive/{s:%j}/{name_at(s)}", 8.0) for s in found}
 
     def read(self, granule: Granule, cells: list[Cell]) -> tuple[NDArray[np.float32], int] | None:
         if len(self.read_starts) >= self.dies_after:
@@ -121,11 +127,38 @@ def test_a_killed_job_goes_on_where_it_was(tmp_path: Path, dies_after: int) -> N
     np.testing.assert_array_equal(resumed.covariate.values, whole.covariate.values)
     searches = resumed.provenance["searches"]
     assert len(searches) == 2 and searches[0]["files"] == searches[1]["files"] + len(before - set(archive.read_starts))
-    for name in resumed.provenance.keys() - {"searches", "first_fetched", "last_fetched"}:
+    for name in resumed.provenance.keys() - {"searches", "first_fetched", "last_fetched", "days"}:
         assert resumed.provenance[name] == whole.provenance[name]
+    for name in ("day", "files", "sha256"):
+        assert [day[name] for day in resumed.provenance["days"]] == [day[name] for day in whole.provenance["days"]]
     again = before & set(archive.read_starts)
     assert len({start.date() for start in again}) <= 1, "only the day that was under way is read again"
     assert len(archive.read_starts) == 144 - len(before - again)
+
+
+def test_a_pause_is_told_of_and_ctrl_c_does_not_wait_until_it_is_over(tmp_path: Path) -> None:
+    class Busy(MadeArchive):
+        def read(self, granule: Granule, cells: list[Cell]) -> tuple[NDArray[np.float32], int] | None:
+            if granule.start == START:
+                self.patience.wait(60.0)
+            return super().read(granule, cells)
+
+    is_paused, told = threading.Event(), []
+
+    def press_a_key(what: str, share: float | None) -> None:
+        if "pause" in what:
+            told.append((what, share))
+            is_paused.set()
+        elif "2 of 8" in what:
+            assert is_paused.wait(20)
+            raise KeyboardInterrupt
+
+    begun = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        fetch_rain(SENSORS, axis(4), tmp_path, archive=Busy(), report=press_a_key)
+    assert time.monotonic() - begun < 40
+    assert told == [("reading rain | reading rain: the archive needs a pause of 60 s", 1 / 8)]
+    assert not np.isnan(fetch_rain(SENSORS, axis(4), tmp_path, archive=MadeArchive()).covariate.values).any()
 
 
 def test_what_is_there_is_not_asked_for_again_and_needs_no_login(
@@ -287,17 +320,35 @@ def test_when_files_were_searched_and_read_is_recorded_and_outlasts_a_rebuild(tm
     assert fetch_rain(SENSORS, axis(5), tmp_path, is_offline=True).provenance == rain.provenance
 
 
+def test_every_day_is_recorded_with_the_place_the_date_and_a_checksum_of_what_was_read(tmp_path: Path) -> None:
+    class Wetter(MadeArchive):
+        def rate(self, start: datetime, cell: Cell) -> float:
+            return super().rate(start, cell) + (start == START + 10 * HALF_HOUR)
+
+    def days_of(archive: MadeArchive, folder: str) -> list[dict[str, Any]]:
+        absent = {START + 3 * HALF_HOUR}
+        archive.absent = lambda start: start in absent
+        return fetch_rain(SENSORS, axis(24), tmp_path / folder, archive=archive).provenance["days"]
+
+    days, others = days_of(MadeArchive(), "a"), days_of(Wetter(), "b")
+    assert [(day["day"], day["files"]) for day in days] == [("2020-02-28", 5), ("2020-02-29", 42)]
+    assert [day["folders"] for day in days] == [["https://archive/059/"], ["https://archive/060/"]]
+    assert all(datetime.fromisoformat(day["first_fetched"]) <= datetime.now(UTC) for day in days)
+    assert days[0]["sha256"] == others[0]["sha256"] and days[1]["sha256"] != others[1]["sha256"]
+
+
 def test_days_that_an_earlier_version_wrote_without_dates_are_still_read(tmp_path: Path) -> None:
     first = fetch_rain(SENSORS, axis(2), tmp_path, archive=MadeArchive())
     for day in tmp_path.rglob("2020-*.json"):
         content = json.loads(day.read_text())
         del content["sha256"]
         for half_hour in content["half_hours"].values():
-            del half_hour["fetched"]
+            del half_hour["fetched"], half_hour["folder"]
         day.write_text(json.dumps(content | {"sha256": digest_of(content)}))
     again = fetch_rain(SENSORS, axis(2), tmp_path, is_offline=True)
     np.testing.assert_array_equal(again.covariate.values, first.covariate.values)
     assert again.provenance["first_fetched"] is None
+    assert [day["folders"] for day in again.provenance["days"]] == [[]]
 
 
 def fetch_from(server: GranuleServer, times: TimeAxis, folder: Path) -> Rain:

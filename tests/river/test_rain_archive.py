@@ -23,7 +23,7 @@ from candor.errors import InputError
 from candor.river import imerg_ranges
 from candor.river.imerg import Cell, read_half_hour
 from candor.river.imerg_archive import EarthdataArchive, granule_of, sign_in
-from candor.river.imerg_ranges import BLOCK, RemoteReader
+from candor.river.imerg_ranges import BLOCK, Patience, RemoteReader
 
 START = datetime(2020, 3, 1, tzinfo=UTC)
 HALF_HOUR = timedelta(minutes=30)
@@ -144,8 +144,8 @@ def test_trouble_that_passes_changes_nothing(server: GranuleServer) -> None:
 
 def test_the_pauses_double_and_obey_the_service(server: GranuleServer, monkeypatch: pytest.MonkeyPatch) -> None:
     pauses: list[float] = []
-    monkeypatch.setattr(imerg_ranges, "time", SimpleNamespace(sleep=pauses.append))
-    reader = RemoteReader(requests.Session, pause=1.5)
+    monkeypatch.setattr(Patience, "wait", lambda self, seconds: pauses.append(seconds))
+    reader = RemoteReader(requests.Session, Patience(1.5))
     server.always, server.headers = 503, {}
     with pytest.raises(InputError, match="does not answer") as refused:
         reader.read(f"{server.url}/{name_at(START)}", RawIOBase.readall)
@@ -167,7 +167,7 @@ def test_a_long_pause_is_kept_and_one_that_is_too_long_is_not_begun(
         return {"Retry-After": str(int(seconds)) if form == "seconds" else date}
 
     pauses: list[float] = []
-    monkeypatch.setattr(imerg_ranges, "time", SimpleNamespace(sleep=pauses.append))
+    monkeypatch.setattr(Patience, "wait", lambda self, seconds: pauses.append(seconds))
     archive = archive_at(server)
     server.faults, server.headers = [429], asks_for(3000)
     rates, _ = archive.read(granule_at(server), CELLS)
@@ -184,10 +184,10 @@ def test_a_pause_until_a_date_that_has_passed_is_none_and_nonsense_is_not_obeyed
     server: GranuleServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pauses: list[float] = []
-    monkeypatch.setattr(imerg_ranges, "time", SimpleNamespace(sleep=pauses.append))
+    monkeypatch.setattr(Patience, "wait", lambda self, seconds: pauses.append(seconds))
     for asked, expected in (("Wed, 21 Oct 2015 07:28:00 GMT", 0.0), ("soon", 1.5)):
         server.faults, server.headers = [503], {"Retry-After": asked}
-        RemoteReader(requests.Session, pause=1.5).read(f"{server.url}/{name_at(START)}", lambda file: file.read(5))
+        RemoteReader(requests.Session, Patience(1.5)).read(f"{server.url}/{name_at(START)}", lambda file: file.read(5))
         assert pauses.pop() == expected
 
 
@@ -222,7 +222,7 @@ def test_a_file_is_read_at_any_place_in_any_order(server: GranuleServer, content
         assert file.seek(-3, 2) == size - 3 and file.seek(1, 1) == size - 2
         return [*parts, file.read(9)]
 
-    parts, carried = RemoteReader(requests.Session).read(f"{server.url}/{name_at(START)}", use)
+    parts, carried = RemoteReader(requests.Session, Patience()).read(f"{server.url}/{name_at(START)}", use)
     assert parts == [*(content[place : place + length] for place, length in places), content[-2:]]
     assert carried < size
     assert_nothing_was_carried_twice(server)

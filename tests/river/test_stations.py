@@ -10,8 +10,8 @@ from usgs_server import MadeSite
 from candor.data.times import TimeAxis
 from candor.river.build import build_basin
 from candor.river.readings import as_frame, fetch_readings
-from candor.river.settings import BasinSettings
-from candor.river.sites import common_zone, find_sites
+from candor.river.settings import BasinSettings, period
+from candor.river.sites import _ZONES, common_zone, find_sites
 from candor.river.stations import make_station
 
 HOUR = timedelta(hours=1)
@@ -68,6 +68,35 @@ def test_what_the_catalogue_says_of_a_site_is_kept(usgs, asker) -> None:
 def test_the_zone_is_that_of_most_sites(usgs, asker) -> None:
     usgs.sites = [MadeSite(f"USGS-{n}", n / 10, zone=zone) for n, zone in enumerate(("EST", "CST", "CST"))]
     assert common_zone(find_sites(asker, "180102", "00300").sites) == "America/Chicago"
+
+
+@pytest.mark.parametrize(
+    ("zone", "has_summer_time", "expected"),
+    [("MST", "Y", "America/Denver"), ("MST", "N", "UTC-07:00"), ("AST", "N", "UTC-04:00"), ("EST", "", "UTC-05:00")],
+)
+def test_a_site_without_summer_time_keeps_its_winter_clock(usgs, asker, zone, has_summer_time, expected) -> None:
+    usgs.sites = [MadeSite("USGS-1", 0.1, zone=zone, has_summer_time=has_summer_time)]
+    (site,) = find_sites(asker, "180102", "00300").sites
+    assert site.zone == expected
+    july, january = (period(f"2021-{month}-01", f"2021-{month}-01", site.zone).start.hour for month in ("07", "01"))
+    assert january - july == (has_summer_time == "Y")
+
+
+def test_the_winter_clock_of_every_zone_is_its_fixed_offset() -> None:
+    for name, fixed in _ZONES.values():
+        january = [period("2021-01-01", "2021-01-01", zone).start for zone in (name, fixed)]
+        assert january[0] == january[1], name
+
+
+@pytest.mark.parametrize("zone", [None, "XYZ"])
+def test_a_zone_that_is_not_known_is_told_of_and_can_be_given(usgs, asker, zone: str | None) -> None:
+    usgs.sites = [MadeSite("USGS-1", 0.1, sensors=(A,), zone=zone)]
+    usgs.observations = readings("USGS-1", range(-12, 108))
+    rules = RULES.model_copy(update={"min_edges": 0, "zone": None})
+    for given, expected in ((None, ["warning"]), ("UTC", []), ("America/Denver", [])):
+        basin = build_basin(rules.model_copy(update={"zone": given}), asker)
+        assert basin.panel.times.zone == (given or "UTC")
+        assert [one.level for one in basin.report.findings if "--zone" in one.mend] == expected
 
 
 def test_of_several_sensors_the_most_complete_speaks_for_the_site(usgs, asker) -> None:

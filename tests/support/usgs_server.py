@@ -53,7 +53,8 @@ class MadeSite:
     sensors: tuple[str, ...] = ("",)
     begin: str = "2000-01-01T00:00:00+00:00"
     end: str = "2026-01-01T00:00:00+00:00"
-    zone: str = "PST"
+    zone: str | None = "PST"
+    has_summer_time: str = "Y"
     kind: str = "ST"
     primary: str | None = None  # which of the sensors
 
@@ -184,6 +185,7 @@ class UsgsServer:
                     "monitoring_location_id": site.id, "monitoring_location_name": f"RIVER AT {site.id}",
                     "hydrologic_unit_code": site.huc, "parameter_code": site.parameter, "unit_of_measure": "mg/l",
                     "begin": site.begin, "end": site.end, "time_zone_abbreviation": site.zone,
+                    "uses_daylight_savings": site.has_summer_time,
                     "site_type_code": site.kind, "primary": "Primary" if sensor == site.primary else None,
                     "web_description": f"[sensor {sensor[:4]}]" if sensor else None,
                 }  # fmt: skip

@@ -227,6 +227,8 @@ def _as_plain(basin: "Basin", differences: "list[Difference]") -> dict[str, Any]
 def _show(basin: "Basin", differences: "list[Difference]") -> None:
     from rich.markup import escape
 
+    from candor.river.quality import in_words
+
     sites = table("Sites", "id", "name", "in the panel", "sensor", "missing %", "longest gap h", "left out", left=4)
     for one in basin.report.stations:
         verdict = "yes" if one.is_kept else f"no: {one.reason}"
@@ -236,7 +238,7 @@ def _show(basin: "Basin", differences: "list[Difference]") -> None:
         sites.add_row(*(escape(word) for word in words), *numbers)
     console().print(sites)
     for finding in basin.report.findings:
-        console().print(escape(f"{finding.level}: {finding.where} {finding.what}"), soft_wrap=True)
+        console().print(escape(in_words(finding)), soft_wrap=True)
     if differences:
         shown = table("Beside the paper's table", "number", "paper", "here", "difference")
         for line in differences:

@@ -17,7 +17,7 @@ from candor.river.network import River, RiverEdge, find_river
 from candor.river.quality import QualityReport, StationQuality, quality_report, station_quality
 from candor.river.readings import as_frame, fetch_readings
 from candor.river.settings import BasinSettings, period
-from candor.river.sites import Catalogue, Site, common_zone, find_sites
+from candor.river.sites import UNKNOWN_ZONE, Catalogue, Site, common_zone, find_sites
 from candor.river.stations import Station, make_station
 from candor.versions import versions
 
@@ -60,7 +60,7 @@ def build_basin(settings: BasinSettings, asker: Asker, name: str = "", rain: Rai
     kept, judged = _complete_enough(stations, settings)
     if len(kept) < settings.min_sites:
         raise _too_few(kept, stations, told, catalogue, settings)
-    findings = _findings(catalogue, kept, axis)
+    findings = _findings(catalogue, kept, axis, is_zone_given=settings.zone is not None)
     river = find_river(asker, [station.site for station in kept], settings.max_distance_km, findings)
     _require_edges(river.edges, len(kept), settings)
     if asker.cache.damaged:
@@ -132,12 +132,15 @@ def _too_few(
     )
 
 
-def _findings(catalogue: Catalogue, kept: Sequence[Station], axis: TimeAxis) -> Findings:
+def _findings(catalogue: Catalogue, kept: Sequence[Station], axis: TimeAxis, *, is_zone_given: bool) -> Findings:
     findings = Findings()
     if catalogue.asked < axis.end:
         what = f"the list of sites is of {catalogue.asked:%Y-%m-%d}, before the end of the period; some may lack"
         findings.warning(what, mend="leave out --offline: the list is asked for again")
     zones = sorted({site.zone for site in catalogue.sites})
+    if axis.zone == UNKNOWN_ZONE and not is_zone_given:
+        what = "the service does not say in which zone the sites lie; the panel keeps the clock of UTC"
+        findings.warning(what, mend="give their zone with --zone: hours of the day and days of the week depend on it")
     if len(zones) > 1:
         findings.note(f"the sites lie in the zones {listed(zones)}; the panel keeps the clock of {axis.zone}")
     for station in kept:

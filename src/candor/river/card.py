@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from candor.river.build import Basin
 from candor.river.presets import Difference
+from candor.river.quality import in_words
 
 _RULES = {
     "nearest": "the valid reading nearest the hour, at most half an hour away; of two equally near, the earlier one",
@@ -81,7 +82,7 @@ def _edges(basin: Basin) -> str:
 
 
 def _findings(basin: Basin) -> str:
-    lines = [f"- {one.level}: {one.where + ' ' if one.where else ''}{one.what}" for one in basin.report.findings]
+    lines = [f"- {in_words(one)}" for one in basin.report.findings]
     return "## What was noticed\n\n" + "\n".join(lines) if lines else ""
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from candor.data.locations import find_data
 from candor.data.panel_store import check_panel_place, save_panel
 from candor.errors import InputError
-from candor.files import atomic_folder, read_json, write_json
+from candor.files import atomic_folder, read_json, remove_leftovers, write_json
 from candor.river.build import Basin
 from candor.river.card import dataset_card
 from candor.river.presets import PRESETS, Difference, compare_totals, compare_with_paper, preset_called
@@ -30,6 +30,7 @@ def save_basin(basin: Basin, folder: Path, preset: str | None = None) -> list[Di
     differences = [] if preset is None else compare_with_paper(preset_called(preset), basin.report)
     if preset is not None:
         differences += compare_totals(_reports(basin, Path(folder), preset))
+    _remove_leftovers(Path(folder))
     try:
         with atomic_folder(folder) as temporary:
             save_panel(basin.panel, temporary)
@@ -40,6 +41,13 @@ def save_basin(basin: Basin, folder: Path, preset: str | None = None) -> list[Di
         what = f"the basin cannot be written ({error.strerror or error})"
         raise InputError(what, where=str(folder), mend="choose another place, or make room") from None
     return differences
+
+
+def _remove_leftovers(folder: Path) -> None:
+    """Removes what builders of this folder that were killed while they wrote left beside it, under hidden names."""
+    for half_written in folder.parent.glob(f".{folder.name}.*"):
+        remove_leftovers(half_written)  # of the panel that was being written into it
+    remove_leftovers(folder)
 
 
 def _reports(basin: Basin, folder: Path, preset: str) -> dict[str, QualityReport]:

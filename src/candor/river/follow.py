@@ -74,7 +74,11 @@ class Feed:
                 mend="build the basin and train on its folder; for other data give new readings to `candor forecast`",
             )
         if lost := [sensor for sensor in basin.sensor_ids if sensor not in sensors]:
-            raise InputError(f"the basin does not say which sensors speak for {listed(lost)}", where=basin.name)
+            raise InputError(
+                f"the basin does not say which sensors speak for {listed(lost)}",
+                where=basin.name,
+                mend="build the basin again and train on its folder",
+            )
         settings = parse_settings(BasinSettings, provenance["settings"], f"settings of {basin.name}")
         return Feed(basin, settings, sensors, hours, Path(folder))
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from candor.errors import InputError
 from candor.river.imerg import VERSION, Cell, read_half_hour, start_of
-from candor.river.imerg_ranges import RemoteReader, with_patience
+from candor.river.imerg_ranges import Patience, RemoteReader
 
 PRODUCT = "GPM_3IMERGHH"
 _MOST_AT_ONCE = 100_000
@@ -44,6 +44,9 @@ class Granule:
 class Archive(Protocol):
     """What rain is fetched from."""
 
+    patience: Patience
+    """How it is waited for."""
+
     def find(self, first: datetime, stop: datetime) -> dict[datetime, Granule]:
         """Returns the files of the half hours that start from `first` until before `stop`, by their start."""
         ...
@@ -62,13 +65,13 @@ class EarthdataArchive:
     """
 
     def __init__(self, login: Any, pause: float = 1.0) -> None:
+        self.patience = Patience(pause)
         self._login = login
-        self._pause = pause
-        self._reader = RemoteReader(login.get_session, pause)
+        self._reader = RemoteReader(login.get_session, self.patience)
 
     def find(self, first: datetime, stop: datetime) -> dict[datetime, Granule]:
         """Returns the files of the half hours that start from `first` until before `stop`, by their start."""
-        answers = with_patience(lambda: self._search(first, stop - timedelta(seconds=1)), "NASA's CMR", self._pause)
+        answers = self.patience.ask(lambda: self._search(first, stop - timedelta(seconds=1)), "NASA's CMR")
         found: dict[datetime, Granule] = {}
         # V07A was replaced by V07B: of two files of one half hour the later letter counts.
         for granule in sorted((granule_of(answer) for answer in answers), key=lambda granule: granule.name):

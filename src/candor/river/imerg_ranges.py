@@ -6,8 +6,8 @@ reads from a file in memory that lacks parts, is stopped at the first lack, the 
 
 import re
 import threading
-import time
 from collections.abc import Callable
+from concurrent.futures import CancelledError
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from io import SEEK_CUR, SEEK_END, SEEK_SET, RawIOBase
@@ -31,12 +31,12 @@ class RemoteReader:
 
     Args:
         new_session: makes a session that carries the login; each thread has one of its own.
-        pause: seconds before the second attempt after a failure that may pass; doubled before each further one.
+        patience: how the archive is waited for.
     """
 
-    def __init__(self, new_session: Callable[[], requests.Session], pause: float = 1.0) -> None:
+    def __init__(self, new_session: Callable[[], requests.Session], patience: "Patience") -> None:
         self._new_session = new_session
-        self._pause = pause
+        self._patience = patience
         self._own = threading.local()
 
     def read(self, url: str, use: Callable[[RawIOBase], Result]) -> tuple[Result, int]:
@@ -60,7 +60,7 @@ class RemoteReader:
 
     def _fetch(self, url: str, file: "_PartialFile", first: int, stop: int) -> int:
         """Puts the bytes from `first` to `stop` into the file and returns how many came."""
-        response = with_patience(lambda: self._get(url, first, stop), url, self._pause)
+        response = self._patience.ask(lambda: self._get(url, first, stop), url)
         body: bytes = response.content
         if response.status_code != 206:
             file.add(0, body, size=len(body))  # servers may ignore the wish for a part and send the whole
@@ -94,29 +94,52 @@ class RemoteReader:
         return response
 
 
-def with_patience(ask: Callable[[], Result], where: str, pause: float) -> Result:
-    """Returns what `ask` returns, asked again after a while where a failure may pass (busy, unwell, cut off).
+class Patience:
+    """How a service that is busy is waited for; of all threads that wait, each by itself.
 
-    Raises:
-        InputError: if it does not pass.
+    Args:
+        pause: seconds before the second attempt after a failure that may pass; doubled before each further one.
     """
-    attempts = 0
-    while True:
-        try:
-            return ask()
-        except requests.RequestException as error:
-            attempts += 1
-            answer = error.response
-            may_pass = answer is None or answer.status_code in _PASSING
-            seconds = _pause_before_next(answer, pause * 2 ** (attempts - 1))
-            if not may_pass or attempts == _ATTEMPTS or seconds > LONGEST_PAUSE:
-                raise InputError(
-                    f"the service does not answer ({str(error).splitlines()[0]})",
-                    where=where,
-                    mend="look whether this machine has a network, and give the same command again later: "
-                    "what was read so far is kept",
-                ) from None
-        time.sleep(seconds)
+
+    def __init__(self, pause: float = 1.0) -> None:
+        self.tell: Callable[[float], object] = lambda seconds: None
+        """Hears how many seconds somebody is going to wait, before each pause."""
+        self._pause = pause
+        self._is_over = threading.Event()
+
+    def end(self) -> None:
+        """Ends all pauses, for good: whoever waits gives up. Otherwise Ctrl-C would take as long as the pauses do."""
+        self._is_over.set()
+
+    def ask(self, ask: Callable[[], Result], where: str) -> Result:
+        """Returns what `ask` returns, asked again after a while where a failure may pass (busy, unwell, cut off).
+
+        Raises:
+            InputError: if it does not pass.
+        """
+        attempts = 0
+        while True:
+            try:
+                return ask()
+            except requests.RequestException as error:
+                attempts += 1
+                answer = error.response
+                may_pass = answer is None or answer.status_code in _PASSING
+                seconds = _pause_before_next(answer, self._pause * 2 ** (attempts - 1))
+                if not may_pass or attempts == _ATTEMPTS or seconds > LONGEST_PAUSE:
+                    raise InputError(
+                        f"the service does not answer ({str(error).splitlines()[0]})",
+                        where=where,
+                        mend="look whether this machine has a network, and give the same command again later: "
+                        "what was read so far is kept",
+                    ) from None
+            self.wait(seconds)
+
+    def wait(self, seconds: float) -> None:
+        """Waits, after telling so; stops waiting when told to."""
+        self.tell(seconds)
+        if self._is_over.wait(seconds):
+            raise CancelledError
 
 
 def _pause_before_next(answer: Any, usual: float) -> float:

@@ -6,7 +6,7 @@ address of the first page only.
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
@@ -43,10 +43,13 @@ def watched_client() -> Iterator[list[str]]:
 
 
 def _look_at_responses() -> None:
-    """Lets the client show every response to `_look`, which minds only those that are watched."""
-    from dataretrieval.transport.http import HTTPX_ASYNC_DEFAULTS
+    """Lets the client show every response to `_look`, which minds only those that are watched.
 
-    with _ONE_AT_A_TIME:
+    The place where it does so is no promise of the client's: a version that has none is told of by `watched_client`.
+    """
+    with suppress(ImportError, LookupError, TypeError, AttributeError), _ONE_AT_A_TIME:
+        from dataretrieval.transport.http import HTTPX_ASYNC_DEFAULTS
+
         hooks = HTTPX_ASYNC_DEFAULTS["event_hooks"].setdefault("response", [])
         if _look not in hooks:
             hooks.append(_look)

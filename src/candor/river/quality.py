@@ -60,6 +60,14 @@ class QualityReport:
         return asdict(self) | {"station_hours": self.station_hours, "observed_share": self.observed_share}
 
 
+def in_words(finding: Finding) -> str:
+    """Returns a finding as one line: how grave, where, what, how often, and how to mend it."""
+    where = f"{finding.where} " if finding.where else ""
+    times = f" ({finding.count:,} times)" if finding.count > 1 else ""
+    mend = f"; to mend it: {finding.mend}" if finding.mend else ""
+    return f"{finding.level}: {where}{finding.what}{times}{mend}"
+
+
 def station_quality(station: Station, reason: str = "") -> StationQuality:
     """Returns what is to be said of a station; it is kept where there is no reason against it."""
     readings = station.readings

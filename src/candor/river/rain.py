@@ -6,7 +6,7 @@ row never holds rain that had not fallen yet. An hour of which one half is unkno
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime, timedelta
 from hashlib import sha256
@@ -16,13 +16,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from candor.data.fingerprint import digest_of
 from candor.data.panel import Covariate, Sensor
 from candor.data.times import TimeAxis
 from candor.errors import InputError
 from candor.progress import Report, silent
 from candor.river.imerg import DOI, HALF_HOUR, VERSION, Cell, cell_of
 from candor.river.imerg_archive import PRODUCT, Archive, Granule, sign_in
-from candor.river.rain_store import RainStore, StoredHalfHour
+from candor.river.rain_store import RainStore, StoredHalfHour, as_plain
 from candor.versions import version_of
 
 RAIN = "rain"  # what the covariate is called in a panel
@@ -96,7 +97,7 @@ class _Work:
     def __init__(self, store: RainStore, cells: list[Cell], starts: list[datetime]) -> None:
         self.rates = np.full((len(starts), len(cells)), np.nan, np.float32)
         self.files = [""] * len(starts)  # empty where a half hour is not known
-        self._fetched = [""] * len(starts)
+        self._fetched, self._folders = [""] * len(starts), [""] * len(starts)
         self._store, self._cells, self._starts = store, cells, starts
         self._place = {start: index for index, start in enumerate(starts)}
         self._carried = 0  # bytes
@@ -110,20 +111,28 @@ class _Work:
 
     def fetch(self, archive: Archive, announce: Callable[[str], object] | None, report: Report) -> None:
         """Reads what is lacking, and keeps every day as soon as it is read."""
-        lacking = self.lacking
+        lacking, done = self.lacking, 0
 
         def tell(granule: Granule) -> None:
+            nonlocal done
             done = bisect_right(lacking, granule.start)
             now = f"{done:,} of {len(lacking):,} half hours, {self._carried / 1e9:.2f} GB"
             report(f"{_READING} | {_READING}: {now}", done / len(lacking))
 
+        def tell_of_pause(seconds: float) -> None:
+            report(f"{_READING} | {_READING}: the archive needs a pause of {seconds:.0f} s", done / len(lacking))
+
         report(_READING, 0.0)
+        archive.patience.tell = tell_of_pause
         pool = ThreadPoolExecutor(_WORKERS)
         try:
             for batch in self._batches(archive, lacking, announce or (lambda text: None)):
                 self._read(archive, batch, pool, tell)
+        except BaseException:  # Ctrl-C too: only the requests that are under way are waited for, and no pauses
+            archive.patience.end()
+            raise
         finally:
-            pool.shutdown(cancel_futures=True)  # after Ctrl-C or a failure only what is under way is waited for
+            pool.shutdown(cancel_futures=True)
 
     def _batches(
         self, archive: Archive, lacking: list[datetime], announce: Callable[[str], object]
@@ -163,7 +172,8 @@ class _Work:
         read = {}
         for granule, answer in zip(batch, pool.map(lambda one: archive.read(one, self._cells), batch), strict=True):
             if answer is not None:
-                read[granule.start] = StoredHalfHour(granule.name, answer[0], _now())
+                folder = granule.url.removesuffix(granule.name)
+                read[granule.start] = StoredHalfHour(granule.name, answer[0], _now(), folder)
                 self._carried += answer[1]
             tell(granule)
         if read:
@@ -173,14 +183,16 @@ class _Work:
 
     def _take(self, known: dict[datetime, StoredHalfHour]) -> None:
         for start, half_hour in known.items():
-            if start in self._place:
-                self.rates[self._place[start]] = half_hour.rates
-                self.files[self._place[start]] = half_hour.file
-                self._fetched[self._place[start]] = half_hour.fetched
+            if (place := self._place.get(start)) is not None:
+                self.rates[place] = half_hour.rates
+                self.files[place] = half_hour.file
+                self._fetched[place] = half_hour.fetched
+                self._folders[place] = half_hour.folder
 
     def provenance(self) -> dict[str, Any]:
         """Returns where the half hours came from, by which searches, when, and through which clients."""
-        files, dates = [file for file in self.files if file], sorted(date for date in self._fetched if date)
+        files = [file for file in self.files if file]
+        first, last = _first_and_last(self._fetched)
         return {
             "product": f"{PRODUCT} version {VERSION}",
             "doi": DOI,
@@ -189,11 +201,34 @@ class _Work:
             "unknown_half_hours": len(self.lacking),
             "files_by_version": dict(Counter(file.split(".")[-2] for file in files)),
             "sha256_of_file_names": sha256("\n".join(files).encode()).hexdigest(),
-            "first_fetched": dates[0] if dates else None,
-            "last_fetched": dates[-1] if dates else None,
+            "first_fetched": first,
+            "last_fetched": last,
+            "days": self._days(),
             "searches": self._store.searches(self._starts[0], self._starts[-1] + HALF_HOUR) if self._starts else [],
             "clients": {client: version_of(client) for client in ("earthaccess", "h5py")},
         }
+
+    def _days(self) -> list[dict[str, Any]]:
+        """Returns for each day (UTC) how many files were read, where, when, and a checksum of what they say.
+
+        Names of files follow from the half hours, so that five years need not be a list of 87,648 of them.
+        """
+        days = []
+        known = [place for place, file in enumerate(self.files) if file]
+        for day, group in groupby(known, key=lambda place: self._starts[place].date()):
+            places = list(group)
+            first, last = _first_and_last(self._fetched[place] for place in places)
+            days.append(
+                {
+                    "day": str(day),
+                    "files": len(places),
+                    "folders": sorted({self._folders[place] for place in places} - {""}),
+                    "first_fetched": first,
+                    "last_fetched": last,
+                    "sha256": digest_of({self.files[place]: as_plain(self.rates[place]) for place in places}),
+                }
+            )
+        return days
 
     def _volume(self, granules: list[Granule], lacking: int) -> str:
         """Returns in words how much is to be read, measured on the one file that was."""
@@ -205,6 +240,12 @@ class _Work:
             + (f"Whole they would be {whole:,.1f} GB. " if whole else "")
             + f"Only the parts with the cells of the sensors are read: {parts:,.1f} GB, as measured on the first."
         )
+
+
+def _first_and_last(dates: Iterable[str]) -> tuple[str | None, str | None]:
+    """Returns the first and the last of some dates; empty ones are not known."""
+    known = sorted(date for date in dates if date)
+    return (known[0], known[-1]) if known else (None, None)
 
 
 def _now() -> str:

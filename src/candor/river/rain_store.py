@@ -21,12 +21,14 @@ _FORMAT_VERSION = 1
 class StoredHalfHour:
     """What one file of the archive said: its name, and the rates in mm/h in the cells, NaN where unknown.
 
-    `fetched` is when it was read (UTC, ISO 8601), and empty where an earlier version did not note it.
+    `fetched` is when it was read (UTC, ISO 8601) and `folder` the address without the name; both are empty where an
+    earlier version did not note them.
     """
 
     file: str
     rates: NDArray[np.float32]
     fetched: str
+    folder: str = ""
 
 
 class RainStore:
@@ -52,7 +54,7 @@ class RainStore:
                 return {}  # read again from the archive, as if it had never been here
             return {
                 datetime.fromisoformat(start): StoredHalfHour(
-                    kept["file"], _numbers(kept["rates"]), kept.get("fetched", "")
+                    kept["file"], _numbers(kept["rates"]), kept.get("fetched", ""), kept.get("folder", "")
                 )
                 for start, kept in content["half_hours"].items()
             }
@@ -72,7 +74,8 @@ class RainStore:
                 start.astimezone(UTC).isoformat(): {
                     "file": kept.file,
                     "fetched": kept.fetched,
-                    "rates": [None if np.isnan(rate) else float(rate) for rate in kept.rates],
+                    "folder": kept.folder,
+                    "rates": as_plain(kept.rates),
                 }
                 for start, kept in sorted(half_hours.items())
             },
@@ -105,6 +108,11 @@ class RainStore:
                 where=str(self.folder),
                 mend="make room, or name another folder with --cache",
             ) from None
+
+
+def as_plain(rates: NDArray[np.float32]) -> list[float | None]:
+    """Returns rates as content for JSON, None where they are unknown."""
+    return [None if np.isnan(rate) else float(rate) for rate in rates]
 
 
 def _moment(text: str) -> datetime:

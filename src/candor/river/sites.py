@@ -26,6 +26,8 @@ _PROPERTIES = (
     "end",
 )
 _NOT_WATER_ON_THE_SURFACE = ("GW", "AT")  # wells and the atmosphere
+UNKNOWN_ZONE = "UTC"
+"""The zone of sites of which the service does not say one that is known here."""
 _ZONES = {  # with and without summer time
     "AST": ("America/Halifax", "UTC-04:00"),
     "EST": ("America/New_York", "UTC-05:00"),
@@ -152,11 +154,11 @@ def _moment(text: str | None) -> datetime | None:
 
 
 def _zone(abbreviation: str | None, has_summer_time: str | None) -> str:
-    summer, fixed = _ZONES.get(abbreviation or "", ("UTC", "UTC"))
+    summer, fixed = _ZONES.get(abbreviation or "", (UNKNOWN_ZONE, UNKNOWN_ZONE))
     return summer if has_summer_time == "Y" else fixed
 
 
 def common_zone(sites: Sequence[Site]) -> str:
     """Returns the zone in which most of the sites lie; of equals, the first by name."""
     counts = Counter(site.zone for site in sites)
-    return min(counts, key=lambda zone: (-counts[zone], zone)) if counts else "UTC"
+    return min(counts, key=lambda zone: (-counts[zone], zone)) if counts else UNKNOWN_ZONE
