@@ -210,11 +210,14 @@ def find_command(arguments: list[str]) -> tuple[Any, list[str]]:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_links_lead_to_a_page_and_a_heading(page: str) -> None:
+def test_links_lead_to_a_page_and_a_heading_or_to_an_image(page: str) -> None:
     for target in re.findall(r"\]\(([^)\s]+)\)", Page(page).prose):
         if re.match(r"[a-z]+:", target):
             continue
         name, _, anchor = target.partition("#")
+        if name.startswith("images/"):
+            assert (REPOSITORY / "docs" / name).is_file(), target
+            continue
         assert (name or page) in PAGES, target
         assert not anchor or anchor in anchors(name or page), target
 
@@ -280,7 +283,9 @@ def test_the_page_of_equations_and_the_code_know_the_same_labels() -> None:
 @pytest.mark.parametrize("path", sorted((REPOSITORY / "src/candor/model").glob("*.py")), ids=lambda path: path.stem)
 def test_every_file_of_the_model_begins_with_its_equations_and_where_they_stand(path: Path) -> None:
     module = f"candor.model.{path.stem}".removesuffix(".__init__")
-    listed = dict(re.findall(rf"^\| ({LABEL}) \| (`.*`) \|$", inspect.getdoc(importlib.import_module(module)) or "", re.M))
+    listed = dict(
+        re.findall(rf"^\| ({LABEL}) \| (`.*`) \|$", inspect.getdoc(importlib.import_module(module)) or "", re.M)
+    )
     assert set(listed) == labels_in(path.read_text(encoding="utf-8"))
     for label, places in listed.items():
         for place in re.findall(r"`([\w.]+)`", places):

@@ -60,9 +60,8 @@ def write_note(results: pd.DataFrame, lineup: Lineup, metric: str, wins: Mapping
         *_changes(shown),
     ]
     if hidden := len(set(lineup.rivals) - set(lineup.baselines)):
-        parts.append(
-            f"best, second best and gains are those among all {len(lineup.rivals)} baselines, of which {hidden} are not shown"
-        )
+        count = f"all {len(lineup.rivals)} baselines, of which {hidden} are not shown"
+        parts.append(f"best, second best and gains are those among {count}")
     if lineup.unranked:
         parts.append(f"not ranked, since they have results on some of the tasks only: {', '.join(lineup.unranked)}")
     for model, (count, pairs) in wins.items():
