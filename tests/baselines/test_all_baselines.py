@@ -138,6 +138,18 @@ def test_micro_batches_add_up_to_the_whole_batch(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", baselines())
+def test_terms_of_an_objective_keep_their_weights_in_another_unit_or_say_which_unit_they_go_with(name: str) -> None:
+    learner, windows = trainable(name), batch()
+    learner.network.eval()
+    says_which, terms = learner.recipe.loss_space == "original", []
+    for space in ("scores", "original"):
+        learner.recipe = learner.recipe.model_copy(update={"loss_space": space})
+        terms.append({key: float(term.detach()) for key, term in objective(learner, windows).terms.items()})
+    first, *others = (terms[1][key] / term for key, term in terms[0].items() if term)
+    assert says_which or others == pytest.approx([first] * len(others))
+
+
+@pytest.mark.parametrize("name", baselines())
 def test_any_history_and_horizon_can_be_asked_for(name: str) -> None:
     kind = forecasters.get(name)
     for history, horizon, steps_per_day, nodes in ((24, 24, 24, 3), (28, 14, 1, 2), (48, 96, 24, 1)):

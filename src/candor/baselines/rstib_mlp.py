@@ -246,6 +246,7 @@ class RstibMlp(Baseline):
             weight_decay=0.0,
             milestones=(1, 20, 50, 75, 100, 150, 200),
             clip=UNCLIPPED,
+            patience=20,
         ),
     )
 
