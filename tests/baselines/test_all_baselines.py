@@ -97,7 +97,7 @@ def test_every_parameter_learns_within_two_steps(name: str, stage: str) -> None:
 
 def test_the_searches_teachers_and_autoencoders_are_walked_as_well() -> None:
     earlier = {(name, stage) for name, stage in stages() if stage}
-    assert earlier == {("autostf", "search"), ("rstib-mlp", "teacher"), ("latenttsf", "autoencoder")}
+    assert earlier >= {("autostf", "search"), ("rstib-mlp", "teacher"), ("latenttsf", "autoencoder")}
 
 
 @pytest.mark.parametrize("name", baselines())
