@@ -17,6 +17,7 @@ MODELS = sorted(
 PARTS = ("Idea", "Read", "Changed")
 PUBLIC = re.compile(r"`([\w.-]+/[\w.-]+)`")  # owner and name of a repository
 LEAST_WORDS = 8  # of a part that says something
+SENTENCES = 2  # that an idea is told in
 
 
 def parts_of(name: str) -> dict[str, str]:
@@ -44,6 +45,7 @@ def test_a_model_names_paper_and_year_its_idea_what_was_read_and_what_was_change
     assert re.search(r"\b20[0-2]\d\b", parts["head"])
     for word in PARTS:
         assert len(parts[word].split()) >= LEAST_WORDS, word
+    assert len(re.findall(r"\.(?=\s+[A-Z]|\s*$)", parts["Idea"])) == SENTENCES
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -1,12 +1,14 @@
 """LightGBM: what it learns, that it reads its neighbours, and that it keeps to a budget."""
 
 from dataclasses import replace
+from importlib import import_module
 from itertools import count
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from candor.data.panel import Edges
 from candor.data.protocol import Protocol, make_task
 from candor.evaluation import evaluate
 from candor.forecasting import LastValue, forecasters
@@ -34,6 +36,16 @@ def test_a_sensor_downstream_follows_the_one_upstream() -> None:
     ours = forecasters.get("lightgbm")(history=3, horizon=1, sizes=sizes).fit(task.panel, task.split)
     forecast = ours.predict(task.panel, task.split.test)[:, 0, 1]
     assert np.corrcoef(forecast, task.panel.values[task.split.test, 1])[0, 1] > 0.9
+
+
+def test_what_surrounds_a_sensor_are_its_senders_by_weight_and_itself_only_where_there_are_none() -> None:
+    edges = Edges(np.array([0, 2, 1]), np.array([1, 1, 1]), weight=np.array([1.0, 3.0, 9.0], np.float32))
+    panel = replace(sample_panel(), edges=edges)
+    around = import_module("candor.baselines.lightgbm")._neighbours(panel)
+    expected = np.eye(len(panel.sensors), dtype=np.float32)
+    expected[1] = 0
+    expected[1, [0, 2]] = 0.25, 0.75
+    np.testing.assert_allclose(around, expected)
 
 
 def test_a_budget_ends_growth_with_the_forest_that_so_many_trees_make(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,6 @@
 """Without and with rain: the paper's table, on numbers that can be checked by eye."""
 
+import json
 from pathlib import Path
 
 import pandas as pd
@@ -38,6 +39,19 @@ def test_each_pair_is_averaged_over_seeds_and_horizons_and_its_better_is_bold() 
     assert (
         "seeds 0, 1 and horizons 48, 96" in table.note and "only one of a pair has are left out (xlinear)" in table.note
     )
+
+
+def test_the_note_states_the_protocol_of_the_models_that_are_shown() -> None:
+    split = {"kind": "time", "shares": [0.6, 0.2, 0.2], "windows": {"train": 60, "validation": 20, "test": 20}}
+    made = results().assign(split=json.dumps(split), budget_minutes=10.0, changes="{}")
+    made.loc[made["model"] == "timexer-rain", "changes"] = json.dumps({"covariates": ["rain"]})
+    made.loc[made["model"] == "candor", ["budget_minutes", "changes"]] = [99.0, json.dumps({"epochs": 3})]
+    table = rain_table_of(made, RAIN)
+    assert table is not None
+    for words in ("10 test windows", "pooled", "mask: observed", "split by time, 60 % / 20 % / 20 %: 60 / 20 / 20"):
+        assert words in table.note
+    assert "10 minutes of training each" in table.note and "covariates=['rain'] of timexer-rain" in table.note
+    assert "99 minutes" not in table.note and "epochs" not in table.note
 
 
 def test_a_result_that_one_of_a_pair_lacks_moves_neither_mean() -> None:

@@ -27,6 +27,24 @@ def test_every_suite_names_presets_and_models_that_exist(name: str) -> None:
     assert len(set(names)) == len(names) == len(suite.tasks) * len(suite.contenders) * len(suite.seeds)
 
 
+def test_suites_are_those_that_were_asked_for() -> None:
+    suites = {name: load_suite(name) for name in ("quick", "river", "traffic", "basins", "rainfall", "paper")}
+    assert sorted(suites) == suite_names()
+    quick, horizons = suites["quick"], (48, 96, 144, 192, 240)
+    assert [task.label for task in quick.tasks] == ["klamath-daily", "synthetic-river"]
+    assert (quick.seeds, quick.budget_minutes) == ((0,), 0.5)
+    assert [task.label for task in suites["traffic"].tasks] == ["metr-la", "pems-bay"]
+    for name in ("river", "rainfall"):
+        assert [(task.preset, task.horizon) for task in suites[name].tasks] == [("korea4-do", h) for h in horizons]
+    basins = [load_preset(task.preset) for task in suites["basins"].tasks]
+    assert [(one.data, one.protocol.horizon) for one in basins] == [
+        (basin, horizon) for basin in ("basin030501", "basin031300", "basin180102") for horizon in horizons
+    ]
+    readers = [(one.model, one.settings.get("covariates")) for one in suites["rainfall"].contenders]
+    assert readers[:4] == [("timexer", None), ("timexer", ["rain"]), ("xlinear", None), ("xlinear", ["rain"])]
+    assert all(suites[name].seeds == (0, 1, 2) for name in suites if name != "quick")
+
+
 def test_models_seeds_and_budget_can_be_chosen() -> None:
     suite = load_suite("rainfall").chosen(["timexer-rain", "linear"], [5], 0.1)
     assert [contender.model for contender in suite.contenders] == ["timexer", "linear"]

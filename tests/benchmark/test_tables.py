@@ -63,6 +63,12 @@ def test_the_eight_best_baselines_are_shown_and_all_on_request() -> None:
     assert len(whole.rows) == 12
 
 
+def test_ranks_rest_on_errors_that_are_not_rounded() -> None:
+    made = results({"road": {"candor": [1.0], **{f"other{i}": [2.0 - 1e-6 * i] for i in range(9)}}})
+    (table,) = tables_of(made, suite())
+    assert [name for name, _ in table.rows][:8] == [f"other{i}" for i in range(8, 0, -1)]
+
+
 def test_marks_and_gains_rest_on_baselines_that_are_not_shown_too() -> None:
     made = results({"road": {"candor": [1.0], **{f"other{i}": [2.0 + i] for i in range(9)}}})
     is_better = (made["model"] == "other8") & (made["step"] == 3)  # the worst over all steps, the best at one of them

@@ -9,6 +9,7 @@ import pytest
 
 from candor.benchmark import profiling
 from candor.benchmark.measuring import Job, MeasurementError, ModelProfile
+from candor.forecasting import forecasters
 
 QUICK = ("--preset", "klamath-daily", "--batch", 2, "--warm-ups", 0, "--passes", 1, "--out", "costs")
 
@@ -88,6 +89,16 @@ def test_a_model_that_fails_is_told_and_stops_no_other(candor, monkeypatch: pyte
     assert "dlinear" in ended.out and "3,000.0" in ended.out
     again = candor("profile", *QUICK, "--models", "stid,dlinear")  # tries only what failed
     assert again.code == 1 and "1 measured before" in again.err
+
+
+def test_all_models_are_measured_as_the_paper_does_without_a_further_word(
+    candor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs: list[Job] = []
+    monkeypatch.setattr(profiling, "measure_apart", lambda job, report: jobs.append(job) or made_up(job.name))
+    assert candor("profile", "--preset", "klamath-daily").code == 0
+    assert {job.model for job in jobs} == set(forecasters.names())
+    assert {(job.batch, job.warm_ups, job.passes) for job in jobs} == {(64, 20, 100)}
 
 
 def test_wrong_input_is_refused_before_anything_is_measured(candor, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -66,6 +66,16 @@ def test_one_run_is_shown_with_everything_it_depends_on(candor, runs: Path) -> N
     assert candor("runs", "show", "runs/notes").code == 2
 
 
+def test_a_reconstruction_is_listed_as_one_and_an_unknown_model_by_its_name(candor, runs: Path) -> None:
+    for run, model in (("judged", "msthg"), ("unfinished", "from-elsewhere")):
+        record = json.loads((runs / run / "run.json").read_text())
+        (runs / run / "run.json").write_text(json.dumps(record | {"model": model}))
+    listed = " ".join(candor("runs", "list", runs).out.split())
+    assert "msthg" in listed and "(reconstructi" in listed and "from-elsewhere" in listed
+    assert "model: msthg (reconstruction)" in candor("runs", "show", "runs/judged").out
+    assert json.loads(candor("runs", "show", "runs/judged", "--json").out)["model"] == "msthg"
+
+
 def test_comparable_runs_are_ranked(candor, runs: Path) -> None:
     candor("evaluate", "runs/group/trained")
     compared = json.loads(candor("runs", "compare", "runs/group/trained", "runs/judged", "--json").out)

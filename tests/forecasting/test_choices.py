@@ -11,7 +11,7 @@ from candor.data.panel import Panel, Sensor
 from candor.data.protocol import Protocol, Task, make_task
 from candor.data.times import TimeAxis
 from candor.errors import InputError
-from candor.forecasting.choices import choose_protocol, choose_recipe
+from candor.forecasting.choices import choose_protocol, choose_recipe, choose_settings
 from candor.forecasting.contract import sample_panel
 from candor.training.recipe import Recipe
 
@@ -103,3 +103,26 @@ def test_the_level_is_kept_for_horizons_as_long_as_the_history_in_records_of_yea
         assert any(reason.startswith(told) for reason in reasons) == keeps
     recipe, reasons = choose_recipe(days(2000, 28, 28), None, {"keeps_level": False})
     assert not recipe.keeps_level and not any(reason.startswith(told) for reason in reasons)
+
+
+@pytest.mark.parametrize(
+    ("preset", "of_st_ssdl", "of_stid"),
+    [(None, "original", "scores"), ("klamath-daily", "original", "scores"), ("metr-la", "original", "original")],
+)
+def test_a_preset_changes_of_another_model_only_what_it_states(
+    preset: str | None, of_st_ssdl: str, of_stid: str
+) -> None:
+    task = make_task(sample_panel(), PROTOCOL)
+    for model, space in (("st-ssdl", of_st_ssdl), ("stid", of_stid)):
+        recipe = choose_settings(model, task, preset, {})[0]["recipe"]
+        assert recipe["loss_space"] == space
+        assert (recipe["scaler"], recipe["selection"]) == (
+            ("windows", "whole") if preset == "metr-la" else ("rows", "half")
+        )
+
+
+def test_a_reconstruction_is_called_one_where_its_settings_are_told() -> None:
+    ((_, (reason,)), (_, (other,))) = (
+        choose_settings(model, make_task(sample_panel(), PROTOCOL), None, {}) for model in ("msthg", "stid")
+    )
+    assert "those of msthg (reconstruction)," in reason and "those of stid," in other

@@ -103,6 +103,16 @@ def made(everything: Path) -> Paper:
     return write_paper([everything], everything.parent / "paper")
 
 
+def test_every_size_of_ours_is_counted_for_itself_and_marks_rest_on_all_that_may_be_ranked(tmp_path: Path) -> None:
+    errors = {"candor": [1.0], "candor-small": [4.0], "stid": [3.0], "linear": [5.0], "msthg": [0.5]}
+    save(results(errors, task="metr-la"), tmp_path / "runs" / "benchmark-own")
+    (entry,) = write_paper([tmp_path / "runs"], tmp_path / "paper").entries["comparisons"]
+    said = " ".join(entry.shows)
+    assert "The worst seed of candor beats the best seed of a baseline in 2 of 2 comparisons." in said
+    assert "The worst seed of candor-small beats the best seed of a baseline in 1 of 2 comparisons." in said
+    assert "second best of all that may be ranked" in said and "none is ranked" in said
+
+
 def test_every_kind_of_result_has_its_section(made: Paper) -> None:
     filled = {section for section, entries in made.entries.items() if entries}
     assert filled == {"method", "comparisons", "ablations", "sweeps", "costs", "shock-rain", "truth"}

@@ -1,7 +1,7 @@
 """DTAF: temporal stabilisation and frequency differencing (Lu, Chen, Guo, Shu, Wang, Yang; AAAI 2026).
 
 Idea: in time, a mixture of Kolmogorov-Arnold experts takes off what drifts in the embedding of a patch, and what stays
-is joined with the patches before. In frequency, those components of a patch are kept that grew most since the patch
+is joined with the patches before; in frequency, those components of a patch are kept that grew most since the patch
 before. Attention refines both branches, and one linear layer forecasts each series by itself.
 
 Read: `PandaJunk/DTAF` (`ts_benchmark/baselines/dtaf`, `scripts/DTAF`); there are no settings for this protocol. The

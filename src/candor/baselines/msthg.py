@@ -16,9 +16,10 @@ Changed: nobody can say, as there is nothing to compare with. All sizes, and wha
   their closeness relative to that of the closest other member; without edges a sensor is alone in its group.
 - Mutual information is that of sixteen equally filled bins of observed training readings, at most 10,000 rows evenly
   spread, after their mean of the hour of the week; what chance alone would give, (16 - 1)^2 / 2 rows, is taken off.
-- Sensors take the mean of their groups, which is the mean of their members; how much a group counts depends on what is
-  in it at that moment, which makes the hypergraphs dynamic. Two layers each; gates join the two sources, and the two
-  readings over time.
+- Sensors take the mean of their groups, which is the mean of their members, so that what all share stays as it is,
+  however many groups a sensor is in (the usual roots of degrees would not let it); how much a group counts depends on
+  what is in it at that moment, which makes the hypergraphs dynamic. Two layers each; gates join the two sources, and
+  the two readings over time.
 - The frequencies are those of the window that is read, whatever its length: amplitudes, and phases as points on a
   circle, for angles jump; weak frequencies have phases near zero.
 - Optimiser and schedule are customary ones. Time-of-day tables have a row per step of the day, at most 288.

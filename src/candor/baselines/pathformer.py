@@ -114,7 +114,7 @@ class PathformerNetwork(BaselineNetwork):
         forecast, unevenness = self.travel(inputs[0])
         return forecast, {
             "prediction": targets.error(forecast),
-            "balance": BALANCE_WEIGHT * targets.share * unevenness,
+            "balance": BALANCE_WEIGHT * targets.unit * targets.share * unevenness,  # beside an error in z-scores
         }
 
 

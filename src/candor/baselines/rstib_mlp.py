@@ -1,7 +1,7 @@
 """RSTIB-MLP: information-bottleneck-guided MLPs (Chen, Pang, Wang, Yan; ICML 2025).
 
-Idea: histories and targets are both noisy. An MLP on identities of place and time learns a Gaussian representation, and
-the noise that it adds to its own input and to the targets; all three may carry little information. A teacher that knows
+Idea: histories and targets are both noisy, so an MLP on identities of place and time learns a Gaussian representation,
+and noise that it adds to its own input and to the targets; all three may carry little information. A teacher that knows
 the network of sensors tells which of them are hard: for these errors count less and information costs more.
 
 Read: `mchen644/RSTIB` (`methods/student`, `engine.py`, `config/student/pems04`); there are settings for PEMS04 only.
@@ -246,6 +246,7 @@ class RstibMlp(Baseline):
             weight_decay=0.0,
             milestones=(1, 20, 50, 75, 100, 150, 200),
             clip=UNCLIPPED,
+            patience=20,
         ),
     )
 

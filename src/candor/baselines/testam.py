@@ -332,6 +332,7 @@ class Testam(Baseline):
 
     sizes: TestamSizes = TestamSizes()
     recipe: BaselineRecipe = BaselineRecipe(
+        loss_space="original",  # beside which the gate's term stands
         training=TrainingSettings(
             epochs=100,
             batch=16,

@@ -48,22 +48,10 @@ def write_note(results: pd.DataFrame, lineup: Lineup, metric: str, wins: Mapping
     shown = results[results["model"].isin(lineup.models)]
     if shown.empty:
         return ""
-    first: dict[Any, Any] = shown.iloc[0].to_dict()
-    budgets = sorted({float(budget) for budget in shown["budget_minutes"].dropna()})
-    parts = [
-        f"Errors in {first['unit'] or 'the unit of the sensors'}, {_seeds(shown)}",
-        f"{_range(shown['windows'])} test windows",
-        str(first["aggregation"]).partition(";")[0],
-        f"mask: {first['mask']}",
-        *_split(shown["split"]),
-        *(f"{budget:g} minutes of training each" for budget in budgets),
-        *_changes(shown),
-    ]
+    parts = [f"Errors in {unit_of(shown)}, {_seeds(shown)}", *protocol_of(shown)]
     if hidden := len(set(lineup.rivals) - set(lineup.baselines)):
-        parts.append(
-            f"best, second best and gains are those among all {len(lineup.rivals)} baselines, "
-            f"of which {hidden} are not shown"
-        )
+        among = f"all {len(lineup.rivals)} baselines, of which {hidden} are not shown"
+        parts.append(f"best, second best and gains are those among {among}")
     if lineup.unranked:
         parts.append(f"not ranked, since they have results on some of the tasks only: {', '.join(lineup.unranked)}")
     for model, (count, pairs) in wins.items():
@@ -73,6 +61,25 @@ def write_note(results: pd.DataFrame, lineup: Lineup, metric: str, wins: Mapping
     if lineup.reconstructions:
         parts.append(_ABOUT_RECONSTRUCTIONS)
     return "; ".join(parts)
+
+
+def unit_of(results: pd.DataFrame) -> str:
+    """Returns the unit of errors as it is printed."""
+    return str(results["unit"].iloc[0] or "the unit of the sensors")
+
+
+def protocol_of(results: pd.DataFrame) -> list[str]:
+    """Returns under which rules results were made: windows, aggregation, mask, split, budget and changed settings."""
+    first: dict[Any, Any] = results.iloc[0].to_dict()
+    budgets = sorted({float(budget) for budget in results["budget_minutes"].dropna()})
+    return [
+        f"{_range(results['windows'])} test windows",
+        str(first["aggregation"]).partition(";")[0],
+        f"mask: {first['mask']}",
+        *_split(results["split"]),
+        *(f"{budget:g} minutes of training each" for budget in budgets),
+        *_changes(results),
+    ]
 
 
 def _seeds(results: pd.DataFrame) -> str:

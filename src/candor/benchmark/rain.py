@@ -9,6 +9,7 @@ from statistics import mean
 
 import pandas as pd
 
+from candor.benchmark.notes import protocol_of, unit_of
 from candor.benchmark.results import ALL_STEPS
 from candor.benchmark.suites import Contender, Suite
 from candor.benchmark.tables import NOTHING, Table, TableCell
@@ -27,7 +28,7 @@ def rain_table_of(results: pd.DataFrame, suite: Suite) -> Table | None:
         suite: whose contenders say which of them read rain.
     """
     datasets = [str(data) for data in results["data"].unique()]
-    rows, missing = [], []
+    rows, missing, shown = [], [], []
     for without, with_rain in _pairs(suite):
         cells: list[tuple[TableCell, TableCell]] = []
         for data in datasets:
@@ -40,6 +41,7 @@ def rain_table_of(results: pd.DataFrame, suite: Suite) -> Table | None:
         if any(dry.text != NOTHING for dry, _ in cells):
             rows.append((without.name, (TableCell("No"), *(dry for dry, _ in cells))))
             rows.append((without.name, (TableCell("Yes"), *(wet for _, wet in cells))))
+            shown += [without.name, with_rain.name]
     if not rows:
         return None
     return Table(
@@ -47,7 +49,7 @@ def rain_table_of(results: pd.DataFrame, suite: Suite) -> Table | None:
         groups=(("", 1), *((data, len(_METRICS)) for data in datasets)),
         columns=("Rainfall", *(_METRICS[metric] for _ in datasets for metric in _METRICS)),
         rows=tuple(rows),
-        note=_note(results, missing),
+        note=_note(results[results["model"].isin(shown)], missing),
     )
 
 
@@ -87,8 +89,9 @@ def _compare(dry: list[float], wet: list[float]) -> tuple[TableCell, TableCell]:
 
 
 def _note(results: pd.DataFrame, missing: list[str]) -> str:
+    """Returns over what means were taken and under which protocol, from the results of the models that are shown."""
     horizons = ", ".join(str(horizon) for horizon in sorted(set(results["horizon"].tolist())))
     seeds = ", ".join(str(seed) for seed in sorted(set(results["seed"].tolist())))
-    unit = str(results["unit"].iloc[0] or "the unit of the sensors")
-    lacking = f"; results that only one of a pair has are left out ({', '.join(missing)})" if missing else ""
-    return f"Errors in {unit} over all steps, mean over seeds {seeds} and horizons {horizons}{lacking}"
+    means = f"Errors in {unit_of(results)} over all steps, mean over seeds {seeds} and horizons {horizons}"
+    lacking = [f"results that only one of a pair has are left out ({', '.join(missing)})"] if missing else []
+    return "; ".join([means, *protocol_of(results), *lacking])

@@ -48,7 +48,7 @@ def show_run(run: RunArgument, json: inputs.JsonOption = False) -> None:
     if json:
         print_json(facts)
         return
-    for name, fact in facts.items():
+    for name, fact in (facts | {"model": _model(summary)}).items():
         if isinstance(fact, dict):
             fact = ", ".join(f"{key} {value}" for key, value in _flat(fact).items() if value not in (None, "", []))
         if isinstance(fact, list):
@@ -89,11 +89,23 @@ def _show_table(title: str, summaries: "list[RunSummary]") -> None:
         protocol = summary.record.protocol if summary.record else None
         rules = f"{protocol.horizon} from {protocol.history}, {protocol.split}" if protocol else "–"
         made = f"{summary.record.made:%Y-%m-%d %H:%M}" if summary.record and summary.record.made else "–"
-        words = (facts["run"], facts["state"], facts["model"] or "–", facts["data"] or "–", rules, made)
+        words = (facts["run"], facts["state"], _model(summary) or "–", facts["data"] or "–", rules, made)
         seed = "–" if facts["seed"] is None else str(facts["seed"])
         errors = (number(facts["test_mae"]), number(facts["test_rmse"]), percent(facts["test_coverage"]))
         shown.add_row(*map(_plain, words), seed, *errors)
     console().print(shown)
+
+
+def _model(summary: "RunSummary") -> str | None:
+    """Returns the model of a run as people are shown it; one that this version does not know by its bare name."""
+    from candor.errors import InputError
+
+    if summary.record is None:
+        return None
+    try:
+        return summary.record.label
+    except InputError:
+        return summary.record.model
 
 
 def _content(summary: "RunSummary") -> dict[str, Any]:

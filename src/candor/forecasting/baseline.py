@@ -38,7 +38,7 @@ from candor.data.splits import Split
 from candor.data.windows import Windows
 from candor.errors import InputError
 from candor.forecasting.covariates import learn_covariates, read_covariates
-from candor.forecasting.forecaster import REFUSE_UNKNOWN, State
+from candor.forecasting.forecaster import REFUSE_UNKNOWN, State, forecasters
 from candor.forecasting.network import NetworkForecaster, edges_of, found_in
 from candor.settings import Settings
 from candor.training.recipe import NetworkRecipe
@@ -261,8 +261,9 @@ class Baseline(NetworkForecaster):
         if not self.covariates:
             return {}
         if not self.reads_covariates:
+            readers = [name for name in forecasters if getattr(forecasters.get(name), "reads_covariates", False)]
             raise InputError(
-                f"{self.name} reads no covariates", mend="leave `covariates` out, or use timexer or xlinear"
+                f"{self.name} reads no covariates", mend=f"leave `covariates` out, or use {' or '.join(readers)}"
             )
         return learn_covariates(panel, self.covariates, split.train_end)
 

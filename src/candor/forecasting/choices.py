@@ -9,7 +9,7 @@ from candor.data.panel import Panel
 from candor.data.protocol import Protocol, Task, suggest_protocol
 from candor.data.times import in_words
 from candor.errors import InputError
-from candor.forecasting.forecaster import forecasters
+from candor.forecasting.forecaster import forecasters, label_of
 from candor.model.settings import LossWeights, ModelSettings
 from candor.presets import load_preset, merge
 from candor.settings import parse_settings
@@ -40,7 +40,9 @@ def choose_settings(
     if "sizes" not in own:
         return dict(overrides), []
     settled = load_preset(preset).recipe if preset else None
-    shared = {} if settled is None else settled.model_dump(include=set(NetworkRecipe.model_fields) - {"training"})
+    # What a preset leaves open is the model's own: weights of further terms go with the unit of its errors.
+    rules = set(NetworkRecipe.model_fields) - {"training"}
+    shared = {} if settled is None else settled.model_dump(include=rules, exclude_unset=True)
     sections: dict[str, Any] = {"sizes": own["sizes"].model_dump()}
     homes: dict[str, tuple[str, ...]] = {"sizes": ("sizes",)}
     if "recipe" in own:
@@ -56,7 +58,7 @@ def choose_settings(
         for step in homes.get(section, ()):
             target = target.setdefault(step, {})
         target[name] = value
-    return merge(sections, placed), [f"sizes and training: those of {model}, see candor.baselines"]
+    return merge(sections, placed), [f"sizes and training: those of {label_of(model)}, see candor.baselines"]
 
 
 def _at(content: Mapping[str, Any], path: tuple[str, ...]) -> Mapping[str, Any]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from candor.benchmark.drawing import draw_ablations, draw_setting, split_changes
 from candor.benchmark.pairing import paired_changes, parameters_of
-from candor.benchmark.tables import Table, TableCell, count_strict_wins, tables_of
+from candor.benchmark.tables import Table, TableCell, strict_wins, tables_of
 from candor.benchmark.variants import FULL
 from candor.benchmark.writing import write_grid_tables, write_tables
 from candor.progress import Report
@@ -64,15 +64,14 @@ def _make_benchmark(grid: Grid, folder: Path) -> list[Entry]:
 def _compared(grid: Grid, task: str) -> tuple[str, ...]:
     results = grid.results[grid.results["task"] == task]
     models = counted(results["model"].nunique(), "model")
-    said = [f"Errors of {models} on the test part; bold is best, underlined second best of what the table shows."]
+    said = [f"Errors of {models} on the test part; bold is best, underlined second best of all that may be ranked."]
     if any(
         "(reconstruction)" in name for table in tables_of(results, grid.suite, is_whole=True) for name, _ in table.rows
     ):
         said.append("Reconstructions were rebuilt from what is published, without their authors' code; none is ranked.")
     ((rules, _),) = grid.suite.parts_of([task])
-    wins, pairs = count_strict_wins(results, rules.metric)
-    if pairs and grid.suite.has_rivals:
-        said.append(f"The worst seed of candor beats the best seed of a baseline in {wins} of {pairs} comparisons.")
+    for model, (wins, pairs) in strict_wins(results, rules.metric).items() if grid.suite.has_rivals else ():
+        said.append(f"The worst seed of {model} beats the best seed of a baseline in {wins} of {pairs} comparisons.")
     return (*said, *_holes(grid, task))
 
 

@@ -1,0 +1,29 @@
+"""Tables that are kept beside scores are what the code makes of these scores."""
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from candor.benchmark.joint import paper_tables_of
+from candor.benchmark.suites import load_suite, suite_names
+from candor.benchmark.writing import as_markdown
+
+RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
+GRIDS = [path.parent for path in sorted(RESULTS.glob("*/results.parquet")) if path.parent.name in suite_names()]
+
+
+@pytest.mark.parametrize("grid", GRIDS, ids=lambda grid: grid.name)
+def test_kept_tables_are_those_of_the_kept_scores(grid: Path) -> None:
+    results, suite = pd.read_parquet(grid / "results.parquet"), load_suite(grid.name)
+    for name, is_whole in (("tables.md", False), ("tables-all.md", True)):
+        made = as_markdown(paper_tables_of(results, suite, is_whole=is_whole))
+        assert (grid / name).read_text(encoding="utf-8") == made, name
+
+
+def test_no_cell_of_the_quick_suite_failed() -> None:
+    results = pd.read_parquet(RESULTS / "quick" / "results.parquet")
+    cells = results.drop_duplicates(["task", "model", "seed"])
+    tasks = {task.label for task in load_suite("quick").tasks}
+    assert set(cells["task"]) == tasks and results["value"].notna().all()
+    assert len(cells) == len(tasks) * cells["model"].nunique() * cells["seed"].nunique()
