@@ -280,7 +280,9 @@ def test_the_page_of_equations_and_the_code_know_the_same_labels() -> None:
 @pytest.mark.parametrize("path", sorted((REPOSITORY / "src/candor/model").glob("*.py")), ids=lambda path: path.stem)
 def test_every_file_of_the_model_begins_with_its_equations_and_where_they_stand(path: Path) -> None:
     module = f"candor.model.{path.stem}".removesuffix(".__init__")
-    listed = dict(re.findall(rf"^\| ({LABEL}) \| (`.*`) \|$", inspect.getdoc(importlib.import_module(module)) or "", re.M))
+    listed = dict(
+        re.findall(rf"^\| ({LABEL}) \| (`.*`) \|$", inspect.getdoc(importlib.import_module(module)) or "", re.M)
+    )
     assert set(listed) == labels_in(path.read_text(encoding="utf-8"))
     for label, places in listed.items():
         for place in re.findall(r"`([\w.]+)`", places):
