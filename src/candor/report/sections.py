@@ -110,8 +110,9 @@ def _components(content: Content) -> Section:
         chart_place("strengths", drawn["strengths"]),
         heading("Gates"),
         chart_place("gates", drawn["gates"]),
-        note("Strengths are root mean squares of the network's states before they are normalised: compare them with "
-             "one another, not with readings. Gates choose what counts as accumulation, release and shock."),
+        note("Strengths are root mean squares of the network's states before they are normalised: compare a component "
+             "with itself, over time and over sensors, not with readings. Gates choose what counts as accumulation, "
+             "release and shock."),
     ]  # fmt: skip
     return Section("components", "What its past is made of", "\n".join(body), drawn)
 
