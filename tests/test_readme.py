@@ -152,6 +152,13 @@ def test_the_python_examples_print_what_their_comments_say(tmp_path: Path) -> No
         assert said.startswith(printed)
 
 
+def test_pictures_and_pages_that_are_linked_are_there() -> None:
+    linked = [target for target in re.findall(r"\]\(([^)\s]+)\)", README) if not re.match(r"[a-z]+:", target)]
+    assert "docs/images/page.png" in linked
+    for target in linked:
+        assert (Path(__file__).parents[1] / target.partition("#")[0]).is_file(), target
+
+
 def test_every_make_target_named_is_there() -> None:
     makefile = (Path(__file__).parents[1] / "Makefile").read_text(encoding="utf-8")
     for target in re.findall(r"make ([a-z-]+)", README):

@@ -181,6 +181,19 @@ def test_findings_settings_and_versions_stand_in_the_tables(page: str, content: 
         assert row in rows
 
 
+def test_the_words_on_the_data_name_where_most_is_missing(page: str, content: Content) -> None:
+    (said,) = (text for text in Reader(page).texts["p"] if text.startswith("A check of the readings that were used"))
+    mask = content.panel.mask
+    gaps = [max(len(gap) for gap in "".join("?."[there] for there in column).split(".")) for column in mask.T.tolist()]
+    missing = 1 - mask.mean(axis=0)
+    assert len(set(gaps)) > 1 and missing.argmax() != missing.argmin()
+    names = [f"{place} · {sensor.name} ({sensor.id})" for place, sensor in enumerate(content.panel.sensors, start=1)]
+    assert f" {100 * (1 - mask.mean()):.1f} % of them are missing, most at sensor {names[missing.argmax()]}: " in said
+    assert f": {100 * missing.max():.1f} %. " in said
+    where = f"at sensor {names[int(np.argmax(gaps))]} from "
+    assert f"The longest gap is {max(gaps) / 24:.3g} d, {where}" in said  # a reading every hour
+
+
 def test_scores_stand_in_the_tables(page: str, content: Content) -> None:
     judgement = content.judgement
     assert judgement is not None

@@ -61,6 +61,14 @@ def test_without_test_windows_nothing_is_said_of_errors(tmp_path: Path) -> None:
     assert "none to judge by" in found.introduction[-1]
 
 
+def test_data_without_a_gap_or_a_finding_are_called_so(tmp_path: Path) -> None:
+    panel = sample_panel()
+    whole = replace(panel, values=np.random.default_rng(0).normal(10, 1, panel.values.shape).astype(np.float32))
+    found = gather(load_run(make_run(tmp_path / "run", "last-value", PROTOCOL, panel=whole)))
+    assert not found.check.findings
+    assert "found nothing amiss. No reading is missing." in make_page(found)
+
+
 def test_links_lead_to_sections_and_charts_have_their_places(page: str) -> None:
     reader = Reader(page)
     links = {attributes["href"] for tag, attributes in reader.elements if tag == "a"}

@@ -105,3 +105,14 @@ def test_on_paper_everything_is_unfolded_and_on_the_screen_as_before(report: Pag
     assert printed.startswith(b"%PDF") and printed.count(b"/Type /Page\n") > 1
     assert report.evaluate("window.foldedOnPaper") == 0
     expect(report.locator(FOLDED)).to_have_count(folded)
+
+
+def test_on_paper_lines_run_under_all_columns_and_what_was_folded_keeps_its_title(report: Page) -> None:
+    report.emulate_media(media="print")
+    first = report.locator("td:first-child").evaluate_all("all => all.map(one => getComputedStyle(one).position)")
+    assert set(first) == {"static"}  # one that sticks covers the lines between rows
+    titles = report.locator("summary")
+    assert titles.count() > 3
+    for title in titles.all():
+        expect(title).to_be_visible()
+    report.emulate_media(media="screen")

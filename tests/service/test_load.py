@@ -33,6 +33,18 @@ def test_a_service_that_accepts_nothing_is_summarised_too() -> None:
     assert met["failures"]["ConnectionRefusedError"] > 0
 
 
+def test_the_recorded_figures_keep_the_promises_and_are_the_ones_told() -> None:
+    met = json.loads((_LOAD.parent / "results" / "load.json").read_text(encoding="utf-8"))
+    latency, memory = met["latency_seconds"], met["memory_mb"]
+    assert (met["clients"], met["seconds"]) == (500, 60)
+    assert set(met["statuses"]) == {"200", "429"} and not met["failures"]
+    assert latency["p99"] <= 5 * latency["median"] and max(memory) <= 1.1 * min(memory)
+    told = " ".join((_LOAD.parent / "README.md").read_text(encoding="utf-8").split())
+    assert f"{met['statuses']['200']:,} accepted and {met['statuses']['429']:,} told to come back" in told
+    assert f"median {latency['median']:.2f} s, 99th hundredth {latency['p99']:.2f} s" in told
+    assert f"between {min(memory):.1f} and {max(memory):.1f} MB" in told
+
+
 @pytest.mark.slow
 def test_five_hundred_clients_for_a_minute(command, candor_run: Path, tmp_path: Path) -> None:
     service = command("-m", "candor", "serve", candor_run, "--port", "0", "--store", tmp_path / "store")

@@ -27,6 +27,7 @@ TRACES = """({ data }) => Object.fromEntries(data.map(({ name, x, y, fill }) => 
 )))"""
 FILLS = "all => all.map(one => getComputedStyle(one).fill)"
 OVERHANG = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+INNER_OVERHANG = "one.scrollWidth - one.clientWidth"
 
 
 @pytest.fixture(scope="module")
@@ -244,8 +245,16 @@ def test_a_phone_needs_no_sideways_scrolling(page: Page) -> None:
     # The panel has come into sight, and the slider is at hand.
     expect(page.locator("#sensor-title")).to_be_in_viewport()
     expect(page.locator("#slider")).to_be_in_viewport()
+    page.locator("#slider").focus()
+    page.keyboard.press("PageDown")
+    expect(page.locator(".verdict")).to_contain_text("missed what happened")
     unfold(page, "The forecast in numbers")
+    numbers = page.get_by_role("group", name="The forecast in numbers")
+    expect(numbers.locator("thead th").last).to_have_text("what happened")
     assert page.evaluate(OVERHANG) == 0
+    assert numbers.evaluate(f"one => {INNER_OVERHANG}") == 0  # the outcome stands in the last column
+    names = page.locator("#map text").all_text_contents()
+    assert len(names) > 5 and len(set(names)) == len(names)  # cut as they are, none could be of two sensors
 
 
 def test_everything_can_be_done_with_keys_alone(browser: Browser, model: FakeModel) -> None:

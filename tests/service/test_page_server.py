@@ -1,12 +1,13 @@
 """The service that the tests of the page talk to answers as the real one does."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 from made_runs import PROTOCOL, river
-from page_server import FakeModel, PageServer, serve_page
+from page_server import FakeModel, PageServer, browsing, serve_page
 
 from candor.data.panel import Panel
 from candor.service import answers
@@ -28,6 +29,13 @@ REFUSED: dict[str, tuple[str, str, dict[str, Any]]] = {
     "an address that is not there": ("GET", "/v1/nothing", {}),
 }
 TOKEN = "8f2c-is-secret"
+
+
+def test_without_chromium_tests_are_skipped_with_a_reason_and_the_checks_of_a_clone_install_it(monkeypatch) -> None:
+    monkeypatch.setattr(shutil, "which", lambda _: None)
+    with pytest.raises(pytest.skip.Exception, match="chromium is not installed"), browsing():
+        pass
+    assert "apt-get install -qq -y chromium" in (Path(__file__).parents[2] / ".ci" / "run").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("has_intervals", [True, False])

@@ -177,9 +177,14 @@ def test_hundreds_of_sensors_are_drawn_with_few_elements_and_the_clicked_one_ope
         circles.nth(321).click(force=True)
         expect(page.locator("#sensor-title")).to_have_text("s321")
         expect(page.locator("#sensors [aria-current]")).to_be_in_viewport()
+        raised = page.locator("#map .sensors ~ .raised circle")  # once more over its neighbours, which may cover it
+        expect(raised).to_have_count(1)
+        for name in ("cx", "cy", "r", "style"):
+            expect(raised).to_have_attribute(name, circles.nth(321).get_attribute(name) or "")
         page.get_by_role("button", name="Zoom in").click()
         expect(circles.nth(321)).to_be_in_viewport()
         page.keyboard.press("Escape")
+        expect(raised).to_have_count(0)
         page.locator("#search").fill("S44")
         expect(page.locator("#sensors li:visible")).to_have_count(10)  # s44 and s440 to s448
 

@@ -97,10 +97,10 @@ def test_the_latest_forecast_is_that_after_the_runs_own_record(live, panel: Pane
 @pytest.mark.parametrize("origin", [12, 100, 550, 598, 600])
 def test_a_past_forecast_stands_beside_what_happened(live, panel: Panel, candor_run: Path, origin: int) -> None:
     time = panel.times.slice(origin, origin + 1).local[0].isoformat()
-    content = live.get("/v1/forecast/at", model="small", time=time)
+    content = live.get("/v1/forecast/at", model="small", time=time, coverage=0.6)
     answers.PastForecast.model_validate(content)
-    assert content["time"] == time == content["steps"][0]
-    made = load_run(candor_run).forecaster.predict_interval(panel.slice(0, origin))
+    assert content["time"] == time == content["steps"][0] and content["coverage"] == 0.6
+    made = load_run(candor_run).forecaster.predict_interval(panel.slice(0, origin), coverage=0.6)
     observed = np.full((4, 5), np.nan)
     observed[: 600 - origin] = panel.values[origin : origin + 4]
     for column, sensor in enumerate(panel.sensor_ids):

@@ -110,8 +110,9 @@ def _components(content: Content) -> Section:
         chart_place("strengths", drawn["strengths"]),
         heading("Gates"),
         chart_place("gates", drawn["gates"]),
-        note("Strengths are root mean squares of the network's states before they are normalised: compare them with "
-             "one another, not with readings. Gates choose what counts as accumulation, release and shock."),
+        note("Strengths are root mean squares of the network's states before they are normalised: compare a component "
+             "with itself, over time and over sensors, not with readings. Gates choose what counts as accumulation, "
+             "release and shock."),
     ]  # fmt: skip
     return Section("components", "What its past is made of", "\n".join(body), drawn)
 
@@ -251,16 +252,32 @@ def _data(content: Content) -> Section:
     findings = content.check.findings
     levels = ("error", "warning", "note")
     counts = ", ".join(counted(sum(finding.level == level for finding in findings), level) for level in levels)
+    said = f"A check of the readings that were used found {counts if findings else 'nothing amiss'}."
     rows = [
         (finding.level.value, finding.what, finding.where, finding.mend)
         for level in levels
         for finding in findings
         if finding.level == level
     ]
-    body = [paragraphs([f"A check of the readings found {counts}."])]
+    body = [paragraphs([said, *_gaps_in_words(content)])]
     if rows:
         body.append(table(("level", "what", "where", "what to do"), rows, words=4))
     return Section("data", "Quality of the data", "\n".join(body))
+
+
+def _gaps_in_words(content: Content) -> Iterator[str]:
+    """Yields sentences that say how many readings are missing, and where most."""
+    sensors, names = content.check.sensors, _names(content)
+    gaps = [sensor.longest_gap for sensor in sensors]
+    if not any(gaps):
+        yield "No reading is missing."
+        return
+    shares = [sensor.missing_share or 0.0 for sensor in sensors]
+    worst, longest = int(np.argmax(shares)), int(np.argmax(gaps))
+    share, length = percent(content.check.missing_share), in_words(gaps[longest] * content.panel.times.interval)
+    start = (sensors[longest].longest_gap_start or "")[:16].replace("T", " ")
+    yield f"{share} of them are missing, most at sensor {names[worst]}: {percent(shares[worst])}."
+    yield f"The longest gap is {length}, at sensor {names[longest]} from {start}."
 
 
 def _configuration(content: Content) -> Section:
@@ -273,8 +290,8 @@ def _configuration(content: Content) -> Section:
     protocol = [(name, NOTHING if value is None else str(value)) for name, value in record.protocol if value != ()]
     body = [
         table(("of the run", ""), general, words=2),
-        folded("protocol", table(("protocol", ""), protocol, words=2)),
-        folded("settings of the model", table(("setting", ""), list(content.settings.items()), words=2)),
+        folded("protocol", table(("setting", "value"), protocol, words=2)),
+        folded("settings of the model", table(("setting", "value"), list(content.settings.items()), words=2)),
         folded("versions", table(("package", "version"), list(record.versions.items()), words=2)),
     ]
     return Section("configuration", "Configuration and versions", "\n".join(body))

@@ -16,7 +16,7 @@ const MOST_FLOWS = 30; // edges to the chosen sensor that are drawn, the largest
 /** Returns the map in an SVG element; `choose(id)` is called for a click, `describe(id)` gives the words of a hover. */
 export function createMap(svg, tip, choose, describe) {
   const layers = {};
-  for (const name of ["edges", "flows", "peers", "sensors", "labels"]) {
+  for (const name of ["edges", "flows", "sensors", "peers", "raised", "labels"]) {
     layers[name] = svg.appendChild(svgElement("g", { class: name }));
   }
   const map = {
@@ -122,6 +122,13 @@ function colourSensors(map) {
     circle.classList.toggle("unknown", fill === null);
     circle.style.fill = fill ?? "";
   });
+  raiseChosen(map);
+}
+
+/** Draws the chosen sensor once more over all others: where they stand close, they would cover it. */
+function raiseChosen(map) {
+  const circle = map.circles[map.places.get(map.chosen)];
+  map.layers.raised.replaceChildren(...(circle ? [circle.cloneNode()] : []));
 }
 
 /** Draws what reached the chosen sensor along edges, its peers, or its edges where no explanation is known. */
@@ -148,6 +155,7 @@ function drawChosen(map) {
     return svgElement("circle", { cx: x.toFixed(1), cy: y.toFixed(1), r: map.radius + 5 });
   });
   map.layers.peers.replaceChildren(...rings);
+  raiseChosen(map);
 }
 
 function flowsOf(map) {

@@ -7,6 +7,8 @@ import { arrivalTable, peerTable } from "./tables.js";
 const ARRIVED =
   "Deviations that the last patch of this sensor received from its neighbours, by when they were measured. " +
   "Sizes have no unit.";
+const STRENGTHS =
+  "Sizes of the network's states, without unit: compare a component with itself, over time and over sensors.";
 const ALIKE =
   "Found by their behaviour, not by the map. Weights sum to 100 %; a relation is one of the ways to be alike that " +
   "the model learned.";
@@ -35,13 +37,13 @@ function componentParts(section, content, charts) {
   if (!Object.keys(content.components).length) return [note("This variant of the model does not split the past.")];
   const chart = chartIn(section, "components", "Strength of the four components by patch of the past");
   charts.push({ chart, draw: () => drawComponents(chart, content) });
-  if (!content.gates) return [chart];
+  if (!content.gates) return [chart, note(STRENGTHS)];
   const gates = chartIn(section, "gates", "How far the gates were open by patch of the past");
   const draw = () => drawGates(gates, content);
   charts.push({ chart: gates, draw });
   const folded = foldedIn(section, "How far the gates were open", gates);
   folded.addEventListener("toggle", () => drawOrTell(gates, draw));
-  return [chart, folded];
+  return [chart, note(STRENGTHS), folded];
 }
 
 function fusionChart(section, content, charts) {

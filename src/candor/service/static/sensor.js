@@ -167,7 +167,7 @@ function figuresOf(history, forecast, { unit, hasClock: clock }) {
   const last = place < 0 ? null : history.values[place];
   const [end, low, high] = [forecast.forecast.at(-1), forecast.lower.at(-1), forecast.upper.at(-1)];
   const when = (time) => moment(time, { hasClock: clock, hasYear: false });
-  const range = low === null || high === null ? "" : `, ${number(low)} to ${number(high)}`;
+  const range = low === null || high === null ? "" : ` (${number(low)} to ${number(high)})`;
   const change = last === null ? null : end - last;
   const read = place < 0 ? "no recent reading" : `last reading, ${when(history.times[place])}`;
   return [

@@ -88,7 +88,7 @@ export function numberTable(forecast, { unit, zone, hasClock }) {
   const rows = forecast.steps.map((time, place) => {
     const values = [forecast.forecast, forecast.lower, forecast.upper, ...(hasOutcome ? [forecast.observed] : [])];
     const cells = values.map((column) => element("td", { class: "number" }, number(column[place])));
-    return element("tr", {}, element("th", { scope: "row" }, moment(time, { hasClock })), ...cells);
+    return element("tr", {}, element("th", { scope: "row", class: "time" }, moment(time, { hasClock })), ...cells);
   });
   return table(titles, rows, "The forecast in numbers");
 }

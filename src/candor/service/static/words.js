@@ -108,14 +108,38 @@ export function nameOf(sensor) {
   return sensor.name || sensor.id;
 }
 
-/** Returns names short enough for labels: their beginnings, or their ends where several begin alike. */
+/**
+ * Returns names short enough for labels: their beginnings, or their ends where several begin alike, or what follows the
+ * words that they share with another where their ends are alike too.
+ */
 export function shortNames(names, longest) {
-  const head = (name) => `${name.slice(0, longest - 1).replace(/[\s.,;(-]+$/, "")}…`;
-  const heads = names.map((name) => (name.length <= longest ? name : head(name)));
-  return heads.map((short, place) => {
-    if (short === names[place] || heads.indexOf(short) === heads.lastIndexOf(short)) return short;
-    return `…${names[place].slice(1 - longest).replace(/^\S*\s+(?=\S)/, "")}`; // from the next whole word on
-  });
+  const tail = (name) => `…${name.slice(1 - longest).replace(/^\S*\s+(?=\S)/, "")}`; // from the next whole word on
+  const rest = (name) => {
+    const shared = sharedLength(name, names);
+    return shared ? `…${beginning(name.slice(shared), longest - 1)}` : beginning(name, longest);
+  };
+  let short = names.map((name) => beginning(name, longest));
+  for (const cut of [tail, rest]) {
+    const before = short;
+    const isClear = (text, place) => text === names[place] || before.indexOf(text) === before.lastIndexOf(text);
+    short = before.map((text, place) => (isClear(text, place) ? text : cut(names[place])));
+  }
+  return short;
+}
+
+function beginning(name, longest) {
+  return name.length <= longest ? name : `${name.slice(0, longest - 1).replace(/[\s.,;(-]+$/, "")}…`;
+}
+
+/** Returns how many letters the whole words have that a name begins with as another one does. */
+function sharedLength(name, names) {
+  let most = 0;
+  for (const other of names) {
+    let length = 0;
+    while (length < name.length && name[length] === other[length]) length += 1;
+    if (other !== name) most = Math.max(most, name.lastIndexOf(" ", length - 1) + 1);
+  }
+  return most;
 }
 
 /** Returns an error as a sentence, with what to do about it. */
