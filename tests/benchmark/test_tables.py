@@ -6,7 +6,7 @@ from made_results import made_results as results
 from made_results import made_suite as suite
 
 from candor.benchmark.suites import load_suite
-from candor.benchmark.tables import count_strict_wins, strict_wins, tables_of
+from candor.benchmark.tables import strict_wins, tables_of
 from candor.benchmark.writing import as_html, as_latex, as_markdown
 
 
@@ -37,7 +37,7 @@ def test_what_is_not_a_number_wins_nothing_and_hides_no_gain() -> None:
     assert rows["candor"][0].is_best and rows["linear"][0].is_second
     assert not rows["stid"][0].is_best and not rows["stid"][0].is_second
     assert rows["gain of candor"][0].text == "+75.0 %"
-    assert count_strict_wins(made, "mae") == (1, 1)  # a rival without a number is no rival
+    assert strict_wins(made, "mae") == {"candor": (1, 1)}  # a rival without a number is no rival
 
 
 def test_a_candor_that_is_not_a_number_claims_nothing() -> None:
@@ -46,7 +46,7 @@ def test_a_candor_that_is_not_a_number_claims_nothing() -> None:
         (table,) = tables_of(made, suite(), is_whole=True)
         rows = dict(table.rows)
         assert rows["gain of candor"][0].text == "–" and rows["linear"][0].is_best
-        assert count_strict_wins(made, "mae") == (0, 1)
+        assert strict_wins(made, "mae") == {"candor": (0, 1)}
 
 
 def test_only_steps_that_all_models_report_are_shown() -> None:
@@ -114,7 +114,7 @@ def test_the_paper_ranks_roads_by_mae_each_and_water_by_mse_together() -> None:
 
 def test_the_worst_seed_is_compared_with_the_best_of_each_baseline() -> None:
     made = results({"road": {"candor": [1.0, 3.0], "a": [3.5, 9.0], "b": [2.9, 9.0]}, "river": {"a": [1.0]}})
-    assert count_strict_wins(made, "mae") == (1, 2)
+    assert strict_wins(made, "mae") == {"candor": (1, 2)}
     (table, _) = tables_of(made, suite())
     assert "the worst seed of candor beats the best seed of a baseline in 1 of 2 comparisons (MAE)" in table.note
     (alone, *_) = tables_of(made, suite(has_rivals=False))
@@ -138,7 +138,7 @@ def test_a_reconstruction_is_shown_as_one_and_no_claim_rests_on_it() -> None:
     assert not any(cell.is_best or cell.is_second for name in marked for cell in rows[name])
     assert "rebuilt by us" in with_it.note and "rebuilt" not in without.note
     assert tables_of(results({"road": errors | rebuilt}), suite()) == tables_of(results({"road": errors}), suite())
-    assert count_strict_wins(results({"road": errors | rebuilt}), "mae") == (2, 2)
+    assert strict_wins(results({"road": errors | rebuilt}), "mae") == {"candor": (2, 2)}
     for form in (as_markdown, as_latex, as_html):
         assert "msthg (reconstruction)" in form([with_it])
 

@@ -197,12 +197,6 @@ def strict_wins(results: pd.DataFrame, metric: str) -> dict[str, tuple[int, int]
     return {model: counts for model, counts in found.items() if counts[1]}
 
 
-def count_strict_wins(results: pd.DataFrame, metric: str) -> tuple[int, int]:
-    """Returns the sums of `strict_wins` over all of ours."""
-    counts = strict_wins(results, metric).values()
-    return sum(wins for wins, _ in counts), sum(pairs for _, pairs in counts)
-
-
 def _in_order(errors: Errors, models: Sequence[str], place: Place) -> list[str]:
     """Returns the models whose mean error is a number, best first."""
     means = {model: mean(errors[model][place]) for model in models if place in errors[model]}

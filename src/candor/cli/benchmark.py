@@ -123,14 +123,14 @@ def _write(results: "pd.DataFrame", grid: Path, suite: "Suite") -> list[Path]:
 def _show_all(results: "pd.DataFrame", suite: "Suite") -> None:
     """Prints the tables of all models, and how often even our worst seed is better than a baseline's best."""
     from candor.benchmark.joint import paper_tables_of
-    from candor.benchmark.tables import count_strict_wins
+    from candor.benchmark.tables import strict_wins
 
     for shown in paper_tables_of(results, suite, is_whole=True):
         _show(shown)
     for rules, tasks in suite.parts_of(results["task"].tolist()):
-        wins, pairs = count_strict_wins(results[results["task"].isin(tasks)], rules.metric)
-        if pairs and suite.has_rivals:
-            say(f"the worst seed of candor beats the best seed of a baseline in {wins} of {pairs} comparisons")
+        counts = strict_wins(results[results["task"].isin(tasks)], rules.metric) if suite.has_rivals else {}
+        for model, (wins, pairs) in counts.items():
+            say(f"the worst seed of {escape(model)} beats the best seed of a baseline in {wins} of {pairs} comparisons")
 
 
 def _show(whole: "Table") -> None:
