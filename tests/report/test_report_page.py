@@ -38,7 +38,7 @@ def shared(browser: Browser, page: str, tmp_path_factory: pytest.TempPathFactory
 def report(shared: Page, content: Content) -> Iterator[Page]:
     """The report as it is after loading."""
     yield shared
-    shared.emulate_media(color_scheme="light")
+    shared.emulate_media(media="screen", color_scheme="light")
     shared.set_viewport_size({"width": 1440, "height": 900})
     shared.locator(".sensor-choice").first.select_option(str(content.liveliest))
 
@@ -115,4 +115,3 @@ def test_on_paper_lines_run_under_all_columns_and_what_was_folded_keeps_its_titl
     assert titles.count() > 3
     for title in titles.all():
         expect(title).to_be_visible()
-    report.emulate_media(media="screen")
