@@ -318,6 +318,7 @@ def assert_same_weights(one: Path, other: Path, rtol: float = 0.0) -> None:
 def test_a_killed_training_ends_with_the_same_weights_to_the_bit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("candor.training.machine._FOUND", {})  # by other tests
     monkeypatch.setattr("candor.training.machine._fastest", lambda *_: Machine(micro_batch=16, workers=2))
     train(tmp_path / "whole")
     assert be_killed(tmp_path / "killed", [0.02]) == 1

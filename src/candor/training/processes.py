@@ -1,7 +1,9 @@
 """Several processes that were launched together: how they meet, and what only one of them does."""
 
+import atexit
 import os
 from collections.abc import Callable
+from functools import cache
 from typing import Any, TypeVar
 
 import torch
@@ -25,7 +27,15 @@ def join_processes() -> PartialState:
             f"{processes} processes were launched, but this one found {state.num_processes}",
             mend="launch them with torchrun or accelerate launch, and leave the setting up of processes to candor",
         )
+    if processes > 1:
+        _take_leave_at_exit()
     return state
+
+
+@cache
+def _take_leave_at_exit() -> None:
+    """Ends the connection to the other processes before this one ends: its threads may abort what is done already."""
+    atexit.register(PartialState().destroy_process_group)
 
 
 def in_main_process(work: Callable[[], Result]) -> Result:
