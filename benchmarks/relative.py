@@ -50,11 +50,11 @@ def released_inputs(problem: Problem) -> Tensor:
     return torch.stack([problem.values, *(part[..., None].expand_as(problem.values) for part in clock)], dim=-1)
 
 
-def released_step(code: Path, problem: Problem) -> Callable[[], None]:
+def released_step(network: torch.nn.Module, problem: Problem) -> Callable[[], None]:
     """Returns forward, error and backward of the released network."""
-    network, inputs = released_model(code, problem), released_inputs(problem)
     from models.losses import masked_mae
 
+    inputs = released_inputs(problem)
     targets = (problem.targets * problem.mask).transpose(1, 2)  # zero stands for missing
 
     def work() -> None:
@@ -68,7 +68,8 @@ def released_step(code: Path, problem: Problem) -> Callable[[], None]:
 
 def released_memory(code: Path, sizes: Sizes) -> None:
     """Runs one step of the released network, to have its memory measured."""
-    released_step(code, make_problem(sizes.batch, sizes.settings))()
+    problem = make_problem(sizes.batch, sizes.settings)
+    released_step(released_model(code, problem), problem)()
 
 
 def measure(code: Path, sizes: Sizes, turns: int) -> dict[str, float]:
@@ -80,7 +81,7 @@ def measure(code: Path, sizes: Sizes, turns: int) -> dict[str, float]:
         steps = least_seconds(
             {
                 "ours": lambda: model_step(problem, crew, sizes.settings.horizon, sizes.micro_batch),
-                "theirs": released_step(code, problem),
+                "theirs": released_step(released, problem),
             },
             turns,
         )

@@ -17,8 +17,8 @@ from safetensors.numpy import load_file
 from candor.benchmark.cells import CELL, SCORES, Cell, CellState, cells_of, failure_of, status_of
 from candor.benchmark.local import run_locally
 from candor.benchmark.results import collect
+from candor.benchmark.running import run_cell
 from candor.benchmark.suites import Contender, Suite
-from candor.benchmark.working import run_cell
 from candor.errors import InputError
 from candor.files import read_json, write_json
 from candor.forecasting.runs import load_record

@@ -23,7 +23,7 @@ WORDS = ("klamath-daily", *TINY, "--seeds", "0", "--out", "asked")
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cells in this process: what is under test is what comes of them."""
     from candor.benchmark import local
-    from candor.benchmark.working import run_cell
+    from candor.benchmark.running import run_cell
 
     monkeypatch.setattr(local, "run_locally", lambda cells, grid, *_: [run_cell(cell, grid) for cell in cells])
 

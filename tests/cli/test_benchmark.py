@@ -16,8 +16,8 @@ import pytest
 from rich.console import Console
 
 from candor.benchmark.cells import STATUS, Cell, CellState, cells_of
+from candor.benchmark.running import run_cell
 from candor.benchmark.suites import load_suite
-from candor.benchmark.working import run_cell
 from candor.cli import benchmark as command
 from candor.files import write_json
 from candor.report.paper_grid import read_grid

@@ -10,8 +10,8 @@ import typer
 
 from candor.benchmark.cells import cells_of
 from candor.benchmark.results import collect, save_results
+from candor.benchmark.running import run_cell
 from candor.benchmark.suites import load_suite
-from candor.benchmark.working import run_cell
 from candor.cli.app import app
 from candor.report import paper as paper_module
 from candor.report.paper_found import find_results

@@ -18,7 +18,7 @@ TINY += ["epochs=1", "epoch_windows=16", "batch=16", "validation_windows=4", "fi
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cells in this process: what is under test is what comes of them."""
     from candor.benchmark import local
-    from candor.benchmark.working import run_cell
+    from candor.benchmark.running import run_cell
 
     monkeypatch.setattr(local, "run_locally", lambda cells, grid, *_: [run_cell(cell, grid) for cell in cells])
 

@@ -12,9 +12,9 @@ from paper_results import results, save, write_profile, write_shock_rain, write_
 from tiny import PROTOCOL, tiny_recipe
 
 from candor.benchmark.cells import Cell, CellState, cells_of
+from candor.benchmark.running import run_cell
 from candor.benchmark.suites import Contender, SuiteTask, load_suite
 from candor.benchmark.variants import ablation, sweep
-from candor.benchmark.working import run_cell
 from candor.data.synthetic import generate_river
 from candor.files import write_json
 from candor.forecasting.runs import load_record

@@ -49,7 +49,7 @@ def _work(content: object, grid: str) -> str:
     import torch
 
     from candor.benchmark.cells import parse_cell
-    from candor.benchmark.working import run_cell
+    from candor.benchmark.running import run_cell
 
     torch.set_num_threads(1)
     return run_cell(parse_cell(content), Path(grid)).value

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from candor.benchmark.cells import FAILURE, Cell, CellState, parse_cell
-from candor.benchmark.working import run_cell
+from candor.benchmark.running import run_cell
 from candor.files import write_json
 
 _TRIES = 2  # a process may be killed through no fault of its cell
