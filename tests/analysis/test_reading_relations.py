@@ -43,7 +43,9 @@ def test_shares_are_counted_by_hand(reading: Reading) -> None:
     peer = torch.tensor([[1, 2, 1], [3, 3, 3], [3, 3, 3], [0, 0, 0], [3, 3, 3]]).repeat(2, 1, 1)
     weight = torch.tensor([[0.15, 0.75, 0.1], *[[1.0, 0.0, 0.0]] * 4]).repeat(2, 1, 1)
     panel = river_panel()
-    found = functional_weights(replace(reading, relations=Relations(peer, weight), origins=np.arange(2)), panel)
+    descriptor = torch.tensor([[1.0, 0.0], [0.0, 2.0], [1.0, 1.0], [3.0, 0.0], [-1.0, 0.0]]).repeat(2, 1, 1)
+    relations = Relations(peer, weight, descriptor)
+    found = functional_weights(replace(reading, relations=relations, origins=np.arange(2)), panel)
     assert found.weight[0, 1] == pytest.approx(0.25) and found.weight[0, 2] == pytest.approx(0.75)
     assert found.share_beyond == pytest.approx((0.25 + 4) / 5)
     # Joined: g0-g2, g1-g2, g2-g4, and over two edges g0-g4 and g1-g4, both ways.
@@ -51,6 +53,10 @@ def test_shares_are_counted_by_hand(reading: Reading) -> None:
     receiver, other, heaviest = found.beyond()
     assert set(zip(receiver.tolist()[:4], other.tolist()[:4], strict=True)) == {(1, 3), (2, 3), (3, 0), (4, 3)}
     assert (receiver[4], other[4], heaviest[4]) == (0, 1, pytest.approx(0.25))
+    one, another, resemblance = found.alike()
+    assert (one[0], another[0], resemblance[0]) == (0, 3, pytest.approx(1))  # alike whatever their size
+    assert (one[1], another[1], resemblance[1]) == (2, 3, pytest.approx(2**-0.5))
+    assert len(one) == 10 / 2 and resemblance[-1] == pytest.approx(-1)
 
 
 def test_the_table_lists_them_with_their_distance(reading: Reading) -> None:
@@ -63,6 +69,7 @@ def test_the_table_lists_them_with_their_distance(reading: Reading) -> None:
     for row in table.itertuples():
         one, other = (int(name[1:]) for name in (row.sensor, row.hears_from))
         assert found.is_beyond[one, other] and row.mean_weight == pytest.approx(found.weight[one, other])
+        assert row.resemblance == pytest.approx(found.resemblance[one, other])
         places = [(panel.sensors[place].latitude, panel.sensors[place].longitude) for place in (one, other)]
         assert row.distance_km == pytest.approx(great_circle_km(*places[0], *places[1]))
 

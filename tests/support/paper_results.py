@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from candor.analysis.truth.asking import Findings
 from candor.analysis.truth.cells import Cell as TruthCell
 from candor.analysis.truth.cells import Scored
+from candor.analysis.truth.pulses import Curve
 from candor.analysis.truth.results import write_results
 from candor.analysis.truth.scores import Score
 from candor.benchmark.cells import Cell
@@ -60,9 +62,12 @@ def write_truth(folder: Path) -> list[Path]:
     cells = [
         Scored(
             TruthCell(dataset=dataset, seed=seed),
-            tuple(
-                Score("shocks", "AUROC", answer, is_ours, None if value is None else value + seed / 20)
-                for answer, (is_ours, value) in scores.items()
+            Findings(
+                tuple(
+                    Score("shocks", "AUROC", answer, is_ours, None if value is None else value + seed / 20)
+                    for answer, (is_ours, value) in scores.items()
+                ),
+                (Curve("candor", True, 2, 5, (0.1, 0.3, 0.2)),),
             ),
             circumstances,
         )

@@ -2,13 +2,15 @@
 
 The physical branch hears along up to K_s edges, and against up to K_s of them. Two sensors without such a walk between
 them are beyond the topology. The weight of a peer is the sum over relation channels, mean over windows; the weights of
-all peers of a sensor sum to one.
+all peers of a sensor sum to one. Weights say what helps to predict; who behaves alike is said by the resemblance of
+backgrounds: the cosine of their descriptors, mean over windows, from -1 to 1.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from torch.nn import functional as F
 
 from candor.analysis.reading_finding import Finding, in_digits, in_percent
 from candor.analysis.reading_states import Reading
@@ -32,12 +34,14 @@ class FunctionalWeights:
         is_beyond: where two sensors are not connected within the orders of the physical branch.
         share_beyond: of all weight, that of pairs beyond the topology; 0 if there are no peers at all.
         share_of_pairs: of all ordered pairs of sensors, those beyond: what chance would give.
+        resemblance: of the backgrounds of both, sensor x sensor.
     """
 
     weight: Numbers
     is_beyond: NDArray[np.bool_]
     share_beyond: float
     share_of_pairs: float
+    resemblance: Numbers
 
     def beyond(self) -> tuple[NDArray[np.int64], NDArray[np.int64], Numbers]:
         """Returns who hears, from whom and how much, of all pairs beyond the topology with a weight, heaviest first."""
@@ -45,6 +49,13 @@ class FunctionalWeights:
         weight = self.weight[receiver, peer]
         order = np.argsort(-weight, kind="stable")
         return receiver[order], peer[order], weight[order]
+
+    def alike(self) -> tuple[NDArray[np.int64], NDArray[np.int64], Numbers]:
+        """Returns the pairs beyond the topology, each once, and their resemblance, most alike first."""
+        one, other = np.nonzero(np.triu(self.is_beyond, k=1))
+        resemblance = self.resemblance[one, other]
+        order = np.argsort(-resemblance, kind="stable")
+        return one[order], other[order], resemblance[order]
 
 
 def connected_within(panel: Panel, orders: int) -> NDArray[np.bool_]:
@@ -66,11 +77,13 @@ def functional_weights(reading: Reading, panel: Panel) -> FunctionalWeights:
     np.add.at(total, (receivers, peers), weights)
     is_beyond = ~connected_within(panel, reading.network.settings.spatial_orders)
     whole = float(total.sum())
+    directions = F.normalize(reading.relations.descriptor.double(), dim=-1)
     return FunctionalWeights(
         weight=total / len(reading.origins),
         is_beyond=is_beyond,
         share_beyond=float(total[is_beyond].sum()) / whole if whole else 0.0,
         share_of_pairs=float(is_beyond.sum()) / max(1, count * (count - 1)),
+        resemblance=(directions @ directions.mT).mean(dim=0).numpy(),
     )
 
 
@@ -98,6 +111,7 @@ def find_relations(reading: Reading, panel: Panel) -> Finding:
     if not len(weight):
         sentences.append("No sensor gets anything from another one beyond the edges.")
     sentences.append("A functional relation helps to predict; it is no evidence of a path between the two.")
+    sentences += _alike_in_words(panel, found)
     shares = {"share_beyond": found.share_beyond, "share_of_pairs": found.share_of_pairs}
     numbers = shares | {"spatial_orders": orders, "relations_beyond": len(weight)}
     note = (
@@ -105,6 +119,15 @@ def find_relations(reading: Reading, panel: Panel) -> Finding:
         f"No walk of up to {steps} joins the two."
     )
     return Finding(NAME, TITLE, tuple(sentences), numbers, draw_relations(_picture(panel, found, distance, note)))
+
+
+def _alike_in_words(panel: Panel, found: FunctionalWeights) -> list[str]:
+    one, other, resemblance = found.alike()
+    pairs = [
+        f"{_name(panel, int(one[place]))} and {_name(panel, int(other[place]))} ({resemblance[place]:.2f})"
+        for place in range(min(_MOST_SENTENCES, len(one)))
+    ]
+    return [f"Most alike in their background, of 1 at most: {'; '.join(pairs)}."] if pairs else []
 
 
 def _picture(panel: Panel, found: FunctionalWeights, distance: Numbers, note: str) -> RelationPicture:
@@ -117,6 +140,7 @@ def _picture(panel: Panel, found: FunctionalWeights, distance: Numbers, note: st
         receiver=receiver,
         peer=peer,
         weight=weight,
+        resemblance=found.resemblance[receiver, peer],
         distance=None if np.isnan(distance).any() else distance,
         note=note,
     )

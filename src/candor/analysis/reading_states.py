@@ -17,6 +17,7 @@ from candor.forecasting.trainable import CandorTrainable
 from candor.model.candor import CandorNetwork
 from candor.model.candor import Explanation as NetworkStates
 from candor.model.decomposition import Components
+from candor.model.functional import FunctionalStates
 from candor.progress import Report, silent
 from candor.training.batches import micro_batches, spread_evenly
 
@@ -48,10 +49,17 @@ class PathReading:
 
 @dataclass(frozen=True, eq=False)
 class Relations:
-    """The pairs that the functional branch chose, each window x sensor x pair: the peer, and its weight."""
+    """What the functional branch chose, and what it chose by.
+
+    Args:
+        peer: of each chosen pair, window x sensor x pair.
+        weight: of the same shape.
+        descriptor: h^B of each background, window x sensor x relation width.
+    """
 
     peer: Tensor
     weight: Tensor
+    descriptor: Tensor
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,8 +183,12 @@ def _read_batch(trainable: CandorTrainable, windows: Windows, places: Origins) -
         embedded=states.embedded,
         components=states.components if isinstance(states.components, Components) else None,
         paths={direction: _read_path(states, direction) for direction in states.paths},
-        relations=None if functional is None else Relations(functional.neighbour, functional.weights),
+        relations=None if functional is None else _read_relations(functional),
     )
+
+
+def _read_relations(functional: FunctionalStates) -> Relations:
+    return Relations(functional.neighbour, functional.weights, functional.descriptor)
 
 
 def _read_path(states: NetworkStates, direction: str) -> PathReading:
@@ -208,4 +220,4 @@ def _join_paths(parts: Sequence[PathReading]) -> PathReading:
 def _join_relations(parts: Sequence[Relations]) -> Relations | None:
     if not parts:
         return None
-    return Relations(torch.cat([part.peer for part in parts]), torch.cat([part.weight for part in parts]))
+    return Relations(**{field.name: torch.cat([getattr(p, field.name) for p in parts]) for field in fields(Relations)})

@@ -28,7 +28,7 @@ def run_locally(cells: Sequence[Cell], grid: Path, workers: int, watch: Watch = 
     """
     waiting = deque((cell, 1) for cell in cells)
     running: dict[str, tuple[BaseProcess, Cell, int]] = {}
-    threads = max(1, (os.cpu_count() or 1) // workers)
+    threads = max(1, usable_cores() // workers)
     try:
         while waiting or running:
             while waiting and len(running) < workers:
@@ -54,6 +54,13 @@ def run_locally(cells: Sequence[Cell], grid: Path, workers: int, watch: Watch = 
             process.terminate()
         for process in started:
             process.join()
+
+
+def usable_cores() -> int:
+    """Returns the cores that this process may use: fewer than the machine has under `taskset` or in a container."""
+    if hasattr(os, "sched_getaffinity"):  # not on macOS and Windows
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def _prepare(cell: Cell, grid: Path) -> BaseProcess:

@@ -35,6 +35,7 @@ class RelationPicture:
         receiver: position of the sensor that hears, by relation.
         peer: position of the sensor it hears from.
         weight: share of what it hears from all peers, 0 to 1.
+        resemblance: of the backgrounds of both, -1 to 1.
         distance: straight, in km; None where places are unknown.
         note: what the weights are.
     """
@@ -46,6 +47,7 @@ class RelationPicture:
     receiver: NDArray[np.integer]
     peer: NDArray[np.integer]
     weight: NDArray[np.floating]
+    resemblance: NDArray[np.floating]
     distance: NDArray[np.floating] | None = None
     note: str = ""
 
@@ -150,6 +152,7 @@ def _table(picture: RelationPicture) -> pd.DataFrame:
         "sensor": [picture.sensors[place] for place in picture.receiver],
         "hears_from": [picture.sensors[place] for place in picture.peer],
         "mean_weight": picture.weight,
+        "resemblance": picture.resemblance,
     }
     if picture.distance is not None:
         columns["distance_km"] = picture.distance

@@ -1,9 +1,11 @@
-"""Scores of explanations against the truth, beside those of simple rules and the goals."""
+"""Scores of explanations against the truth, beside those of simple rules and the goals; answers to pulses."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import pandas as pd
+from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
@@ -98,3 +100,34 @@ def _key() -> list[Line2D]:
         Line2D([], [], color=GREY, marker="D", linestyle="", markersize=5, label="simple rules"),
         Line2D([], [], color=VERMILION, linewidth=1.6, label="goal"),
     ]
+
+
+def draw_pulses(curves: pd.DataFrame) -> Drawing:
+    """Returns the figure of what arrives downstream of a pulse: a panel per dataset and answer, a line per true delay.
+
+    Args:
+        curves: with columns dataset, seed, answer, delay, edges, lag and response.
+    """
+    note = "Mean over seeds and edges with this delay, which is marked by a dot; a pulse has the size 1."
+    datasets, answers = (list(dict.fromkeys(curves[name])) for name in ("dataset", "answer"))
+    figure = new_figure("What arrives of a pulse upstream", note, height=max(len(datasets), 1) * 2.6 + 1)
+    if curves.empty:
+        return Drawing(figure, curves)
+    panels = figure.subplots(len(datasets), len(answers), sharex=True, sharey="row", squeeze=False)
+    delays = sorted(set(curves["delay"]))
+    colours = dict(zip(delays, colormaps["viridis"](np.linspace(0, 0.9, len(delays))), strict=True))
+    for row, dataset in zip(panels, datasets, strict=True):
+        for axes, answer in zip(row, answers, strict=True):
+            dress(axes, "steps after the pulse", "response", f"{dataset}, {answer}")
+            shown = curves[(curves["dataset"] == dataset) & (curves["answer"] == answer)]
+            for delay, of_delay in shown.groupby("delay"):
+                weighed = (of_delay["response"] * of_delay["edges"]).groupby(of_delay["lag"]).sum()
+                means = weighed / of_delay["edges"].groupby(of_delay["lag"]).sum()
+                axes.plot(means.index, means, color=colours[delay], linewidth=1.4, label=f"{delay}")
+                axes.plot(means.index[means.index == delay], means[means.index == delay], "o", color=colours[delay])
+    keys = [Line2D([], [], color=colours[delay], linewidth=1.4, label=f"{delay}") for delay in delays]
+    figure.legend(
+        handles=keys, loc="outside upper right", ncols=min(len(keys), 12), fontsize=SMALL, frameon=False,
+        title="true delay in steps", title_fontsize=SMALL,
+    )  # fmt: skip
+    return Drawing(figure, curves)

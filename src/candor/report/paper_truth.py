@@ -1,11 +1,12 @@
-"""Whether explanations are true: the tables and the figure of `candor truth`."""
+"""Whether explanations are true: the tables and the figures of `candor truth`."""
 
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from candor.analysis.truth.cells import FORMAT_VERSION, Cell, Scored
-from candor.analysis.truth.results import NAME, Row, rows_of, verdicts, write_results
+from candor.analysis.truth.asking import Findings
+from candor.analysis.truth.cells import FORMAT_VERSION, Cell, Scored, read_curves
+from candor.analysis.truth.results import NAME, PULSES, Row, rows_of, verdicts, write_results
 from candor.analysis.truth.scores import Score
 from candor.benchmark.tables import Table, TableCell
 from candor.benchmark.writing import write_tables
@@ -18,6 +19,7 @@ from candor.report.wording import NOTHING
 from candor.settings import parse_settings
 
 _CAPTION = "Scores of explanations (blue) beside those of simple rules (grey) and the goals (red lines)."
+_PULSES_CAPTION = "What arrives downstream of a pulse upstream, by the true delay of the edge, which a dot marks."
 
 
 def read_truth(path: Path) -> tuple[list[Scored], str]:
@@ -32,7 +34,8 @@ def read_truth(path: Path) -> tuple[list[Scored], str]:
     cells = []
     for described in content["cells"]:
         cell = parse_settings(Cell, described["cell"], str(path))
-        cells.append(Scored(cell, tuple(_scores(content["rows"], cell)), described["circumstances"]))
+        findings = Findings(tuple(_scores(content["rows"], cell)), read_curves(described["curves"]))
+        cells.append(Scored(cell, findings, described["circumstances"]))
     if not cells:
         raise InputError("there are no cells in these results", where=str(path))
     return cells, str(content["command"])
@@ -48,7 +51,7 @@ def _scores(rows: Sequence[dict[str, Any]], cell: Cell) -> list[Score]:
 
 
 def make_truth(path: Path, folder: Path, report: Report) -> list[Entry]:
-    """Writes the tables and the figure of `candor truth` to a folder and returns the entry."""
+    """Writes the tables and the figures of `candor truth` to a folder and returns the entry."""
     report("drawing truth", None)
     cells, command = read_truth(path)
     write_results(cells, folder, command)
@@ -63,7 +66,10 @@ def make_truth(path: Path, folder: Path, report: Report) -> list[Entry]:
                 *(f"{verdict}." for verdict in verdicts(rows)),
             ),
             origin=_origin(path, cells, command),
-            pictures=(Picture(f"{folder.name}/{NAME}", _CAPTION),),
+            pictures=(
+                Picture(f"{folder.name}/{NAME}", _CAPTION),
+                Picture(f"{folder.name}/{PULSES}", _PULSES_CAPTION),
+            ),
             tables=tuple(ShownTable(table, "answer", is_folded=True) for table in tables),
             files=(*table_files(folder.name), (f"{folder.name}/{NAME}.json", "all scores as JSON")),
         )

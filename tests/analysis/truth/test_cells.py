@@ -1,6 +1,7 @@
 """Cells: trained once, skipped when done, gone on with when killed, refused when they are others."""
 
 import json
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -53,10 +54,13 @@ def test_a_cell_is_a_run_with_all_that_its_scores_depend_on(out: Path, first: Sc
     assert set(GOALS) <= {(score.question, score.measure) for score in first.scores}
     for score in first.scores:
         assert score.value is None or -1 <= score.value <= 1
+    for answer in ("candor", "regression"):
+        curves = [curve for curve in first.findings.curves if curve.answer == answer]
+        assert {curve.delay: curve.edges for curve in curves} == Counter(truth.delays.tolist())
 
 
 def test_a_done_cell_is_left_alone(out: Path, first: Scored, monkeypatch: pytest.MonkeyPatch) -> None:
-    forbid(monkeypatch, "train_model", "resume_run", "score_run", "load_run")
+    forbid(monkeypatch, "train_model", "resume_run", "question_run", "load_run")
     assert run_cell(one_cell(), out) == first
 
 

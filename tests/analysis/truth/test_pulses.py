@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from candor.analysis.truth.pulses import Readings, peak_heights, peak_lags, pulse_responses
+from candor.analysis.truth.pulses import Curve, Readings, curves_by_delay, peak_heights, peak_lags, pulse_responses
 from candor.analysis.truth.regression import regression_responses
 from candor.analysis.truth.rules import residuals_of
 from candor.data.panel import Edges
@@ -54,6 +54,14 @@ def test_neither_size_nor_level_matter_to_a_linear_forecaster_and_bends_that_are
     quiet = np.zeros((1, HISTORY, SENSORS))
     bent = pulse_responses(lambda histories: transport(histories) + transport(histories**2), quiet, EDGES, LONGEST)
     np.testing.assert_allclose(bent, expected, atol=1e-12)
+
+
+def test_curves_are_means_over_edges_of_the_same_delay() -> None:
+    responses = np.array([[1.0, 0.0], [3.0, 4.0], [0.0, 7.0]])
+    assert curves_by_delay("one", responses, np.array([2, 2, 1]), is_ours=True) == [
+        Curve("one", True, 1, 1, (0.0, 7.0)),
+        Curve("one", True, 2, 2, (2.0, 2.0)),
+    ]
 
 
 def test_a_forecaster_deaf_to_its_neighbours_responds_to_none() -> None:

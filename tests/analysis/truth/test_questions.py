@@ -48,7 +48,8 @@ def perfect(network: Network) -> Told:
         starts=starts,
         patch_length=LENGTH,
         by_patch={
-            "shock": over_patches(jumps, starts, LENGTH).max(axis=1),
+            "shock": -over_patches(jumps, starts, LENGTH).max(axis=1),
+            "shock gates": over_patches(jumps, starts, LENGTH).max(axis=1),
             "accumulation": filled,
             "release": emptied,
             "accumulation gate": -filled,
@@ -57,6 +58,7 @@ def perfect(network: Network) -> Told:
         weights=np.stack([truth.attenuation, truth.attenuation], axis=1),
         arrived=np.stack([truth.delays, np.full(len(edges), 10)], axis=1).astype(float),
         likeness=likeness,
+        resemblance=-likeness,
     )
 
 
@@ -75,7 +77,7 @@ def test_gates_that_know_all_shocks_score_one_and_changes_beat_levels(network: N
     found = score_shocks(truth, perfect(network), residuals_of(panel, TRAINED), chance())
     for measure in ("AUROC", "average precision"):
         by_answer = values(found, "shocks", measure)
-        assert by_answer["shock gates"] == 1
+        assert by_answer["shock gates"] == 1 and by_answer["size of shock"] < by_answer[RANDOM]
         assert by_answer["largest change of the residual"] > by_answer["largest residual"] > by_answer[RANDOM]
     assert values(found, "shocks", "AUROC")[RANDOM] == pytest.approx(0.5, abs=0.05)
 
@@ -132,7 +134,8 @@ def test_relations_that_know_the_twins_find_them_first(network: Network) -> None
     usual = usual_readings(panel, TRAINED)
     found = score_twins(truth, perfect(network), panel.values.astype(float), usual, chance())
     for measure in ("precision of the first", "found among three"):
-        assert values(found, "twins", measure)["functional relations"] == 1
+        by_answer = values(found, "twins", measure)
+        assert by_answer["functional relations"] == 1 and by_answer["resemblance of backgrounds"] == 0
     assert values(found, "twins", "found among three")[RANDOM] == pytest.approx(3 / 15, abs=0.15)
 
 

@@ -8,7 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from candor.analysis.truth.cells import Cell, Scored
+from candor.analysis.truth.asking import Findings
+from candor.analysis.truth.cells import Cell, Scored, read_curves
+from candor.analysis.truth.pulses import Curve
 from candor.analysis.truth.results import Row, as_markdown, rows_of, verdicts, write_results
 from candor.analysis.truth.scores import Score
 from candor.figures.truth import ShownScore, draw_truth
@@ -23,7 +25,8 @@ CIRCUMSTANCES: dict[str, Any] = {
 def scored(dataset: str, seed: int, **values: float | None) -> Scored:
     answers = {"gates": True, "rule": False, "chance": False}
     scores = [Score("shocks", "AUROC", name, answers[name], value) for name, value in values.items()]
-    return Scored(Cell(dataset=dataset, seed=seed), tuple(scores), CIRCUMSTANCES)
+    curves = (Curve("candor", True, 1, 3, (0.4, 0.2)), Curve("regression", False, 1, 3, (0.1 * seed, 0.0)))
+    return Scored(Cell(dataset=dataset, seed=seed), Findings(tuple(scores), curves), CIRCUMSTANCES)
 
 
 CELLS = [
@@ -54,17 +57,31 @@ def test_the_order_of_cells_changes_no_number() -> None:
 
 def test_verdicts_name_what_was_reached_and_the_best_rule() -> None:
     river, road = verdicts(rows_of(CELLS))
-    assert "gates 0.970 ± 0.014, goal 0.95 reached; best rule: rule 0.800" in river
-    assert "gates 0.650 ± 0.071, goal 0.95 not reached; best rule: rule 0.850" in road
+    assert "gates 0.970 ± 0.014; goal 0.95 reached by gates; best rule: rule 0.800" in river
+    assert "gates 0.650 ± 0.071; goal 0.95 not reached; best rule: rule 0.850" in road
+
+
+def test_a_goal_is_reached_by_any_answer_of_ours_and_by_no_rule() -> None:
+    answers = {"gates": (True, 0.9), "size": (True, 0.96), "rule": (False, 0.99)}
+    scores = [Score("shocks", "AUROC", name, is_ours, value) for name, (is_ours, value) in answers.items()]
+    findings = Findings(tuple(scores), ())
+    (said,) = verdicts(rows_of([Scored(Cell(dataset="synthetic-river", seed=0), findings, CIRCUMSTANCES)]))
+    assert "gates 0.900, size 0.960; goal 0.95 reached by size; best rule: rule 0.990" in said
 
 
 def test_all_files_tell_the_same(tmp_path: Path) -> None:
     files = write_results(CELLS, tmp_path, COMMAND)
-    assert [file.name for file in files] == ["truth.json", "truth.md", "truth.png", "truth.svg", "truth.csv"]
+    assert [file.name for file in files] == [
+        "truth.json", "truth.md", "truth.png", "truth.svg", "truth.csv",
+        "truth-pulses.png", "truth-pulses.svg", "truth-pulses.csv",
+    ]  # fmt: skip
     content = json.loads((tmp_path / "truth.json").read_text())
     table = pd.read_csv(tmp_path / "truth.csv")
     assert content["command"] == COMMAND and len(content["cells"]) == 4
     assert content["cells"][0]["circumstances"] == CIRCUMSTANCES
+    assert [read_curves(cell["curves"]) for cell in content["cells"]] == [one.findings.curves for one in CELLS]
+    pulses = pd.read_csv(tmp_path / "truth-pulses.csv").set_index(["dataset", "seed", "answer", "lag"])["response"]
+    assert pulses["synthetic-road", 1, "regression", 1] == 0.1 and len(pulses) == 4 * 2 * 2
     means = [np.nan if row["mean"] is None else row["mean"] for row in content["rows"]]
     assert table["mean"].tolist() == pytest.approx(means, nan_ok=True)
     assert table["seed_1"].tolist()[:2] == [0.98, 0.9]

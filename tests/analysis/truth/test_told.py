@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from tiny import PROTOCOL, tiny_recipe
 
+from candor.analysis.encodings import encode_histories
 from candor.analysis.truth.asking import respond
 from candor.analysis.truth.told import Told, listen, refuse_variants
 from candor.data.protocol import Task, make_task
@@ -13,6 +14,7 @@ from candor.data.synthetic import generate_river
 from candor.errors import InputError
 from candor.forecasting.candor import Candor
 from candor.forecasting.explanation import ForecastExplanation
+from candor.progress import silent
 
 ORIGINS = np.array([330, 331])
 
@@ -50,9 +52,9 @@ def test_patches_are_told_of_as_the_explanations_of_their_windows_do(candor, tas
     starts = candor.trained().network.settings.history_starts
     expected: dict[str, dict[tuple[int, int], list[float]]] = {name: {} for name in told.by_patch}
     for (origin, column), one in explained.items():
-        shock = (one.gates.shock_current + one.gates.shock_following) / 2
         said = {
-            "shock": shock,
+            "shock": one.components["shock"].raw_strength,
+            "shock gates": (one.gates.shock_current + one.gates.shock_following) / 2,
             "accumulation": one.components["accumulation"].raw_strength,
             "release": one.components["release"].raw_strength,
             "accumulation gate": one.gates.accumulation,
@@ -91,8 +93,21 @@ def test_weights_sum_to_one_over_senders_and_over_peers(task, told) -> None:
     received = np.zeros((len(task.panel.sensors), told.weights.shape[1]))
     np.add.at(received, task.panel.edges.target, told.weights)
     np.testing.assert_allclose(received[np.unique(task.panel.edges.target)], 1, rtol=1e-5)
+    senders = np.bincount(task.panel.edges.target)[task.panel.edges.target]
+    assert (told.weights[senders == 1] == 1).all() and (senders == 1).any()  # a lone sender's weight tells nothing
     np.testing.assert_allclose(told.likeness.sum(axis=1), 1, rtol=1e-5)
     assert not told.likeness.diagonal().any()
+
+
+def test_sensors_resemble_each_other_as_their_descriptors_do(candor, task, told) -> None:
+    """Window by window and pair by pair."""
+    expected = np.zeros_like(told.resemblance)
+    for _, encoding in encode_histories(candor, task.panel, ORIGINS, silent, ""):
+        for descriptor in encoding.functional.descriptor.numpy():
+            for one, other in np.ndindex(expected.shape):
+                lengths = np.linalg.norm(descriptor[one]) * np.linalg.norm(descriptor[other])
+                expected[one, other] += descriptor[one] @ descriptor[other] / lengths / len(ORIGINS)
+    np.testing.assert_allclose(told.resemblance, expected, rtol=1e-4, atol=1e-6)
 
 
 def test_the_response_to_pulses_is_the_change_of_plain_forecasts(candor, task) -> None:

@@ -1,11 +1,13 @@
 """All questions to one run of CANDOR on a network whose truth is known."""
 
+from dataclasses import dataclass
+
 import numpy as np
 import torch
 
 from candor.analysis.rotation import Numbers
 from candor.analysis.truth.edges import score_edges
-from candor.analysis.truth.pulses import Readings, pulse_responses
+from candor.analysis.truth.pulses import Curve, Readings, curves_by_delay, pulse_responses
 from candor.analysis.truth.regression import regression_responses
 from candor.analysis.truth.rules import residuals_of, usual_readings
 from candor.analysis.truth.scores import Score
@@ -27,7 +29,15 @@ LONGEST_LAG = 12  # steps, if history and horizon have as many
 CHANCE_SEED = 0
 
 
-def score_run(run: Run, truth: Truth, report: Report = silent) -> list[Score]:
+@dataclass(frozen=True)
+class Findings:
+    """What all answers score, and how forecasts answer pulses."""
+
+    scores: tuple[Score, ...]
+    curves: tuple[Curve, ...]
+
+
+def question_run(run: Run, truth: Truth, report: Report = silent) -> Findings:
     """Returns what a run of CANDOR and the rules beside it score on the test part of the run's data.
 
     Args:
@@ -50,12 +60,17 @@ def score_run(run: Run, truth: Truth, report: Report = silent) -> list[Score]:
         residuals[:train_end], task.panel.edges, candor.history, candor.horizon, longest
     )
     chance = np.random.default_rng(CHANCE_SEED)
-    return [
+    scores = (
         *score_shocks(truth, told, residuals, chance),
         *score_edges(truth, told, responses, of_regression, task.panel.edges, readings[rows], residuals[rows], chance),
         *score_twins(truth, told, readings[rows], usual[rows], chance),
         *score_storage(truth, told, residuals, chance),
-    ]
+    )
+    curves = (
+        *curves_by_delay("candor", responses, truth.delays, is_ours=True),
+        *curves_by_delay("regression", of_regression, truth.delays),
+    )
+    return Findings(scores, curves)
 
 
 def respond(candor: Candor, task: Task, longest: int, report: Report = silent) -> Numbers:

@@ -6,7 +6,7 @@ cell.json    what the cell is; another cell in its place is refused
 truth.json   the scores, and all that they depend on
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,7 +14,8 @@ from typing import Any
 
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
 
-from candor.analysis.truth.asking import CHANCE_SEED, PULSE_SIZE, PULSE_WINDOWS, score_run
+from candor.analysis.truth.asking import CHANCE_SEED, PULSE_SIZE, PULSE_WINDOWS, Findings, question_run
+from candor.analysis.truth.pulses import Curve
 from candor.analysis.truth.scores import Score
 from candor.analysis.truth.told import refuse_variants
 from candor.data.panel import Panel
@@ -33,7 +34,7 @@ from candor.training.recipe import Recipe
 from candor.versions import versions
 
 CELL, TRUTH = "cell.json", "truth.json"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 """Of the scores: cells scored by another one are scored again."""
 MAKERS: Mapping[str, Callable[..., tuple[Panel, Truth]]] = {
     "synthetic-river": generate_river,
@@ -80,11 +81,16 @@ class Cell(Settings):
 
 @dataclass(frozen=True)
 class Scored:
-    """A cell that is done: its scores, and what they depend on as content of a JSON file."""
+    """A cell that is done: what was found, and what that depends on as content of a JSON file."""
 
     cell: Cell
-    scores: tuple[Score, ...]
+    findings: Findings
     circumstances: Mapping[str, Any]
+
+    @property
+    def scores(self) -> tuple[Score, ...]:
+        """What all answers score."""
+        return self.findings.scores
 
 
 def cells_of(
@@ -145,11 +151,10 @@ def run_cell(cell: Cell, out: Path, report: Report = silent) -> Scored:
         )
     judged = evaluate(run.forecaster, run.task(), report=report).to_json()
     write_json(folder / EVALUATION, judged | {"model_sha256": model_checksum(folder)})
-    scores = tuple(score_run(run, truth, report))
-    circumstances = _circumstances(run, judged)
-    content = {"format_version": FORMAT_VERSION, "scores": [asdict(score) for score in scores]}
-    write_json(folder / TRUTH, content | {"circumstances": circumstances})
-    return Scored(cell, scores, circumstances)
+    findings, circumstances = question_run(run, truth, report), _circumstances(run, judged)
+    content = {"format_version": FORMAT_VERSION, **asdict(findings), "circumstances": circumstances}
+    write_json(folder / TRUTH, content)
+    return Scored(cell, findings, circumstances)
 
 
 def _refuse_another(cell: Cell, folder: Path) -> None:
@@ -170,7 +175,15 @@ def _known(cell: Cell, folder: Path) -> Scored | None:
     content = read_json(folder / TRUTH)
     circumstances = content["circumstances"]
     is_valid = content["format_version"] == FORMAT_VERSION and circumstances["model_sha256"] == model_checksum(folder)
-    return Scored(cell, tuple(Score(**score) for score in content["scores"]), circumstances) if is_valid else None
+    if not is_valid:
+        return None
+    scores = tuple(Score(**score) for score in content["scores"])
+    return Scored(cell, Findings(scores, read_curves(content["curves"])), circumstances)
+
+
+def read_curves(content: Sequence[Mapping[str, Any]]) -> tuple[Curve, ...]:
+    """Returns responses to pulses as they were written."""
+    return tuple(Curve(**{**curve, "response": tuple(curve["response"])}) for curve in content)
 
 
 def _train(cell: Cell, panel: Panel, folder: Path, report: Report) -> Run:

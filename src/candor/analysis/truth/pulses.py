@@ -17,6 +17,7 @@ it continues, so that the response to that keeps growing beyond the delay.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,25 @@ from candor.progress import Report, silent
 Readings = NDArray[np.floating]
 Forecast = Callable[[Readings], Readings]
 """Takes histories, window x history x sensor, and returns forecasts, window x horizon x sensor, on the same scale."""
+
+
+@dataclass(frozen=True)
+class Curve:
+    """What arrives of a pulse along the edges that have the same delay.
+
+    Args:
+        answer: whose forecasts were asked.
+        is_ours: whether they are CANDOR's.
+        delay: the true one of these edges, in steps.
+        edges: how many they are.
+        response: per unit of the pulse by lag, 1 comes first; mean over these edges.
+    """
+
+    answer: str
+    is_ours: bool
+    delay: int
+    edges: int
+    response: tuple[float, ...]
 
 
 def pulse_responses(
@@ -65,6 +85,17 @@ def peak_heights(responses: Numbers) -> Numbers:
     """Returns the largest value of each response, per unit of the pulse."""
     heights: Numbers = responses.max(axis=1)
     return heights
+
+
+def curves_by_delay(
+    answer: str, responses: Numbers, delays: NDArray[np.integer], *, is_ours: bool = False
+) -> list[Curve]:
+    """Returns the mean responses of edges with the same delay: those of a forecaster that knows delays differ."""
+    found = []
+    for delay in np.unique(delays).tolist():
+        alike = responses[delays == delay]
+        found.append(Curve(answer, is_ours, delay, len(alike), tuple(alike.mean(axis=0).tolist())))
+    return found
 
 
 def _effects(forecast: Forecast, histories: Readings, source: int, longest: int, size: float) -> Numbers:

@@ -4,7 +4,7 @@ Spreads are standard deviations over seeds with one degree of freedom taken off,
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
@@ -12,10 +12,10 @@ from typing import Any
 import pandas as pd
 
 from candor.analysis.truth.cells import FORMAT_VERSION, Scored
-from candor.figures.truth import ShownScore, draw_truth
+from candor.figures.truth import ShownScore, draw_pulses, draw_truth
 from candor.files import atomic_file, write_json
 
-NAME = "truth"
+NAME, PULSES = "truth", "truth-pulses"
 GOALS: Mapping[tuple[str, str], float] = {
     ("shocks", "AUROC"): 0.95,
     ("delays", "rank correlation"): 0.9,
@@ -85,29 +85,27 @@ def rows_of(cells: Sequence[Scored]) -> list[Row]:
 
 
 def verdicts(rows: Sequence[Row]) -> list[str]:
-    """Returns for each goal and dataset what CANDOR reached, and the best rule beside it, in a sentence each.
-
-    The first answer of CANDOR to a question is the one that its goal was set for.
-    """
+    """Returns for each goal and dataset what CANDOR reached, and the best rule beside it, in a sentence each."""
     said = []
     for dataset in dict.fromkeys(row.dataset for row in rows):
         for (question, measure), goal in GOALS.items():
             asked = [row for row in rows if (row.dataset, row.question, row.measure) == (dataset, question, measure)]
-            ours = next((row for row in asked if row.is_ours), None)
-            if ours is None or ours.mean is None:
+            ours = [row for row in asked if row.is_ours and row.mean is not None]
+            if not ours:
                 continue
-            outcome = "reached" if ours.mean >= goal else "not reached"
+            reached = [row.answer for row in ours if row.mean is not None and row.mean >= goal]
+            outcome = f"reached by {' and '.join(reached)}" if reached else "not reached"
             rivals = [row for row in asked if not row.is_ours and row.mean is not None]
             best = max(rivals, key=lambda row: row.mean or 0.0)
             said.append(
-                f"{dataset}, {question}, {measure}: {ours.answer} {ours.text}, goal {goal:g} {outcome}; "
-                f"best rule: {best.answer} {best.text}"
+                f"{dataset}, {question}, {measure}: {', '.join(f'{row.answer} {row.text}' for row in ours)}; "
+                f"goal {goal:g} {outcome}; best rule: {best.answer} {best.text}"
             )
     return said
 
 
 def write_results(cells: Sequence[Scored], folder: Path, command: str) -> list[Path]:
-    """Writes the table as JSON, Markdown and CSV and the figure, each all or nothing, and returns the files.
+    """Writes the table as JSON, Markdown and CSV and the figures, each all or nothing, and returns the files.
 
     Args:
         cells: that are done.
@@ -120,7 +118,14 @@ def write_results(cells: Sequence[Scored], folder: Path, command: str) -> list[P
         "command": command,
         "rows": [_plain(row) for row in rows],
         "verdicts": verdicts(rows),
-        "cells": [{"cell": s.cell.model_dump(mode="json"), "circumstances": dict(s.circumstances)} for s in cells],
+        "cells": [
+            {
+                "cell": scored.cell.model_dump(mode="json"),
+                "curves": [asdict(curve) for curve in scored.findings.curves],
+                "circumstances": dict(scored.circumstances),
+            }
+            for scored in cells
+        ],
     }
     write_json(folder / f"{NAME}.json", content)
     with atomic_file(folder / f"{NAME}.md") as temporary:
@@ -135,7 +140,8 @@ def write_results(cells: Sequence[Scored], folder: Path, command: str) -> list[P
     seeds = len({scored.cell.seed for scored in cells})
     note = f"Held-out test part, mean over {seeds} seed{'s' if seeds > 1 else ''}; bars: standard deviation over seeds."
     drawing = draw_truth(shown, _frame(rows), note)
-    return [folder / f"{NAME}.json", folder / f"{NAME}.md", *drawing.write(folder, NAME)]
+    files = [folder / f"{NAME}.json", folder / f"{NAME}.md", *drawing.write(folder, NAME)]
+    return files + draw_pulses(_curves(cells)).write(folder, PULSES)
 
 
 def as_markdown(rows: Sequence[Row], cells: Sequence[Scored], command: str) -> str:
@@ -184,6 +190,22 @@ def _plain(row: Row) -> dict[str, Any]:
         "spread": row.spread,
         "by_seed": {str(seed): value for seed, value in row.by_seed.items()},
     }
+
+
+def _curves(cells: Sequence[Scored]) -> pd.DataFrame:
+    """Returns the responses to pulses, a row per dataset, seed, answer, delay and lag."""
+    return pd.DataFrame(
+        [
+            {
+                "dataset": scored.cell.dataset, "seed": scored.cell.seed, "answer": curve.answer,
+                "delay": curve.delay, "edges": curve.edges, "lag": lag, "response": response,
+            }
+            for scored in cells
+            for curve in scored.findings.curves
+            for lag, response in enumerate(curve.response, 1)
+        ],
+        columns=["dataset", "seed", "answer", "delay", "edges", "lag", "response"],
+    )  # fmt: skip
 
 
 def _frame(rows: Sequence[Row]) -> pd.DataFrame:

@@ -39,7 +39,8 @@ def score_shocks(truth: Truth, told: Told, residuals: Numbers, chance: np.random
     is_shocked = shocked_patches(truth, starts, length)
     changes = np.abs(np.diff(residuals, axis=0, prepend=residuals[:1]))
     answers = [
-        Answer("shock gates", told.by_patch["shock"], is_ours=True),
+        Answer("shock gates", told.by_patch["shock gates"], is_ours=True),
+        Answer("size of shock", told.by_patch["shock"], is_ours=True),
         Answer("largest residual", np.abs(over_patches(residuals, starts, length)).max(axis=1)),
         Answer("largest change of the residual", over_patches(changes, starts, length).max(axis=1)),
     ]

@@ -32,11 +32,12 @@ class Told:
     Args:
         starts: first rows of the patches, ascending.
         patch_length: rows of a patch.
-        by_patch: by name, patch x sensor: `shock` (activity of the gates, 0 to 1), `accumulation` and `release` (size
-            of the component before its norm), `accumulation gate` and `release gate` (0 to 1).
+        by_patch: by name, patch x sensor: `shock`, `accumulation` and `release` (size of the component before its
+            norm), `shock gates` (activity of both, 0 to 1), `accumulation gate` and `release gate` (0 to 1).
         weights: edge x position: of the forward operator, in the order of the panel's edges, oldest position first.
         arrived: edge x position: size of what the edge brings from that position.
         likeness: sensor x sensor: weight that the row's functional relations give to the column.
+        resemblance: sensor x sensor: cosine of the descriptors of backgrounds, which relations are chosen by.
     """
 
     starts: NDArray[np.int64]
@@ -45,6 +46,7 @@ class Told:
     weights: Numbers
     arrived: Numbers
     likeness: Numbers
+    resemblance: Numbers
 
 
 def refuse_variants(settings: ModelSettings) -> None:
@@ -80,7 +82,7 @@ def listen(candor: Candor, task: Task, report: Report = silent) -> Told:
             sums[name] = sums.get(name, 0.0) + found.double().sum(dim=0).numpy()
     known = np.flatnonzero(patches)
     order = _in_order_of(task.panel.edges, _branch(network).support("forward"))
-    by_window = {name: sums.pop(name) / len(origins) for name in ("weights", "arrived", "likeness")}
+    by_window = {name: sums.pop(name) / len(origins) for name in ("weights", "arrived", "likeness", "resemblance")}
     return Told(
         starts=known,
         patch_length=settings.patch_length,
@@ -88,6 +90,7 @@ def listen(candor: Candor, task: Task, report: Report = silent) -> Told:
         weights=by_window["weights"][order],
         arrived=by_window["arrived"][order],
         likeness=by_window["likeness"],
+        resemblance=by_window["resemblance"],
     )
 
 
@@ -96,7 +99,8 @@ def _by_patch(encoding: Encoding) -> dict[str, Tensor]:
     components = encoding.components
     assert isinstance(components, Components)  # variants without are refused
     return {
-        "shock": components.shock_activity,
+        "shock": _size(components.raw_shock),
+        "shock gates": components.shock_activity,
         "accumulation": _size(components.raw_accumulation),
         "release": _size(components.raw_release),
         "accumulation gate": components.accumulation_gate.mean(dim=-1),
@@ -105,15 +109,17 @@ def _by_patch(encoding: Encoding) -> dict[str, Tensor]:
 
 
 def _by_window(network: CandorNetwork, encoding: Encoding, sensors: int) -> dict[str, Tensor]:
-    """Returns window x edge x position of weights and what arrived, and window x sensor x sensor of likeness."""
+    """Returns weights and what arrived, window x edge x position; likeness, resemblance, window x sensor x sensor."""
     functional, states = encoding.functional, encoding.forward
     assert functional is not None  # variants without are refused
     likeness = torch.zeros(len(functional.weights), sensors, sensors)
     likeness.scatter_add_(2, functional.neighbour, functional.weights)  # all channels of a neighbour together
+    directions = F.normalize(functional.descriptor, dim=-1)
     return {
         "weights": states.weights.transpose(1, 2),
         "arrived": _arrived(_branch(network), states),
         "likeness": likeness,
+        "resemblance": directions @ directions.mT,
     }
 
 

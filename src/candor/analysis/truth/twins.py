@@ -30,6 +30,7 @@ def score_twins(
     """
     answers = [
         Answer("functional relations", told.likeness, is_ours=True),
+        Answer("resemblance of backgrounds", told.resemblance, is_ours=True),
         Answer("raw correlation", np.nan_to_num(pair_correlations(readings))),
         Answer("correlation of usual weeks", np.nan_to_num(pair_correlations(usual))),
     ]

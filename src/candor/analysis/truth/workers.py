@@ -4,7 +4,6 @@ A cell whose process fails stops no other: what is done is kept, and the next ti
 """
 
 import multiprocessing
-import os
 import signal
 from collections import deque
 from collections.abc import Sequence
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from candor.analysis.truth.cells import Cell, Scored, run_cell
-from candor.benchmark.local import stopped_by_sigterm
+from candor.benchmark.local import stopped_by_sigterm, usable_cores
 from candor.errors import InputError
 from candor.files import read_json, write_json
 from candor.progress import Report, silent
@@ -43,7 +42,7 @@ def _run_apart(cells: Sequence[Cell], out: Path, workers: int, report: Report) -
     waiting = deque(cells)
     running: dict[str, BaseProcess] = {}
     codes: dict[str, int] = {}
-    threads = max(1, (os.cpu_count() or 1) // workers)
+    threads = max(1, usable_cores() // workers)
     with stopped_by_sigterm():
         try:
             while waiting or running:
