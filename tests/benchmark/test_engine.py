@@ -15,7 +15,7 @@ import pytest
 from safetensors.numpy import load_file
 
 from candor.benchmark.cells import CELL, SCORES, Cell, CellState, cells_of, failure_of, status_of
-from candor.benchmark.local import run_locally
+from candor.benchmark.local import run_locally, usable_cores
 from candor.benchmark.results import collect
 from candor.benchmark.running import run_cell
 from candor.benchmark.suites import Contender, Suite
@@ -54,6 +54,17 @@ def test_a_grid_goes_on_where_only_the_scores_of_its_cells_are(tmp_path: Path) -
         write_json(tmp_path / "there" / first.name / name, read_json(tmp_path / "here" / first.name / name))
     assert [cell.state(tmp_path / "there") for cell in (first, second)] == [CellState.DONE, CellState.WAITING]
     assert collect([first, second], tmp_path / "there").equals(collect([first], tmp_path / "here"))
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system cannot bind a process to cores")
+def test_cores_are_counted_that_may_be_used() -> None:
+    mine = os.sched_getaffinity(0)
+    assert usable_cores() == len(mine)
+    try:
+        os.sched_setaffinity(0, {min(mine)})
+        assert usable_cores() == 1
+    finally:
+        os.sched_setaffinity(0, mine)
 
 
 def test_a_failed_cell_says_why_and_stops_no_other(tmp_path: Path) -> None:

@@ -7,19 +7,14 @@ import signal
 import subprocess
 import sys
 import time
-from io import StringIO
 from pathlib import Path
 
 import pandas as pd
 import psutil
 import pytest
-from rich.console import Console
 
-from candor.benchmark.cells import STATUS, Cell, CellState, cells_of
-from candor.benchmark.running import run_cell
+from candor.benchmark.cells import CellState, cells_of
 from candor.benchmark.suites import load_suite
-from candor.cli import benchmark as command
-from candor.files import write_json
 from candor.report.paper_grid import read_grid
 
 
@@ -85,30 +80,6 @@ def test_a_failure_is_told_letter_by_letter_and_stops_nothing(candor) -> None:
     told = "".join(outcome.err.split())
     assert "failedklamath-daily/stid/seed-0:" in told and "[/wings]" in told
     assert "last-value" in outcome.out and "stid" not in outcome.out
-
-
-def test_the_screen_shows_the_cells_under_way_and_looks_at_a_done_cell_once(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    done, other = cells_of(load_suite("quick").chosen(["last-value", "linear"], tasks=["klamath-daily"]))
-    assert run_cell(done, tmp_path) == CellState.DONE
-    looks = []
-    state = Cell.state
-
-    def counted(cell: Cell, grid: Path) -> CellState:
-        looks.append(cell.name)
-        return state(cell, grid)
-
-    monkeypatch.setattr(Cell, "state", counted)
-    monkeypatch.setattr(command, "errors", lambda: Console(file=text, force_terminal=True, width=100))
-    text = StringIO()
-    write_json(tmp_path / other.name / STATUS, {"what": "epoch [3]", "share": 0.25})
-    with command._live([done, other], tmp_path) as watch:
-        for _ in range(5):
-            watch([other])
-    assert looks.count(done.name) == 1 and looks.count(other.name) == 5
-    for words in ("1 of 2 cells done, 0 failed", other.name, "epoch [3]", "25 %"):
-        assert words in text.getvalue()
 
 
 @pytest.mark.slow

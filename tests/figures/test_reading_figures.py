@@ -85,7 +85,7 @@ def relations(sensors: int = 12, has_places: bool = True, count: int = 40) -> Re
         [f"g{i}" for i in range(sensors)], [LONG[8:]] * sensors,
         CHANCE.random((sensors, 2)) * [0.3, 0.2] + [-122, 42] if has_places else None,
         (np.arange(sensors - 1), np.arange(1, sensors)), receiver, peer,
-        np.sort(CHANCE.random(len(pairs)))[::-1], CHANCE.random(len(pairs)), None, "Arrows lead to the sensor that hears.",
+        np.sort(CHANCE.random(len(pairs)))[::-1], CHANCE.random(len(pairs)), None, "Arrows lead to who hears.",
     )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ import logging
 from collections.abc import Sequence
 from pathlib import Path
 
-from candor.benchmark.cells import FAILURE, Cell
+from candor.benchmark.cells import FAILURE, Cell, status_of
 from candor.benchmark.local import Watch
 from candor.errors import InputError
 from candor.files import write_json
@@ -40,7 +40,7 @@ def run_on_cluster(cells: Sequence[Cell], grid: Path, address: str, watch: Watch
                     ray.get(handle)
                 except ray.exceptions.RayError as error:
                     write_json(grid / cell.name / FAILURE, {"what": f"lost on the cluster: {type(error).__name__}"})
-            watch(list(pending.values()))
+            watch([cell for cell in pending.values() if status_of(cell, grid)])  # the others wait for a free node
     finally:
         ray.shutdown()
 

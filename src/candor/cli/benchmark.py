@@ -1,7 +1,5 @@
 """`candor benchmark`: a grid of models, tasks and seeds, and the tables that come out."""
 
-from collections.abc import Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,15 +7,12 @@ import typer
 from rich.markup import escape
 
 from candor.cli import inputs
-from candor.cli.screen import console, errors, print_json, say, table
+from candor.cli.screen import console, print_json, say, table
+from candor.cli.watching import watching
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import pandas as pd
 
-    from candor.benchmark.cells import Cell
-    from candor.benchmark.local import Watch
     from candor.benchmark.suites import Suite
     from candor.benchmark.tables import Table, TableCell
 
@@ -75,7 +70,7 @@ def run_grid(suite: "Suite", grid: Path, *, workers: int, ray: str | None, is_js
     say(f"{escape(suite.title)}: {len(cells)} cells, {len(cells) - len(left)} of them done")
     if left_out:
         say(f"left out, since their data are not here: {escape(', '.join(left_out))}")
-    with stopped_by_sigterm(), _live(cells, grid) as watch:
+    with stopped_by_sigterm(), watching(cells, grid) as watch:
         if ray is not None:
             run_on_cluster(left, grid, ray, watch)
         else:
@@ -153,34 +148,3 @@ def _show(whole: "Table") -> None:
 def _marked(cell: "TableCell") -> str:
     mark = "bold" if cell.is_best else "underline" if cell.is_second else ""
     return f"[{mark}]{cell.text}[/]" if mark else cell.text
-
-
-@contextmanager
-def _live(cells: "Sequence[Cell]", grid: Path) -> "Iterator[Watch]":
-    """Yields what shows the cells under way with their progress, and how many are done."""
-    from rich.live import Live
-
-    from candor.benchmark.cells import CellState, status_of
-
-    screen = errors()
-    known: set[str] = set()  # done cells stay done
-    with Live(console=screen, auto_refresh=False, transient=True) as live:
-
-        def watch(running: "Sequence[Cell]") -> None:
-            if not screen.is_terminal:
-                return
-            states = {cell.name: cell.state(grid) for cell in cells if cell.name not in known}
-            known.update(name for name, state in states.items() if state == CellState.DONE)
-            failed = list(states.values()).count(CellState.FAILED)
-            shown = table(f"{len(known)} of {len(cells)} cells done, {failed} failed", "cell", "now", "done", left=2)
-            for cell in running:
-                status = status_of(cell, grid)
-                share = status.get("share")
-                shown.add_row(
-                    escape(cell.name),
-                    escape(str(status.get("what", "starting"))),
-                    "" if share is None else f"{100 * share:.0f} %",
-                )
-            live.update(shown, refresh=True)
-
-        yield watch

@@ -168,10 +168,21 @@ class _PlainLines:
         words = [detail or name]
         if share is not None:
             words.append(f"{100 * done:.0f} %")
-        if share_then < done < 1:
-            left = (now - begun) * (1 - done) / (done - share_then)
-            words.append(f"about {timedelta(seconds=round(left))} left")
+        words += time_left(now - begun, share_then, done)
         self._screen.print(escape(", ".join(words)), soft_wrap=True)
+
+
+def time_left(spent: float, share_before: float, share: float) -> list[str]:
+    """Returns the time left in words, or nothing where it cannot be known.
+
+    Args:
+        spent: seconds, of the work since `share_before` of it was done.
+        share_before: 0 to 1.
+        share: that is done now.
+    """
+    if not share_before < share < 1:
+        return []
+    return [f"about {timedelta(seconds=round(spent * (1 - share) / (share - share_before)))} left"]
 
 
 def _tenths(share: float) -> int:
