@@ -117,8 +117,11 @@ def test_peers_are_summed_over_channels_and_marked_beyond_the_edges(told: Told) 
     for peer in told.found.peers:
         weights[peer.sensor] = weights.get(peer.sensor, 0) + peer.weight
     assert table.share.tolist() == pytest.approx(sorted(weights.values(), reverse=True))
+    alike = {peer.sensor: peer.resemblance for peer in told.found.peers}
+    assert f"{max(alike.values()):.2f}, of 1 at most" in section.sentences[1]
     for row in table.itertuples():
         sensor = re.search(r"g\d", row.peer)[0]
+        assert row.resemblance == pytest.approx(alike[sensor])
         assert row.is_beyond_edges == (sensor == "g3")  # all others are joined to g2
 
 

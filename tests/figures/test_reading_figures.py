@@ -109,7 +109,9 @@ def arrivals(span: int = 2, senders: int = 9) -> ArrivalPicture:
 
 def peers(count: int = 16) -> PeerPicture:
     weights = np.sort(CHANCE.random(count))[::-1]
-    return PeerPicture(LONG, [LONG[:44]] * count, weights / weights.sum(), [i % 2 == 0 for i in range(count)], 2)
+    return PeerPicture(
+        LONG, [LONG[:44]] * count, weights / weights.sum(), weights, [i % 2 == 0 for i in range(count)], 2
+    )
 
 
 def branches(steps: int = 24, frequency: str = "h") -> BranchPicture:

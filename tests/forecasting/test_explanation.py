@@ -188,6 +188,11 @@ def test_peers_are_the_pairs_of_the_network(candor: Candor, panel: Panel) -> Non
         assert [peer.weight for peer in peers] == sorted((peer.weight for peer in peers), reverse=True)
         assert sum(peer.weight for peer in peers) == pytest.approx(1, abs=1e-5)
         assert f"s{column}" not in {peer.sensor for peer in peers}
+        described = functional.descriptor[0].numpy()
+        for peer in peers:
+            own, other = described[column], described[int(peer.sensor[1:])]
+            cosine = own @ other / np.linalg.norm(own) / np.linalg.norm(other)
+            assert peer.resemblance == pytest.approx(cosine, abs=1e-5)
 
 
 def test_fusion_weights_sum_to_one_and_their_patches_cover_the_horizon(candor: Candor, panel: Panel) -> None:

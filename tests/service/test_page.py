@@ -121,7 +121,7 @@ def test_a_click_on_the_map_opens_the_sensor_with_all_its_panels(page: Page, mod
     expect(panel.get_by_role("heading", level=2)).to_have_text("Klamath River at Keno, or")
     for title in (
         "Readings and forecast", "What its recent past is made of", "What the forecast rests on",
-        "What arrived along which edge", "Sensors that behave alike",
+        "What arrived along which edge", "Sensors it listens to",
     ):  # fmt: skip
         expect(panel.get_by_role("heading", name=title)).to_be_visible()
     for name, unit in (("forecast", "mg/L"), ("components", "strength, without unit"), ("fusion", "[%]")):
@@ -141,9 +141,10 @@ def test_a_click_on_the_map_opens_the_sensor_with_all_its_panels(page: Page, mod
     edges = model.panel.edges
     assert len(arrived) == (edges.target == place).sum() + (edges.source == place).sum()
     assert {row[0].split("\n")[1] for row in arrived} == {"→ along the edge", "← against the edge"}
-    peers = table(page, "Sensors that behave alike")
+    peers = table(page, "Sensors it listens to")
     assert sum(as_number(row[2]) for row in peers) == pytest.approx(100, abs=0.6)
-    # The edges that brought something are drawn on the map, and the sensors that behave alike are ringed.
+    assert [row[3] for row in peers[:6]] == ["0.90", "0.70", "0.50", "0.30", "0.10", "−0.10"]
+    # The edges that brought something are drawn on the map, and the sensors that it listens to are ringed.
     expect(page.locator("#map .flows .line")).to_have_count(len(arrived))
     expect(page.locator("#map .peers circle")).to_have_count(5)
 

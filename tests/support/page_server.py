@@ -215,7 +215,7 @@ class FakeModel:
             "components": {name: waves[name] for name in _COMPONENTS},
             "gates": {name: waves[name] for name in ("accumulation", "release", "shock_current", "shock_following")},
             "contributions": sorted(arrived, key=lambda one: one["size"], reverse=True)[:200],
-            "peers": [{"sensor": one, "channel": rank % 3, "weight": float(share)}
+            "peers": [{"sensor": one, "channel": rank % 3, "weight": float(share), "resemblance": 0.9 - rank / 5}
                       for rank, (one, share) in enumerate(zip(others, shares, strict=True))],
             "fusion": [{"start": start, "end": end, "functional": 0.5 / rank, "forward": 0.3 / rank,
                         "reverse": 1 - 0.8 / rank} for rank, (start, end) in enumerate(spans, 1)],

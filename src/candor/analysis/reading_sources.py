@@ -95,13 +95,14 @@ def _scores(one: Contribution) -> list[str]:
 
 
 def tell_peers(told: Told) -> PageSection:
-    """Returns the section about the sensors that behave alike."""
-    title = "Which sensors behave alike"
+    """Returns the section about the sensors that are listened to wherever they stand."""
+    title = "Which sensors it listens to"
     if told.reading.relations is None:
-        return PageSection(title, ["This network has no functional branch: it looks for no sensors that behave alike."])
+        return PageSection(title, ["This network has no functional branch: it listens to nobody beyond the edges."])
     if not told.found.peers:
         return PageSection(title, ["There are no peers: this network relates no sensors, or there is only this one."])
     weights: dict[str, float] = {}
+    alike = {peer.sensor: peer.resemblance for peer in told.found.peers}
     for peer in told.found.peers:
         weights[peer.sensor] = weights.get(peer.sensor, 0.0) + peer.weight
     order = sorted(weights, key=weights.__getitem__, reverse=True)
@@ -111,15 +112,17 @@ def tell_peers(told: Told) -> PageSection:
     beyond = sum(weights[sensor] for sensor, is_far in zip(order, is_beyond, strict=True) if is_far)
     named = "; ".join(f"{in_percent(weights[sensor])} from {_name(told, sensor)}" for sensor in order[:_MOST_NAMED])
     steps = f"{orders} edge{'' if orders == 1 else 's'}"
+    most = max(alike, key=alike.__getitem__)
     sentences = [
-        f"Its background behaved most like that of {len(order)} sensor{'' if len(order) == 1 else 's'}; of what they "
-        f"contribute comes {named}.",
+        f"It listens to {len(order)} sensor{'' if len(order) == 1 else 's'}; of what they contribute comes {named}.",
+        f"Of them, the background of {_name(told, most)} resembles its own most: {alike[most]:.2f}, of 1 at most.",
         f"{in_percent(beyond)} comes from sensors that no walk of up to {steps} joins to it.",
     ]
     picture = PeerPicture(
         sensor=told.name,
         names=[_short_name(told, sensor) for sensor in order],
         weights=np.array([weights[sensor] for sensor in order]),
+        resemblance=np.array([alike[sensor] for sensor in order]),
         is_beyond=is_beyond,
         orders=orders,
     )

@@ -1,4 +1,4 @@
-"""The peers of one sensor: those that behave alike, and whether edges join them."""
+"""The peers of one sensor: those that it listens to, and whether edges join them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,6 +21,7 @@ class PeerPicture:
         sensor: what people call it.
         names: of the peers.
         weights: parts of all that peers contribute; they sum to one.
+        resemblance: of their backgrounds to that of the sensor, -1 to 1.
         is_beyond: whether no short walk along edges joins a peer and the sensor.
         orders: edges of the longest walk that counts as short.
         most: peers that are drawn.
@@ -29,6 +30,7 @@ class PeerPicture:
     sensor: str
     names: Sequence[str]
     weights: NDArray[np.floating]
+    resemblance: NDArray[np.floating]
     is_beyond: Sequence[bool]
     orders: int
     most: int = 12
@@ -38,7 +40,7 @@ def draw_peers(picture: PeerPicture) -> Drawing:
     """Returns the figure: a bar for every peer."""
     rows = min(len(picture.names), picture.most)
     note = f"The {rows} heaviest of {len(picture.names)} peers are shown." if rows < len(picture.names) else ""
-    figure = new_figure(f"Sensors like {picture.sensor}", note, height=1.9 + _ROW * max(rows, 2))
+    figure = new_figure(f"Peers of {picture.sensor}", note, height=1.9 + _ROW * max(rows, 2))
     axes = figure.subplots()
     dress(axes, "share of what peers contribute [%]")
     colours = [PURPLE if is_beyond else GREY for is_beyond in picture.is_beyond[:rows]]
@@ -52,5 +54,10 @@ def draw_peers(picture: PeerPicture) -> Drawing:
         handles=key, loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=2, fontsize=SMALL, frameon=False,
         borderaxespad=0.3,
     )  # fmt: skip
-    table = {"peer": list(picture.names), "share": picture.weights, "is_beyond_edges": list(picture.is_beyond)}
+    table = {
+        "peer": list(picture.names),
+        "share": picture.weights,
+        "resemblance": picture.resemblance,
+        "is_beyond_edges": list(picture.is_beyond),
+    }
     return Drawing(figure, pd.DataFrame(table))

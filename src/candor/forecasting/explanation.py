@@ -99,11 +99,19 @@ class Contribution:
 
 @dataclass(frozen=True)
 class Peer:
-    """A sensor that behaves alike, the relation channel that found it, and its weight; weights of all sum to one."""
+    """A sensor that is listened to wherever it stands.
+
+    Args:
+        sensor: its id.
+        channel: the relation channel that found it.
+        weight: how much it counts; those of all peers sum to one.
+        resemblance: of its background and that of the sensor that listens, -1 to 1: the cosine of their descriptors.
+    """
 
     sensor: str
     channel: int
     weight: float
+    resemblance: float
 
 
 @dataclass(frozen=True)
@@ -290,8 +298,10 @@ def _peers(functional: FunctionalStates | None, ids: tuple[str, ...], column: in
         return ()
     columns = (functional.neighbour, functional.channel, functional.weights)
     neighbours, channels, weights = (found[0, column].tolist() for found in columns)
+    descriptor = functional.descriptor[0]
+    alike = F.cosine_similarity(descriptor[column], descriptor, dim=-1).tolist()
     pairs = zip(neighbours, channels, weights, strict=True)
-    peers = [Peer(ids[neighbour], channel, weight) for neighbour, channel, weight in pairs]
+    peers = [Peer(ids[neighbour], channel, weight, alike[neighbour]) for neighbour, channel, weight in pairs]
     return tuple(sorted(peers, key=lambda peer: peer.weight, reverse=True))
 
 

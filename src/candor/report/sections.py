@@ -112,7 +112,7 @@ def _components(content: Content) -> Section:
         chart_place("gates", drawn["gates"]),
         note("Strengths are root mean squares of the network's states before they are normalised: compare a component "
              "with itself, over time and over sensors, not with readings. Gates choose what counts as accumulation, "
-             "release and shock."),
+             "release and shock. The names say what each is meant for; whether it is that has to be seen."),
     ]  # fmt: skip
     return Section("components", "What its past is made of", "\n".join(body), drawn)
 

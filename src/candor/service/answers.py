@@ -258,11 +258,14 @@ class ContributionLine(_Answer):
 
 
 class PeerLine(_Answer):
-    """A sensor that behaves alike."""
+    """A sensor that is listened to wherever it stands."""
 
     sensor: str
     channel: int
     weight: float
+    """Weights of all peers sum to one."""
+    resemblance: float
+    """Of the backgrounds of both, -1 to 1."""
 
 
 class GateOpenings(_Answer):

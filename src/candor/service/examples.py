@@ -132,7 +132,7 @@ EXPLANATION = {
     "contributions": [
         {"direction": "forward", "sensor": _OTHER, "position": 1, "patch": _PATCH, "weight": 0.6, "size": 0.42}
     ],
-    "peers": [{"sensor": _OTHER, "channel": 0, "weight": 1.0}],
+    "peers": [{"sensor": _OTHER, "channel": 0, "weight": 1.0, "resemblance": 0.87}],
     "fusion": [_STEPS | {"functional": 0.5, "forward": 0.3, "reverse": 0.2}],
 }
 

@@ -70,7 +70,13 @@ def _content(found: ForecastExplanation) -> dict[str, Any]:
             for one in found.contributions[:_MOST_CONTRIBUTIONS]
         ],
         "peers": [
-            {"sensor": peer.sensor, "channel": peer.channel, "weight": rounded(peer.weight)} for peer in found.peers
+            {
+                "sensor": peer.sensor,
+                "channel": peer.channel,
+                "weight": rounded(peer.weight),
+                "resemblance": rounded(peer.resemblance),
+            }
+            for peer in found.peers
         ],
         "fusion": [
             _span(patch.span) | {branch: rounded(getattr(patch, branch)) for branch in _BRANCHES}

@@ -161,7 +161,7 @@ function showReasons(id, reasons) {
   const signs = [
     ["forward", "arrived along edges", reasons?.flows.some((flow) => flow.direction === "forward")],
     ["reverse", "arrived against edges", reasons?.flows.some((flow) => flow.direction === "reverse")],
-    ["alike", "behaves alike", reasons?.peers.length],
+    ["alike", "listened to", reasons?.peers.length],
   ];
   const shown = signs.filter(([, , isThere]) => isThere);
   byId("signs").replaceChildren(

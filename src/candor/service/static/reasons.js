@@ -9,9 +9,10 @@ const ARRIVED =
   "Sizes have no unit.";
 const STRENGTHS =
   "Sizes of the network's states, without unit: compare a component with itself, over time and over sensors.";
-const ALIKE =
-  "Found by their behaviour, not by the map. Weights sum to 100 %; a relation is one of the ways to be alike that " +
-  "the model learned.";
+const PEERS =
+  "Found by their behaviour, not by the map. Weights sum to 100 % and say how much each helps to predict; alike, from " +
+  "−1 to 1, says how much its background resembles this one. A relation is one of the ways to listen that the model " +
+  "learned.";
 
 /** Returns the parts that tell the reasons, and how the charts among them are drawn once they are on the page. */
 export function reasonParts(section, why, told) {
@@ -25,9 +26,9 @@ export function reasonParts(section, why, told) {
     ...(why.flows.length
       ? [note(ARRIVED), arrivalTable(why.flows, told)]
       : [note("Nothing: no edge of the network leads to or from this sensor.")]),
-    element("h3", {}, "Sensors that behave alike"),
+    element("h3", {}, "Sensors it listens to"),
     ...(why.peers.length
-      ? [note(ALIKE), peerTable(why.peers, told)]
+      ? [note(PEERS), peerTable(why.peers, told)]
       : [note("None: this model does not look for them.")]),
   ];
   return { parts, charts };

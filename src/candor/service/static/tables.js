@@ -1,4 +1,4 @@
-// What is told in tables: what arrived along which edge, sensors that behave alike, and the numbers of a forecast.
+// What is told in tables: what arrived along which edge, sensors that are listened to, and the numbers of a forecast.
 
 import { element } from "./elements.js";
 import { aligned, amount, inUnit, moment, nameOf, number, percent, span } from "./words.js";
@@ -21,8 +21,8 @@ export function flowsOf(contributions) {
 /** Returns peers summed over the channels that found them, the heaviest first. */
 export function peersOf(peers) {
   const found = new Map();
-  for (const { sensor, channel, weight } of peers) {
-    const peer = found.get(sensor) ?? { sensor, weight: 0, channels: new Set() };
+  for (const { sensor, channel, weight, resemblance } of peers) {
+    const peer = found.get(sensor) ?? { sensor, resemblance, weight: 0, channels: new Set() };
     peer.weight += weight;
     peer.channels.add(channel);
     found.set(sensor, peer);
@@ -63,7 +63,7 @@ function heatCell(flow, patch, largest) {
   return cell;
 }
 
-/** Returns the table of sensors that behave alike, with bars as long as their weights. */
+/** Returns the table of sensors that are listened to, with bars as long as their weights. */
 export function peerTable(peers, { sensors, choose, sensor }) {
   const largest = peers[0]?.weight || 1;
   const rows = peers.map((peer) => {
@@ -74,10 +74,12 @@ export function peerTable(peers, { sensors, choose, sensor }) {
     const channels = [...peer.channels].sort((one, other) => one - other).map((channel) => channel + 1).join(", ");
     return element(
       "tr", {}, name, element("td", { class: "bars" }, bar),
-      element("td", { class: "number" }, percent(peer.weight)), element("td", { class: "number soft" }, channels),
+      element("td", { class: "number" }, percent(peer.weight)),
+      element("td", { class: "number" }, peer.resemblance.toFixed(2).replace("-", "−")),
+      element("td", { class: "number soft" }, channels),
     );
   });
-  return foldedTable(["sensor", "", "weight", "relation"], rows, "Sensors that behave alike, the heaviest first");
+  return foldedTable(["sensor", "", "weight", "alike", "relation"], rows, "Sensors it listens to, the heaviest first");
 }
 
 /** Returns the table of one forecast, step by step. */
