@@ -5,9 +5,12 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from candor.analysis.truth.results import as_markdown as as_truth
+from candor.analysis.truth.results import rows_of
 from candor.benchmark.joint import paper_tables_of
 from candor.benchmark.suites import load_suite, suite_names
 from candor.benchmark.writing import as_markdown
+from candor.report.paper_truth import read_truth
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
 GRIDS = [path.parent for path in sorted(RESULTS.glob("*/results.parquet")) if path.parent.name in suite_names()]
@@ -27,3 +30,12 @@ def test_no_cell_of_the_quick_suite_failed() -> None:
     tasks = {task.label for task in load_suite("quick").tasks}
     assert set(cells["task"]) == tasks and results["value"].notna().all()
     assert len(cells) == len(tasks) * cells["model"].nunique() * cells["seed"].nunique()
+
+
+def test_the_kept_table_of_truth_is_that_of_its_scores_and_the_page_quotes_it() -> None:
+    cells, command = read_truth(RESULTS / "truth" / "truth.json")
+    text = (RESULTS / "truth" / "truth.md").read_text(encoding="utf-8")
+    assert text == as_truth(rows_of(cells), cells, command)
+    page = (RESULTS.parents[1] / "docs" / "truth.md").read_text(encoding="utf-8")
+    quoted = [line for line in page.split("## What was found")[1].splitlines() if line.startswith("|")]
+    assert len(quoted) > 20 and set(quoted) <= set(text.splitlines())
