@@ -7,8 +7,12 @@ import pytest
 
 from candor.analysis.truth.results import as_markdown as as_truth
 from candor.analysis.truth.results import rows_of
+from candor.benchmark.drawing import draw_ablations, split_changes
 from candor.benchmark.joint import paper_tables_of
+from candor.benchmark.pairing import paired_changes
+from candor.benchmark.results import cells_in, collect
 from candor.benchmark.suites import load_suite, suite_names
+from candor.benchmark.variants import FULL
 from candor.benchmark.writing import as_markdown
 from candor.report.paper_truth import read_truth
 
@@ -30,6 +34,21 @@ def test_no_cell_of_the_quick_suite_failed() -> None:
     tasks = {task.label for task in load_suite("quick").tasks}
     assert set(cells["task"]) == tasks and results["value"].notna().all()
     assert len(cells) == len(tasks) * cells["model"].nunique() * cells["seed"].nunique()
+
+
+@pytest.mark.parametrize("grid", sorted(RESULTS.glob("ablations-*")), ids=lambda grid: grid.name)
+def test_kept_changes_are_those_of_the_kept_cells(grid: Path) -> None:
+    results = pd.read_parquet(grid / "results.parquet")
+    again = collect(cells_in(grid), grid)
+    keys = ["model", "seed", "step", "metric"]
+    assert len(again) == len(results) and not results.duplicated(keys).any()
+    pd.testing.assert_frame_equal(
+        again.sort_values(keys, ignore_index=True), results.sort_values(keys, ignore_index=True)
+    )
+    for name, changes in split_changes(paired_changes(results, FULL)).items():
+        made = draw_ablations(changes, grid.name.removeprefix("ablations-")).table
+        kept = pd.read_csv(grid / f"{name}.csv")
+        pd.testing.assert_frame_equal(made, kept, check_dtype=False)
 
 
 def test_the_kept_table_of_truth_is_that_of_its_scores_and_the_page_quotes_it() -> None:
