@@ -27,11 +27,9 @@ def draw_ablations(changes: Sequence[Change], task: str) -> Drawing:
     rows: dict[str, dict[str, HeatCell]] = {}
     for change in changes:
         rows.setdefault(paper_name(change.variant), {})[change.metric] = _heat(change)
-    seeds = max(change.seeds for change in changes)
-    note = (
-        f"Mean over {seeds} seed{'s' if seeds > 1 else ''} of the paired relative change. "
-        "Dot: beyond twice the full model's spread."
-    )
+    fewest, most = (pick(change.seeds for change in changes) for pick in (min, max))
+    seeds = f"{most} seed{'s' if most > 1 else ''}" if fewest == most else f"{fewest} to {most} seeds"
+    note = f"Mean over {seeds} of the paired relative change. Dot: beyond twice the full model's spread."
     return draw_changes(rows, f"{_TITLES[is_intervention(changes[0])]}, {task}", note)
 
 
