@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from torch.nn import functional as F
 
 from candor.analysis.reading_finding import Finding, in_digits, in_percent
 from candor.analysis.reading_states import Reading
@@ -18,6 +17,7 @@ from candor.data.panel import Panel
 from candor.figures.relations import RelationPicture, draw_relations
 from candor.figures.style import name_of
 from candor.graph import downstream_pairs, great_circle_km
+from candor.model.functional import resemblances
 
 NAME, TITLE = "relations", "Which sensors are related beyond the edges?"
 _LONGEST_NAME = 52
@@ -77,13 +77,12 @@ def functional_weights(reading: Reading, panel: Panel) -> FunctionalWeights:
     np.add.at(total, (receivers, peers), weights)
     is_beyond = ~connected_within(panel, reading.network.settings.spatial_orders)
     whole = float(total.sum())
-    directions = F.normalize(reading.relations.descriptor.double(), dim=-1)
     return FunctionalWeights(
         weight=total / len(reading.origins),
         is_beyond=is_beyond,
         share_beyond=float(total[is_beyond].sum()) / whole if whole else 0.0,
         share_of_pairs=float(is_beyond.sum()) / max(1, count * (count - 1)),
-        resemblance=(directions @ directions.mT).mean(dim=0).numpy(),
+        resemblance=resemblances(reading.relations.descriptor.double()).mean(dim=0).numpy(),
     )
 
 

@@ -123,7 +123,7 @@ def draw_pulses(curves: pd.DataFrame) -> Drawing:
             for delay, of_delay in shown.groupby("delay"):
                 weighed = (of_delay["response"] * of_delay["edges"]).groupby(of_delay["lag"]).sum()
                 means = weighed / of_delay["edges"].groupby(of_delay["lag"]).sum()
-                axes.plot(means.index, means, color=colours[delay], linewidth=1.4, label=f"{delay}")
+                axes.plot(means.index, means, color=colours[delay], linewidth=1.4)
                 axes.plot(means.index[means.index == delay], means[means.index == delay], "o", color=colours[delay])
     keys = [Line2D([], [], color=colours[delay], linewidth=1.4, label=f"{delay}") for delay in delays]
     figure.legend(

@@ -21,7 +21,7 @@ from candor.errors import InputError
 from candor.forecasting.trainable import CandorTrainable, rain_in
 from candor.model.candor import Explanation as NetworkStates
 from candor.model.decomposition import Components
-from candor.model.functional import FunctionalStates
+from candor.model.functional import FunctionalStates, resemblances
 from candor.model.history import COMPONENT_NAMES
 from candor.model.physical import Path, PathStates, PhysicalBranch
 from candor.model.propagation import DirectionalSupport
@@ -298,8 +298,7 @@ def _peers(functional: FunctionalStates | None, ids: tuple[str, ...], column: in
         return ()
     columns = (functional.neighbour, functional.channel, functional.weights)
     neighbours, channels, weights = (found[0, column].tolist() for found in columns)
-    descriptor = functional.descriptor[0]
-    alike = F.cosine_similarity(descriptor[column], descriptor, dim=-1).tolist()
+    alike = resemblances(functional.descriptor)[0, column].tolist()
     pairs = zip(neighbours, channels, weights, strict=True)
     peers = [Peer(ids[neighbour], channel, weight, alike[neighbour]) for neighbour, channel, weight in pairs]
     return tuple(sorted(peers, key=lambda peer: peer.weight, reverse=True))

@@ -51,6 +51,12 @@ class FunctionalStates:
     context: States
 
 
+def resemblances(descriptor: Descriptors) -> Float[Tensor, "batch node other"]:
+    """Returns how alike the backgrounds of all nodes are, -1 to 1: the cosines of their descriptors."""
+    directions = F.normalize(descriptor, dim=-1)
+    return directions @ directions.mT
+
+
 class FunctionalBranch(nn.Module):
     """Relations among nodes whose backgrounds behave alike, wherever they stand on the map."""
 

@@ -17,6 +17,7 @@ from candor.errors import InputError
 from candor.forecasting.candor import Candor
 from candor.model.candor import CandorNetwork, Encoding
 from candor.model.decomposition import Components
+from candor.model.functional import resemblances
 from candor.model.physical import PathStates, PhysicalBranch
 from candor.model.propagation import DirectionalSupport
 from candor.model.settings import ModelSettings
@@ -114,12 +115,11 @@ def _by_window(network: CandorNetwork, encoding: Encoding, sensors: int) -> dict
     assert functional is not None  # variants without are refused
     likeness = torch.zeros(len(functional.weights), sensors, sensors)
     likeness.scatter_add_(2, functional.neighbour, functional.weights)  # all channels of a neighbour together
-    directions = F.normalize(functional.descriptor, dim=-1)
     return {
         "weights": states.weights.transpose(1, 2),
         "arrived": _arrived(_branch(network), states),
         "likeness": likeness,
-        "resemblance": directions @ directions.mT,
+        "resemblance": resemblances(functional.descriptor),
     }
 
 
