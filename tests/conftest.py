@@ -1,6 +1,7 @@
 """What all tests share: where real data lie, and how hard hypothesis tries."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,14 @@ _LONGEST = ("readme", "candor", "processes", "engine", "docs", "contract", "stag
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Puts the longest files first; with all others the order stays."""
     items.sort(key=lambda item: item.path.stem.removeprefix("test_") not in _LONGEST)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def whole_batches() -> Iterator[None]:
+    """Networks are given whole batches at once: to time smaller ones takes longer than most tests train."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("candor.training.machine._FIRST", 1_000_000)
+        yield
 
 
 @pytest.fixture(scope="session")

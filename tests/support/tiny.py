@@ -13,5 +13,5 @@ SIZES: dict[str, Any] = {
 
 def tiny_recipe(**training: Any) -> dict[str, Any]:
     """Returns a recipe that takes seconds; training settings can be changed."""
-    settings = {"epochs": 2, "batch": 48, "learning_rate": 0.01, "activation": 1} | training
-    return {"model": SIZES, "training": settings, "anchor": True}
+    few = {"epochs": 2, "batch": 48, "epoch_windows": 144, "validation_windows": 48}
+    return {"model": SIZES, "training": few | {"learning_rate": 0.01, "activation": 1} | training, "anchor": True}

@@ -312,7 +312,8 @@ def test_a_foreign_or_damaged_state_is_refused(tmp_path: Path) -> None:
             trainer(checkpoint=Checkpoint(tmp_path)).run()
 
 
-def test_what_suits_the_machine_is_found_once_and_kept(tmp_path: Path) -> None:
+def test_what_suits_the_machine_is_found_once_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("candor.training.machine._FIRST", 4)
     trainable, windows = line(), data().training
     before = {name: weights.clone() for name, weights in trainable.network.state_dict().items()}
     found = find_machine(trainable, windows, 16, Checkpoint(tmp_path))
