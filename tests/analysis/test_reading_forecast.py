@@ -128,8 +128,12 @@ def test_peers_are_summed_over_channels_and_marked_beyond_the_edges(told: Told) 
 def test_the_past_tells_strengths_gates_and_what_was_missing(told: Told, candor: Candor, panel: Panel) -> None:
     section = tell_past(candor, told)
     assert list(section.drawings) == ["forecast-past", "forecast-components"]
-    shares = [float(number) for number in re.findall(r"([\d.]+) % was", section.sentences[1])]
-    assert sum(shares) == pytest.approx(100, abs=2)
+    told_times = re.findall(r"(\w+) from (.*?) \(([\d.]+) times its mean\)", section.sentences[1])
+    assert [name for name, _, _ in told_times] == list(told.found.components)
+    for name, span, times in told_times:
+        strength = told.found.components[name].raw_strength
+        assert float(times) == pytest.approx(strength.max() / strength.mean(), abs=0.051)
+        assert span == told.span(told.found.patches[int(strength.argmax())])
     gates = told.found.gates
     activity = (gates.shock_current + gates.shock_following) / 2
     assert f"at {activity.max():.2f} " in section.sentences[2]

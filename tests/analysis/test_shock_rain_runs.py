@@ -14,6 +14,7 @@ from tiny import tiny_recipe
 
 from candor.analysis.activity import activity_of
 from candor.analysis.rain import gauge_rain
+from candor.analysis.reading_forecast import look_into, tell_past
 from candor.analysis.shock_rain_runs import LagChoice, RainChoice, compare_runs, write_comparison
 from candor.cli import run as candor
 from candor.data.panel import Panel
@@ -78,8 +79,14 @@ def test_activity_is_the_mean_of_the_gates_that_explanations_show(asked: Path) -
 
 
 def test_a_run_whose_shocks_are_the_rain_has_no_gates_to_ask(tmp_path: Path) -> None:
+    run = load_run(train_wet(tmp_path / "alone", "alone"))
     with pytest.raises(InputError, match="no shock gates"):
-        activity_of(load_run(train_wet(tmp_path / "alone", "alone")))
+        activity_of(run)
+    model = candor_of(run)
+    told = tell_past(model, look_into(model, run.task().panel, 0, 150))
+    assert any("no shock gates" in sentence for sentence in told.sentences)
+    gates = [name for name in told.drawings["forecast-components"].table if name.endswith(" gate")]
+    assert gates == ["accumulation gate", "release gate"]
 
 
 def test_a_file_of_gauges_gives_what_the_covariate_gives(folders: list[Path], tmp_path: Path) -> None:
@@ -115,6 +122,30 @@ def test_the_command_writes_table_json_and_figure(folders: list[Path], capsys: p
     assert (out / "shock-rain.png").stat().st_size > 10_000 and (out / "shock-rain.svg").exists()
     shifts = pd.read_csv(out / "shock-rain-shifts.csv")["largest_correlation"]
     assert (1 + (shifts >= expected.found.rho - 1e-9).sum()) / (1 + len(shifts)) == content["p"]
+
+
+@pytest.mark.parametrize("least", [1, 6, 12, 17])
+def test_the_floor_of_p_counts_the_shifts_that_bring_every_lag_back(folders: list[Path], least: int) -> None:
+    found = replace(compare_runs(folders, lags=LAGS), least_shift=float(least))
+    lags, ring = found.found.lags.tolist(), found.steps + 8
+    allowed = range(least, ring - least + 1)
+    back = [
+        shift
+        for shift in allowed
+        if all(any((lag + shift - own) % ring == 0 for lag in lags) for own in found.found.selected)
+    ]
+    assert found.p_floor == len(back) / len(allowed)
+    assert (found.p_floor == 0) == (least > 16 or not back)
+
+
+def test_runs_that_were_given_rain_are_told_from_those_that_were_not(folders: list[Path], tmp_path: Path) -> None:
+    wet = train_wet(tmp_path / "added", "added")
+    for runs, given in ((folders, [False, False]), ([wet], [True])):
+        *_, kept = write_comparison(compare_runs(runs, lags=LAGS), tmp_path / "out")
+        assert [row["reads_rain"] for row in json.loads(kept.read_text())["checkpoints"]] == given
+        (entry,) = make_shock_rain(kept, tmp_path / "paper", silent)
+        assert ("never saw" in entry.title) == ("not given" in entry.shows[0]) == (not any(given))
+        assert ("given rain" in entry.tables[0].table.rows[0][0]) == any(given)
 
 
 @pytest.mark.parametrize("longest", [8, 0])

@@ -88,8 +88,9 @@ def test_a_budget_shortens_the_schedule_and_is_kept(tmp_path: Path) -> None:
     assert run_cell(cell, tmp_path) == CellState.DONE
     (row,) = collect([cell], tmp_path)[lambda all_rows: (all_rows.step == 0) & (all_rows.metric == "mae")].itertuples()
     assert row.epochs < 100_000 and row.budget_minutes == 0.02
-    schedule = (tmp_path / cell.name / TRAINING / "schedule.json").read_text()
-    assert '"epochs": 100000' not in schedule
+    schedule = read_json(tmp_path / cell.name / TRAINING / "schedule.json")
+    assert row.epochs <= schedule["epochs"] < 100_000
+    assert row.windows_learned == row.epochs * min(schedule["epoch_windows"], json.loads(row.split)["windows"]["train"])
 
 
 @pytest.mark.parametrize(("horizon", "steps"), [(14, {0, 1, 3, 7, 14}), (8, {0, 1, 2, 4, 8})])

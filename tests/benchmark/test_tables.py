@@ -121,6 +121,15 @@ def test_the_worst_seed_is_compared_with_the_best_of_each_baseline() -> None:
     assert "comparisons" not in alone.note
 
 
+def test_no_variant_is_left_out_of_a_table_however_many_there_are() -> None:
+    variants = {f"without-{part}": [float(part)] for part in range(1, 13)}
+    made = results({"road": {"candor": [1.0]} | variants})
+    (few,) = tables_of(made, suite())
+    (all_of_them,) = tables_of(made, suite(has_rivals=False))
+    assert len(few.rows) == 8 + 1 + 1 and {name for name, _ in all_of_them.rows} == {"candor", *variants}
+    assert "not shown" in few.note and "not shown" not in all_of_them.note
+
+
 def test_every_size_of_ours_is_counted_for_itself() -> None:
     made = results({"road": {"candor": [1.0], "candor-small": [4.0], "a": [3.0], "b": [5.0]}})
     assert strict_wins(made, "mae") == {"candor": (2, 2), "candor-small": (1, 2)}

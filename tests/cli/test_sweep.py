@@ -7,8 +7,11 @@ import pandas as pd
 import pytest
 from tiny import SIZES
 
-from candor.benchmark.variants import SWEEPS, parse_values, sweep
+from candor.benchmark.cells import cells_of
+from candor.benchmark.suites import Suite
+from candor.benchmark.variants import SWEEPS, collect_whole, parse_values, sweep
 from candor.errors import InputError
+from candor.files import write_json
 
 TINY = [f"{key}={value}" for key, value in SIZES.items() if key != "pairs"]
 TINY += ["epochs=1", "epoch_windows=16", "batch=16", "validation_windows=4", "first=2024-06-01"]
@@ -43,6 +46,23 @@ def test_values_are_trained_drawn_and_added_to_in_a_second_go(candor) -> None:
     assert all(Path(file).is_file() for file in content["files"])
 
 
+def test_a_cell_with_another_budget_in_the_folder_is_left_out_and_stops_nothing(tmp_path: Path) -> None:
+    def done(values: tuple[int, ...], seeds: tuple[int, ...], budget: float) -> Suite:
+        suite = sweep("klamath-daily", "pairs", values, {}, seeds=seeds, budget_minutes=budget)
+        for cell in cells_of(suite):
+            write_json(tmp_path / cell.name / "cell.json", cell.model_dump(mode="json"))
+            error = {"step": 0, "metric": "mae", "value": budget}
+            scores = {"data": "klamath-daily", "horizon": 14, "values": [error], "parameters": 1}
+            write_json(tmp_path / cell.name / "scores.json", scores)
+        return suite
+
+    done((4,), (1,), 1.0)
+    done((4, 8), (0,), 10.0)
+    _, results = collect_whole(done((8,), (1,), 10.0), tmp_path)
+    found = sorted(zip(results["model"], results["seed"], results["value"], strict=True))
+    assert found == [("pairs=4", 0, 10.0), ("pairs=8", 0, 10.0), ("pairs=8", 1, 10.0)]
+
+
 @pytest.mark.parametrize(
     ("text", "values"),
     [
@@ -73,7 +93,5 @@ def test_a_bare_setting_has_the_values_of_the_paper(candor, monkeypatch: pytest.
 
 
 def test_a_value_or_seed_that_is_given_twice_is_trained_once() -> None:
-    from candor.benchmark.cells import cells_of
-
     cells = cells_of(sweep("klamath-daily", "pairs", [4, 4, 8], {}, seeds=[1, 1]))
     assert [cell.name for cell in cells] == [f"klamath-daily/pairs={pairs}/seed-1" for pairs in (4, 8)]

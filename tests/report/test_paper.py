@@ -23,6 +23,7 @@ from candor.report import paper as paper_module
 from candor.report.paper import Paper, write_paper
 from candor.report.paper_found import find_results
 from candor.report.paper_missing import find_missing
+from candor.report.paper_together import sensitivity_table
 from candor.report.paper_words import origin_of_task
 
 EVIL = "<script>alert(1)</script>"
@@ -210,7 +211,9 @@ def test_rain_keeps_its_curves_and_stands_in_one_table(made: Paper, everything: 
         assert (made.folder / f"{stem}-shifts.csv").read_bytes() == shifts
         pd.testing.assert_frame_equal(pd.read_csv(made.folder / f"{stem}.csv"), kept)
     first = made.entries["shock-rain"][0]
-    assert [name for name, _ in first.tables[0].table.rows] == ["candor on river", "candor on second-river"]
+    assert [name for name, _ in first.tables[0].table.rows] == [
+        f"candor on {data}, 4 steps, 1 run" for data in ("river", "second-river")
+    ]
     one = made.entries["shock-rain"][1].origin.command
     assert one.startswith("candor shock-rain runs/one --covariate rain --longest-lag 2 --lag-step 2 --shifts 1000")
 
@@ -276,7 +279,49 @@ def test_cells_tell_the_command_and_what_was_not_done(tmp_path: Path) -> None:
     assert found.grids[1].command().startswith("candor sweep klamath-daily pairs=4,8 size=small --seeds 0")
     (gap,) = (one for one in find_missing(found) if "begun but not done" in one.what)
     assert gap.what.endswith("klamath-daily/without-physical/seed-1 (no memory)")
-    assert gap.command == f"candor ablate klamath-daily size=small --budget-minutes 0.5 --out {grid}"
+    assert gap.command == found.grids[0].command()
+
+
+def test_what_was_begun_is_made_by_the_command_that_is_named_for_it(tmp_path: Path) -> None:
+    rain = ablation("klamath-daily", ["rain-added", "rain-alone"], {}, seeds=(0, 1))
+    errors = results({"candor": [1.0], "rain-added": [1.1]}, task="klamath-daily")
+    save(errors, tmp_path / "rain", cells_of(rain))
+    swept = sweep("klamath-daily", "pairs", (4, 8), {}, seeds=(0, 1))
+    save(results({"pairs=4": [1.0]}, task="klamath-daily"), tmp_path / "swept", cells_of(swept))
+    gaps = [one.command for one in find_missing(find_results([tmp_path])) if "begun but not done" in one.what]
+    assert [command.partition(" --budget")[0] for command in gaps] == [
+        "candor ablate klamath-daily --variants rain-added,rain-alone --seeds 0,1",
+        "candor sweep klamath-daily pairs=4,8 --seeds 0,1",
+    ]
+
+
+def test_a_second_sweep_of_a_setting_is_not_taken_for_further_seeds(tmp_path: Path) -> None:
+    for name, error in (("first", 1.0), ("second", 9.0)):
+        save(results({"pairs=4": [error], "pairs=8": [error + 1]}), tmp_path / name)
+    save(results({"spatial_orders=1": [3.0]}), tmp_path / "third")
+    table = sensitivity_table(find_results([tmp_path]).grids)
+    assert [(name, cells[0].text) for name, cells in table.rows] == [
+        ("pairs=4", "1.0000"), ("pairs=8", "2.0000"), ("spatial_orders=1", "3.0000"),
+    ]  # fmt: skip
+
+
+def test_models_without_and_with_rain_have_their_table_on_the_page(tmp_path: Path) -> None:
+    suite = load_suite("rainfall").chosen(["timexer", "timexer-rain"], [0], tasks=["korea4-do-h48"])
+    errors = {"timexer": [1.0], "timexer-rain": [0.5]}
+    save(results(errors, task="korea4-do-h48", data="korea4-do"), tmp_path / "rainfall", cells_of(suite))
+    made = write_paper([tmp_path], tmp_path / "paper")
+    (entry,) = (one for one in made.entries["comparisons"] if "with rain" in one.title)
+    assert [(name, cells[0].text, cells[1].text) for name, cells in entry.tables[0].table.rows] == [
+        ("timexer", "No", "1.0000"), ("timexer", "Yes", "0.5000"),
+    ]  # fmt: skip
+    assert all((made.folder / file).is_file() for file, _ in entry.files)
+
+
+def test_settings_that_were_given_to_a_suite_are_in_its_command(tmp_path: Path) -> None:
+    suite = load_suite("quick").chosen(["stid", "linear"], [0], tasks=["klamath-daily"], settings={"epoch_windows": 64})
+    save(results({"stid": [1.0], "linear": [2.0]}, task="klamath-daily"), tmp_path, cells_of(suite))
+    (grid,) = find_results([tmp_path]).grids
+    assert grid.command().startswith("candor benchmark quick epoch_windows=64 --models stid,linear --tasks klamath")
 
 
 def test_the_full_model_with_its_first_seed_is_drawn_once_for_each_task(tmp_path: Path) -> None:

@@ -155,19 +155,16 @@ def tell_past(candor: Candor, told: Told) -> PageSection:
     )
     if found.gates is None:
         return PageSection(title, [read, "It does not split the past into components: it takes it as it is."])
-    total = {name: float(component.raw_strength.mean()) for name, component in found.components.items()}
-    whole = sum(total.values()) or 1.0
-    parts = sorted(total, key=total.__getitem__, reverse=True)
-    activity = (found.gates.shock_current + found.gates.shock_following) / 2
-    most = int(activity.argmax())
-    sentences = [
-        read,
-        "By the strength of their states, "
-        + ", ".join(f"{in_percent(total[name] / whole)} was {name}" for name in parts)
-        + ".",
-        f"The shock gates were most open, at {activity[most]:.2f} (0 shut, 1 open), from "
-        f"{told.span(found.patches[most])}; on average at {activity.mean():.2f}.",
-    ]
+    sentences = [read, _strongest(told)]
+    if reading.network.settings.gates_shocks:
+        activity = (found.gates.shock_current + found.gates.shock_following) / 2
+        most = int(activity.argmax())
+        sentences.append(
+            f"The shock gates were most open, at {activity[most]:.2f} (0 shut, 1 open), from "
+            f"{told.span(found.patches[most])}; on average at {activity.mean():.2f}."
+        )
+    else:
+        sentences.append("It has no shock gates: rain stands for shocks.")
     drawings: dict[str, Drawing] = {}
     if EmbeddingInverse(reading.network.embedding).is_exact:
         rebuilt = picture_reconstruction(reading, told.panel, told.column)
@@ -179,6 +176,18 @@ def tell_past(candor: Candor, told: Told) -> PageSection:
     if (split := picture_components(candor, told.panel, told.column, told.origin)) is not None:
         drawings["forecast-components"] = draw_components(split)
     return PageSection(title, sentences, drawings)
+
+
+def _strongest(told: Told) -> str:
+    """Returns when each component was strongest, held against itself: two components have no common measure."""
+    parts = []
+    for name, component in told.found.components.items():
+        strength = component.raw_strength
+        most = int(strength.argmax())
+        if strength.mean() > 0:
+            times = float(strength[most] / strength.mean())
+            parts.append(f"{name} from {told.span(told.found.patches[most])} ({times:.1f} times its mean)")
+    return f"Each held against itself, components were strongest: {'; '.join(parts)}."
 
 
 def tell_branches(told: Told) -> PageSection:

@@ -14,6 +14,7 @@ from candor.analysis.rotation import Numbers
 from candor.analysis.shock_rain import SHIFTS, Checkpoint, ShockRain, compare_with_rain, lags_in_steps
 from candor.data.panel import Panel
 from candor.errors import InputError
+from candor.figures.runs import candor_of
 from candor.figures.shock_rain import ShockRainPicture, draw_shock_rain, shifts_table
 from candor.files import atomic_file, write_json
 from candor.forecasting.runs import load_run
@@ -72,6 +73,7 @@ class RunsAgainstRain:
     Args:
         found: the numbers.
         names: of the runs.
+        reads_rain: which of them were given rain, and so have seen what they are asked about.
         data: name of the data.
         stations: ids of the stations.
         gauges: which gauge serves each station.
@@ -84,6 +86,7 @@ class RunsAgainstRain:
 
     found: ShockRain
     names: tuple[str, ...]
+    reads_rain: tuple[bool, ...]
     data: str
     stations: tuple[str, ...]
     gauges: tuple[str, ...]
@@ -104,14 +107,21 @@ class RunsAgainstRain:
 
     @property
     def p_floor(self) -> float:
-        """About the share of shifts after which some lag pairs what really happened; 0 if all shifts are farther."""
-        lags, ring = self.found.lags, self.steps + int(self.found.lags.max())
-        return 0.0 if self.least_shift > 2 * lags.max() * self.hours_per_step else len(lags) / ring
+        """The share of shifts after which every horizon finds its own lag again, and p is above that."""
+        lags, selected = set(self.found.lags.tolist()), self.found.selected.tolist()
+        least = round(self.least_shift / self.hours_per_step)
+        ring = self.steps + max(lags)
+        reached = [
+            shift
+            for shift in (selected[0] - lag for lag in lags)
+            if abs(shift) >= least and all(lag - shift in lags for lag in selected)
+        ]
+        return float(len(reached) / (ring - 2 * least + 1))
 
     def to_json(self) -> dict[str, Any]:
         """Returns everything as content of a JSON file; lags in hours."""
         found, hours = self.found, self.hours_per_step
-        checkpoints = zip(self.names, found.checkpoints, found.at_selected, strict=True)
+        checkpoints = zip(self.names, self.reads_rain, found.checkpoints, found.at_selected, strict=True)
         return {
             "data": self.data,
             "first": self.first,
@@ -129,8 +139,15 @@ class RunsAgainstRain:
                 for horizon, lag, curve in zip(found.horizons, found.selected, found.curves, strict=True)
             ],
             "checkpoints": [
-                {"run": name, "horizon": horizon, "seed": seed, "rho": _or_none(rho), "is_positive": bool(rho > 0)}
-                for name, (horizon, seed), rho in checkpoints
+                {
+                    "run": name,
+                    "horizon": horizon,
+                    "seed": seed,
+                    "reads_rain": reads,
+                    "rho": _or_none(rho),
+                    "is_positive": bool(rho > 0),
+                }
+                for name, reads, (horizon, seed), rho in checkpoints
             ],
             "stations": [
                 {"station": station, "gauge": gauge, "rho_by_lag": [_or_none(rho) for rho in curve]}
@@ -175,13 +192,14 @@ def compare_runs(
     if len({folder.resolve() for folder in folders}) < len(folders):
         raise InputError("a run is named twice", mend="name every run once")
     panel: Panel | None = None
-    checkpoints = []
+    checkpoints, reads_rain = [], []
     for folder in folders:
         run = load_run(folder)
         own = run.task().panel
         panel = panel or own
         _check_same_ground(panel, own, folder, folders[0])
         activity = activity_of(run, part, report)
+        reads_rain.append(candor_of(run).trained().network.settings.reads_rain)
         checkpoints.append(Checkpoint(folder.name, run.record.protocol.horizon, run.record.seed, activity))
     if panel is None:
         raise ValueError("at least one run is needed")
@@ -197,6 +215,7 @@ def compare_runs(
     return RunsAgainstRain(
         found=found,
         names=tuple(str(folder) for folder in folders),
+        reads_rain=tuple(reads_rain),
         data=panel.name,
         stations=panel.sensor_ids,
         gauges=served.gauges,

@@ -44,7 +44,7 @@ def _joint(data: str, results: pd.DataFrame, ranked: pd.DataFrame, rules: Suite,
     horizons = results.drop_duplicates("task").sort_values("horizon", kind="stable")
     heads = {str(task): f"H = {horizon}" for task, horizon in zip(horizons["task"], horizons["horizon"], strict=True)}
     errors = _errors(results, list(heads), SHOWN[rules.metric])
-    lineup = line_up(errors_by_task(ranked), errors, rules.metric, is_whole=is_whole)
+    lineup = line_up(errors_by_task(ranked), errors, rules.metric, is_whole=is_whole or not rules.has_rivals)
     return make_table(data, errors, heads | {AVERAGE: AVERAGE}, lineup, rules, results)
 
 

@@ -48,7 +48,8 @@ def write_note(results: pd.DataFrame, lineup: Lineup, metric: str, wins: Mapping
     shown = results[results["model"].isin(lineup.models)]
     if shown.empty:
         return ""
-    parts = [f"Errors in {unit_of(shown)}, {_seeds(shown)}", *protocol_of(shown)]
+    square = " (MSE in its square)" if metric == "MSE" else ""
+    parts = [f"Errors in {unit_of(shown)}{square}, {_seeds(shown)}", *protocol_of(shown)]
     if hidden := len(set(lineup.rivals) - set(lineup.baselines)):
         among = f"all {len(lineup.rivals)} baselines, of which {hidden} are not shown"
         parts.append(f"best, second best and gains are those among {among}")

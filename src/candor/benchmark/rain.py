@@ -92,6 +92,7 @@ def _note(results: pd.DataFrame, missing: list[str]) -> str:
     """Returns over what means were taken and under which protocol, from the results of the models that are shown."""
     horizons = ", ".join(str(horizon) for horizon in sorted(set(results["horizon"].tolist())))
     seeds = ", ".join(str(seed) for seed in sorted(set(results["seed"].tolist())))
-    means = f"Errors in {unit_of(results)} over all steps, mean over seeds {seeds} and horizons {horizons}"
+    unit = f"{unit_of(results)} (MSE in its square)"
+    means = f"Errors in {unit} over all steps, mean over seeds {seeds} and horizons {horizons}"
     lacking = [f"results that only one of a pair has are left out ({', '.join(missing)})"] if missing else []
     return "; ".join([means, *protocol_of(results), *lacking])

@@ -57,7 +57,7 @@ def write_scores(cell: Cell, folder: Path) -> None:
         "model_sha256": judged["model_sha256"],
         "versions": judged["versions"],
         "parameters": _count_parameters(folder) if cell.contender.model == "candor" else None,
-        **_training(folder),
+        **_training(folder, judged["split"]),
     }
     place = {"data": judged["data"]["name"], "horizon": judged["protocol"]["horizon"]}
     write_json(folder / SCORES, place | {"values": values} | circumstances)
@@ -92,11 +92,23 @@ def _count_parameters(folder: Path) -> int:
         return sum(prod(state.get_slice(name).get_shape()) for name in weights)
 
 
-def _training(folder: Path) -> dict[str, Any]:
-    """Returns how long a model learned and how far it came; models fitted in one go have no epochs."""
+def _training(folder: Path, split: dict[str, Any]) -> dict[str, Any]:
+    """Returns how long a model learned and how far it came; models fitted in one go have no epochs.
+
+    From how many windows it learned is told where a budget shortened its schedule; elsewhere its settings tell it.
+    """
     if not (folder / TRAINING).is_dir():
-        return {"train_seconds": load_record(folder).learning_seconds, "epochs": None, "best_epoch": None}
+        seconds = load_record(folder).learning_seconds
+        return {"train_seconds": seconds, "epochs": None, "best_epoch": None, "windows_learned": None}
     from candor.training.checkpoint import Checkpoint
 
-    progress = Checkpoint(folder / TRAINING).progress()
-    return {"train_seconds": progress.seconds, "epochs": progress.epoch, "best_epoch": progress.best_epoch}
+    progress, learned = Checkpoint(folder / TRAINING).progress(), None
+    if (schedule := folder / TRAINING / "schedule.json").is_file():
+        there = int(split["windows"]["train"])
+        learned = progress.epoch * min(there, read_json(schedule)["epoch_windows"] or there) + progress.windows
+    return {
+        "train_seconds": progress.seconds,
+        "epochs": progress.epoch,
+        "best_epoch": progress.best_epoch,
+        "windows_learned": learned,
+    }

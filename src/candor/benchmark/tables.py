@@ -78,7 +78,8 @@ def tables_of(results: pd.DataFrame, suite: Suite, *, is_whole: bool = False) ->
     Args:
         results: as `collect` gives them.
         suite: how models are ranked.
-        is_whole: whether all models are shown, or ours and the eight best baselines, reconstructions left out.
+        is_whole: whether all models are shown, or ours and the eight best baselines, reconstructions left out; all
+            variants of CANDOR are shown in any case.
     """
     found = []
     for rules, tasks in suite.parts_of(results["task"].tolist()):
@@ -86,7 +87,7 @@ def tables_of(results: pd.DataFrame, suite: Suite, *, is_whole: bool = False) ->
         by_task = errors_by_task(some)
         for task, errors in by_task.items():
             shared = by_task if rules.ranking == "suite" else {task: errors}
-            lineup = line_up(shared, errors, rules.metric, is_whole=is_whole)
+            lineup = line_up(shared, errors, rules.metric, is_whole=is_whole or not rules.has_rivals)
             steps = sorted(set.intersection(*({int(step) for step, _ in places} for places in errors.values())))
             heads = {step: "all steps" if step == ALL_STEPS else f"step {step}" for step in steps}
             found.append(make_table(task, errors, heads, lineup, rules, some[some["task"] == task]))

@@ -109,7 +109,8 @@ def collect_whole(suite: Suite, grid: Path) -> tuple[Suite, pd.DataFrame]:
     ordered = sorted(contenders.values(), key=lambda one: _place(one, list(contenders.values())))
     seeds = sorted({*suite.seeds, *(cell.seed for cell in kin)})
     whole = suite.model_copy(update={"contenders": tuple(ordered), "seeds": tuple(seeds)})
-    results = collect(cells_of(whole), grid)
+    cells = {cell.name: cell for cell in (*kin, *cells_of(suite))}
+    results = collect(sorted(cells.values(), key=lambda cell: cell.seed), grid)
     places = {contender.name: place for place, contender in enumerate(ordered)}
     return whole, results.sort_values("model", key=lambda models: models.map(places), kind="stable", ignore_index=True)
 

@@ -72,6 +72,8 @@ def _show(found: "RunsAgainstRain") -> None:
     console().print(shown)
     positive = sum(row["is_positive"] for row in content["checkpoints"])
     console().print(f"positive in {positive} of {len(content['checkpoints'])} runs")
+    if given := [name for name, reads in zip(found.names, found.reads_rain, strict=True) if reads]:
+        console().print(f"given rain, so that they have seen what they are asked about: {escape(', '.join(given))}")
     if found.p_floor:
         console().print(
             f"p is above about {found.p_floor:.2g} whatever happened: that share of shifts leaves the real lag within "

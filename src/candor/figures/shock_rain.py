@@ -63,7 +63,7 @@ def draw_shock_rain(picture: ShockRainPicture) -> Drawing:
     models = "1 model" if picture.checkpoints == 1 else f"{picture.checkpoints} models"
     note = (
         f"Spearman's correlation, mean over {picture.stations} stations, {models}. "
-        f"Grey: {len(picture.null):,} circular shifts of the rain."
+        f"Right: {len(picture.null):,} circular shifts of the rain."
     )
     figure = new_figure(f"Shock activity and rain: {picture.data}", note)
     lags, test = figure.subplots(1, 2, width_ratios=(4, 3))
@@ -80,7 +80,13 @@ def shifts_table(picture: ShockRainPicture) -> pd.DataFrame:
 def _draw_lags(axes: Axes, picture: ShockRainPicture) -> None:
     dress(axes, "lag [h]: activity after rain is positive", "correlation")
     axes.fill_between(
-        picture.lags, picture.band[0], picture.band[1], color=GREY, alpha=0.3, linewidth=0, label="95 % of shifts"
+        picture.lags,
+        picture.band[0],
+        picture.band[1],
+        color=GREY,
+        alpha=0.3,
+        linewidth=0,
+        label="95 % of shifts, mean over horizons" if len(picture.curves) > 1 else "95 % of shifts",
     )
     axes.axhline(0, color=GREY, linewidth=0.8)
     axes.axvline(0, color=GREY, linewidth=0.8, linestyle=":")

@@ -6,11 +6,12 @@ from pathlib import Path
 
 from candor.benchmark.drawing import draw_ablations, draw_setting, split_changes
 from candor.benchmark.pairing import paired_changes, parameters_of
+from candor.benchmark.rain import rain_table_of
 from candor.benchmark.tables import Table, TableCell, strict_wins, tables_of
 from candor.benchmark.variants import FULL
 from candor.benchmark.writing import write_grid_tables, write_tables
 from candor.progress import Report
-from candor.report.paper_entry import Entry, Picture, ShownTable, make_slug, table_files
+from candor.report.paper_entry import Entry, Picture, ShownTable, joined, make_slug, table_files
 from candor.report.paper_grid import Grid, Kind
 from candor.report.paper_words import origin_of_task
 from candor.report.wording import NOTHING, counted
@@ -43,7 +44,7 @@ def _make_benchmark(grid: Grid, folder: Path) -> list[Entry]:
         *table_files(folder.name),
         *table_files(folder.name, "tables-all", "all models"),
     )
-    entries = []
+    entries = _make_rain(grid, folder)
     for task in grid.tasks:
         shown = [ShownTable(few[task], has_note=False)] if task in few else []
         if task in whole and (task not in few or len(whole[task].rows) > len(few[task].rows)):
@@ -59,6 +60,22 @@ def _make_benchmark(grid: Grid, folder: Path) -> list[Entry]:
             )
         )
     return entries
+
+
+def _make_rain(grid: Grid, folder: Path) -> list[Entry]:
+    """Returns the entry of models without and with rain; none if no model has results of both."""
+    rain = rain_table_of(grid.results, grid.suite)
+    if rain is None:
+        return []
+    return [
+        Entry(
+            title=f"{rain.title}: the suite {grid.suite.name}",
+            shows=("What rain as a further input does to models that can read one; of each pair the better is bold.",),
+            origin=joined([origin_of_task(grid, task) for task in grid.tasks]),
+            tables=(ShownTable(rain),),
+            files=table_files(folder.name, "tables-rain", "without and with rain"),
+        )
+    ]
 
 
 def _compared(grid: Grid, task: str) -> tuple[str, ...]:

@@ -93,12 +93,15 @@ class Grid:
         return found
 
     def command(self, *, is_whole: bool = False) -> str:
-        """Returns the command that makes these results, or with `is_whole` all that the suite has."""
+        """Returns the command that makes these results, or with `is_whole` also what was begun or its suite has."""
         if self.kind == Kind.BENCHMARK and self.suite.name not in suite_names():
             return UNKNOWN
-        seeds = ",".join(str(seed) for seed in sorted(set(self.results["seed"].tolist())))
-        words = ["candor", *_SUBJECTS[self.kind](self, is_whole)]
-        words += [] if is_whole else ["--seeds", seeds]
+        begun = self.cells if is_whole else ()
+        models = list(dict.fromkeys([*self.models, *(cell.contender.name for cell in begun)]))
+        seeds = sorted({*self.results["seed"].tolist(), *(cell.seed for cell in begun)})
+        words = ["candor", *_SUBJECTS[self.kind](self, models, is_whole)]
+        if self.is_of_variants or not is_whole:
+            words += ["--seeds", ",".join(str(seed) for seed in seeds)]
         for budget in sorted({float(budget) for budget in self.results["budget_minutes"].dropna()})[:1]:
             words += ["--budget-minutes", f"{budget:g}"]
         return shlex.join([*words, "--out", str(self.folder)])
@@ -158,25 +161,29 @@ def _guessed(models: Sequence[str]) -> str | None:
     return Kind.SWEEP.value if len(settings) == 1 and all("=" in model for model in models) else None
 
 
-def _of_benchmark(grid: Grid, is_whole: bool) -> Iterator[str]:
-    yield from ("benchmark", grid.suite.name)
-    usual = [contender.name for contender in grid.suite.contenders]
-    if not is_whole and set(grid.models) != set(usual):
-        yield from ("--models", ",".join(grid.models))
+def _of_benchmark(grid: Grid, models: Sequence[str], is_whole: bool) -> Iterator[str]:
+    usual = {contender.name: contender.settings for contender in grid.suite.contenders}
+    given: dict[str, Any] = {}
+    for cell in grid.cells:
+        own = usual.get(cell.contender.name, {})
+        given |= {key: value for key, value in cell.contender.settings.items() if key not in own}
+    yield from ("benchmark", grid.suite.name, *_written(given))
+    if not is_whole and set(models) != set(usual):
+        yield from ("--models", ",".join(models))
     if not is_whole and set(grid.tasks) < {task.label for task in grid.suite.tasks}:
         yield from ("--tasks", ",".join(grid.tasks))
 
 
-def _of_ablations(grid: Grid, is_whole: bool) -> Iterator[str]:
+def _of_ablations(grid: Grid, models: Sequence[str], _: bool) -> Iterator[str]:
     shared = next((cell.contender.settings for cell in grid.cells if cell.contender.name == FULL), {})
     yield from ("ablate", _preset(grid), *_written(shared))
-    variants = [model for model in grid.models if model != FULL]
-    if not is_whole and variants != list(VARIANTS):
+    variants = [name for name in CHANGES if name in models]
+    if variants and variants != list(VARIANTS):
         yield from ("--variants", ",".join(variants))
 
 
-def _of_sweep(grid: Grid, is_whole: bool) -> Iterator[str]:
-    values = ",".join(model.partition("=")[2] for model in grid.models)
+def _of_sweep(grid: Grid, models: Sequence[str], _: bool) -> Iterator[str]:
+    values = ",".join(model.partition("=")[2] for model in models)
     own = grid.cells[0].contender.settings if grid.cells else {}
     shared = {key: value for key, value in own.items() if key != grid.setting}
     yield from ("sweep", _preset(grid), f"{grid.setting}={values}", *_written(shared))

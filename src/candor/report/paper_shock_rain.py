@@ -23,7 +23,8 @@ from candor.report.wording import NOTHING, counted
 
 _KEYS = ("data", "rho", "null_mean", "excess", "p", "shifts", "horizons", "checkpoints", "stations", "lags_hours")
 _CAPTION = (
-    "Left: correlation of shock activity with rain over lags, the grey band holds 95 % of the shifted rains. Right: "
+    "Left: correlation of shock activity with rain over lags, by horizon; the grey band holds 95 % of shifted rains, "
+    "of the mean over horizons, which varies less than a single one. Right: "
     "the largest correlation over lags of every shift, and of what happened."
 )
 
@@ -41,6 +42,18 @@ class Kept:
     def data(self) -> str:
         """The name of the data."""
         return str(self.content["data"])
+
+    @property
+    def reads_rain(self) -> bool:
+        """Whether any of the runs was given rain."""
+        return any(run.get("reads_rain", False) for run in self.content["checkpoints"])
+
+    @property
+    def label(self) -> str:
+        """The data, how many runs there are of which horizons, and whether they were given rain."""
+        horizons = " and ".join(str(row["horizon"]) for row in self.content["horizons"])
+        runs = counted(len(self.content["checkpoints"]), "run")
+        return f"candor on {self.data}, {horizons} steps, {runs}{', given rain' if self.reads_rain else ''}"
 
 
 def read_shock_rain(path: Path) -> Kept:
@@ -70,7 +83,7 @@ def make_shock_rain(path: Path, folder: Path, report: Report) -> list[Entry]:
         files = (*files, (f"{folder.name}/{SHIFTS_NAME}", "statistic of every shift: CSV"))
     return [
         Entry(
-            title=f"{kept.data}: does the learned shock know of rain it never saw?",
+            title=f"{kept.data}: does the learned shock know of rain{'' if kept.reads_rain else ' it never saw'}?",
             shows=tuple(_findings(kept)),
             origin=_origin(kept),
             pictures=tuple(pictures),
@@ -87,9 +100,9 @@ def association_table(all_kept: Sequence[Kept]) -> Table:
         content = kept.content
         texts = [f"{content[key]:.4f}" for key in ("rho", "null_mean", "excess")]
         texts += [f"{content['p']:.2g}", f"{content['shifts']:,}"]
-        rows.append((f"candor on {kept.data}", tuple(TableCell(text) for text in texts)))
+        rows.append((kept.label, tuple(TableCell(text) for text in texts)))
     return Table(
-        title="Association of shock activity with rain that was not read",
+        title="Association of shock activity with rain",
         groups=(("against circular shifts of the rain", 5),),
         columns=("rho", "mean of shifts", "excess", "p", "shifts"),
         rows=tuple(rows),
@@ -142,8 +155,9 @@ def picture_of(kept: Kept, curves: pd.DataFrame, null: pd.DataFrame) -> ShockRai
 def _findings(kept: Kept) -> list[str]:
     runs = kept.content["checkpoints"]
     positive = sum(bool(run["is_positive"]) for run in runs)
+    given = "which some of the runs were given" if kept.reads_rain else "which it was not given"
     said = [
-        "Rank correlation of the shock activity that CANDOR learned with rain, which it was not given, over lags.",
+        f"Rank correlation of the shock activity that CANDOR learned with rain, {given}, over lags.",
         f"It is positive in {positive} of {counted(len(runs), 'run')}; p = {kept.content['p']:.2g}.",
     ]
     if floor := float(kept.content.get("p_floor") or 0.0):

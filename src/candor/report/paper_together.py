@@ -97,10 +97,16 @@ def make_sweeps(grids: Sequence[Grid], folder: Path, report: Report) -> list[Ent
 
 
 def sensitivity_table(sweeps: Sequence[Grid]) -> Table:
-    """Returns the errors over all steps by setting and value, a group of columns per task."""
+    """Returns the errors over all steps by setting and value, a group of columns per task.
+
+    Of several sweeps of a setting on a task the first is taken: others may have another budget or other sizes.
+    """
     errors: dict[tuple[str, str, str], list[float]] = {}
+    taken: set[tuple[str, str]] = set()
     for grid in sweeps:
-        chosen = grid.results[grid.results["step"] == ALL_STEPS]
+        new = [task for task in grid.tasks if (grid.setting, task) not in taken]
+        taken |= {(grid.setting, task) for task in new}
+        chosen = grid.results[(grid.results["step"] == ALL_STEPS) & grid.results["task"].isin(new)]
         columns = (chosen[name].tolist() for name in ("task", "model", "metric", "value"))
         for task, model, metric, value in zip(*columns, strict=True):
             errors.setdefault((str(task), str(model), str(metric)), []).append(float(value))
@@ -115,7 +121,7 @@ def sensitivity_table(sweeps: Sequence[Grid]) -> Table:
         groups=tuple((task, len(_METRICS)) for task in tasks),
         columns=tuple(metric.upper() for _, metric in places),
         rows=tuple(rows),
-        note="Test part, all steps together, in the unit of each task's sensors; mean over seeds",
+        note="Test part, all steps together, in the unit of each task's sensors (MSE in its square); mean over seeds",
     )
 
 
@@ -141,7 +147,7 @@ def make_associations(kept: Sequence[Kept], folder: Path, report: Report) -> lis
     return [
         Entry(
             title="All data: shock activity and rain",
-            shows=("Whether the shock that CANDOR learned knows of rain that it was not given.",),
+            shows=("Whether the shock that CANDOR learned knows of rain.",),
             origin=origin,
             tables=(ShownTable(table, "data"),),
             files=table_files(folder.name),
