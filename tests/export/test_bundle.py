@@ -9,18 +9,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 from made_runs import PROTOCOL, make_run, river
+from tiny import tiny_recipe
 
 from candor.cli import run as candor
 from candor.data.panel import Covariate, Panel
 from candor.data.protocol import Protocol
+from candor.data.synthetic import generate_river
 from candor.errors import InputError
 from candor.evaluation import evaluate
 from candor.export import is_bundle, open_bundle, open_run, write_bundle
+from candor.export.graph import check_exportable
 from candor.export.manifest import MANIFEST, write_manifest
 from candor.files import sha256_of_file
 from candor.forecasting.contract import sample_panel
 from candor.forecasting.forecaster import load_forecaster
 from candor.forecasting.runs import Run, RunState, load_run, save_run, summarise_run
+from candor.forecasting.train import train_model
 
 SPAN = PROTOCOL.history + PROTOCOL.horizon
 
@@ -141,6 +145,36 @@ def test_covariates_travel_with_the_record(tmp_path: Path) -> None:
     np.testing.assert_array_equal(inside.covariates["rain, at night"].values, np.ones((4 * SPAN, 5)))
 
 
+def test_a_rule_that_looks_back_over_seasons_has_them_in_its_bundle(tmp_path: Path) -> None:
+    run = load_run(make_run(tmp_path / "run", "seasonal-naive", season=120))
+    opened = open_bundle(write_bundle(run, tmp_path / "bundle.zip"))
+    inside = opened.task().panel
+    assert inside.times.length == 4 * 120
+    np.testing.assert_array_equal(opened.forecaster.predict(inside), run.forecaster.predict(run.task().panel))
+
+
+def test_a_network_that_reads_rain_travels_but_not_as_onnx(tmp_path: Path) -> None:
+    panel, recipe = generate_river(sensors=4, steps=160, seed=19)[0], tiny_recipe(epochs=1)
+    recipe["model"] = recipe["model"] | {"rain": "added"}
+    protocol = Protocol(history=12, horizon=4)
+    run = train_model(panel, protocol, "candor", {"recipe": recipe}, tmp_path / "run", is_catalogued=False)
+    opened = open_bundle(write_bundle(run, tmp_path / "bundle.zip"))
+    ours, theirs = (model.predict(opened.task().panel) for model in (run.forecaster, opened.forecaster))
+    np.testing.assert_array_equal(ours, theirs)
+    with pytest.raises(InputError, match=r"reads covariates \(rain\)"):
+        check_exportable(run.forecaster)
+
+
+def test_a_bundle_that_nobody_could_open_is_not_written(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("candor.export.bundle.MOST_BYTES", 4 * 600 * 5 - 1)
+    with pytest.raises(InputError, match="too large") as refused:
+        write_bundle(run, tmp_path / "bundle.zip", "all")
+    assert "--rows" in refused.value.mend and list(tmp_path.iterdir()) == [run.folder]
+    write_bundle(run, tmp_path / "bundle.zip", 40)
+
+
 def test_the_same_run_makes_the_same_file(run: Run, tmp_path: Path) -> None:
     first, second = (write_bundle(run, tmp_path / name) for name in ("one.zip", "two.zip"))
     assert sha256_of_file(first) == sha256_of_file(second)
@@ -152,10 +186,23 @@ def test_nothing_but_a_bundle_is_replaced(run: Run, tmp_path: Path) -> None:
     assert open_bundle(folder).task().panel.times.length == 50
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "chapter.txt").write_text("years of work")
-    for place in (tmp_path / "thesis", run.folder, run.folder.parent):
+    (tmp_path / "page").mkdir()
+    (tmp_path / "page" / "manifest.json").write_text('{"name": "a page of the web"}')
+    (tmp_path / "report.html").write_text("<p>by hand</p>")
+    with zipfile.ZipFile(tmp_path / "photos.zip", "w") as photos:
+        photos.writestr("cat.jpg", b"meow")
+    packed = write_bundle(run, tmp_path / "bundle.zip")
+    shutil.copy(packed, tmp_path / "bundle.of-mine")
+    places = [tmp_path / name for name in ("thesis", "page", "report.html", "photos.zip", "bundle.of-mine")]
+    before = {file: file.read_bytes() for place in places for file in (place, *place.rglob("*")) if file.is_file()}
+    for place in (*places, run.folder, run.folder.parent):
         with pytest.raises(InputError):
             write_bundle(run, place)
-    assert (tmp_path / "thesis" / "chapter.txt").read_text() == "years of work"
+    assert {file: file.read_bytes() for file in before} == before and len(before) == 5
+    damaged = bytearray(packed.read_bytes())
+    damaged[200] ^= 1
+    packed.write_bytes(damaged)  # one that was damaged may be made anew
+    assert_same_answers(open_bundle(write_bundle(run, packed)), run)
     assert_same_answers(load_run(run.folder), run)
 
 

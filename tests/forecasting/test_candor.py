@@ -289,6 +289,21 @@ def test_a_disk_that_is_full_at_the_end_keeps_the_training(tmp_path: Path, monke
     assert (tmp_path / "run" / "training" / "last.safetensors").read_bytes() == before
 
 
+def test_a_second_session_is_kept_off_a_training(tmp_path: Path) -> None:
+    refusals = []
+
+    def resume_meanwhile() -> str:
+        with pytest.raises(InputError, match="another session is training") as refused:
+            resume_run(tmp_path / "run")
+        refusals.append(refused.value.where)
+        return "enough"
+
+    with pytest.raises(TrainingStoppedError):
+        train(tmp_path / "run", Limits(interruption=resume_meanwhile), epochs=1)
+    assert set(refusals) == {str(tmp_path / "run")}
+    resume_run(tmp_path / "run")
+
+
 def test_data_that_changed_under_a_stopped_training_are_refused(tmp_path: Path) -> None:
     with pytest.raises(TrainingStoppedError):
         train(tmp_path / "run", Limits(interruption=lambda: "enough"))

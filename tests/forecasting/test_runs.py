@@ -121,6 +121,27 @@ def test_what_a_killed_beginning_left_is_begun_again_and_nothing_else_is(tmp_pat
         check_run_place(tmp_path / "file", "linear")
 
 
+def test_a_training_killed_at_its_first_word_is_begun_again(tmp_path: Path) -> None:
+    (tmp_path / "run" / "training").mkdir(parents=True)
+    (tmp_path / "run" / "training" / ".settings.json.abcd1234").touch()
+    check_run_place(tmp_path / "run", "candor")
+    (tmp_path / "run" / "data").mkdir()  # is written later, so this is somebody else's
+    with pytest.raises(InputError, match="other things, such as data"):
+        check_run_place(tmp_path / "run", "candor")
+
+
+def test_a_model_is_not_saved_over_anything_else(run: Path, tmp_path: Path) -> None:
+    model = load_run(run).forecaster
+    model.save(tmp_path / "model")
+    model.save(tmp_path / "model")
+    (tmp_path / "models" / "other").mkdir(parents=True)
+    (tmp_path / "file").write_text("kept")
+    for place in (run, tmp_path / "models", tmp_path / "file"):
+        with pytest.raises(InputError, match="something else than a model"):
+            model.save(place)
+    assert (run / "run.json").is_file() and (tmp_path / "file").read_text() == "kept"
+
+
 def test_a_run_is_replaced_only_by_one_of_the_same_model_that_says_so(run: Path) -> None:
     check_run_place(run, "linear", replaces=True)
     for model, replaces in (("linear", False), ("last-value", True)):

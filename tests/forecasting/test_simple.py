@@ -54,6 +54,20 @@ def test_seasonal_naive_goes_back_a_season_more_where_readings_are_missing() -> 
     np.testing.assert_array_equal(forecast[0, :, 0], [18.0, 19.0, 20.0])
 
 
+def test_seasonal_naive_says_how_many_rows_it_needs_and_how_many_it_can_use() -> None:
+    values = np.random.default_rng(0).normal(size=(300, 2))
+    values[280:, 0] = np.nan
+    values[200:, 1] = np.nan  # for longer than four seasons
+    for horizon, season in ((3, 6), (7, 6), (12, 6), (20, 24)):
+        model = SeasonalNaive(history=4, horizon=horizon, season=season).fit(hourly(values))
+        whole = model.predict(hourly(values))
+        enough = model.predict(hourly(values).slice(300 - model.rows_read, 300))
+        np.testing.assert_array_equal(enough, whole)
+        known = hourly(np.random.default_rng(1).normal(size=(300, 2)))
+        np.testing.assert_array_equal(model.predict(known.slice(300 - model.rows_needed, 300)), model.predict(known))
+        assert not np.array_equal(model.predict(known.slice(301 - model.rows_needed, 300)), model.predict(known))
+
+
 def test_historical_average_is_the_mean_by_local_hour_of_the_week() -> None:
     panel = sample_panel()
     split = split_origins(panel.times.length, 24, 6, "time", (0.6, 0.2, 0.2))

@@ -98,7 +98,7 @@ def _feed_of(opened: "Run", folder: Path) -> "Feed":
             mend="follow a model that was trained without it",
         )
     provenance = opened.task().panel.provenance
-    return Feed.of(opened.forecaster.trained_on_.panel, provenance, opened.record.protocol.history, folder)
+    return Feed.of(opened.forecaster.trained_on_.panel, provenance, opened.forecaster.rows_needed, folder)
 
 
 def _follow_once(
@@ -117,8 +117,8 @@ def _follow_once(
 
     with progress() as report:
         found = ask(feed, now, is_offline=is_offline, report=report)
-    protocol = opened.record.protocol
-    aligned = align(found.panel, opened.forecaster.trained_on_, protocol.history, now=now, horizon=protocol.horizon)
+    model = opened.forecaster
+    aligned = align(found.panel, model.trained_on_, model.rows_needed, now=now, horizon=model.horizon)
     found.findings.extend(aligned.findings)
     sites = [_as_plain(site, now) for site in found.sites]
     if not is_json:

@@ -82,7 +82,7 @@ def forecast(
     aligned = align(
         opened.task().panel if files is None else _read(files, findings),
         known,
-        protocol.history,
+        opened.forecaster.rows_needed,
         now=None if now is None and files is None else present(now, known.panel.times.zone),
         horizon=protocol.horizon,
         allow_short=allow_short,

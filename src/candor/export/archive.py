@@ -47,6 +47,15 @@ def unpack(path: Path, folder: Path) -> None:
         ) from None
 
 
+def lists_a_bundle(path: Path) -> bool:
+    """Returns whether a file is an archive of what a bundle has and nothing else; its content is not looked at."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return bool(_entries(archive, str(path)))
+    except (InputError, *_SIGNS_OF_DAMAGE):
+        return False
+
+
 def _entries(archive: zipfile.ZipFile, where: str) -> list[zipfile.ZipInfo]:
     """Returns the files of an archive if all of them may be written."""
     entries = [entry for entry in archive.infolist() if entry.orig_filename not in _FOLDERS]

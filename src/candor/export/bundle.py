@@ -29,10 +29,20 @@ from candor.data.panel import Covariate, Panel
 from candor.data.panel_store import SIGNS_OF_DAMAGE, first_line, load_panel, save_panel
 from candor.data.protocol import Task
 from candor.errors import InputError
-from candor.export.archive import pack, unpack
+from candor.export.archive import lists_a_bundle, pack, unpack
 from candor.export.card import model_card
-from candor.export.manifest import CARD, MANIFEST, MOST_BYTES, check_folder, parse_json, write_manifest
-from candor.files import atomic_folder, write_json
+from candor.export.manifest import (
+    CARD,
+    FORMAT,
+    MANIFEST,
+    MOST_BYTES,
+    check_folder,
+    check_sizes,
+    files_of,
+    parse_json,
+    write_manifest,
+)
+from candor.files import atomic_folder, read_json, write_json
 from candor.forecasting.forecaster import Forecaster, openers
 from candor.forecasting.runs import EVALUATION, RECORD, Run, RunRecord, load_run, summarise_run
 
@@ -50,7 +60,7 @@ def write_bundle(run: Run, path: Path, rows: Rows | None = None) -> Path:
         run: a finished run.
         path: the file or the folder; a bundle that is there already is replaced.
         rows: how many of the latest rows of the record go along, all or none; None means four times history and
-            horizon. Without any, a dataset of the catalogue is still named, and used where it is at hand.
+            horizon, or what the model looks back on if that is more. Without any, a dataset of the catalogue is still named, and used where it is at hand.
     """
     path = Path(path)
     if is_bundle(run.folder):
@@ -135,7 +145,7 @@ class BundledRun(Run):
 
 def _fill(folder: Path, run: Run, rows: Rows | None) -> None:
     """Writes all files of a bundle."""
-    task, evaluation = run.task(), summarise_run(run.folder).evaluation
+    task, evaluation, where = run.task(), summarise_run(run.folder).evaluation, str(run.folder)
     (folder / "model").mkdir()
     for name in _MODEL:
         if (run.folder / "model" / name).is_file():
@@ -148,14 +158,19 @@ def _fill(folder: Path, run: Run, rows: Rows | None) -> None:
         _write_records(folder, run.record.model_copy(update={"is_catalogued": False}), evaluation)
     else:
         _write_records(folder / "source", run.record, evaluation)
-        _write_records(folder, _write_end(folder, run.record, task, rows), None)
+        _write_records(folder, _write_end(folder, run, task, rows), None)
     write_manifest(folder)
+    try:  # what could not be opened is better refused now
+        check_sizes({file: (folder / file).stat().st_size for file in files_of(folder, where)}, where)
+        _refuse_large_panel(folder / "data" / "panel.json", where)
+    except InputError as error:
+        raise InputError(error.what, where=where, mend="take fewer rows: --rows N, or --without-readings") from None
 
 
-def _write_end(folder: Path, record: RunRecord, task: Task, rows: int | None) -> RunRecord:
+def _write_end(folder: Path, run: Run, task: Task, rows: int | None) -> RunRecord:
     """Writes the last rows of a record and returns the record of a run on them."""
-    span = task.protocol.history + task.protocol.horizon
-    count = WINDOWS_BY_DEFAULT * span if rows is None else rows
+    record, span = run.record, task.protocol.history + task.protocol.horizon
+    count = max(WINDOWS_BY_DEFAULT * span, run.forecaster.rows_read) if rows is None else rows
     if count < span:
         raise InputError(
             f"{count} rows are too few: history and horizon are {span} together",
@@ -184,10 +199,25 @@ def _refuse_to_overwrite(path: Path, source: Path) -> None:
     """Refuses to put a bundle where something else is: a folder is replaced as a whole."""
     if path.resolve() == source.resolve() or path.resolve() in source.resolve().parents:
         raise InputError("the bundle cannot take the place of its own run", where=str(path), mend="name another folder")
-    if path.is_dir() and any(path.iterdir()) and not is_bundle(path):
+    is_empty = path.is_dir() and not any(path.iterdir())
+    if path.exists() and not is_empty and not _holds_a_bundle(path):
+        what = "folder" if path.is_dir() else "file"
         raise InputError(
-            "there is a folder already, and it is not a bundle", where=str(path), mend="name another, or delete it"
+            f"there is a {what} already, and it is not a bundle", where=str(path), mend="name another, or delete it"
         )
+    if path.is_file() and path.suffix.lower() != ".zip":
+        what = "the bundle would be a folder, and there is a file"
+        raise InputError(what, where=str(path), mend="name another, or one that ends with .zip")
+
+
+def _holds_a_bundle(path: Path) -> bool:
+    """Returns whether there is a bundle at a path, whole or damaged; many other things have a manifest.json."""
+    if not path.is_dir():
+        return lists_a_bundle(path)
+    try:
+        return bool(read_json(path / MANIFEST)["format"] == FORMAT)
+    except (InputError, LookupError, TypeError):
+        return False
 
 
 def _open_folder(folder: Path, where: str) -> Run:
@@ -238,6 +268,6 @@ def _silence(forecaster: Forecaster) -> Panel:
     """Returns a history of the model's sensors in which none of them reports."""
     known = forecaster.trained_on_.panel
     values = np.full((forecaster.history, len(known.sensors)), np.nan, np.float32)
-    names: tuple[str, ...] = getattr(forecaster, "covariates", ())
+    names = forecaster.quantities_read()
     times = known.times.slice(0, forecaster.history)
     return replace(known, values=values, times=times, covariates={name: Covariate(values) for name in names})

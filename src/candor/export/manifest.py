@@ -63,7 +63,7 @@ class Manifest(Settings):
 def write_manifest(folder: Path) -> None:
     """Writes the manifest of the files that lie in a folder; a file that has no place in a bundle is refused."""
     files = {}
-    for name in sorted(_files(folder, str(folder))):
+    for name in sorted(files_of(folder, str(folder))):
         check_name(name, str(folder))
         files[name] = Entry(bytes=(folder / name).stat().st_size, sha256=sha256_of_file(folder / name))
     (folder / MANIFEST).write_text(Manifest(files=files).text(), encoding="utf-8")
@@ -78,7 +78,7 @@ def check_folder(folder: Path, where: str) -> None:
     """
     manifest = _read_manifest(folder / MANIFEST, where)
     check_sizes({name: entry.bytes for name, entry in manifest.files.items()}, where)
-    found = set(_files(folder, where)) - {MANIFEST}
+    found = set(files_of(folder, where)) - {MANIFEST}
     if extra := sorted(found - manifest.files.keys()):
         raise _damaged(f"it holds a file that its manifest does not name: {extra[0]!r}", where)
     if lacking := sorted(manifest.files.keys() - found):
@@ -138,7 +138,7 @@ def _read_manifest(path: Path, where: str) -> Manifest:
     return manifest
 
 
-def _files(folder: Path, where: str) -> Iterator[str]:
+def files_of(folder: Path, where: str) -> Iterator[str]:
     """Yields the paths of all files within a folder; links, which may lead anywhere, are refused."""
     for place, folders, files in os.walk(folder):
         for name in (*folders, *files):

@@ -37,7 +37,7 @@ from candor.settings import parse_settings
 FORMAT_VERSION = 1
 REFUSE_UNKNOWN = ConfigDict(extra="forbid")
 State = dict[str, NDArray[Any]]
-_MODEL = "model.json"
+_MODEL, _STATE, _CALIBRATION = "model.json", "state.safetensors", "calibration.safetensors"
 _NUMBERS_PER_BATCH = 4_000_000
 _MOST_RESIDUALS = 50_000_000  # 200 MB
 _LEAST_WINDOWS = 1_000  # a calibration keeps 999 of each step and sensor
@@ -46,6 +46,17 @@ forecasters: Registry[type["Forecaster"]] = Registry("model")
 # Runs and bundles hold forecasters and are made of them, so their code lies above this and is found by name.
 openers: Registry[Callable[[Path], "Forecaster"]] = Registry("way to open a model")
 openers.announce("run or bundle", "candor.export.bundle")
+
+
+def _refuse_to_overwrite(folder: Path) -> None:
+    """Refuses to save a model where something else lies, such as the rest of a run: a folder is replaced as a whole."""
+    there = {path.name for path in folder.iterdir()} if folder.is_dir() else {folder.name} if folder.exists() else set()
+    if others := sorted(there - {_MODEL, _STATE, _CALIBRATION}):
+        raise InputError(
+            f"there is something else than a model in this place, such as {others[0]}",
+            where=str(folder),
+            mend="name a folder of its own, which need not be there yet",
+        )
 
 
 def label_of(model: str) -> str:
@@ -131,6 +142,16 @@ class Forecaster(ABC):
         """Keeps what tells later whether other readings are of the same sensors."""
         self.fingerprint_: str = panel.fingerprint
         self.trained_on_ = KnownPanel.of(panel, split.train_end, self.quantities_read())
+
+    @property
+    def rows_needed(self) -> int:
+        """Rows before an origin without which a forecast would not be the model's: its history, if it keeps to that."""
+        return self.history
+
+    @property
+    def rows_read(self) -> int:
+        """Rows before an origin that a forecast can rest on at most."""
+        return self.rows_needed
 
     def quantities_read(self) -> tuple[str, ...]:
         """Returns the names of the panel's covariates that the forecaster reads; by default none."""
@@ -229,12 +250,13 @@ class Forecaster(ABC):
         return content
 
     def save(self, folder: Path | str) -> None:
-        """Writes the fitted forecaster to a folder, all or nothing."""
+        """Writes the fitted forecaster to a folder, all or nothing; what else is there is left alone and refused."""
         self._check_fitted()
+        _refuse_to_overwrite(Path(folder))
         with atomic_folder(Path(folder)) as temporary:
-            _save_arrays(self.state_, temporary / "state.safetensors")
+            _save_arrays(self.state_, temporary / _STATE)
             if self.calibration_ is not None:
-                _save_arrays(self.calibration_.to_state(), temporary / "calibration.safetensors")
+                _save_arrays(self.calibration_.to_state(), temporary / _CALIBRATION)
             write_json(
                 temporary / _MODEL,
                 {
@@ -341,12 +363,12 @@ def load_forecaster(folder: Path | str) -> Forecaster:
     kind = forecasters.get(str(content.get("name")))
     forecaster = parse_settings(kind, content.get("settings"), where)
     try:
-        forecaster.state_ = load_file(folder / "state.safetensors")
+        forecaster.state_ = load_file(folder / _STATE)
         forecaster.fingerprint_ = str(content["trained_on"]["fingerprint"])
         forecaster.trained_on_ = KnownPanel.from_json(content["trained_on"]["panel"], where)
         forecaster.calibration_ = None
         if content["is_calibrated"]:
-            forecaster.calibration_ = Calibration.from_state(load_file(folder / "calibration.safetensors"))
+            forecaster.calibration_ = Calibration.from_state(load_file(folder / _CALIBRATION))
             cells = (forecaster.horizon, len(forecaster.trained_on_.panel.sensors))
             if forecaster.calibration_.counts.shape != cells:
                 raise ValueError("the calibration is of other steps or sensors")

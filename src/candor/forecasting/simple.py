@@ -64,6 +64,21 @@ class SeasonalNaive(Forecaster):
         season = self.season or self._best_season(panel, split)
         return {"mean": training_means(panel, split), "season": np.array([season], np.int64)}
 
+    @property
+    def rows_needed(self) -> int:
+        """A season: steps beyond one repeat it."""
+        return max(self.history, self._season)
+
+    @property
+    def rows_read(self) -> int:
+        """The seasons that are tried where readings are missing."""
+        return max(self.history, _MOST_SEASONS_BACK * self._season)
+
+    @property
+    def _season(self) -> int:
+        self._check_fitted()
+        return int(self.state_["season"][0])
+
     def _best_season(self, panel: Panel, split: Split) -> int:
         values, interval = panel.values[: split.train_end], panel.times.interval
         errors: dict[int, float] = {}
@@ -78,7 +93,7 @@ class SeasonalNaive(Forecaster):
         return min(errors, key=lambda season: errors[season]) if errors else 1
 
     def _forecast(self, panel: Panel, origins: Origins) -> NDArray[np.float32]:
-        season = int(self.state_["season"][0])
+        season = self._season
         steps = np.arange(self.horizon)
         back = (steps // season + 1) * season
         forecast = np.full((len(origins), self.horizon, len(panel.sensors)), np.nan, np.float32)

@@ -8,8 +8,10 @@ training/machine.json    what was found out about the machine, see candor.traini
 training/...             the state of training, see candor.training.checkpoint
 """
 
+import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
@@ -125,7 +127,8 @@ def train_model(
     first = None if start_from is None else _first_weights(start_from, model, forecaster, task)
     record = RunRecord.of(model, panel, protocol, seed=seed, **facts)
     record = in_main_process(partial(_begin, folder, record, forecaster, panel, first))
-    return _train_network(Run(folder, record, forecaster), task, report, limits)
+    with _alone(folder):
+        return _train_network(Run(folder, record, forecaster), task, report, limits)
 
 
 def resume_run(folder: Path, *, report: Report = silent, limits: Limits = Limits()) -> Run:  # noqa: B008 - frozen
@@ -138,8 +141,9 @@ def resume_run(folder: Path, *, report: Report = silent, limits: Limits = Limits
     task = run.task()
     from candor.training.processes import in_main_process
 
-    in_main_process(partial(_tidy, folder))
-    return _train_network(run, task, report, limits)
+    with _alone(folder):
+        in_main_process(partial(_tidy, folder))
+        return _train_network(run, task, report, limits)
 
 
 def check_run_place(folder: Path, model: str, *, replaces: bool = False) -> None:
@@ -162,9 +166,13 @@ def check_run_place(folder: Path, model: str, *, replaces: bool = False) -> None
             mend=f"{goes_on}choose another folder (--run NAME), or delete it",
         )
     # A training that was killed before run.json was written, and so before its first step, begins again there.
-    training = folder / TRAINING
-    is_begun = _is_network(model) and (training / SETTINGS).is_file() and not (training / "last.safetensors").exists()
-    ours = _NOTES | ({TRAINING, "data"} if is_begun else set())
+    ours, training = set(_NOTES), folder / TRAINING
+    if _is_network(model) and training.is_dir():
+        begun = {place.name for place in training.iterdir()}
+        if SETTINGS in begun and "last.safetensors" not in begun:
+            ours |= {TRAINING, "data"}
+        elif all(name.startswith(f".{SETTINGS}.") for name in begun):  # killed at its first word
+            ours.add(TRAINING)
     half_written = tuple(f".{name}." for name in ours | {RECORD})
     names = {place.name for place in folder.iterdir()} if folder.is_dir() else set()
     if others := sorted(name for name in names - ours if not name.startswith(half_written)):
@@ -203,6 +211,39 @@ def _begin(
         record = record.model_copy(update={"start": first.save(folder / TRAINING)})
     write_json(folder / RECORD, record.model_dump(mode="json"))
     return record
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Keeps other sessions off a run: two would write its state in turn, and remove what the other is writing."""
+    from candor.training.processes import in_main_process
+
+    held: list[int] = []
+    in_main_process(lambda: held.extend(_lock(folder / TRAINING)))
+    try:
+        yield
+    finally:
+        for descriptor in held:
+            os.close(descriptor)
+
+
+def _lock(folder: Path) -> list[int]:
+    """Returns what holds the lock of a folder until it is closed or the process ends, if the system has locks."""
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        return []
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        raise InputError(
+            "another session is training in this folder", where=str(folder.parent), mend="wait for it, or stop it first"
+        ) from None
+    except OSError:  # some network file systems have none
+        pass
+    return [descriptor]
 
 
 def _tidy(folder: Path) -> None:

@@ -66,7 +66,7 @@ def find_origin(edition: Edition, time: str | None) -> int:
     origins, grid = edition.origins(), edition.record.grid
     if origins is None:
         raise InputError(
-            f"the service knows fewer than the {edition.forecaster.history} steps that the model reads",
+            f"the service knows fewer than the {edition.forecaster.rows_needed} steps that the model reads",
             where="record",
             mend="send readings (POST /v1/readings), or forecast from your own (POST /v1/forecast)",
         )

@@ -68,7 +68,7 @@ def align_for_client(edition: Edition, panel: Panel, now: datetime | None, *, al
     model = edition.forecaster
     try:
         aligned = align(
-            panel, model.trained_on_, model.history, now=now, horizon=model.horizon, allow_short=allow_short
+            panel, model.trained_on_, model.rows_needed, now=now, horizon=model.horizon, allow_short=allow_short
         )
     except InputError as error:
         raise InputError(error.what, where=error.where, mend=_for_client(error.mend)) from None
@@ -146,7 +146,7 @@ def _panel_of(
             f"the readings run from {grid.local(first)} to {grid.local(first + length - 1)}, {length:,} steps of "
             f"{in_words(grid.axis.interval)} for {len(columns):,} sensors",
             where="readings",
-            mend=f"send recent readings only; the model reads {edition.forecaster.history} steps",
+            mend=f"send recent readings only; the model reads {edition.forecaster.rows_needed} steps",
         )
     values = np.full((length, len(columns)), np.nan, np.float32)
     lay(grid, values, first, places, moments, np.array([each.value for each in readings], np.float32))

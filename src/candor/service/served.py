@@ -17,7 +17,6 @@ from candor.export import open_run
 from candor.forecasting.candor import Candor
 from candor.forecasting.forecaster import Forecaster
 from candor.forecasting.runs import RECORD, Run, model_checksum
-from candor.forecasting.simple import SeasonalNaive
 from candor.service.batching import Worker
 from candor.service.errors import RefusedError
 from candor.service.layout import Points, drawing_places
@@ -70,14 +69,12 @@ class Edition:
 
     def recent(self, origin: int) -> Panel:
         """Returns what the model needs to forecast the rows from `origin` on."""
-        if isinstance(self.forecaster, SeasonalNaive):  # looks back over years
-            return self.record.rows(self.record.span()[0], origin)
-        return self.record.before(origin, self.forecaster.history + _LOOK_AHEAD_OF_HISTORY)
+        return self.record.before(origin, self.forecaster.rows_read + _LOOK_AHEAD_OF_HISTORY)
 
     def origins(self) -> tuple[int, int] | None:
         """Returns the first and the last row that a forecast can begin at; None if the record is too short."""
         first, stop = self.record.span()
-        first += self.forecaster.history
+        first += self.forecaster.rows_needed
         return (first, stop) if first <= stop else None
 
 

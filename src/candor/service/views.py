@@ -28,7 +28,7 @@ def summarise(served: Served, settings: ServiceSettings) -> dict[str, Any]:
         "zone": known.times.zone,
         "interval_seconds": known.times.interval.total_seconds(),
         "interval": in_words(known.times.interval),
-        "history": edition.forecaster.history,
+        "history": edition.forecaster.rows_needed,
         "horizon": edition.forecaster.horizon,
         "sensors": len(known.sensors),
         "edges": len(known.edges),

@@ -1,5 +1,6 @@
 """One table, however it is written, is one panel."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -197,3 +198,9 @@ def test_a_table_of_fewer_than_two_times_is_refused(rows: int) -> None:
     for frame in (table.frame().iloc[:rows], table.long().iloc[: 2 * rows]):
         with pytest.raises(InputError, match=r"no rows|same time"):
             read(frame)
+
+
+def test_a_gap_that_is_no_number_needs_no_mention_and_a_minimum_must_be_one() -> None:
+    assert ReadOptions(missing=(math.nan, -9999.0, math.inf)).missing == (-9999.0,)
+    with pytest.raises(InputError, match="a minimum of nan is none"):
+        ReadOptions(minimum=math.nan)

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from math import isfinite
 
 from candor.errors import InputError
 
@@ -33,5 +34,9 @@ class ReadOptions:
     day_first: bool | None = None
 
     def __post_init__(self) -> None:
+        # What is no number is missing in any case.
+        object.__setattr__(self, "missing", tuple(number for number in self.missing if isfinite(number)))
+        if self.minimum is not None and not isfinite(self.minimum):
+            raise InputError(f"a minimum of {self.minimum} is none", mend="give a number, or leave it out")
         if self.interval is not None and self.interval <= timedelta(0):
             raise InputError(f"an interval of {self.interval} is none", mend="give a positive one, such as 15 minutes")

@@ -79,6 +79,7 @@ async function openModel(model, { sensor = null, time = null } = {}) {
   byId("model").value = model.name;
   Object.assign(state, { model, moment: time, latest: null, rows: new Map() });
   const network = await ask("/v1/sensors", { model: model.name });
+  if (state.model !== model) return; // another was chosen meanwhile
   state.sensors = new Map(network.sensors.map((one) => [one.id, one]));
   byId("loading").hidden = true;
   byId("workspace").hidden = false;
@@ -148,6 +149,7 @@ function paint() {
 
 /** Returns the words that a hover over the map shows. */
 function describe(id) {
+  if (!state.paint) return []; // nothing is forecast yet
   const [sensor, row, { measure }] = [state.sensors.get(id), state.rows.get(id), state.paint];
   const value = row ? measure.value(row) : null;
   const words = Number.isFinite(value) ? amount(value, row.unit, measure.write) : measure.missing;
