@@ -60,7 +60,8 @@ def write_bundle(run: Run, path: Path, rows: Rows | None = None) -> Path:
         run: a finished run.
         path: the file or the folder; a bundle that is there already is replaced.
         rows: how many of the latest rows of the record go along, all or none; None means four times history and
-            horizon, or what the model looks back on if that is more. Without any, a dataset of the catalogue is still named, and used where it is at hand.
+            horizon, or what the model looks back on if that is more. Without any, a dataset of the catalogue is still
+            named, and used where it is at hand.
     """
     path = Path(path)
     if is_bundle(run.folder):
