@@ -60,3 +60,11 @@ def test_short_histories_and_odd_horizons_train(history: int, horizon: int) -> N
     found.sum().backward()
     assert found.shape == (1, horizon, 1) and torch.isfinite(found).all()
     assert (network.output.bias.grad != 0).all()
+
+
+def test_every_step_of_a_longer_horizon_is_learned_as_early_as_of_the_published_one() -> None:
+    for horizon in (12, 24, 192):
+        training = D2stgnn(history=12, horizon=horizon).used_recipe().training
+        assert training.prefix(65, horizon) < horizon == training.prefix(66, horizon)
+    assert D2stgnn(history=12, horizon=14).used_recipe().training.prefix(66, 14) == 14
+    assert D2stgnn(history=12, horizon=12).used_recipe() == D2stgnn(history=12, horizon=12).recipe

@@ -1,9 +1,12 @@
 """ST-SSDL: size, what is usual, no deviation from it where there is none, and truth that is told only in training."""
 
+import math
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pandas as pd
+import pytest
 import torch
 from frames import calendar, frame, metr_la_frame, parameters
 from torch import Tensor
@@ -50,7 +53,7 @@ def test_what_is_usual_is_the_mean_of_observed_readings_of_the_same_hour_of_the_
     )
     filled = np.nan_to_num(values, nan=99.0)  # which must not count
     place = frame(2, history=12, horizon=6)
-    made = StSsdlNetwork(SIZES, place, batch=64)
+    made = StSsdlNetwork(SIZES, place)
     made.prepare(Windows(panel, filled, np.arange(12, 301), 12, 6))
 
     seen = pd.DataFrame(values[:300], index=pd.date_range("2024-01-03", periods=300, freq="h"))  # rows windows read
@@ -58,7 +61,6 @@ def test_what_is_usual_is_the_mean_of_observed_readings_of_the_same_hour_of_the_
     expected = means.fillna(seen.mean()).to_numpy()
     assert means.isna().to_numpy().any()
     np.testing.assert_allclose(made.usual.numpy(), expected, rtol=1e-5, atol=1e-6)
-    assert float(made.steps_per_epoch) == 5  # 289 windows in batches of 64
 
 
 def test_a_usual_window_does_not_deviate_and_any_other_does() -> None:
@@ -81,9 +83,10 @@ def test_the_truth_of_a_step_is_told_to_later_steps_in_training_only_until_the_d
     other = wanted.clone()
     other[:, 2] += 1
 
-    def changed() -> list[list[bool]]:
+    def changed(done: float = 0.0) -> list[list[bool]]:
+        lessons = (replace(targets(truth, mask), done=done) for truth in (wanted, other))
         with torch.no_grad():
-            one, two = (made.objective(inputs, targets(truth, mask))[0] for truth in (wanted, other))
+            one, two = (made.objective(inputs, lesson)[0] for lesson in lessons)
         return (one != two).any(dim=2).tolist()
 
     is_later = [step > 2 for step in range(6)]
@@ -91,20 +94,16 @@ def test_the_truth_of_a_step_is_told_to_later_steps_in_training_only_until_the_d
     made.eval()
     assert changed() == [[False] * 6] * 3
     made.train()
-    made.steps.fill_(1e9)
-    assert changed() == [[False] * 6] * 3
+    assert changed(done=1e9) == [[False] * 6] * 3
 
 
-def test_every_epoch_of_training_counts_towards_weaning_and_the_count_is_kept_with_the_weights() -> None:
-    made = network()
-    made.steps_per_epoch.fill_(375)
-    for _ in range(3):
-        made.train()
-        made.train()  # as a trainer that goes on may do
-        made.eval()
-    again = network()
-    again.load_state_dict(made.state_dict())
-    assert float(again.steps) == 3 * 375
+def test_the_truth_is_told_as_often_as_on_metr_la_at_the_same_share_of_a_training() -> None:
+    made, lesson = network(), targets(torch.zeros(1, 6, 5))
+    for epoch in (0, 20, 40, 60):  # of 200, with 375 steps each
+        expected = 2000 / (2000 + math.exp(375 * epoch / 2000))
+        torch.manual_seed(epoch)
+        told = [made.toss(replace(lesson, done=epoch / 200)).float().mean() for _ in range(2000)]
+        assert float(torch.stack(told).mean()) == pytest.approx(expected, abs=0.02)
 
 
 def test_the_encoder_listens_along_edges_and_not_against_them() -> None:

@@ -13,6 +13,7 @@ from candor.data.times import TimeAxis
 from candor.errors import InputError
 from candor.forecasting.choices import choose_protocol, choose_recipe, choose_settings
 from candor.forecasting.contract import sample_panel
+from candor.presets import load_preset
 from candor.training.recipe import Recipe
 
 
@@ -126,3 +127,23 @@ def test_a_reconstruction_is_called_one_where_its_settings_are_told() -> None:
         choose_settings(model, make_task(sample_panel(), PROTOCOL), None, {}) for model in ("msthg", "stid")
     )
     assert "those of msthg (reconstruction)," in reason and "those of stid," in other
+
+
+@pytest.mark.parametrize(("preset", "epochs"), [("metr-la", 2), ("metr-la", 10), ("basin180102", 10), ("metr-la", 160)])
+def test_schedules_of_a_preset_follow_the_epochs_that_are_set(preset: str, epochs: int) -> None:
+    task = days(2000)
+    horizon, settled = task.protocol.horizon, load_preset(preset).recipe
+    assert settled is not None
+    training = choose_recipe(task, preset, {"epochs": epochs})[0].training
+    assert training.epochs == epochs and training.prefix(epochs - 1, horizon) == horizon
+    assert training.rate(epochs) == pytest.approx(settled.training.rate(settled.training.epochs))
+    assert choose_recipe(task, preset, {"epochs": epochs, "milestones": [1]})[0].training.milestones == (1,)
+
+
+def test_schedules_of_a_preset_follow_a_longer_horizon() -> None:
+    task = make_task(sample_panel(), Protocol(history=24, horizon=24))
+    training = choose_recipe(task, "metr-la", {})[0].training
+    assert training.prefix(training.epochs - 1, 24) == 24
+    settled = load_preset("metr-la").recipe
+    near = make_task(sample_panel(), Protocol(history=12, horizon=12))
+    assert choose_recipe(near, "metr-la", {})[0] == settled

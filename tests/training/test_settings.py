@@ -35,6 +35,26 @@ def test_rates_halve_at_every_milestone(chosen: TrainingSettings) -> None:
         assert rates[epoch] == rates[epoch - 1] * 0.5 ** chosen.milestones.count(epoch)
 
 
+@given(st.integers(1, 200))
+def test_along_a_cosine_rates_fall_from_the_first_to_none(epochs: int) -> None:
+    chosen = TrainingSettings(epochs=epochs, schedule="cosine", milestones=(1, 2), learning_rate=0.1)
+    rates = [chosen.rate(epoch) for epoch in range(epochs + 1)]
+    assert rates[0] == 0.1 and abs(rates[-1]) < 1e-12 and rates == sorted(rates, reverse=True)
+    for epoch in range(epochs + 1):
+        assert abs(rates[epoch] + rates[epochs - epoch] - 0.1) < 1e-12  # half of it in the middle
+    assert abs(chosen.in_epochs(2 * epochs, 12).rate(epochs) - 0.05) < 1e-12
+
+
+@given(settings, st.integers(1, 80), st.integers(1, 240))
+def test_schedules_in_other_epochs_learn_the_whole_horizon_and_end_at_the_same_rate(
+    chosen: TrainingSettings, epochs: int, horizon: int
+) -> None:
+    other = chosen.in_epochs(epochs, horizon)
+    assert other.epochs == epochs and other.prefix(epochs - 1, horizon) == horizon
+    assert other.rate(10_000) == chosen.rate(10_000)
+    assert list(other.milestones) == sorted(other.milestones)
+
+
 @given(settings)
 def test_waiting_terms_count_from_the_activation_epoch_on(chosen: TrainingSettings) -> None:
     assert [chosen.is_active(epoch) for epoch in range(30)] == [epoch >= chosen.activation for epoch in range(30)]
@@ -55,7 +75,6 @@ def test_a_shortened_training_fits_in_and_keeps_the_order_of_its_schedules(
     assert short.batch <= whole.batch and (short.batch <= 16 or short.batch * 1000 <= affordable)
     assert short.batch == whole.batch or short.batch == 16 or (short.batch + 1) * 1000 > 0.8 * affordable - 1
     assert short.epochs * short.epoch_windows <= max(affordable, short.epochs * fewest)
-    if whole.prefix(epochs - whole.period, horizon) == horizon and epochs > whole.warm_up + whole.period:
-        assert short.prefix(short.epochs + 1, horizon) == horizon  # an epoch late at most, by rounding
-    assert len(short.milestones) <= len(whole.milestones)
+    assert short.prefix(short.epochs - 1, horizon) == horizon
+    assert len(short.milestones) == len(whole.milestones)
     assert all(milestone <= short.epochs * max(1, max(whole.milestones) / epochs) + 1 for milestone in short.milestones)

@@ -16,7 +16,8 @@ of the time slot, and the last layer's remainder.
 Changed for other data: history and horizon need not be equal; a kernel is at most as long as the history, there are
 only as many layers as the history has room for (each takes kernel - 1 steps off), and a hidden state forecasts at most
 the horizon. Steps that the last state forecasts beyond the horizon are cut off. A batch norm that sees a single row in
-training (one window of one node) uses what it has learned so far.
+training (one window of one node) uses what it has learned so far. The curriculum, a step more every six epochs, is for
+twelve steps: of longer horizons it takes twelfths, so that they too are whole at epoch 66.
 """
 
 import math
@@ -36,6 +37,8 @@ from candor.forecasting.baseline import Baseline, BaselineNetwork, BaselineRecip
 from candor.forecasting.forecaster import REFUSE_UNKNOWN, forecasters
 from candor.model.dropout import Dropout
 from candor.training.settings import TrainingSettings
+
+_PUBLISHED_HORIZON = 12
 
 OFF_THE_ROAD = 1e-7  # weight of a pair of nodes without an edge, so that every row of a graph can be normalised
 TABLES = 2  # of node identities, and so of dynamic graphs
@@ -353,6 +356,12 @@ class D2stgnn(Baseline):
         "width": 8, "node_width": 4, "time_width": 4, "layers": 2, "heads": 2, "gate_width": 8, "forecast_width": 16,
         "output_width": 16,
     }  # fmt: skip
+
+    def used_recipe(self) -> BaselineRecipe:
+        """Returns the recipe with its curriculum in twelfths of the horizon."""
+        training = self.recipe.training
+        steps = -(-training.curriculum * self.horizon // _PUBLISHED_HORIZON)
+        return self.recipe.model_copy(update={"training": training.model_copy(update={"curriculum": steps})})
 
     def build(self, frame: Frame) -> D2stgnnNetwork:
         """Returns the network with first weights."""

@@ -175,7 +175,7 @@ class GraphWavenet(Baseline):
 
     sizes: GraphWavenetSizes = GraphWavenetSizes()
     recipe: BaselineRecipe = BaselineRecipe(
-        training=TrainingSettings(epochs=100, batch=64, learning_rate=1e-3, weight_decay=1e-4, clip=5.0),
+        training=TrainingSettings(epochs=100, batch=64, learning_rate=1e-3, weight_decay=1e-4, clip=5.0, patience=100),
     )
 
     name = "graph-wavenet"

@@ -142,7 +142,9 @@ class PatchTst(Baseline):
 
     sizes: PatchTstSizes = PatchTstSizes()
     recipe: BaselineRecipe = BaselineRecipe(
-        training=TrainingSettings(epochs=100, batch=64, learning_rate=1e-3, weight_decay=5e-4, milestones=(1, 25, 50)),
+        training=TrainingSettings(
+            epochs=100, batch=64, learning_rate=1e-3, weight_decay=5e-4, milestones=(1, 25, 50), patience=100
+        ),
     )
 
     name = "patchtst"

@@ -8,14 +8,16 @@ Read: `Jimmy-7664/ST-SSDL` (`model_STSSDL`, `generate_training_data_his_*.py`); 
 
 Changed: the usual window is averaged over the rows that training windows read, not over 80 % of the calendar, which
 holds the validation part. An hour of the week without readings is the sensor's mean (released: zero in its unit). The
-decoder is fed the truth in training as often as released, but the chance changes from epoch to epoch instead of from
-step to step, a coin is thrown per micro-batch, and where the truth is missing the decoder goes on from its own value
-(released: from zero). Tables of the time of day have a row per step of the day, at most 288. The adaptive table is left
-out: its width is 0 wherever it was trained. Chebyshev terms are applied one by one instead of as powers of the graph.
+decoder is fed the truth in training as often as released on METR-LA at the same share of all epochs, however long those
+are (released: after as many steps, with a number for each dataset). The chance changes from epoch to epoch instead of
+from step to step, a coin is thrown per micro-batch, and where the truth is missing the decoder goes on from its own
+value (released: from zero). Tables of the time of day have a row per step of the day, at most 288. The adaptive table
+is left out: its width is 0 wherever it was trained. Chebyshev terms are applied one by one instead of as powers of the
+graph.
 """
 
 import math
-from typing import Annotated, Any, ClassVar, NamedTuple, Self
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -34,6 +36,7 @@ from candor.settings import Settings
 from candor.training.settings import TrainingSettings
 
 _MOST_CERTAIN = 0.9999  # a mask that drops everything has no scale
+_STEPS = 75_000  # of the optimiser on METR-LA: 200 epochs of 375 batches
 
 
 class StSsdlSizes(Settings):
@@ -60,7 +63,7 @@ class StSsdlSizes(Settings):
     margin: PositiveFloat = 0.5
     """By how much the nearest prototype should be closer than the second."""
     teaching: PositiveFloat = 2000.0
-    """How slowly the decoder is weaned from the truth, in steps of the optimiser."""
+    """How slowly the decoder is weaned from the truth, in steps of a whole training on METR-LA, which has 75,000."""
 
 
 class Recall(NamedTuple):
@@ -78,12 +81,10 @@ class StSsdlNetwork(BaselineNetwork):
 
     support: Tensor
     usual: Tensor
-    steps: Tensor
-    steps_per_epoch: Tensor
 
-    def __init__(self, sizes: StSsdlSizes, frame: Frame, batch: int = 64) -> None:
+    def __init__(self, sizes: StSsdlSizes, frame: Frame) -> None:
         super().__init__()
-        self.sizes, self.history, self.horizon, self.batch = sizes, frame.history, frame.horizon, batch
+        self.sizes, self.history, self.horizon = sizes, frame.history, frame.horizon
         self.slots = min(frame.steps_per_day, BINS_PER_DAY)
         features = sizes.value_width + sizes.clock_width + sizes.node_width
         decoder_width = sizes.width + sizes.prototype_width
@@ -102,11 +103,9 @@ class StSsdlNetwork(BaselineNetwork):
         nn.init.xavier_normal_(self.query.weight)
         self.register_buffer("support", normalised(frame.adjacency), persistent=False)
         self.register_buffer("usual", torch.zeros(DAYS_PER_WEEK * self.slots, frame.nodes))
-        self.register_buffer("steps", torch.zeros(1))  # of the optimiser, in the epochs that have ended
-        self.register_buffer("steps_per_epoch", torch.ones(1))
 
     def prepare(self, training: Windows) -> None:
-        """Learns what is usual in every slot of the week, in z-scores, and how many steps an epoch has."""
+        """Learns what is usual in every slot of the week, in z-scores."""
         sums = torch.zeros(self.usual.shape, dtype=torch.float64)
         counts = torch.zeros_like(sums)
         for values, mask, time_of_day, day_of_week in readings(training):
@@ -115,13 +114,6 @@ class StSsdlNetwork(BaselineNetwork):
             counts.index_add_(0, slots, mask.double())
         means = sums.sum(dim=0) / counts.sum(dim=0).clamp(min=1)
         self.usual.copy_(torch.where(counts > 0, sums / counts.clamp(min=1), means))
-        self.steps_per_epoch.fill_(math.ceil(len(training) / self.batch))
-
-    def train(self, mode: bool = True) -> Self:
-        """Puts the network into training or into use; with the latter an epoch of training ends."""
-        if self.training and not mode:
-            self.steps += self.steps_per_epoch
-        return super().train(mode)
 
     def forward(
         self,
@@ -179,7 +171,7 @@ class StSsdlNetwork(BaselineNetwork):
         graph = torch.softmax(F.relu(codes @ codes.transpose(1, 2)), dim=-1)
         state = torch.cat([now.state, now.value], dim=-1)
         value = state.new_zeros(state.shape[:2])
-        is_told = [] if lesson is None else self.toss(lesson.wanted).tolist()
+        is_told = [] if lesson is None else self.toss(lesson).tolist()
         forecast = []
         for step in range(self.horizon):
             place = self.history + step
@@ -191,11 +183,11 @@ class StSsdlNetwork(BaselineNetwork):
                 value = torch.where(lesson.mask[:, step], lesson.wanted[:, step], value)
         return torch.stack(forecast, dim=1)
 
-    def toss(self, wanted: Float[Tensor, "batch prefix node"]) -> Bool[Tensor, " prefix"]:
+    def toss(self, lesson: Targets) -> Bool[Tensor, " prefix"]:
         """Returns the steps after which the decoder is told the truth; the chance is t / (t + exp(steps / t))."""
-        slowness = self.sizes.teaching
-        chance = float(torch.sigmoid(math.log(slowness) - self.steps / slowness))
-        return dropout_mask((wanted.shape[1],), min(chance, _MOST_CERTAIN), wanted) == 0
+        slowness, steps = self.sizes.teaching, lesson.done * _STEPS
+        chance = float(torch.sigmoid(torch.tensor(math.log(slowness) - steps / slowness)))
+        return dropout_mask((lesson.wanted.shape[1],), min(chance, _MOST_CERTAIN), lesson.wanted) == 0
 
     def embed(
         self, values: Float[Tensor, "batch time node"], time_of_day: Int[Tensor, "batch time"]
@@ -294,4 +286,4 @@ class StSsdl(Baseline):
 
     def build(self, frame: Frame) -> StSsdlNetwork:
         """Returns the network with first weights."""
-        return StSsdlNetwork(self.sizes, frame, self.recipe.training.batch)
+        return StSsdlNetwork(self.sizes, frame)

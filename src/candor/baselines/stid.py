@@ -104,7 +104,9 @@ class Stid(Baseline):
 
     sizes: StidSizes = StidSizes()
     recipe: BaselineRecipe = BaselineRecipe(
-        training=TrainingSettings(epochs=100, batch=64, learning_rate=2e-3, weight_decay=1e-4, milestones=(1, 50, 80)),
+        training=TrainingSettings(
+            epochs=100, batch=64, learning_rate=2e-3, weight_decay=1e-4, milestones=(1, 50, 80), patience=100
+        ),
     )
 
     name = "stid"

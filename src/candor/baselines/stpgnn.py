@@ -194,7 +194,7 @@ class Stpgnn(Baseline):
 
     sizes: StpgnnSizes = StpgnnSizes()
     recipe: BaselineRecipe = BaselineRecipe(
-        training=TrainingSettings(epochs=200, batch=64, learning_rate=1e-3, weight_decay=1e-4, clip=5.0),
+        training=TrainingSettings(epochs=200, batch=64, learning_rate=1e-3, weight_decay=1e-4, clip=5.0, patience=200),
     )
 
     name = "stpgnn"

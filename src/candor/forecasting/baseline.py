@@ -90,6 +90,7 @@ class Targets:
         unit: what errors of z-scores are multiplied with: the deviation of the readings, or 1.
         is_squared: whether the recipe asks for squared errors.
         is_active: whether the activation epoch is reached, from which terms count that wait for sensible states.
+        done: share of the epochs that have ended.
     """
 
     wanted: Float[Tensor, "batch prefix node"]
@@ -99,6 +100,7 @@ class Targets:
     unit: float
     is_squared: bool
     is_active: bool = True
+    done: float = 0.0
 
     def error(self, forecast: Float[Tensor, "batch horizon node"]) -> Tensor:
         """Returns this micro-batch's part of the mean error that the recipe asks for."""
@@ -177,6 +179,7 @@ class BaselineTrainable(Trainable):
             unit=deviation if is_in_unit else 1.0,
             is_squared=self.recipe.loss == "squared",
             is_active=moment.is_active,
+            done=moment.done,
         )
         forecast, terms = self.network.objective(_inputs(batch), targets)
         total = torch.stack(list(terms.values())).sum()

@@ -72,16 +72,30 @@ def choose_recipe(task: Task, preset: str | None, overrides: Mapping[str, Any]) 
     placed = _in_sections(overrides)
     settled = load_preset(preset).recipe if preset else None
     wanted = placed.get("training")
-    chosen = settled.model_dump() if settled is not None else _fitting(task, wanted if isinstance(wanted, dict) else {})
+    wanted = wanted if isinstance(wanted, dict) else {}
+    followed = None if settled is None else _following(settled, task, wanted)
+    chosen = _fitting(task, wanted) if followed is None else followed.model_dump()
     recipe = parse_settings(Recipe, merge(chosen, placed), "settings")
     if settled is None:
         reasons = _reasons(task, preset, recipe, set(placed) | set(placed.get("model", {})))
     else:
         reasons = [f"sizes and training: those of the preset {preset}"]
+        if followed != settled:
+            ahead = f"{recipe.training.epochs} epochs and {task.protocol.horizon} steps"
+            reasons.append(f"learning rate and curriculum: in proportion to {ahead}")
     if overrides:
         words = ", ".join(f"{name}={value}" for name, value in overrides.items())
         reasons.append(f"as you set, before all that was chosen: {words}")
     return recipe, reasons
+
+
+def _following(settled: Recipe, task: Task, wanted: Mapping[str, Any]) -> Recipe:
+    """Returns the recipe of a preset with its schedules in proportion to the epochs and the horizon there are."""
+    training, horizon = settled.training, task.protocol.horizon
+    epochs = parse_settings(TrainingSettings, wanted, "settings").epochs if "epochs" in wanted else training.epochs
+    if epochs == training.epochs and training.prefix(epochs - 1, horizon) == horizon:
+        return settled
+    return settled.model_copy(update={"training": training.in_epochs(epochs, horizon)})
 
 
 def _fitting(task: Task, wanted: Mapping[str, Any]) -> dict[str, Any]:

@@ -186,13 +186,14 @@ class Trainer:
         rank = accelerator.process_index
         torch.manual_seed(batch_seed(self.seed, progress.epoch, progress.batch, rank))
         prefix, is_active = settings.prefix(progress.epoch, self.trainable.horizon), settings.is_active(progress.epoch)
+        done = progress.epoch / settings.epochs
         valid = int(self.data.training.batch(indices).target_mask[:, :prefix].sum())
         parts = list(micro_batches(share_of(indices, rank, accelerator.num_processes), self.machine.micro_batch))
         seeds = torch.randint(2**62, (len(parts),)).tolist()
         generators = [torch.Generator(accelerator.device).manual_seed(seed) for seed in seeds]
 
         def learn_from(member: Trainable, number: int) -> dict[str, float]:
-            moment = Moment(prefix, is_active, valid, len(parts[number]) / len(indices))
+            moment = Moment(prefix, is_active, valid, len(parts[number]) / len(indices), done)
             with drawing_from(generators[number]):
                 found = member.objective(self._tensors(self.data.training, parts[number]), moment)
             found.total.backward()
@@ -251,7 +252,7 @@ class Trainer:
             self.curves.draw(checkpoint.read_log())
 
     def _validation_error(self, crew: Crew) -> float | None:
-        """Returns the mean absolute error over all observed targets of all validation windows, in the sensors' unit.
+        """Returns the mean absolute error over observed targets of the chosen validation windows, in the sensors' unit.
 
         Where nothing was observed there is no error, and the latest weights count as the best.
         """

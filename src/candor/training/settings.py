@@ -33,9 +33,9 @@ class TrainingSettings(Settings):
     """Adam's epsilon."""
     clip: PositiveFloat = 5.0
     """Largest norm of the gradient of all parameters together."""
-    schedule: Literal["milestones", "every-epoch", "cosine"] = "milestones"
-    """Whether the learning rate is multiplied by `decay` at the milestones, or after every epoch, or falls to zero
-    along half a cosine over all epochs."""
+    schedule: Literal["milestones", "cosine"] = "milestones"
+    """Whether the learning rate is multiplied by `decay` at the milestones, or falls to zero along half a cosine over
+    all epochs."""
     milestones: tuple[NonNegativeInt, ...] = ()
     """See `schedule`."""
     decay: PositiveFloat = 0.5
@@ -62,7 +62,7 @@ class TrainingSettings(Settings):
         if self.schedule == "cosine":
             return self.learning_rate * (1 + math.cos(math.pi * epoch / self.epochs)) / 2
         passed = sum(milestone <= epoch for milestone in self.milestones)
-        return self.learning_rate * self.decay ** (epoch if self.schedule == "every-epoch" else passed)
+        return self.learning_rate * self.decay**passed
 
     def is_active(self, epoch: int) -> bool:
         """Returns whether the activation epoch is reached, chi."""
@@ -81,19 +81,31 @@ class TrainingSettings(Settings):
             return self
         epochs = min(self.epochs, max(_FEWEST_EPOCHS, learned // windows))
         batch = min(self.batch, max(_LEAST_BATCH, learned // _FEWEST_STEPS))
-        share, of_epoch = epochs / self.epochs, max(min(windows, batch), min(windows, learned // epochs))
+        of_epoch = max(min(windows, batch), min(windows, learned // epochs))
+        return self.in_epochs(epochs, horizon).model_copy(
+            update={
+                "batch": batch,
+                "epoch_windows": of_epoch,
+                "validation_windows": max(1, of_epoch // 2),  # forecasting takes about a third of learning
+            }
+        )
+
+    def in_epochs(self, epochs: int, horizon: int) -> "TrainingSettings":
+        """Returns the settings for so many epochs, with all schedules in proportion.
+
+        However few there are, the last of them learns the whole horizon. Milestones that come to lie in one epoch all
+        count, so that the learning rate ends where it would have.
+        """
+        share = epochs / self.epochs
+        warm_up = min(round(share * self.warm_up), epochs - 1)
         stages = 1 if self.curriculum == 0 else -(-horizon // self.curriculum)
-        curriculum_epochs = max(1, round(share * stages * self.period))
+        curriculum_epochs = max(1, min(epochs - warm_up, round(share * stages * self.period)))
         fewer_stages = min(stages, curriculum_epochs)
         return self.model_copy(
             update={
                 "epochs": epochs,
-                "batch": batch,
-                "epoch_windows": of_epoch,
-                "validation_windows": max(1, of_epoch // 2),  # forecasting takes about a third of learning
-                "milestones": tuple(sorted({round(share * milestone) for milestone in self.milestones})),
-                "decay": self.decay if self.schedule == "milestones" else self.decay ** (1 / share),
-                "warm_up": round(share * self.warm_up),
+                "milestones": tuple(round(share * milestone) for milestone in sorted(self.milestones)),
+                "warm_up": warm_up,
                 "curriculum": 0 if self.curriculum == 0 else -(-horizon // fewer_stages),
                 "period": max(1, curriculum_epochs // fewer_stages),
                 "activation": round(share * self.activation),

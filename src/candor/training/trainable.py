@@ -16,12 +16,14 @@ class Moment:
         is_active: whether the activation epoch is reached.
         valid: observed targets within the prefix in the whole batch of the optimiser, over all processes.
         share: this micro-batch's part of the windows of the whole batch.
+        done: share of the epochs that have ended.
     """
 
     prefix: int
     is_active: bool
     valid: int
     share: float
+    done: float = 0.0
 
 
 @dataclass(frozen=True)
