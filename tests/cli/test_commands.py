@@ -13,6 +13,7 @@ import candor as package
 from candor.cli import app
 from candor.cli.inputs import parse_interval
 from candor.cli.train import _smaller_preset
+from candor.errors import InputError
 
 
 def test_version_and_help(candor) -> None:
@@ -184,6 +185,20 @@ def test_intervals_are_read_as_written(text: str, minutes: float) -> None:
     assert parse_interval(text).total_seconds() == 60 * minutes
 
 
+@pytest.mark.parametrize("text", ["500ms", "1hs", "2", "-1h", "0h", "1 week"])
+def test_what_is_no_interval_is_refused(text: str) -> None:
+    with pytest.raises(InputError, match="not an interval"):
+        parse_interval(text)
+
+
+def test_options_of_files_are_refused_where_data_say_it_of_themselves(candor, two_files) -> None:
+    assert candor("data", "import", two_files[0], "--out", "panel").code == 0
+    for data in ("panel", "klamath-daily"):
+        refused = candor("data", "import", data, "--edges", two_files[1], "--time-column", "when", "--out", "other")
+        assert refused.code == 2 and "--edges, --time-column cannot be given" in " ".join(refused.err.split())
+        assert candor("data", "info", data).code == 0
+
+
 def test_every_command_has_help() -> None:
     for command in (*app.app.registered_commands, *app.data_app.registered_commands):
         assert command.callback is not None
@@ -201,3 +216,12 @@ def test_only_who_needs_it_is_shown_the_smaller_preset(monkeypatch) -> None:
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     assert any("--preset metr-la-small" in line for line in _smaller_preset("candor", "metr-la"))
     assert not [*_smaller_preset("linear", "metr-la"), *_smaller_preset("candor", "klamath-daily")]
+
+
+def test_what_was_left_out_of_files_is_told_also_when_they_are_imported_or_trained_on(candor, two_files) -> None:
+    lines = two_files[0].read_text().splitlines()
+    two_files[0].write_text("\n".join([*lines[:9], "no time," + lines[9].split(",", 1)[1], *lines[10:]]))
+    for words in (("data", "import", two_files[0], "--out", "panel"), ("train", two_files[0], "--model", "last-value")):
+        shown = candor(*words)
+        assert shown.code == 0, shown.err
+        assert "warning:" in shown.err and "time" in shown.err

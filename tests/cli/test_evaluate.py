@@ -34,6 +34,13 @@ def test_the_best_other_rule_stands_beside_every_step_and_sensor(candor, tmp_pat
     assert found == {f"g{i}": "–" if i == 3 else f"{by_sensor[i]:.3f}" for i in range(5)}  # g3 is dead
 
 
+def test_a_river_without_a_peak_that_can_be_timed_is_judged(candor, tmp_path: Path) -> None:
+    protocol = PROTOCOL.model_copy(update={"is_river": True, "shares": (0.79, 0.2, 0.01)})
+    shown = candor("evaluate", make_run(tmp_path / "run", protocol=protocol))
+    assert shown.code == 0, shown.err
+    assert "NSE" in shown.out and "peaks come" not in shown.out and "historical-average" in shown.out
+
+
 def test_the_file_holds_the_errors_of_the_simple_forecasters_by_step_and_sensor(candor, tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", "last-value")
     content = json.loads(candor("evaluate", run, "--json").out)

@@ -64,6 +64,13 @@ def test_a_run_without_calibration_is_judged_without_intervals(candor, tmp_path:
     assert json.loads((run / "evaluation.json").read_text())["intervals"] is None
 
 
+def test_a_backtest_on_what_calibrated_the_model_says_so(candor, run: Path) -> None:
+    shown = candor("backtest", run, "--every", "6", "--part", "validation", "--adaptive")
+    assert shown.code == 0, shown.err
+    assert "too good" in shown.err and "nothing the model could be calibrated on" not in shown.err
+    assert "intervals" not in shown.out
+
+
 def test_a_backtest_is_written_beside_the_run(candor, run: Path) -> None:
     shown = candor("backtest", run, "--every", "6", "--refit", "5", "--adaptive", "--coverage", "0.8")
     assert shown.code == 0, shown.err

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from candor.data.panel import Covariate, Edges, Panel, Sensor
+from candor.data.panel_store import load_panel, save_panel
 from candor.data.readers.options import ReadOptions
 from candor.data.readers.panels import read_panel
 from candor.data.times import DAY, TimeAxis
@@ -103,6 +104,20 @@ def test_every_part_has_a_file_and_covariates_stand_beside_the_readings(tmp_path
     rain = read_panel(paths[1], options=ReadOptions(zone=panel.times.zone))
     np.testing.assert_array_equal(rain.values, panel.covariates["rain"].values)
     assert rain.times == panel.times
+
+
+def test_nothing_of_others_is_replaced_and_an_earlier_export_is(tmp_path: Path) -> None:
+    save_panel(make_panel(), tmp_path / "panel")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "readings.csv").write_text("by hand")
+    for folder, format in (("panel", "parquet"), ("panel", "csv"), ("mine", "csv")):
+        with pytest.raises(InputError, match=r"panel folder|not of an earlier export"):
+            export_panel(make_panel(), tmp_path / folder, format)
+    assert load_panel(tmp_path / "panel").fingerprint == make_panel().fingerprint
+    assert (tmp_path / "mine" / "readings.csv").read_text() == "by hand"
+    for rows in (30, 20):
+        export_panel(make_panel(rows), tmp_path / "files", "csv")
+    assert len(pd.read_csv(tmp_path / "files" / "readings.csv")) == 20
 
 
 def test_coordinates_keep_all_their_digits(tmp_path: Path) -> None:

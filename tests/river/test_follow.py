@@ -113,6 +113,17 @@ def test_new_hours_arrive_and_only_what_is_new_or_young_is_asked_for(usgs, feed)
     np.testing.assert_array_equal(later.panel.values[-5:], expected)
 
 
+def test_what_a_site_sends_after_days_of_silence_is_fetched(usgs, feed) -> None:
+    everything = list(usgs.observations)
+    usgs.observations = [one for one in everything if one.site != SITES[0] or one.time < END - YOUNG - 10 * HOUR]
+    assert np.isnan(follow(feed, END).panel.values[-80:, 0]).all()
+    usgs.observations = everything
+    found = follow(feed, END + HOUR)
+    fresh = follow(replace(feed, folder=feed.folder.with_name("fresh")), END + HOUR)
+    np.testing.assert_array_equal(found.panel.values, fresh.panel.values)
+    assert not np.isnan(found.panel.values[-80:-1, 0]).any()
+
+
 def test_after_a_long_pause_only_what_is_needed_is_asked_for(usgs, feed) -> None:
     follow(feed, END - 200 * HOUR)
     usgs.requests.clear()

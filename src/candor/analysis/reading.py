@@ -206,9 +206,10 @@ def _circumstances(run: Run, asked: _Question) -> list[str]:
     """Returns what has to be known about how the findings were made."""
     sentences = [
         f"States are those of {len(asked.origins):,} windows, evenly spread over the {asked.part}.",
-        f"Before training means the first weights, drawn again from seed {asked.candor.seed}; a training that began "
-        "with the weights of another run began elsewhere.",
+        f"Before training means the first weights, drawn again from seed {asked.candor.seed}.",
     ]
+    if run.record.start is not None:
+        sentences.append(f"This training began elsewhere, with the weights of {run.record.start.run}.")
     then, now = run.record.versions.get("torch", ""), versions()["torch"]
     if then and then != now:
         sentences.append(f"The run was made with torch {then}, and {now} is installed: first weights may differ.")

@@ -156,8 +156,7 @@ def tell_past(candor: Candor, told: Told) -> PageSection:
     if found.gates is None:
         return PageSection(title, [read, "It does not split the past into components: it takes it as it is."])
     sentences = [read, _strongest(told)]
-    if reading.network.settings.gates_shocks:
-        activity = (found.gates.shock_current + found.gates.shock_following) / 2
+    if (activity := found.gates.shock_activity) is not None:
         most = int(activity.argmax())
         sentences.append(
             f"The shock gates were most open, at {activity[most]:.2f} (0 shut, 1 open), from "

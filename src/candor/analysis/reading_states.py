@@ -135,7 +135,7 @@ def affordable_windows(network: CandorNetwork) -> int:
 def untrained(candor: Candor) -> CandorTrainable:
     """Returns the network with the weights that training began with, drawn again from the seed.
 
-    A training that began with the weights of another run began elsewhere; a run does not remember that.
+    A training that began with the weights of another run began elsewhere: `RunRecord.start` tells.
     """
     trained = candor.trained()
     with torch.random.fork_rng(devices=[]):

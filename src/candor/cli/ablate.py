@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.markup import escape
 
 from candor.cli import inputs
 from candor.cli.benchmark import run_grid
@@ -52,7 +51,7 @@ class _Work:
         if is_json:
             print_json({"failed": self.failed, "files": [str(file) for file in self.files], **content})
         elif self.files:
-            say(f"written: {escape(', '.join(str(file) for file in self.files))}")
+            say(f"written: {', '.join(str(file) for file in self.files)}")
         if self.failed:
             raise typer.Exit(1)
 

@@ -6,7 +6,7 @@ import typer
 
 from candor.cli import inputs
 from candor.cli.evaluate import RunArgument, show, show_intervals
-from candor.cli.screen import console, print_json, progress, say
+from candor.cli.screen import print_json, progress, say, tell
 
 if TYPE_CHECKING:
     from candor.evaluation.judging import Part
@@ -49,8 +49,11 @@ def backtest(
         print_json(content)
         return
     show(done.evaluation)
-    show_intervals(done.evaluation)
-    console().print(_in_words(done))
+    if part == "validation":
+        say("this part calibrated the model: scores on it are too good, and there are no intervals before a refit")
+    if done.evaluation.intervals is not None or part == "test":
+        show_intervals(done.evaluation)
+    tell(_in_words(done))
     say(f"all steps and sensors: {path}")
 
 
@@ -60,4 +63,5 @@ def _in_words(done: "Backtest") -> str:
     apart = in_words(done.pace.every * done.evaluation.task.panel.times.interval)
     refits = f"refitted {len(done.refits)} times" if done.refits else "never refitted"
     kind = "adaptive" if done.pace.is_adaptive else "fixed"
-    return f"one forecast every {apart}, {refits}, {kind} intervals"
+    intervals = "" if done.evaluation.intervals is None else f", {kind} intervals"
+    return f"one forecast every {apart}, {refits}{intervals}"

@@ -67,9 +67,9 @@ def run_grid(suite: "Suite", grid: Path, *, workers: int, ray: str | None, is_js
     suite, left_out = suite.available()
     cells = cells_of(suite)
     left = [cell for cell in cells if cell.state(grid) != CellState.DONE]
-    say(f"{escape(suite.title)}: {len(cells)} cells, {len(cells) - len(left)} of them done")
+    say(f"{suite.title}: {len(cells)} cells, {len(cells) - len(left)} of them done")
     if left_out:
-        say(f"left out, since their data are not here: {escape(', '.join(left_out))}")
+        say(f"left out, since their data are not here: {', '.join(left_out)}")
     with stopped_by_sigterm(), watching(cells, grid) as watch:
         if ray is not None:
             run_on_cluster(left, grid, ray, watch)
@@ -83,9 +83,9 @@ def run_grid(suite: "Suite", grid: Path, *, workers: int, ray: str | None, is_js
     if is_json:
         print_json({"cells": len(cells), "left_out": left_out, "failed": failed, "files": files})
     for name, what in failed.items():
-        say(f"[red]failed[/] {escape(name)}: {escape(what)}")
+        say(f" {name}: {what}", label="failed", colour="red")
     if files:
-        say(f"tables and all scores: {escape(', '.join(files))}")
+        say(f"tables and all scores: {', '.join(files)}")
     if failed:
         raise typer.Exit(1)
     return results
@@ -125,7 +125,7 @@ def _show_all(results: "pd.DataFrame", suite: "Suite") -> None:
     for rules, tasks in suite.parts_of(results["task"].tolist()):
         counts = strict_wins(results[results["task"].isin(tasks)], rules.metric) if suite.has_rivals else {}
         for model, (wins, pairs) in counts.items():
-            say(f"the worst seed of {escape(model)} beats the best seed of a baseline in {wins} of {pairs} comparisons")
+            say(f"the worst seed of {model} beats the best seed of a baseline in {wins} of {pairs} comparisons")
 
 
 def _show(whole: "Table") -> None:

@@ -12,7 +12,7 @@ from candor.cli.build_river import build_river
 from candor.cli.explore import explore
 from candor.cli.follow import follow
 from candor.cli.map import draw_map
-from candor.cli.screen import console, number, percent, print_json, say, table
+from candor.cli.screen import console, number, percent, print_json, progress, say, table
 from candor.errors import InputError
 
 if TYPE_CHECKING:
@@ -37,7 +37,8 @@ def check(files: inputs.DataFiles, json: inputs.JsonOption = False) -> None:
             panel, _ = files.load()
         else:
             panel = files.read(findings)
-        report = check_panel(panel)
+        with progress() as listen:
+            report = check_panel(panel, listen)
         findings.extend(report.findings)
     except InputError as error:
         findings.error(error.what, error.where, mend=error.mend)

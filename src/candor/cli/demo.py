@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from candor.cli.evaluate import judge, show
-from candor.cli.screen import console, number, percent, progress, say, table
+from candor.cli.screen import console, number, percent, progress, say, table, tell
 
 if TYPE_CHECKING:
     from candor.data.panel import Panel
@@ -40,10 +40,10 @@ def demo(
     recent, path = judged["candor"].task.panel, out / "forecast.csv"
     write_table(path, Question(0.9).answer(run.forecaster, recent))
     figures, page = _draw(run), _tell(run, out)
-    console().print(f"the next {run.record.protocol.horizon} days of every station: {path}")
-    console().print(f"figures: {figures}")
-    console().print(f"report, to open in a browser: {page}")
-    console().print(f"all of it can be used again, e.g. candor forecast {run.folder}")
+    tell(f"the next {run.record.protocol.horizon} days of every station: {path}")
+    tell(f"figures: {figures}")
+    tell(f"report, to open in a browser: {page}")
+    tell(f"all of it can be used again, e.g. candor forecast {run.folder}")
 
 
 def _introduce(panel: "Panel") -> None:
@@ -120,9 +120,13 @@ def _tell(run: "Run", out: Path) -> Path:
 
 
 def _compare(judged: "dict[str, Evaluation]") -> None:
+    from candor.data.times import in_words
+
     best = min(judged, key=lambda model: judged[model].overall()["mae"])
     heads = (r"MAE \[mg/L]", r"RMSE \[mg/L]", "against last-value", "held by 90 % intervals")
-    shown = table("Two weeks ahead, test part", "model", *heads)
+    task = judged[best].task
+    ahead = in_words(task.protocol.horizon * task.panel.times.interval)
+    shown = table(f"{ahead} ahead, test part", "model", *heads)
     for model, evaluation in judged.items():
         overall, skill = evaluation.overall(), evaluation.skill_against(judged["last-value"])
         held = None if evaluation.intervals is None else evaluation.intervals.scores("overall")["coverage"]

@@ -1,5 +1,6 @@
 """`candor evaluate`: the test tables of a run."""
 
+from math import isfinite, nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -100,7 +101,7 @@ def show(judged: "Evaluation", beside: "Evaluation | None" = None) -> None:
     all_steps = [] if beside is None else [beside.overall()["mae"]]
     shown.add_row("all", "", *(number(score) for score in (*(overall[name] for name in names), *all_steps)))
     console().print(shown)
-    if "peak_timing" in overall:
+    if isfinite(overall.get("peak_timing", nan)):  # it may be that no peak could be timed
         late = overall["peak_timing"] * panel.times.interval
         console().print(f"peaks come {in_words(late)} early or late on average, {protocol.horizon} steps ahead")
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from candor.cli import inputs
-from candor.cli.screen import console, print_json, progress
+from candor.cli.screen import print_json, progress, tell
 from candor.errors import InputError
 
 if TYPE_CHECKING:
@@ -78,8 +78,8 @@ def _export_bundle(opened: "Run", path: Path, rows: "Rows | None", *, is_quiet: 
         write_bundle(opened, path, rows)
     size = sum(file.stat().st_size for file in ([path] if path.is_file() else path.rglob("*")) if file.is_file())
     if not is_quiet:
-        console().print(f"bundle: {path} ({size / 1e6:.2f} MB), with a card in {CARD}", soft_wrap=True)
-        console().print(f"use it like a run, e.g. candor forecast {path}", soft_wrap=True)
+        tell(f"bundle: {path} ({size / 1e6:.2f} MB), with a card in {CARD}")
+        tell(f"use it like a run, e.g. candor forecast {path}")
     return {"path": str(path), "bytes": size}
 
 
@@ -90,12 +90,12 @@ def _export_onnx(opened: "Run", path: Path, *, is_quiet: bool) -> dict[str, Any]
         written = export_onnx(opened.forecaster, path, report)
     if not is_quiet:
         unit = written.metadata["unit"] or "(unit not named)"
-        console().print(f"ONNX file: {path}, opset {written.opset}", soft_wrap=True, markup=False)
+        tell(f"ONNX file: {path}, opset {written.opset}")
         for name, shape in written.inputs.items():
-            console().print(f"  input {name}: {' x '.join(map(str, shape))}", soft_wrap=True, markup=False)
+            tell(f"  input {name}: {' x '.join(map(str, shape))}")
         horizon, sensors = written.metadata["horizon"], written.inputs["readings"][-1]
-        console().print(f"  output forecast: batch x {horizon} x {sensors}, in {unit}", soft_wrap=True, markup=False)
-        console().print(f"its forecasts differ from candor's by at most {written.difference:.1e} {unit}", markup=False)
+        tell(f"  output forecast: batch x {horizon} x {sensors}, in {unit}")
+        tell(f"its forecasts differ from candor's by at most {written.difference:.1e} {unit}")
     return {
         "path": str(path),
         "bytes": path.stat().st_size,

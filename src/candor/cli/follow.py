@@ -28,7 +28,8 @@ StoreOption = Annotated[
     typer.Option("--store", help="Folder where readings are kept. (default: live in RUN, or beside a bundle)"),
 ]
 EveryOption = Annotated[
-    float | None, typer.Option("--every", help="Minutes after which to ask and forecast again, until Ctrl-C.")
+    float | None,
+    typer.Option("--every", help="Minutes after which to ask and forecast again, until Ctrl-C. JSON: a line each."),
 ]
 OfflineOption = Annotated[bool, typer.Option("--offline", help="Ask nobody: forecast from the readings that are kept.")]
 
@@ -65,7 +66,7 @@ def follow(
 
     def once() -> None:
         moment = present(now, feed.basin.times.zone)
-        _follow_once(opened, feed, moment, question, out, is_offline=offline, is_json=json)
+        _follow_once(opened, feed, moment, question, out, is_offline=offline, is_json=json, is_line=every is not None)
 
     if every is None:
         once()
@@ -110,6 +111,7 @@ def _follow_once(
     *,
     is_offline: bool,
     is_json: bool,
+    is_line: bool,
 ) -> None:
     """Asks for what is new, says how each site is doing, and forecasts."""
     from candor.data.alignment import align
@@ -124,7 +126,7 @@ def _follow_once(
     if not is_json:
         _show(found.sites, feed, now)
     more = {"asked": now.isoformat(timespec="seconds"), "sites": sites}
-    deliver(opened, aligned.panel, found.findings, question, out, is_json=is_json, more=more)
+    deliver(opened, aligned.panel, found.findings, question, out, is_json=is_json, is_line=is_line, more=more)
 
 
 def _go_on(once: Callable[[], None], seconds: float) -> None:

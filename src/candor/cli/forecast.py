@@ -100,6 +100,7 @@ def deliver(
     out: Path | None,
     *,
     is_json: bool,
+    is_line: bool = False,
     more: Mapping[str, Any] | None = None,
 ) -> None:
     """Makes the forecast after the last row of readings that fit a run, prints it, and writes it if a file is named.
@@ -111,6 +112,7 @@ def deliver(
         question: what is asked besides the forecast.
         out: file for all steps and sensors.
         is_json: whether to print JSON instead of a table.
+        is_line: whether that is one line, for others follow.
         more: goes into the JSON too.
     """
     from candor.data.writers import write_table
@@ -124,15 +126,17 @@ def deliver(
         write_table(out, made)
         say(f"all {opened.record.protocol.horizon} steps of {len(recent.sensors):,} sensors: {out}")
     if is_json:
-        print_json(_content(opened, recent, made, findings, question) | dict(more or {}))
+        print_json(_content(opened, recent, made, findings, question) | dict(more or {}), is_line=is_line)
     else:
-        _tell(findings)
+        inputs.tell_findings(findings)
         _show(opened.record.label, recent, made, question)
 
 
 def _read(files: inputs.DataFiles, findings: "Findings") -> "Panel":
     """Returns the readings that were named in whatever way; what was noticed on the way goes to the findings."""
-    return files.read(findings) if Path(files.data).is_file() else files.load()[0]
+    if Path(files.data).is_file():
+        return files.read(findings)
+    return inputs.DataFiles(files.data, sensors=files.sensors, unit=files.unit).load()[0]  # the rest was not asked for
 
 
 def present(text: str | None, zone: str) -> datetime:
@@ -162,19 +166,6 @@ def _content(
         "findings": [asdict(finding) for finding in findings],
         "forecasts": forecast_rows(made),
     }
-
-
-def _tell(findings: "Findings") -> None:
-    """Says what was noticed about the readings, what matters most first."""
-    from rich.markup import escape
-
-    for level, colour in (("warning", "yellow"), ("note", "dim")):
-        for finding in findings:
-            if finding.level == level:
-                count = f" ({finding.count:,})" if finding.count > 1 else ""
-                place = f": {finding.where}" if finding.where else ""
-                mend = f"; {finding.mend}" if finding.mend else ""
-                say(f"[{colour}]{level}[/]: {escape(f'{finding.what}{count}{place}{mend}')}")
 
 
 def _show(model: str, recent: "Panel", made: "pd.DataFrame", question: "Question") -> None:

@@ -1,7 +1,7 @@
 """What all commands ask about data: a name, a file or a folder, and how to read it."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import MISSING, dataclass, fields
 from datetime import datetime, timedelta
 from functools import wraps
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
-from candor.cli.screen import progress
+from candor.cli.screen import progress, say
 from candor.errors import InputError
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from candor.data.panel import Panel
     from candor.data.readers.options import ReadOptions
 
+_COLOURS = {"warning": "yellow", "note": "dim"}
 DataArgument = Annotated[
     str,
     typer.Argument(metavar="DATA", help="A file of readings, a dataset of the catalogue, or a panel folder."),
@@ -92,18 +93,45 @@ class DataFiles:
     def load(self) -> "tuple[Panel, bool]":
         """Returns the panel that was named in whatever way, and whether it is a dataset of the catalogue."""
         from candor.data.catalog import datasets, load_dataset
+        from candor.data.findings import Findings
         from candor.data.panel_store import is_panel_folder, load_panel
 
         if not self.data:
             raise InputError("no data are named", mend="give a file of readings, a dataset or a panel folder")
-        if self.data in datasets:
-            return load_dataset(self.data), True
         path = Path(self.data)
-        if is_panel_folder(path):
-            return load_panel(path), False
+        if self.data in datasets or is_panel_folder(path):
+            self._refuse_options()
+            with progress() as report:
+                report(f"opening {self.data}", None)
+                return (load_dataset(self.data), True) if self.data in datasets else (load_panel(path), False)
         if not path.exists() and not path.suffix and len(path.parts) == 1:
             datasets.get(self.data)  # says which datasets there are
-        return self.read(), False
+        findings = Findings()
+        panel = self.read(findings)
+        tell_findings(findings, ("warning",))
+        return panel, False
+
+    def _refuse_options(self) -> None:
+        """Refuses what is said about files where the data say it of themselves: it would change nothing."""
+        given = [field.name for field in fields(self)[1:] if getattr(self, field.name) != field.default]
+        if given:
+            options = ", ".join(f"--{name.replace('_', '-')}" for name in given)
+            raise InputError(
+                f"a dataset or a panel folder has its own edges, sensors, units and times: {options} cannot be given",
+                where=self.data,
+                mend="leave it out, or import the files anew: candor data import FILE --out FOLDER",
+            )
+
+
+def tell_findings(findings: "Findings", levels: Sequence[str] = ("warning", "note")) -> None:
+    """Says what was noticed about readings, what matters most first."""
+    for level in levels:
+        for finding in findings:
+            if finding.level == level:
+                count = f" ({finding.count:,})" if finding.count > 1 else ""
+                place = f": {finding.where}" if finding.where else ""
+                mend = f"; {finding.mend}" if finding.mend else ""
+                say(f": {finding.what}{count}{place}{mend}", label=level, colour=_COLOURS[level])
 
 
 def takes_data(command: Callable[..., None], *, is_optional: bool = False) -> Callable[..., None]:
@@ -137,8 +165,9 @@ def takes_data(command: Callable[..., None], *, is_optional: bool = False) -> Ca
 def parse_interval(text: str) -> timedelta:
     """Returns the interval written as `15min`, `1h`, `1d` or `30s`."""
     units = {"s": 1, "sec": 1, "m": 60, "min": 60, "h": 3600, "hour": 3600, "d": 86400, "day": 86400}
+    units |= {f"{name}s": seconds for name, seconds in units.items() if len(name) > 1}
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+)\s*", text.lower())
-    seconds = float(match[1]) * units.get(match[2].removesuffix("s") or "s", 0) if match else 0
+    seconds = float(match[1]) * units.get(match[2], 0) if match else 0
     if not 0 < seconds < 1e9:
         raise InputError(f"{text!r} is not an interval", mend="write it like 15min, 1h or 1d")
     return timedelta(seconds=seconds)

@@ -37,7 +37,7 @@ def paper(
     else:
         _show(made)
     for trouble in made.troubles:
-        say(f"[red]not readable[/] {escape(trouble.where)}: {escape(trouble.what)}")
+        say(f" {trouble.where}: {trouble.what}", label="not readable", colour="red")
     if made.troubles:
         raise typer.Exit(1)
 

@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.markup import escape
 
 from candor.cli import inputs
 from candor.cli.screen import console, number, print_json, progress, say, table
@@ -60,7 +59,7 @@ def profile(
     else:
         _show(found)
     for name, why in found.failed.items():
-        say(f"[red]failed[/] {name}: {escape(why)}")
+        say(f" {name}: {why}", label="failed", colour="red")
     say(f"written: {', '.join(str(file) for file in files)}")
     if found.failed:
         raise typer.Exit(1)

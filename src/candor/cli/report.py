@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from candor.cli.evaluate import RunArgument
-from candor.cli.screen import console, progress
+from candor.cli.screen import progress, tell
 
 
 def report(
@@ -24,4 +24,4 @@ def report(
         from candor.report.page import REPORT, write_report
 
         path = write_report(opened, out or results_folder(run) / REPORT, listen)
-    console().print(f"report: {path}", soft_wrap=True)
+    tell(f"report: {path}")

@@ -33,7 +33,7 @@ def list_runs(
     _show_table(f"Runs in {folder}", found)
     for summary in found:
         if summary.trouble:
-            say(f"{_plain(str(summary.folder))}: {_plain(summary.trouble)}")
+            say(f"{summary.folder}: {summary.trouble}")
 
 
 @runs_app.command("show")

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from math import floor, log10
 from typing import Any
 
 from rich.console import Console
@@ -25,6 +26,7 @@ from rich.table import Table
 from candor.errors import InputError
 from candor.progress import Report
 
+_MOST_DIGITS = 9
 _SPEED_PERIOD = 3600.0  # seconds; the usual thirty know no speed where steps are a minute apart
 _SHORTEST_SILENCE, _LONGEST_SILENCE = 10.0, 600.0  # seconds between two lines where there is no bar
 
@@ -59,9 +61,18 @@ def is_main_process() -> bool:
     return count_processes() == 1 or os.environ["RANK"] == "0"
 
 
-def say(text: str) -> None:
-    """Prints a line about what is going on, beside the results."""
-    errors(is_quiet=not is_main_process()).print(text)
+def say(text: str, *, label: str = "", colour: str = "") -> None:
+    """Prints a line about what is going on, beside the results; a label may go before it in a colour.
+
+    What is in brackets is printed as it is: names and paths may have some.
+    """
+    mark = f"[{colour}]{escape(label)}[/]" if label else ""
+    errors(is_quiet=not is_main_process()).print(f"{mark}{escape(text)}")
+
+
+def tell(text: str) -> None:
+    """Prints a line that is a result, letter by letter and unbroken."""
+    console().print(text, markup=False, soft_wrap=True)
 
 
 def say_wrong(error: InputError) -> None:
@@ -83,11 +94,13 @@ def say_bug(trace: str) -> None:
     screen.print("[red]candor:[/] this is a bug in candor, not in your input. Please report the lines above.")
 
 
-def print_json(content: Any) -> None:
-    """Prints JSON for scripts."""
+def print_json(content: Any, *, is_line: bool = False) -> None:
+    """Prints JSON for scripts; as one line where others follow."""
     if not is_main_process():
         return
-    sys.stdout.write(json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+    indent = None if is_line else 2
+    sys.stdout.write(json.dumps(content, indent=indent, ensure_ascii=False, allow_nan=False) + "\n")
+    sys.stdout.flush()
 
 
 def table(title: str, *columns: str, left: int = 1) -> Table:
@@ -99,8 +112,12 @@ def table(title: str, *columns: str, left: int = 1) -> Table:
 
 
 def number(value: float | None, digits: int = 3) -> str:
-    """Returns a number for a table cell, and a dash where there is none."""
-    return "–" if value is None or value != value else f"{value:,.{digits}f}"
+    """Returns a number for a table cell with so many digits, more if it is small, and a dash where there is none."""
+    if value is None or value != value:
+        return "–"
+    if digits and 0 < abs(value) < 10.0 ** (1 - digits):  # little would be left of it
+        digits = min(digits - 1 - floor(log10(abs(value))), _MOST_DIGITS)
+    return f"{value:,.{digits}f}"
 
 
 def percent(share: float | None) -> str:
@@ -122,7 +139,7 @@ def progress(clock: Callable[[], float] = time.monotonic) -> Iterator[Report]:
         yield _PlainLines(screen, clock)
         return
     with Progress(
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         TaskProgressColumn(),
         TimeElapsedColumn(),
@@ -140,7 +157,8 @@ def progress(clock: Callable[[], float] = time.monotonic) -> Iterator[Report]:
                 for done in shown.values():
                     bars.update(done, visible=False)
                 shown[name] = bars.add_task(detail or name, total=None if share is None else 1.0)
-            bars.update(shown[name], completed=share or 0.0, description=detail or name)
+            total = None if share is None else 1.0  # may be known later only
+            bars.update(shown[name], total=total, completed=share or 0.0, description=detail or name)
 
         yield listen
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from candor.cli.screen import console, say
+from candor.cli.screen import say, tell
 from candor.errors import InputError
 
 
@@ -61,4 +61,4 @@ def serve(
     content = parse_overrides(settings or []) | {"host": host, "port": port, "allow_open": allow_open, "store": store}
     chosen = parse_settings(ServiceSettings, content | {"token": read_token(token_file)}, "--set")
     say("opening the models")
-    run_service(sources, chosen, lambda address: console().print(f"serving at {address} (Ctrl-C ends it)"))
+    run_service(sources, chosen, lambda address: tell(f"serving at {address} (Ctrl-C ends it)"))

@@ -50,8 +50,8 @@ def shock_rain(
     else:
         _show(found)
     if found.left_out:
-        say(f"left out, since rain or activity is unknown or never changes: {escape(', '.join(found.left_out))}")
-    say(f"written: {escape(', '.join(str(path) for path in written))}")
+        say(f"left out, since rain or activity is unknown or never changes: {', '.join(found.left_out)}")
+    say(f"written: {', '.join(str(path) for path in written)}")
 
 
 def _show(found: "RunsAgainstRain") -> None:

@@ -1,4 +1,4 @@
-"""Filling of model inputs: a named step of its own, never part of a panel (spec, section 5).
+"""Filling of model inputs: a named step of its own, never part of a panel.
 
 zero
     Missing inputs are zero in the sensor's unit: the protocol of the traffic benchmarks.

@@ -36,6 +36,8 @@ SIGNS_OF_DAMAGE = (  # what reading a folder runs into when somebody or somethin
     OSError,
     pa.ArrowException,
 )
+# What candor writes into a panel folder, here and elsewhere: quality and card of a basin, truth of a synthetic one.
+_OWN = {HEADER, READINGS, "edges.parquet", "covariates", "quality.json", "card.md", "truth"}
 _NUMBERS_PER_ROW_GROUP = 16_000_000  # 64 MB of float32 in memory at a time
 _STAMP = pa.timestamp("us", "UTC")
 
@@ -74,9 +76,11 @@ def check_panel_place(folder: Path) -> None:
     folder = Path(folder)
     if folder.exists() and not folder.is_dir():
         raise InputError("this is a file, and a folder is needed", where=str(folder), mend="name a folder")
-    if folder.is_dir() and any(folder.iterdir()) and not is_panel_folder(folder):
+    there = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+    others = sorted(there - _OWN if is_panel_folder(folder) else there)
+    if others:
         raise InputError(
-            "this folder holds other things, and a panel takes the place of all that is in its folder",
+            f"this folder holds other things, such as {others[0]}, and a panel takes the place of all that is in it",
             where=str(folder),
             mend="name an empty folder or a new one",
         )

@@ -7,6 +7,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from candor.data.panel import Panel
+from candor.data.panel_store import is_panel_folder
 from candor.errors import InputError
 from candor.files import atomic_file
 
@@ -25,7 +26,19 @@ def export_panel(panel: Panel, folder: Path, format: str) -> list[Path]:
         [(s.id, s.name, s.latitude, s.longitude, s.unit) for s in panel.sensors],
         columns=["sensor_id", "name", "latitude", "longitude", "unit"],
     )
-    return [_write(table, folder / f"{name}.{format}") for name, table in tables.items()]
+    files = {name: folder / f"{name}.{format}" for name in tables}
+    _refuse_to_overwrite(folder, list(files.values()))
+    return [_write(table, files[name]) for name, table in tables.items()]
+
+
+def _refuse_to_overwrite(folder: Path, files: list[Path]) -> None:
+    """Refuses a panel folder, and files that are not all there, as an earlier export would have left them."""
+    there = [file.name for file in files if file.exists()]
+    if is_panel_folder(folder):
+        raise InputError("this is a panel folder, which has files of its own", where=str(folder), mend="name another")
+    if there and len(there) < len(files):
+        what = f"{there[0]} is there already, and it is not of an earlier export"
+        raise InputError(what, where=str(folder), mend="name another folder")
 
 
 def forecast_table(panel: Panel, forecast: NDArray[np.floating], **columns: NDArray[np.floating]) -> pd.DataFrame:

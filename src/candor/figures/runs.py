@@ -131,16 +131,18 @@ def picture_components(candor: Candor, panel: Panel, column: int, origin: int) -
     found = candor.explain(panel, panel.sensor_ids[column], time)
     if found.gates is None:
         return None
-    shock = {}
-    if candor.trained().network.settings.gates_shocks:  # where rain stands for shocks there are none
-        shock["shock, against this background"] = found.gates.shock_current
-        shock["shock, against the next"] = found.gates.shock_following
+    gates = {
+        "accumulation": found.gates.accumulation,
+        "release": found.gates.release,
+        "shock, against this background": found.gates.shock_current,
+        "shock, against the next": found.gates.shock_following,
+    }
     return ComponentPicture(
         sensor=_name(panel, column),
         starts=[patch.start for patch in found.patches],
         ends=[patch.end for patch in found.patches],
         strengths={name: component.raw_strength for name, component in found.components.items()},
-        gates={"accumulation": found.gates.accumulation, "release": found.gates.release} | shock,
+        gates={name: values for name, values in gates.items() if values is not None},
     )
 
 

@@ -60,14 +60,21 @@ class Gates:
     Args:
         accumulation: mean over hidden of what was let into accumulation.
         release: mean over hidden of what was let into release.
-        shock_current: of the residual from the background of the same patch, g_U.
-        shock_following: of the residual from the background of the next patch, g_V.
+        shock_current: of the residual from the background of the same patch, g_U; None where rain stands for shocks.
+        shock_following: of the residual from the background of the next patch, g_V, or None.
     """
 
     accumulation: Numbers
     release: Numbers
-    shock_current: Numbers
-    shock_following: Numbers
+    shock_current: Numbers | None
+    shock_following: Numbers | None
+
+    @property
+    def shock_activity(self) -> Numbers | None:
+        """The mean of the two shock gates, if there are any."""
+        if self.shock_current is None or self.shock_following is None:
+            return None
+        return (self.shock_current + self.shock_following) / np.float32(2)
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,7 +227,7 @@ def explain_window(trainable: CandorTrainable, windows: Windows, panel: Panel, c
         forecast=forecast[0, :, column].numpy(),
         patches=patches,
         components=_components(states, column),
-        gates=_gates(states, column),
+        gates=_gates(states, column, settings.gates_shocks),
         contributions=tuple(sorted(contributions, key=lambda one: one.size, reverse=True)),
         peers=_peers(states.functional, ids, column),
         fusion=tuple(FusedPatch(span, **shares) for span, shares in zip(covered, fused, strict=True)),
@@ -236,15 +243,15 @@ def _components(states: NetworkStates, column: int) -> dict[str, Component]:
     return found
 
 
-def _gates(states: NetworkStates, column: int) -> Gates | None:
+def _gates(states: NetworkStates, column: int, gates_shocks: bool) -> Gates | None:
     components = states.components
     if not isinstance(components, Components):
         return None
     return Gates(
         accumulation=components.accumulation_gate[0, column].mean(dim=-1).numpy(),
         release=components.release_gate[0, column].mean(dim=-1).numpy(),
-        shock_current=components.shock_gate_u[0, column].numpy(),
-        shock_following=components.shock_gate_v[0, column].numpy(),
+        shock_current=components.shock_gate_u[0, column].numpy() if gates_shocks else None,
+        shock_following=components.shock_gate_v[0, column].numpy() if gates_shocks else None,
     )
 
 

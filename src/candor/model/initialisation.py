@@ -1,4 +1,4 @@
-"""How parameters begin (spec, section 3): Xavier-uniform on logical tensors; stated values win."""
+"""How parameters begin: Xavier-uniform on logical tensors; stated values win."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Sizes of the model, its patch grid (spec, section 2), and the coefficients of its objective."""
+"""Sizes of the model, its patch grid, and the coefficients of its objective."""
 
 from typing import Literal
 

@@ -207,7 +207,7 @@ def draw_strengths(makeup: Makeup, first: int) -> Chart:
 def draw_gates(makeup: Makeup, first: int) -> Chart:
     """Returns the chart of how far the gates of the chosen sensor were open."""
     figure = new_figure("", "gate: 0 shut, 1 open", hovermode="x unified")
-    for (name, heights), colour in zip(makeup.gates.items(), _GATES, strict=True):
+    for (name, heights), colour in zip(makeup.gates.items(), _GATES, strict=False):
         shown, line = heights[first].astype(np.float32), {"color": colour}
         figure.add_scatter(x=_spans(makeup), y=shown, name=name, mode="lines+markers", line=line)
     figure.update_traces(hovertemplate="%{y:.2f}")

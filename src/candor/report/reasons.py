@@ -88,6 +88,10 @@ def _makeup(candor: Candor, task: Task) -> Makeup | None:
     components, settings = states.components, trainable.network.settings
     if not isinstance(components, Components):
         return None
+    shock = {}
+    if settings.gates_shocks:  # where rain stands for shocks there are none
+        shock["shock, against this background"] = components.shock_gate_u[0].numpy()
+        shock["shock, against the next"] = components.shock_gate_v[0].numpy()
     times = list(task.panel.times.slice(origin - settings.history, origin).local.to_pydatetime())
     return Makeup(
         starts=[times[start] for start in settings.history_starts],
@@ -96,9 +100,8 @@ def _makeup(candor: Candor, task: Task) -> Makeup | None:
         gates={
             "accumulation": components.accumulation_gate[0].mean(dim=-1).numpy(),
             "release": components.release_gate[0].mean(dim=-1).numpy(),
-            "shock, against this background": components.shock_gate_u[0].numpy(),
-            "shock, against the next": components.shock_gate_v[0].numpy(),
-        },
+        }
+        | shock,
     )
 
 

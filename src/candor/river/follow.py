@@ -186,7 +186,8 @@ class SiteRecords(AnswerCache):
         if known is not None and known.first <= first <= known.last:
             older = _between(known.rows, self.begin, first)
             fetched, first = pd.concat([older, fetched], ignore_index=True), max(known.first, self.begin)
-        self._save(site, parameter, _Record(fetched, first, last))
+        # What a site sends after a silence belongs to that time: after a long one it is asked from its last reading on.
+        self._save(site, parameter, _Record(fetched, first, min(last, _last_time(fetched, first) + YOUNG)))
         now = datetime.now(UTC).isoformat(timespec="seconds")
         return Answer(content, url, now, sha256(content).hexdigest(), also)
 
@@ -260,6 +261,13 @@ def _between(rows: pd.DataFrame, first: datetime, stop: datetime) -> pd.DataFram
     """Returns the rows from `first` to just before `stop`; those without a readable time are left out."""
     times = pd.to_datetime(rows["time"], utc=True, errors="coerce", format="ISO8601")
     return rows[(times >= first) & (times < stop)]
+
+
+def _last_time(rows: pd.DataFrame, first: datetime) -> datetime:
+    """Returns the time of the last row, or `first` if there is none."""
+    times = pd.to_datetime(rows["time"], utc=True, errors="coerce", format="ISO8601") if len(rows) else pd.Series([])
+    latest = times.max()
+    return first if pd.isna(latest) else latest.to_pydatetime()
 
 
 def _spoken(feed: Feed, site: str, rows: pd.DataFrame, findings: Findings | None) -> Readings:

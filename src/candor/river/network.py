@@ -171,6 +171,7 @@ def _ask(operation: str, arguments: dict[str, Any], address: str) -> tuple[Quest
     also: list[str] = []  # outlasts an attempt that fails
 
     def fetch() -> tuple[bytes, str, *tuple[str, ...]]:
+        import httpx
         from dataretrieval import configuration, nldi
         from dataretrieval.exceptions import DataRetrievalError, HTTPError
 
@@ -182,6 +183,10 @@ def _ask(operation: str, arguments: dict[str, Any], address: str) -> tuple[Quest
                 if error.status_code != 404:
                     raise
                 content = _NO_FEATURES
+            except DataRetrievalError:
+                raise
+            except (ValueError, httpx.HTTPError) as error:  # a page under maintenance in place of its list of sources
+                raise DataRetrievalError(f"it does not answer as it should ({error})") from error
         if not isinstance(content, dict) or "features" not in content:
             raise DataRetrievalError("it is no collection of features")
         return json.dumps(content).encode(), f"{base}/{address}", *also

@@ -26,7 +26,6 @@ from candor.river.imerg_archive import PRODUCT, Archive, Granule, sign_in
 from candor.river.rain_store import RainStore, StoredHalfHour, as_plain
 from candor.versions import version_of
 
-RAIN = "rain"  # what the covariate is called in a panel
 UNIT = "mm/h"
 _HOUR = timedelta(hours=1)
 _DAYS_PER_SEARCH = 31  # fewer files than one page of answers holds

@@ -273,10 +273,10 @@ class GateOpenings(_Answer):
 
     accumulation: Numbers
     release: Numbers
-    shock_current: Numbers
-    """For what differs from the background of the same patch."""
-    shock_following: Numbers
-    """For what differs from the background of the next patch."""
+    shock_current: Numbers | None
+    """For what differs from the background of the same patch; null where rain stands for shocks."""
+    shock_following: Numbers | None
+    """For what differs from the background of the next patch, or null."""
 
 
 class ExplanationAnswer(_Answer):

@@ -85,8 +85,8 @@ def _content(found: ForecastExplanation) -> dict[str, Any]:
     }
 
 
-def _gates(gates: Gates) -> dict[str, list[float | None]]:
-    return {name: plain_numbers(part) for name, part in vars(gates).items()}
+def _gates(gates: Gates) -> dict[str, list[float | None] | None]:
+    return {name: None if part is None else plain_numbers(part) for name, part in vars(gates).items()}
 
 
 def _span(span: Span) -> dict[str, str]:

@@ -206,10 +206,11 @@ def test_a_few_stamps_that_claim_a_huge_grid_are_refused() -> None:
 
 
 def test_a_long_table_whose_sensors_are_row_numbers_is_refused() -> None:
-    frame = pd.DataFrame({"time": steps(5000), "id": np.arange(5000), "value": 1.0})
-    with pytest.raises(InputError, match="less than a thousandth") as refusal:
-        read(frame)
-    assert "names sensors" in refusal.value.mend
+    for rows_of_each, words in ((1, "5,000 readings would belong to 5,000 sensors"), (3, "less than a thousandth")):
+        frame = pd.DataFrame({"time": steps(5000), "id": np.arange(5000) // rows_of_each, "value": 1.0})
+        with pytest.raises(InputError, match=words) as refusal:
+            read(frame)
+        assert "names sensors" in refusal.value.mend
 
 
 def test_a_long_outage_is_no_reason_to_refuse() -> None:
@@ -240,3 +241,17 @@ def test_daily_stamps_at_local_midnight_keep_their_dates_in_any_season(start: st
     panel, findings = read(wide(days, np.arange(count)), zone="Europe/Berlin")
     assert panel.times.local.date.tolist() == days.date.tolist()
     assert not [finding for finding in findings if "grid" in finding.what]
+
+
+@pytest.mark.parametrize("name", ["time_utc", "UTC", "Timestamp_UTC"])
+def test_a_column_that_is_called_utc_is_that_whatever_zone_the_sensors_live_in(name: str) -> None:
+    frame = pd.DataFrame({name: steps(50, "1h").astype(str), "a": np.arange(50.0)})
+    panel, _ = read(frame, zone="Asia/Seoul")
+    assert panel.times.start == datetime(2020, 5, 1, tzinfo=UTC) and panel.times.zone == "Asia/Seoul"
+
+
+def test_rows_of_several_sensors_under_an_unknown_name_are_refused_though_some_are_missing() -> None:
+    times = steps(1000, "1h")
+    frame = pd.DataFrame({"time": times.repeat(2), "pond": ["a", "b"] * 1000, "level": np.arange(2000.0)})
+    with pytest.raises(InputError, match="belong to different sensors"):
+        read(frame.drop(index=[7]))

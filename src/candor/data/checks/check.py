@@ -9,10 +9,11 @@ from candor.data.checks.sensors import SensorFacts, columns_of, examine_sensor, 
 from candor.data.findings import Findings
 from candor.data.panel import Panel
 from candor.data.times import in_words
+from candor.progress import Report, silent
 
 
-def check_panel(panel: Panel) -> CheckReport:
-    """Returns what a careful person would notice about a panel.
+def check_panel(panel: Panel, report: Report = silent) -> CheckReport:
+    """Returns what a careful person would notice about a panel; `report` is told how far it has come.
 
     Besides the panel itself, at most 32 MB of readings (or the columns of two sensors, if that is more) and 300 bytes
     per row are in memory at a time, however many sensors there are.
@@ -22,6 +23,7 @@ def check_panel(panel: Panel) -> CheckReport:
     for column in columns_of(panel):
         facts.append(examine_sensor(column, panel.times.interval))
         is_reported |= ~np.isnan(column)
+        report("checking the sensors", len(facts) / len(panel.sensors))
     findings = Findings()
     report_coverage(panel, [fact.coverage for fact in facts], is_reported, findings)
     report_sensors(panel, facts, findings)

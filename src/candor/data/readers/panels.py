@@ -26,6 +26,8 @@ from candor.errors import InputError
 from candor.files import sha256_of_file
 from candor.progress import Report, silent
 
+_ROWS_PER_TIME = 1.1  # of a wide table that has words too; more are rows of several sensors
+_FEW_ROWS = 100
 _TEXT_TABLES = {"csv", "txt", "tsv", "dat", ""}
 File = Path | str
 
@@ -127,6 +129,12 @@ def _refuse_empty_cells(readings: Readings, survey: StampSurvey, grid: Grid, whe
     """Refuses a long table so thin that its panel would be nearly all empty, and huge."""
     sensors = len(readings.ids)
     cells = grid.length * sensors
+    if readings.is_long and survey.rows > _FEW_ROWS and sensors > survey.rows / 2 and len(survey.distinct) > 2:
+        raise InputError(
+            f"{survey.rows:,} readings would belong to {sensors:,} sensors",
+            where=where,
+            mend="check that the column of sensors names sensors and not readings, and call it sensor",
+        )
     if readings.is_long and cells > max(1_000_000, 1000 * survey.rows):
         raise InputError(
             f"{survey.rows:,} readings would fill less than a thousandth of {sensors:,} sensors times "
@@ -139,7 +147,7 @@ def _refuse_empty_cells(readings: Readings, survey: StampSurvey, grid: Grid, whe
 def _refuse_rows_of_several_sensors(readings: Readings, survey: StampSurvey, has_text: bool, where: str) -> None:
     """Refuses a long table that was taken for a wide one, because its columns have names of their own."""
     rows_per_time = (survey.rows - survey.unreadable) / len(survey.distinct)
-    if not readings.is_long and (rows_per_time > 2 or (rows_per_time == 2 and has_text)):
+    if not readings.is_long and (rows_per_time > (_ROWS_PER_TIME if has_text else 2)):
         raise InputError(
             f"each time stands in {rows_per_time:.1f} rows on average: they seem to belong to different sensors",
             where=where,

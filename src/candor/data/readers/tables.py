@@ -24,9 +24,11 @@ _TIME_NAMES = (
     *("time_utc", "timestamp_utc", "datetime_utc", "local_time", "ds"),
     *_ROW_NUMBERS,
 )
+_UTC_NAMES = ("utc", "time_utc", "timestamp_utc", "datetime_utc")
 _SENSOR_NAMES = (
     *("sensor", "sensor_id", "station", "station_id", "site", "site_no", "site_id", "location", "location_id"),
-    *("gauge", "gauge_id", "detector", "detector_id", "node", "node_id", "id"),
+    *("gauge", "gauge_id", "gage", "gage_id", "well", "well_id", "device", "device_id", "monitoring_location_id"),
+    *("detector", "detector_id", "node", "node_id", "station_name", "id"),
 )
 _VALUE_NAMES = ("value", "reading", "values", "result", "measurement", "observation", "y")
 _FRACTION = re.compile(r"[+-]?\d*[.,]\d+(?:[eE][+-]?\d+)?")
@@ -68,7 +70,8 @@ class TableReadings:
             f"{columns.where}, column {columns.names[self._roles.time]!r}",
             options.day_first,
         )
-        self.has_zone, self.guess = self._stamp_reader.has_zone, self._stamp_reader.guess
+        is_utc = columns.names[self._roles.time].strip().lower() in _UTC_NAMES  # whatever zone the sensors live in
+        self.has_zone, self.guess = self._stamp_reader.has_zone or is_utc, self._stamp_reader.guess
         self.ids = self._find_ids()
         self._place = {sensor_id: place for place, sensor_id in enumerate(self.ids)}
 

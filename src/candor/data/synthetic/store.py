@@ -20,6 +20,7 @@ from candor.data.panel_store import (
     READINGS,
     SIGNS_OF_DAMAGE,
     MatrixWriter,
+    check_panel_place,
     covariate_file,
     first_line,
     header_axes,
@@ -68,6 +69,7 @@ def write_synthetic(
     """
     recipe = Recipe(kind, sensors, steps, seed, noise, missing_share, twin_pairs)
     world = settle(recipe)
+    check_panel_place(folder)
     with atomic_folder(folder) as temporary:
         panel_fingerprint = _write_series(temporary, world, chunk_steps)
         write_header(

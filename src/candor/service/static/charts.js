@@ -114,7 +114,8 @@ export function drawComponents(place, { patches, components, hasClock }) {
 /** Draws how far the gates were open in each patch of the past. */
 export function drawGates(place, { patches, gates, hasClock }) {
   const names = patches.map((patch) => span(patch, hasClock));
-  const traces = Object.entries(GATES).map(([name, [words, tone, symbol]]) => ({
+  const known = Object.entries(GATES).filter(([name]) => gates[name]); // where rain stands for shocks, two are not there
+  const traces = known.map(([name, [words, tone, symbol]]) => ({
     x: names, y: gates[name], name: words, mode: "lines+markers", line: { color: colour(tone) },
     marker: { symbol, size: 8 }, hovertemplate: "%{y:.2f}",
   }));

@@ -63,6 +63,7 @@ function setNetwork(map, network) {
 }
 
 function draw(map) {
+  map.svg.classList.toggle("zoomed", map.view.zoom > 1);
   const size = { width: map.svg.clientWidth, height: map.svg.clientHeight };
   if (!size.width || !size.height) return;
   const isNamed = map.sensors.length <= MOST_NAMES;
@@ -223,7 +224,6 @@ function zoom(map, factor, centre) {
   const middle = { x: centre.x - svg.clientWidth / 2, y: centre.y - svg.clientHeight / 2 };
   const moved = { x: middle.x - grown * (middle.x - view.x), y: middle.y - grown * (middle.y - view.y) };
   map.view = wanted === 1 ? { zoom: 1, x: 0, y: 0 } : { zoom: wanted, ...moved };
-  svg.classList.toggle("zoomed", wanted > 1);
   draw(map);
 }
 
