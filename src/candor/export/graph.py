@@ -86,11 +86,11 @@ def check_exportable(forecaster: Forecaster) -> NetworkForecaster:
             f"{forecaster.name} is not a network: it has no ONNX form",
             mend="export a run of candor or of a network among the baselines, or make a bundle: --bundle",
         )
-    if not hasattr(forecaster, "state_"):
-        raise NotFittedError(f"this {forecaster.name} forecaster is not fitted yet", mend="call fit(panel) first")
     if names := forecaster.quantities_read():
         raise InputError(
             f"this {forecaster.name} reads covariates ({', '.join(names)}), which an ONNX file has no place for",
             mend="train it without covariates, or make a bundle: --bundle",
         )
+    if not hasattr(forecaster, "state_"):
+        raise NotFittedError(f"this {forecaster.name} forecaster is not fitted yet", mend="call fit(panel) first")
     return forecaster
