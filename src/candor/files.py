@@ -1,4 +1,4 @@
-"""Writing that is all or nothing, and checksums of what was written."""
+"""Writing that is all or nothing, locks for who writes on, and checksums of what was written."""
 
 import ctypes
 import hashlib
@@ -60,6 +60,30 @@ def atomic_folder(path: Path) -> Iterator[Path]:
             _swap_in(temporary, path)
         finally:
             _remove(temporary)
+
+
+@contextmanager
+def locked_folder(folder: Path) -> Iterator[None]:
+    """Holds the lock of a folder until the block or the process ends; raises BlockingIOError if somebody else does.
+
+    Where there are no locks, on Windows and on some network file systems, nothing is held.
+    """
+    try:
+        import fcntl
+    except ImportError:
+        yield
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise
+        except OSError:
+            pass
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def remove_leftovers(path: Path) -> None:

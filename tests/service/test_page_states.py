@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from page_server import STATIC, FakeModel, PageServer, browsing, opened, serve_page
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from candor.data.panel import Edges, Panel, Sensor
 from candor.data.times import TimeAxis
@@ -138,6 +138,32 @@ def test_a_model_without_reasons_and_intervals_says_so_and_another_can_be_picked
         expect(page.locator("#sensor")).to_be_hidden()
         expect(page.locator("input[value=uncertainty]")).to_be_enabled()
     assert not [address for address in server.requests if "/v1/explain" in address]
+
+
+def test_the_answer_of_a_model_that_was_left_meanwhile_changes_nothing(browser: Browser) -> None:
+    server = PageServer([FakeModel("first", trio()), FakeModel("slow", made([Sensor("z", "Slow", unit="cm")]))])
+    with serve_page(server), opened(browser, server.address, has_charts=False) as page:
+        held: list[Route] = []
+        page.route("**/v1/sensors*model=slow*", lambda route: held.append(route))
+        with page.expect_request("**/v1/sensors*model=slow*"):
+            page.get_by_label("Model", exact=True).select_option("slow")
+        with page.expect_response("**/v1/sensors*model=first*"):
+            page.get_by_label("Model", exact=True).select_option("first")
+        with page.expect_response("**/v1/sensors*model=slow*") as late:
+            held[0].continue_()
+        late.value.finished()
+        page.evaluate("new Promise((done) => setTimeout(done, 300))")  # it would be drawn by now
+        expect(page.locator("#sensors button")).to_have_count(3)
+        expect(page.locator("#summary")).to_contain_text("3 sensors")
+
+
+def test_a_map_that_is_shown_whole_again_lets_fingers_scroll(browser: Browser) -> None:
+    server = PageServer([FakeModel("trio", trio())])
+    with serve_page(server), opened(browser, server.address, has_charts=False) as page:
+        page.get_by_label("Zoom in").click()
+        expect(page.locator("#map")).to_have_css("touch-action", "none")
+        page.get_by_label("Show the whole network").click()
+        expect(page.locator("#map")).not_to_have_css("touch-action", "none")
 
 
 def test_units_are_told_for_each_sensor_where_they_differ(browser: Browser) -> None:

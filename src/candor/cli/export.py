@@ -28,7 +28,8 @@ def export(
     rows: Annotated[
         str | None,
         typer.Option(
-            "--rows", help="Latest rows of the record in the bundle, or all. (default: 4 x history + horizon)"
+            "--rows",
+            help="Latest rows of the record in the bundle, or all. (default: 4 x history + horizon, or what it needs)",
         ),
     ] = None,
     without_readings: Annotated[

@@ -8,10 +8,9 @@ training/machine.json    what was found out about the machine, see candor.traini
 training/...             the state of training, see candor.training.checkpoint
 """
 
-import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
@@ -21,7 +20,7 @@ from candor.data.panel import Panel
 from candor.data.panel_store import save_panel
 from candor.data.protocol import Protocol, Task, make_task
 from candor.errors import InputError
-from candor.files import WriteError, read_json, remove_leftovers, write_json
+from candor.files import WriteError, locked_folder, read_json, remove_leftovers, write_json
 from candor.forecasting.choices import choose_settings
 from candor.forecasting.forecaster import Forecaster, forecasters
 from candor.forecasting.runs import RECORD, Run, RunRecord, load_record, save_run
@@ -218,32 +217,17 @@ def _alone(folder: Path) -> Iterator[None]:
     """Keeps other sessions off a run: two would write its state in turn, and remove what the other is writing."""
     from candor.training.processes import in_main_process
 
-    held: list[int] = []
-    in_main_process(lambda: held.extend(_lock(folder / TRAINING)))
-    try:
+    with ExitStack() as held:
+        in_main_process(partial(_hold, held, folder))
         yield
-    finally:
-        for descriptor in held:
-            os.close(descriptor)
 
 
-def _lock(folder: Path) -> list[int]:
-    """Returns what holds the lock of a folder until it is closed or the process ends, if the system has locks."""
+def _hold(held: ExitStack, folder: Path) -> None:
     try:
-        import fcntl
-    except ImportError:  # Windows
-        return []
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        held.enter_context(locked_folder(folder / TRAINING))
     except BlockingIOError:
-        os.close(descriptor)
-        raise InputError(
-            "another session is training in this folder", where=str(folder.parent), mend="wait for it, or stop it first"
-        ) from None
-    except OSError:  # some network file systems have none
-        pass
-    return [descriptor]
+        what = "another session is training in this folder"
+        raise InputError(what, where=str(folder), mend="wait for it, or stop it first") from None
 
 
 def _tidy(folder: Path) -> None:

@@ -147,7 +147,7 @@ def _refuse_empty_cells(readings: Readings, survey: StampSurvey, grid: Grid, whe
 def _refuse_rows_of_several_sensors(readings: Readings, survey: StampSurvey, has_text: bool, where: str) -> None:
     """Refuses a long table that was taken for a wide one, because its columns have names of their own."""
     rows_per_time = (survey.rows - survey.unreadable) / len(survey.distinct)
-    if not readings.is_long and (rows_per_time > (_ROWS_PER_TIME if has_text else 2)):
+    if not readings.is_long and rows_per_time > (_ROWS_PER_TIME if has_text else 2):
         raise InputError(
             f"each time stands in {rows_per_time:.1f} rows on average: they seem to belong to different sensors",
             where=where,
