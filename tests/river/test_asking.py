@@ -1,5 +1,6 @@
 """How services are asked: kept answers, patience, pauses, parallel requests, and plain words when all fails."""
 
+import json
 import subprocess
 import sys
 import threading
@@ -19,7 +20,7 @@ from candor.river import cache as cache_module
 from candor.river import readings as readings_module
 from candor.river.asking import Asker, Clock, Manners
 from candor.river.cache import AnswerCache, Question
-from candor.river.readings import as_frame, fetch_readings
+from candor.river.readings import DAYS_AT_A_TIME, as_frame, fetch_readings
 
 HOUR = timedelta(hours=1)
 AXIS = TimeAxis(datetime(2021, 5, 1, tzinfo=UTC), HOUR, 24)
@@ -51,6 +52,32 @@ def test_what_was_answered_is_not_asked_again_and_needs_no_service(usgs, asker, 
     assert fetch_readings(again, SITES, "00300", AXIS) == first
     assert len(usgs.requests) == 3
     assert again.record == asker.record
+
+
+@pytest.mark.parametrize(("days", "is_asked_again"), [(0.5, True), (2.9, True), (3.1, False), (400, False)])
+def test_only_what_was_fetched_soon_after_the_period_is_asked_for_again(
+    days, is_asked_again, usgs, asker, tmp_path
+) -> None:
+    fetch_readings(asker, SITES, "00300", AXIS)
+    for path in (tmp_path / "cache").rglob("*.json"):
+        note = json.loads(path.read_text(encoding="utf-8"))
+        path.write_text(json.dumps(note | {"fetched": (AXIS.end + timedelta(days=days)).isoformat()}))
+    for _ in range(2):  # what was asked for again is young no more
+        fetch_readings(Asker(AnswerCache(tmp_path / "cache")), SITES, "00300", AXIS)
+        assert len(usgs.requests) == (6 if is_asked_again else 3)
+
+
+def test_of_a_long_period_only_the_end_is_asked_for_again_and_not_twice_a_day(usgs, asker, tmp_path) -> None:
+    hours = 24 * (DAYS_AT_A_TIME + 1)
+    recent = TimeAxis(datetime.now(UTC).replace(minute=0, second=0, microsecond=0) - hours * HOUR, HOUR, hours)
+    fetch_readings(asker, SITES, "00300", recent)
+    fetch_readings(asker, SITES, "00300", recent)
+    assert len(usgs.requests) == 6, "a job that was killed goes on where it was"
+    for path in (tmp_path / "cache").rglob("*.json"):
+        note = json.loads(path.read_text(encoding="utf-8"))
+        path.write_text(json.dumps(note | {"fetched": (datetime.now(UTC) - timedelta(days=1.1)).isoformat()}))
+    fetch_readings(asker, SITES, "00300", recent)
+    assert len(usgs.requests) == 9
 
 
 def test_other_questions_have_other_answers(tmp_path) -> None:

@@ -20,7 +20,8 @@ from candor import files
 from candor.errors import InputError
 from candor.river.asking import Manners
 from candor.river.build import build_basin
-from candor.river.follow import YOUNG, Feed, Followed, follow
+from candor.river.follow import Feed, Followed, follow
+from candor.river.readings import YOUNG
 
 SITES = GOOD[:4]  # the first two read four times an hour, the third has two sensors
 END = START + HOURS * HOUR  # of what the basin was built from

@@ -32,12 +32,10 @@ from candor.progress import Report, silent
 from candor.river.asking import Asker, Manners, require_client
 from candor.river.cache import Answer, AnswerCache, Question
 from candor.river.hours import on_grid
-from candor.river.readings import Readings, ask_for_readings, valid_readings
+from candor.river.readings import YOUNG, Readings, ask_for_readings, valid_readings
 from candor.river.settings import HOUR, BasinSettings
 from candor.settings import parse_settings
 
-YOUNG = timedelta(days=3)
-"""Readings younger than this when they were asked for are asked for again the next time."""
 _FORMAT = "candor-site-record-1"
 _TICK = timedelta(seconds=1)  # the finest that services are asked by
 _LONG_SILENCE = np.timedelta64(1, "D")  # of a sensor while another one at its site speaks

@@ -8,7 +8,7 @@ import io
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
@@ -24,6 +24,8 @@ from candor.river.pages import watched_client
 
 MOST_DAYS = 1100  # of one request; the service refuses longer ones
 DAYS_AT_A_TIME = 366  # less than that: an answer that fails on its last page is fetched again from the first
+YOUNG = timedelta(days=3)
+"""Readings younger than this when they were asked for are asked for again: the service revises and completes them."""
 PAGE = 10_000  # readings; the most the service sends at once
 USGS_SENTINELS = (*SENTINELS, -123456.0)  # the last one: no rating for this stage
 _PROPERTIES = ("time_series_id", "time", "value", "unit_of_measure", "approval_status", "qualifier")
@@ -51,14 +53,22 @@ class Readings:
 
 
 def fetch_readings(asker: Asker, sites: Sequence[str], parameter: str, axis: TimeAxis) -> dict[str, list[Answer]]:
-    """Returns for each site what all its sensors sent for the hours of the axis, in as many answers as it took."""
+    """Returns for each site what all its sensors sent for the hours of the axis, in as many answers as it took.
+
+    The last span is asked for again where it was young when it was fetched: some of it may not have been there yet.
+    Once a day is enough, so that a job that was killed goes on where it was.
+    """
     half = axis.interval / 2
-    spans = split_period(axis.start - half, axis.end - half)
-    asked = [(site, *ask_for_readings(site, parameter, *span)) for site in sites for span in spans]
-    answers = asker.ask_all([(question, fetch) for _, question, fetch in asked], "fetching readings")
+    *settled, last = split_period(axis.start - half, axis.end - half)
     by_site: dict[str, list[Answer]] = {site: [] for site in sites}
-    for (site, _, _), answer in zip(asked, answers, strict=True):
-        by_site[site].append(answer)
+    fresh = min(axis.end + YOUNG, datetime.now(UTC) - timedelta(days=1))
+    for spans, since in ((settled, None), ([last], fresh)):
+        if not spans:
+            continue
+        asked = [(site, *ask_for_readings(site, parameter, *span)) for site in sites for span in spans]
+        answers = asker.ask_all([(question, fetch) for _, question, fetch in asked], "fetching readings", since)
+        for (site, _, _), answer in zip(asked, answers, strict=True):
+            by_site[site].append(answer)
     return by_site
 
 
