@@ -16,7 +16,6 @@ from candor.figures.arrivals import ArrivalPicture, Senders, draw_arrivals
 from candor.figures.branches import BranchPicture, draw_branches
 from candor.figures.edge_weights import EdgeWeightPicture, EdgeWeights, draw_edge_weights
 from candor.figures.embedding import EmbeddingPicture, draw_embedding
-from candor.figures.map_points import moved_apart, on_a_circle, on_a_map
 from candor.figures.peers import PeerPicture, draw_peers
 from candor.figures.propagation import PropagationPicture, draw_propagation
 from candor.figures.reconstruction import ReconstructionPicture, draw_reconstruction
@@ -28,6 +27,12 @@ CHANCE = np.random.default_rng(3)
 LONG = name_of("420853121505501", "Klamath River at Miller Island Boat Ramp, far below the surface")
 COMPONENTS = ("background", "accumulation", "release", "shock")
 BRANCHES = ("functional", "forward", "reverse")
+
+
+@pytest.fixture(autouse=True)
+def same_chance_for_every_test() -> None:
+    """What one test draws must not depend on which ran before it."""
+    CHANCE.bit_generator.state = np.random.default_rng(3).bit_generator.state
 
 
 def moments(count: int, frequency: str = "h") -> list[datetime]:
@@ -217,22 +222,3 @@ def test_shares_of_arrivals_and_peers_are_percent_in_the_figure() -> None:
     assert [bar.get_width() for bar in draw_peers(alike).figure.axes[0].patches] == pytest.approx(
         100 * alike.weights[:12]
     )
-
-
-def test_a_map_keeps_directions_and_distances() -> None:
-    degrees = np.array([[-122.0, 42.0], [-121.0, 42.0], [-122.0, 43.0], [-122.0, 42.0]])
-    points = on_a_map(degrees)
-    east, north = points[1] - points[0], points[2] - points[0]
-    assert east[0] == pytest.approx(111.2 * np.cos(np.radians(42.25)), rel=1e-3) and east[1] == 0
-    assert north[1] == pytest.approx(111.2, rel=1e-3) and north[0] == 0
-    across = on_a_map(np.array([[179.9, 0.0], [-179.9, 0.0]]))  # the date line is no border
-    assert across[1, 0] - across[0, 0] == pytest.approx(0.2 * 111.2, rel=1e-3)
-
-
-def test_points_move_apart_only_as_far_as_they_must() -> None:
-    points = np.array([[0.0, 0.0], [0.0, 0.0], [10.0, 0.0]])
-    moved = moved_apart(points, 1.0)
-    distances = np.linalg.norm(moved[:, None] - moved, axis=-1)[np.triu_indices(3, 1)]
-    assert distances.min() >= 0.99
-    np.testing.assert_allclose(moved[2], points[2], atol=1e-4)
-    np.testing.assert_allclose(np.linalg.norm(on_a_circle(7), axis=1), 1)

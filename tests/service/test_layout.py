@@ -34,6 +34,11 @@ def test_coordinates_become_a_map_true_to_scale_with_north_up() -> None:
     np.testing.assert_allclose(drawing_places(panel), [[0, 0], [1, 0], [1, 1], [0, 1]], atol=1e-9)
 
 
+def test_the_date_line_is_no_border() -> None:
+    sensors = tuple(Sensor(f"s{i}", latitude=1.0, longitude=across) for i, across in enumerate((179.9, -179.9, 179.8)))
+    assert drawing_places(network(sensors, [(0, 1)]))[:, 0].argsort().tolist() == [2, 0, 1]
+
+
 def test_one_unknown_place_makes_the_edges_decide() -> None:
     sensors = (Sensor("a", latitude=1.0, longitude=1.0), Sensor("b", latitude=2.0, longitude=2.0), Sensor("c"))
     panel = network(sensors, [(0, 1), (1, 2)])

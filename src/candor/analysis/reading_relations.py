@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from candor.analysis.reading_finding import Finding, in_digits, in_percent
 from candor.analysis.reading_states import Reading
 from candor.data.panel import Panel
+from candor.figures.map_points import known_places
 from candor.figures.relations import RelationPicture, draw_relations
 from candor.figures.style import name_of
 from candor.graph import downstream_pairs, great_circle_km
@@ -134,7 +135,7 @@ def _picture(panel: Panel, found: FunctionalWeights, distance: Numbers, note: st
     return RelationPicture(
         sensors=panel.sensor_ids,
         names=[name_of(sensor.id, sensor.name, _LONGEST_NAME) for sensor in panel.sensors],
-        places=_places(panel),
+        places=known_places(panel),
         edges=(panel.edges.source, panel.edges.target),
         receiver=receiver,
         peer=peer,
@@ -143,12 +144,6 @@ def _picture(panel: Panel, found: FunctionalWeights, distance: Numbers, note: st
         distance=None if np.isnan(distance).any() else distance,
         note=note,
     )
-
-
-def _places(panel: Panel) -> Numbers | None:
-    """Returns longitude and latitude in degrees, sensor x 2; None where some are unknown."""
-    places = np.array([(sensor.longitude, sensor.latitude) for sensor in panel.sensors], np.float64)
-    return None if np.isnan(places).any() else places
 
 
 def _distances(panel: Panel, one: NDArray[np.integer], other: NDArray[np.integer]) -> Numbers:

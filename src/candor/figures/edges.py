@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.patches import FancyArrowPatch
 from numpy.typing import NDArray
 
+from candor.figures.map_points import moved_apart, on_a_circle, on_a_map
 from candor.figures.style import BLACK, BLUE, SMALL, VERMILION, Drawing, new_figure, plain
 
 _COLOURS = {"forward": BLUE, "reverse": VERMILION}
@@ -52,10 +53,10 @@ def draw_edges(picture: EdgePicture) -> Drawing:
     has_names = len(picture.sensors) <= _MOST_NAMES
     is_cut = any(len(edges.weight) > _MOST_EDGES for edges in picture.edges.values())
     note = picture.note + (f" Only the heaviest {_MOST_EDGES} edges are shown." if is_cut else "")
-    points = _on_a_circle(len(picture.sensors)) if picture.places is None else _on_a_map(picture.places)
+    points = on_a_circle(len(picture.sensors)) if picture.places is None else on_a_map(picture.places)
     if picture.places is not None and has_names:
-        moved = _moved_apart(points)
-        note += " Neighbours on the map are moved apart a little." if not np.allclose(moved, points, atol=1e-3) else ""
+        moved = moved_apart(points, _APART * (float(np.ptp(points, axis=0).max()) or 1.0))
+        note += " Neighbours on the map are moved apart a little." if moved is not points else ""
         points = moved
     east, north = np.ptp(points, axis=0)
     tall = _PANEL * float(np.clip(north / (east or 1.0), 0.4, 1.2))
@@ -68,33 +69,6 @@ def draw_edges(picture: EdgePicture) -> Drawing:
     if has_names:
         _write_key(parts["key"], picture)
     return Drawing(figure, _table(picture))
-
-
-def _on_a_circle(count: int) -> NDArray[np.float64]:
-    angles = np.pi / 2 - 2 * np.pi * np.arange(count) / max(count, 1)
-    return np.stack([np.cos(angles), np.sin(angles)], axis=1)
-
-
-def _on_a_map(places: NDArray[np.floating]) -> NDArray[np.float64]:
-    """Returns places in a box around zero, east to the right, north up, the wider side one long."""
-    middle = places.mean(axis=0)
-    points = (places - middle) * np.array([np.cos(np.radians(middle[1])), 1.0])
-    spread: NDArray[np.float64] = points / (np.ptp(points, axis=0).max() or 1.0)
-    return spread
-
-
-def _moved_apart(points: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Returns points of which every two have a readable distance, found by pushing pairs apart in small steps."""
-    points = points + 1e-6 * _on_a_circle(len(points))  # two sensors at one place need a direction to part in
-    for _ in range(200):
-        offsets = points[:, None] - points[None]
-        distances = np.linalg.norm(offsets, axis=-1)
-        np.fill_diagonal(distances, np.inf)
-        lacking = np.maximum(_APART - distances, 0)
-        if not lacking.any():
-            break
-        points = points + 0.5 * (offsets / distances[..., None] * lacking[..., None]).sum(axis=1)
-    return points
 
 
 def _draw_direction(

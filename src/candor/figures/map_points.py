@@ -3,8 +3,11 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from candor.data.panel import Panel
+
 Points = NDArray[np.float64]
 _KM_PER_DEGREE = 111.195  # of latitude
+_LEAST_SHRINKING = 0.05  # nearer to a pole a map would be all width
 _ROUNDS = 300
 
 
@@ -14,6 +17,17 @@ def on_a_circle(count: int) -> Points:
     return np.stack([np.cos(angles), np.sin(angles)], axis=1)
 
 
+def known_places(panel: Panel) -> Points | None:
+    """Returns longitude and latitude in degrees, sensor x 2; None where some are unknown."""
+    places = np.array([(sensor.longitude, sensor.latitude) for sensor in panel.sensors], np.float64).reshape(-1, 2)
+    return None if np.isnan(places).any() else places
+
+
+def shrinking_of(degrees: NDArray[np.floating]) -> float:
+    """Returns how long a degree of longitude is in the middle of some places, in degrees of latitude."""
+    return max(float(np.cos(np.radians(degrees[:, 1].mean()))), _LEAST_SHRINKING)
+
+
 def on_a_map(degrees: NDArray[np.floating]) -> Points:
     """Returns places in km from their middle, east and north; right for a region, also across the date line.
 
@@ -21,20 +35,26 @@ def on_a_map(degrees: NDArray[np.floating]) -> Points:
         degrees: longitude and latitude, place x 2.
     """
     east = (degrees[:, 0] - degrees[0, 0] + 180) % 360 - 180
-    shrinking = np.cos(np.radians(degrees[:, 1].mean()))  # degrees of longitude shorten poleward
-    points = np.stack([east * shrinking, degrees[:, 1]], axis=1) * _KM_PER_DEGREE
+    points = np.stack([east * shrinking_of(degrees), degrees[:, 1]], axis=1) * _KM_PER_DEGREE
     return np.asarray(points - (points.max(axis=0) + points.min(axis=0)) / 2)
 
 
 def moved_apart(points: Points, least: float) -> Points:
-    """Returns points that have at least about this distance from one another, found by pushing pairs apart."""
-    points = points + 1e-6 * least * on_a_circle(len(points))  # two at one place need a direction to part in
+    """Returns points of which every two have about this distance at least; the very same if they have it already."""
+    if np.any(_between(points)[1] < 1e-6 * least):  # two at one place need a direction to part in
+        points = points + 1e-6 * least * on_a_circle(len(points))
     for _ in range(_ROUNDS):
-        offsets = points[:, None] - points
-        distances = np.linalg.norm(offsets, axis=-1)
-        np.fill_diagonal(distances, np.inf)
-        lacking = np.maximum(1.01 * least - distances, 0)
+        offsets, distances = _between(points)
         if not np.any(distances < least):
             break
+        lacking = np.maximum(1.01 * least - distances, 0)
         points = points + 0.5 * (offsets / distances[..., None] * lacking[..., None]).sum(axis=1)
     return points
+
+
+def _between(points: Points) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Returns the offsets between every two points, and their distances, infinite to themselves."""
+    offsets = points[:, None] - points
+    distances = np.linalg.norm(offsets, axis=-1)
+    np.fill_diagonal(distances, np.inf)
+    return offsets, distances

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from candor.data.panel import Panel
 from candor.errors import InputError
 from candor.figures.map_labels import MapPage, place_labels
+from candor.figures.map_points import known_places, moved_apart, on_a_circle, on_a_map
 from candor.figures.style import BLACK, BLUE, DOTS_PER_INCH, GREY, SMALL, Drawing, name_of, new_figure, plain
 from candor.river.toolbox import direct_edges, find_cycle, topological_order
 
-_KM_PER_DEGREE = 111.195  # of latitude
 _SAME_PLACE = 0.012  # of the longer side of the map: sensors this near share a mark and a label
 _MOST_NAMES, _LETTERS = 40, 30  # sensors that are named; letters in a line of a label
 _LONGEST_NAME, _LETTERS_IN_NOTE = 100, 120
@@ -59,9 +59,12 @@ def draw_river_map(panel: Panel) -> Drawing:
         raise InputError("there are no sensors to draw", where=panel.name or "panel")
     has_cycle = find_cycle(panel) is not None
     is_drawn = np.ones(len(panel.edges), np.bool_) if has_cycle else direct_edges(panel)
-    is_map = all(sensor.latitude is not None and sensor.longitude is not None for sensor in panel.sensors)
-    points = _in_km(panel) if is_map else _on_a_circle(panel) if has_cycle else _from_left_to_right(panel, is_drawn)
-    network = _joined(panel, points, is_drawn, is_map)
+    degrees = known_places(panel)
+    if degrees is not None:
+        points = on_a_map(degrees)
+    else:
+        points = on_a_circle(len(panel.sensors)) if has_cycle else _from_left_to_right(panel, is_drawn)
+    network = _joined(panel, points, is_drawn, degrees is not None)
     for growth in (1.0, 1.4):  # a taller page where names find no room
         figure, is_whole = _draw(panel, network, is_drawn, growth)
         if is_whole:
@@ -82,9 +85,9 @@ def _draw(
     tall = growth * float(np.clip(inner * north / (east or 1.0) + 2 * _ABOVE + _STRIP, _LOWEST, _TALLEST))
     room = np.array([inner, tall - 2 * _ABOVE - _STRIP])
     per_inch = float((np.ptp(network.places, axis=0) / room).max()) or 1.0
-    shown = replace(network, places=_moved_apart(network.places, size * _APART * per_inch))
+    shown = replace(network, places=moved_apart(network.places, size * _APART * per_inch))
     per_inch = max(per_inch, float((np.ptp(shown.places, axis=0) / room).max()))
-    notes = [*_notes(panel, shown, is_drawn, is_moved=not np.array_equal(shown.places, network.places)), remark]
+    notes = [*_notes(panel, shown, is_drawn, is_moved=shown.places is not network.places), remark]
     note = "\n".join(wrap(" ".join(notes), _LETTERS_IN_NOTE))
     figure = new_figure(f"The network of {panel.name or 'the sensors'}", note, tall + 0.8)
     axes = figure.subplots()
@@ -198,19 +201,6 @@ def _notes(panel: Panel, network: _Network, is_drawn: NDArray[np.bool_], is_move
     return [sentence for sentence, is_true in said.items() if is_true]
 
 
-def _in_km(panel: Panel) -> NDArray[np.float64]:
-    """Returns places in km from the first sensor, east and north; right for a basin, also across the date line."""
-    degrees = np.array([(sensor.longitude, sensor.latitude) for sensor in panel.sensors], np.float64).reshape(-1, 2)
-    east = (degrees[:, 0] - degrees[0, 0] + 180) % 360 - 180
-    shrinking = np.cos(np.radians(degrees[:, 1].mean()))  # degrees of longitude shorten poleward
-    return np.stack([east * shrinking, degrees[:, 1] - degrees[0, 1]], axis=1) * _KM_PER_DEGREE
-
-
-def _on_a_circle(panel: Panel) -> NDArray[np.float64]:
-    angles = np.pi / 2 - 2 * np.pi * np.arange(len(panel.sensors)) / max(len(panel.sensors), 1)
-    return np.stack([np.cos(angles), np.sin(angles)], axis=1)
-
-
 def _from_left_to_right(panel: Panel, is_drawn: NDArray[np.bool_]) -> NDArray[np.float64]:
     """Returns a plan: every sensor to the right of all upstream of it, branches one above the other."""
     place = {sensor: position for position, sensor in enumerate(panel.sensor_ids)}
@@ -228,19 +218,6 @@ def _from_left_to_right(panel: Panel, is_drawn: NDArray[np.bool_]) -> NDArray[np
             up -= _LINE
         column.append(up)
         points[position] = across, up
-    return points
-
-
-def _moved_apart(points: NDArray[np.float64], least: float) -> NDArray[np.float64]:
-    """Returns points of which every two have at least this distance, found by pushing pairs apart in small steps."""
-    for _ in range(300):
-        offsets = points[:, None] - points
-        distances = np.linalg.norm(offsets, axis=-1)
-        np.fill_diagonal(distances, np.inf)
-        lacking = np.maximum(1.01 * least - distances, 0)
-        if not np.any(distances < least):
-            break
-        points = points + 0.5 * (offsets / distances[..., None] * lacking[..., None]).sum(axis=1)
     return points
 
 

@@ -15,6 +15,7 @@ from candor.figures.components import ComponentPicture, draw_components
 from candor.figures.edges import EdgePicture, draw_edges
 from candor.figures.forecast import ForecastPicture, draw_forecast
 from candor.figures.fusion import FusionPicture, draw_fusion
+from candor.figures.map_points import known_places
 from candor.figures.style import Drawing, name_of
 from candor.figures.survey import Survey, choose_windows, survey
 from candor.figures.training import Epoch, draw_training
@@ -162,11 +163,10 @@ def picture_fusion(surveyed: Survey, panel: Panel) -> FusionPicture:
 
 def picture_edges(surveyed: Survey, panel: Panel) -> EdgePicture:
     """Returns the mean weights of a survey on the map of the panel, or without one where places are unknown."""
-    places = np.array([(sensor.longitude, sensor.latitude) for sensor in panel.sensors], dtype=np.float64)
     return EdgePicture(
         sensors=panel.sensor_ids,
         names=[name_of(sensor.id, sensor.name, longest=_LONGEST_IN_KEY) for sensor in panel.sensors],
-        places=None if np.isnan(places).any() else places,
+        places=known_places(panel),
         edges=surveyed.edges,
         note=f"Width: share among all a sensor hears from, mean over {surveyed.windows:,} windows.",
     )

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from candor.data.panel import Panel
+from candor.figures.map_points import known_places, on_a_circle, shrinking_of
 
 Numbers = NDArray[np.float64]
 _BEND = 0.12  # how far an edge swings out, of its length: edges along one river would lie on one another
@@ -42,11 +43,10 @@ class Places:
 
 def find_places(panel: Panel) -> Places:
     """Returns where the sensors of a panel are drawn."""
-    points = np.array([(sensor.longitude, sensor.latitude) for sensor in panel.sensors], dtype=np.float64)
-    if np.isnan(points).any():
-        angles = np.pi / 2 - 2 * np.pi * np.arange(len(points)) / len(points)
-        return Places(np.stack([np.cos(angles), np.sin(angles)], axis=1), is_map=False, stretch=1.0)
-    stretch = 1.0 / max(float(np.cos(np.radians(points[:, 1].mean()))), 0.05)
+    points = known_places(panel)
+    if points is None:
+        return Places(on_a_circle(len(panel.sensors)), is_map=False, stretch=1.0)
+    stretch = 1.0 / shrinking_of(points)
     parted = _parted(points, stretch)
     return Places(parted, is_map=True, stretch=stretch, is_parted=not np.array_equal(parted, points))
 

@@ -1,32 +1,30 @@
 """Where sensors are drawn: by their coordinates where all are known, else by how many edges lie between them."""
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import shortest_path
 
 from candor.data.panel import Edges, Panel
+from candor.figures.map_points import Points, known_places, on_a_circle, on_a_map
 
-Points = NDArray[np.float64]
 _ROUNDS = 60
 _MOST_BY_EDGES = 1_500  # the distances between all pairs are worked on; more are drawn on a circle
 
 
 def has_coordinates(panel: Panel) -> bool:
     """Returns whether it is known of all sensors where they are."""
-    return all(sensor.latitude is not None and sensor.longitude is not None for sensor in panel.sensors)
+    return known_places(panel) is not None
 
 
 def drawing_places(panel: Panel) -> Points:
     """Returns a place for each sensor, sensor x 2, from 0 to 1: across to the east, and up to the north."""
-    count = len(panel.sensors)
-    if has_coordinates(panel):
-        points = np.array([(sensor.longitude, sensor.latitude) for sensor in panel.sensors], np.float64)
-        points[:, 0] *= max(float(np.cos(np.radians(points[:, 1].mean()))), 0.05)  # a degree east is shorter
+    count, degrees = len(panel.sensors), known_places(panel)
+    if degrees is not None:
+        points = on_a_map(degrees)
     elif len(panel.edges) and count <= _MOST_BY_EDGES:
         points = _by_edges(panel.edges, count)
     else:
-        points = _circle(count)
+        points = on_a_circle(count)
     return _within_one(points)
 
 
@@ -35,11 +33,6 @@ def _within_one(points: Points) -> Points:
     low, high = points.min(axis=0), points.max(axis=0)
     size = float((high - low).max())
     return np.asarray(np.clip(0.5 + (points - (low + high) / 2) / (size or 1.0), 0.0, 1.0))
-
-
-def _circle(count: int) -> Points:
-    angles = np.pi / 2 - 2 * np.pi * np.arange(count) / max(count, 1)
-    return np.stack([np.cos(angles), np.sin(angles)], axis=1)
 
 
 def _by_edges(edges: Edges, count: int) -> Points:
@@ -55,7 +48,7 @@ def _by_edges(edges: Edges, count: int) -> Points:
     np.fill_diagonal(weight, 0.0)
     total = np.maximum(weight.sum(axis=1), 1e-12)
     # A circle with a dent: from perfect symmetry some points would never part.
-    points = _circle(count) * (wanted.max() / 2 * (1 + 0.01 * np.sin(3 + np.arange(count)))[:, None])
+    points = on_a_circle(count) * (wanted.max() / 2 * (1 + 0.01 * np.sin(3 + np.arange(count)))[:, None])
     for _ in range(_ROUNDS):
         length = np.hypot(*(points[:, None, axis] - points[None, :, axis] for axis in (0, 1)))
         pull = weight * wanted / np.maximum(length, 1e-9)
