@@ -11,7 +11,7 @@ from frames import calendar, frame, metr_la_frame, parameters
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from candor.baselines._autostf_operators import SparseAttention
+from candor.baselines._autostf_operators import LearnedGraph, SparseAttention
 from candor.baselines.autostf import AutoStf, AutoStfNetwork, AutoStfSizes, Cell, SearchNetwork, in_turn
 from candor.forecasting.baseline import Frame
 from candor.forecasting.contract import sample_panel
@@ -69,6 +69,17 @@ def test_attention_over_time_is_that_of_all_steps_or_of_the_few_that_ask(steps: 
     attends = torch.isclose(found, full, atol=1e-5).all(dim=-1)
     assert (attends | torch.isclose(found, mean, atol=1e-5).all(dim=-1)).all()
     assert (attends.sum(dim=-1) == min(steps, 3 * math.ceil(math.log(steps)))).all()
+
+
+def test_what_arrives_over_the_learned_graph_is_a_mean_of_those_who_are_heard() -> None:
+    torch.manual_seed(0)
+    made = LearnedGraph(6, 10)
+    with torch.no_grad():
+        made.senders.abs_()
+        made.receivers[2] = -1.0  # hears nobody in particular
+        graph = made()
+    torch.testing.assert_close(graph.sum(dim=1), torch.ones(6))
+    torch.testing.assert_close(graph[2], torch.full((6,), 1 / 6))
 
 
 @pytest.mark.parametrize(("is_released", "reach"), [(False, 2), (True, 0)])

@@ -51,6 +51,14 @@ def test_dynamic_graphs_lead_along_the_roads_and_against_them() -> None:
     assert (supports.sum(dim=-1) <= 1 + 1e-5).all()
 
 
+@pytest.mark.parametrize(("horizon", "states"), [(1, 1), (5, 2), (12, 4), (13, 4), (48, 4), (192, 4), (240, 4)])
+def test_far_horizons_are_not_forecast_by_more_states(horizon: int, states: int) -> None:
+    network = D2stgnnNetwork(TINY, frame(2, 12, horizon))
+    assert {layer.inherent.future for layer in network.layers} == {layer.diffusion.future for layer in network.layers}
+    assert network.layers[0].inherent.future == states
+    assert network(torch.randn(2, 12, 2), *calendar(2, 12 + horizon, 12)).shape == (2, horizon, 2)
+
+
 @pytest.mark.parametrize(("history", "horizon"), [(1, 1), (2, 5), (3, 2), (4, 12), (11, 7)])
 def test_short_histories_and_odd_horizons_train(history: int, horizon: int) -> None:
     torch.manual_seed(0)

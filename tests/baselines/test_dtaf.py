@@ -8,6 +8,7 @@ from scipy.interpolate import BSpline
 from torch.nn import functional as F
 
 from candor.baselines.dtaf import (
+    SECOND_READING,
     DtafNetwork,
     DtafSizes,
     SplineLinear,
@@ -101,6 +102,16 @@ def test_targets_are_mixed_with_those_of_the_series_that_the_history_is_mixed_wi
     whole = Targets(values, torch.ones_like(mask), mask.numel(), 1.0, 1.0, False)
     forecast, _ = network.objective((values, *calendar(4, 24)), whole)
     torch.testing.assert_close(forecast, values)
+
+
+def test_errors_are_a_mean_over_what_was_measured_however_much_is_missing() -> None:
+    torch.manual_seed(0)
+    network = DtafNetwork(SIZES.model_copy(update={"mixing": 0.7, "dropout": 0.0}), frame(40, 12, 12)).train()
+    values, mask = torch.randn(4, 12, 40), torch.rand(4, 12, 40) < 0.5
+    network.read = lambda mixed: (mixed + 1, torch.zeros(1, 1, 2))  # too high by one everywhere
+    targets = Targets(torch.where(mask, values, 0.0), mask, int(mask.sum()), 1.0, 1.0, False)
+    _, terms = network.objective((values, *calendar(4, 24)), targets)
+    assert float(terms["prediction"]) == pytest.approx(1 + SECOND_READING, rel=1e-3)
 
 
 def test_nodes_are_forecast_one_by_one() -> None:

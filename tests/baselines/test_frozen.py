@@ -10,7 +10,7 @@ KNOWN = json.loads(FROZEN.read_text(encoding="utf-8"))
 
 @pytest.mark.parametrize("variant", variants())
 def test_forecasts_terms_and_gradients_are_those_that_are_kept(variant: str) -> None:
-    assert numbers_of(variant) == pytest.approx(KNOWN[variant], rel=1e-3, abs=1e-4)
+    assert numbers_of(variant) == pytest.approx(KNOWN[variant], rel=1e-4, abs=1e-5)
 
 
 def test_numbers_are_kept_of_all_that_is_there_and_of_nothing_else() -> None:

@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pandas as pd
+import pytest
 import torch
 from frames import calendar, frame, metr_la_frame, parameters
 from torch.nn import functional as F
@@ -72,20 +73,31 @@ def test_the_forecast_is_the_profile_of_its_own_time_where_the_remainder_is_sile
         torch.testing.assert_close(released(values, time_of_day, day_of_week), day[late % 24] + week[late])
 
 
-def test_the_second_term_is_both_views_of_the_forecast() -> None:
+@pytest.mark.parametrize("horizon", [8, 12, 24, 96])
+def test_the_second_term_is_both_views_of_the_forecast(horizon: int) -> None:
     torch.manual_seed(0)
-    made = HyperdNetwork(SIZES, frame(horizon=8)).eval()
-    inputs = (torch.randn(3, 12, 5), *calendar(3, 20, 12))
-    wanted = torch.zeros(3, 8, 5)
+    made = HyperdNetwork(SIZES, frame(horizon=horizon)).eval()
+    inputs = (torch.randn(3, 12, 5), *calendar(3, 12 + horizon, 12))
+    wanted = torch.zeros(3, horizon, 5)
     with torch.no_grad():
         profile, remainder = made.parts(*inputs)
         forecast, terms = made.objective(inputs, Targets(wanted, wanted == 0, wanted.numel(), 0.5, 1.0, False))
-    steps = np.arange(8)
-    waves = [np.cos(2 * np.pi * k * steps / 8) for k in range(3)] + [np.sin(2 * np.pi * k * steps / 8) for k in (1, 2)]
+    slowest = [k for k in range(horizon) if k * 6 <= horizon]  # waves of six steps and longer, at any horizon
+    turns = 2 * np.pi * np.arange(horizon) / horizon
+    waves = [np.cos(k * turns) for k in slowest] + [np.sin(k * turns) for k in slowest[1:]]
     basis = np.stack([wave / np.linalg.norm(wave) for wave in waves])
     slow = torch.from_numpy(basis.T @ basis).float() @ forecast
     views = F.mse_loss(profile, slow) + F.mse_loss(remainder, forecast - slow)
     torch.testing.assert_close(terms["dual_view"], 2.0 * 0.5 * views)
+
+
+@pytest.mark.parametrize("horizon", [1, 2, 5])
+def test_the_shortest_horizons_leave_something_to_the_remainder(horizon: int) -> None:
+    made = HyperdNetwork(SIZES, frame(horizon=horizon))
+    inputs = (torch.randn(3, 12, 5), *calendar(3, 12 + horizon, 12))
+    wanted = torch.zeros(3, horizon, 5)
+    _, terms = made.objective(inputs, Targets(wanted, wanted == 0, wanted.numel(), 0.5, 1.0, False))
+    assert ("dual_view" in terms) == (horizon > 1)
 
 
 def test_self_loops_change_nothing_and_a_lonely_sensor_keeps_its_profile() -> None:

@@ -51,13 +51,14 @@ def test_what_does_not_change_is_forecast_without_error_before_anything_is_learn
         assert all((float(term.detach()) > 1e-3) == is_missed for term in terms.values())
 
 
-def test_a_missing_target_is_the_value_before_it() -> None:
+def test_a_missing_target_is_the_value_before_it_or_the_first_that_is_there() -> None:
     chance = torch.Generator().manual_seed(0)
     values, mask = torch.randn(3, 8, 4, generator=chance), torch.rand(3, 8, 4, generator=chance) < 0.5
+    mask[1, :, 2] = False  # nothing is there: what was read last
     last = torch.randn(3, 4, generator=chance)
     for window, found in enumerate(carried_on(last, values, mask)):
-        gappy = pd.DataFrame(torch.cat([last[window, None], values[window].where(mask[window], torch.nan)]).numpy())
-        assert (gappy.ffill()[1:].to_numpy() == found.numpy()).all()
+        gappy = pd.DataFrame(values[window].where(mask[window], torch.nan).numpy())
+        assert (gappy.ffill().bfill().fillna(dict(enumerate(last[window].tolist()))).to_numpy() == found.numpy()).all()
 
 
 def test_a_time_at_which_nothing_was_measured_teaches_nothing() -> None:

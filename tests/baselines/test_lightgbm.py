@@ -48,6 +48,16 @@ def test_what_surrounds_a_sensor_are_its_senders_by_weight_and_itself_only_where
     np.testing.assert_allclose(around, expected)
 
 
+def test_it_is_judged_by_what_it_learns_from_where_validation_holds_no_reading() -> None:
+    task = make_task(sample_panel(), Protocol(history=6, horizon=2))
+    values = task.panel.values.copy()
+    values[task.split.validation[0] : task.split.validation[-1] + 2] = np.nan
+    sizes = {"trees": 5, "leaves": 4, "rows": 500}
+    ours = forecasters.get("lightgbm")(history=6, horizon=2, sizes=sizes)
+    ours.fit(replace(task.panel, values=values), task.split)
+    assert np.isfinite(ours.predict(task.panel, task.split.test)).all()
+
+
 def test_a_budget_ends_growth_with_the_forest_that_so_many_trees_make(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = SimpleNamespace(monotonic=count().__next__)  # a second passes whenever somebody looks at it
     for module in ("baselines.lightgbm", "forecasting.forecaster"):

@@ -13,6 +13,7 @@ from candor.data.times import TimeAxis
 from candor.errors import InputError
 from candor.forecasting.choices import choose_protocol, choose_recipe, choose_settings
 from candor.forecasting.contract import sample_panel
+from candor.forecasting.forecaster import forecasters
 from candor.presets import load_preset
 from candor.training.recipe import Recipe
 
@@ -33,6 +34,9 @@ def test_what_is_chosen_can_be_overruled_and_is_said() -> None:
     assert (
         reasons[-1] == "as you set, before all that was chosen: epochs=3, training.batch=7, hidden=16, loss.branch=0.5"
     )
+    with pytest.raises(InputError) as refused:
+        choose_recipe(task, None, {"seasons": True})
+    assert refused.value.mend.startswith("did you mean season? known: ") and ", pairs, " in refused.value.mend
     for wrong in ({"wings": 2}, {"epochs": "many"}, {"training": 3}):
         with pytest.raises(InputError):
             choose_recipe(task, None, wrong)
@@ -127,6 +131,19 @@ def test_a_reconstruction_is_called_one_where_its_settings_are_told() -> None:
         choose_settings(model, make_task(sample_panel(), PROTOCOL), None, {}) for model in ("msthg", "stid")
     )
     assert "those of msthg (reconstruction)," in reason and "those of stid," in other
+
+
+@pytest.mark.parametrize("model", ["autostf", "d2stgnn", "st-ssdl", "staeformer", "testam"])
+def test_what_was_published_for_a_dataset_takes_the_place_of_defaults_and_can_be_overruled(model: str) -> None:
+    task, published = make_task(sample_panel(), PROTOCOL), load_preset("pems-bay").baselines[model]
+    by_default, chosen = (choose_settings(model, task, preset, {})[0] for preset in ("metr-la", "pems-bay"))
+    forecasters.get(model)(history=12, horizon=12, **chosen)  # refuses what it does not know
+    ours, theirs = (made["sizes"] | made["recipe"]["training"] for made in (chosen, by_default))
+    assert {key for key in ours if ours[key] != theirs[key]} == set(published)
+    key, value = next(iter(published.items()))
+    overruled = choose_settings(model, task, "pems-bay", {key: 7})[0]
+    assert 7 in (overruled["sizes"].get(key), overruled["recipe"]["training"].get(key)) and value != 7
+    assert "as published for pems-bay" in choose_settings(model, task, "pems-bay", {})[1][0]
 
 
 @pytest.mark.parametrize(("preset", "epochs"), [("metr-la", 2), ("metr-la", 10), ("basin180102", 10), ("metr-la", 160)])

@@ -45,11 +45,11 @@ def numbers_of(variant: str) -> dict[str, float]:
     learner = BaselineTrainable(network, Scaler(50.0, 10.0), HORIZON, forecaster.recipe)
     windows = batch()
     with torch.no_grad():
-        forecast = learner.forecast(windows)
+        scores = (learner.forecast(windows) - learner.scaler.mean) / learner.scaler.deviation
     found = learner.objective(windows, Moment(HORIZON, True, int(windows["target_mask"].sum()), 1.0))
     return {
-        **{f"forecast {place}": float(forecast[place, place, place]) for place in range(WINDOWS)},
-        "forecasts": float(forecast.square().mean().sqrt()),
+        **{f"forecast {place}": float(scores[place, place, place]) for place in range(WINDOWS)},
+        "forecasts": float(scores.square().mean().sqrt()),
         **{f"term {key}": float(term.detach()) for key, term in found.terms.items()},
         **{f"gradient of {key}": size_of_gradient(term, network) for key, term in found.terms.items()},
     }

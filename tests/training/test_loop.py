@@ -1,13 +1,15 @@
 """The loop on a network so small that every number can be computed another way."""
 
+import json
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import save_file
 from torch import Tensor, nn
 
 import candor.training.tensorboard
@@ -85,14 +87,11 @@ def test_micro_batches_and_threads_change_nothing_but_rounding() -> None:
 
 
 def test_the_same_is_learned_again_to_the_bit_and_chance_of_the_caller_is_left_alone() -> None:
-    torch.manual_seed(11)
-    expected = torch.rand(3)
+    ours, again = (trainer(Machine(3, 2), trainable=line()) for _ in range(2))
     torch.manual_seed(11)
     state = torch.random.get_rng_state()
-    first = trainer(Machine(3, 2), trainable=line()).run()
-    second = trainer(Machine(3, 2), trainable=line()).run()
-    torch.random.set_rng_state(state)
-    assert torch.equal(torch.rand(3), expected)
+    first, second = ours.run(), again.run()
+    assert torch.equal(torch.random.get_rng_state(), state)
     assert all(torch.equal(first[name], second[name]) for name in first)
 
 
@@ -310,6 +309,13 @@ def test_a_foreign_or_damaged_state_is_refused(tmp_path: Path) -> None:
         (tmp_path / "last.safetensors").write_bytes(content)
         with pytest.raises(InputError, match="cannot be read"):
             trainer(checkpoint=Checkpoint(tmp_path)).run()
+        with pytest.raises(InputError, match="cannot be read"):
+            Checkpoint(tmp_path).progress()
+    save_file({"network/weight": torch.zeros(1)}, tmp_path / "last.safetensors", {"format": "another program"})
+    with pytest.raises(InputError, match="not the state of a training"):
+        trainer(checkpoint=Checkpoint(tmp_path)).run()
+    with pytest.raises(InputError, match="not the state of a training"):
+        Checkpoint(tmp_path).progress()
 
 
 def test_what_suits_the_machine_is_found_once_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -318,6 +324,7 @@ def test_what_suits_the_machine_is_found_once_and_kept(tmp_path: Path, monkeypat
     before = {name: weights.clone() for name, weights in trainable.network.state_dict().items()}
     found = find_machine(trainable, windows, 16, Checkpoint(tmp_path))
     assert 1 <= found.micro_batch <= 16 and found.workers >= 1
+    assert json.loads((tmp_path / "machine.json").read_text()) == asdict(found)
     assert all(torch.equal(before[name], weights) for name, weights in trainable.network.state_dict().items())
     (tmp_path / "machine.json").write_text('{"micro_batch": 7, "workers": 3}')
     assert find_machine(trainable, windows, 16, Checkpoint(tmp_path)) == Machine(7, 3)

@@ -53,6 +53,8 @@ def test_schedules_in_other_epochs_learn_the_whole_horizon_and_end_at_the_same_r
     assert other.epochs == epochs and other.prefix(epochs - 1, horizon) == horizon
     assert other.rate(10_000) == chosen.rate(10_000)
     assert list(other.milestones) == sorted(other.milestones)
+    assert (other.activation > 0) == (chosen.activation > 0 and epochs > 1)
+    assert other.activation < max(1, epochs)
 
 
 @given(settings)

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 import candor.training.loop
 import candor.training.stages
 from candor.data.windows import Windows
+from candor.errors import InputError
 from candor.files import write_json
 from candor.forecasting import forecasters
 from candor.forecasting.contract import sample_panel
@@ -107,6 +108,15 @@ def test_a_budget_that_ends_in_an_earlier_stage_leaves_a_run_to_go_on_with(train
     assert not (tmp_path / "run" / "training" / "machine.json").exists()  # the last stage has not begun
     resume_run(tmp_path / "run")
     assert_same(trained("autostf"), tmp_path / "run")
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_budget_that_schedules_were_fitted_to_never_makes_a_model_that_learned_nothing(
+    tmp_path: Path, model: str
+) -> None:
+    with pytest.raises(InputError, match="before the network itself began to learn"):
+        train(tmp_path / "run", model, limits=Limits(budget_minutes=0.0, fits_schedule=True))
+    assert not (tmp_path / "run" / "model").exists()
 
 
 @pytest.mark.parametrize("model", MODELS)

@@ -181,17 +181,17 @@ class GroupedLinear(nn.Linear):
 
 
 class LearnedGraph(nn.Module):
-    """The shares in which each node sends to those it is said to send to; to all alike if there are none."""
+    """The shares in which each node hears those it is said to hear; all alike if there are none."""
 
     def __init__(self, nodes: int, width: int) -> None:
         super().__init__()
-        self.senders = nn.Parameter(torch.randn(nodes, width))
         self.receivers = nn.Parameter(torch.randn(nodes, width))
+        self.senders = nn.Parameter(torch.randn(nodes, width))
 
     def forward(self) -> Float[Tensor, "node node2"]:
         """Returns the graph, receiver x sender."""
-        scores = F.relu(self.senders @ self.receivers.T)
-        return scores.masked_fill(scores == 0, NEVER).softmax(dim=1).T
+        scores = F.relu(self.receivers @ self.senders.T)
+        return scores.masked_fill(scores == 0, NEVER).softmax(dim=1)
 
 
 class Normalisation(nn.BatchNorm1d):

@@ -9,8 +9,9 @@ have four nodes, the identity part is STID, every other layer of attention over 
 training begins with the weights of the search. A search weighs two operators of every edge, drawn by their chances, and
 ends with the likeliest one of each; `training/found.json` of a run says which.
 
-Changed: graph operators propagate along the graph, as the paper describes. With `as_released` they keep only what a
-node sends to itself, and positions of nodes do not learn, as in the released code. There each patch draws two operators
+Changed: graph operators propagate along the graph, as the paper describes: a node hears those whose edges lead to it,
+and over the learned graph, whose rows add up to one, a weighted mean. With `as_released` they keep only what a node
+sends to itself, and positions of nodes do not learn, as in the released code. There each patch draws two operators
 anew whenever it forecasts, and forgets what was searched; here the choice is final in both cells. Chances are learned
 beside the weights on the training part, not on the validation part, which chooses among epochs. Attention over time
 rates queries by all keys, not by a random sample. Keys have no bias: it cancels in the softmax. Every node attends to

@@ -17,7 +17,8 @@ Changed for other data: history and horizon need not be equal; a kernel is at mo
 only as many layers as the history has room for (each takes kernel - 1 steps off), and a hidden state forecasts at most
 the horizon. Steps that the last state forecasts beyond the horizon are cut off. A batch norm that sees a single row in
 training (one window of one node) uses what it has learned so far. The curriculum, a step more every six epochs, is for
-twelve steps: of longer horizons it takes twelfths, so that they too are whole at epoch 66.
+twelve steps: of longer horizons it takes twelfths, so that they too are whole at epoch 66. Longer horizons have four
+hidden states as well, of more steps each.
 """
 
 import math
@@ -63,7 +64,7 @@ class D2stgnnSizes(HeadedSizes):
     order: PositiveInt = 2
     """Highest power of each graph, k_s."""
     gap: PositiveInt = 3
-    """Steps that one hidden state forecasts."""
+    """Steps that one hidden state forecasts at a horizon of twelve; longer horizons have as many states, not more."""
     heads: PositiveInt = 4
     """Of the attention over time."""
     gate_width: PositiveInt = 64
@@ -76,13 +77,22 @@ class D2stgnnSizes(HeadedSizes):
     """Within graphs, convolutions, recurrence and attention."""
 
 
+def steps_of_a_state(gap: int, horizon: int) -> int:
+    """Returns how many steps a hidden state of the future forecasts.
+
+    States are made one after the other, and each time all before them pass a dropout again. The four that are published
+    bear that; 64, at a horizon of 192, would leave nothing of the first.
+    """
+    return min(max(gap, -(-gap * horizon // _PUBLISHED_HORIZON)), horizon)
+
+
 class D2stgnnNetwork(BaselineNetwork):
     """Layers that each explain a diffused and an inherent part of the signal and forecast both."""
 
     def __init__(self, sizes: D2stgnnSizes, frame: Frame) -> None:
         super().__init__()
         self.history, self.horizon, self.order = frame.history, frame.horizon, sizes.order
-        kernel, gap = min(sizes.kernel, frame.history), min(sizes.gap, frame.horizon)
+        kernel, gap = min(sizes.kernel, frame.history), steps_of_a_state(sizes.gap, frame.horizon)
         layers = sizes.layers if kernel == 1 else min(sizes.layers, (frame.history - 1) // (kernel - 1))
         future = math.ceil(frame.horizon / gap)
         self.upstream = nn.Parameter(torch.empty(frame.nodes, sizes.node_width))

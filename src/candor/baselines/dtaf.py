@@ -138,7 +138,9 @@ class DtafNetwork(BaselineNetwork):
         values, steps, sizes = inputs[0], targets.wanted.shape[1], self.sizes
         partner, part = self._companions(values)
         added = part[:, None] * _of(partner, targets.wanted)
-        aims = replace(targets, wanted=targets.wanted + added, mask=targets.mask & _of(partner, targets.mask))
+        mask = targets.mask & _of(partner, targets.mask)
+        kept = int(mask.sum()) / max(int(targets.mask.sum()), 1)  # of the targets; a mean has to be one over these
+        aims = replace(targets, wanted=targets.wanted + added, mask=mask, valid=round(kept * targets.valid))
         mixed = values + part[:, None] * _of(partner, values)
         first, stable = self.read(mixed)
         second, stable_again = self.read(mixed)

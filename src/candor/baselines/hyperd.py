@@ -14,7 +14,9 @@ and an hour of the week without any takes the mean of the hour. Profiles have a 
 Self-loops are taken off the graph, as there are none in PEMS04: a sensor that has nothing else would lose its profile.
 The keys of an attention have no bias: softmax does not feel it. Both halves of the second term, MSE(profile, slow part
 of the forecast) and MSE(remainder, fast part), are one number, since both pairs add up to the forecast; it is computed
-once and doubled. The node frequencies depend on the order of the sensors, here as there.
+once and doubled. What counts as slow are waves of six steps and longer, as at the published horizon of twelve, whatever
+the horizon; the term is left out where that would be all. The node frequencies depend on the order of the sensors,
+here as there.
 """
 
 from typing import Any, ClassVar
@@ -37,6 +39,7 @@ from candor.training.settings import TrainingSettings
 
 _FIRST_SCALE = 0.02  # of the weights on frequencies
 _SHRINKAGE = 0.01
+_PUBLISHED_HORIZON = 12
 
 
 class HyperdSizes(Settings):
@@ -49,7 +52,7 @@ class HyperdSizes(Settings):
     head: PositiveInt = 128
     """Of the hidden layer that leads to the horizon."""
     slow: PositiveInt = 3
-    """Frequencies of the horizon, the mean among them, that belong into the profiles."""
+    """Frequencies of a horizon of twelve, the mean among them, that belong into the profiles; others in proportion."""
     dual_view: NonNegativeFloat = 2.0
     """Weight of the term that puts them there."""
     as_released: bool = False
@@ -101,11 +104,12 @@ class HyperdNetwork(BaselineNetwork):
         """Returns the forecast, and its error beside the distance between its profile and its slow part."""
         profile, remainder = self.parts(*inputs[:3])
         forecast = profile + remainder
-        distance = F.mse_loss(profile, slow_part(forecast, self.sizes.slow))
-        return forecast, {
-            "prediction": targets.error(forecast),
-            "dual_view": self.sizes.dual_view * targets.share * 2 * distance,
-        }
+        terms = {"prediction": targets.error(forecast)}
+        slow = slow_frequencies(self.sizes.slow, forecast.shape[1])
+        if slow <= forecast.shape[1] // 2:  # else nothing would be left to the remainder
+            distance = F.mse_loss(profile, slow_part(forecast, slow))
+            terms["dual_view"] = self.sizes.dual_view * targets.share * 2 * distance
+        return forecast, terms
 
     def parts(
         self,
@@ -210,6 +214,11 @@ class ComplexLayer(nn.Module):
             F.relu(real @ across - imaginary @ turned + self.bias[0]),
             F.relu(imaginary @ across + real @ turned + self.bias[1]),
         )
+
+
+def slow_frequencies(published: int, horizon: int) -> int:
+    """Returns how many frequencies of a horizon are as slow as some of the published one, the mean among them."""
+    return 1 + round((published - 1) * horizon / _PUBLISHED_HORIZON)
 
 
 def slow_part(series: Float[Tensor, "batch horizon node"], frequencies: int) -> Float[Tensor, "batch horizon node"]:

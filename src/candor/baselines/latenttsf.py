@@ -11,8 +11,9 @@ where the paper writes one angle for the whole forecast. A normalisation of stat
 
 Changed: nothing is learned from what was not measured. The autoencoder is judged on the readings it rebuilds, in
 training those of the history, in validation those of the horizon. Where a target is missing the sensor's value before
-it is encoded in its place, and a step at which no sensor was measured does not count. Best weights have the smallest
-absolute error of decoded forecasts (released: squared). All windows count, not every sixtieth. Clipping is off.
+it, or else its first, is encoded in its place, and a step at which no sensor was measured does not count. Best weights
+have the smallest absolute error of decoded forecasts (released: squared). All windows count, not every sixtieth.
+Clipping is off.
 """
 
 from typing import Any, ClassVar
@@ -152,7 +153,13 @@ def carried_on(
     values: Float[Tensor, "batch step node"],
     mask: Bool[Tensor, "batch step node"],
 ) -> Float[Tensor, "batch step node"]:
-    """Returns values in which the value before it stands for each that is missing; `last` is before the first."""
+    """Returns values in which the value before it stands for each that is missing.
+
+    Before the first that is there stands that first one, for some protocols read zero where the last reading of the
+    history is missing. `last` stands for a series of which nothing is there.
+    """
+    first = mask.int().argmax(dim=1, keepdim=True)  # 0 where there is none
+    last = torch.where(mask.any(dim=1), values.gather(1, first)[:, 0], last)
     filled = []
     for step in range(values.shape[1]):
         last = torch.where(mask[:, step], values[:, step], last)

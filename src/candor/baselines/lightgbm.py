@@ -72,8 +72,10 @@ class LightGbm(Forecaster):
         report(f"growing {self.name}", None)
         learned = table.draw(split.train, self.sizes.rows, chance)
         data = library.Dataset(*learned, categorical_feature=[table.sensor_column], free_raw_data=False)
-        judges = split.validation if len(split.validation) else split.train
-        judged = data.create_valid(*table.draw(judges, self.sizes.rows // 5, chance))
+        judges = table.draw(split.validation, self.sizes.rows // 5, chance) if len(split.validation) else None
+        if judges is None or not len(judges[1]):  # no validation part, or not one reading in it
+            judges = table.draw(split.train, self.sizes.rows // 5, chance)
+        judged = data.create_valid(*judges)
         settings = {
             "objective": "l1", "num_leaves": self.sizes.leaves, "learning_rate": self.sizes.rate, "verbosity": -1,
             "seed": self.seed, "deterministic": True, "force_row_wise": True, "num_threads": 1,

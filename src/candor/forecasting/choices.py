@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import fields
 from datetime import timedelta
+from difflib import get_close_matches
 from typing import Any
 
 from candor.data.panel import Panel
@@ -39,7 +40,9 @@ def choose_settings(
     own: dict[str, Any] = {field.name: field.default for field in fields(forecasters.get(model))}
     if "sizes" not in own:
         return dict(overrides), []
-    settled = load_preset(preset).recipe if preset else None
+    named = load_preset(preset) if preset else None
+    settled = None if named is None else named.recipe
+    published = {} if named is None else named.baselines.get(model, {})
     # What a preset leaves open is the model's own: weights of further terms go with the unit of its errors.
     rules = set(NetworkRecipe.model_fields) - {"training"}
     shared = {} if settled is None else settled.model_dump(include=rules, exclude_unset=True)
@@ -49,7 +52,7 @@ def choose_settings(
         sections["recipe"] = own["recipe"].model_dump() | shared
         homes |= {"training": ("recipe", "training"), "recipe": ("recipe",)}
     placed: dict[str, Any] = {}
-    for key, value in overrides.items():
+    for key, value in (*published.items(), *overrides.items()):
         section, dot, name = key.partition(".")
         if not dot:
             name = key
@@ -58,7 +61,8 @@ def choose_settings(
         for step in homes.get(section, ()):
             target = target.setdefault(step, {})
         target[name] = value
-    return merge(sections, placed), [f"sizes and training: those of {label_of(model)}, see candor.baselines"]
+    whose = f"those of {label_of(model)}" + (f" as published for {preset}" if published else "")
+    return merge(sections, placed), [f"sizes and training: {whose}, see candor.baselines"]
 
 
 def _at(content: Mapping[str, Any], path: tuple[str, ...]) -> Mapping[str, Any]:
@@ -183,6 +187,10 @@ def _in_sections(overrides: Mapping[str, Any]) -> dict[str, Any]:
         elif home := next((name for name in ("training", "model") if key in _SECTIONS[name].model_fields), None):
             placed.setdefault(home, {})[key] = value
         else:
-            names = [*Protocol.model_fields, *Recipe.model_fields, *TrainingSettings.model_fields]
-            raise InputError(f"there is no setting called {key!r}", mend=f"known: {', '.join(names)}, loss.TERM, ...")
+            homes = (Protocol, Recipe, TrainingSettings, ModelSettings)
+            names = list(dict.fromkeys(name for one in homes for name in one.model_fields))
+            near = get_close_matches(key.rpartition(".")[2], names, 1)
+            meant = f"did you mean {near[0]}? " if near else ""
+            mend = f"{meant}known: {', '.join(names)}, loss.TERM"
+            raise InputError(f"there is no setting called {key!r}", mend=mend)
     return placed

@@ -73,12 +73,19 @@ def find_first_weights(run: Path, model: str) -> FirstWeights:
     return FirstWeights(state, run, "best" if has_best else "last")
 
 
-def load_first_weights(folder: Path) -> State | None:
-    """Returns the weights that the training in a folder began with; None if they came from chance."""
+def load_first_weights(folder: Path, start: Start | None) -> State | None:
+    """Returns the weights that the training in a folder began with; None if they came from chance.
+
+    Args:
+        folder: of the training.
+        start: what the run's record says of them.
+    """
     path = folder / START
-    if not path.is_file():
+    if start is None:
         return None
     try:
+        if sha256_of_file(path) != start.sha256:
+            raise InputError("the first weights of this training were changed", where=str(path), mend="begin it anew")
         return load_file(path)
     except (OSError, SafetensorError) as error:
         raise InputError(f"the first weights of this training cannot be read ({error})", where=str(path)) from None

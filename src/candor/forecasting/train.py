@@ -112,7 +112,7 @@ def train_model(
         settings, reasons = chosen | dict(settings), reasons or why
     forecaster = _make(protocol, model, settings, seed)
     facts: dict[str, Any] = {"is_catalogued": is_catalogued, "reasons": reasons}
-    if not _is_network(model):
+    if not is_network(model):
         if start_from is not None:
             raise InputError(f"{model} has no weights to begin with", mend="leave out --init")
         check_run_place(folder, model, replaces=replaces)
@@ -158,7 +158,7 @@ def check_run_place(folder: Path, model: str, *, replaces: bool = False) -> None
     if (folder / RECORD).exists():
         if replaces and load_record(folder).model == model:
             return
-        goes_on = "go on with it (candor train --resume RUN), " if _is_network(model) else ""
+        goes_on = "go on with it (candor train --resume RUN), " if is_network(model) else ""
         raise InputError(
             "there is a run in this folder already",
             where=str(folder),
@@ -166,7 +166,7 @@ def check_run_place(folder: Path, model: str, *, replaces: bool = False) -> None
         )
     # A training that was killed before run.json was written, and so before its first step, begins again there.
     ours, training = set(_NOTES), folder / TRAINING
-    if _is_network(model) and training.is_dir():
+    if is_network(model) and training.is_dir():
         begun = {place.name for place in training.iterdir()}
         if SETTINGS in begun and "last.safetensors" not in begun:
             ours |= {TRAINING, "data"}
@@ -247,7 +247,7 @@ def _make(protocol: Protocol, model: str, settings: Mapping[str, Any], seed: int
     return parse_settings(kind, own | dict(settings), f"model {model}")
 
 
-def _is_network(model: str) -> bool:
+def is_network(model: str) -> bool:
     """Returns whether training is long and kept in pieces; the simple rules need no PyTorch to be told apart."""
     return hasattr(forecasters.get(model), "trained")
 
@@ -264,14 +264,18 @@ def _train_network(run: Run, task: Task, report: Report, limits: Limits) -> Run:
     assert isinstance(forecaster, NetworkForecaster)
     stop_reason = limits.begin()
     budget = None if limits.budget_minutes is None or not limits.fits_schedule else 60 * limits.budget_minutes
-    kept: dict[str, Any] = {"folder": folder, "start_from": load_first_weights(folder), "budget_seconds": budget}
+    kept: dict[str, Any] = {"folder": folder, "budget_seconds": budget}
+    kept["start_from"] = load_first_weights(folder, run.record.start)
     fit = partial(forecaster.fit, task.panel, task.split, report, **kept)
     try:
         fit(stop_reason=stop_reason)
     except Stopped as stopped:
         # Before its own training, which follows other stages, a network has learned nothing that could forecast.
-        is_unlearned = forecaster.stages() != () and not limits.fits_schedule and not Checkpoint(folder).exists
+        is_unlearned = forecaster.stages() != () and not Checkpoint(folder).exists
         is_interrupted = limits.interruption() is not None
+        if is_unlearned and limits.fits_schedule and not is_interrupted:  # with the same budget it would not go on
+            what = "the budget was used up before the network itself began to learn"
+            raise InputError(what, where=str(run.folder), mend="give more minutes") from None
         if is_unlearned or is_interrupted:
             raise TrainingStoppedError(str(stopped), run.folder, is_interrupted=is_interrupted) from None
         fit(trains_on=False)

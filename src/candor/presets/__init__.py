@@ -5,7 +5,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from pydantic import PositiveInt
+from pydantic import Field, PositiveInt
 
 from candor.data.protocol import Protocol
 from candor.errors import InputError
@@ -25,6 +25,8 @@ class Preset(Settings):
     """Sensors of the dataset, where the model's sizes are settled."""
     recipe: Recipe | None = None
     """Sizes, training and objective of CANDOR; None fits them to the data."""
+    baselines: Mapping[str, dict[str, Any]] = Field(default_factory=dict)
+    """By name of a baseline, what its authors settled for this dataset in place of its defaults."""
 
     def model_settings(self) -> ModelSettings:
         """Returns the sizes of CANDOR for this preset."""

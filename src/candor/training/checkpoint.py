@@ -88,8 +88,7 @@ class Checkpoint:
         """
         found = Progress()
         if self.exists:
-            with safe_open(self.last, framework="pt") as file:
-                found = Progress(**json.loads((file.metadata() or {})["progress"]))
+            found = Progress(**json.loads(_read_header(self.last)["progress"]))
         for last in sorted(self.folder.glob(f"*/{self.last.name}")):
             found.seconds += Checkpoint(last.parent).progress().seconds
         return found
@@ -149,12 +148,23 @@ def _saving() -> Iterator[None]:
 
 
 def _read(path: Path) -> tuple[Weights, dict[str, str]]:
-    try:
-        with safe_open(path, framework="pt") as file:
-            header = file.metadata() or {}
-        tensors = load_file(path)
-    except (OSError, SafetensorError) as error:
-        raise InputError(f"the saved state of training cannot be read ({error})", where=str(path)) from None
+    header = _read_header(path)
+    with _reading(path):
+        return load_file(path), header
+
+
+def _read_header(path: Path) -> dict[str, str]:
+    with _reading(path), safe_open(path, framework="pt") as file:
+        header: dict[str, str] = file.metadata() or {}
     if header.get("format") != FORMAT:
         raise InputError("this is not the state of a training that this version of candor reads", where=str(path))
-    return tensors, header
+    return header
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    """Says of a damaged file in plain words that it is damaged."""
+    try:
+        yield
+    except (OSError, SafetensorError) as error:
+        raise InputError(f"the saved state of training cannot be read ({error})", where=str(path)) from None

@@ -11,13 +11,13 @@ from candor.files import read_json, write_json
 from candor.progress import Report, silent
 from candor.training.checkpoint import Checkpoint
 from candor.training.crew import Crew
-from candor.training.processes import in_main_process
+from candor.training.processes import in_main_process, join_processes
 from candor.training.trainable import Moment, Trainable
 
 _FIRST = 4
 _WORTH_IT = 0.97
 # Timing is chance: a program that trains twice must not cut its batches in two ways, or the last digits would differ.
-_FOUND: "dict[tuple[type, int, int, bool], Machine]" = {}
+_FOUND: "dict[tuple[object, ...], Machine]" = {}
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,11 @@ def find_machine(
         path = None if checkpoint is None else checkpoint.folder / "machine.json"
         if path is not None and path.is_file():
             return Machine(**read_json(path))
-        kind = type(trainable.network), sum(p.numel() for p in trainable.network.parameters()), batch, is_divisible
+        shapes = tuple(
+            (name, tuple(tensor.shape[1:])) for name, tensor in windows.batch(np.arange(1)).tensors().items()
+        )
+        parameters = sum(parameter.numel() for parameter in trainable.network.parameters())
+        kind = type(trainable.network), parameters, batch, is_divisible, shapes
         if kind not in _FOUND:
             _FOUND[kind] = _fastest(trainable, windows, batch, report, is_divisible)
         if path is not None:
@@ -72,16 +76,18 @@ def _fastest(trainable: Trainable, windows: Windows, batch: int, report: Report,
     """Returns what takes the least time per window.
 
     There is a thread for every core PyTorch may use; micro-batches double from a few as long as that pays. What cannot
-    be divided goes through one network, which may use all cores.
+    be divided goes through one network, which may use all cores. So does everything on a graphics card.
     """
-    workers = torch.get_num_threads() if is_divisible else 1
+    device = join_processes().device
+    trainable.network.to(device)  # where it will be trained
+    workers = torch.get_num_threads() if is_divisible and device.type == "cpu" else 1
     largest = min(-(-batch // workers), len(windows))
     size, times = min(_FIRST if is_divisible else batch, largest), {}
     before = {name: buffer.clone() for name, buffer in trainable.network.named_buffers()}
     with torch.random.fork_rng(devices=[]), Crew(trainable, workers) as crew:
         while True:
             report("finding out what suits this machine", None)
-            times[size] = _seconds_per_window(crew, windows, size)
+            times[size] = _seconds_per_window(crew, windows, size, device)
             if size == largest or times[size] > min(times.values()) / _WORTH_IT:
                 break
             size = min(2 * size, largest)
@@ -92,8 +98,8 @@ def _fastest(trainable: Trainable, windows: Windows, batch: int, report: Report,
     return Machine(best if is_divisible else batch, workers, times[best])
 
 
-def _seconds_per_window(crew: Crew, windows: Windows, size: int) -> float:
-    batch = windows.batch(np.arange(size)).tensors()
+def _seconds_per_window(crew: Crew, windows: Windows, size: int, device: torch.device) -> float:
+    batch = {name: tensor.to(device) for name, tensor in windows.batch(np.arange(size)).tensors().items()}
     valid = max(1, int(batch["target_mask"].sum()))
 
     def learn(member: Trainable, _: int) -> None:
@@ -104,5 +110,7 @@ def _seconds_per_window(crew: Crew, windows: Windows, size: int) -> float:
     for _ in range(3):
         began = time.perf_counter()
         crew.run(learn, range(workers))
+        if device.type != "cpu":  # which only was told what to do
+            torch.accelerator.synchronize()
         times.append(time.perf_counter() - began)
     return min(times[1:]) / (size * workers)

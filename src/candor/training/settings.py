@@ -93,8 +93,9 @@ class TrainingSettings(Settings):
     def in_epochs(self, epochs: int, horizon: int) -> "TrainingSettings":
         """Returns the settings for so many epochs, with all schedules in proportion.
 
-        However few there are, the last of them learns the whole horizon. Milestones that come to lie in one epoch all
-        count, so that the learning rate ends where it would have.
+        However few there are, the last of them learns the whole horizon, and terms that wait for sensible states wait
+        for one at least, if there are two. Milestones that come to lie in one epoch all count, so that the learning
+        rate ends where it would have.
         """
         share = epochs / self.epochs
         warm_up = min(round(share * self.warm_up), epochs - 1)
@@ -108,6 +109,6 @@ class TrainingSettings(Settings):
                 "warm_up": warm_up,
                 "curriculum": 0 if self.curriculum == 0 else -(-horizon // fewer_stages),
                 "period": max(1, curriculum_epochs // fewer_stages),
-                "activation": round(share * self.activation),
+                "activation": min(epochs - 1, max(1, round(share * self.activation))) if self.activation else 0,
             }
         )

@@ -89,7 +89,8 @@ class Session:
             self.report,
             is_divisible=self.is_divisible,
         )
-        settings = self._schedule(stage.training, seconds, machine, trainable.horizon, checkpoint)
+        left = None if seconds is None else max(0.0, seconds - (time.monotonic() - now))  # measuring took some of it
+        settings = self._schedule(stage.training, left, machine, trainable.horizon, checkpoint)
         deadline = None if seconds is None or not stage.name else now + seconds
         trainer = make(
             settings=settings, machine=machine.sharing(settings.batch), stop_reason=self._stopping_at(deadline)
