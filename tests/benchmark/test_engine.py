@@ -89,7 +89,7 @@ def test_a_budget_shortens_the_schedule_and_is_kept(tmp_path: Path) -> None:
     (row,) = collect([cell], tmp_path)[lambda all_rows: (all_rows.step == 0) & (all_rows.metric == "mae")].itertuples()
     assert row.epochs < 100_000 and row.budget_minutes == 0.02
     schedule = read_json(tmp_path / cell.name / TRAINING / "schedule.json")
-    assert row.epochs <= schedule["epochs"] < 100_000
+    assert row.epochs <= schedule["epochs"] < 100_000 and json.loads(row.schedule) == schedule
     of_epoch = min(schedule["epoch_windows"], json.loads(row.split)["windows"]["train"])
     assert row.epochs * of_epoch <= row.windows_learned < (row.epochs + 1) * of_epoch  # time may end within an epoch
 

@@ -7,7 +7,7 @@ import pytest
 
 from candor.analysis.truth.results import as_markdown as as_truth
 from candor.analysis.truth.results import rows_of
-from candor.benchmark.drawing import draw_ablations, split_changes
+from candor.benchmark.drawing import draw_ablations, draw_setting, split_changes
 from candor.benchmark.joint import paper_tables_of
 from candor.benchmark.pairing import paired_changes
 from candor.benchmark.results import cells_in, collect
@@ -18,6 +18,7 @@ from candor.report.paper_truth import read_truth
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
 GRIDS = [path.parent for path in sorted(RESULTS.glob("*/results.parquet")) if path.parent.name in suite_names()]
+VARIED = [grid for kind in ("ablations", "interventions", "sweep") for grid in sorted(RESULTS.glob(f"{kind}-*"))]
 
 
 @pytest.mark.parametrize("grid", GRIDS, ids=lambda grid: grid.name)
@@ -36,8 +37,8 @@ def test_no_cell_of_the_quick_suite_failed() -> None:
     assert len(cells) == len(tasks) * cells["model"].nunique() * cells["seed"].nunique()
 
 
-@pytest.mark.parametrize("grid", sorted(RESULTS.glob("ablations-*")), ids=lambda grid: grid.name)
-def test_kept_changes_are_those_of_the_kept_cells(grid: Path) -> None:
+@pytest.mark.parametrize("grid", VARIED, ids=lambda grid: grid.name)
+def test_kept_scores_of_variants_are_those_of_the_kept_cells(grid: Path) -> None:
     results = pd.read_parquet(grid / "results.parquet")
     again = collect(cells_in(grid), grid)
     keys = ["model", "seed", "step", "metric"]
@@ -45,10 +46,21 @@ def test_kept_changes_are_those_of_the_kept_cells(grid: Path) -> None:
     pd.testing.assert_frame_equal(
         again.sort_values(keys, ignore_index=True), results.sort_values(keys, ignore_index=True)
     )
-    for name, changes in split_changes(paired_changes(results, FULL)).items():
-        made = draw_ablations(changes, grid.name.removeprefix("ablations-")).table
-        kept = pd.read_csv(grid / f"{name}.csv")
-        pd.testing.assert_frame_equal(made, kept, check_dtype=False)
+
+
+@pytest.mark.parametrize("grid", VARIED, ids=lambda grid: grid.name)
+def test_kept_figures_of_variants_show_the_kept_scores(grid: Path) -> None:
+    results = pd.read_parquet(grid / "results.parquet")
+    (task,) = results["task"].unique()
+    if grid.name.startswith("sweep-"):
+        setting = grid.name.removeprefix(f"sweep-{task}-")
+        drawn = {f"sweep-{setting}": draw_setting(results, setting, task)}
+    else:
+        changes = split_changes(paired_changes(results, FULL))
+        drawn = {name: draw_ablations(some, task) for name, some in changes.items()}
+    assert drawn
+    for name, drawing in drawn.items():
+        pd.testing.assert_frame_equal(drawing.table, pd.read_csv(grid / f"{name}.csv"), check_dtype=False)
 
 
 def test_the_kept_table_of_truth_is_that_of_its_scores_and_the_page_quotes_it() -> None:

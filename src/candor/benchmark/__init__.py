@@ -3,7 +3,7 @@
 | file | what it does |
 |---|---|
 | suites.py | which tasks, models, seeds and budgets a suite has |
-| cells.py | one cell: train or go on, judge, or say why not |
+| cells.py, running.py | one cell and its state; train it or go on, judge it, or say why not |
 | local.py, cluster.py | cells in processes of this machine, or on a Ray cluster |
 | results.py | the scores of all cells as one tidy table |
 | tables.py, joint.py, rain.py | tables shaped like the paper's: by step, by horizon, without and with rain |

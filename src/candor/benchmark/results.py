@@ -95,20 +95,18 @@ def _count_parameters(folder: Path) -> int:
 def _training(folder: Path, split: dict[str, Any]) -> dict[str, Any]:
     """Returns how long a model learned and how far it came; models fitted in one go have no epochs.
 
-    From how many windows it learned is told where a budget shortened its schedule; elsewhere its settings tell it.
+    From how many windows it learned, and by which schedule, is told where a budget shortened it; elsewhere its settings
+    tell it.
     """
+    untold = {"epochs": None, "best_epoch": None, "windows_learned": None, "schedule": None}
     if not (folder / TRAINING).is_dir():
-        seconds = load_record(folder).learning_seconds
-        return {"train_seconds": seconds, "epochs": None, "best_epoch": None, "windows_learned": None}
+        return {"train_seconds": load_record(folder).learning_seconds} | untold
     from candor.training.checkpoint import Checkpoint
 
-    progress, learned = Checkpoint(folder / TRAINING).progress(), None
-    if (schedule := folder / TRAINING / "schedule.json").is_file():
-        there = int(split["windows"]["train"])
-        learned = progress.epoch * min(there, read_json(schedule)["epoch_windows"] or there) + progress.windows
-    return {
-        "train_seconds": progress.seconds,
-        "epochs": progress.epoch,
-        "best_epoch": progress.best_epoch,
-        "windows_learned": learned,
-    }
+    progress = Checkpoint(folder / TRAINING).progress()
+    told = {"train_seconds": progress.seconds, "epochs": progress.epoch, "best_epoch": progress.best_epoch}
+    if (path := folder / TRAINING / "schedule.json").is_file():
+        schedule, there = read_json(path), int(split["windows"]["train"])
+        learned = progress.epoch * min(there, schedule["epoch_windows"] or there) + progress.windows
+        told |= {"windows_learned": learned, "schedule": schedule}
+    return untold | told

@@ -11,6 +11,7 @@ from candor.benchmark.cells import Cell, cells_of
 from candor.benchmark.results import cells_in, collect
 from candor.benchmark.suites import Contender, Suite, SuiteTask
 from candor.errors import InputError
+from candor.presets import load_preset
 from candor.settings import parse_settings
 
 FULL = "candor"
@@ -138,8 +139,14 @@ def _place(contender: Contender, all_of_them: Sequence[Contender]) -> float:
 
 
 def _suite(name: str, title: str, preset: str, contenders: list[Contender], limits: Mapping[str, Any]) -> Suite:
-    tasks = [SuiteTask(preset=preset)]
-    content = {"name": name, "title": title, "tasks": tasks, "models": contenders, "has_rivals": False}
+    content: dict[str, Any] = {
+        "name": name,
+        "title": title,
+        "tasks": [SuiteTask(preset=preset)],
+        "models": contenders,
+        "has_rivals": False,
+        "metric": "mse" if load_preset(preset).protocol.is_river else "mae",
+    }
     given = {key: value for key, value in limits.items() if value is not None}
     if "seeds" in given:
         given["seeds"] = tuple(dict.fromkeys(given["seeds"]))

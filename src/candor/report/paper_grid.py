@@ -150,6 +150,7 @@ def _suite(folder: Path, cells: Sequence[Cell], results: pd.DataFrame) -> Suite:
         "tasks": [SuiteTask(preset=task) for task in _unique(results, "task")],
         "models": [known.get(model) or Contender(name=model, model=model) for model in models],
         "has_rivals": name not in (Kind.ABLATIONS, Kind.SWEEP),
+        "metric": "mse" if all(json.loads(text).get("is_river") for text in _unique(results, "protocol")) else "mae",
     }
     return Suite(**content)
 
