@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from made_runs import PROTOCOL, make_run, readings_of, river
 
+from candor.data.panel_store import save_panel
 from candor.data.protocol import Protocol, make_task
 from candor.forecasting.runs import load_run
 
@@ -57,6 +58,15 @@ def test_times_are_on_the_local_clock_and_the_screen_shows_names_and_unit(candor
     for words in ("linear on river [m]", "2024-01-26 01:00", "Upper weir", "Old mill [broken]", "90 % from", "f.csv"):
         assert words in shown.out + shown.err
     assert "NaN" not in shown.out and "nan" not in Path("f.csv").read_text()
+
+
+def test_how_a_file_is_read_cannot_be_said_where_there_is_none(candor, run: Path) -> None:
+    save_panel(river(), Path("panel"))
+    for readings in ((), ("--readings", "panel"), ("--readings", "klamath-daily")):
+        shown = candor("forecast", run, *readings, "--zone", "UTC", "--missing", "-1")
+        assert shown.code == 2 and "--zone, --missing say how a file is read" in " ".join(shown.err.split())
+    shown = candor("forecast", run, "--readings", "absent.csv", "--zone", "UTC")
+    assert shown.code == 2 and "absent.csv" in shown.err and "how a file is read" not in shown.err
 
 
 def test_forecasting_needs_history_only(candor, run: Path) -> None:

@@ -164,6 +164,16 @@ def test_a_planted_defect_is_the_only_thing_found(
     assert mend in finding.mend
 
 
+@pytest.mark.parametrize(("defect", "share"), [(None, 0.0), (stuck_once, 100 / ROWS), (constant, 1.0)])
+def test_the_flat_share_is_that_of_the_readings_that_stick(
+    defect: Callable[[Values], None] | None, share: float
+) -> None:
+    values = good_values()
+    if defect is not None:
+        defect(values[:, SOUTH])
+    assert check_panel(panel_of(values)).sensors[SOUTH].flat_share == pytest.approx(share, abs=1.5 / ROWS)
+
+
 @pytest.mark.parametrize("direction", [1, -1])
 def test_a_flood_that_comes_or_goes_at_once_is_no_outlier(direction: int) -> None:
     values = good_values()

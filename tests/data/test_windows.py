@@ -55,6 +55,7 @@ def test_a_batch_is_what_slicing_row_by_row_gives(case: Case) -> None:
         np.testing.assert_array_equal(batch.target_mask[place], panel.mask[future])
         np.testing.assert_array_equal(batch.time_of_day[place], calendar.time_of_day[both])
         np.testing.assert_array_equal(batch.day_of_week[place], calendar.day_of_week[both])
+        np.testing.assert_array_equal(batch.week_of_year[place], calendar.week_of_year[both])
 
 
 @given(cases())
@@ -83,6 +84,7 @@ def test_no_window_sees_its_future(case: Case, data: st.DataObject) -> None:
     calendar = calendar_of(known.times.slice(origin - history, origin + horizon))
     np.testing.assert_array_equal(one.time_of_day[0], calendar.time_of_day)
     np.testing.assert_array_equal(one.day_of_week[0], calendar.day_of_week)
+    np.testing.assert_array_equal(one.week_of_year[0], calendar.week_of_year)
 
 
 @given(cases(), st.data())

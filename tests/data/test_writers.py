@@ -14,12 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from candor.data import writers
 from candor.data.panel import Covariate, Edges, Panel, Sensor
 from candor.data.panel_store import load_panel, save_panel
 from candor.data.readers.options import ReadOptions
 from candor.data.readers.panels import read_panel
 from candor.data.times import DAY, TimeAxis
-from candor.data.writers import export_panel, forecast_table, write_forecast, write_table
+from candor.data.writers import export_panel, forecast_table, write_table
 from candor.errors import InputError
 
 HOUR = timedelta(hours=1)
@@ -111,13 +112,45 @@ def test_nothing_of_others_is_replaced_and_an_earlier_export_is(tmp_path: Path) 
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "readings.csv").write_text("by hand")
     for folder, format in (("panel", "parquet"), ("panel", "csv"), ("mine", "csv")):
-        with pytest.raises(InputError, match=r"panel folder|not of an earlier export"):
+        with pytest.raises(InputError, match=r"panel folder|not as an earlier export left it"):
             export_panel(make_panel(), tmp_path / folder, format)
     assert load_panel(tmp_path / "panel").fingerprint == make_panel().fingerprint
     assert (tmp_path / "mine" / "readings.csv").read_text() == "by hand"
     for rows in (30, 20):
         export_panel(make_panel(rows), tmp_path / "files", "csv")
     assert len(pd.read_csv(tmp_path / "files" / "readings.csv")) == 20
+
+
+@pytest.mark.parametrize("name", ["readings.csv", "edges.csv", "sensors.csv"])
+def test_files_that_were_changed_since_their_export_are_not_replaced(tmp_path: Path, name: str) -> None:
+    export_panel(make_panel(), tmp_path, "csv")
+    with (tmp_path / name).open("a") as file:
+        file.write("by hand\n")
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    with pytest.raises(InputError, match=f"{name} is there already"):
+        export_panel(make_panel(20), tmp_path, "csv")
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_two_files_of_somebody_pass_for_no_export_and_an_export_that_was_killed_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("readings", "edges", "sensors"):
+        (tmp_path / f"{name}.csv").write_text("by hand")
+    with pytest.raises(InputError, match=r"readings\.csv is there already"):
+        export_panel(make_panel(), tmp_path, "csv")
+    write, calls = writers._write, []
+
+    def write_one(table: pd.DataFrame, path: Path) -> Path:
+        if calls:
+            raise KeyboardInterrupt
+        calls.append(path)
+        return write(table, path)
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(writers, "_write", write_one)
+        export_panel(make_panel(), tmp_path / "killed", "csv")
+    assert len(export_panel(make_panel(), tmp_path / "killed", "csv")) == 3
 
 
 def test_coordinates_keep_all_their_digits(tmp_path: Path) -> None:
@@ -156,7 +189,7 @@ def test_an_unknown_format_is_refused_and_nothing_written(tmp_path: Path) -> Non
 def test_a_forecast_begins_one_step_after_the_last_row_on_the_local_clock(tmp_path: Path, file: str) -> None:
     panel = make_panel(rows=25)  # its last row is midnight before the clocks go back
     forecast = np.arange(8, dtype=np.float32).reshape(4, 2) + np.float32(0.1)
-    write_forecast(tmp_path / file, panel, forecast)
+    write_table(tmp_path / file, forecast_table(panel, forecast))
     path = tmp_path / file
     table = pd.read_csv(path) if path.suffix == ".csv" else pd.read_parquet(path)
     assert list(table.columns) == ["time", "sensor", "step", "forecast"]
@@ -172,9 +205,9 @@ def test_a_forecast_begins_one_step_after_the_last_row_on_the_local_clock(tmp_pa
         assert np.float32(row["forecast"]) == forecast[place]
 
 
-def test_a_forecast_of_other_sensors_is_a_programming_mistake(tmp_path: Path) -> None:
+def test_a_forecast_of_other_sensors_is_a_programming_mistake() -> None:
     with pytest.raises(ValueError, match="2 sensors"):
-        write_forecast(tmp_path / "forecast.csv", make_panel(), np.zeros((4, 3), np.float32))
+        forecast_table(make_panel(), np.zeros((4, 3), np.float32))
 
 
 def test_what_else_is_known_of_a_forecast_stands_beside_it() -> None:

@@ -11,6 +11,7 @@ import typer
 from candor.cli import inputs
 from candor.cli.evaluate import RunArgument
 from candor.cli.screen import console, number, print_json, progress, say, table
+from candor.errors import InputError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -54,6 +55,7 @@ def forecast(
     start: inputs.StartOption = None,
     time_column: inputs.TimeColumnOption = None,
     day_first: inputs.DayFirstOption = None,
+    variable: inputs.VariableOption = None,
     out: OutOption = None,
     coverage: CoverageOption = 0.9,
     below: BelowOption = None,
@@ -70,6 +72,12 @@ def forecast(
     from candor.forecasting.questions import Question
 
     question = Question(coverage, below, above)
+    how = {
+        "--sensors": sensors, "--zone": zone, "--unit": unit or None, "--missing": missing, "--minimum": minimum,
+        "--interval": interval, "--start": start, "--time-column": time_column, "--day-first": day_first,
+        "--variable": variable,
+    }  # fmt: skip
+    _refuse_idle(readings, [option for option, value in how.items() if value is not None])
     if out is not None:
         check_table_path(out)
     opened, findings = open_run(run), Findings()
@@ -77,7 +85,8 @@ def forecast(
     if (gaps := opened.record.gaps) is not None:  # new readings have the gaps of those the model was trained on
         missing = list(gaps.missing) if missing is None else missing
         minimum = gaps.minimum if minimum is None else minimum
-    options = (zone or known.panel.times.zone, unit, missing, minimum, interval, start, time_column, day_first)
+    understood = (zone or known.panel.times.zone, unit, missing, minimum, interval, start, time_column)
+    options = (*understood, day_first, variable)
     files = None if readings is None else inputs.DataFiles(readings, None, sensors, *options)
     aligned = align(
         opened.task().panel if files is None else _read(files, findings),
@@ -132,11 +141,21 @@ def deliver(
         _show(opened.record.label, recent, made, question)
 
 
+def _refuse_idle(readings: str | None, given: list[str]) -> None:
+    """Refuses to be told how a file is read where there is none: it would change nothing."""
+    from candor.data.catalog import datasets
+
+    if given and (readings is None or readings in datasets or Path(readings).is_dir()):
+        where = "the run's own data" if readings is None else readings
+        what = f"{', '.join(given)} say how a file is read, and these readings are known as they are"
+        raise InputError(what, where=where, mend="leave that out, or name a file: --readings FILE")
+
+
 def _read(files: inputs.DataFiles, findings: "Findings") -> "Panel":
     """Returns the readings that were named in whatever way; what was noticed on the way goes to the findings."""
     if Path(files.data).is_file():
         return files.read(findings)
-    return inputs.DataFiles(files.data, sensors=files.sensors, unit=files.unit).load()[0]  # the rest was not asked for
+    return inputs.DataFiles(files.data).load()[0]
 
 
 def present(text: str | None, zone: str) -> datetime:

@@ -49,6 +49,9 @@ TimeColumnOption = Annotated[str | None, typer.Option("--time-column", help="Nam
 DayFirstOption = Annotated[
     bool | None, typer.Option("--day-first/--month-first", help="How to read dates such as 03/04/2020.")
 ]
+VariableOption = Annotated[
+    str | None, typer.Option("--variable", help="Which variable of a NetCDF file. (default: the only one that fits)")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
 
 
@@ -67,6 +70,7 @@ class DataFiles:
     start: StartOption = None
     time_column: TimeColumnOption = None
     day_first: DayFirstOption = None
+    variable: VariableOption = None
 
     def options(self) -> "ReadOptions":
         """Returns how the files are to be read."""
@@ -81,6 +85,7 @@ class DataFiles:
             start=None if self.start is None else parse_moment(self.start),
             time_column=self.time_column,
             day_first=self.day_first,
+            variable=self.variable,
         )
 
     def read(self, findings: "Findings | None" = None) -> "Panel":

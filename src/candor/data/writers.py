@@ -9,7 +9,11 @@ from numpy.typing import NDArray
 from candor.data.panel import Panel
 from candor.data.panel_store import is_panel_folder
 from candor.errors import InputError
-from candor.files import atomic_file
+from candor.files import atomic_file, read_json, sha256_of_file, write_json
+
+EXPORTED = ".candor-export.json"
+"""In a folder of exported files: their checksums, by which a later export knows them from files of others."""
+_FORMAT = "candor-export-1"
 
 
 def export_panel(panel: Panel, folder: Path, format: str) -> list[Path]:
@@ -27,18 +31,28 @@ def export_panel(panel: Panel, folder: Path, format: str) -> list[Path]:
         columns=["sensor_id", "name", "latitude", "longitude", "unit"],
     )
     files = {name: folder / f"{name}.{format}" for name in tables}
-    _refuse_to_overwrite(folder, list(files.values()))
-    return [_write(table, files[name]) for name, table in tables.items()]
+    written = _earlier_export(folder, list(files.values()))
+    for name, table in tables.items():
+        _write(table, files[name])
+        written[files[name].name] = sha256_of_file(files[name])
+        write_json(folder / EXPORTED, {"format": _FORMAT, "sha256": written})  # at once: a kill may come at any time
+    return list(files.values())
 
 
-def _refuse_to_overwrite(folder: Path, files: list[Path]) -> None:
-    """Refuses a panel folder, and files that are not all there, as an earlier export would have left them."""
-    there = [file.name for file in files if file.exists()]
+def _earlier_export(folder: Path, files: list[Path]) -> dict[str, str]:
+    """Returns the checksums that exports to a folder left; refuses to write over anything that they did not write."""
     if is_panel_folder(folder):
         raise InputError("this is a panel folder, which has files of its own", where=str(folder), mend="name another")
-    if there and len(there) < len(files):
-        what = f"{there[0]} is there already, and it is not of an earlier export"
-        raise InputError(what, where=str(folder), mend="name another folder")
+    written: dict[str, str] = {}
+    if (folder / EXPORTED).is_file():
+        content = read_json(folder / EXPORTED)
+        if isinstance(content, dict) and content.get("format") == _FORMAT and isinstance(content.get("sha256"), dict):
+            written = content["sha256"]
+    for file in files:
+        if file.exists() and (not file.is_file() or written.get(file.name) != sha256_of_file(file)):
+            what = f"{file.name} is there already, and it is not as an earlier export left it"
+            raise InputError(what, where=str(folder), mend="name another folder")
+    return written
 
 
 def forecast_table(panel: Panel, forecast: NDArray[np.floating], **columns: NDArray[np.floating]) -> pd.DataFrame:
@@ -85,11 +99,6 @@ def write_table(path: Path, table: pd.DataFrame) -> None:
     except OSError as error:
         what = f"the file cannot be written ({error.strerror or error})"
         raise InputError(what, where=str(path), mend="choose another place, or make room") from None
-
-
-def write_forecast(path: Path, panel: Panel, forecast: NDArray[np.float32]) -> None:
-    """Writes a forecast that begins after the panel's last row: time (local), sensor, step, forecast."""
-    write_table(path, forecast_table(panel, forecast))
 
 
 def _refuse_clashing_names(panel: Panel) -> None:

@@ -156,6 +156,8 @@ def test_a_packed_list_is_the_list(name: str, tmp_path: Path) -> None:
         ("fromId,toId,distanceKm", "km"),
         ("from_sensor_id,to_sensor_id,distance [m]", "m"),
         ("origin,destination,distance_mi", "mi"),
+        ("from,to,km", "km"),
+        ("from,to,Miles", "mi"),
     ],
 )
 def test_columns_and_units_are_found_by_name(header: str, unit: str, tmp_path: Path) -> None:
@@ -179,6 +181,9 @@ def test_a_list_without_numbers_has_weights_of_one_and_a_note(tmp_path: Path) ->
     edges, findings = read(tmp_path, "from,to\n773869,767541\n767541,717447\n")
     assert as_graph(edges) == {(0, 1): 1.0, (1, 2): 1.0}
     assert only(findings).level is Level.NOTE and "weight 1" in only(findings).what
+    edges, findings = read(tmp_path, "from,to,lanes\n773869,767541,4\n767541,717447,2\n")
+    assert as_graph(edges) == {(0, 1): 1.0, (1, 2): 1.0}
+    assert only(findings).level is Level.WARNING and "lanes" in only(findings).mend
 
 
 @pytest.mark.parametrize("ids", [IDS, ("a", "b", "c", "d")])
@@ -274,8 +279,17 @@ def test_an_edge_to_itself_is_kept_with_a_note(tmp_path: Path) -> None:
 @pytest.mark.parametrize("number", ["-1", "far", "", "nan", "inf", "1e39", "1,5"])
 def test_impossible_numbers_are_refused_with_their_line(column: str, number: str, tmp_path: Path) -> None:
     text = f'from,to,{column}\n773869,767541,1\n\n767541,717447,"{number}"\n'
-    with pytest.raises(InputError, match=r"767541 to 717447 \(line 4\)"):
+    shown = rf"'{number}' is no number" if number in ("far", "1,5") else "767541 to 717447"
+    with pytest.raises(InputError, match=rf"{shown} \(line 4\)"):
         read(tmp_path, text)
+
+
+@pytest.mark.parametrize("delimiter", [";", "\t"])
+def test_numbers_may_have_decimal_commas_where_commas_divide_nothing(delimiter: str, tmp_path: Path) -> None:
+    graph = {(0, 1): 1.5, (1, 2): 0.25}
+    text = as_list(graph).replace(",", delimiter).replace(".", ",")
+    edges, findings = read(tmp_path, text)
+    assert as_graph(edges) == graph and not findings
 
 
 @pytest.mark.parametrize("number", ["0", "1e-60"])

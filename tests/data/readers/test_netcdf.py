@@ -11,6 +11,8 @@ import pytest
 import xarray
 
 from candor.data.readers.netcdf import read_netcdf
+from candor.data.readers.options import ReadOptions
+from candor.data.readers.panels import read_panel
 from candor.errors import InputError
 
 TIMES = pd.date_range("2021-05-01", periods=5, freq="15min")
@@ -85,6 +87,16 @@ def test_of_several_variables_one_must_be_named(tmp_path: Path) -> None:
         read_netcdf(path)
     assert "nitrate, flow" in caught.value.mend
     np.testing.assert_array_equal(read_netcdf(path, "flow").values, (VALUES * 2).astype(np.float32))
+
+
+def test_a_panel_can_be_made_of_either_variable_and_other_files_have_none(tmp_path: Path) -> None:
+    path = stored(dataset(["a", "b", "c"], flow=(("time", "site"), VALUES * 2)), tmp_path)
+    nitrate, flow = (read_panel(path, options=ReadOptions(variable=name)).values for name in ("nitrate", "flow"))
+    np.testing.assert_array_equal(flow, nitrate * 2)
+    table = tmp_path / "readings.csv"
+    table.write_text("time,a\n2021-05-01,1\n2021-05-02,2\n", encoding="utf-8")
+    with pytest.raises(InputError, match="only NetCDF files have variables"):
+        read_panel(table, options=ReadOptions(variable="a"))
 
 
 def test_variables_that_hold_no_readings_are_passed_over(tmp_path: Path) -> None:

@@ -37,7 +37,8 @@ def test_every_column_finds_its_place(tmp_path: Path) -> None:
         Sensor("767541", "", 34.0, -118.0, "mph"),
         Sensor("717447", "Hill", 34.1, -118.2, "km/h"),
     )
-    assert not findings
+    (finding,) = findings
+    assert "different units" in finding.what
 
 
 @pytest.mark.parametrize(
@@ -192,3 +193,20 @@ def test_all_forms_of_a_table_say_the_same(ending: str, tmp_path: Path) -> None:
 )
 def test_a_frame_says_the_same_as_a_file(frame: Any) -> None:
     assert read_sensors(frame, IDS, "mph", Findings()) == EXPECTED
+
+
+def test_places_may_have_decimal_commas_where_commas_divide_nothing(tmp_path: Path) -> None:
+    path, findings = tmp_path / "sensors.csv", Findings()
+    path.write_text("id;latitude;longitude\n773869;34,25;-118,25\n", encoding="utf-8")
+    found = read_sensors(path, IDS[:1], "mph", findings)
+    assert (found[0].latitude, found[0].longitude) == (34.25, -118.25) and not findings
+
+
+def test_different_units_are_warned_of(tmp_path: Path) -> None:
+    path = tmp_path / "sensors.csv"
+    path.write_text("id,unit\n773869,mg/L\n767541,degC\n717447,\n", encoding="utf-8")
+    for unit, named in (("mg/L", "mg/L, degC"), ("", "mg/L, degC, none")):
+        findings = Findings()
+        read_sensors(path, IDS, unit, findings)
+        (finding,) = findings
+        assert finding.level is Level.WARNING and "different units" in finding.what and finding.where.endswith(named)

@@ -29,7 +29,8 @@ def report_network(panel: Panel, findings: Findings) -> int:
         return 1
     if len(lonely) == sensors:
         findings.note(
-            "there are no edges between sensors: each is forecast on its own", panel.name, sensors,
+            "there are no edges between sensors: each is forecast from itself and from sensors that behave alike",
+            panel.name, sensors,
             "give a list of connections with --edges if there is one",
         )  # fmt: skip
         return len(sizes)

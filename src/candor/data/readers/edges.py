@@ -127,6 +127,8 @@ def _graph_from_table(table: SmallTable, task: _Task) -> _Graph:
     ends = _find_column(names, _FROM, _END), _find_column(names, _TO, _END)
     if ends[0] is not None and ends[1] is not None:
         distance = _find_column(names, _DISTANCE, _MEASURE)
+        if distance is None:
+            distance = _find_column(names, tuple(_UNITS), "{}")
         weight = _find_column(names, _WEIGHT, "{}")
         return _graph_from_list(table, (ends[0], ends[1]), distance, weight, names, task)
     has_names = table.header is not None
@@ -182,18 +184,22 @@ def _graph_from_list(
             mend="give both sensors of every edge",
         )
     codes, labels = pd.factorize(np.array(texts, dtype=object))
-    weights = None if weight is None else _number_column(rows, weight)
-    if weight is None and distance is None:
+    distances, weights = (
+        None if column is None else _number_column(table, kept, column, task) for column in (distance, weight)
+    )
+    if weights is None and distances is None:
         weights = np.ones(len(rows), np.float32)
+        others = [name for column, name in enumerate(table.header or ()) if column not in ends]
+        what = "the list has neither distances nor weights: every edge has the weight 1"
         if rows:
-            what = "the list has neither distances nor weights: every edge has the weight 1"
-            task.findings.note(what, task.where, len(rows))
+            mend = f"call one of the other columns distance_km or weight ({listed(others)})" if others else ""
+            (task.findings.warning if others else task.findings.note)(what, task.where, len(rows), mend)
     unit = "" if distance is None or not names else names[distance].rpartition("_")[2]
     return _Graph(
         labels=labels.tolist(),
         source=codes[: len(rows)],
         target=codes[len(rows) :],
-        distance=None if distance is None else _number_column(rows, distance),
+        distance=distances,
         weight=weights,
         distance_unit=_UNITS.get(unit, ""),
         lines=lines,
@@ -201,9 +207,15 @@ def _graph_from_list(
     )
 
 
-def _number_column(rows: list[list[str]], column: int) -> NDArray[np.float32]:
+def _number_column(table: SmallTable, rows: Sequence[int], column: int, task: _Task) -> NDArray[np.float32]:
+    """Returns a column of some rows as numbers, NaN where a cell is empty."""
+    numbers, strange = numbers_of([table.rows[row][column] for row in rows])
+    if strange:
+        row = rows[strange[0]]
+        what = f"{table.rows[row][column].strip()!r} is no number ({table.place} {table.numbers[row]})"
+        raise InputError(what, where=task.where, mend="give distances and weights as plain numbers, such as 4.2")
     with np.errstate(over="ignore"):
-        return numbers_of([row[column] for row in rows])[0].astype(np.float32)
+        return numbers.astype(np.float32)
 
 
 def _is_list_without_names(grid: SmallTable, has_names: bool, task: _Task) -> bool:

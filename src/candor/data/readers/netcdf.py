@@ -113,7 +113,7 @@ def _choose(dataset: "xarray.Dataset", variable: str | None, where: str) -> str:
         what = "several variables hold numbers over time and one other dimension"
     else:
         what = "no variable holds numbers over time and one other dimension"
-    mend = f"name one of: {listed(fitting, 20)}" if fitting else _calendar_hint(dataset)
+    mend = f"name one of them with --variable: {listed(fitting, 20)}" if fitting else _calendar_hint(dataset)
     raise InputError(what, where=where, mend=mend)
 
 

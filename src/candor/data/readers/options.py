@@ -22,6 +22,7 @@ class ReadOptions:
         start: the first moment on the local clock, for files that carry no times.
         time_column: the column that holds the times; None finds it.
         day_first: whether 03/04/2020 is the third of April; None decides by the file.
+        variable: which variable of a NetCDF file to read; None takes the only one that fits.
     """
 
     missing: tuple[float, ...] = SENTINELS
@@ -32,6 +33,7 @@ class ReadOptions:
     start: datetime | None = None
     time_column: str | None = None
     day_first: bool | None = None
+    variable: str | None = None
 
     def __post_init__(self) -> None:
         # What is no number is missing in any case.

@@ -59,7 +59,7 @@ def read_panel(
     options = options or ReadOptions()
     findings = findings if findings is not None else Findings()
     where = "data frame" if isinstance(readings, pd.DataFrame) else str(readings)
-    source = open_readings(readings, options, findings)
+    source = open_readings(readings, options)
     values, times, ids = lay_on_grid(source, options, findings, where, report)
     described = (
         tuple(Sensor(sensor_id, unit=options.unit) for sensor_id in ids)
@@ -76,11 +76,17 @@ def read_panel(
     )
 
 
-def open_readings(readings: File | pd.DataFrame, options: ReadOptions, findings: Findings) -> Readings:
+def open_readings(readings: File | pd.DataFrame, options: ReadOptions) -> Readings:
     """Returns the source of readings behind a file or data frame."""
     if isinstance(readings, pd.DataFrame):
         return TableReadings(frame_columns(readings), options)
     source = find_source(readings)
+    if source.kind in {"nc", "nc4", "netcdf"}:
+        return read_netcdf(source.path, options.variable)
+    if options.variable is not None:
+        raise InputError(
+            "only NetCDF files have variables to choose from", where=str(readings), mend="leave --variable out"
+        )
     if source.kind in {"parquet", "pq"}:
         return TableReadings(parquet_columns(source), options)
     if source.kind in _TEXT_TABLES:
@@ -89,8 +95,6 @@ def open_readings(readings: File | pd.DataFrame, options: ReadOptions, findings:
         return read_classic_hdf(source.path)
     if source.kind == "npz":
         return read_npz(source.path, options.start, options.interval)
-    if source.kind in {"nc", "nc4", "netcdf"}:
-        return read_netcdf(source.path)
     raise InputError(
         f"files of the type .{source.kind} are not known",
         where=str(readings),

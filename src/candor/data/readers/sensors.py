@@ -96,7 +96,12 @@ def read_sensors(
         what = "sensors are not described: only their ids are known"
         mend = "add a row for each, with the id as it stands in the readings"
         findings.note(what, f"{where}: {listed(missing)}", len(missing), mend)
-    return tuple(described.get(i, Sensor(ids[i], unit=unit)) for i in range(len(ids)))
+    sensors = tuple(described.get(i, Sensor(ids[i], unit=unit)) for i in range(len(ids)))
+    units = list(dict.fromkeys(sensor.unit for sensor in sensors))
+    if len(units) > 1:
+        what = "sensors have different units: one scale serves all in training, and errors are pooled over all"
+        findings.warning(what, f"{where}: {listed(unit or 'none' for unit in units)}", len(units), "one file per unit")
+    return sensors
 
 
 def _find_columns(table: SmallTable, lookup: IdLookup, where: str, findings: Findings) -> _Columns:

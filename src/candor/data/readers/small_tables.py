@@ -25,6 +25,7 @@ MOST_BYTES = 512 * 2**20  # unpacked
 MOST_CELLS = 30_000_000  # a Python text takes some 60 bytes, so this is about 2 GB
 _EMPTY = frozenset(EMPTY_CELLS)
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
+_DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+")
 _WHOLE_NUMBER_WITH_ZEROS = re.compile(r"([+-]?\d+)\.0+")
 
 
@@ -43,7 +44,10 @@ class SmallTable:
 
 
 def read_small_table(source: Source) -> SmallTable:
-    """Returns a CSV or Parquet file as text with line numbers; a first row without numbers is its header."""
+    """Returns a CSV or Parquet file as text with line numbers; a first row without numbers is its header.
+
+    Where commas do not divide cells, numbers may have them in place of a decimal point.
+    """
     if source.kind in {"parquet", "pq"}:
         return _parquet_table(source)
     return _text_table(source)
@@ -181,7 +185,7 @@ def _text_table(source: Source) -> SmallTable:
                     where=where,
                     mend="give every line the same number of cells; quote cells that hold commas",
                 )
-            rows.append(row)
+            rows.append(row if delimiter == "," else [_with_point(cell) for cell in row])
             numbers.append(number)
             cells += len(row)
             _refuse_too_large(where, cells=cells)
@@ -190,6 +194,11 @@ def _text_table(source: Source) -> SmallTable:
     if any(is_number(cell) for cell in rows[0]):
         return SmallTable(None, rows, numbers)
     return SmallTable([cell.strip() for cell in rows[0]], rows[1:], numbers[1:])
+
+
+def _with_point(cell: str) -> str:
+    """Returns a number that has a decimal comma with a point, and everything else as it is."""
+    return cell.replace(",", ".") if _DECIMAL_COMMA.fullmatch(cell.strip()) else cell
 
 
 def _split_rows(text: io.TextIOWrapper, delimiter: str, may_be_spaced: bool) -> Iterator[tuple[int, list[str]]]:
