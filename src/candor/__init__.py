@@ -11,6 +11,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from candor.data.catalog import load_dataset
     from candor.data.checks import check_panel
+    from candor.data.findings import Findings
     from candor.data.panel import Covariate, Edges, Panel, Sensor
     from candor.data.panel_store import load_panel, save_panel
     from candor.data.protocol import Protocol, Task, make_task
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "candor.data.catalog": ("load_dataset",),
     "candor.data.checks": ("check_panel",),
+    "candor.data.findings": ("Findings",),
     "candor.data.panel": ("Covariate", "Edges", "Panel", "Sensor"),
     "candor.data.panel_store": ("load_panel", "save_panel"),
     "candor.data.protocol": ("Protocol", "Task", "make_task"),
@@ -43,6 +45,7 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = [  # noqa: RUF022 - in the order of use
     "read_panel",
     "ReadOptions",
+    "Findings",
     "check_panel",
     "load_dataset",
     "load_panel",

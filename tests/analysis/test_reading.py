@@ -78,9 +78,12 @@ def test_an_explanation_takes_the_place_of_the_last_one_only(tmp_path: Path) -> 
     with pytest.raises(InputError, match="this is a file"):
         explain_run(run, tmp_path / "mine" / "thesis.txt", windows=2)
     assert [path.name for path in (tmp_path / "mine").iterdir()] == ["thesis.txt"]
-    (tmp_path / "out").mkdir()
-    for name in (SUMMARY, "stale.png"):  # what an earlier explanation left
-        (tmp_path / "out" / name).write_text("old")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / SUMMARY).write_text('{"of": "another program"}')
+    with pytest.raises(InputError, match="other things"):
+        explain_run(run, tmp_path / "other", windows=2)
+    earlier = explain_run(run, tmp_path / "out", windows=2)
+    (earlier.folder / "stale.png").write_text("old")
     again = explain_run(run, tmp_path / "out", sensor="g1", windows=2)
     assert not (again.folder / "stale.png").exists() and again.summary["sensor"] == "g1"
 

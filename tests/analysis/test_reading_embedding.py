@@ -18,6 +18,12 @@ from candor.analysis.reading_embedding import (
 CHANCE = np.random.default_rng(5)
 
 
+@pytest.fixture(autouse=True)
+def same_chance_for_every_test() -> None:
+    """What one test draws must not depend on which ran before it."""
+    CHANCE.bit_generator.state = np.random.default_rng(5).bit_generator.state
+
+
 def test_the_plane_is_that_of_principal_components() -> None:
     points = CHANCE.standard_normal((60, 7)) * [5, 3, 1, 1, 0.5, 0.2, 0.1] @ np.linalg.qr(CHANCE.random((7, 7)))[0]
     plane, known = principal_plane(points), PCA(2).fit(points)

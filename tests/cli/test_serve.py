@@ -29,6 +29,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (("RUN", "--token-file", "absent"), "token cannot be read"),
         (("RUN", "--set", "most_waiting=none"), "most_waiting"),
         (("RUN", "--set", "most_fun=1"), "most_fun"),
+        (("RUN", "--set", "token=secret"), "token cannot be given by --set"),
+        (("RUN", "--set", "host=0.0.0.0", "--set", "port=80"), "host, port cannot be given by --set"),
         (("RUN", "--set", "most_sensors=2"), "5 sensors"),
         (("RUN", "--store", "/dev/null/here"), "cannot be stored here"),
     ],

@@ -252,6 +252,12 @@ def test_a_killed_training_that_began_with_the_weights_of_another_begins_with_th
     shutil.rmtree(tmp_path / "first")  # by now nothing of it is needed
     for name in (".last.safetensors.abcd_123", ".machine.json.12345678", ".last.safetensors.of-mine"):
         (tmp_path / "killed" / "training" / name).write_bytes(b"half-written")
+    start_file = tmp_path / "killed/training/start.safetensors"
+    whole = start_file.read_bytes()
+    start_file.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    with pytest.raises(InputError, match="were changed"):
+        resume_run(tmp_path / "killed")
+    start_file.write_bytes(whole)
     resume_run(tmp_path / "killed")
     assert_same_weights(tmp_path / "whole", tmp_path / "killed")
     hidden = [path.name for path in (tmp_path / "killed").rglob(".*")]

@@ -191,18 +191,18 @@ def test_a_weight_that_is_not_positive_in_float32_is_refused(weight: float) -> N
 
 
 @pytest.mark.parametrize(
-    ("source", "target", "weight"),
+    ("source", "target", "weight", "words"),
     [
-        ([0, 2], [1, 0], [1, 1]),
-        ([0, 1], [1, -1], [1, 1]),
-        ([0], [1, 0], [1, 1]),
-        ([0], [1], [1, 1]),
-        ([0.0], [1.0], [1]),
-        ([[0]], [[1]], [[1]]),
+        ([0, 2], [1, 0], [1, 1], "edge 1 has source 2"),
+        ([0, 1], [1, -1], [1, 1], "edge 1 has target -1"),
+        ([0], [1, 0], [1, 1], "1 sources and 2 targets"),
+        ([0], [1], [1, 1], "weights of shape"),
+        ([0.0], [1.0], [1], "whole numbers"),
+        ([[0]], [[1]], [[1]], "plain list"),
     ],
 )
-def test_positions_that_are_not_those_of_sensors_are_refused(source, target, weight) -> None:
-    with pytest.raises(ValueError):
+def test_positions_that_are_not_those_of_sensors_are_refused(source, target, weight, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
         adjacency(source, target, weight, 2)
 
 

@@ -184,7 +184,9 @@ def test_micro_batches_have_the_gradient_of_the_whole_batch() -> None:
     for part in (slice(0, 3), slice(3, 4), slice(4, 7)):
         share = len(targets[part]) / 7
         total = total + objective(network, part, targets, mask, valid=int(mask.sum()), share=share)
-    for name, gradient in gradients(network, total).items():
+    found = gradients(network, total)
+    assert found.keys() == expected.keys()
+    for name, gradient in found.items():
         torch.testing.assert_close(gradient, expected[name], rtol=1e-9, atol=1e-10, msg=name)
 
 

@@ -11,13 +11,13 @@ import pytest
 
 from candor.data.panel import Panel
 from candor.errors import InputError
-from candor.forecasting.forecaster import State
+from candor.forecasting.forecaster import State, refuse_unbounded
 from candor.forecasting.network import NetworkForecaster
 from candor.forecasting.runs import load_run
 from candor.service import batching, stacking
 from candor.service.batching import Worker
 from candor.service.metrics import Metrics
-from candor.service.stacking import forecast_windows, open_window, refuse_unbounded
+from candor.service.stacking import forecast_windows, open_window
 
 NOW = "2024-01-26T00:30:00+01:00"
 

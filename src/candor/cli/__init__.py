@@ -29,9 +29,6 @@ def run(arguments: Sequence[str]) -> int:
         return leaving.code if isinstance(leaving.code, int) else 0
     except KeyboardInterrupt:
         return 130
-    except BrokenPipeError:  # the reader of our output, such as `head`, has had enough
-        sys.stderr.close()
-        return 0
     except Exception:
         say_bug(traceback.format_exc())
         return 1

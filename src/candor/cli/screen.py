@@ -35,9 +35,14 @@ class Screen(Console):
     """A console that leaves in peace when the reader of its output, such as `head`, has had enough."""
 
     def on_broken_pipe(self) -> None:
-        """Ends the program without complaint; what could not be printed is thrown away."""
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise SystemExit(0)
+        """Ends the program without complaint."""
+        _leave_in_peace()
+
+
+def _leave_in_peace() -> None:
+    """Ends the program where nobody reads its output any more; what could not be printed is thrown away."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    raise SystemExit(0)
 
 
 def console() -> Console:
@@ -99,8 +104,12 @@ def print_json(content: Any, *, is_line: bool = False) -> None:
     if not is_main_process():
         return
     indent = None if is_line else 2
-    sys.stdout.write(json.dumps(content, indent=indent, ensure_ascii=False, allow_nan=False) + "\n")
-    sys.stdout.flush()
+    text = json.dumps(content, indent=indent, ensure_ascii=False, allow_nan=False)
+    try:
+        sys.stdout.write(text + "\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _leave_in_peace()
 
 
 def table(title: str, *columns: str, left: int = 1) -> Table:

@@ -58,7 +58,11 @@ def serve(
 
         sources.append(demo_bundle())
         store = store or Path(pooch.os_cache("candor")) / "service"  # the package may lie where nobody can write
-    content = parse_overrides(settings or []) | {"host": host, "port": port, "allow_open": allow_open, "store": store}
-    chosen = parse_settings(ServiceSettings, content | {"token": read_token(token_file)}, "--set")
+    own = {"host": host, "port": port, "allow_open": allow_open, "store": store, "token": read_token(token_file)}
+    limits = parse_overrides(settings or [])
+    if twice := own.keys() & limits.keys():
+        what = f"{', '.join(sorted(twice))} cannot be given by --set"
+        raise InputError(what, mend="use --host, --port, --token-file, --allow-open and --store")
+    chosen = parse_settings(ServiceSettings, limits | own, "--set")
     say("opening the models")
     run_service(sources, chosen, lambda address: tell(f"serving at {address} (Ctrl-C ends it)"))

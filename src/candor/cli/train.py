@@ -2,7 +2,7 @@
 
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -33,7 +33,7 @@ def train(
     model: Annotated[str, typer.Option("--model", help="Name of a model: candor, or another.")] = "candor",
     run: Annotated[Path | None, typer.Option("--run", help="Run directory. (default: runs/DATA-MODEL)")] = None,
     preset: Annotated[str | None, typer.Option("--preset", help="A recipe. (default: that of the dataset)")] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Where chance begins.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Where chance begins.")] = 0,
     resume: Annotated[Path | None, typer.Option("--resume", help="Go on with the training of this run.")] = None,
     init: Annotated[Path | None, typer.Option("--init", help="Begin with the weights of this run.")] = None,
     budget_minutes: Annotated[
@@ -42,7 +42,7 @@ def train(
     json: inputs.JsonOption = False,
 ) -> None:
     """Fit a model to data and keep it in a run directory; or go on with a training that was stopped."""
-    from candor.forecasting.train import Limits, notes_on_training, resume_run, train_model
+    from candor.forecasting.train import Limits, is_network, notes_on_training, resume_run, train_model
     from candor.settings import parse_overrides
 
     if resume is not None:
@@ -58,7 +58,9 @@ def train(
         folder = run or Path("runs") / f"{recipe or panel.name}-{model}"
         protocol, own, reasons = _choose(panel, model, recipe, parse_overrides(settings or []))
         _refuse_many_processes(model)
-        with _together(), _interruption() as interruption, progress() as report:
+        # What is fitted in one go has nothing to save when it is interrupted, and leaves nothing behind.
+        interrupting = _interruption() if is_network(model) else nullcontext(lambda: None)
+        with _together(), interrupting as interruption, progress() as report:
             trained = train_model(
                 panel, protocol, model, own, folder, seed=seed, is_catalogued=is_catalogued, report=report,
                 limits=Limits(budget_minutes, interruption), start_from=init, reasons=reasons,

@@ -18,7 +18,7 @@ from candor.data.panel import Edges, Panel, Sensor
 from candor.data.splits import Origins, Split, split_origins
 from candor.data.times import TimeAxis
 from candor.errors import InputError, NotFittedError
-from candor.forecasting.forecaster import Forecaster, load_forecaster
+from candor.forecasting.forecaster import Forecaster, read_model
 
 Make = Callable[[], Forecaster]
 _ROWS = 600
@@ -124,7 +124,7 @@ def check_saved_answers_the_same(make: Make) -> None:
     forecaster, panel, split = _fitted(make)
     with TemporaryDirectory() as folder:
         forecaster.save(Path(folder) / "model")
-        loaded = load_forecaster(Path(folder) / "model")
+        loaded = read_model(Path(folder) / "model")
     assert type(loaded) is type(forecaster) and loaded.settings() == forecaster.settings(), "settings were lost"
     for one, other in zip(_answers(loaded, panel, split.test), _answers(forecaster, panel, split.test), strict=True):
         _assert_equal(one, other, "saving changed answers")

@@ -18,6 +18,7 @@ from torch.nn import functional as F
 from candor.data.panel import Panel
 from candor.data.windows import Windows
 from candor.errors import InputError
+from candor.forecasting.forecaster import refuse_unbounded
 from candor.forecasting.trainable import CandorTrainable, rain_in
 from candor.model.candor import Explanation as NetworkStates
 from candor.model.decomposition import Components
@@ -224,7 +225,7 @@ def explain_window(trainable: CandorTrainable, windows: Windows, panel: Panel, c
         time=times[settings.history],
         unit=panel.sensors[column].unit,
         times=times[settings.history :],
-        forecast=forecast[0, :, column].numpy(),
+        forecast=refuse_unbounded(forecast[0, :, column].numpy(), panel.name),
         patches=patches,
         components=_components(states, column),
         gates=_gates(states, column, settings.gates_shocks),

@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from pydantic import ConfigDict, PositiveInt, TypeAdapter
+from pydantic import ConfigDict, NonNegativeInt, PositiveInt, TypeAdapter
 from pydantic.dataclasses import dataclass
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
@@ -89,7 +89,7 @@ class Forecaster(ABC):
 
     history: PositiveInt
     horizon: PositiveInt
-    seed: int = 0
+    seed: NonNegativeInt = 0
 
     def fit(
         self,
@@ -194,10 +194,7 @@ class Forecaster(ABC):
                 where=panel.name,
                 mend="give more history",
             )
-        forecast = self._forecast(panel, origins)
-        if not np.isfinite(forecast).all():
-            raise ValueError(f"{self.name} made a forecast that is not a number")
-        return forecast
+        return refuse_unbounded(self._forecast(panel, origins), panel.name)
 
     def predict_in_batches(self, panel: Panel, origins: Origins) -> Iterator[tuple[Origins, NDArray[np.float32]]]:
         """Yields origins and their forecasts, origin x horizon x sensor, so many at a time as memory should hold."""
@@ -281,7 +278,7 @@ class Forecaster(ABC):
             what, mend = "there is no such file or folder", "name a run directory, a bundle or a folder of save()"
             raise InputError(what, where=str(path), mend=mend)
         is_model = (path / _MODEL).is_file()
-        found = load_forecaster(path) if is_model else openers.get("run or bundle")(path)
+        found = read_model(path) if is_model else openers.get("run or bundle")(path)
         if not isinstance(found, cls):
             what = f"this is a model of {type(found).__name__} ({found.name}), not of {cls.__name__}"
             mend = f"call {type(found).__name__}.load, or Forecaster.load, which takes models of every kind"
@@ -347,9 +344,28 @@ def _save_arrays(arrays: State, path: Path) -> None:
     save_file({name: np.ascontiguousarray(array) for name, array in arrays.items()}, path)
 
 
-def load_forecaster(folder: Path | str) -> Forecaster:
-    """Returns the fitted forecaster that was saved in a folder."""
-    folder = Path(folder)
+def refuse_unbounded(forecast: NDArray[np.float32], where: str = "readings") -> NDArray[np.float32]:
+    """Returns the forecast; one that is no number is put down to the readings that it was made from."""
+    if not np.isfinite(forecast).all():
+        raise InputError(
+            "these readings lead to a forecast that is not a number: some are out of all proportion",
+            where=where,
+            mend="leave out what is not a measurement",
+        )
+    return forecast
+
+
+def load_forecaster(path: Path | str) -> Forecaster:
+    """Returns the fitted forecaster at a path, of whatever kind.
+
+    Args:
+        path: a folder written by `save`, a run directory, or a bundle, as a folder or as one file.
+    """
+    return Forecaster.load(path)
+
+
+def read_model(folder: Path) -> Forecaster:
+    """Returns the fitted forecaster that `save` wrote to a folder."""
     content = read_json(folder / _MODEL)
     where = str(folder / _MODEL)
     if not isinstance(content, dict) or content.get("format") != "candor-model":

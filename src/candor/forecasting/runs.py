@@ -22,7 +22,7 @@ from candor.data.panel_store import is_panel_folder, load_panel, save_panel
 from candor.data.protocol import Protocol, Task, make_task
 from candor.errors import InputError
 from candor.files import atomic_folder, read_json, sha256_of_file, write_json
-from candor.forecasting.forecaster import Forecaster, label_of, load_forecaster
+from candor.forecasting.forecaster import Forecaster, label_of, read_model
 from candor.settings import Settings, parse_settings
 from candor.versions import versions
 
@@ -192,7 +192,7 @@ def load_run(folder: Path) -> Run:
             where=str(folder),
             mend="wait for its training, or go on with it: candor train --resume RUN",
         )
-    return Run(Path(folder), record, load_forecaster(Path(folder) / "model"))
+    return Run(Path(folder), record, read_model(Path(folder) / "model"))
 
 
 def load_record(folder: Path) -> RunRecord:

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import PositiveFloat
+from pydantic import PositiveFloat, PositiveInt
 from pydantic.dataclasses import dataclass
 
 from candor.data.missing import fill
@@ -56,7 +56,7 @@ class SeasonalNaive(Forecaster):
             training. It looks back further than `history`, as the rule is used in practice.
     """
 
-    season: int | None = None
+    season: PositiveInt | None = None
 
     name = "seasonal-naive"
 

@@ -14,16 +14,17 @@ from anyio.to_thread import run_sync
 from candor.data.panel import Panel
 from candor.errors import InputError
 from candor.export import open_run
+from candor.figures.map_points import Points
 from candor.forecasting.candor import Candor
-from candor.forecasting.forecaster import Forecaster
+from candor.forecasting.forecaster import Forecaster, refuse_unbounded
 from candor.forecasting.runs import RECORD, Run, model_checksum
 from candor.service.batching import Worker
 from candor.service.errors import RefusedError
-from candor.service.layout import Points, drawing_places
+from candor.service.layout import drawing_places
 from candor.service.metrics import Metrics
 from candor.service.record import Record
 from candor.service.settings import ServiceSettings
-from candor.service.stacking import Forecast, open_window, refuse_unbounded
+from candor.service.stacking import Forecast, open_window
 from candor.service.store import ReadingStore
 
 log = logging.getLogger("candor.service")

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from candor.data.panel import Panel
 from candor.data.windows import Batch
-from candor.errors import InputError
 from candor.forecasting.forecaster import Forecaster
 from candor.forecasting.network import NetworkForecaster
 from candor.training.batches import micro_batches
@@ -50,17 +49,6 @@ def forecast_windows(forecaster: Forecaster, windows: Sequence[Window]) -> list[
         with torch.no_grad():
             forecasts.extend(trainable.forecast(stacked.tensors()).numpy())
     return forecasts
-
-
-def refuse_unbounded(forecast: Forecast) -> Forecast:
-    """Returns the forecast; one that is no number is put down to the readings that it was made from."""
-    if not np.isfinite(forecast).all():
-        raise InputError(
-            "these readings lead to a forecast that is not a number: some are out of all proportion",
-            where="readings",
-            mend="leave out what is not a measurement",
-        )
-    return forecast
 
 
 def _stack(batches: Sequence[Batch]) -> Batch:
