@@ -1,7 +1,5 @@
 """How active the shock gates of CANDOR are, reading by reading."""
 
-from typing import Literal
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,21 +9,17 @@ from candor.figures.runs import candor_of
 from candor.forecasting.runs import Run
 from candor.progress import Report, silent
 
-Part = Literal["train", "validation", "test"]
 
-
-def activity_of(run: Run, part: Part = "test", report: Report = silent) -> NDArray[np.float64]:
+def activity_of(run: Run, report: Report = silent) -> NDArray[np.float64]:
     """Returns the shock activity (g_U + g_V)/2 from 0 to 1, time x sensor on the axis of the run's task.
 
-    A reading gets the mean over all history patches of all windows of the part that cover it, NaN if none does.
+    A reading gets the mean over all history patches of all windows of the test part that cover it, NaN if none does.
 
     Args:
         run: of CANDOR.
-        part: whose windows are asked.
         report: is told how far it has come.
     """
     candor, task = candor_of(run), run.task()
-    origins = getattr(task.split, part)
     settings = candor.trained().network.settings
     if not settings.gates_shocks:
         raise InputError(
@@ -35,7 +29,7 @@ def activity_of(run: Run, part: Part = "test", report: Report = silent) -> NDArr
         )
     begun = np.zeros((task.panel.times.length, len(task.panel.sensors)))  # sum over patches by first reading
     patches = np.zeros(task.panel.times.length)
-    for rows, encoding in encode_histories(candor, task.panel, origins, report, "asking the shock gates"):
+    for rows, encoding in encode_histories(candor, task.panel, task.split.test, report, "asking the shock gates"):
         found = encoding.components.shock_activity
         assert found is not None  # variants without were refused
         np.add.at(begun, rows, found.transpose(1, 2).double().numpy())

@@ -75,12 +75,12 @@ def silhouettes(points: Numbers, labels: NDArray[np.integer]) -> Numbers:
     return np.where(alone, 0.0, (nearest - own) / largest)
 
 
-def sample_states(reading: Reading, seed: int = 0) -> dict[str, Numbers]:
+def sample_states(reading: Reading) -> dict[str, Numbers]:
     """Returns states of each component by name, state x hidden, at the same windows, sensors and patches for all."""
     assert reading.components is not None
     width = reading.embedded.shape[-1]
     rows = reading.embedded[..., 0].numel()
-    chosen = np.sort(np.random.default_rng(seed).permutation(rows)[:MOST_STATES])
+    chosen = np.sort(np.random.default_rng(0).permutation(rows)[:MOST_STATES])
     return {
         name: getattr(reading.components, name).reshape(rows, width)[chosen].double().numpy()
         for name in COMPONENT_NAMES

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from candor.analysis.activity import Part, activity_of
+from candor.analysis.activity import activity_of
 from candor.analysis.rain import Rain, covariate_rain, gauge_rain
 from candor.analysis.rotation import Numbers
 from candor.analysis.shock_rain import SHIFTS, Checkpoint, ShockRain, compare_with_rain, lags_in_steps
@@ -180,8 +180,6 @@ def compare_runs(
     folders: Sequence[Path],
     rain: RainChoice | None = None,
     lags: LagChoice | None = None,
-    part: Part = "test",
-    seed: int = 0,
     report: Report = silent,
 ) -> RunsAgainstRain:
     """Returns the comparison of the shock activity of runs of CANDOR with rain.
@@ -198,19 +196,19 @@ def compare_runs(
         own = run.task().panel
         panel = panel or own
         _check_same_ground(panel, own, folder, folders[0])
-        activity = activity_of(run, part, report)
+        activity = activity_of(run, report)
         reads_rain.append(candor_of(run).trained().network.settings.reads_rain)
         checkpoints.append(Checkpoint(folder.name, run.record.protocol.horizon, run.record.seed, activity))
     if panel is None:
         raise ValueError("at least one run is needed")
     hours = panel.times.interval / HOUR
     steps = lags_in_steps(lags.longest, lags.step, hours)
-    rows = _rows_compared(checkpoints, max(steps), part)
+    rows = _rows_compared(checkpoints, max(steps))
     cut = [Checkpoint(c.name, c.horizon, c.seed, c.activity[rows]) for c in checkpoints]
     served = rain.of(panel)
     report("turning the rain", None)
     least = max(1, round(lags.least_shift / hours))
-    found = compare_with_rain(cut, served.values[rows], steps, lags.shifts, seed, least_shift=least)
+    found = compare_with_rain(cut, served.values[rows], steps, lags.shifts, least_shift=least)
     times = panel.times.slice(rows.start, rows.stop)
     return RunsAgainstRain(
         found=found,
@@ -252,12 +250,12 @@ def _check_same_ground(panel: Panel, other: Panel, folder: Path, first: Path) ->
         )
 
 
-def _rows_compared(checkpoints: Sequence[Checkpoint], margin: int, part: Part) -> slice:
+def _rows_compared(checkpoints: Sequence[Checkpoint], margin: int) -> slice:
     """Returns the rows that patches cover, and before and after them as many as lags reach, if the record has them."""
     covered = np.flatnonzero(np.any([~np.isnan(c.activity).all(axis=1) for c in checkpoints], axis=0))
     if not len(covered):
         mend = "train with a protocol whose shares leave one"
-        raise InputError(f"the {part} part is empty: no window covers any hour", mend=mend)
+        raise InputError("the test part is empty: no window covers any hour", mend=mend)
     length = len(checkpoints[0].activity)
     return slice(max(int(covered[0]) - margin, 0), min(int(covered[-1]) + 1 + margin, length))
 

@@ -25,8 +25,8 @@ class Scaler:
 def fit_scaler(values: NDArray[np.float32], row_weights: NDArray[np.int64] | None = None) -> Scaler:
     """Returns the scaler of all readings, each row counted `row_weights` times; NaN does not count.
 
-    With `Windows.input_counts` as weights the result equals that of stacking all training windows (traffic protocol);
-    without weights each row of the training period counts once (water and own data).
+    With `count_inputs` of its windows as weights the result equals that of stacking all training windows (traffic
+    protocol); without weights each row of the training period counts once (water and own data).
     """
     weights = np.ones(len(values)) if row_weights is None else row_weights.astype(np.float64)
     observed = ~np.isnan(values)

@@ -67,7 +67,7 @@ class Windows:
             raise ValueError(f"inputs have shape {inputs.shape}, the panel {panel.values.shape}")
         if len(origins) and (origins.min() < history or origins.max() > len(inputs) - horizon):
             raise ValueError("an origin lacks its history or its horizon")
-        self.origins, self.history, self.horizon, self._rows = origins, history, horizon, len(inputs)
+        self.origins, self.history, self.horizon = origins, history, horizon
         self._inputs = _views(inputs, history)
         self._input_mask = _views(panel.mask, history)
         self._targets = _views(panel.values, horizon)
@@ -95,10 +95,6 @@ class Windows:
             week_of_year=self._week_of_year[first],
             covariates=None if self._covariates is None else self._covariates[first],
         )
-
-    def input_counts(self) -> NDArray[np.int64]:
-        """Returns for each row of the panel how many windows read it: the weights of the traffic scaler."""
-        return count_inputs(self.origins, self.history, self._rows)
 
 
 def future_windows(

@@ -26,7 +26,7 @@ def model_card(record: RunRecord, forecaster: Forecaster, task: Task, evaluation
         _title(record, task),
         _training(record, forecaster, task),
         _scores(record, task, evaluation),
-        _use(record, forecaster, task),
+        _use(forecaster, task),
         _limits(forecaster, task, evaluation),
         _sensors(task),
         _making(record),
@@ -90,7 +90,7 @@ def _scores(record: RunRecord, task: Task, evaluation: Mapping[str, Any] | None)
     return text
 
 
-def _use(record: RunRecord, forecaster: Forecaster, task: Task) -> str:
+def _use(forecaster: Forecaster, task: Task) -> str:
     history = in_words(task.protocol.history * task.panel.times.interval)
     intervals = "with intervals and probabilities" if forecaster.calibration_ is not None else "without intervals"
     return (

@@ -97,7 +97,6 @@ class RunRecord(Settings):
         seed: int,
         is_catalogued: bool,
         reasons: Sequence[str] = (),
-        start: Start | None = None,
     ) -> "RunRecord":
         """Returns the record of a run that is being made now."""
         return RunRecord(
@@ -111,7 +110,6 @@ class RunRecord(Settings):
             versions=versions(),
             made=datetime.now(UTC).replace(microsecond=0),
             reasons=tuple(reasons),
-            start=start,
             gaps=panel.provenance.get("gaps"),
         )
 

@@ -8,13 +8,13 @@ NOTHING = "–"
 _LONGEST_LABEL = 22
 
 
-def number(value: float | None, digits: int = 3) -> str:
-    """Returns a number with about so many digits that count, thousands set apart; a dash where there is none."""
+def number(value: float | None) -> str:
+    """Returns a number with about three digits that count, thousands set apart; a dash where there is none."""
     if value is None or not math.isfinite(value):
         return NOTHING
     if value == 0:
         return "0"
-    places = min(max(digits - 1 - math.floor(math.log10(abs(value))), 0), 9)
+    places = min(max(2 - math.floor(math.log10(abs(value))), 0), 9)
     return f"{value:,.{places}f}"
 
 
@@ -28,9 +28,9 @@ def amount(value: float | None, unit: str) -> str:
     return f"{number(value)} {unit}".rstrip()
 
 
-def counted(count: int, thing: str, things: str = "") -> str:
+def counted(count: int, thing: str) -> str:
     """Returns how many things there are, such as `1 edge` and `1,722 edges`."""
-    return f"{count:,} {thing if count == 1 else things or f'{thing}s'}"
+    return f"{count:,} {thing}{'' if count == 1 else 's'}"
 
 
 def full_name(sensor: Sensor) -> str:
