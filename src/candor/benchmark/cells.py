@@ -48,16 +48,22 @@ class Cell(Settings):
         folder = grid / self.name
         if not (folder / CELL).is_file():
             return CellState.WAITING
-        if (there := read_json(folder / CELL)) != (mine := self.model_dump(mode="json")):
-            differences = ", ".join(key for key in mine if there.get(key) != mine[key])
-            raise InputError(
-                f"there is a cell with another {differences or 'content'} in this place",
-                where=str(folder),
-                mend="give the same settings as before, or another folder (--out)",
-            )
+        refuse_another(self, folder)
         if (folder / FAILURE).is_file():
             return CellState.FAILED
         return CellState.DONE if (folder / SCORES).is_file() else CellState.BEGUN
+
+
+def refuse_another(cell: Settings, folder: Path) -> None:
+    """Refuses a folder that holds another cell, of a grid or of `candor truth`."""
+    mine = cell.model_dump(mode="json")
+    if (folder / CELL).is_file() and (there := read_json(folder / CELL)) != mine:
+        differences = ", ".join(key for key in mine if there.get(key) != mine[key])
+        raise InputError(
+            f"there is a cell with another {differences or 'content'} in this place",
+            where=str(folder),
+            mend="give the same settings as before, or another folder (--out)",
+        )
 
 
 def cells_of(suite: Suite) -> list[Cell]:

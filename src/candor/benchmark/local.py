@@ -5,7 +5,7 @@ import os
 import signal
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -49,11 +49,16 @@ def run_locally(cells: Sequence[Cell], grid: Path, workers: int, watch: Watch = 
                     how = f"its process ended with code {process.exitcode}, {attempt} times"
                     write_json(grid / name / FAILURE, {"what": how})
     finally:
-        started = [process for process, _, _ in running.values() if process.pid is not None]
-        for process in started:
-            process.terminate()
-        for process in started:
-            process.join()
+        end_processes(process for process, _, _ in running.values())
+
+
+def end_processes(processes: Iterable[BaseProcess]) -> None:
+    """Asks those that were started to end, and waits for them."""
+    started = [process for process in processes if process.pid is not None]
+    for process in started:
+        process.terminate()
+    for process in started:
+        process.join()
 
 
 def usable_cores() -> int:

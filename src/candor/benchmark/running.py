@@ -8,6 +8,7 @@ import os
 import time
 import traceback
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from candor.benchmark.cells import CELL, FAILURE, STATUS, Cell, CellState
@@ -15,12 +16,13 @@ from candor.benchmark.results import write_scores
 from candor.data.catalog import load_dataset
 from candor.data.protocol import make_task
 from candor.errors import InputError
-from candor.evaluation.judging import evaluate
+from candor.evaluation.judging import evaluate_run
 from candor.files import write_json
 from candor.forecasting.choices import choose_protocol, choose_settings
-from candor.forecasting.runs import EVALUATION, RECORD, Run, RunState, load_run, model_checksum, summarise_run
+from candor.forecasting.runs import RECORD, Run, RunState, load_run, summarise_run
 from candor.forecasting.train import TRAINING, Limits, TrainingStoppedError, resume_run, train_model
 from candor.presets import load_preset
+from candor.progress import Report
 
 _SECONDS_BETWEEN_STATUS = 1.0
 Interruption = Callable[[], str | None]
@@ -35,10 +37,10 @@ def run_cell(cell: Cell, grid: Path, interruption: Interruption = lambda: None) 
     (folder / FAILURE).unlink(missing_ok=True)
     report = _Status(folder / STATUS)
     try:
-        run = _train(cell, folder, report, interruption)
+        run = train_cell(folder, cell.budget_minutes, partial(_begin, cell, folder, report), report, interruption)
         write_json(folder / CELL, cell.model_dump(mode="json"))  # a run made in one go replaces its folder
         if summarise_run(folder).state != RunState.EVALUATED:
-            _judge(run, report)
+            evaluate_run(run, report)
         write_scores(cell, folder)
     except TrainingStoppedError:
         return CellState.BEGUN
@@ -53,13 +55,39 @@ def run_cell(cell: Cell, grid: Path, interruption: Interruption = lambda: None) 
     return CellState.DONE
 
 
-def _train(cell: Cell, folder: Path, report: "_Status", interruption: Interruption) -> Run:
-    """Returns the trained run, which may be there already, or goes on, or begins."""
+def train_cell(
+    folder: Path,
+    budget_minutes: float | None,
+    begin: Callable[[Limits], Run],
+    report: Report,
+    interruption: Interruption = lambda: None,
+) -> Run:
+    """Returns the trained run of a cell, which may be there already, or goes on, or begins within its limits.
+
+    Args:
+        folder: of the cell.
+        budget_minutes: of training; None trains to the end.
+        begin: trains the run from its beginning.
+        report: is told how far it has come.
+        interruption: says why training should stop, if it should.
+    """
     if (folder / "model").is_dir():
         return load_run(folder)
-    limits = Limits(_minutes_left(cell, folder), interruption, fits_schedule=True)
+    limits = Limits(_minutes_left(folder, budget_minutes), interruption, fits_schedule=True)
     if (folder / RECORD).is_file():
         return resume_run(folder, report=report, limits=limits)
+    return begin(limits)
+
+
+def _minutes_left(folder: Path, budget_minutes: float | None) -> float | None:
+    if budget_minutes is None or not (folder / TRAINING).is_dir():
+        return budget_minutes
+    from candor.training.checkpoint import Checkpoint
+
+    return max(0.0, budget_minutes - Checkpoint(folder / TRAINING).progress().seconds / 60)
+
+
+def _begin(cell: Cell, folder: Path, report: Report, limits: Limits) -> Run:
     preset = load_preset(cell.task.preset)
     panel, overrides = load_dataset(preset.data), dict(cell.contender.settings)
     if cell.task.horizon is not None:
@@ -72,21 +100,6 @@ def _train(cell: Cell, folder: Path, report: "_Status", interruption: Interrupti
         panel, protocol, cell.contender.model, settings, folder, seed=cell.seed, is_catalogued=True, report=report,
         limits=limits,
     )  # fmt: skip
-
-
-def _minutes_left(cell: Cell, folder: Path) -> float | None:
-    if cell.budget_minutes is None:
-        return None
-    if not (folder / TRAINING).is_dir():
-        return cell.budget_minutes
-    from candor.training.checkpoint import Checkpoint
-
-    return max(0.0, cell.budget_minutes - Checkpoint(folder / TRAINING).progress().seconds / 60)
-
-
-def _judge(run: Run, report: "_Status") -> None:
-    judged = evaluate(run.forecaster, run.task(), report=report)
-    write_json(run.folder / EVALUATION, judged.to_json() | {"model_sha256": model_checksum(run.folder)})
 
 
 class _Status:

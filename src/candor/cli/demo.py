@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from candor.cli.evaluate import judge, show
+from candor.cli.evaluate import show
 from candor.cli.screen import console, number, percent, progress, say, table, tell
 
 if TYPE_CHECKING:
@@ -92,12 +92,10 @@ def _train_simple(panel: "Panel", run: "Run", out: Path) -> "dict[str, Run]":
 
 def _judge(run: "Run") -> "Evaluation":
     """Returns the scores of a run on the test part, and keeps them in its folder."""
-    from candor.files import write_json
-    from candor.forecasting.runs import EVALUATION, model_checksum
+    with progress() as report:
+        from candor.evaluation import evaluate_run
 
-    judged = judge(run.forecaster, run.task())
-    write_json(run.folder / EVALUATION, judged.to_json() | {"model_sha256": model_checksum(run.folder)})
-    return judged
+        return evaluate_run(run, report)
 
 
 def _draw(run: "Run") -> Path:

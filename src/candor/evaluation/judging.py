@@ -9,7 +9,9 @@ from numpy.typing import NDArray
 from candor.data.protocol import Task
 from candor.data.splits import Origins
 from candor.errors import InputError
+from candor.files import write_json
 from candor.forecasting.forecaster import Forecaster, forecasters
+from candor.forecasting.runs import EVALUATION, Run, model_checksum
 from candor.metrics import IntervalAccumulator, PeakTiming, ScoreAccumulator, as_json, peak_timing, skill
 from candor.progress import Report, silent
 from candor.versions import versions
@@ -133,6 +135,13 @@ def evaluate(
         report(f"judging {forecaster.name}", done / len(origins))
     peaks = None if last_step is None else _peaks(panel.values[origins + horizon - 1], last_step, horizon)
     return Evaluation(forecaster, task, part, len(origins), scores, intervals, peaks)
+
+
+def evaluate_run(run: Run, report: Report = silent) -> Evaluation:
+    """Returns the scores of a run on its test part, and keeps them in its folder with the checksum of its model."""
+    judged = evaluate(run.forecaster, run.task(), report=report)
+    write_json(run.folder / EVALUATION, judged.to_json() | {"model_sha256": model_checksum(run.folder)})
+    return judged
 
 
 def evaluate_simple(task: Task, report: Report = silent) -> dict[str, Evaluation]:

@@ -10,6 +10,7 @@ from tiny import SIZES
 from candor.analysis.truth import cells
 from candor.analysis.truth.cells import TRUTH, Cell, Scored, cells_of, run_cell
 from candor.analysis.truth.results import GOALS
+from candor.benchmark import running
 from candor.errors import InputError
 from candor.forecasting.runs import load_run
 
@@ -36,7 +37,8 @@ def first(out: Path) -> Scored:
 
 def forbid(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
     for name in names:
-        monkeypatch.setattr(cells, name, lambda *_, **__: pytest.fail("it was done again"))
+        home = cells if hasattr(cells, name) else running
+        monkeypatch.setattr(home, name, lambda *_, **__: pytest.fail("it was done again"))
 
 
 def test_a_cell_is_a_run_with_all_that_its_scores_depend_on(out: Path, first: Scored) -> None:

@@ -9,6 +9,7 @@ truth.json   the scores, and all that they depend on
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,22 +19,24 @@ from candor.analysis.truth.asking import CHANCE_SEED, PULSE_SIZE, PULSE_WINDOWS,
 from candor.analysis.truth.pulses import Curve
 from candor.analysis.truth.scores import Score
 from candor.analysis.truth.told import refuse_variants
+from candor.benchmark.cells import CELL, refuse_another
+from candor.benchmark.running import train_cell
 from candor.data.panel import Panel
 from candor.data.protocol import make_task
 from candor.data.synthetic import Truth, generate_river, generate_road
 from candor.errors import InputError
-from candor.evaluation.judging import evaluate
+from candor.evaluation.judging import evaluate_run
 from candor.files import read_json, write_json
 from candor.forecasting.choices import choose_protocol, choose_settings
-from candor.forecasting.runs import EVALUATION, RECORD, Run, load_run, model_checksum
-from candor.forecasting.train import TRAINING, Limits, resume_run, train_model
+from candor.forecasting.runs import Run, model_checksum
+from candor.forecasting.train import TRAINING, Limits, train_model
 from candor.progress import Report, silent
 from candor.settings import Settings, parse_settings
 from candor.training.checkpoint import Checkpoint
 from candor.training.recipe import Recipe
 from candor.versions import versions
 
-CELL, TRUTH = "cell.json", "truth.json"
+TRUTH = "truth.json"
 FORMAT_VERSION = 2
 """Of the scores: cells scored by another one are scored again."""
 MAKERS: Mapping[str, Callable[..., tuple[Panel, Truth]]] = {
@@ -137,35 +140,23 @@ def run_cell(cell: Cell, out: Path, report: Report = silent) -> Scored:
         report: is told how far it has come.
     """
     folder = out / cell.name
-    _refuse_another(cell, folder)
+    refuse_another(cell, folder)
     if (known := _known(cell, folder)) is not None:
         return known
     write_json(folder / CELL, cell.model_dump(mode="json"))
     panel, truth = cell.make()
-    run = _train(cell, panel, folder, report)
+    run = train_cell(folder, cell.budget_minutes, partial(_begin, cell, panel, folder, report), report)
     if run.record.fingerprint != panel.fingerprint:
         raise InputError(
             "the network of this seed is not the one that the run was trained on",
             where=str(folder),
             mend="it was made by another version of candor; train again in another folder (--out)",
         )
-    judged = evaluate(run.forecaster, run.task(), report=report).to_json()
-    write_json(folder / EVALUATION, judged | {"model_sha256": model_checksum(folder)})
+    judged = evaluate_run(run, report).to_json()
     findings, circumstances = question_run(run, truth, report), _circumstances(run, judged)
     content = {"format_version": FORMAT_VERSION, **asdict(findings), "circumstances": circumstances}
     write_json(folder / TRUTH, content)
     return Scored(cell, findings, circumstances)
-
-
-def _refuse_another(cell: Cell, folder: Path) -> None:
-    mine = cell.model_dump(mode="json")
-    if (folder / CELL).is_file() and (there := read_json(folder / CELL)) != mine:
-        differences = ", ".join(key for key in mine if there.get(key) != mine[key])
-        raise InputError(
-            f"there is a cell with another {differences or 'content'} in this place",
-            where=str(folder),
-            mend="give the same settings as before, or another folder (--out)",
-        )
 
 
 def _known(cell: Cell, folder: Path) -> Scored | None:
@@ -186,13 +177,7 @@ def read_curves(content: Sequence[Mapping[str, Any]]) -> tuple[Curve, ...]:
     return tuple(Curve(**{**curve, "response": tuple(curve["response"])}) for curve in content)
 
 
-def _train(cell: Cell, panel: Panel, folder: Path, report: Report) -> Run:
-    """Returns the trained run, which may be there already, or goes on, or begins."""
-    if (folder / "model").is_dir():
-        return load_run(folder)
-    limits = Limits(_minutes_left(cell, folder), fits_schedule=True)
-    if (folder / RECORD).is_file():
-        return resume_run(folder, report=report, limits=limits)
+def _begin(cell: Cell, panel: Panel, folder: Path, report: Report, limits: Limits) -> Run:
     protocol, rest = choose_protocol(panel, cell.dataset, cell.settings)
     settings, _ = choose_settings("candor", make_task(panel, protocol), cell.dataset, rest)
     recipe = parse_settings(Recipe, settings["recipe"], "settings")
@@ -200,13 +185,6 @@ def _train(cell: Cell, panel: Panel, folder: Path, report: Report) -> Run:
     return train_model(
         panel, protocol, "candor", settings, folder, seed=cell.seed, is_catalogued=False, report=report, limits=limits
     )
-
-
-def _minutes_left(cell: Cell, folder: Path) -> float | None:
-    checkpoint = Checkpoint(folder / TRAINING)
-    if cell.budget_minutes is None or not checkpoint.exists:
-        return cell.budget_minutes
-    return max(0.0, cell.budget_minutes - checkpoint.progress().seconds / 60)
 
 
 def _circumstances(run: Run, judged: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from candor.analysis.truth.cells import Cell, Scored, run_cell
-from candor.benchmark.local import stopped_by_sigterm, usable_cores
+from candor.benchmark.cells import FAILURE
+from candor.benchmark.local import end_processes, stopped_by_sigterm, usable_cores
 from candor.errors import InputError
 from candor.files import read_json, write_json
 from candor.progress import Report, silent
 from candor.settings import parse_settings
 
-FAILURE = "failure.json"
 _REFUSED = 2  # exit code of a process whose cell was refused in plain words
 
 
@@ -58,11 +58,7 @@ def _run_apart(cells: Sequence[Cell], out: Path, workers: int, report: Report) -
                         del running[name]
                         codes[name] = process.exitcode or 0
         finally:
-            started = [process for process in running.values() if process.pid is not None]
-            for process in started:
-                process.terminate()
-            for process in started:
-                process.join()
+            end_processes(running.values())
     for name, code in codes.items():
         if code:
             raise _failure(out / name, code)
