@@ -33,7 +33,8 @@ def test_weights_are_those_of_the_pass_that_forecasts(season: bool) -> None:
 
 def test_groups_are_means_over_all_that_the_clock_puts_together() -> None:
     panel = river_panel()
-    found = found_for(panel)
+    assert list(group_weights(found_for(panel))) == ["hour of day", "weekday", "step ahead"]
+    found = found_for(panel, season=True)
     groups = group_weights(found)
     assert list(groups) == ["hour of day", "weekday", "month", "step ahead"]
     # Recomputed one by one: hour of the beginning of every target patch.
@@ -61,18 +62,21 @@ def test_target_patches_begin_where_the_calendar_is_read() -> None:
         assert found.ahead[target] == max(start - settings.history, 0) + 1
 
 
-def test_daily_readings_have_months_and_no_hours() -> None:
+def test_daily_readings_have_no_hours_and_months_only_where_the_season_is_read() -> None:
     panel = daily(river_panel())
-    groups = group_weights(found_for(panel))
+    said = find_fusion(found_for(panel), is_learned=True)
+    assert any(sentence.startswith("By weekday") for sentence in said.sentences)
+    assert not any("month" in sentence for sentence in said.sentences)
+    groups = group_weights(found_for(panel, season=True))
     assert "hour of day" not in groups
     months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
     assert [group.label for group in groups["month"]] == months
-    said = find_fusion(found_for(panel), is_learned=True)
+    said = find_fusion(found_for(panel, season=True), is_learned=True)
     assert any(sentence.startswith("By month") for sentence in said.sentences)
 
 
 def test_what_is_said_is_the_mean_over_everything() -> None:
-    found = found_for(river_panel())
+    found = found_for(river_panel(), season=True)
     said = find_fusion(found, is_learned=True)
     for branch, weights in found.weights.items():
         assert said.numbers[branch]["mean"] == pytest.approx(weights.mean(), rel=1e-5)

@@ -41,6 +41,8 @@ def test_a_protocol_survives_being_written_down() -> None:
         {"first": 2020},
         {"last": 7.5},
         {"targets": "filled", "fill": "last"},
+        {"targets": "filled", "fill": "zero"},
+        {"targets": "observed", "fill": "forward-backward"},
     ],
 )
 def test_settings_that_make_no_sense_are_refused_and_named(wrong: dict[str, object]) -> None:

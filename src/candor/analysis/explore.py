@@ -22,7 +22,11 @@ from candor.progress import Report, silent
 
 NAME = "explore"
 CLEAR = 0.1
-"""Correlation from which on a peak counts as clear, if it is not at the end of the lags."""
+"""Correlation from which on a peak can count as clear."""
+_FALL = 0.05  # by which correlations must be lower somewhere on either side of a clear peak
+_BEYOND_CHANCE = (
+    3.5  # standard errors; the largest of 49 lags of unrelated series has one of 3.5 once in a hundred times
+)
 _LONGEST_LAG, _LONGEST_LAG_OF_DAYS = 24, 14  # steps
 _LEAST_READINGS = 0.5  # share a sensor must have to be one of a pair
 _MOST_SENSORS = 1_000  # whose pairs are compared
@@ -35,7 +39,9 @@ _LONGEST_NAME = 34
 class EdgeLags:
     """For each edge of a panel, the lag in steps at which the ends' deviations correlate most, and how much they do.
 
-    A positive lag means that the target follows the source. Lag 0 may be a common cause, such as rain on both.
+    A positive lag means that the target follows the source. Lag 0 may be a common cause, such as rain on both. A peak
+    is clear if it is beyond what chance makes of series that are related to themselves only, and if correlations fall
+    on either side of it: those of slow series that share a season are high at every lag.
     """
 
     lag: NDArray[np.int64]
@@ -53,6 +59,7 @@ class DistantPairs:
         profile: correlation of what is usual over the week (over the year for daily readings).
         deviation: correlation of the deviations from it.
         has_no_path: whether no path leads from either sensor to the other; if not, they are the farthest in hops.
+        are_apart: whether those that are close on the map are left out; if not, places or edges are unknown.
     """
 
     first: NDArray[np.int64]
@@ -60,6 +67,7 @@ class DistantPairs:
     profile: Numbers
     deviation: Numbers
     has_no_path: bool
+    are_apart: bool
 
 
 def edge_lags(panel: Panel, longest: int | None = None, report: Report = silent) -> EdgeLags:
@@ -73,12 +81,33 @@ def edge_lags(panel: Panel, longest: int | None = None, report: Report = silent)
     if longest is None:
         longest = _LONGEST_LAG_OF_DAYS if panel.times.interval >= DAY else _LONGEST_LAG
     longest = min(longest, panel.times.length - 1)
-    found = lagged_correlations(deviations_of(panel), panel.edges.source, panel.edges.target, longest, report)
+    deviations, source, target = deviations_of(panel), panel.edges.source, panel.edges.target
+    found = lagged_correlations(deviations, source, target, longest, report)
     known = np.where(np.isnan(found), -np.inf, found)
     place = known.argmax(axis=1)
     correlation = found[np.arange(len(found)), place]
-    is_inside = (place > 0) & (place < 2 * longest)
-    return EdgeLags(place - longest, correlation, is_inside & (np.nan_to_num(correlation) >= CLEAR))
+    lags = np.arange(2 * longest + 1)
+    falls = [
+        np.where(is_side(lags, place[:, None]), np.nan_to_num(correlation[:, None] - found), 0.0).max(axis=1, initial=0)
+        for is_side in (np.less, np.greater)
+    ]
+    least = np.maximum(CLEAR, _BEYOND_CHANCE * _standard_errors(deviations, source, target, longest))
+    is_clear = (np.nan_to_num(correlation) >= least) & (np.minimum(*falls) >= _FALL)
+    return EdgeLags(place - longest, correlation, is_clear)
+
+
+def _standard_errors(
+    deviations: Numbers, source: NDArray[np.integer], target: NDArray[np.integer], longest: int
+) -> Numbers:
+    """Returns the standard error of each edge's correlations if its ends were unrelated (Bartlett 1946).
+
+    It is larger than that of independent readings by how much both ends resemble their own past.
+    """
+    own = np.nan_to_num(lagged_correlations(deviations, *2 * (np.arange(deviations.shape[1]),), longest))
+    memory = np.maximum((own[source] * own[target]).sum(axis=1), 1.0)
+    known = ~np.isnan(deviations)
+    pairs = [np.count_nonzero(known[:, one] & known[:, other]) for one, other in zip(source, target, strict=True)]
+    return np.asarray(np.sqrt(memory / np.maximum(np.array(pairs, np.float64), 1.0)))
 
 
 def distant_pairs(panel: Panel) -> DistantPairs:
@@ -92,16 +121,19 @@ def distant_pairs(panel: Panel) -> DistantPairs:
     hops = _hops(panel)[np.ix_(chosen, chosen)]
     first, second = np.triu_indices(len(chosen), 1)
     apart = hops[first, second]
-    has_no_path = bool(np.isinf(apart).any())
+    has_no_path, near = bool(np.isinf(apart).any()), None
     if len(apart):
         is_distant = np.isinf(apart) if has_no_path else apart >= max(2.0, float(np.quantile(apart, _FARTHEST)))
-        is_distant &= ~_are_near(panel, chosen[first], chosen[second])
+        near = _are_near(panel, chosen[first], chosen[second])
+        is_distant &= True if near is None else ~near
         first, second = first[is_distant], second[is_distant]
     profile = pair_correlations(profiles_of(panel)[0][:, chosen])[first, second]
     deviation = pair_correlations(deviations_of(panel)[:, chosen])[first, second]
     known = np.flatnonzero(~np.isnan(profile))
     order = known[np.argsort(-profile[known], kind="stable")]
-    return DistantPairs(chosen[first[order]], chosen[second[order]], profile[order], deviation[order], has_no_path)
+    return DistantPairs(
+        chosen[first[order]], chosen[second[order]], profile[order], deviation[order], has_no_path, near is not None
+    )
 
 
 def explore(
@@ -134,6 +166,7 @@ def explore(
         opposite=_picture_pair(panel, pairs, -1) if len(pairs.first) > 1 else None,
         pairs=_pair_table(panel, pairs),
         has_no_path=pairs.has_no_path,
+        are_apart=pairs.are_apart,
     )
 
 
@@ -204,12 +237,12 @@ def _straight(panel: Panel, first: NDArray[np.integer], second: NDArray[np.integ
     return great_circle_km(*places[first].T, *places[second].T)
 
 
-def _are_near(panel: Panel, first: NDArray[np.integer], second: NDArray[np.integer]) -> NDArray[np.bool_]:
-    """Returns which pairs are no farther apart than half of the edges are long; False where that is not known."""
+def _are_near(panel: Panel, first: NDArray[np.integer], second: NDArray[np.integer]) -> NDArray[np.bool_] | None:
+    """Returns which pairs are no farther apart than half of the edges are long; None where that is not known."""
     lengths = _straight(panel, panel.edges.source, panel.edges.target)
     lengths = lengths[~np.isnan(lengths) & (panel.edges.source != panel.edges.target)]
     if not len(lengths):
-        return np.zeros(len(first), np.bool_)
+        return None
     return np.asarray(_straight(panel, first, second) <= np.median(lengths))
 
 

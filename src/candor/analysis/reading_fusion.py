@@ -17,7 +17,7 @@ from candor.data.panel import Panel
 from candor.data.splits import Origins, Split
 from candor.data.times import DAY, in_words
 from candor.data.windows import Windows
-from candor.figures.allocation import AllocationPicture, Group, draw_allocation
+from candor.figures.allocation import CLOCKS, AllocationPicture, Group, draw_allocation
 from candor.model.candor import CandorNetwork
 from candor.progress import Report, silent
 from candor.training.batches import micro_batches, spread_evenly
@@ -44,12 +44,14 @@ class FusionWeights:
         starts: local times at which the target patches begin, window x target patch.
         ahead: steps from the last reading to the beginning of each target patch, at least one.
         interval: of the steps.
+        reads_season: whether weights depend on the week of the year; else months differ by chance alone.
     """
 
     weights: dict[str, Weights]
     starts: list[pd.DatetimeIndex]
     ahead: tuple[int, ...]
     interval: timedelta
+    reads_season: bool = False
 
 
 def fusion_origins(split: Split, origins: Origins) -> Origins:
@@ -79,6 +81,7 @@ def fusion_weights(network: CandorNetwork, windows: Windows, panel: Panel, repor
         starts=[times[windows.origins + offset] for offset in ahead],
         ahead=tuple(int(max(offset, 0)) + 1 for offset in ahead),
         interval=panel.times.interval,
+        reads_season=settings.season,
     )
 
 
@@ -104,7 +107,9 @@ def find_fusion(found: FusionWeights, *, is_learned: bool) -> Finding:
         f"{in_percent(high)} in four of five cases."
         for branch, (mean, low, high) in overall.items()
     ]
-    sentences += [_swing(kind, rows) for kind, rows in groups.items() if kind != "weekday" and len(rows) > 1]
+    clock = next(kind for kind in CLOCKS if kind in groups)
+    told = {clock, "month", "step ahead"}
+    sentences += [_swing(kind, rows) for kind, rows in groups.items() if kind in told and len(rows) > 1]
     windows, sensors, _ = next(iter(found.weights.values())).shape
     numbers = {
         branch: dict(zip(("mean", "low_10", "high_90"), numbers, strict=True)) for branch, numbers in overall.items()
@@ -122,7 +127,10 @@ def spreads(found: FusionWeights) -> dict[str, tuple[float, float, float]]:
 
 
 def group_weights(found: FusionWeights) -> dict[str, list[Group]]:
-    """Returns the weights by hour of day (not of daily readings), weekday, month, and step ahead, in that order."""
+    """Returns the weights by hour of day, weekday, month and step ahead, in that order.
+
+    Daily readings have no hours, and networks that do not read the season no months.
+    """
     stamps = pd.DatetimeIndex(np.concatenate([starts.tz_localize(None) for starts in found.starts]))
     windows = len(found.starts[0])
     # Target by target, as the stamps are: target x window, each with all sensors.
@@ -132,7 +140,8 @@ def group_weights(found: FusionWeights) -> dict[str, list[Group]]:
     if found.interval < DAY:
         keys["hour of day"] = np.asarray(stamps.hour, np.int64), {hour: f"{hour:02d}:00" for hour in range(24)}
     keys["weekday"] = np.asarray(stamps.day_of_week, np.int64), dict(enumerate(_WEEKDAYS))
-    keys["month"] = np.asarray(stamps.month, np.int64), dict(enumerate(_MONTHS, start=1))
+    if found.reads_season:
+        keys["month"] = np.asarray(stamps.month, np.int64), dict(enumerate(_MONTHS, start=1))
     keys["step ahead"] = steps, {step: in_words(step * found.interval) for step in found.ahead}
     return {
         kind: [

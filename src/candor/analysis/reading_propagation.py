@@ -104,7 +104,7 @@ def last_residuals(path: PathReading, span: int) -> Tensor:
 def study_propagation(reading: Reading) -> Propagation:
     """Returns likeness and influence over the windows of a reading."""
     span = reading.network.settings.temporal_span
-    lags, likeness = _likeness_by_lag(reading)
+    lags, likeness = _likeness_by_lag(reading, span)
     own, others = np.zeros(span), np.zeros(span)
     whole = reading.deviations(_sum([path.contribution[..., -1, :] for path in reading.paths.values()]))
     size = float(whole.double().square().mean().sqrt())
@@ -115,7 +115,7 @@ def study_propagation(reading: Reading) -> Propagation:
     return Propagation(lags, likeness, own, others)
 
 
-def _likeness_by_lag(reading: Reading) -> tuple[NDArray[np.int64], Numbers]:
+def _likeness_by_lag(reading: Reading, span: int) -> tuple[NDArray[np.int64], Numbers]:
     arriving, has_neighbours = incoming(reading)
     arriving = reading.deviations(arriving)[:, has_neighbours]
     outcome = reading.deviations(_sum([path.contribution for path in reading.paths.values()]))[:, has_neighbours]
@@ -123,8 +123,10 @@ def _likeness_by_lag(reading: Reading) -> tuple[NDArray[np.int64], Numbers]:
     lags = np.arange(1 - patches + 1, patches + 1)
     likeness = np.full(len(lags), np.nan)
     for place, lag in enumerate(lags.tolist()):
-        # o of patch p predicts patch p + 1; a lag of 1 compares it with what came in at patch p.
-        ends = [patch for patch in range(patches) if 0 <= patch + 1 - lag < patches]
+        # o of patch p predicts patch p + 1; a lag of 1 compares it with what came in at patch p. Lags that o is made of
+        # are compared at the same patches: likeness by chance is larger where there is less to compare.
+        oldest = span if 1 <= lag <= span <= patches else lag
+        ends = [patch for patch in range(patches) if patch + 1 >= oldest and patch + 1 - lag < patches]
         if ends and has_neighbours.any():
             before = torch.stack([arriving[:, :, patch + 1 - lag] for patch in ends]).flatten(0, -2)
             after = torch.stack([outcome[:, :, patch] for patch in ends]).flatten(0, -2)
@@ -149,8 +151,10 @@ def find_propagation(reading: Reading, panel: Panel, window: int) -> Finding:
     """Returns whether and when residuals become contributions, with one window of the reading as an example."""
     if not reading.paths:
         return Finding(NAME, TITLE, ("This network has no physical branch: nothing travels along edges.",))
+    if len(reading.origins) < 2:
+        return Finding(NAME, TITLE, ("There is one window only: what is usual is not known, and so not what travels.",))
     found = study_propagation(reading)
-    causal = np.where(found.lags >= 1, found.likeness, np.nan)
+    causal = np.where((found.lags >= 1) & (found.lags <= len(found.own)), found.likeness, np.nan)
     shares = [f"{in_percent(share)} for the patch {lag} back" for lag, share in enumerate(found.others, start=1)]
     own = [f"{in_percent(share)} for the patch {lag} back" for lag, share in enumerate(found.own, start=1)]
     sentences = [
@@ -162,8 +166,8 @@ def find_propagation(reading: Reading, panel: Panel, window: int) -> Finding:
         best = int(found.lags[np.nanargmax(causal)])
         sentences.append(f"If those of all other sensors were as usual, it would change by {', '.join(shares)}.")
         sentences.append(
-            f"It is most like what came along the edges {best} patch{'' if best == 1 else 'es'} before the one that is "
-            f"predicted (likeness {np.nanmax(causal):.2f} of 1)."
+            f"Of what came along and against the edges it is most like that of {best} patch{'' if best == 1 else 'es'} "
+            f"before the one that is predicted (likeness {np.nanmax(causal):.2f} of 1)."
         )
     else:
         sentences.append("There are no edges between sensors, so nothing comes from others.")

@@ -100,6 +100,8 @@ def find_roles(before: Reading, after: Reading) -> Finding:
     if after.components is None or not after.paths:
         lacking = "components" if after.components is None else "physical branch"
         return Finding(NAME, TITLE, (f"This network has no {lacking}, so there are no parts to compare.",))
+    if len(after.origins) < 2:
+        return Finding(NAME, TITLE, ("There is one window only, and no other to compare it with.",))
     first, last = alignments(before), alignments(after)
     rows = {
         role: {

@@ -25,7 +25,7 @@ def tell_arrivals(told: Told) -> PageSection:
     found: dict[str, Senders | None] = {direction: _senders(told, direction) for direction in settings.directions}
     patches = _positions(told)
     sentences = [
-        _from_whom(told, direction, senders, patches)
+        _from_whom(told, direction, senders)
         if senders is not None
         else f"{_WAYS[direction]} nothing arrives: there is no edge that leads here this way."
         for direction, senders in found.items()
@@ -59,10 +59,10 @@ def _positions(told: Told) -> list[str]:
     return [told.span(spans[position]) for position in sorted(spans)]
 
 
-def _from_whom(told: Told, direction: str, senders: Senders, patches: list[str]) -> str:
-    """Returns the sentence about the largest senders."""
+def _from_whom(told: Told, direction: str, senders: Senders) -> str:
+    """Returns the sentence about the largest senders; of when it is cannot be told, since positions mix patches."""
     named = [
-        f"{in_percent(float(shares.sum()))} from {_name(told, sensor)}, most of it of {patches[int(shares.argmax())]}"
+        f"{in_percent(float(shares.sum()))} from {_name(told, sensor)}"
         for sensor, shares in list(zip(senders.names, senders.shares, strict=True))[:_MOST_NAMED]
     ]
     others = len(senders.names) - len(named)
@@ -75,7 +75,7 @@ def _named(told: Told, senders: Senders) -> Senders:
 
 
 def _arrival_table(told: Told) -> PageTable:
-    head = ["from", "way", "patch", "weight", "shared score", "score of this window", "size"]
+    head = ["from", "way", "position of", "weight", "shared score", "score of this window", "size"]
     rows = [
         [
             _name(told, one.sensor),
@@ -110,13 +110,13 @@ def tell_peers(told: Told) -> PageSection:
     joined = connected_within(told.panel, orders)[told.column]
     is_beyond = [not joined[ids.index(sensor)] for sensor in order]
     beyond = sum(weights[sensor] for sensor, is_far in zip(order, is_beyond, strict=True) if is_far)
-    named = "; ".join(f"{in_percent(weights[sensor])} from {_name(told, sensor)}" for sensor in order[:_MOST_NAMED])
+    named = "; ".join(f"{in_percent(weights[sensor])} to {_name(told, sensor)}" for sensor in order[:_MOST_NAMED])
     steps = f"{orders} edge{'' if orders == 1 else 's'}"
     most = max(alike, key=alike.__getitem__)
     sentences = [
-        f"It listens to {len(order)} sensor{'' if len(order) == 1 else 's'}; of what they contribute comes {named}.",
+        f"It listens to {len(order)} sensor{'' if len(order) == 1 else 's'}, by weight {named}.",
         f"Of them, the background of {_name(told, most)} resembles its own most: {alike[most]:.2f}, of 1 at most.",
-        f"{in_percent(beyond)} comes from sensors that no walk of up to {steps} joins to it.",
+        f"{in_percent(beyond)} goes to sensors that no walk of up to {steps} joins to it.",
     ]
     picture = PeerPicture(
         sensor=told.name,

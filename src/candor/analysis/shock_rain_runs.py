@@ -145,7 +145,7 @@ class RunsAgainstRain:
                     "seed": seed,
                     "reads_rain": reads,
                     "rho": _or_none(rho),
-                    "is_positive": bool(rho > 0),
+                    "is_positive": None if np.isnan(rho) else bool(rho > 0),
                 }
                 for name, reads, (horizon, seed), rho in checkpoints
             ],

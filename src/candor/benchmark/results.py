@@ -22,7 +22,8 @@ def collect(cells: Sequence[Cell], grid: Path) -> pd.DataFrame:
     """Returns one row per cell, step and metric; step 0 stands for all steps together."""
     rows = [row for cell in cells if cell.state(grid) == CellState.DONE for row in _rows(cell, grid / cell.name)]
     columns = ["task", "data", "horizon", "model", "seed", "step", "metric", "value"]
-    return pd.DataFrame(rows).astype({"parameters": "Int64"}) if rows else pd.DataFrame(columns=columns)
+    kinds = {"parameters": "Int64", "value": "float64"}
+    return pd.DataFrame(rows).astype(kinds) if rows else pd.DataFrame(columns=columns)
 
 
 def cells_in(grid: Path) -> list[Cell]:

@@ -157,11 +157,11 @@ def make_table(
     """
     metrics = SHOWN[rules.metric]
     places: list[Place] = [(key, metric) for key in heads for metric in metrics]
-    best = {place: _in_order(errors, [*lineup.rivals, *lineup.ours], place) for place in places}
+    best = {place: _best_two(errors, [*lineup.rivals, *lineup.ours], place) for place in places}
     rows = []
     for model in lineup.models:
         cells = [
-            TableCell(_text(errors[model].get(place), place), best[place][:1] == [model], best[place][1:2] == [model])
+            TableCell(_text(errors[model].get(place), place), model in best[place][0], model in best[place][1])
             for place in places
         ]
         rows.append((f"{model} (reconstruction)" if model in lineup.reconstructions else model, tuple(cells)))
@@ -196,6 +196,14 @@ def strict_wins(results: pd.DataFrame, metric: str) -> dict[str, tuple[int, int]
             # What is not a number is below nothing.
             found[model] = wins + sum(worst < other for other in best), pairs + len(best)
     return {model: counts for model, counts in found.items() if counts[1]}
+
+
+def _best_two(errors: Errors, models: Sequence[str], place: Place) -> tuple[set[str], set[str]]:
+    """Returns the models with the smallest and with the second smallest mean error; several where they are equal."""
+    means = {model: mean(errors[model][place]) for model in _in_order(errors, models, place)}
+    numbers = list(dict.fromkeys(means.values()))
+    first, second = ({model for model in means if means[model] in wanted} for wanted in (numbers[:1], numbers[1:2]))
+    return first, second
 
 
 def _in_order(errors: Errors, models: Sequence[str], place: Place) -> list[str]:

@@ -70,8 +70,8 @@ def _show(found: "RunsAgainstRain") -> None:
         lag = f"{lags[row['horizon']]:+g}"
         shown.add_row(escape(row["run"]), str(row["horizon"]), str(row["seed"]), lag, number(row["rho"], 4), sign)
     console().print(shown)
-    positive = sum(row["is_positive"] for row in content["checkpoints"])
-    console().print(f"positive in {positive} of {len(content['checkpoints'])} runs")
+    known = [row["is_positive"] for row in content["checkpoints"] if row["is_positive"] is not None]
+    console().print(f"positive in {sum(known)} of {len(known)} runs")
     if given := [name for name, reads in zip(found.names, found.reads_rain, strict=True) if reads]:
         console().print(f"given rain, so that they have seen what they are asked about: {escape(', '.join(given))}")
     if found.p_floor:

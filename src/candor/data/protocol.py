@@ -43,8 +43,11 @@ class Protocol(Settings):
 
     @model_validator(mode="after")
     def _refuse_invented_targets(self) -> "Protocol":
-        if self.targets == "filled" and self.fill == "last":
-            raise ValueError("targets=filled needs fill=forward-backward: `last` knows nothing before a first reading")
+        if (self.targets == "filled") != (self.fill == "forward-backward"):
+            raise ValueError(
+                "targets=filled and fill=forward-backward go together, as in the paper's basins: no other rule knows "
+                "what was before a first reading, and where measured targets count it would read the first of them"
+            )
         return self
 
     def reported_steps(self) -> tuple[int, ...]:

@@ -115,11 +115,14 @@ def evaluate(
         task: what it is judged on.
         part: which part of the task.
         report: is told how far it has come.
-        coverage: the share of observations that intervals are asked to hold, for calibrated forecasters.
+        coverage: the share of observations that intervals are asked to hold, for calibrated forecasters on the test
+            part.
     """
     check_part(task, part)
     origins: Origins = getattr(task.split, part)
-    panel, horizon, calibration = task.panel, task.protocol.horizon, forecaster.calibration_
+    panel, horizon = task.panel, task.protocol.horizon
+    # On parts that it learned from or was calibrated on, intervals hold what they were made to hold.
+    calibration = forecaster.calibration_ if part == "test" else None
     scores = ScoreAccumulator(horizon, len(panel.sensors))
     intervals = None if calibration is None else IntervalAccumulator(horizon, len(panel.sensors), coverage)
     last_step = np.full((len(origins), len(panel.sensors)), np.nan, np.float32) if task.protocol.is_river else None

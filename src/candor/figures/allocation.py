@@ -17,6 +17,10 @@ _MOST_CLOCKS, _MOST_STEPS = 6, 5  # labels there is room for
 _LETTERS = 118
 
 
+CLOCKS = ("hour of day", "month", "weekday")
+"""What weights are drawn by: the first of these that there is."""
+
+
 @dataclass(frozen=True, eq=False)
 class Group:
     """Weights of one hour, month or step: its number, what it is called, and the spread by branch."""
@@ -42,13 +46,13 @@ class AllocationPicture:
 
 
 def draw_allocation(picture: AllocationPicture) -> Drawing:
-    """Returns the figure: altogether, by hour of day (by month where readings are daily), and by step ahead."""
+    """Returns the figure: altogether, by step ahead, and by hour of day, else by month, else by weekday."""
     figure = new_figure("How much the branches count", fill(picture.note, _LETTERS), height=4.6)
     parts = figure.subplot_mosaic(
         [["key", "key", "key"], ["overall", "clock", "ahead"]], width_ratios=(2, 4, 4), height_ratios=(0.25, 3)
     )
     _draw_overall(parts["overall"], picture.overall)
-    clock = "hour of day" if "hour of day" in picture.groups else "month"
+    clock = next(kind for kind in CLOCKS if kind in picture.groups)
     _draw_groups(parts["clock"], picture.groups[clock], _MOST_CLOCKS)
     dress(parts["clock"], "local time" if "hour" in clock else "", "", f"By {clock}")
     _draw_groups(parts["ahead"], picture.groups["step ahead"], _MOST_STEPS)

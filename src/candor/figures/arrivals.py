@@ -1,4 +1,4 @@
-"""What arrived at one sensor along edges: from whom, and of which patch of their past."""
+"""What arrived at one sensor along edges: from whom, and at which position of the window."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -49,7 +49,10 @@ def draw_arrivals(picture: ArrivalPicture) -> Drawing:
     """Returns the figure: a bar for every sender and patch, one direction above the other."""
     drawn = {direction: min(len(found.names), picture.most) for direction, found in picture.directions.items()}
     heights = [_ROW * rows + 0.55 for rows in drawn.values()]
-    note = "Shares of all that arrived in one direction, by the size of states; longer ways than one edge are left out."
+    note = (
+        "Shares of all that arrived in one direction, by the size of states; longer ways than one edge are left out.\n"
+        "Positions mix the patches that they are named after: no delay can be read from them."
+    )
     if any(rows < len(picture.directions[direction].names) for direction, rows in drawn.items()):
         note += f"\nOf each direction the {picture.most} largest senders are shown."
     words = 0.25 * -(-len(picture.patches) // 2)
@@ -72,7 +75,7 @@ def _draw_direction(axes: Axes, picture: ArrivalPicture, direction: str, rows: i
         heights = np.arange(rows) + width * (position - (positions - 1) / 2)
         axes.barh(
             heights, 100 * found.shares[:rows, position], height=0.9 * width, color=_COLOURS[position],
-            label=f"of {picture.patches[position]}",
+            label=f"position of {picture.patches[position]}",
         )  # fmt: skip
     axes.set_yticks(range(rows), [plain(name) for name in found.names[:rows]], fontsize=SMALL)
     axes.set_ylim(rows - 0.5, -0.5)
@@ -82,10 +85,10 @@ def _draw_direction(axes: Axes, picture: ArrivalPicture, direction: str, rows: i
 def _table(picture: ArrivalPicture) -> pd.DataFrame:
     return pd.DataFrame(
         [
-            {"direction": direction, "from": name, "patch": picture.patches[position], "share": share}
+            {"direction": direction, "from": name, "position_of": picture.patches[position], "share": share}
             for direction, found in picture.directions.items()
             for name, shares in zip(found.names, found.shares, strict=True)
             for position, share in enumerate(shares)
         ],
-        columns=["direction", "from", "patch", "share"],
+        columns=["direction", "from", "position_of", "share"],
     )

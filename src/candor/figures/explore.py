@@ -119,6 +119,7 @@ class ExplorePicture:
         opposite: the distant pair least alike; None if there is no second pair.
         pairs: columns of the table of all distant pairs.
         has_no_path: whether distant means without a path; if not, the farthest tenth in hops.
+        are_apart: whether pairs that are close on the map are left out.
     """
 
     name: str
@@ -128,6 +129,7 @@ class ExplorePicture:
     opposite: PairPicture | None
     pairs: Mapping[str, Sequence[str] | NDArray[np.floating]]
     has_no_path: bool
+    are_apart: bool
 
     def further_tables(self) -> dict[str, pd.DataFrame]:
         """Returns the numbers of the lower panels: `lags` where there are edges, `pairs`, `profiles` of those drawn."""
@@ -140,11 +142,8 @@ class ExplorePicture:
 
 def draw_explore(picture: ExplorePicture) -> Drawing:
     """Returns the figure; its table holds the readings shown, the others are `picture.further_tables()`."""
-    distant = (
-        "no path joins them, and they are not close on the map"
-        if picture.has_no_path
-        else "the farthest tenth of pairs, by edges between them"
-    )
+    distant = "no path joins them" if picture.has_no_path else "the farthest tenth of pairs, by edges between them"
+    distant += ", and they are not close on the map" if picture.are_apart else ""
     note = (
         "Deviations are readings minus what is usual at their time of the week (daily readings: week of the year). "
         f"Distant: {distant}."

@@ -20,7 +20,7 @@ class PeerPicture:
     Args:
         sensor: what people call it.
         names: of the peers.
-        weights: parts of all that peers contribute; they sum to one.
+        weights: of the peers; they sum to one.
         resemblance: of their backgrounds to that of the sensor, -1 to 1.
         is_beyond: whether no short walk along edges joins a peer and the sensor.
         orders: edges of the longest walk that counts as short.
@@ -42,7 +42,7 @@ def draw_peers(picture: PeerPicture) -> Drawing:
     note = f"The {rows} heaviest of {len(picture.names)} peers are shown." if rows < len(picture.names) else ""
     figure = new_figure(f"Peers of {picture.sensor}", note, height=1.9 + _ROW * max(rows, 2))
     axes = figure.subplots()
-    dress(axes, "share of what peers contribute [%]")
+    dress(axes, "weight among peers [%]")
     colours = [PURPLE if is_beyond else GREY for is_beyond in picture.is_beyond[:rows]]
     axes.barh(range(rows), 100 * picture.weights[:rows], height=0.7, color=colours)
     axes.set_yticks(range(rows), [plain(name) for name in picture.names[:rows]], fontsize=SMALL)

@@ -58,7 +58,8 @@ class Candor(NetworkForecaster):
     def fit(self, panel: Panel, split: Split | None = None, report: Report = silent, **limits: Any) -> Self:
         """Trains the network, see `NetworkForecaster.fit`; without a recipe it first chooses one for the panel."""
         split = self._checked_split(panel, split if split is not None else self._own_split(panel))
-        protocol = Protocol(history=self.history, horizon=self.horizon, fill=self.fill)
+        targets: Any = "filled" if self.fill == "forward-backward" else "observed"
+        protocol = Protocol(history=self.history, horizon=self.horizon, fill=self.fill, targets=targets)
         self._chosen = self.recipe or choose_recipe(Task(panel, split, protocol), None, {})[0]
         try:
             return super().fit(panel, split, report, **limits)

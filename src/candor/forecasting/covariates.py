@@ -18,7 +18,13 @@ def learn_covariates(panel: Panel, names: Sequence[str], train_end: int, transfo
     if not names:
         return {}
     seen = _stacked(panel, names, transform)[:train_end].astype(np.float64)
-    counts = np.maximum((~np.isnan(seen)).sum(axis=(0, 1)), 1)
+    counts = (~np.isnan(seen)).sum(axis=(0, 1))
+    if unknown := [name for name, count in zip(names, counts, strict=True) if count == 0]:
+        raise InputError(
+            f"nothing is known of {unknown[0]!r} in the training part: there is nothing to learn from it",
+            where=panel.name,
+            mend="leave it out, or begin later: first=DATE",
+        )
     means = np.nansum(seen, axis=(0, 1)) / counts
     deviations = np.sqrt(np.nansum((seen - means) ** 2, axis=(0, 1)) / counts)
     return {_KEY: np.stack([means, np.where(deviations > 0, deviations, 1.0)])}

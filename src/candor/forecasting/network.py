@@ -109,9 +109,9 @@ class NetworkForecaster(Forecaster):
         origins = np.arange(self.history, panel.times.length - self.horizon + 1, dtype=np.int64)
         end = int(_TRAINED_WITHOUT_SPLIT * panel.times.length)
         train = origins[origins + self.horizon <= end]
-        return Split(train, origins[origins >= end], origins[:0], end) if len(train) else Split(
-            origins, origins, origins[:0], panel.times.length
-        )  # fmt: skip
+        if not len(train):  # too short to keep something back: errors on what was learned would tell nothing
+            return Split(origins, origins[:0], origins[:0], panel.times.length)
+        return Split(train, origins[origins >= end], origins[:0], end)
 
     def selection(self, split: Split) -> Split:
         """Returns the split whose validation part chooses the best weights."""

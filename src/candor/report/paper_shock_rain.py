@@ -154,11 +154,11 @@ def picture_of(kept: Kept, curves: pd.DataFrame, null: pd.DataFrame) -> ShockRai
 
 def _findings(kept: Kept) -> list[str]:
     runs = kept.content["checkpoints"]
-    positive = sum(bool(run["is_positive"]) for run in runs)
+    known = [run["is_positive"] for run in runs if run["is_positive"] is not None]
     given = "which some of the runs were given" if kept.reads_rain else "which it was not given"
     said = [
         f"Rank correlation of the shock activity that CANDOR learned with rain, {given}, over lags.",
-        f"It is positive in {positive} of {counted(len(runs), 'run')}; p = {kept.content['p']:.2g}.",
+        f"It is positive in {sum(known)} of {counted(len(known), 'run')}; p = {kept.content['p']:.2g}.",
     ]
     if floor := float(kept.content.get("p_floor") or 0.0):
         said.append(f"p is above about {floor:.2g} whatever happened: so many shifts leave the real lag within reach.")

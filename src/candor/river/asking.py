@@ -115,10 +115,10 @@ class Asker:
 
     def ask(self, question: Question, fetch: Fetch, what: str, since: datetime | None = None) -> Answer:
         """Returns the answer to one question."""
-        return self.ask_all([(question, fetch)], what, since)[0]
+        return self.ask_all([(question, fetch)], what, None if since is None else [since])[0]
 
     def ask_all(
-        self, questions: Sequence[tuple[Question, Fetch]], what: str, since: datetime | None = None
+        self, questions: Sequence[tuple[Question, Fetch]], what: str, since: Sequence[datetime] | None = None
     ) -> list[Answer]:
         """Returns the answers in the order of the questions; those on disk are not asked again.
 
@@ -128,9 +128,10 @@ class Asker:
         Args:
             questions: each with how to ask it.
             what: is being done, for progress.
-            since: answers on disk that are older do not count where somebody may be asked.
+            since: for each question, answers on disk that are older do not count where somebody may be asked.
         """
-        known = [self._find(question, since) for question, _ in questions]
+        moments: Sequence[datetime | None] = [None] * len(questions) if since is None else since
+        known = [self._find(question, moment) for (question, _), moment in zip(questions, moments, strict=True)]
         pending = [place for place, answer in enumerate(known) if answer is None]
         answers = {place: answer for place, answer in enumerate(known) if answer is not None}
         self._tell(what, len(answers), len(questions))

@@ -55,20 +55,18 @@ class Readings:
 def fetch_readings(asker: Asker, sites: Sequence[str], parameter: str, axis: TimeAxis) -> dict[str, list[Answer]]:
     """Returns for each site what all its sensors sent for the hours of the axis, in as many answers as it took.
 
-    The last span is asked for again where it was young when it was fetched: some of it may not have been there yet.
-    Once a day is enough, so that a job that was killed goes on where it was.
+    A span is asked for again where its end was young when it was fetched: some of it may not have been there yet. Once
+    a day is enough, so that a job that was killed goes on where it was.
     """
     half = axis.interval / 2
-    *settled, last = split_period(axis.start - half, axis.end - half)
+    spans = split_period(axis.start - half, axis.end - half)
+    asked = [(site, *ask_for_readings(site, parameter, *span)) for site in sites for span in spans]
+    a_day_ago = datetime.now(UTC) - timedelta(days=1)
+    fresh = [min(end + YOUNG, a_day_ago) for _ in sites for _, end in spans]
+    answers = asker.ask_all([(question, fetch) for _, question, fetch in asked], "fetching readings", fresh)
     by_site: dict[str, list[Answer]] = {site: [] for site in sites}
-    fresh = min(axis.end + YOUNG, datetime.now(UTC) - timedelta(days=1))
-    for spans, since in ((settled, None), ([last], fresh)):
-        if not spans:
-            continue
-        asked = [(site, *ask_for_readings(site, parameter, *span)) for site in sites for span in spans]
-        answers = asker.ask_all([(question, fetch) for _, question, fetch in asked], "fetching readings", since)
-        for (site, _, _), answer in zip(asked, answers, strict=True):
-            by_site[site].append(answer)
+    for (site, _, _), answer in zip(asked, answers, strict=True):
+        by_site[site].append(answer)
     return by_site
 
 
