@@ -9,6 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
@@ -178,6 +179,22 @@ def test_readings_moved_in_time_are_refused(folder: Path) -> None:
 def test_swapped_sensors_are_refused(folder: Path) -> None:
     edit_header(folder, lambda header: header["sensors"].reverse())
     with pytest.raises(InputError, match="sensors"):
+        load_panel(folder)
+
+
+def test_a_claim_of_more_edges_than_there_can_be_is_refused_before_they_are_read(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = pq.read_table(folder / "edges.parquet")
+    pq.write_table(pa.concat_tables([table] * 100), folder / "edges.parquet")
+    read = pq.read_table
+
+    def read_but_no_edges(path: Path, *more: object) -> object:
+        assert Path(path).name != "edges.parquet"
+        return read(path, *more)
+
+    monkeypatch.setattr(pq, "read_table", read_but_no_edges)
+    with pytest.raises(InputError, match="edges are more than"):
         load_panel(folder)
 
 

@@ -174,6 +174,15 @@ def test_of_readings_that_meet_the_nearest_wins_then_the_later() -> None:
     assert values[1, 0] == 90.0 and values[2, 0] == 91.0
 
 
+@pytest.mark.parametrize("sent", [[10.5, np.nan], [np.nan, 7.0], [1.0, np.nan, 2.0], [3.0, 4.0, np.nan]])
+def test_of_one_moment_the_last_counts_even_where_it_withdraws(sent: list[float]) -> None:
+    panel = small_panel(np.zeros((2, 3)))
+    values = np.zeros((2, 3), np.float32)
+    columns, moments = np.full(len(sent), 1, np.int64), np.full(len(sent), moment(panel, 1), np.int64)
+    lay(Grid(panel.times), values, 0, columns, moments, np.array(sent, np.float32))
+    np.testing.assert_array_equal(values, np.array([[0, 0, 0], [0, sent[-1], 0]], np.float32))
+
+
 @given(st.integers(1, 10**10), st.integers(-(10**6), 10**6), st.integers(0, 10**10))
 def test_the_edge_of_a_row_is_where_it_begins_to_be_the_nearest(step: int, row: int, beside: int) -> None:
     grid = Grid(TimeAxis(datetime(2020, 1, 1, tzinfo=UTC), timedelta(microseconds=step), 0))

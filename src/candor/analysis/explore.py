@@ -24,9 +24,7 @@ NAME = "explore"
 CLEAR = 0.1
 """Correlation from which on a peak can count as clear."""
 _FALL = 0.05  # by which correlations must be lower somewhere on either side of a clear peak
-_BEYOND_CHANCE = (
-    3.5  # standard errors; the largest of 49 lags of unrelated series has one of 3.5 once in a hundred times
-)
+_BEYOND_CHANCE = 3.5  # standard errors, that one of 49 lags of unrelated series has once in a hundred times
 _LONGEST_LAG, _LONGEST_LAG_OF_DAYS = 24, 14  # steps
 _LEAST_READINGS = 0.5  # share a sensor must have to be one of a pair
 _MOST_SENSORS = 1_000  # whose pairs are compared

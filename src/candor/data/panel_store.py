@@ -297,6 +297,8 @@ def _write_edges(path: Path, edges: Edges, ids: tuple[str, ...]) -> None:
 
 
 def _read_edges(path: Path, ids: tuple[str, ...], distance_unit: str) -> Edges:
+    if (rows := pq.read_metadata(path).num_rows) > len(ids) ** 2:  # a small file can claim any number
+        raise InputError(f"{rows:,} edges are more than {len(ids):,} sensors can have", where=str(path))
     table = pq.read_table(path)
     position = {sensor_id: i for i, sensor_id in enumerate(ids)}
     names = set(table.column_names)

@@ -93,8 +93,10 @@ def _readings_before(edition: Edition, time: str | None) -> tuple[int, Panel]:
 def _align_latest(edition: Edition) -> Aligned:
     """Returns the latest readings that the service knows, with what there is to say about them."""
     panel = edition.recent(find_origin(edition, None))
-    # The record of the run itself may be old, as those of studies are; readings that are sent should be new.
-    now = datetime.now(UTC) if edition.record.has_sent_readings else None
+    # The record of the run itself may be old, as those of studies are; readings that are sent should be new. The row
+    # that they are nearest to may lie a little ahead.
+    last = panel.times.end - panel.times.interval
+    now = max(datetime.now(UTC), last) if edition.record.has_sent_readings else None
     return align_for_client(edition, panel, now)
 
 

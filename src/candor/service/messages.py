@@ -50,7 +50,8 @@ class SentReading(_Body):
     """The reading; null where there is none."""
 
 
-Readings = Annotated[list[SentReading], Field(min_length=1, examples=[examples.READINGS])]
+# The first wrong one is enough: the problems of millions would fill the memory.
+Readings = Annotated[list[SentReading], Field(min_length=1, fail_fast=True, examples=[examples.READINGS])]
 
 
 class ForecastQuestion(_Body):

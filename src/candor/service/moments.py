@@ -93,8 +93,8 @@ def lay(
 ) -> None:
     """Lays readings over values, row x sensor, whose first row is `first` of the grid.
 
-    Where several readings meet in a cell the nearest to its moment wins, of equally near ones the later. NaN withdraws
-    what was there, unless another reading meets it.
+    Of the same moment and column the last counts. Where several readings meet in a cell the nearest to its moment wins,
+    of equally near ones the later. NaN withdraws what was there, unless another reading meets it.
 
     Args:
         grid: of the rows.
@@ -104,6 +104,11 @@ def lay(
         moments: of the readings, in microseconds since 1970 UTC.
         readings: in the sensors' units.
     """
+    by_moment = np.lexsort((moments, columns))  # stable: those of one moment stay in their order
+    is_last = np.ones(len(by_moment), np.bool_)
+    is_last[:-1] = (np.diff(moments[by_moment]) != 0) | (np.diff(columns[by_moment]) != 0)
+    kept = np.sort(by_moment[is_last])
+    columns, moments, readings = columns[kept], moments[kept], readings[kept]
     beside = grid.beside(moments)
     order = np.lexsort((beside, -np.abs(beside), ~np.isnan(readings)))  # the winner of each cell comes last
     values[grid.rows(moments)[order] - first, columns[order]] = readings[order]

@@ -28,7 +28,10 @@ from candor.service.stacking import Forecast, open_window
 from candor.service.store import ReadingStore
 
 log = logging.getLogger("candor.service")
-_WATCHED = (RECORD, "model/model.json", "model/state.safetensors", "model/calibration.safetensors")
+_WATCHED = (
+    *(RECORD, "model/model.json", "model/state.safetensors", "model/calibration.safetensors"),
+    *("manifest.json", "data/panel.json", "data/readings.parquet"),  # which may arrive after the model
+)
 _LOOK_AHEAD_OF_HISTORY = 64  # rows read beyond the history, in which a sensor that sticks is noticed
 _VERSION_LETTERS = 12
 Signature = tuple[tuple[int, int, int] | None, ...]
