@@ -3,6 +3,7 @@
 import itertools
 import json
 import shutil
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
@@ -25,6 +26,7 @@ from candor.forecasting.contract import sample_panel
 from candor.forecasting.train import Limits, TrainingStoppedError, resume_run, train_model
 from candor.training.checkpoint import Checkpoint, Progress
 from candor.training.loop import Stopped, Trainer, TrainingData
+from candor.training.machine import Machine
 from candor.training.settings import TrainingSettings
 from candor.training.stages import Session, Stage
 from candor.training.trainable import Moment, Objective, Trainable
@@ -108,6 +110,16 @@ def test_a_budget_that_ends_in_an_earlier_stage_leaves_a_run_to_go_on_with(train
     assert not (tmp_path / "run" / "training" / "machine.json").exists()  # the last stage has not begun
     resume_run(tmp_path / "run")
     assert_same(trained("autostf"), tmp_path / "run")
+
+
+def test_what_a_window_takes_in_smaller_batches_is_what_a_budget_counts_with() -> None:
+    found = Machine(64, 2, 0.01, {"4": 0.05, "16": 0.02, "32": 0.015, "64": 0.01, "128": 0.011})
+    assert [found.seconds_in(batch) for batch in (128, 126, 64, 40, 8, 4)] == [0.01, 0.015, 0.015, 0.02, 0.05, 0.05]
+    assert Machine(64, 2, 0.01).seconds_in(16) == 0.01  # of an earlier version, which kept one number
+    windows, training = SimpleNamespace(training=range(10_000)), TrainingSettings(epochs=100, batch=64)
+    session = Session(windows, 0, budget_seconds=100.0)
+    short = session._schedule(training, 100.0, replace(found, workers=1), 12, None)
+    assert short.batch == 16 and 8 * short.epoch_windows <= 0.8 * 100 / 0.02 < 8 * (short.epoch_windows + 1) + 8
 
 
 @pytest.mark.parametrize("model", MODELS)

@@ -1,7 +1,8 @@
 """How a network is fed on this machine: found out once, kept with the training, the same whenever it goes on."""
 
 import time
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
 
 import numpy as np
 import torch
@@ -12,6 +13,7 @@ from candor.progress import Report, silent
 from candor.training.checkpoint import Checkpoint
 from candor.training.crew import Crew
 from candor.training.processes import in_main_process, join_processes
+from candor.training.settings import LEAST_BATCH
 from candor.training.trainable import Moment, Trainable
 
 _FIRST = 4
@@ -28,10 +30,20 @@ class Machine:
     workers: int
     seconds_per_window: float = 0.0
     """Time to learn from one window of the whole horizon."""
+    tried: Mapping[str, float] = field(default_factory=dict)
+    """The same by size of micro-batches, smallest first; sizes as text, as JSON has them."""
 
     def sharing(self, batch: int) -> "Machine":
         """Returns the same with micro-batches small enough that every thread has one of a batch of this size."""
         return replace(self, micro_batch=min(self.micro_batch, -(-batch // self.workers)))
+
+    def seconds_in(self, batch: int) -> float:
+        """Returns the time per window in batches of this size: that of the largest micro-batch tried that fits in."""
+        size = self.sharing(batch).micro_batch
+        if not self.tried:
+            return self.seconds_per_window
+        smallest, *others = self.tried.items()
+        return [smallest[1], *(seconds for tried, seconds in others if int(tried) <= size)][-1]
 
 
 def find_machine(
@@ -76,26 +88,27 @@ def _fastest(trainable: Trainable, windows: Windows, batch: int, report: Report,
     """Returns what takes the least time per window.
 
     There is a thread for every core PyTorch may use; micro-batches double from a few as long as that pays. What cannot
-    be divided goes through one network, which may use all cores. So does everything on a graphics card.
+    be divided goes through one network, which may use all cores; it is tried in small batches too, since a budget may
+    ask for these. On a graphics card everything goes through one network.
     """
     device = join_processes().device
     trainable.network.to(device)  # where it will be trained
     workers = torch.get_num_threads() if is_divisible and device.type == "cpu" else 1
     largest = min(-(-batch // workers), len(windows))
-    size, times = min(_FIRST if is_divisible else batch, largest), {}
+    size, times = min(_FIRST if is_divisible else LEAST_BATCH, largest), {}
     before = {name: buffer.clone() for name, buffer in trainable.network.named_buffers()}
     with torch.random.fork_rng(devices=[]), Crew(trainable, workers) as crew:
         while True:
             report("finding out what suits this machine", None)
             times[size] = _seconds_per_window(crew, windows, size, device)
-            if size == largest or times[size] > min(times.values()) / _WORTH_IT:
+            if size == largest or (is_divisible and times[size] > min(times.values()) / _WORTH_IT):
                 break
-            size = min(2 * size, largest)
+            size = min(2 * size, largest) if is_divisible else largest
     trainable.network.zero_grad(set_to_none=True)
     for name, buffer in trainable.network.named_buffers():
         buffer.copy_(before[name])  # such as running means
-    best = min(times, key=lambda tried: times[tried])
-    return Machine(best if is_divisible else batch, workers, times[best])
+    best = min(times, key=lambda tried: times[tried]) if is_divisible else size
+    return Machine(best if is_divisible else batch, workers, times[best], {str(one): times[one] for one in times})
 
 
 def _seconds_per_window(crew: Crew, windows: Windows, size: int, device: torch.device) -> float:

@@ -8,7 +8,7 @@ from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveIn
 from candor.settings import Settings
 
 _FEWEST_EPOCHS = 8  # of a shortened training, so that its schedules keep their shape
-_FEWEST_STEPS, _LEAST_BATCH = 1000, 16  # of a shortened training: few large steps would leave it at its beginning
+_FEWEST_STEPS, LEAST_BATCH = 1000, 16  # of a shortened training: few large steps would leave it at its beginning
 _SHARE_OF_LEARNING = 0.8  # of a budget; the rest is validation, and a margin
 
 
@@ -80,7 +80,7 @@ class TrainingSettings(Settings):
         if learned >= self.epochs * min(windows, self.epoch_windows or windows):
             return self
         epochs = min(self.epochs, max(_FEWEST_EPOCHS, learned // windows))
-        batch = min(self.batch, max(_LEAST_BATCH, learned // _FEWEST_STEPS))
+        batch = min(self.batch, max(LEAST_BATCH, learned // _FEWEST_STEPS))
         of_epoch = max(min(windows, batch), min(windows, learned // epochs))
         return self.in_epochs(epochs, horizon).model_copy(
             update={

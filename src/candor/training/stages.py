@@ -142,8 +142,10 @@ class Session:
                 return parse_settings(TrainingSettings, read_json(path), str(path))
             if seconds is None:
                 return training
-            affordable = int(processes * seconds / machine.seconds_per_window)
-            shortened = training.within(len(self.data.training), affordable, horizon)
+            fit = partial(training.within, len(self.data.training), horizon=horizon)
+            shortened = fit(int(processes * seconds / machine.seconds_per_window))
+            if shortened.batch < training.batch:  # a window takes longer in smaller batches
+                shortened = fit(int(processes * seconds / machine.seconds_in(shortened.batch)))
             if path is not None:
                 write_json(path, shortened.model_dump(mode="json"))
             return shortened
