@@ -175,6 +175,15 @@ def test_a_site_far_from_its_line_is_told_of(usgs, asker) -> None:
     assert [(one.where, one.what) for one in findings] == [("USGS-A", "lies 5.5 km from its flowline")]
 
 
+def test_a_gap_between_the_lines_of_a_river_is_told_of(usgs, asker) -> None:
+    upper, lower = straight(1, 2)
+    apart = Reach(2, tuple((x + 0.001, y) for x, y in lower.points))
+    findings, made = Findings(), [MadeSite("USGS-A", 0.2, comid=1), MadeSite("USGS-B", 0.7, comid=2)]
+    assert edges_of(usgs, asker, [upper, apart], made, findings=findings) == {}
+    ((where, what),) = [(one.where, one.what) for one in findings]
+    assert where == "USGS-A" and "a gap on the way to USGS-B" in what
+
+
 def test_a_path_without_its_own_beginning_is_told_of(usgs, asker) -> None:
     usgs.reaches = {reach.comid: reach for reach in straight(1, 2)}
     true_answer, findings = usgs.answer, Findings()

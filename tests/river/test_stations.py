@@ -45,6 +45,17 @@ def test_sites_are_those_of_the_basin_the_parameter_and_the_surface(usgs, asker)
     assert [site.id for site in find_sites(asker, "180102", "00300").sites] == ["USGS-1", "USGS-2", "USGS-6"]
 
 
+def test_sites_without_a_place_are_named_apart(usgs, asker) -> None:
+    usgs.sites = [
+        MadeSite("USGS-2", float("nan")),
+        MadeSite("USGS-1", 0.1),
+        MadeSite("USGS-3", float("nan"), kind="GW"),
+    ]
+    found = find_sites(asker, "180102", "00300")
+    assert [site.id for site in found.sites] == ["USGS-1"]
+    assert [site_id for site_id, _ in found.unplaced] == ["USGS-2"]
+
+
 def test_a_service_that_ignores_the_filter_does_not_make_the_basin_larger(usgs, asker) -> None:
     usgs.sites = [MadeSite("USGS-1", 0.1), MadeSite("USGS-2", 0.2, huc="030501010101")]
     usgs.ignores_filters = True

@@ -42,7 +42,10 @@ class Trouble:
 
 @dataclass(frozen=True)
 class MadeSite:
-    """A site as the catalogue knows it; `comid` is None where the river index does not know it."""
+    """A site as the catalogue knows it; NaN stands for an unknown place.
+
+    `comid` is None where the river index does not know it.
+    """
 
     id: str
     longitude: float
@@ -190,7 +193,8 @@ class UsgsServer:
                     "web_description": f"[sensor {sensor[:4]}]" if sensor else None,
                 }  # fmt: skip
                 kept = {name: properties[name] for name in query["properties"].split(",")}
-                point = {"type": "Point", "coordinates": [site.longitude, site.latitude]}
+                is_placed = not math.isnan(site.longitude)
+                point = {"type": "Point", "coordinates": [site.longitude, site.latitude]} if is_placed else None
                 features.append({"type": "Feature", "id": sensor, "properties": kept, "geometry": point})
         return 200, _collection(features)
 

@@ -55,6 +55,8 @@ def build_basin(settings: BasinSettings, asker: Asker, name: str = "", rain: Rai
         )
     axis = period(settings.start, settings.end, settings.zone or common_zone(sites))
     candidates, told = _long_enough(sites, axis, settings.max_missing)
+    reason = "the service does not know its place"
+    told += [StationQuality(site, title, is_kept=False, reason=reason) for site, title in catalogue.unplaced]
     answers = fetch_readings(asker, [site.id for site in candidates], settings.parameter, axis)
     stations = [make_station(site, as_frame(answers[site.id]), axis, settings) for site in candidates]
     kept, judged = _complete_enough(stations, settings)

@@ -103,7 +103,10 @@ def _edges_from(
             continue
         place, _ = line.locate(site.longitude, site.latitude)
         length = place - start if line is own else own.length - start + below.get(line.ends[0], math.inf) + place
-        if SAME_PLACE < length <= max_distance_km:
+        if math.isinf(length):
+            what = f"the lines of the river have a gap on the way to {site.id}, which has no edge from here"
+            findings.warning(what, where=source.id)
+        elif SAME_PLACE < length <= max_distance_km:
             edges.append(RiverEdge(source.id, site.id, round(length, 3)))
     return edges
 

@@ -74,10 +74,11 @@ def _overlap(series: Series, first: datetime, last: datetime) -> float:
 
 @dataclass(frozen=True)
 class Catalogue:
-    """The sites of a basin as the service knew them when it was asked."""
+    """The sites of a basin as the service knew them when it was asked; id and name of those without a place apart."""
 
     sites: tuple[Site, ...]
     asked: datetime
+    unplaced: tuple[tuple[str, str], ...] = ()
 
 
 def find_sites(asker: Asker, huc: str, parameter: str, until: datetime | None = None) -> Catalogue:
@@ -113,12 +114,22 @@ def find_sites(asker: Asker, huc: str, parameter: str, until: datetime | None = 
     answer = asker.ask(question, fetch, "looking for sites", since=until)
     rows = json.loads(answer.content)
     by_site: dict[str, list[dict[str, Any]]] = {}
+    unplaced: dict[str, str] = {}
     for row in rows:
-        is_surface = not str(row["site_type_code"] or "").startswith(_NOT_WATER_ON_THE_SURFACE)
         # The filter is checked again: a service that ignores it would send the whole country.
-        if is_surface and row["position"] and str(row["hydrologic_unit_code"] or "").startswith(huc):
-            by_site.setdefault(row["monitoring_location_id"], []).append(row)
-    return Catalogue(tuple(_site(site_id, by_site[site_id]) for site_id in sorted(by_site)), answer.moment)
+        if not _is_surface(row) or not str(row["hydrologic_unit_code"] or "").startswith(huc):
+            continue
+        site_id = row["monitoring_location_id"]
+        if row["position"]:
+            by_site.setdefault(site_id, []).append(row)
+        else:
+            unplaced[site_id] = row["monitoring_location_name"] or ""
+    sites = tuple(_site(site_id, by_site[site_id]) for site_id in sorted(by_site))
+    return Catalogue(sites, answer.moment, tuple(sorted(unplaced.items())))
+
+
+def _is_surface(row: dict[str, Any]) -> bool:
+    return not str(row["site_type_code"] or "").startswith(_NOT_WATER_ON_THE_SURFACE)
 
 
 def _site(site_id: str, rows: list[dict[str, Any]]) -> Site:
