@@ -13,6 +13,7 @@ from candor.data.panel import Panel, Sensor
 from candor.data.scaling import fit_scaler
 from candor.data.splits import split_origins
 from candor.data.times import TimeAxis
+from candor.errors import InputError
 from candor.forecasting import HistoricalAverage, LastValue, Linear, SeasonalNaive
 from candor.forecasting.contract import sample_panel
 
@@ -135,3 +136,22 @@ def test_linear_learns_a_recursion_exactly() -> None:
         values[t] = 1.6 * values[t - 1] - values[t - 2]
     forecast = Linear(history=2, horizon=5, penalty=1e-9).fit(hourly(values[:150])).predict(hourly(values[:150]))
     np.testing.assert_allclose(forecast[0, :, 0], values[150:155, 0], atol=1e-3)
+
+
+def test_the_clock_is_that_of_training_whatever_zone_readings_are_printed_in() -> None:
+    values = np.tile(np.arange(168.0), 4)[:, None]  # another level in every hour of the week
+    local = hourly(values, "America/Los_Angeles")
+    model = HistoricalAverage(history=2, horizon=24).fit(local)
+    elsewhere = replace(local, times=replace(local.times, zone="Asia/Tokyo"))
+    np.testing.assert_array_equal(model.predict(elsewhere), model.predict(local))
+
+
+def test_units_are_compared_sensor_by_sensor() -> None:
+    panel = hourly(np.ones((50, 3)))
+    mixed, other = (
+        replace(panel, sensors=tuple(Sensor(f"s{i}", unit=unit) for i, unit in enumerate(units)))
+        for units in (("m", "ft", "m"), ("m", "ft", "ft"))
+    )
+    assert mixed.unit == other.unit
+    with pytest.raises(InputError, match="units of the panel differ"):
+        LastValue(history=2, horizon=2).fit(mixed).predict(other)

@@ -194,6 +194,9 @@ class Forecaster(ABC):
                 where=panel.name,
                 mend="give more history",
             )
+        zone = self.trained_on_.panel.times.zone  # by whose clock the model knows days and weeks
+        if panel.times.zone != zone:
+            panel = dataclasses.replace(panel, times=dataclasses.replace(panel.times, zone=zone))
         return refuse_unbounded(self._forecast(panel, origins), panel.name)
 
     def predict_in_batches(self, panel: Panel, origins: Origins) -> Iterator[tuple[Origins, NDArray[np.float32]]]:
@@ -306,6 +309,7 @@ class Forecaster(ABC):
             ("sensors", panel.sensor_ids, known.sensor_ids),
             ("interval", panel.times.interval, known.times.interval),
             ("unit", panel.unit, known.unit),
+            ("units", [sensor.unit for sensor in panel.sensors], [sensor.unit for sensor in known.sensors]),
         ):
             if given != expected:
                 difference = _difference(panel, known) if word == "sensors" else f"{given} instead of {expected}"
