@@ -52,6 +52,24 @@ def test_without_sent_readings_the_record_is_that_of_the_run(store: ReadingStore
     assert record.rows(10, 20).times == panel.times.slice(10, 20)
 
 
+@pytest.mark.parametrize("has_own", [True, False])
+def test_the_series_of_one_sensor_is_its_column_and_reads_no_other(
+    store: ReadingStore, has_own: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    panel = small_panel(np.arange(30.0).reshape(10, 3))
+    record = record_of(panel, store, has_own=has_own)
+    sent = [(1, 0, 7.0), (1, 3, None), (0, 4, 8.0), (1, 12, 9.0), (2, 12, 10.0)]
+    store.append([Reading(f"s{column}", moment(panel, row), value) for column, row, value in sent])
+    for first, stop in ((-2, 14), (3, 4), (5, 5), (11, 13)):
+        expected = record.rows(first, stop).values
+        for column in range(3):
+            np.testing.assert_array_equal(record.series(f"s{column}", first, stop), expected[:, column])
+    between, asked = store.between, []
+    monkeypatch.setattr(store, "between", lambda *which: (asked.append(which[2:]), between(*which))[1])
+    record.series("s1", 0, 14)
+    assert asked == [("s1",)]
+
+
 def test_sent_readings_lie_over_the_record_and_go_on_after_it(store: ReadingStore) -> None:
     panel = small_panel(np.arange(12.0).reshape(6, 2))
     record = record_of(panel, store)

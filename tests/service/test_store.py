@@ -111,10 +111,12 @@ def test_what_another_stored_in_the_same_file_is_noticed(file: Path) -> None:
     other.close()
 
 
-def test_units_may_not_change(file: Path) -> None:
+def test_units_may_not_change_once_a_reading_is_stored(file: Path) -> None:
     store = ReadingStore(file)
-    store.check_units({"a": "m", "b": "mg/L"})
+    store.check_units({"a": "ft", "b": "mg/L"})
     store.check_units({"a": "m", "c": ""})
+    store.append([Reading("a", 1, 1.0)])
+    store.check_units({"a": "m", "b": "ug/L"})
     with pytest.raises(InputError, match="stored in 'm', the model is in 'ft'"):
         store.check_units({"a": "ft"})
     store.close()

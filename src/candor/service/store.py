@@ -93,7 +93,9 @@ class ReadingStore:
     def check_units(self, units: Mapping[str, str]) -> None:
         """Remembers the units of sensors; refuses others than those of the readings that are stored."""
         with self._transaction() as database:
-            known = dict(database.execute("SELECT sensor, unit FROM units").fetchall())
+            # Sensors of which no reading is stored may change their unit.
+            stored = "SELECT sensor, unit FROM units WHERE EXISTS (SELECT 1 FROM readings WHERE sensor = units.sensor)"
+            known = dict(database.execute(stored).fetchall())
             for sensor, unit in units.items():
                 if known.get(sensor, unit) != unit:
                     raise InputError(
@@ -101,7 +103,7 @@ class ReadingStore:
                         where=str(self._path),
                         mend="serve this model with another --store",
                     )
-            database.executemany("INSERT OR IGNORE INTO units VALUES (?, ?)", units.items())
+            database.executemany("INSERT OR REPLACE INTO units VALUES (?, ?)", units.items())
 
     def append(self, readings: Sequence[Reading]) -> int:
         """Stores readings, all or none, and returns how many took the place of another; the last of a kind counts."""
@@ -112,13 +114,15 @@ class ReadingStore:
         self._changed = datetime.now(UTC)
         return len(rows) - added
 
-    def between(self, first: int, stop: int) -> StoredReadings:
-        """Returns the readings from the moment `first` on and before `stop`, in microseconds since 1970 UTC."""
+    def between(self, first: int, stop: int, sensor: str | None = None) -> StoredReadings:
+        """Returns the readings from the moment `first` on and before `stop`, of one sensor or of all.
+
+        Moments are in microseconds since 1970 UTC.
+        """
+        of_one, wanted = ("", ()) if sensor is None else ("sensor = ? AND ", (sensor,))
+        query = f"SELECT sensor, moment, value FROM readings WHERE {of_one}moment >= ? AND moment < ?"
         with self._lock:
-            rows = self._database.execute(
-                "SELECT sensor, moment, value FROM readings WHERE moment >= ? AND moment < ? ORDER BY moment, sensor",
-                (first, stop),
-            ).fetchall()
+            rows = self._database.execute(f"{query} ORDER BY moment, sensor", (*wanted, first, stop)).fetchall()
         return StoredReadings(
             sensors=[row[0] for row in rows],
             moments=np.array([row[1] for row in rows], np.int64),

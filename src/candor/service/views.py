@@ -94,7 +94,7 @@ def history(served: Served, sensor: str, until: str | None, steps: int, settings
         "sensor": sensor,
         "unit": edition.known.sensors[column].unit,
         "times": record.grid.locals(begin, stop),
-        "values": plain_numbers(record.rows(begin, stop).values[:, column]),
+        "values": plain_numbers(record.series(sensor, begin, stop)),
     }
 
 
