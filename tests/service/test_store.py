@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from candor.errors import InputError
+from candor.export import demo_bundle
 from candor.service.metrics import Metrics
 from candor.service.run import store_file
 from candor.service.served import Models, open_models
@@ -211,3 +212,10 @@ def test_a_kill_loses_no_acknowledged_reading(command, linear_run: Path, tmp_pat
 def content_of_all(store: ReadingStore) -> list[tuple[str, int, float | None]]:
     found = store.between(0, 2**62)
     return list(zip(found.sensors, found.moments.tolist(), found.values.tolist(), strict=True))
+
+
+def test_the_demo_keeps_its_readings_with_the_user_and_others_beside_the_run(tmp_path: Path) -> None:
+    assert store_file(tmp_path / "run", None) == tmp_path / ".candor-service" / "run.sqlite"
+    found = store_file(demo_bundle(), None)
+    assert demo_bundle().parents[2] not in found.parents and found.parent.name == "service"
+    assert store_file(demo_bundle(), tmp_path).parent == tmp_path

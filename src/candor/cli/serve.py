@@ -52,12 +52,9 @@ def serve(
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
     sources = list(runs or [])
     if demo:
-        import pooch
-
         from candor.export import demo_bundle
 
         sources.append(demo_bundle())
-        store = store or Path(pooch.os_cache("candor")) / "service"  # the package may lie where nobody can write
     own = {"host": host, "port": port, "allow_open": allow_open, "store": store, "token": read_token(token_file)}
     limits = parse_overrides(settings or [])
     if twice := own.keys() & limits.keys():

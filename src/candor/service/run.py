@@ -10,9 +10,11 @@ from hashlib import sha256
 from pathlib import Path
 from types import FrameType
 
+import pooch
 import uvicorn
 
 from candor.errors import InputError
+from candor.export import demo_bundle
 from candor.service.app import make_service
 from candor.service.connection import patient_protocol
 from candor.service.limits import Doors
@@ -101,9 +103,11 @@ def store_file(source: Path, folder: Path | None) -> Path:
     """Returns the file for readings of a run: beside it, so that a newly trained run leaves it alone, or in a folder.
 
     In a folder that runs of several places share, the place is part of the name. A link is not followed: where it leads
-    to another run tomorrow, the readings stay.
+    to another run tomorrow, the readings stay. The package, with the demo in it, may lie where nobody can write.
     """
     name = name_of(source)
+    if folder is None and source == demo_bundle():
+        folder = Path(pooch.os_cache("candor")) / "service"
     if folder is None:
         return source.parent / STORE_FOLDER / f"{name}.sqlite"
     place = sha256(os.fsencode(source.parent.resolve() / source.name)).hexdigest()
