@@ -4,7 +4,14 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from candor.training.batches import batch_seed, count_batches, epoch_order, micro_batches, share_of
+from candor.training.batches import (
+    batch_seed,
+    count_batches,
+    epoch_order,
+    micro_batches,
+    share_of,
+    spread_evenly,
+)
 
 
 @given(st.integers(1, 500), st.integers(1, 70), st.integers(1, 5), st.integers(1, 20), st.integers(0, 99))
@@ -31,3 +38,13 @@ def test_chance_differs_for_every_step_and_process() -> None:
     seeds = [batch_seed(*place) for place in np.ndindex(3, 4, 5, 2)]
     assert len(set(seeds)) == len(seeds)
     assert all(0 <= seed < 2**63 for seed in seeds)
+
+
+@given(st.integers(1, 500), st.integers(1, 600))
+def test_windows_that_are_spread_evenly_reach_from_the_first_to_the_last(windows: int, wanted: int) -> None:
+    chosen = spread_evenly(windows, wanted)
+    assert len(chosen) == min(windows, wanted) and chosen[0] == 0
+    gaps = np.diff(chosen)
+    if len(chosen) > 1:
+        assert chosen[-1] == windows - 1 and gaps.min() >= 1 and gaps.max() - gaps.min() <= 1
+    np.testing.assert_array_equal(spread_evenly(windows, None), np.arange(windows))

@@ -349,10 +349,10 @@ def _save_arrays(arrays: State, path: Path) -> None:
 
 
 def refuse_unbounded(forecast: NDArray[np.float32], where: str = "readings") -> NDArray[np.float32]:
-    """Returns the forecast; one that is no number is put down to the readings that it was made from."""
+    """Returns the forecast; one that is no number is refused."""
     if not np.isfinite(forecast).all():
         raise InputError(
-            "these readings lead to a forecast that is not a number: some are out of all proportion",
+            "the forecast is not a number: readings are out of all proportion, or the model is damaged",
             where=where,
             mend="leave out what is not a measurement",
         )
