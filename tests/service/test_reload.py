@@ -94,6 +94,8 @@ def change_unit(run: Path) -> None:
 @pytest.mark.parametrize("harm", [cut_weights, remove_model, garble_settings, change_unit])
 def test_a_broken_newer_model_is_reported_and_the_old_one_goes_on(start, run: Path, caplog, harm) -> None:
     service = start(run, reload_seconds=0.1)
+    # Something is stored, in the unit of the model.
+    service.post("/v1/readings", readings=[{"time": "2024-01-20T00:00:00+00:00", "sensor": "g0", "value": None}])
     before, forecast = version(service), service.get("/v1/forecast/latest")["forecasts"]
     harm(run)
     wait_until(lambda: metric(service, "candor_reload_failures_total") >= 1)
