@@ -38,7 +38,7 @@ export class SensorList {
     }
     const chosen = this.#entries.find((entry) => entry.id === id);
     if (!chosen) return;
-    this.#makeReachable(chosen);
+    if (!chosen.item.hidden) this.#makeReachable(chosen); // what a search hides cannot be reached by Tab
     bringIntoSight(this.#list, chosen.item);
   }
 
