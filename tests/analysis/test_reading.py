@@ -92,7 +92,8 @@ def test_a_failure_leaves_the_last_explanation_as_it_was(tmp_path: Path, monkeyp
     run = made_run(tmp_path / "run")
     folder = tmp_path / "out"
     folder.mkdir()
-    (folder / SUMMARY).write_text("old")
+    earlier = '{"format": "candor-explained"}'
+    (folder / SUMMARY).write_text(earlier)
 
     def fail(drawing: Drawing, place: Path, name: str) -> list[Path]:
         raise OSError(28, "No space left on device")
@@ -101,7 +102,7 @@ def test_a_failure_leaves_the_last_explanation_as_it_was(tmp_path: Path, monkeyp
     with pytest.raises(InputError, match="No space left"):
         explain_run(run, folder, windows=2)
     assert [path.name for path in tmp_path.iterdir() if path.name not in ("run", "out")] == []
-    assert (folder / SUMMARY).read_text() == "old"
+    assert (folder / SUMMARY).read_text() == earlier
 
 
 @pytest.mark.usefixtures("quick")
