@@ -5,7 +5,7 @@ import pytest
 
 from candor.analysis.truth.pulses import Curve, Readings, curves_by_delay, peak_heights, peak_lags, pulse_responses
 from candor.analysis.truth.regression import regression_responses
-from candor.analysis.truth.rules import residuals_of
+from candor.analysis.truth.rules import deviations_of_residuals, residuals_of
 from candor.data.panel import Edges
 from candor.data.synthetic import generate_road
 
@@ -88,17 +88,19 @@ def test_pulses_that_fit_nowhere_are_refused() -> None:
 def test_a_regression_on_a_road_has_learned_the_planted_delays() -> None:
     panel, truth = generate_road(sensors=16, steps=4_000, seed=2)
     residuals = residuals_of(panel, train_end=4_000)
-    responses = regression_responses(residuals, panel.edges, history=12, horizon=12, longest=12)
+    spread = deviations_of_residuals(panel, train_end=4_000)
+    responses = regression_responses(residuals, spread, panel.edges, history=12, horizon=12, longest=12)
     assert np.mean(peak_lags(responses) == truth.delays) > 0.9
 
 
 def test_a_regression_finds_the_transport_of_plain_noise_exactly() -> None:
     chance = np.random.default_rng(3)
-    own = chance.standard_normal((4_000, SENSORS))
+    own = chance.standard_normal((4_000, SENSORS)) * np.linspace(2, 1, SENSORS)
     total = own.copy()
     for step in range(5, len(total)):
         for source, target, delay, share in zip(EDGES.source, EDGES.target, DELAYS, ARRIVES, strict=True):
             total[step, target] += share * total[step - delay, source]
-    responses = regression_responses(total, EDGES, HISTORY, HORIZON, LONGEST)
+    spread = total.std(axis=0)
+    responses = regression_responses(total / spread, spread, EDGES, HISTORY, HORIZON, LONGEST)
     np.testing.assert_array_equal(peak_lags(responses), DELAYS)
     np.testing.assert_allclose(peak_heights(responses), ARRIVES, atol=0.05)

@@ -9,7 +9,7 @@ from candor.analysis.rotation import Numbers
 from candor.analysis.truth.edges import score_edges
 from candor.analysis.truth.pulses import Curve, Readings, curves_by_delay, pulse_responses
 from candor.analysis.truth.regression import regression_responses
-from candor.analysis.truth.rules import residuals_of, usual_readings
+from candor.analysis.truth.rules import deviations_of_residuals, residuals_of, usual_readings
 from candor.analysis.truth.scores import Score
 from candor.analysis.truth.shocks import score_shocks
 from candor.analysis.truth.storage import score_storage
@@ -56,13 +56,12 @@ def question_run(run: Run, truth: Truth, report: Report = silent) -> Findings:
     rows = slice(int(test[0]) - candor.history, int(test[-1]))  # what the test windows read
     usual, residuals = usual_readings(task.panel, train_end), residuals_of(task.panel, train_end)
     readings = task.panel.values.astype(np.float64)
-    of_regression = regression_responses(
-        residuals[:train_end], task.panel.edges, candor.history, candor.horizon, longest
-    )
+    edges, spread = task.panel.edges, deviations_of_residuals(task.panel, train_end)
+    of_regression = regression_responses(residuals[:train_end], spread, edges, candor.history, candor.horizon, longest)
     chance = np.random.default_rng(CHANCE_SEED)
     scores = (
         *score_shocks(truth, told, residuals, chance),
-        *score_edges(truth, told, responses, of_regression, task.panel.edges, readings[rows], residuals[rows], chance),
+        *score_edges(truth, told, responses, of_regression, edges, readings[rows], residuals[rows], chance),
         *score_twins(truth, told, readings[rows], usual[rows], chance),
         *score_storage(truth, told, residuals, chance),
     )

@@ -37,7 +37,7 @@ from candor.training.recipe import Recipe
 from candor.versions import versions
 
 TRUTH = "truth.json"
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 """Of the scores: cells scored by another one are scored again."""
 MAKERS: Mapping[str, Callable[..., tuple[Panel, Truth]]] = {
     "synthetic-river": generate_river,

@@ -10,14 +10,17 @@ from candor.data.panel import Edges
 _RIDGE = 1e-3  # share of the mean variance of the inputs
 
 
-def regression_responses(residuals: Numbers, edges: Edges, history: int, horizon: int, longest: int) -> Numbers:
+def regression_responses(
+    residuals: Numbers, deviations: Numbers, edges: Edges, history: int, horizon: int, longest: int
+) -> Numbers:
     """Returns the responses to pulses of regressions from each sensor's and its senders' past, edge x lag.
 
     Every step ahead of every sensor that edges lead to has a ridge regression of its own on the last `history`
     residuals of the sensor and of those that send to it.
 
     Args:
-        residuals: of the training part, readings minus what is usual, time x sensor.
+        residuals: of the training part, readings minus what is usual in deviations of each sensor, time x sensor.
+        deviations: by which each sensor's were divided; what arrives is a share of what was sent, not of these.
         edges: of the network.
         history: rows that are read.
         horizon: rows that are forecast.
@@ -39,7 +42,8 @@ def regression_responses(residuals: Numbers, edges: Edges, history: int, horizon
         return found
 
     # What a linear forecaster makes of a pulse is the same in every window.
-    return pulse_responses(forecast, np.zeros((1, history, sensors)), edges, longest)
+    responses = pulse_responses(forecast, np.zeros((1, history, sensors)), edges, longest)
+    return responses * (deviations[edges.target] / deviations[edges.source])[:, None]
 
 
 def _beside(series: Readings, sensors: list[int]) -> NDArray[np.float64]:

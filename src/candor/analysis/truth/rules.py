@@ -30,10 +30,19 @@ def residuals_of(panel: Panel, train_end: int) -> Numbers:
 
     A missing reading counts as usual.
     """
-    residuals = np.nan_to_num(panel.values - usual_readings(panel, train_end))
-    deviation = residuals[:train_end].std(axis=0)
-    scaled: Numbers = residuals / np.where(deviation > 0, deviation, 1.0)
-    return scaled
+    residuals, deviations = _residuals(panel, train_end)
+    return residuals / deviations
+
+
+def deviations_of_residuals(panel: Panel, train_end: int) -> Numbers:
+    """Returns the standard deviation of each sensor's residuals in training, by which `residuals_of` divides."""
+    return _residuals(panel, train_end)[1]
+
+
+def _residuals(panel: Panel, train_end: int) -> tuple[Numbers, Numbers]:
+    residuals: Numbers = np.nan_to_num(panel.values - usual_readings(panel, train_end))
+    deviations = residuals[:train_end].std(axis=0)
+    return residuals, np.where(deviations > 0, deviations, 1.0)
 
 
 def over_patches(series: Numbers, starts: NDArray[np.int64], length: int) -> Numbers:
