@@ -68,7 +68,7 @@ def test_only_what_was_fetched_soon_after_the_period_is_asked_for_again(
 
 
 def test_of_a_long_period_only_the_end_is_asked_for_again_and_not_twice_a_day(usgs, asker, tmp_path) -> None:
-    hours = 24 * (DAYS_AT_A_TIME + 1)
+    hours = 24 * (DAYS_AT_A_TIME + 5)
     recent = TimeAxis(datetime.now(UTC).replace(minute=0, second=0, microsecond=0) - hours * HOUR, HOUR, hours)
     fetch_readings(asker, SITES, "00300", recent)
     fetch_readings(asker, SITES, "00300", recent)

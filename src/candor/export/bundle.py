@@ -257,7 +257,7 @@ def _check_fits(run: Run) -> None:
         raise InputError("the model in the bundle is not the one its record speaks of", where=str(run.folder))
     try:
         forecaster.predict(_silence(forecaster))
-    except (*SIGNS_OF_DAMAGE, RuntimeError, MemoryError) as error:
+    except (InputError, *SIGNS_OF_DAMAGE, RuntimeError, MemoryError) as error:
         raise InputError(
             f"the weights in the bundle do not fit its model ({first_line(error)})",
             where=str(run.folder),
