@@ -173,6 +173,15 @@ def read_json(path: Path) -> Any:
         raise InputError(f"the file is not readable JSON ({error})", where=str(path)) from None
 
 
+def is_of_format(path: Path, name: str) -> bool:
+    """Returns whether a JSON file is there that says it is of a format: what tells our folders from those of others."""
+    try:
+        content = read_json(path)
+    except InputError:
+        return False
+    return isinstance(content, dict) and content.get("format") == name
+
+
 def sha256_of_file(path: Path) -> str:
     """Returns the SHA-256 of a file's bytes, read in pieces."""
     with Path(path).open("rb") as file:

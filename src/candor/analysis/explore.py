@@ -101,7 +101,8 @@ def _standard_errors(
 
     It is larger than that of independent readings by how much both ends resemble their own past.
     """
-    own = np.nan_to_num(lagged_correlations(deviations, *2 * (np.arange(deviations.shape[1]),), longest))
+    every = np.arange(deviations.shape[1])
+    own = np.nan_to_num(lagged_correlations(deviations, every, every, longest))
     memory = np.maximum((own[source] * own[target]).sum(axis=1), 1.0)
     known = ~np.isnan(deviations)
     pairs = [np.count_nonzero(known[:, one] & known[:, other]) for one, other in zip(source, target, strict=True)]
@@ -123,7 +124,8 @@ def distant_pairs(panel: Panel) -> DistantPairs:
     if len(apart):
         is_distant = np.isinf(apart) if has_no_path else apart >= max(2.0, float(np.quantile(apart, _FARTHEST)))
         near = _are_near(panel, chosen[first], chosen[second])
-        is_distant &= True if near is None else ~near
+        if near is not None:
+            is_distant &= ~near
         first, second = first[is_distant], second[is_distant]
     profile = pair_correlations(profiles_of(panel)[0][:, chosen])[first, second]
     deviation = pair_correlations(deviations_of(panel)[:, chosen])[first, second]

@@ -26,7 +26,7 @@ from candor.data.splits import Origins
 from candor.errors import InputError
 from candor.figures.runs import candor_of
 from candor.figures.style import Drawing
-from candor.files import atomic_folder, read_json, write_json
+from candor.files import atomic_folder, is_of_format, write_json
 from candor.forecasting.candor import Candor
 from candor.forecasting.explanation import find_origin, find_sensor
 from candor.forecasting.runs import Run
@@ -113,21 +113,12 @@ def _check_place(folder: Path) -> None:
     """Refuses a folder that holds anything but an earlier explanation: it would be lost."""
     if folder.exists() and not folder.is_dir():
         raise InputError("this is a file, and a folder is needed", where=str(folder), mend="choose another place")
-    if folder.is_dir() and any(folder.iterdir()) and not _is_explanation(folder):
+    if folder.is_dir() and any(folder.iterdir()) and not is_of_format(folder / SUMMARY, _FORMAT):
         raise InputError(
             "this folder holds other things, and an explanation takes the place of all that is in its folder",
             where=str(folder),
             mend="choose an empty folder or a new one: --out DIR",
         )
-
-
-def _is_explanation(folder: Path) -> bool:
-    """Returns whether a folder was written by this command."""
-    try:
-        content = read_json(folder / SUMMARY)
-    except InputError:
-        return False
-    return isinstance(content, dict) and content.get("format") == _FORMAT
 
 
 def _find(asked: _Question, report: Report) -> Iterator[Finding]:

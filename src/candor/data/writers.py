@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from candor.data.panel import Panel
 from candor.data.panel_store import is_panel_folder
 from candor.errors import InputError
-from candor.files import atomic_file, read_json, sha256_of_file, write_json
+from candor.files import atomic_file, is_of_format, read_json, sha256_of_file, write_json
 
 EXPORTED = ".candor-export.json"
 """In a folder of exported files: their checksums, by which a later export knows them from files of others."""
@@ -44,10 +44,8 @@ def _earlier_export(folder: Path, files: list[Path]) -> dict[str, str]:
     if is_panel_folder(folder):
         raise InputError("this is a panel folder, which has files of its own", where=str(folder), mend="name another")
     written: dict[str, str] = {}
-    if (folder / EXPORTED).is_file():
-        content = read_json(folder / EXPORTED)
-        if isinstance(content, dict) and content.get("format") == _FORMAT and isinstance(content.get("sha256"), dict):
-            written = content["sha256"]
+    if is_of_format(folder / EXPORTED, _FORMAT):
+        written = dict(read_json(folder / EXPORTED)["sha256"])
     for file in files:
         if file.exists() and (not file.is_file() or written.get(file.name) != sha256_of_file(file)):
             what = f"{file.name} is there already, and it is not as an earlier export left it"

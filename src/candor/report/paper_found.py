@@ -16,7 +16,7 @@ from typing import ParamSpec, TypeVar
 from candor.benchmark.cells import CELL, Cell, parse_cell
 from candor.benchmark.profiling import PROFILE
 from candor.errors import InputError
-from candor.files import read_json
+from candor.files import is_of_format, read_json
 from candor.forecasting.runs import RECORD, RunRecord, load_record
 from candor.report.paper_entry import Trouble
 from candor.report.paper_grid import RESULTS, Grid, read_grid
@@ -108,11 +108,7 @@ def _files(folders: Sequence[Path]) -> list[Path]:
 
 def is_paper(folder: Path) -> bool:
     """Returns whether a folder was written by this command."""
-    try:
-        content = read_json(folder / MARK)
-    except InputError:
-        return False
-    return isinstance(content, dict) and content.get("format") == FORMAT
+    return is_of_format(folder / MARK, FORMAT)
 
 
 def _cells(paths: Sequence[Path], troubles: list[Trouble]) -> dict[Path, list[Cell]]:

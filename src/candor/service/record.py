@@ -77,20 +77,21 @@ class Record:
     def series(self, sensor: str, first: int, stop: int) -> NDArray[np.float32]:
         """Returns what `rows` has of one sensor, without reading the others."""
         column = self._columns[sensor]
-        values = self._cut(None if self._own is None else self._own.values, first, stop, slice(column, column + 1))
+        own = None if self._own is None else self._own.values[:, column : column + 1]
+        values = self._cut(own, first, stop, width=1)
         sent = self._store.between(self.grid.edge(first), self.grid.edge(stop), sensor)
         lay(self.grid, values, first, np.zeros(len(sent.moments), np.int64), sent.moments, sent.values)
         return values[:, 0]
 
     def _cut(
-        self, own: NDArray[np.float32] | None, first: int, stop: int, columns: slice = slice(None)
+        self, own: NDArray[np.float32] | None, first: int, stop: int, width: int | None = None
     ) -> NDArray[np.float32]:
         """Returns rows of an array of the run's own record, NaN where they lie outside of it."""
-        values = np.full((stop - first, len(range(len(self._columns))[columns])), np.nan, np.float32)
+        values = np.full((stop - first, width or len(self._columns)), np.nan, np.float32)
         if own is not None:
             begin, end = max(first, 0), min(stop, len(own))
             if begin < end:
-                values[begin - first : end - first] = own[begin:end, columns]
+                values[begin - first : end - first] = own[begin:end]
         return values
 
     def before(self, origin: int, count: int) -> Panel:
