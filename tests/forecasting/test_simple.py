@@ -48,6 +48,20 @@ def test_seasonal_naive_prefers_the_week_where_days_differ() -> None:
     np.testing.assert_allclose(model.predict(hourly(week))[0], week[:6], rtol=1e-6)
 
 
+def test_seasonal_naive_prefers_what_errs_less_over_all_steps_and_not_in_the_last() -> None:
+    hours = np.arange(24 * 7 * 12)
+    values = (hours / 24 + 16.0 * (hours // 24 % 7 >= 5))[:, None]  # weekends differ, and every day is a little higher
+    panel, horizon = hourly(values), 8 * 24
+    origins = np.arange(24 * 7 * 3, len(values) - horizon)
+    truth = values[origins[:, None] + np.arange(horizon)]
+    errors = {}
+    for season in (24, 168):
+        model = SeasonalNaive(history=4, horizon=horizon, season=season).fit(panel)
+        errors[season] = np.abs(model.predict(panel, origins) - truth).mean(axis=(0, 2))
+    assert errors[168].mean() < errors[24].mean() and errors[168][-1] > errors[24][-1]
+    assert SeasonalNaive(history=4, horizon=horizon).fit(panel).state_["season"][0] == 168
+
+
 def test_seasonal_naive_goes_back_a_season_more_where_readings_are_missing() -> None:
     values = np.arange(30.0)[:, None]
     values[24:] = np.nan

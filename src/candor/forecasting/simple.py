@@ -84,18 +84,28 @@ class SeasonalNaive(Forecaster):
         errors: dict[int, float] = {}
         for span in (DAY, 7 * DAY, 365 * DAY):
             season = span // interval
-            lag = season * -(-self.horizon // season) if season else 0
-            if season < 2 or lag * 2 > len(values):
+            if season < 2 or self._back(season)[-1] * 2 > len(values):
                 continue
-            error = np.abs(values[lag:] - values[:-lag])
-            if (~np.isnan(error)).any():
-                errors[season] = float(np.nanmean(error))
+            error = self._error(values, season)
+            if not np.isnan(error):
+                errors[season] = error
         return min(errors, key=lambda season: errors[season]) if errors else 1
+
+    def _error(self, values: NDArray[np.float32], season: int) -> float:
+        """Returns the mean error over all steps of the horizon, NaN where a step met no pair of readings."""
+        lags, steps = np.unique(self._back(season), return_counts=True)
+        differences = [np.abs(values[lag:] - values[:-lag]) for lag in lags]
+        if any(np.isnan(difference).all() for difference in differences):
+            return float("nan")
+        return float(np.average([np.nanmean(difference) for difference in differences], weights=steps))
+
+    def _back(self, season: int) -> NDArray[np.int64]:
+        """Returns for every step of the horizon how far back the reading lies that is repeated."""
+        return (np.arange(self.horizon) // season + 1) * season
 
     def _forecast(self, panel: Panel, origins: Origins) -> NDArray[np.float32]:
         season = self._season
-        steps = np.arange(self.horizon)
-        back = (steps // season + 1) * season
+        steps, back = np.arange(self.horizon), self._back(season)
         forecast = np.full((len(origins), self.horizon, len(panel.sensors)), np.nan, np.float32)
         for _ in range(_MOST_SEASONS_BACK):
             rows = origins[:, None] + steps - back
