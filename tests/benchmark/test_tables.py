@@ -22,6 +22,16 @@ def test_mean_spread_best_second_and_gain_are_those_of_the_seeds() -> None:
     assert table.groups == (("all steps", 3), ("step 3", 3))
 
 
+def test_equal_errors_are_marked_alike_whoever_is_named_first() -> None:
+    scores = {"candor": [2.0, 2.0], "stid": [2.0, 2.0], "linear": [3.0, 3.0], "dlinear": [3.0, 3.0], "fast": [4.0, 4.0]}
+    for order in (list(scores), list(reversed(scores))):
+        made = results({"road": {model: scores[model] for model in order}})
+        (table,) = tables_of(made, suite(), is_whole=True)
+        first = {name: cells[0] for name, cells in table.rows}
+        assert {name for name, cell in first.items() if cell.is_best} == {"candor", "stid"}
+        assert {name for name, cell in first.items() if cell.is_second} == {"linear", "dlinear"}
+
+
 def test_a_score_that_is_not_a_number_is_shown_as_such() -> None:
     made = results({"road": {"candor": [1.0, 3.0], "stid": [4.0, float("nan")]}})
     (table,) = tables_of(made, suite(), is_whole=True)

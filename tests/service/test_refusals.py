@@ -86,6 +86,13 @@ def test_a_body_of_another_shape_is_refused(live, content: bytes, words: str) ->
     assert words in error["what"]
 
 
+def test_of_many_wrong_readings_the_first_is_told_and_the_others_are_not_collected(live) -> None:
+    wrong = [ONE] + [ONE | {"value": "much"}] * 1_000
+    status, error = live.refusal("POST", "/v1/readings", json={"model": "small", "readings": wrong})
+    assert (status, error["code"]) == (422, "wrong_shape")
+    assert "readings.1.value" in error["what"] and "readings.2" not in error["what"] and "more" not in error["what"]
+
+
 @pytest.mark.parametrize(
     "content",
     [
