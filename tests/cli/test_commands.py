@@ -6,13 +6,16 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
+import xarray
 
 import candor as package
 from candor.cli import app
 from candor.cli.inputs import parse_interval
 from candor.cli.train import _smaller_preset
+from candor.data.panel_store import load_panel
 from candor.errors import InputError
 
 
@@ -118,6 +121,16 @@ def test_import_and_export_are_inverse(candor, two_files, format: str) -> None:
     assert candor("data", "import", f"files/readings.{format}", *again, "--out", "panel2").code == 0
     prints = [json.loads(Path(p, "panel.json").read_text())["fingerprint"] for p in ("panel", "panel2")]
     assert prints[0] == prints[1]
+
+
+def test_one_variable_of_a_netcdf_file_is_imported(candor, tmp_path: Path) -> None:
+    times, values = pd.date_range("2021-05-01", periods=6, freq="h"), np.arange(12.0).reshape(6, 2)
+    content = {name: (("time", "site"), values * factor) for name, factor in (("nitrate", 1), ("flow", 3))}
+    xarray.Dataset(content, {"time": times, "site": ["a", "b"]}).to_netcdf("both.nc", engine="netcdf4")
+    unsaid = candor("data", "import", "both.nc", "--out", "panel")
+    assert unsaid.code == 2 and "--variable" in unsaid.err and "nitrate, flow" in unsaid.err
+    assert candor("data", "import", "both.nc", "--variable", "flow", "--out", "panel").code == 0
+    np.testing.assert_array_equal(load_panel(Path("panel")).values, values * 3)
 
 
 def test_check_names_the_trouble_and_leaves_with_two(candor, tmp_path: Path) -> None:

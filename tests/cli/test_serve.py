@@ -93,9 +93,11 @@ def test_a_service_with_a_token_starts_serves_and_ends_with_0(run: Path, tmp_pat
         service.communicate()
 
 
-def test_the_model_that_comes_with_candor_is_served(tmp_path: Path) -> None:
+def test_the_model_that_comes_with_candor_is_served_also_openly_where_that_is_said(monkeypatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("CANDOR_TOKEN", raising=False)
+    openly = ["--host", "0.0.0.0", "--allow-open"]
     service = subprocess.Popen(
-        [sys.executable, "-m", "candor", "serve", "--demo", "--port", "0", "--store", "store"],
+        [sys.executable, "-m", "candor", "serve", "--demo", *openly, "--port", "0", "--store", "store"],
         cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     try:

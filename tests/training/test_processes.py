@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,10 +17,12 @@ from safetensors.torch import load_file, save_file
 from tiny import SIZES
 
 import candor.training.checkpoint
+import candor.training.processes
 from candor.cli import run
 from candor.errors import InputError
 from candor.training.checkpoint import Checkpoint
 from candor.training.loop import Stopped
+from candor.training.processes import join_processes
 
 # Batches of 70 from 141 windows: the last one is a single window, and one of two processes has nothing to do.
 SETTINGS = {"history": 12, "horizon": 4, "epochs": 2, "batch": 70, "learning_rate": 0.01, "dropout": 0} | SIZES
@@ -83,6 +86,15 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def progress_in(file: Path) -> dict[str, object]:
     with safe_open(file, framework="pt") as state:
         return json.loads(state.metadata()["progress"])
+
+
+def test_a_process_that_did_not_meet_the_others_trains_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Somebody set accelerate up before, for one process.
+    monkeypatch.setattr(candor.training.processes, "PartialState", lambda cpu: SimpleNamespace(num_processes=1))
+    monkeypatch.setenv("RANK", "0")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(InputError, match="2 processes were launched, but this one found 1"):
+        join_processes()
 
 
 @pytest.mark.slow
