@@ -7,13 +7,16 @@ import subprocess
 import sys
 import threading
 import time
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import psutil
 import pytest
 from safetensors.numpy import load_file
 
+import candor.benchmark.local
 from candor.benchmark.cells import CELL, SCORES, Cell, CellState, cells_of, failure_of, status_of
 from candor.benchmark.local import run_locally, usable_cores
 from candor.benchmark.results import collect
@@ -72,6 +75,24 @@ def test_a_failed_cell_says_why_and_stops_no_other(tmp_path: Path) -> None:
     run_locally(cells, tmp_path, workers=1)
     assert [cell.state(tmp_path) for cell in cells] == [CellState.FAILED, CellState.DONE]
     assert "wings" in failure_of(cells[0], tmp_path)
+
+
+def test_a_cell_whose_process_dies_is_given_one_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    deaths = {"last-value": [-9, -9], "linear": [-9, 0], "historical-average": [0]}
+    started: list[str] = []
+
+    def prepare(cell: Cell, grid: Path) -> SimpleNamespace:
+        model = cell.contender.name
+        start = partial(started.append, model)
+        return SimpleNamespace(start=start, is_alive=lambda: False, exitcode=deaths[model].pop(0), pid=None)
+
+    monkeypatch.setattr(candor.benchmark.local, "_prepare", prepare)
+    monkeypatch.setattr(candor.benchmark.local, "_SECONDS_BETWEEN_LOOKS", 0.0)
+    cells = cells_of(suite(*deaths))
+    run_locally(cells, tmp_path, workers=2)
+    assert not any(deaths.values()) and len(started) == 5
+    assert "ended with code -9, 2 times" in failure_of(cells[0], tmp_path)
+    assert [cell.state(tmp_path) for cell in cells] == [CellState.FAILED, CellState.WAITING, CellState.WAITING]
 
 
 def test_another_cell_in_its_place_is_refused(tmp_path: Path) -> None:

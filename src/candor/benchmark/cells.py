@@ -14,7 +14,7 @@ from pydantic import PositiveFloat
 
 from candor.benchmark.suites import Contender, Suite, SuiteTask
 from candor.errors import InputError
-from candor.files import read_json
+from candor.files import read_json, write_json
 from candor.settings import Settings, parse_settings
 
 CELL, SCORES, STATUS, FAILURE = "cell.json", "scores.json", "status.json", "failure.json"
@@ -83,6 +83,12 @@ def status_of(cell: Cell, grid: Path) -> dict[str, Any]:
     except InputError:  # nothing yet, or no longer
         return {}
     return content if isinstance(content, dict) else {}
+
+
+def write_failure(cell: Cell, grid: Path, what: str, **more: str) -> None:
+    """Notes why a cell failed, also one that ended before it could say which it is."""
+    write_json(grid / cell.name / CELL, cell.model_dump(mode="json"))
+    write_json(grid / cell.name / FAILURE, {"what": what, **more})
 
 
 def failure_of(cell: Cell, grid: Path) -> str:

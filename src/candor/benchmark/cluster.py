@@ -8,10 +8,9 @@ import logging
 from collections.abc import Sequence
 from pathlib import Path
 
-from candor.benchmark.cells import FAILURE, Cell, status_of
+from candor.benchmark.cells import Cell, status_of, write_failure
 from candor.benchmark.local import Watch
 from candor.errors import InputError
-from candor.files import write_json
 
 _TRIES_AFTER_LOSS = 5
 _SECONDS_BETWEEN_LOOKS = 0.5
@@ -39,7 +38,7 @@ def run_on_cluster(cells: Sequence[Cell], grid: Path, address: str, watch: Watch
                 try:
                     ray.get(handle)
                 except ray.exceptions.RayError as error:
-                    write_json(grid / cell.name / FAILURE, {"what": f"lost on the cluster: {type(error).__name__}"})
+                    write_failure(cell, grid, f"lost on the cluster: {type(error).__name__}")
             watch([cell for cell in pending.values() if status_of(cell, grid)])  # the others wait for a free node
     finally:
         ray.shutdown()

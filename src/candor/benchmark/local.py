@@ -11,9 +11,8 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
-from candor.benchmark.cells import FAILURE, Cell, CellState, parse_cell
+from candor.benchmark.cells import Cell, CellState, parse_cell, write_failure
 from candor.benchmark.running import run_cell
-from candor.files import write_json
 
 _TRIES = 2  # a process may be killed through no fault of its cell
 _SECONDS_BETWEEN_LOOKS = 0.2
@@ -46,8 +45,7 @@ def run_locally(cells: Sequence[Cell], grid: Path, workers: int, watch: Watch = 
                 if process.exitcode and attempt < _TRIES:
                     waiting.append((cell, attempt + 1))
                 elif process.exitcode:
-                    how = f"its process ended with code {process.exitcode}, {attempt} times"
-                    write_json(grid / name / FAILURE, {"what": how})
+                    write_failure(cell, grid, f"its process ended with code {process.exitcode}, {attempt} times")
     finally:
         end_processes(process for process, _, _ in running.values())
 

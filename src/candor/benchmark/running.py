@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from candor.benchmark.cells import CELL, FAILURE, STATUS, Cell, CellState
+from candor.benchmark.cells import CELL, FAILURE, STATUS, Cell, CellState, write_failure
 from candor.benchmark.results import write_scores
 from candor.data.catalog import load_dataset
 from candor.data.protocol import make_task
@@ -45,10 +45,10 @@ def run_cell(cell: Cell, grid: Path, interruption: Interruption = lambda: None) 
     except TrainingStoppedError:
         return CellState.BEGUN
     except InputError as error:
-        write_json(folder / FAILURE, {"what": str(error)})
+        write_failure(cell, grid, str(error))
         return CellState.FAILED
     except Exception as error:  # whatever it is, it must not stop the other cells
-        write_json(folder / FAILURE, {"what": f"{type(error).__name__}: {error}", "trace": traceback.format_exc()})
+        write_failure(cell, grid, f"{type(error).__name__}: {error}", trace=traceback.format_exc())
         return CellState.FAILED
     finally:
         (folder / STATUS).unlink(missing_ok=True)
