@@ -102,6 +102,13 @@ def test_a_file_of_gauges_gives_what_the_covariate_gives(folders: list[Path], tm
     assert by_file.gauges == ("z", "y", "x", "w") and by_file.steps < 60
     np.testing.assert_allclose(by_file.found.null, by_covariate.found.null, atol=1e-12)
     assert np.isnan(choice.of(panel).values[:20]).all()
+    files = ["--rain", str(tmp_path / "rain.csv"), "--gauges", str(tmp_path / "gauges.csv")]
+    options = ["--longest-lag", "8", "--shifts", "200", "--out", str(tmp_path / "out")]
+    assert candor(["shock-rain", *map(str, folders), *files, *options]) == 0
+    content = json.loads((tmp_path / "out" / "shock-rain.json").read_text())
+    assert {key: content[key] for key in content if key not in ("made", "versions")} == json.loads(
+        json.dumps(by_file.to_json())
+    )
 
 
 def test_the_command_writes_table_json_and_figure(folders: list[Path], capsys: pytest.CaptureFixture[str]) -> None:

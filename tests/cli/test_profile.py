@@ -76,6 +76,25 @@ def test_a_reconstruction_is_shown_as_one(candor, monkeypatch: pytest.MonkeyPatc
     assert "1 measured before" in again.err and json.loads(again.out)["models"][0]["is_reconstruction"]
 
 
+def test_anew_measures_again_what_is_asked_for_and_begins_anew_under_other_circumstances(
+    candor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measured: list[str] = []
+    monkeypatch.setattr(profiling, "measure_apart", lambda job, report: measured.append(job.name) or made_up(job.name))
+
+    def known() -> list[str]:
+        return [model["name"] for model in json.loads(Path("costs/profile.json").read_text())["models"]]
+
+    assert candor("profile", *QUICK, "--models", "stid,dlinear").code == 0
+    assert candor("profile", *QUICK, "--models", "stid", "--anew").code == 0
+    assert measured == ["stid", "dlinear", "stid"] and sorted(known()) == ["dlinear", "stid"]
+    other = (*QUICK, "--passes", 2, "--models", "stid")
+    refused = candor("profile", *other)
+    assert refused.code == 2 and "another passes" in refused.err and len(measured) == 3
+    assert candor("profile", *other, "--anew").code == 0
+    assert known() == ["stid"]
+
+
 def test_a_model_that_fails_is_told_and_stops_no_other(candor, monkeypatch: pytest.MonkeyPatch) -> None:
     def measure(job: Job, report: object) -> ModelProfile:
         if job.name == "stid":
