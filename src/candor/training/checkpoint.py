@@ -154,7 +154,8 @@ def _read(path: Path) -> tuple[Weights, dict[str, str]]:
 
 
 def _read_header(path: Path) -> dict[str, str]:
-    with _reading(path), safe_open(path, framework="pt") as file:
+    # For torch the file would be opened twice, and a training under way may have replaced it in between.
+    with _reading(path), safe_open(path, framework="np") as file:
         header: dict[str, str] = file.metadata() or {}
     if header.get("format") != FORMAT:
         raise InputError("this is not the state of a training that this version of candor reads", where=str(path))
@@ -166,5 +167,5 @@ def _reading(path: Path) -> Iterator[None]:
     """Says of a damaged file in plain words that it is damaged."""
     try:
         yield
-    except (OSError, SafetensorError) as error:
+    except (OSError, RuntimeError, SafetensorError) as error:  # of torch where the file was replaced meanwhile
         raise InputError(f"the saved state of training cannot be read ({error})", where=str(path)) from None
