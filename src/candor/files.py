@@ -25,7 +25,7 @@ class WriteError(InputError, OSError):
 def atomic_file(path: Path) -> Iterator[Path]:
     """Yields a temporary sibling of `path` that replaces it only when the block ends well."""
     path = Path(path)
-    with _in_plain_words(path):
+    with in_plain_words(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
         os.close(handle)
@@ -48,7 +48,7 @@ def atomic_folder(path: Path) -> Iterator[Path]:
     between them leaves the old folder beside `path` under a name that begins with a dot.
     """
     path = Path(path)
-    with _in_plain_words(path):
+    with in_plain_words(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
         try:
@@ -99,7 +99,7 @@ def remove_leftovers(path: Path) -> None:
 
 
 @contextmanager
-def _in_plain_words(path: Path) -> Iterator[None]:
+def in_plain_words(path: Path) -> Iterator[None]:
     """Turns what the file system, or a writer of tensors, says into an error that people can act on."""
     try:
         yield

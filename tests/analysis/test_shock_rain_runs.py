@@ -21,6 +21,7 @@ from candor.data.panel import Panel
 from candor.data.protocol import Protocol
 from candor.data.synthetic import generate_river
 from candor.errors import InputError
+from candor.export import write_bundle
 from candor.figures.runs import candor_of
 from candor.forecasting.runs import load_run
 from candor.forecasting.train import train_model
@@ -129,6 +130,15 @@ def test_the_command_writes_table_json_and_figure(folders: list[Path], capsys: p
     assert (out / "shock-rain.png").stat().st_size > 10_000 and (out / "shock-rain.svg").exists()
     shifts = pd.read_csv(out / "shock-rain-shifts.csv")["largest_correlation"]
     assert (1 + (shifts >= expected.found.rho - 1e-9).sum()) / (1 + len(shifts)) == content["p"]
+
+
+def test_a_bundle_is_asked_as_its_run_is_and_stays_as_it_was(folders: list[Path], tmp_path: Path) -> None:
+    bundle = write_bundle(load_run(folders[0]), tmp_path / "given", "all")
+    before = {path: path.read_bytes() for path in bundle.rglob("*") if path.is_file()}
+    assert candor(["shock-rain", str(bundle), "--longest-lag", "8", "--shifts", "20"]) == 0
+    assert {path: path.read_bytes() for path in bundle.rglob("*") if path.is_file()} == before
+    content = json.loads((tmp_path / "given-results" / "figures" / "shock-rain.json").read_text())
+    assert content["rho"] == pytest.approx(compare_runs(folders[:1], lags=LAGS).found.rho)
 
 
 @pytest.mark.parametrize("least", [1, 6, 12, 17])

@@ -1,12 +1,14 @@
 """Tables: what is best, what is gained, and who is shown, on numbers that can be checked by eye."""
 
+import re
+
 import pandas as pd
 import pytest
 from made_results import made_results as results
 from made_results import made_suite as suite
 
 from candor.benchmark.suites import load_suite
-from candor.benchmark.tables import strict_wins, tables_of
+from candor.benchmark.tables import Table, TableCell, strict_wins, tables_of
 from candor.benchmark.writing import as_html, as_latex, as_markdown
 
 
@@ -184,7 +186,16 @@ def test_every_form_marks_the_best_two_and_escapes_names(form, best: str, second
         assert text.count(best.format(number)) == (2 if number == "1.000" else 0)
         assert text.count(second.format(number)) == (2 if number == "5.000" else 0)
         assert text.count(number) == 2
-    if form is as_html:
+    if form in (as_html, as_markdown):
         assert "<c>" not in text
     if form is as_latex:
         assert r"a\_b \& " in text
+
+
+def test_names_cannot_become_commands_or_columns() -> None:
+    name = r"x\input{y}|z^2~<img>"
+    table = Table(name, (("", 1),), (name,), ((name, (TableCell(name, is_best=True),)),), name)
+    assert r"\input" not in as_latex([table])
+    assert as_latex([table]).count(r"x\textbackslash{}input\{y\}|z\textasciicircum{}2\textasciitilde{}<img>") == 5
+    rows = [line for line in as_markdown([table]).splitlines() if line.startswith("|")]
+    assert [len(re.findall(r"(?<!\\)\|", line)) for line in rows] == [3, 3, 3] and "<img>" not in as_markdown([table])

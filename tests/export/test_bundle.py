@@ -18,6 +18,7 @@ from candor.data.synthetic import generate_river
 from candor.errors import InputError
 from candor.evaluation import evaluate
 from candor.export import is_bundle, open_bundle, open_run, write_bundle
+from candor.export.card import _numbers, _scores
 from candor.export.graph import check_exportable
 from candor.export.manifest import MANIFEST, write_manifest
 from candor.files import sha256_of_file
@@ -138,6 +139,24 @@ def test_the_card_tells_what_it_is_and_how_good(run: Run, tmp_path: Path) -> Non
         assert words in card, words
 
 
+def test_the_card_shows_small_errors_and_no_model_beside_itself(run: Run) -> None:
+    errors = dict.fromkeys(("mae", "rmse", "mape"), 0.00042)
+    evaluation = {
+        "windows": 7, "mask": "observed targets only", "overall": errors,
+        "by_step": {name: [value] * PROTOCOL.horizon for name, value in errors.items()},
+        "simple_forecasters": {name: {"overall": errors, "skill": 0.1} for name in ("linear", "last-value")},
+    }  # fmt: skip
+    card = _scores(run.record, run.task(), evaluation)
+    assert card.count("0.000420") >= 3 * 2 and "0.000 " not in card
+    assert card.count("| linear |") == 1 and card.count("| last-value |") == 1
+
+
+def test_the_card_counts_the_numbers_of_the_network_alone(make_candor) -> None:
+    model = make_candor()
+    weights = [array for name, array in model.state_.items() if name.startswith("weights/")]
+    assert _numbers(model) == sum(array.size for array in weights) < sum(array.size for array in model.state_.values())
+
+
 def test_covariates_travel_with_the_record(tmp_path: Path) -> None:
     panel = replace(sample_panel(), covariates={"rain, at night": Covariate(np.ones((600, 5), np.float32), "mm")})
     run = load_run(make_run(tmp_path / "run", panel=panel))
@@ -199,6 +218,10 @@ def test_nothing_but_a_bundle_is_replaced(run: Run, tmp_path: Path) -> None:
         with pytest.raises(InputError):
             write_bundle(run, place)
     assert {file: file.read_bytes() for file in before} == before and len(before) == 5
+    (folder / "data" / "notes.txt").write_text("what I found out")
+    with pytest.raises(InputError, match=r"'data/notes\.txt' in it is not of candor"):
+        write_bundle(run, folder)
+    assert (folder / "data" / "notes.txt").read_text() == "what I found out"
     damaged = bytearray(packed.read_bytes())
     damaged[200] ^= 1
     packed.write_bytes(damaged)  # one that was damaged may be made anew

@@ -1,5 +1,6 @@
 """Whatever happens to a bundle: it opens as it was exported, or it is refused in plain words."""
 
+import errno
 import io
 import json
 import os
@@ -20,6 +21,7 @@ from safetensors.numpy import load_file, save_file
 from candor.errors import InputError
 from candor.export import manifest, open_bundle, write_bundle
 from candor.export.manifest import MANIFEST, write_manifest
+from candor.files import WriteError
 from candor.forecasting.runs import load_run
 
 FILES = (
@@ -222,6 +224,18 @@ def test_an_entry_that_holds_more_than_it_says_is_refused(bundle: Path) -> None:
     content[place : place + 4] = (size - 1).to_bytes(4, "little")
     path.write_bytes(content)
     assert "bundle" in refusal(path).what
+
+
+def test_a_full_disk_is_not_called_damage_of_the_bundle(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = zipped(bundle)
+
+    def be_full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "touch", be_full)
+    with pytest.raises(WriteError, match="No space left on device") as refused:
+        open_bundle(path)
+    assert "damaged" not in refused.value.what and "make room" in refused.value.mend
 
 
 def remade(bundle: Path) -> Path:

@@ -204,6 +204,11 @@ def test_sensors_stand_where_they_are_and_only_those_on_one_another_are_parted(p
     assert 0 < distances[2] < 0.1 * 2 * parted.stretch < distances[1]
 
 
+def test_neighbours_across_the_date_line_are_neighbours_on_the_map(placed: Callable[..., Panel]) -> None:
+    found = find_places(placed((179.5, -18.0), (-179.5, -18.0), (178.5, -17.0)))
+    np.testing.assert_allclose(found.points[:, 0], [179.5, 180.5, 178.5])
+
+
 def test_without_all_places_sensors_stand_on_a_circle() -> None:
     found = find_places(sample_panel())
     assert not found.is_map

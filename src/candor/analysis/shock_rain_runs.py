@@ -14,10 +14,10 @@ from candor.analysis.rotation import Numbers
 from candor.analysis.shock_rain import SHIFTS, Checkpoint, ShockRain, compare_with_rain, lags_in_steps
 from candor.data.panel import Panel
 from candor.errors import InputError
+from candor.export import open_run
 from candor.figures.runs import candor_of
 from candor.figures.shock_rain import ShockRainPicture, draw_shock_rain, shifts_table
 from candor.files import atomic_file, write_json
-from candor.forecasting.runs import load_run
 from candor.progress import Report, silent
 from candor.versions import versions
 
@@ -192,7 +192,7 @@ def compare_runs(
     panel: Panel | None = None
     checkpoints, reads_rain = [], []
     for folder in folders:
-        run = load_run(folder)
+        run = open_run(folder)
         own = run.task().panel
         panel = panel or own
         _check_same_ground(panel, own, folder, folders[0])

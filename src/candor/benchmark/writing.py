@@ -12,7 +12,11 @@ from candor.benchmark.suites import Suite
 from candor.benchmark.tables import Table, TableCell
 from candor.files import atomic_file
 
-_LATEX_SPECIALS = {"%": r"\%", "&": r"\&", "_": r"\_", "#": r"\#", "±": r"$\pm$", "$": r"\$"}
+_LATEX_SPECIALS = {
+    **{letter: f"\\{letter}" for letter in "%&_#${}"},
+    **{"±": r"$\pm$", "\\": r"\textbackslash{}", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}"},
+}
+_MARKDOWN_SPECIALS = {"|": r"\|", "<": "&lt;"}
 
 
 def write_grid_tables(results: pd.DataFrame, suite: Suite, folder: Path) -> list[Path]:
@@ -44,15 +48,21 @@ def as_markdown(tables: Sequence[Table]) -> str:
     """Returns Markdown; the best is bold and the second best underlined."""
 
     def mark(cell: TableCell) -> str:
-        return f"**{cell.text}**" if cell.is_best else f"<u>{cell.text}</u>" if cell.is_second else cell.text
+        text = _markdown(cell.text)
+        return f"**{text}**" if cell.is_best else f"<u>{text}</u>" if cell.is_second else text
 
     parts = []
     for table in tables:
         pairs = zip(table.columns, _spread(table), strict=True)
-        heads = [f"{column}, {group}" if group else column for column, group in pairs]
-        lines = [f"## {table.title}", "", f"| model | {' | '.join(heads)} |", "|---" * (len(heads) + 1) + "|"]
-        lines += [f"| {name} | {' | '.join(mark(cell) for cell in cells)} |" for name, cells in table.rows]
-        parts.append("\n".join([*lines, "", table.note, ""]))
+        heads = [_markdown(f"{column}, {group}" if group else column) for column, group in pairs]
+        lines = [
+            f"## {_markdown(table.title)}",
+            "",
+            f"| model | {' | '.join(heads)} |",
+            "|---" * (len(heads) + 1) + "|",
+        ]
+        lines += [f"| {_markdown(name)} | {' | '.join(mark(cell) for cell in cells)} |" for name, cells in table.rows]
+        parts.append("\n".join([*lines, "", _markdown(table.note), ""]))
     return "\n".join(parts)
 
 
@@ -105,6 +115,10 @@ def as_html(tables: Sequence[Table]) -> str:
 
 def _spread(table: Table) -> list[str]:
     return [name for name, span in table.groups for _ in range(span)]
+
+
+def _markdown(text: str) -> str:
+    return "".join(_MARKDOWN_SPECIALS.get(letter, letter) for letter in text)
 
 
 def _latex(text: str) -> str:

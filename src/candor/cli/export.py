@@ -96,7 +96,7 @@ def _export_onnx(opened: "Run", path: Path, *, is_quiet: bool) -> dict[str, Any]
             tell(f"  input {name}: {' x '.join(map(str, shape))}")
         horizon, sensors = written.metadata["horizon"], written.inputs["readings"][-1]
         tell(f"  output forecast: batch x {horizon} x {sensors}, in {unit}")
-        tell(f"its forecasts differ from candor's by at most {written.difference:.1e} {unit}")
+        tell(f"when it was tried, its forecasts differed from candor's by at most {written.difference:.1e} {unit}")
     return {
         "path": str(path),
         "bytes": path.stat().st_size,

@@ -32,19 +32,22 @@ def shock_rain(
             "--least-shift", min=0, help="Hours. Above twice the longest lag, no shift can meet the real lag."
         ),
     ] = 0,
-    out: Annotated[Path | None, typer.Option("--out", help="Folder. (default: figures of the first RUN)")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Folder. (default: figures in RUN, or beside a bundle)")
+    ] = None,
     json: inputs.JsonOption = False,
 ) -> None:
     """Compare the shock activity of runs with rain over lags, and test it against circular shifts of the rain."""
     with progress() as report:
         report("opening runs", None)
         from candor.analysis.shock_rain_runs import LagChoice, RainChoice, compare_runs, write_comparison
+        from candor.export import results_folder
         from candor.figures.runs import FIGURES
         from candor.files import read_json
 
         lags = LagChoice(longest_lag, lag_step, shifts, least_shift)
         found = compare_runs(runs, RainChoice(covariate, rain, gauges), lags, report=report)
-        written = write_comparison(found, out or runs[0] / FIGURES)
+        written = write_comparison(found, out or results_folder(runs[0]) / FIGURES)
     if json:
         print_json(read_json(written[-1]))
     else:
@@ -71,7 +74,7 @@ def _show(found: "RunsAgainstRain") -> None:
         shown.add_row(escape(row["run"]), str(row["horizon"]), str(row["seed"]), lag, number(row["rho"], 4), sign)
     console().print(shown)
     known = [row["is_positive"] for row in content["checkpoints"] if row["is_positive"] is not None]
-    console().print(f"positive in {sum(known)} of {len(known)} runs")
+    console().print(f"positive in {sum(known)} of {len(known)} runs, at the lag where the mean of a horizon is largest")
     if given := [name for name, reads in zip(found.names, found.reads_rain, strict=True) if reads]:
         console().print(f"given rain, so that they have seen what they are asked about: {escape(', '.join(given))}")
     if found.p_floor:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from candor.errors import InputError
 from candor.export.manifest import MANIFEST, check_name, check_sizes
-from candor.files import atomic_file
+from candor.files import WriteError, atomic_file, in_plain_words
 
 _LONG_AGO = (1980, 1, 1, 0, 0, 0)  # the first moment a ZIP archive can tell: no clock changes what is written
 _COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
@@ -39,6 +39,8 @@ def unpack(path: Path, folder: Path) -> None:
             entries = _entries(archive, str(path))
             for entry in entries:
                 _write(archive, entry, folder / entry.filename)
+    except WriteError:  # there is no room, which is not the archive's fault
+        raise
     except _SIGNS_OF_DAMAGE as error:
         raise InputError(
             f"this is not a bundle, or a damaged one: it cannot be unpacked ({error})",
@@ -74,11 +76,14 @@ def _entries(archive: zipfile.ZipFile, where: str) -> list[zipfile.ZipInfo]:
 
 
 def _write(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, target: Path) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True)
     left = entry.file_size
-    with archive.open(entry) as source, target.open("xb") as file:
+    with in_plain_words(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.touch(exist_ok=False)
+    with archive.open(entry) as source:
         while part := source.read(_BYTES_AT_A_TIME):
             left -= len(part)
             if left < 0:
                 raise ValueError(f"{entry.filename} holds more than was announced")
-            file.write(part)
+            with in_plain_words(target), target.open("ab") as file:
+                file.write(part)

@@ -37,12 +37,13 @@ from candor.export.manifest import (
     MANIFEST,
     MOST_BYTES,
     check_folder,
+    check_name,
     check_sizes,
     files_of,
     parse_json,
     write_manifest,
 )
-from candor.files import atomic_folder, read_json, write_json
+from candor.files import atomic_folder, in_plain_words, read_json, write_json
 from candor.forecasting.forecaster import Forecaster, openers
 from candor.forecasting.runs import EVALUATION, RECORD, Run, RunRecord, load_run, summarise_run
 
@@ -70,7 +71,7 @@ def write_bundle(run: Run, path: Path, rows: Rows | None = None) -> Path:
         )
     _refuse_to_overwrite(path, run.folder)
     if path.suffix.lower() == ".zip":
-        with tempfile.TemporaryDirectory() as temporary:
+        with in_plain_words(path), tempfile.TemporaryDirectory() as temporary:
             _fill(Path(temporary), run, rows)
             pack(Path(temporary), path)
     else:
@@ -117,7 +118,8 @@ def open_bundle(path: Path) -> Run:
     path = Path(path)
     if path.is_dir():
         return _open_folder(path, str(path))
-    home = Path(tempfile.mkdtemp(prefix="candor-"))
+    with in_plain_words(Path(tempfile.gettempdir())):
+        home = Path(tempfile.mkdtemp(prefix="candor-"))
     try:
         folder = home / (path.stem if path.stem.strip(".") else "bundle")
         unpack(path, folder)
@@ -206,9 +208,24 @@ def _refuse_to_overwrite(path: Path, source: Path) -> None:
         raise InputError(
             f"there is a {what} already, and it is not a bundle", where=str(path), mend="name another, or delete it"
         )
+    if path.is_dir():
+        for name in files_of(path, str(path)):
+            _refuse_foreign(name, path)
     if path.is_file() and path.suffix.lower() != ".zip":
         what = "the bundle would be a folder, and there is a file"
         raise InputError(what, where=str(path), mend="name another, or one that ends with .zip")
+
+
+def _refuse_foreign(name: str, path: Path) -> None:
+    """Refuses to delete a file that somebody put into the folder of a bundle."""
+    try:
+        check_name(name, str(path))
+    except InputError:
+        raise InputError(
+            f"there is a bundle already, and {name!r} in it is not of candor",
+            where=str(path),
+            mend="name another folder, or move that file away: the folder is replaced as a whole",
+        ) from None
 
 
 def _holds_a_bundle(path: Path) -> bool:

@@ -1,15 +1,18 @@
 """The card of a model: what somebody who was given it has to know, in Markdown."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from math import floor, log10
 from typing import Any
 
 from candor.data.catalog import datasets
 from candor.data.protocol import Task
 from candor.data.times import DAY, in_words
 from candor.forecasting.forecaster import Forecaster
+from candor.forecasting.network import NetworkForecaster
 from candor.forecasting.runs import RunRecord
 
 _MOST_SENSORS = 40
+_SMALL, _MOST_DIGITS = 0.01, 12
 _ERRORS = {"mae": "MAE{unit}", "rmse": "RMSE{unit}", "mape": "MAPE [%]"}
 
 
@@ -80,7 +83,8 @@ def _scores(record: RunRecord, task: Task, evaluation: Mapping[str, Any] | None)
         f"({evaluation['mask']}):\n\n{_table(heads, rows)}"
     )
     if simple := evaluation.get("simple_forecasters"):
-        names = [(record.label, overall, None), *((name, one["overall"], one["skill"]) for name, one in simple.items())]
+        others = [(name, one["overall"], one["skill"]) for name, one in simple.items() if name != record.model]
+        names = [(record.label, overall, None), *others]
         beside = [
             (name, _number(scores["mae"]), _number(scores["rmse"]), "" if skill is None else f"{100 * skill:+.1f} %")
             for name, scores, skill in names
@@ -150,7 +154,10 @@ def _stretch(task: Task, first: int, last: int) -> str:
 
 
 def _numbers(forecaster: Forecaster) -> int:
-    return sum(array.size for name, array in forecaster.state_.items() if not name.startswith("edges/"))
+    """Returns how many numbers were learned; beside its weights a network keeps edges, scales and tables."""
+    if isinstance(forecaster, NetworkForecaster):
+        return sum(parameter.numel() for parameter in forecaster.trained().network.parameters())
+    return sum(array.size for array in forecaster.state_.values())
 
 
 def _known(values: Iterable[float]) -> list[float]:
@@ -162,7 +169,11 @@ def _degrees(value: float | None) -> str:
 
 
 def _number(value: float | None) -> str:
-    return "–" if value is None or value != value else f"{value:,.3f}"
+    """Returns a number with three decimals, or as many as show three digits of a small one."""
+    if value is None or value != value:
+        return "–"
+    is_small = 0 < abs(value) < _SMALL
+    return f"{value:,.{min(2 - floor(log10(abs(value))), _MOST_DIGITS) if is_small else 3}f}"
 
 
 def _plain(text: str) -> str:

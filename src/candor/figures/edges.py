@@ -51,7 +51,7 @@ class EdgePicture:
 def draw_edges(picture: EdgePicture) -> Drawing:
     """Returns the figure of both directions side by side: wide arrows weigh much, and point to the receiver."""
     has_names = len(picture.sensors) <= _MOST_NAMES
-    is_cut = any(len(edges.weight) > _MOST_EDGES for edges in picture.edges.values())
+    is_cut = any(len(_between(edges)) > _MOST_EDGES for edges in picture.edges.values())
     note = picture.note + (f" Only the heaviest {_MOST_EDGES} edges are shown." if is_cut else "")
     points = on_a_circle(len(picture.sensors)) if picture.places is None else on_a_map(picture.places)
     if picture.places is not None and has_names:
@@ -63,12 +63,20 @@ def draw_edges(picture: EdgePicture) -> Drawing:
     key = _LINE * -(-len(picture.sensors) // 2) if has_names else _LINE
     figure = new_figure("How much sensors hear from one another", note, height=1.1 + tall + key)
     parts = figure.subplot_mosaic([["forward", "reverse"], ["key", "key"]], height_ratios=(tall, key))
-    for direction, edges in picture.edges.items():
-        _draw_direction(parts[direction], direction, points, edges, has_names)
+    for direction in _TITLES:
+        if direction in picture.edges:
+            _draw_direction(parts[direction], direction, points, picture.edges[direction], has_names)
+        else:
+            parts[direction].set_axis_off()
     parts["key"].set_axis_off()
     if has_names:
         _write_key(parts["key"], picture)
     return Drawing(figure, _table(picture))
+
+
+def _between(edges: WeightedEdges) -> NDArray[np.int64]:
+    """Returns the edges that can be drawn: not those from a sensor to itself."""
+    return np.flatnonzero(edges.sender != edges.receiver)
 
 
 def _draw_direction(
@@ -77,12 +85,11 @@ def _draw_direction(
     axes.set_title(_TITLES[direction], fontsize=SMALL + 1.5, color=_COLOURS[direction], loc="left")
     axes.set_axis_off()
     axes.set_aspect("equal")
-    shown = np.argsort(edges.weight)[-_MOST_EDGES:]  # the heaviest on top
+    between = _between(edges)
+    shown = between[np.argsort(edges.weight[between])][-_MOST_EDGES:]  # the heaviest on top
     size, scale = (6.5, 1.0) if has_names else (1.2, 0.3)  # radius in points; many arrows must be thin
     for edge in shown:
         start, end = int(edges.sender[edge]), int(edges.receiver[edge])
-        if start == end:
-            continue
         share = float(edges.weight[edge])
         head = f"head_length={scale * (2.5 + 4 * share):.2f},head_width={scale * (1.2 + 2 * share):.2f}"
         arrow = FancyArrowPatch(

@@ -34,9 +34,14 @@ def on_a_map(degrees: NDArray[np.floating]) -> Points:
     Args:
         degrees: longitude and latitude, place x 2.
     """
-    east = (degrees[:, 0] - degrees[0, 0] + 180) % 360 - 180
-    points = np.stack([east * shrinking_of(degrees), degrees[:, 1]], axis=1) * _KM_PER_DEGREE
+    points = unwrapped(degrees) * [shrinking_of(degrees), 1.0] * _KM_PER_DEGREE
     return np.asarray(points - (points.max(axis=0) + points.min(axis=0)) / 2)
+
+
+def unwrapped(degrees: NDArray[np.floating]) -> Points:
+    """Returns longitude and latitude so that neighbours across the date line are: longitudes count on beyond 180."""
+    first = degrees[0, 0]
+    return np.stack([first + (degrees[:, 0] - first + 180) % 360 - 180, degrees[:, 1]], axis=1)
 
 
 def moved_apart(points: Points, least: float) -> Points:

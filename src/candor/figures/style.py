@@ -48,6 +48,12 @@ class Drawing:
     def write(self, folder: Path, name: str) -> list[Path]:
         """Writes NAME.png, NAME.svg and NAME.csv, each all or nothing, and returns their paths."""
         paths = [folder / f"{name}.{ending}" for ending in ("png", "svg", "csv")]
+        if paths[2].exists() and not all(path.exists() for path in paths[:2]):
+            raise InputError(
+                f"a figure called {name} would replace {paths[2].name}, which belongs to no figure",
+                where=str(paths[2]),
+                mend="choose another place or name with --out, or move that file away",
+            )
         try:
             for path in paths[:2]:
                 self._write_figure(path)

@@ -182,5 +182,5 @@ def coverage_in_words(intervals: Mapping[str, Any], unit: str) -> list[str]:
     if abs(held - asked) <= _NEAR:
         return [said, "That is what was asked."]
     if held < asked:
-        return [said, "That is less than was asked: the test part differs from the time they were calibrated on."]
-    return [said, "That is more than was asked: they are wider than they had to be."]
+        return [said, "That is less than was asked, as it can be where times change after those they were made from."]
+    return [said, "That is more than was asked: narrower ones would have done."]

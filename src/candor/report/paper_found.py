@@ -29,7 +29,7 @@ Outcome = TypeVar("Outcome")
 
 @dataclass(frozen=True, eq=False)
 class FoundRun:
-    """A run of CANDOR and what it is called: the task of its grid, or the name of its folder."""
+    """A run of CANDOR and what it is called: the task of its grid or the name of its folder; if taken, its path."""
 
     name: str
     folder: Path
@@ -127,12 +127,19 @@ def _cells(paths: Sequence[Path], troubles: list[Trouble]) -> dict[Path, list[Ce
 
 
 def _runs(found: Found, folders: Sequence[Path]) -> Iterator[FoundRun]:
-    """Yields the runs that were named, then CANDOR's first seed on each task of the grids."""
+    """Yields the runs that were named, then CANDOR's first seed on each task of the grids; no two are called alike."""
+    used: set[str] = set()
+
+    def called(name: str, folder: Path) -> str:
+        unlike = str(folder) if name in used else name
+        used.add(unlike)
+        return unlike
+
     for folder in folders:
         if not (folder / RECORD).is_file():
             continue
         if (record := _tried(found.troubles, folder, load_record, folder)) is not None:
-            yield FoundRun(folder.name or folder.resolve().name, folder, record)
+            yield FoundRun(called(folder.name or folder.resolve().name, folder), folder, record)
     tasks: set[str] = set()
     for grid in sorted(found.grids, key=lambda grid: (grid.is_of_variants, str(grid.folder))):
         for task, folder in grid.candor_runs().items():
@@ -140,7 +147,7 @@ def _runs(found: Found, folders: Sequence[Path]) -> Iterator[FoundRun]:
                 continue
             if (record := _tried(found.troubles, folder, load_record, folder)) is not None:
                 tasks.add(task)
-                yield FoundRun(task, folder, record)
+                yield FoundRun(called(task, folder), folder, record)
 
 
 def _is_candor(run: Path) -> bool:

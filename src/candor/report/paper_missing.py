@@ -117,7 +117,8 @@ def _missing_runs(found: Found) -> Iterator[Missing]:
 def data_names(found: Found) -> list[str]:
     """Returns the names of all data that grids and runs were made with, in their order."""
     of_grids = (str(name) for grid in found.grids for name in grid.results["data"].unique())
-    return list(dict.fromkeys([*of_grids, *(run.record.data for run in found.runs)]))
+    catalogued = (run.record.data for run in found.runs if run.record.is_catalogued)
+    return list(dict.fromkeys([*of_grids, *catalogued, *data_of_runs(found.runs)]))
 
 
 def _missing_data(found: Found) -> Iterator[Missing]:

@@ -106,8 +106,20 @@ def make_fusions(runs: Sequence[FoundRun], folder: Path, report: Report) -> list
 
 
 def data_of_runs(runs: Sequence[FoundRun]) -> dict[str, Path]:
-    """Returns the folders of somebody's own data that runs carry with them, by the name of the data."""
-    return {run.record.data: run.folder / "data" for run in runs if not run.record.is_catalogued}
+    """Returns the folders of somebody's own data that runs carry with them, by the name of the data.
+
+    Many files are called readings: where others have the name already, the run is named too.
+    """
+    found: dict[str, Path] = {}
+    seen: set[tuple[str, str]] = set()
+    for run in runs:
+        data = (run.record.data, run.record.fingerprint)
+        if run.record.is_catalogued or data in seen:
+            continue
+        seen.add(data)
+        name = f"{run.record.data} of {run.name}" if run.record.data in found else run.record.data
+        found[name] = run.folder / "data"
+    return found
 
 
 def is_here(name: str) -> bool:

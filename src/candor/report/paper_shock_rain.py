@@ -1,7 +1,7 @@
 """Shock activity and rain: the tables and the figure of what `candor shock-rain` kept."""
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -136,7 +136,7 @@ def picture_of(kept: Kept, curves: pd.DataFrame, null: pd.DataFrame) -> ShockRai
         null: the statistic of every shift.
     """
     content = kept.content
-    counting = [row for row in content["stations"] if any(rho is not None for rho in row["rho_by_lag"])]
+    counting = _counting(content)
     horizons = [row["horizon"] for row in content["horizons"]]
     return ShockRainPicture(
         data=kept.data,
@@ -152,13 +152,20 @@ def picture_of(kept: Kept, curves: pd.DataFrame, null: pd.DataFrame) -> ShockRai
     )
 
 
+def _counting(content: Mapping[str, Any]) -> list[Any]:
+    """Returns the stations that entered the test: rain and activity are known there, and change."""
+    return [row for row in content["stations"] if any(rho is not None for rho in row["rho_by_lag"])]
+
+
 def _findings(kept: Kept) -> list[str]:
     runs = kept.content["checkpoints"]
     known = [run["is_positive"] for run in runs if run["is_positive"] is not None]
     given = "which some of the runs were given" if kept.reads_rain else "which it was not given"
     said = [
         f"Rank correlation of the shock activity that CANDOR learned with rain, {given}, over lags.",
-        f"It is positive in {sum(known)} of {counted(len(known), 'run')}; p = {kept.content['p']:.2g}.",
+        f"At the lag where the mean of its horizon is largest it is positive in {sum(known)} of "
+        f"{counted(len(known), 'run')}, which chance alone makes likely; p, which counts the choice of the lag, is "
+        f"{kept.content['p']:.2g}.",
     ]
     if floor := float(kept.content.get("p_floor") or 0.0):
         said.append(f"p is above about {floor:.2g} whatever happened: so many shifts leave the real lag within reach.")
@@ -172,7 +179,7 @@ def _origin(kept: Kept) -> Origin:
     content = kept.content
     records = [record for run in content["checkpoints"] if (record := _record(Path(str(run["run"])))) is not None]
     span = f"{str(content.get('first', ''))[:10]} to {str(content.get('last', ''))[:10]}"
-    tested = f"{content['shifts']:,} circular shifts of the rain, {counted(len(content['stations']), 'station')}"
+    tested = f"{content['shifts']:,} circular shifts of the rain, {counted(len(_counting(content)), 'station')}"
     protocol = protocol_in_words(records[0].protocol.model_dump(mode="json")) if records else ""
     dates = [str(content["made"])] if "made" in content else [r.made.isoformat() for r in records if r.made is not None]
     found = [content["versions"]] if "versions" in content else [dict(record.versions) for record in records]

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from candor.data.panel import Panel
-from candor.figures.map_points import known_places, on_a_circle, shrinking_of
+from candor.figures.map_points import known_places, on_a_circle, shrinking_of, unwrapped
 
 Numbers = NDArray[np.float64]
 _BEND = 0.12  # how far an edge swings out, of its length: edges along one river would lie on one another
@@ -46,7 +46,7 @@ def find_places(panel: Panel) -> Places:
     points = known_places(panel)
     if points is None:
         return Places(on_a_circle(len(panel.sensors)), is_map=False, stretch=1.0)
-    stretch = 1.0 / shrinking_of(points)
+    points, stretch = unwrapped(points), 1.0 / shrinking_of(points)
     parted = _parted(points, stretch)
     return Places(parted, is_map=True, stretch=stretch, is_parted=not np.array_equal(parted, points))
 
