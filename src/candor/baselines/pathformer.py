@@ -4,14 +4,14 @@ Idea: every layer offers experts that cut the history into patches of different 
 the two that suit it. An expert attends to the steps within each patch and to the patches among each other.
 
 Read: the paper's abstract and `decisionintelligence/pathformer` (`models`, `layers`, `utils/Other.py`, `exp`,
-`scripts/multivariate`, issue 15). Sizes, rate and batch are those of Electricity. As released, the router sees the
-first feature only and sends all nodes of a window the same way. No calendar is read.
+`scripts/multivariate`, and issue 15 of the released code). Sizes, rate and batch are those of Electricity. As
+released, the router sees the first feature only and sends all nodes of a window the same way. No calendar is read.
 
 Changed; `as_released` takes the first three back:
 - What attention among patches found goes back to its own node and step. The released code reads it in another order,
   which confuses nodes with steps wherever there is more than one node.
-- The router's trend is that of the series without its seasonality, as issue 15 reads the paper; the released code
-  leaves that in.
+- The router's trend is that of the series without its seasonality, as issue 15 of the released code reads the paper;
+  that code leaves the seasonality in.
 - The outcomes of the chosen experts are added with their weights. The released code takes exponentials, adds, and takes
   the logarithm; with the switch so do we, but without its overflow.
 - Patches of 6, 4, 3 and 2 steps in all layers for histories of less than 48 steps, else those of Electricity, at most
