@@ -26,6 +26,7 @@ from candor.data.panel import Covariate
 from candor.data.protocol import make_task
 from candor.errors import InputError
 from candor.evaluation import evaluate
+from candor.files import locked_folder
 from candor.forecasting import LastValue, forecasters, load_forecaster
 from candor.forecasting.candor import Candor
 from candor.forecasting.choices import choose_recipe, choose_settings
@@ -308,6 +309,26 @@ def test_a_second_session_is_kept_off_a_training(tmp_path: Path) -> None:
         train(tmp_path / "run", Limits(interruption=resume_meanwhile), epochs=1)
     assert set(refusals) == {str(tmp_path / "run")}
     resume_run(tmp_path / "run")
+
+
+def test_of_two_trainings_that_begin_together_the_second_writes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "run"
+    with locked_folder(folder / "training"), pytest.raises(InputError, match="another session is training"):
+        train(folder)
+    assert list((folder / "training").iterdir()) == [] and not (folder / "run.json").exists()
+
+    @contextmanager
+    def locked_after_another(training: Path) -> Iterator[None]:
+        (folder / "run.json").write_text("of the other")
+        with locked_folder(training):
+            yield
+
+    monkeypatch.setattr("candor.forecasting.train.locked_folder", locked_after_another)
+    with pytest.raises(InputError, match="a run in this folder already"):
+        train(folder)
+    assert list((folder / "training").iterdir()) == [] and (folder / "run.json").read_text() == "of the other"
 
 
 def test_data_that_changed_under_a_stopped_training_are_refused(tmp_path: Path) -> None:

@@ -149,6 +149,16 @@ def test_a_run_is_replaced_only_by_one_of_the_same_model_that_says_so(run: Path)
             check_run_place(run, model, replaces=replaces)
 
 
+def test_a_run_that_was_begun_while_another_was_fitted_is_not_replaced(tmp_path: Path) -> None:
+    def begin_another(what: str, share: float | None) -> None:
+        (tmp_path / "run").mkdir(exist_ok=True)
+        (tmp_path / "run" / "run.json").write_text("of the other")
+
+    with pytest.raises(InputError, match="a run in this folder already"):
+        train_model(sample_panel(), PROTOCOL, "linear", {}, tmp_path / "run", is_catalogued=False, report=begin_another)
+    assert (tmp_path / "run" / "run.json").read_text() == "of the other"
+
+
 def test_a_run_says_when_it_was_made(run: Path) -> None:
     made = load_run(run).record.made
     assert made is not None

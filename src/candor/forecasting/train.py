@@ -118,15 +118,18 @@ def train_model(
         check_run_place(folder, model, replaces=replaces)
         budget = None if limits.budget_minutes is None else 60 * limits.budget_minutes
         forecaster.fit(task.panel, task.split, report, budget_seconds=budget)
+        check_run_place(folder, model, replaces=replaces)  # another session may have begun one there meanwhile
         seconds = forecaster.learning_seconds_
         return save_run(folder, forecaster, panel, protocol, learning_seconds=seconds, **facts)
     from candor.training.processes import in_main_process
 
-    in_main_process(partial(check_run_place, folder, model))  # of several processes, before one of them begins
+    check_place = partial(check_run_place, folder, model)
+    in_main_process(check_place)  # before anything is left in a folder that is not to be touched
     first = None if start_from is None else _first_weights(start_from, model, forecaster, task)
     record = RunRecord.of(model, panel, protocol, seed=seed, **facts)
-    record = in_main_process(partial(_begin, folder, record, forecaster, panel, first))
     with _alone(folder):
+        in_main_process(check_place)  # another session may have begun since
+        record = in_main_process(partial(_begin, folder, record, forecaster, panel, first))
         return _train_network(Run(folder, record, forecaster), task, report, limits)
 
 
