@@ -43,6 +43,30 @@ def test_what_is_chosen_can_be_overruled_and_is_said() -> None:
 
 
 @pytest.mark.parametrize(
+    ("model", "settings"),
+    [
+        ("candor", {"training": "x", "epochs": 3}),
+        ("candor", {"model": None, "pairs": 4}),
+        ("candor", {"loss": 3, "loss.branch": 0.5}),
+        ("stid", {"sizes": 3, "width": 8}),
+        ("stid", {"training": "x", "epochs": 3}),
+        ("stid", {"recipe.training": "x", "epochs": 3}),
+    ],
+)
+def test_one_value_for_a_group_of_settings_is_refused(model: str, settings: dict[str, object]) -> None:
+    with pytest.raises(InputError, match="is a group of settings") as refused:
+        choose_settings(model, make_task(sample_panel(), PROTOCOL), None, settings)
+    assert refused.value.mend == f"name one of them: {next(iter(settings))}.NAME=VALUE"
+
+
+@pytest.mark.parametrize("model", ["candor", "stid", "linear"])
+def test_a_model_that_is_named_as_a_setting_is_asked_for_by_its_option(model: str) -> None:
+    with pytest.raises(InputError) as refused:
+        choose_settings(model, make_task(sample_panel(), PROTOCOL), None, {"model": "dlinear", "pairs": 4})
+    assert refused.value.mend == "did you mean --model dlinear?"
+
+
+@pytest.mark.parametrize(
     ("count", "batch", "epochs"), [(200, 32, 40), (1000, 32, 34), (3000, 32, 10), (4000, 64, 16), (40_000, 64, 8)]
 )
 def test_short_records_are_read_often_and_long_ones_in_larger_batches(count: int, batch: int, epochs: int) -> None:

@@ -1,6 +1,6 @@
 """What is chosen for somebody's data, with the reasons, and how settings written by hand find their place."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import fields
 from datetime import timedelta
 from difflib import get_close_matches
@@ -38,6 +38,7 @@ def choose_settings(
         recipe, reasons = choose_recipe(task, preset, overrides)
         return {"recipe": recipe.model_dump()}, reasons
     own: dict[str, Any] = {field.name: field.default for field in fields(forecasters.get(model))}
+    _refuse_groups(overrides, ("sizes", "recipe", "training", "recipe.training") if "sizes" in own else ())
     if "sizes" not in own:
         return dict(overrides), []
     named = load_preset(preset) if preset else None
@@ -177,6 +178,7 @@ def _spans_in_words(task: Task, preset: str | None) -> str:
 
 def _in_sections(overrides: Mapping[str, Any]) -> dict[str, Any]:
     """Returns settings under the section they belong to: `epochs` and `training.epochs` mean the same."""
+    _refuse_groups(overrides, _SECTIONS)
     placed: dict[str, Any] = {}
     for key, value in overrides.items():
         section, dot, name = key.partition(".")
@@ -194,3 +196,14 @@ def _in_sections(overrides: Mapping[str, Any]) -> dict[str, Any]:
             mend = f"{meant}known: {', '.join(names)}, loss.TERM"
             raise InputError(f"there is no setting called {key!r}", mend=mend)
     return placed
+
+
+def _refuse_groups(overrides: Mapping[str, Any], groups: Collection[str]) -> None:
+    """Refuses one value for a whole group of settings, such as `training=3`, and a model that is named as a setting."""
+    for key, value in overrides.items():
+        if key == "model" and isinstance(value, str):
+            raise InputError("a model is chosen by an option, not by a setting", mend=f"did you mean --model {value}?")
+        if key in groups and not isinstance(value, Mapping):
+            raise InputError(
+                f"{key} is a group of settings and cannot be {value!r}", mend=f"name one of them: {key}.NAME=VALUE"
+            )
