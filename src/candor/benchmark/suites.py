@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping
 from importlib.resources import files
-from math import isfinite
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, PositiveFloat, PositiveInt
@@ -11,6 +10,7 @@ from candor.data.catalog import datasets
 from candor.data.protocol import Protocol
 from candor.errors import InputError
 from candor.forecasting import forecasters
+from candor.forecasting.train import check_budget
 from candor.presets import load_preset
 from candor.settings import Settings, parse_settings, read_yaml
 
@@ -107,10 +107,7 @@ class Suite(Settings):
         if seeds is not None:
             changes["seeds"] = tuple(dict.fromkeys(seeds))
         if budget_minutes is not None:
-            if not (isfinite(budget_minutes) and budget_minutes > 0):
-                raise InputError(
-                    f"{budget_minutes:g} minutes are no time to train in", mend="give more than 0, e.g. 0.5 or 20"
-                )
+            check_budget(budget_minutes)
             changes["budget_minutes"] = budget_minutes
         if tasks is not None:
             changes["tasks"] = self._labelled(tasks)

@@ -42,9 +42,10 @@ def train(
     json: inputs.JsonOption = False,
 ) -> None:
     """Fit a model to data and keep it in a run directory; or go on with a training that was stopped."""
-    from candor.forecasting.train import Limits, is_network, notes_on_training, resume_run, train_model
+    from candor.forecasting.train import Limits, check_budget, is_network, notes_on_training, resume_run, train_model
     from candor.settings import parse_overrides
 
+    check_budget(budget_minutes)
     if resume is not None:
         _refuse_with_resume(context)
     if preset and "=" in files.data and not Path(files.data).exists():  # a preset names its data: these are settings

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, fields
 from functools import partial
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +35,12 @@ if TYPE_CHECKING:
 SETTINGS = "settings.json"
 # What the grids of `candor benchmark` and `candor truth` note in the folder of a run before it is trained.
 _NOTES = {"cell.json", "status.json"}
+
+
+def check_budget(minutes: float | None) -> None:
+    """Refuses a budget in which nothing can be trained, or that never ends."""
+    if minutes is not None and not (isfinite(minutes) and minutes > 0):
+        raise InputError(f"{minutes:g} minutes are no time to train in", mend="give more than 0, e.g. 0.5 or 20")
 
 
 @dataclass(frozen=True)
