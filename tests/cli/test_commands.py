@@ -100,6 +100,21 @@ def test_data_list_and_info(candor) -> None:
     assert "public domain" in candor("data", "info", "klamath-daily").out
 
 
+@pytest.mark.parametrize("name", ["klamath-daily", "basin180102"])
+def test_info_of_a_dataset_refuses_options_of_files(candor, monkeypatch, tmp_path: Path, name: str) -> None:
+    monkeypatch.setenv("CANDOR_DATA", str(tmp_path / "nothing"))
+    refused = candor("data", "info", name, "--zone", "UTC")
+    assert refused.code == 2 and "--zone cannot be given" in refused.err and not refused.out
+
+
+def test_info_of_a_dataset_that_is_damaged_does_not_call_it_absent(candor, monkeypatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("CANDOR_DATA", str(tmp_path))
+    (tmp_path / "metr-la.parquet").write_bytes(b"no table")
+    (tmp_path / "metr-la.edges.csv").write_text("from,to\n")
+    shown = candor("data", "info", "metr-la").out
+    assert "34,272" in shown and "here: yes, but it cannot be read: " in shown
+
+
 def test_info_of_a_dataset_that_is_not_here_says_how_to_get_it(candor, monkeypatch, tmp_path: Path) -> None:
     monkeypatch.setenv("CANDOR_DATA", str(tmp_path / "nothing"))
     shown = candor("data", "info", "basin180102")
