@@ -134,6 +134,25 @@ def test_the_level_is_kept_for_horizons_as_long_as_the_history_in_records_of_yea
     assert not recipe.keeps_level and not any(reason.startswith(told) for reason in reasons)
 
 
+def test_the_level_is_kept_only_beside_an_anchor() -> None:
+    task = days(2000, 28, 28)
+    for preset, own in (("metr-la", {}), (None, {"anchor": False})):
+        with pytest.raises(InputError, match="there is no anchor"):
+            choose_recipe(task, preset, {"keeps_level": True, **own})
+    assert choose_recipe(task, "metr-la", {"keeps_level": True, "anchor": True})[0].keeps_level
+    assert not choose_recipe(task, None, {"anchor": False})[0].keeps_level  # which was chosen for it with the anchor
+
+
+def test_steps_beyond_the_horizon_are_refused_where_somebody_set_them() -> None:
+    panel = days(1000).panel
+    for own in ({"steps": [100]}, {"steps": [1, 8], "horizon": 7}):
+        with pytest.raises(InputError, match="beyond the horizon") as refused:
+            choose_protocol(panel, "klamath-daily", own)
+        assert "or a longer horizon" in refused.value.mend
+    assert choose_protocol(panel, "klamath-daily", {"steps": [100], "horizon": 100})[0].reported_steps() == (100,)
+    assert choose_protocol(panel, "klamath-daily", {"horizon": 7})[0].reported_steps() == (1, 3, 7)
+
+
 @pytest.mark.parametrize(
     ("preset", "of_st_ssdl", "of_stid"),
     [(None, "original", "scores"), ("klamath-daily", "original", "scores"), ("metr-la", "original", "original")],

@@ -27,7 +27,11 @@ def choose_protocol(panel: Panel, preset: str | None, overrides: Mapping[str, An
     protocol = load_preset(preset).protocol if preset else suggest_protocol(panel)
     for_protocol = {key: value for key, value in overrides.items() if key in Protocol.model_fields}
     rest = {key: value for key, value in overrides.items() if key not in Protocol.model_fields}
-    return parse_settings(Protocol, protocol.model_dump() | for_protocol, "settings"), rest
+    chosen = parse_settings(Protocol, protocol.model_dump() | for_protocol, "settings")
+    if "steps" in for_protocol and any(step > chosen.horizon for step in chosen.steps):
+        what = f"steps={list(chosen.steps)} reach beyond the horizon of {chosen.horizon} steps"
+        raise InputError(what, mend=f"give steps from 1 to {chosen.horizon}, or a longer horizon")
+    return chosen, rest
 
 
 def choose_settings(
@@ -81,6 +85,11 @@ def choose_recipe(task: Task, preset: str | None, overrides: Mapping[str, Any]) 
     followed = None if settled is None else _following(settled, task, wanted)
     chosen = _fitting(task, wanted) if followed is None else followed.model_dump()
     recipe = parse_settings(Recipe, merge(chosen, placed), "settings")
+    if recipe.keeps_level and not recipe.anchor:
+        if "keeps_level" in placed:
+            what = "keeps_level says how the anchor is used, and there is no anchor"
+            raise InputError(what, mend="give anchor=true as well, or leave out keeps_level")
+        recipe = recipe.model_copy(update={"keeps_level": False})
     if settled is None:
         reasons = _reasons(task, preset, recipe, set(placed) | set(placed.get("model", {})))
     else:
