@@ -85,8 +85,14 @@ def test_demo_trains_compares_forecasts_and_draws(candor) -> None:
     assert again.code == 0, again.err
     assert "going on with the run" in again.err
     assert again.out == shown.out
+
+
+def test_a_demo_with_settings_is_not_made_over_another(candor) -> None:
+    Path("d/candor").mkdir(parents=True)
+    Path("d/candor/run.json").touch()
     refused = candor("demo", "--out", "d", "epochs=2")
     assert refused.code == 2 and "a run in this folder already" in refused.err
+    assert "(--out)" in refused.err and "--run" not in refused.err
 
 
 def test_data_list_and_info(candor) -> None:

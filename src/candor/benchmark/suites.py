@@ -168,7 +168,10 @@ class Suite(Settings):
         networks = [contender for contender in self.contenders if contender.is_network]
         if len(for_all) < len(settings) and not networks:
             further = ", ".join(key for key in settings if key not in for_all)
-            raise InputError(f"no network is chosen that could have a setting {further}")
+            raise InputError(
+                f"no network is chosen that could have a setting {further}",
+                mend=f"leave out {further}, or choose a network with --models, e.g. candor",
+            )
         contenders = tuple(
             contender.model_copy(
                 update={"settings": {**(settings if contender in networks else for_all), **contender.settings}}

@@ -7,6 +7,7 @@ import typer
 
 from candor.cli.evaluate import show
 from candor.cli.screen import console, number, percent, progress, say, table, tell
+from candor.errors import InputError
 
 if TYPE_CHECKING:
     from candor.data.panel import Panel
@@ -65,7 +66,13 @@ def _train_candor(panel: "Panel", settings: list[str], folder: Path) -> "Run":
     from candor.forecasting.train import resume_run, train_model
     from candor.settings import parse_overrides
 
-    if (folder / RECORD).is_file() and not settings:
+    if (folder / RECORD).is_file():
+        if settings:
+            raise InputError(
+                "there is a run in this folder already, with settings of its own",
+                where=str(folder),
+                mend="leave out the settings to go on with it, choose another folder (--out), or delete it",
+            )
         say(f"going on with the run in {folder}; delete it to begin anew")
         with progress() as report:
             return resume_run(folder, report=report)

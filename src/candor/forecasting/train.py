@@ -144,7 +144,11 @@ def resume_run(folder: Path, *, report: Report = silent, limits: Limits = Limits
     """Returns the run in a folder after its training went on, to the end or to a limit."""
     record, path = load_record(folder), folder / TRAINING / SETTINGS
     if not path.is_file():
-        raise InputError(f"a run of {record.model} is made in one go: it cannot be resumed", where=str(folder))
+        raise InputError(
+            f"a run of {record.model} is made in one go: it cannot be resumed",
+            where=str(folder),
+            mend="use it as it is, or make another: candor train DATA --model NAME --run NAME",
+        )
     forecaster = parse_settings(forecasters.get(record.model), read_json(path), str(path))
     run = Run(folder, record, forecaster)
     task = run.task()
