@@ -26,14 +26,14 @@ from candor.data.panel import Covariate
 from candor.data.protocol import make_task
 from candor.errors import InputError
 from candor.evaluation import evaluate
-from candor.files import locked_folder
+from candor.files import locked_folder, read_json, write_json
 from candor.forecasting import LastValue, forecasters, load_forecaster
 from candor.forecasting.candor import Candor
 from candor.forecasting.choices import choose_recipe, choose_settings
 from candor.forecasting.contract import sample_panel
 from candor.forecasting.runs import load_record, load_run
 from candor.forecasting.starting import find_first_weights
-from candor.forecasting.train import Limits, TrainingStoppedError, resume_run, train_model
+from candor.forecasting.train import Limits, TrainingStoppedError, notes_on_refits, resume_run, train_model
 from candor.settings import parse_settings
 from candor.training.checkpoint import Checkpoint
 from candor.training.loop import Stopped, Trainer
@@ -204,8 +204,15 @@ def test_a_budget_ends_training_in_good_order_with_a_model_and_it_goes_on_later(
     with fed_as_those_that_are_killed():
         train(tmp_path / "pieces", Limits(budget_minutes=0.0))
     assert load_run(tmp_path / "pieces").forecaster.predict(sample_panel()).shape == (1, 4, 5)
+    anew = "refits learn by its settings as they are, 2 epochs each"
+    assert notes_on_refits(tmp_path / "pieces") == [f"the training of this run was cut short in epoch 1: {anew}"]
     resume_run(tmp_path / "pieces")
     assert_same_weights(whole, tmp_path / "pieces")
+    assert notes_on_refits(tmp_path / "pieces") == []
+    training = tmp_path / "pieces" / "training"
+    schedule = read_json(training / "settings.json")["recipe"]["training"] | {"epochs": 1}
+    write_json(training / "schedule.json", schedule)
+    assert notes_on_refits(tmp_path / "pieces") == [f"a budget shortened the schedules of this run: {anew}"]
 
 
 def test_an_interruption_leaves_a_run_that_says_how_to_go_on(tmp_path: Path) -> None:

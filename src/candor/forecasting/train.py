@@ -31,6 +31,7 @@ from candor.settings import parse_settings
 
 if TYPE_CHECKING:
     from candor.forecasting.starting import FirstWeights
+    from candor.training.settings import TrainingSettings
 
 SETTINGS = "settings.json"
 # What the grids of `candor benchmark` and `candor truth` note in the folder of a run before it is trained.
@@ -311,15 +312,13 @@ def _save_model(forecaster: Forecaster, folder: Path) -> None:
 def notes_on_training(folder: Path) -> list[str]:
     """Returns what one should know of the training in a run directory before its model is used, in sentences."""
     from candor.training.checkpoint import Checkpoint
-    from candor.training.settings import TrainingSettings
 
     training = folder / TRAINING
     checkpoint = Checkpoint(training)
     if not checkpoint.exists:
         return []
-    schedule, progress = training / "schedule.json", checkpoint.progress()
-    content = read_json(schedule) if schedule.is_file() else read_json(training / SETTINGS)["recipe"]["training"]
-    epochs = parse_settings(TrainingSettings, content, str(training)).epochs
+    progress = checkpoint.progress()
+    epochs = (_schedule_in(training) or _settled_in(training)).epochs
     notes = []
     if not progress.is_finished:
         notes.append(
@@ -331,3 +330,36 @@ def notes_on_training(folder: Path) -> list[str]:
             "nothing was measured in the part of validation that chooses the best weights: the latest ones are kept"
         )
     return notes
+
+
+def notes_on_refits(folder: Path) -> list[str]:
+    """Returns how a training anew by the settings of a run differs from its own, in sentences."""
+    from candor.training.checkpoint import Checkpoint
+
+    training = folder / TRAINING
+    checkpoint = Checkpoint(training)
+    if not checkpoint.exists:
+        return []
+    whole, shortened, progress = _settled_in(training), _schedule_in(training), checkpoint.progress()
+    anew = f"refits learn by its settings as they are, {whole.epochs} epochs each"
+    if shortened is not None and shortened != whole:
+        return [f"a budget shortened the schedules of this run: {anew}"]
+    if not progress.is_finished:
+        return [f"the training of this run was cut short in epoch {progress.epoch + 1}: {anew}"]
+    return []
+
+
+def _settled_in(training: Path) -> "TrainingSettings":
+    """Returns the schedules that the settings of a network's training state."""
+    from candor.training.settings import TrainingSettings
+
+    path = training / SETTINGS
+    return parse_settings(TrainingSettings, read_json(path)["recipe"]["training"], str(path))
+
+
+def _schedule_in(training: Path) -> "TrainingSettings | None":
+    """Returns the schedules that a budget shortened, if one did."""
+    from candor.training.settings import TrainingSettings
+
+    path = training / "schedule.json"
+    return parse_settings(TrainingSettings, read_json(path), str(path)) if path.is_file() else None
