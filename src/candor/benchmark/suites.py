@@ -10,7 +10,7 @@ from candor.data.catalog import datasets
 from candor.data.protocol import Protocol
 from candor.errors import InputError
 from candor.forecasting import forecasters
-from candor.forecasting.train import check_budget
+from candor.forecasting.train import check_budget, is_network
 from candor.presets import load_preset
 from candor.settings import Settings, parse_settings, read_yaml
 
@@ -31,7 +31,7 @@ class Contender(Settings):
     @property
     def is_network(self) -> bool:
         """Whether it is trained step by step, unlike simple rules and trees."""
-        return hasattr(forecasters.get(self.model), "trained")
+        return is_network(self.model)
 
 
 def _as_contender(entry: Any) -> Any:

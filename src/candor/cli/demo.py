@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from candor.forecasting.runs import Run
 
 _DATA = "klamath-daily"
-_SIMPLE = ("last-value", "seasonal-naive", "historical-average", "linear")
 
 
 def demo(
@@ -85,6 +84,7 @@ def _train_candor(panel: "Panel", settings: list[str], folder: Path) -> "Run":
 
 def _train_simple(panel: "Panel", run: "Run", out: Path) -> "dict[str, Run]":
     """Returns runs of the simple forecasters under the same protocol, in place of those of an earlier demo."""
+    from candor.evaluation.judging import SIMPLE
     from candor.forecasting.train import train_model
 
     protocol = run.record.protocol
@@ -93,7 +93,7 @@ def _train_simple(panel: "Panel", run: "Run", out: Path) -> "dict[str, Run]":
             model: train_model(
                 panel, protocol, model, {}, out / model, is_catalogued=True, report=report, replaces=True
             )
-            for model in _SIMPLE
+            for model in SIMPLE
         }
 
 
