@@ -66,8 +66,11 @@ def atomic_folder(path: Path) -> Iterator[Path]:
 def locked_folder(folder: Path) -> Iterator[None]:
     """Holds the lock of a folder until the block or the process ends; raises BlockingIOError if somebody else does.
 
-    Where there are no locks, on Windows and on some network file systems, nothing is held.
+    A folder that is not there is made. Where there are no locks, on Windows and on some network file systems, nothing
+    is held.
     """
+    with in_plain_words(folder):
+        folder.mkdir(parents=True, exist_ok=True)
     try:
         import fcntl
     except ImportError:

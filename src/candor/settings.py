@@ -43,7 +43,10 @@ def parse_overrides(pairs: Sequence[str]) -> dict[str, Any]:
         try:
             overrides[key.strip()] = yaml.safe_load(value)
         except yaml.YAMLError:
-            raise InputError(f"the value of {key!r} cannot be read: {value!r}") from None
+            raise InputError(
+                f"the value of {key!r} cannot be read: {value!r}",
+                mend="write a number, a word, true, false, or a list such as [1,2] with both its brackets",
+            ) from None
     return overrides
 
 

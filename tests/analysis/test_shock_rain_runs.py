@@ -116,7 +116,11 @@ def test_the_command_writes_table_json_and_figure(folders: list[Path], capsys: p
     options = ["--longest-lag", "8", "--shifts", "200", "--out", str(folders[0].parent / "out")]
     assert candor(["shock-rain", *map(str, folders), *options]) == 0
     shown = capsys.readouterr().out
-    expected = compare_runs(folders, lags=LAGS)
+    heard: list[tuple[str, float | None]] = []
+    expected = compare_runs(folders, lags=LAGS, report=lambda *said: heard.append(said))
+    words, shares = zip(*heard[:-1], strict=True)  # the rain is turned last
+    assert words[0] == "asking all runs | run 1 of 2: asking the shock gates" and "run 2 of 2" in words[-1]
+    assert list(shares) == sorted(shares) and shares[0] <= 0.5 and shares[-1] == 1.0
     assert f"{expected.found.rho:.4f}" in shown and "river-1 by rain of river-1" in shown
     out = folders[0].parent / "out"
     content = json.loads((out / "shock-rain.json").read_text())

@@ -98,8 +98,9 @@ def test_tasks_are_chosen_by_their_labels() -> None:
     ],
 )
 def test_choices_that_leave_nothing_to_do_are_refused(choice: dict[str, Any], words: str) -> None:
-    with pytest.raises(InputError, match=words):
+    with pytest.raises(InputError, match=words) as refused:
         load_suite("quick").chosen(**choice)
+    assert refused.value.mend
 
 
 def test_settings_reach_networks_and_those_of_the_protocol_reach_all() -> None:

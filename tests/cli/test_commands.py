@@ -85,8 +85,14 @@ def test_demo_trains_compares_forecasts_and_draws(candor) -> None:
     assert again.code == 0, again.err
     assert "going on with the run" in again.err
     assert again.out == shown.out
+
+
+def test_a_demo_with_settings_is_not_made_over_another(candor) -> None:
+    Path("d/candor").mkdir(parents=True)
+    Path("d/candor/run.json").touch()
     refused = candor("demo", "--out", "d", "epochs=2")
     assert refused.code == 2 and "a run in this folder already" in refused.err
+    assert "(--out)" in refused.err and "--run" not in refused.err
 
 
 def test_data_list_and_info(candor) -> None:
@@ -98,6 +104,21 @@ def test_data_list_and_info(candor) -> None:
     assert facts["sha256 of the content"] in facts["facts"]
     assert facts["as recorded in the catalogue"] == "yes"
     assert "public domain" in candor("data", "info", "klamath-daily").out
+
+
+@pytest.mark.parametrize("name", ["klamath-daily", "basin180102"])
+def test_info_of_a_dataset_refuses_options_of_files(candor, monkeypatch, tmp_path: Path, name: str) -> None:
+    monkeypatch.setenv("CANDOR_DATA", str(tmp_path / "nothing"))
+    refused = candor("data", "info", name, "--zone", "UTC")
+    assert refused.code == 2 and "--zone cannot be given" in refused.err and not refused.out
+
+
+def test_info_of_a_dataset_that_is_damaged_does_not_call_it_absent(candor, monkeypatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("CANDOR_DATA", str(tmp_path))
+    (tmp_path / "metr-la.parquet").write_bytes(b"no table")
+    (tmp_path / "metr-la.edges.csv").write_text("from,to\n")
+    shown = candor("data", "info", "metr-la").out
+    assert "34,272" in shown and "here: yes, but it cannot be read: " in shown
 
 
 def test_info_of_a_dataset_that_is_not_here_says_how_to_get_it(candor, monkeypatch, tmp_path: Path) -> None:

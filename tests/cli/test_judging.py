@@ -8,7 +8,7 @@ from made_runs import PROTOCOL, make_run, river
 
 from candor.data.protocol import Protocol, make_task
 from candor.evaluation import evaluate
-from candor.forecasting.runs import load_run, summarise_run
+from candor.forecasting.runs import load_run, model_checksum, summarise_run
 
 SIMPLE = ("last-value", "seasonal-naive", "historical-average", "linear")
 
@@ -78,11 +78,20 @@ def test_a_backtest_is_written_beside_the_run(candor, run: Path) -> None:
         assert words in shown.out
     content = json.loads((run / "backtest.json").read_text())
     assert content["backtest"]["refit_after"] == 5
-    assert len(content["backtest"]["refits"]) == 3
+    assert len(content["backtest"]["refits"]) == 3 and "to the end" in content["backtest"]["refitted_by"]
+    assert content["model_sha256"] == model_checksum(run) and content["notes"] == []
     assert content["intervals"]["asked_coverage"] == 0.8
     printed = candor("backtest", run, "--every", "6", "--json")
     assert json.loads(printed.out) == json.loads((run / "backtest.json").read_text())
     assert json.loads(printed.out)["backtest"]["refits"] == []
+
+
+def test_refits_that_learn_longer_than_the_run_did_are_told_of(candor, run: Path, monkeypatch) -> None:
+    monkeypatch.setattr("candor.forecasting.train.notes_on_refits", lambda folder: [f"{folder.name} was cut short"])
+    shown = candor("backtest", run, "--every", "12", "--refit", "5")
+    assert "run was cut short" in shown.err
+    assert json.loads((run / "backtest.json").read_text())["notes"] == ["run was cut short"]
+    assert "cut short" not in candor("backtest", run, "--every", "12").err
 
 
 def test_a_backtest_at_every_step_repeats_the_evaluation(candor, run: Path) -> None:

@@ -55,6 +55,36 @@ def test_the_bar_shows_the_share_also_where_it_becomes_known_later(capsys) -> No
     assert "40%" in last_drawing
 
 
+def work_again(clock: FakeClock) -> None:
+    """Does the same work twice, with other work between, and begins with it once more."""
+    with progress(clock) as report:
+        for _ in range(2):
+            for step in range(5):
+                report("asking", step / 4)
+                clock.now += 60
+            report("reading", 1.0)
+        report("asking", 0.0)
+        for share in (0.25, 0.5):
+            clock.now += 120
+            report("asking", share)
+
+
+@pytest.mark.usefixtures("terminal")
+def test_a_bar_that_is_used_again_is_seen_and_counts_its_time_anew(capsys) -> None:
+    work_again(FakeClock())
+    last_drawing = capsys.readouterr().err.split("asking")[-1]
+    assert "50%" in last_drawing and re.findall(r"\d:\d\d:\d\d", last_drawing)[:2] == ["0:04:00", "0:04:00"]
+
+
+def test_lines_about_work_that_begins_again_count_its_time_anew(capsys) -> None:
+    work_again(FakeClock())
+    lines = capsys.readouterr().err.splitlines()
+    once = ["asking, 25 %, about 0:03:00 left", "asking, 50 %, about 0:02:00 left", "asking, 75 %, about 0:01:00 left"]
+    once += ["asking, 100 %"]
+    slower = ["asking, 25 %, about 0:06:00 left", "asking, 50 %, about 0:04:00 left"]
+    assert [line for line in lines if "asking" in line] == [*once, *once, *slower]
+
+
 def test_lines_say_names_letter_by_letter(capsys) -> None:
     say(" flow[daily].csv: [/red] not done", label="failed", colour="red")
     tell("candor evaluate runs/flow[daily]-candor")

@@ -79,8 +79,9 @@ def test_values_are_read_as_settings_are(text: str, values: list[object]) -> Non
 
 @pytest.mark.parametrize("text", ["pairs=", "hidden", "=4", "pairs=[4", "pairs=4,,8"])
 def test_no_values_are_refused(text: str) -> None:
-    with pytest.raises(InputError, match=r"no values|cannot be read"):
+    with pytest.raises(InputError, match=r"no values|cannot be read") as refused:
         parse_values(text)
+    assert refused.value.mend.startswith("write e.g. pairs=4,8")
 
 
 def test_a_bare_setting_has_the_values_of_the_paper(candor, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -75,6 +75,14 @@ def test_a_run_that_goes_on_takes_nothing_that_would_change_it(candor, more: tup
     assert (more[0] if more[0].startswith("--") else "data") in refused.err
 
 
+@pytest.mark.parametrize("minutes", ["0", "-1", "nan", "inf"])
+@pytest.mark.parametrize("what", [("klamath-daily",), ("--resume", "nowhere")])
+def test_a_budget_that_is_no_time_is_refused(candor, tmp_path: Path, what: tuple[str, ...], minutes: str) -> None:
+    refused = candor("train", *what, "--budget-minutes", minutes)
+    assert refused.code == 2 and f"{minutes} minutes are no time to train in" in refused.err
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize(
     ("start", "words"),
     [("nowhere", "not a run directory"), ("last", "run of last-value"), ("other", "another shape, such as")],
@@ -112,11 +120,11 @@ def test_what_was_chosen_is_said_and_written_into_the_run(candor, two_files) -> 
 
 def test_a_training_that_is_cut_short_says_where_it_stands_and_how_to_go_on(candor, two_files) -> None:
     readings, edges = two_files
-    data = ("train", readings, "--edges", edges, *QUICK, "epochs=2", "--budget-minutes", "0", "--run", "r")
+    data = ("train", readings, "--edges", edges, *QUICK, "epochs=2", "--budget-minutes", "1e-6", "--run", "r")
     cut = " ".join(candor(*data).err.split())
     assert "candor is fitted" in cut
     assert "cut short in epoch 1 of 2" in cut and "candor train --resume r" in cut
-    told = json.loads(candor("train", "--resume", "r", "--budget-minutes", "0", "--json").out)
+    told = json.loads(candor("train", "--resume", "r", "--budget-minutes", "1e-6", "--json").out)
     assert "in epoch 1 of 2" in told["notes"][0]
     whole = candor("train", "--resume", "r")
     assert whole.code == 0 and "candor is fitted" in whole.err and "cut short" not in whole.err

@@ -150,5 +150,5 @@ def test_shares_that_fall_just_short_in_binary_are_not_robbed_of_a_row() -> None
 )
 def test_shares_that_are_none_are_refused(shares: tuple[float, float, float]) -> None:
     for kind in KINDS:
-        with pytest.raises(InputError, match="shares"):
+        with pytest.raises(InputError, match=r"shares(.|\n)*e.g. shares=\[0.6,0.2,0.2\]"):
             split_origins(100, 2, 2, kind, shares)

@@ -119,6 +119,15 @@ def test_json_tells_of_the_intervals_or_that_there_are_none() -> None:
     assert uncalibrated.to_json()["intervals"] is None
 
 
+def test_intervals_from_windows_that_also_chose_the_weights_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    task = make_task(sample_panel(), PROTOCOL)
+    judged = evaluate(Linear(24, 6).fit(task.panel, task.split), task)
+    apart = judged.to_json()["intervals"]["method"]
+    assert apart == "split conformal per step and sensor, on the second half of the validation part"
+    monkeypatch.setattr(Linear, "selection", lambda self, split: split)  # as `selection: whole` of a recipe
+    assert judged.to_json()["intervals"]["method"].startswith(f"{apart}, which also chose the weights")
+
+
 def test_the_simple_forecasters_are_judged_like_any_other() -> None:
     task = make_task(sample_panel(), PROTOCOL)
     judged = evaluate_simple(task)

@@ -171,8 +171,13 @@ def test_progress_ends_at_one_and_names_the_refits() -> None:
     task = make_task(sample_panel(), PROTOCOL)
     heard: list[tuple[str, float | None]] = []
     backtest(fitted(task), task, pace=Pace(every=10, refit=4), report=lambda *said: heard.append(said))
-    assert heard[-1] == ("backtesting linear, model 3 of 3", 1.0)
-    assert any(what.startswith("refit 2 of 2: fitting") for what, _ in heard)
+    assert heard[-1] == ("backtesting linear | backtesting linear, model 3 of 3", 1.0)
+    assert any(what.startswith("backtesting linear | refit 2 of 2: fitting") for what, _ in heard)
+    shares = [share for _, share in heard if share is not None]
+    assert len(shares) == len(heard) and shares == sorted(shares)  # of the whole
+    heard.clear()
+    backtest(fitted(task), task, report=lambda *said: heard.append(said))
+    assert heard[-1] == ("backtesting linear", 1.0)
 
 
 @pytest.mark.parametrize("pace", [{"every": 0}, {"refit": 0}, {"coverage": 1.0}, {"coverage": float("nan")}])

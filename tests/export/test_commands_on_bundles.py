@@ -114,6 +114,18 @@ def test_a_damaged_bundle_is_refused_by_every_command(
     assert not Path("bundle-results").exists()
 
 
+def test_a_bundle_is_shown_as_the_run_it_was_made_from(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    shown = []
+    for path in (run.folder, Path("bundle"), Path("given.zip")):
+        assert candor(["runs", "show", str(path), "--json"]) == 0
+        shown.append(json.loads(capsys.readouterr().out))
+        assert shown[-1].pop("run") == str(path)
+    assert shown[0] == shown[1] == shown[2] and shown[0]["test_mae"] is not None and shown[0]["settings"]
+    Path("notes.txt").write_text("no bundle")
+    assert candor(["runs", "show", "notes.txt"]) == 2
+    assert "notes.txt" in capsys.readouterr().err
+
+
 def test_scripts_are_told_the_bundle_they_named(capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("bundle", "given.zip"):
         assert candor(["forecast", name, "--json"]) == 0

@@ -26,13 +26,14 @@ from candor.data.panel import Covariate
 from candor.data.protocol import make_task
 from candor.errors import InputError
 from candor.evaluation import evaluate
+from candor.files import locked_folder, read_json, write_json
 from candor.forecasting import LastValue, forecasters, load_forecaster
 from candor.forecasting.candor import Candor
 from candor.forecasting.choices import choose_recipe, choose_settings
 from candor.forecasting.contract import sample_panel
 from candor.forecasting.runs import load_record, load_run
 from candor.forecasting.starting import find_first_weights
-from candor.forecasting.train import Limits, TrainingStoppedError, resume_run, train_model
+from candor.forecasting.train import Limits, TrainingStoppedError, notes_on_refits, resume_run, train_model
 from candor.settings import parse_settings
 from candor.training.checkpoint import Checkpoint
 from candor.training.loop import Stopped, Trainer
@@ -203,8 +204,15 @@ def test_a_budget_ends_training_in_good_order_with_a_model_and_it_goes_on_later(
     with fed_as_those_that_are_killed():
         train(tmp_path / "pieces", Limits(budget_minutes=0.0))
     assert load_run(tmp_path / "pieces").forecaster.predict(sample_panel()).shape == (1, 4, 5)
+    anew = "refits learn by its settings as they are, 2 epochs each"
+    assert notes_on_refits(tmp_path / "pieces") == [f"the training of this run was cut short in epoch 1: {anew}"]
     resume_run(tmp_path / "pieces")
     assert_same_weights(whole, tmp_path / "pieces")
+    assert notes_on_refits(tmp_path / "pieces") == []
+    training = tmp_path / "pieces" / "training"
+    schedule = read_json(training / "settings.json")["recipe"]["training"] | {"epochs": 1}
+    write_json(training / "schedule.json", schedule)
+    assert notes_on_refits(tmp_path / "pieces") == [f"a budget shortened the schedules of this run: {anew}"]
 
 
 def test_an_interruption_leaves_a_run_that_says_how_to_go_on(tmp_path: Path) -> None:
@@ -308,6 +316,26 @@ def test_a_second_session_is_kept_off_a_training(tmp_path: Path) -> None:
         train(tmp_path / "run", Limits(interruption=resume_meanwhile), epochs=1)
     assert set(refusals) == {str(tmp_path / "run")}
     resume_run(tmp_path / "run")
+
+
+def test_of_two_trainings_that_begin_together_the_second_writes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "run"
+    with locked_folder(folder / "training"), pytest.raises(InputError, match="another session is training"):
+        train(folder)
+    assert list((folder / "training").iterdir()) == [] and not (folder / "run.json").exists()
+
+    @contextmanager
+    def locked_after_another(training: Path) -> Iterator[None]:
+        (folder / "run.json").write_text("of the other")
+        with locked_folder(training):
+            yield
+
+    monkeypatch.setattr("candor.forecasting.train.locked_folder", locked_after_another)
+    with pytest.raises(InputError, match="a run in this folder already"):
+        train(folder)
+    assert list((folder / "training").iterdir()) == [] and (folder / "run.json").read_text() == "of the other"
 
 
 def test_data_that_changed_under_a_stopped_training_are_refused(tmp_path: Path) -> None:

@@ -43,6 +43,30 @@ def test_what_is_chosen_can_be_overruled_and_is_said() -> None:
 
 
 @pytest.mark.parametrize(
+    ("model", "settings"),
+    [
+        ("candor", {"training": "x", "epochs": 3}),
+        ("candor", {"model": None, "pairs": 4}),
+        ("candor", {"loss": 3, "loss.branch": 0.5}),
+        ("stid", {"sizes": 3, "width": 8}),
+        ("stid", {"training": "x", "epochs": 3}),
+        ("stid", {"recipe.training": "x", "epochs": 3}),
+    ],
+)
+def test_one_value_for_a_group_of_settings_is_refused(model: str, settings: dict[str, object]) -> None:
+    with pytest.raises(InputError, match="is a group of settings") as refused:
+        choose_settings(model, make_task(sample_panel(), PROTOCOL), None, settings)
+    assert refused.value.mend == f"name one of them: {next(iter(settings))}.NAME=VALUE"
+
+
+@pytest.mark.parametrize("model", ["candor", "stid", "linear"])
+def test_a_model_that_is_named_as_a_setting_is_asked_for_by_its_option(model: str) -> None:
+    with pytest.raises(InputError) as refused:
+        choose_settings(model, make_task(sample_panel(), PROTOCOL), None, {"model": "dlinear", "pairs": 4})
+    assert refused.value.mend == "did you mean --model dlinear?"
+
+
+@pytest.mark.parametrize(
     ("count", "batch", "epochs"), [(200, 32, 40), (1000, 32, 34), (3000, 32, 10), (4000, 64, 16), (40_000, 64, 8)]
 )
 def test_short_records_are_read_often_and_long_ones_in_larger_batches(count: int, batch: int, epochs: int) -> None:
@@ -108,6 +132,25 @@ def test_the_level_is_kept_for_horizons_as_long_as_the_history_in_records_of_yea
         assert any(reason.startswith(told) for reason in reasons) == keeps
     recipe, reasons = choose_recipe(days(2000, 28, 28), None, {"keeps_level": False})
     assert not recipe.keeps_level and not any(reason.startswith(told) for reason in reasons)
+
+
+def test_the_level_is_kept_only_beside_an_anchor() -> None:
+    task = days(2000, 28, 28)
+    for preset, own in (("metr-la", {}), (None, {"anchor": False})):
+        with pytest.raises(InputError, match="there is no anchor"):
+            choose_recipe(task, preset, {"keeps_level": True, **own})
+    assert choose_recipe(task, "metr-la", {"keeps_level": True, "anchor": True})[0].keeps_level
+    assert not choose_recipe(task, None, {"anchor": False})[0].keeps_level  # which was chosen for it with the anchor
+
+
+def test_steps_beyond_the_horizon_are_refused_where_somebody_set_them() -> None:
+    panel = days(1000).panel
+    for own in ({"steps": [100]}, {"steps": [1, 8], "horizon": 7}):
+        with pytest.raises(InputError, match="beyond the horizon") as refused:
+            choose_protocol(panel, "klamath-daily", own)
+        assert "or a longer horizon" in refused.value.mend
+    assert choose_protocol(panel, "klamath-daily", {"steps": [100], "horizon": 100})[0].reported_steps() == (100,)
+    assert choose_protocol(panel, "klamath-daily", {"horizon": 7})[0].reported_steps() == (1, 3, 7)
 
 
 @pytest.mark.parametrize(

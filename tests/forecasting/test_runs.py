@@ -14,7 +14,7 @@ from candor.forecasting import LastValue, Linear
 from candor.forecasting.choices import choose_protocol
 from candor.forecasting.contract import sample_panel
 from candor.forecasting.runs import RunRecord, RunState, find_runs, load_run, model_checksum, save_run, summarise_run
-from candor.forecasting.train import check_run_place, train_model
+from candor.forecasting.train import check_run_place, resume_run, train_model
 from candor.presets import load_preset
 
 PROTOCOL = Protocol(history=24, horizon=6)
@@ -83,8 +83,15 @@ def test_a_format_from_the_future_is_refused(run: Path, file: str) -> None:
     content = json.loads((run / file).read_text())
     content["format_version"] = 99
     (run / file).write_text(json.dumps(content))
-    with pytest.raises(InputError, match="format version 99"):
+    with pytest.raises(InputError, match="format version 99") as refused:
         load_run(run)
+    assert "version of candor that made it" in refused.value.mend
+
+
+def test_a_run_made_in_one_go_is_not_resumed(run: Path) -> None:
+    with pytest.raises(InputError, match="a run of linear is made in one go") as refused:
+        resume_run(run)
+    assert "make another: candor train" in refused.value.mend
 
 
 def test_overrides_go_to_the_protocol_first_and_the_rest_to_the_model() -> None:
@@ -147,6 +154,16 @@ def test_a_run_is_replaced_only_by_one_of_the_same_model_that_says_so(run: Path)
     for model, replaces in (("linear", False), ("last-value", True)):
         with pytest.raises(InputError, match="a run in this folder already"):
             check_run_place(run, model, replaces=replaces)
+
+
+def test_a_run_that_was_begun_while_another_was_fitted_is_not_replaced(tmp_path: Path) -> None:
+    def begin_another(what: str, share: float | None) -> None:
+        (tmp_path / "run").mkdir(exist_ok=True)
+        (tmp_path / "run" / "run.json").write_text("of the other")
+
+    with pytest.raises(InputError, match="a run in this folder already"):
+        train_model(sample_panel(), PROTOCOL, "linear", {}, tmp_path / "run", is_catalogued=False, report=begin_another)
+    assert (tmp_path / "run" / "run.json").read_text() == "of the other"
 
 
 def test_a_run_says_when_it_was_made(run: Path) -> None:

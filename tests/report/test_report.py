@@ -24,6 +24,7 @@ from candor.report.content import Content, gather
 from candor.report.judgement import errors_by_clock
 from candor.report.page import make_page
 from candor.report.places import bent_lines, find_places
+from candor.versions import versions
 
 ALWAYS = {"trained", "forecast", "network", "data", "configuration"}
 JUDGED = {"skill", "errors", "coverage"}
@@ -67,6 +68,13 @@ def test_data_without_a_gap_or_a_finding_are_called_so(tmp_path: Path) -> None:
     found = gather(load_run(make_run(tmp_path / "run", "last-value", PROTOCOL, panel=whole)))
     assert not found.check.findings
     assert "found nothing amiss. No reading is missing." in make_page(found)
+
+
+def test_a_report_is_made_by_the_version_that_writes_it(simple: Path) -> None:
+    content = gather(load_run(simple))
+    record = content.record.model_copy(update={"versions": {"candor-forecast": "0.0.0-of-the-training"}})
+    page = make_page(replace(content, record=record))
+    assert f"Made by candor {versions()['candor-forecast']}. " in page
 
 
 def test_links_lead_to_sections_and_charts_have_their_places(page: str) -> None:

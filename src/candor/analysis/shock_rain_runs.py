@@ -18,7 +18,7 @@ from candor.export import open_run
 from candor.figures.runs import candor_of
 from candor.figures.shock_rain import ShockRainPicture, draw_shock_rain, shifts_table
 from candor.files import atomic_file, write_json
-from candor.progress import Report, silent
+from candor.progress import Report, silent, within
 from candor.versions import versions
 
 NAME = "shock-rain"
@@ -191,12 +191,14 @@ def compare_runs(
         raise InputError("a run is named twice", mend="name every run once")
     panel: Panel | None = None
     checkpoints, reads_rain = [], []
-    for folder in folders:
+    count = len(folders)
+    for place, folder in enumerate(folders):
         run = open_run(folder)
         own = run.task().panel
         panel = panel or own
         _check_same_ground(panel, own, folder, folders[0])
-        activity = activity_of(run, report)
+        part = within(report, "asking all runs", f"run {place + 1} of {count}", place / count, (place + 1) / count)
+        activity = activity_of(run, part)
         reads_rain.append(candor_of(run).trained().network.settings.reads_rain)
         checkpoints.append(Checkpoint(folder.name, run.record.protocol.horizon, run.record.seed, activity))
     if panel is None:

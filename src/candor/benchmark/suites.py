@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping
 from importlib.resources import files
-from math import isfinite
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, PositiveFloat, PositiveInt
@@ -11,6 +10,7 @@ from candor.data.catalog import datasets
 from candor.data.protocol import Protocol
 from candor.errors import InputError
 from candor.forecasting import forecasters
+from candor.forecasting.train import check_budget, is_network
 from candor.presets import load_preset
 from candor.settings import Settings, parse_settings, read_yaml
 
@@ -31,7 +31,7 @@ class Contender(Settings):
     @property
     def is_network(self) -> bool:
         """Whether it is trained step by step, unlike simple rules and trees."""
-        return hasattr(forecasters.get(self.model), "trained")
+        return is_network(self.model)
 
 
 def _as_contender(entry: Any) -> Any:
@@ -107,10 +107,7 @@ class Suite(Settings):
         if seeds is not None:
             changes["seeds"] = tuple(dict.fromkeys(seeds))
         if budget_minutes is not None:
-            if not (isfinite(budget_minutes) and budget_minutes > 0):
-                raise InputError(
-                    f"{budget_minutes:g} minutes are no time to train in", mend="give more than 0, e.g. 0.5 or 20"
-                )
+            check_budget(budget_minutes)
             changes["budget_minutes"] = budget_minutes
         if tasks is not None:
             changes["tasks"] = self._labelled(tasks)
@@ -171,7 +168,10 @@ class Suite(Settings):
         networks = [contender for contender in self.contenders if contender.is_network]
         if len(for_all) < len(settings) and not networks:
             further = ", ".join(key for key in settings if key not in for_all)
-            raise InputError(f"no network is chosen that could have a setting {further}")
+            raise InputError(
+                f"no network is chosen that could have a setting {further}",
+                mend=f"leave out {further}, or choose a network with --models, e.g. candor",
+            )
         contenders = tuple(
             contender.model_copy(
                 update={"settings": {**(settings if contender in networks else for_all), **contender.settings}}

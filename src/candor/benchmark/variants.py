@@ -89,7 +89,8 @@ def parse_values(text: str) -> tuple[str, list[Any]]:
     try:
         values = list(yaml.safe_load(f"[{listed}]")) if equals else list(SWEEPS.get(setting, ()))
     except yaml.YAMLError:
-        raise InputError(f"the values of {setting!r} cannot be read: {listed!r}") from None
+        what = f"the values of {setting!r} cannot be read: {listed!r}"
+        raise InputError(what, mend="write e.g. pairs=4,8,16,32; brackets come in pairs") from None
     if not setting.strip() or not values:
         raise InputError(f"{text!r} names no values", mend="write e.g. pairs=4,8,16,32")
     return setting.strip(), values

@@ -35,15 +35,19 @@ def backtest(
     from candor.evaluation import backtest as backtest_forecaster
     from candor.export import open_run, results_folder
     from candor.files import write_json
-    from candor.forecasting.runs import BACKTEST
+    from candor.forecasting.runs import BACKTEST, model_checksum
+    from candor.forecasting.train import notes_on_refits
 
     pace = Pace(every, refit, adaptive, coverage)
     if part not in ("test", "validation"):
         raise InputError(f"there is no part called {part!r} to backtest on", mend="say --part test or validation")
     opened, path = open_run(run), results_folder(run) / BACKTEST
+    notes = [] if refit is None else notes_on_refits(opened.folder)
+    for note in notes:
+        say(note)
     with progress() as report:
         done = backtest_forecaster(opened.forecaster, opened.task(), cast("Part", part), pace, report)
-    content = done.to_json()
+    content = done.to_json() | {"model_sha256": model_checksum(opened.folder), "notes": notes}
     write_json(path, content)
     if json:
         print_json(content)

@@ -21,7 +21,10 @@ def benchmark(
     suite: Annotated[str, typer.Argument(metavar="SUITE", help="quick, traffic, river, basins, rainfall or paper.")],
     settings: Annotated[
         list[str] | None,
-        typer.Argument(metavar="KEY=VALUE", help="Settings of the protocol and of all networks, e.g. epochs=5."),
+        typer.Argument(
+            metavar="KEY=VALUE",
+            help="Settings of the protocol and of all networks, e.g. epochs=5; those of candor-small itself stay.",
+        ),
     ] = None,
     models: Annotated[
         str | None, typer.Option("--models", help="Models, separated by commas. (default: the suite's)")

@@ -121,19 +121,21 @@ def info(files: inputs.DataFiles, json: inputs.JsonOption = False) -> None:
     from candor.data.catalog import datasets
 
     facts: dict[str, object] = {}
-    if files.data in datasets:
-        entry = datasets.get(files.data)
+    entry = datasets.get(files.data) if files.data in datasets else None
+    if entry is not None:
+        files.refuse_options()
         facts = {"title": entry.title, "licence": entry.licence, "source": entry.source, "facts": entry.facts}
     try:
         panel, _ = files.load()
         facts |= _facts_of(panel)
-        if files.data in datasets and datasets.get(files.data).fingerprint:
-            is_same = panel.fingerprint == datasets.get(files.data).fingerprint
+        if entry is not None and entry.fingerprint:
+            is_same = panel.fingerprint == entry.fingerprint
             facts["as recorded in the catalogue"] = "yes" if is_same else "no: this is another copy"
     except InputError as error:
-        if not facts:
+        if entry is None:
             raise
-        facts["here"] = f"no: {error.what}. {error.mend}"
+        here = "yes, but it cannot be read" if entry.is_available() else "no"
+        facts["here"] = f"{here}: {error.what}. {error.mend}"
     if json:
         print_json(facts)
         return

@@ -7,6 +7,7 @@ import typer
 
 from candor.cli.evaluate import show
 from candor.cli.screen import console, number, percent, progress, say, table, tell
+from candor.errors import InputError
 
 if TYPE_CHECKING:
     from candor.data.panel import Panel
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
     from candor.forecasting.runs import Run
 
 _DATA = "klamath-daily"
-_SIMPLE = ("last-value", "seasonal-naive", "historical-average", "linear")
 
 
 def demo(
@@ -65,7 +65,13 @@ def _train_candor(panel: "Panel", settings: list[str], folder: Path) -> "Run":
     from candor.forecasting.train import resume_run, train_model
     from candor.settings import parse_overrides
 
-    if (folder / RECORD).is_file() and not settings:
+    if (folder / RECORD).is_file():
+        if settings:
+            raise InputError(
+                "there is a run in this folder already, with settings of its own",
+                where=str(folder),
+                mend="leave out the settings to go on with it, choose another folder (--out), or delete it",
+            )
         say(f"going on with the run in {folder}; delete it to begin anew")
         with progress() as report:
             return resume_run(folder, report=report)
@@ -78,6 +84,7 @@ def _train_candor(panel: "Panel", settings: list[str], folder: Path) -> "Run":
 
 def _train_simple(panel: "Panel", run: "Run", out: Path) -> "dict[str, Run]":
     """Returns runs of the simple forecasters under the same protocol, in place of those of an earlier demo."""
+    from candor.evaluation.judging import SIMPLE
     from candor.forecasting.train import train_model
 
     protocol = run.record.protocol
@@ -86,7 +93,7 @@ def _train_simple(panel: "Panel", run: "Run", out: Path) -> "dict[str, Run]":
             model: train_model(
                 panel, protocol, model, {}, out / model, is_catalogued=True, report=report, replaces=True
             )
-            for model in _SIMPLE
+            for model in SIMPLE
         }
 
 

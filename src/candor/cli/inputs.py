@@ -105,7 +105,7 @@ class DataFiles:
             raise InputError("no data are named", mend="give a file of readings, a dataset or a panel folder")
         path = Path(self.data)
         if self.data in datasets or is_panel_folder(path):
-            self._refuse_options()
+            self.refuse_options()
             with progress() as report:
                 report(f"opening {self.data}", None)
                 return (load_dataset(self.data), True) if self.data in datasets else (load_panel(path), False)
@@ -116,7 +116,7 @@ class DataFiles:
         tell_findings(findings, ("warning",))
         return panel, False
 
-    def _refuse_options(self) -> None:
+    def refuse_options(self) -> None:
         """Refuses what is said about files where the data say it of themselves: it would change nothing."""
         given = [field.name for field in fields(self)[1:] if getattr(self, field.name) != field.default]
         if given:

@@ -1,5 +1,6 @@
 """`candor runs`: which runs there are, what is in one, and how several compare."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -39,12 +40,15 @@ def list_runs(
 @runs_app.command("show")
 def show_run(run: RunArgument, json: inputs.JsonOption = False) -> None:
     """Tell what a run is: model and settings, data, protocol, versions, and its scores if it has been judged."""
+    from candor.export import open_run
     from candor.forecasting.runs import summarise_run
 
-    summary = summarise_run(run)
+    opened = open_run(run) if run.is_file() else None  # the file of a bundle stays unpacked as long as this is kept
+    folder = run if opened is None else opened.folder
+    summary = replace(summarise_run(folder), folder=run)
     facts = _content(summary) | {"settings": None, "calibrated": None}
     if summary.state in ("trained", "evaluated"):
-        facts |= _model_facts(run)
+        facts |= _model_facts(folder)
     if json:
         print_json(facts)
         return

@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import timedelta
 from math import floor, log10
 from typing import Any
@@ -158,18 +159,51 @@ def progress(clock: Callable[[], float] = time.monotonic) -> Iterator[Report]:
         get_time=clock,
         speed_estimate_period=_SPEED_PERIOD,
     ) as bars:
-        shown: dict[str, TaskID] = {}
+        works, shown = _Works(clock), dict[str, TaskID]()
 
         def listen(what: str, share: float | None) -> None:
             name, _, detail = what.partition(" | ")
-            if name not in shown:
-                for done in shown.values():
-                    bars.update(done, visible=False)
-                shown[name] = bars.add_task(detail or name, total=None if share is None else 1.0)
+            before = works.current
+            if works.hear(name, share).is_new and name in shown:  # what has ended once would never go on
+                bars.remove_task(shown.pop(name))
+            if before in shown and before != name:
+                bars.update(shown[before], visible=False)
             total = None if share is None else 1.0  # may be known later only
-            bars.update(shown[name], total=total, completed=share or 0.0, description=detail or name)
+            if name not in shown:
+                shown[name] = bars.add_task(detail or name, total=total)
+            bars.update(shown[name], total=total, completed=share or 0.0, description=detail or name, visible=True)
 
         yield listen
+
+
+@dataclass
+class _Work:
+    """Work under one name: when it began and the share of it then, the share that is done and that was told last."""
+
+    begun: float
+    share_then: float
+    share: float
+    told: float
+    is_new: bool = True
+
+
+class _Works:
+    """Works that were heard of, by name; a name whose share falls, or that is taken up after its end, begins anew."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._works: dict[str, _Work] = {}
+        self.current = ""
+
+    def hear(self, name: str, share: float | None) -> _Work:
+        """Returns the work that is told of."""
+        work, done = self._works.get(name), share or 0.0
+        if work is None or done < work.share or (work.share >= 1 and name != self.current):
+            work = self._works[name] = _Work(self._clock(), done, done, done)
+        else:
+            work.share, work.is_new = done, False
+        self.current = name
+        return work
 
 
 class _PlainLines:
@@ -177,25 +211,21 @@ class _PlainLines:
 
     def __init__(self, screen: Console, clock: Callable[[], float]) -> None:
         self._screen, self._clock = screen, clock
-        self._begun: dict[str, tuple[float, float]] = {}  # when each kind of work was first told of, and its share then
-        self._last_line, self._last_share = clock(), 0.0
+        self._works = _Works(clock)
+        self._last_line = clock()
 
     def __call__(self, what: str, share: float | None) -> None:
         name, _, detail = what.partition(" | ")
-        now, done = self._clock(), share or 0.0
-        if name not in self._begun:
-            self._begun[name] = now, done
-            self._last_share = done
+        now, work = self._clock(), self._works.hear(name, share)
         silence = now - self._last_line
-        is_step = _tenths(done) > _tenths(self._last_share)
+        is_step = _tenths(work.share) > _tenths(work.told)
         if silence < _SHORTEST_SILENCE or (not is_step and silence < _LONGEST_SILENCE):
             return
-        self._last_line, self._last_share = now, done
-        begun, share_then = self._begun[name]
+        self._last_line, work.told = now, work.share
         words = [detail or name]
         if share is not None:
-            words.append(f"{100 * done:.0f} %")
-        words += time_left(now - begun, share_then, done)
+            words.append(f"{100 * work.share:.0f} %")
+        words += time_left(now - work.begun, work.share_then, work.share)
         self._screen.print(escape(", ".join(words)), soft_wrap=True)
 
 

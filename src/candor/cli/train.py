@@ -42,9 +42,10 @@ def train(
     json: inputs.JsonOption = False,
 ) -> None:
     """Fit a model to data and keep it in a run directory; or go on with a training that was stopped."""
-    from candor.forecasting.train import Limits, is_network, notes_on_training, resume_run, train_model
+    from candor.forecasting.train import Limits, check_budget, is_network, notes_on_training, resume_run, train_model
     from candor.settings import parse_overrides
 
+    check_budget(budget_minutes)
     if resume is not None:
         _refuse_with_resume(context)
     if preset and "=" in files.data and not Path(files.data).exists():  # a preset names its data: these are settings
@@ -129,9 +130,9 @@ def _smaller_preset(model: str, preset: str | None) -> Iterator[str]:
 def _refuse_many_processes(model: str) -> None:
     """Refuses a model whose work several processes cannot share, if there are several."""
     from candor.forecasting.forecaster import forecasters
+    from candor.forecasting.train import is_network
 
-    kind = forecasters.get(model)
-    can_be_shared = hasattr(kind, "trained") and not getattr(kind, "needs_whole_batches", False)
+    can_be_shared = is_network(model) and not getattr(forecasters.get(model), "needs_whole_batches", False)
     if count_processes() > 1 and not can_be_shared:
         raise InputError(f"{model} is fitted by one process", mend="leave out torchrun or accelerate launch")
 

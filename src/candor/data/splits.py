@@ -40,7 +40,10 @@ def split_origins(
         their period, so no target row is shared; histories may reach back into the period before.
     """
     if not (abs(sum(shares) - 1.0) <= 1e-6 and min(shares) >= 0):  # so that NaN is refused as well
-        raise InputError(f"the shares of a split must be positive and sum to 1, not {shares}")
+        raise InputError(
+            f"the shares of a split must be positive and sum to 1, not {shares}",
+            mend="give those of training, validation and test, e.g. shares=[0.6,0.2,0.2]",
+        )
     if kind == "windows":
         split = _split_windows(length, history, horizon, shares)
     else:

@@ -10,7 +10,7 @@ from candor.data.protocol import Task
 from candor.data.splits import Origins
 from candor.errors import InputError
 from candor.files import write_json
-from candor.forecasting.forecaster import Forecaster, forecasters
+from candor.forecasting.forecaster import Forecaster, forecasters, halve_validation
 from candor.forecasting.runs import EVALUATION, Run, model_checksum
 from candor.metrics import IntervalAccumulator, PeakTiming, ScoreAccumulator, as_json, peak_timing, skill
 from candor.progress import Report, silent
@@ -90,7 +90,7 @@ class Evaluation:
             return None
         content = {
             "asked_coverage": self.intervals.coverage,
-            "method": "split conformal per step and sensor, on the second half of the validation part",
+            "method": self._interval_method(),
             "overall": as_json(self.intervals.scores("overall")),
             "by_step": as_json(self.intervals.scores("step")),
             "by_sensor": _by_sensor(self.intervals, self.task.panel.sensor_ids),
@@ -99,6 +99,14 @@ class Evaluation:
             content["most_residuals_of_a_step_and_sensor"] = int(calibration.counts.max())
             content["borrowing"] = asdict(calibration.borrowing(self.intervals.coverage))
         return content
+
+    def _interval_method(self) -> str:
+        method = "split conformal per step and sensor, on the second half of the validation part"
+        split = self.task.split
+        _, told = halve_validation(split, self.task.protocol.horizon)
+        if np.isin(told, self.forecaster.selection(split).validation).any():
+            return f"{method}, which also chose the weights: they may be too narrow for it"
+        return method
 
 
 def evaluate(

@@ -19,7 +19,9 @@ from candor.evaluation.judging import Evaluation, Part, check_part
 from candor.forecasting.forecaster import Forecaster, IntervalForecast
 from candor.forecasting.intervals import AdaptiveCoverage, Calibration
 from candor.metrics import IntervalAccumulator, ScoreAccumulator
-from candor.progress import Report, silent
+from candor.progress import Report, silent, within
+
+_WORK_OF_A_REFIT = 9  # times that of the forecasts between two of them, more or less
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,7 @@ class Backtest:
             "refit_after": self.pace.refit,
             "refits": [moment.isoformat() for moment in self.refits],
             "refitted_on": "all rows before the forecast, training and validation in the proportion of the protocol",
+            "refitted_by": "the settings of the model, to the end of their schedules",
             "is_adaptive": self.pace.is_adaptive,
         }
         if self.pace.is_adaptive and content["intervals"] is not None:
@@ -124,20 +127,24 @@ def walk(forecaster: Forecaster, task: Task, part: Part, pace: Pace, report: Rep
     origins: Origins = getattr(task.split, part)[:: pace.every]
     length = pace.refit or max(len(origins), 1)
     models = -(-len(origins) // length)
+    name, whole, worked = f"backtesting {forecaster.name}", models + _WORK_OF_A_REFIT * (models - 1), 0
     calibration = None if part == "validation" else forecaster.calibration_
     ends = _Ends(task, pace)
     for number in range(models):
         turn = origins[number * length : (number + 1) * length]
         if number:
-            forecaster = _refitted(forecaster, task, int(turn[0]), _renamed(report, f"refit {number} of {models - 1}"))
+            ends_at = worked + _WORK_OF_A_REFIT
+            part = within(report, name, f"refit {number} of {models - 1}", worked / whole, ends_at / whole)
+            forecaster, worked = _refitted(forecaster, task, int(turn[0]), part), ends_at
             calibration = forecaster.calibration_
         done = 0
         for batch, forecast in forecaster.predict_in_batches(task.panel, turn):
             intervals = None if calibration is None else ends.around(batch, forecast, calibration)
             yield Stretch(batch, forecast, intervals, number)
             done += len(batch)
-            whose = f", model {number + 1} of {models}" if models > 1 else ""
-            report(f"backtesting {forecaster.name}{whose}", done / len(turn))
+            whose = f" | {name}, model {number + 1} of {models}" if models > 1 else ""
+            report(f"{name}{whose}", (worked + done / len(turn)) / whole)
+        worked += 1
 
 
 class _Ends:
@@ -174,7 +181,3 @@ def _refitted(forecaster: Forecaster, task: Task, origin: int, report: Report) -
     shares = (learn / (learn + validate), validate / (learn + validate), 0.0)
     split = split_origins(origin, protocol.history, protocol.horizon, protocol.split, shares)
     return type(forecaster)(**forecaster.settings()).fit(known, split, report)
-
-
-def _renamed(report: Report, name: str) -> Report:
-    return lambda what, share: report(f"{name}: {what}", share)

@@ -1,6 +1,6 @@
 """What is chosen for somebody's data, with the reasons, and how settings written by hand find their place."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import fields
 from datetime import timedelta
 from difflib import get_close_matches
@@ -27,7 +27,11 @@ def choose_protocol(panel: Panel, preset: str | None, overrides: Mapping[str, An
     protocol = load_preset(preset).protocol if preset else suggest_protocol(panel)
     for_protocol = {key: value for key, value in overrides.items() if key in Protocol.model_fields}
     rest = {key: value for key, value in overrides.items() if key not in Protocol.model_fields}
-    return parse_settings(Protocol, protocol.model_dump() | for_protocol, "settings"), rest
+    chosen = parse_settings(Protocol, protocol.model_dump() | for_protocol, "settings")
+    if "steps" in for_protocol and any(step > chosen.horizon for step in chosen.steps):
+        what = f"steps={list(chosen.steps)} reach beyond the horizon of {chosen.horizon} steps"
+        raise InputError(what, mend=f"give steps from 1 to {chosen.horizon}, or a longer horizon")
+    return chosen, rest
 
 
 def choose_settings(
@@ -38,6 +42,7 @@ def choose_settings(
         recipe, reasons = choose_recipe(task, preset, overrides)
         return {"recipe": recipe.model_dump()}, reasons
     own: dict[str, Any] = {field.name: field.default for field in fields(forecasters.get(model))}
+    _refuse_groups(overrides, ("sizes", "recipe", "training", "recipe.training") if "sizes" in own else ())
     if "sizes" not in own:
         return dict(overrides), []
     named = load_preset(preset) if preset else None
@@ -80,6 +85,11 @@ def choose_recipe(task: Task, preset: str | None, overrides: Mapping[str, Any]) 
     followed = None if settled is None else _following(settled, task, wanted)
     chosen = _fitting(task, wanted) if followed is None else followed.model_dump()
     recipe = parse_settings(Recipe, merge(chosen, placed), "settings")
+    if recipe.keeps_level and not recipe.anchor:
+        if "keeps_level" in placed:
+            what = "keeps_level says how the anchor is used, and there is no anchor"
+            raise InputError(what, mend="give anchor=true as well, or leave out keeps_level")
+        recipe = recipe.model_copy(update={"keeps_level": False})
     if settled is None:
         reasons = _reasons(task, preset, recipe, set(placed) | set(placed.get("model", {})))
     else:
@@ -177,6 +187,7 @@ def _spans_in_words(task: Task, preset: str | None) -> str:
 
 def _in_sections(overrides: Mapping[str, Any]) -> dict[str, Any]:
     """Returns settings under the section they belong to: `epochs` and `training.epochs` mean the same."""
+    _refuse_groups(overrides, _SECTIONS)
     placed: dict[str, Any] = {}
     for key, value in overrides.items():
         section, dot, name = key.partition(".")
@@ -194,3 +205,14 @@ def _in_sections(overrides: Mapping[str, Any]) -> dict[str, Any]:
             mend = f"{meant}known: {', '.join(names)}, loss.TERM"
             raise InputError(f"there is no setting called {key!r}", mend=mend)
     return placed
+
+
+def _refuse_groups(overrides: Mapping[str, Any], groups: Collection[str]) -> None:
+    """Refuses one value for a whole group of settings, such as `training=3`, and a model that is named as a setting."""
+    for key, value in overrides.items():
+        if key == "model" and isinstance(value, str):
+            raise InputError("a model is chosen by an option, not by a setting", mend=f"did you mean --model {value}?")
+        if key in groups and not isinstance(value, Mapping):
+            raise InputError(
+                f"{key} is a group of settings and cannot be {value!r}", mend=f"name one of them: {key}.NAME=VALUE"
+            )

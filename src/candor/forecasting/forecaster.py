@@ -379,6 +379,7 @@ def read_model(folder: Path) -> Forecaster:
             f"the model has format version {content.get('format_version')}; "
             f"this version of candor reads {FORMAT_VERSION}",
             where=where,
+            mend="use the version of candor that made it, or train again with this one",
         )
     kind = forecasters.get(str(content.get("name")))
     forecaster = parse_settings(kind, content.get("settings"), where)

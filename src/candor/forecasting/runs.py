@@ -207,6 +207,7 @@ def load_record(folder: Path) -> RunRecord:
         raise InputError(
             f"the run has format version {content['format_version']}; this version of candor reads {FORMAT_VERSION}",
             where=str(path),
+            mend="use the version of candor that made it, or train again with this one",
         )
     return parse_settings(RunRecord, content, str(path))
 

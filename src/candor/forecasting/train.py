@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, fields
 from functools import partial
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,10 +31,17 @@ from candor.settings import parse_settings
 
 if TYPE_CHECKING:
     from candor.forecasting.starting import FirstWeights
+    from candor.training.settings import TrainingSettings
 
 SETTINGS = "settings.json"
 # What the grids of `candor benchmark` and `candor truth` note in the folder of a run before it is trained.
 _NOTES = {"cell.json", "status.json"}
+
+
+def check_budget(minutes: float | None) -> None:
+    """Refuses a budget in which nothing can be trained, or that never ends."""
+    if minutes is not None and not (isfinite(minutes) and minutes > 0):
+        raise InputError(f"{minutes:g} minutes are no time to train in", mend="give more than 0, e.g. 0.5 or 20")
 
 
 @dataclass(frozen=True)
@@ -118,15 +126,18 @@ def train_model(
         check_run_place(folder, model, replaces=replaces)
         budget = None if limits.budget_minutes is None else 60 * limits.budget_minutes
         forecaster.fit(task.panel, task.split, report, budget_seconds=budget)
+        check_run_place(folder, model, replaces=replaces)  # another session may have begun one there meanwhile
         seconds = forecaster.learning_seconds_
         return save_run(folder, forecaster, panel, protocol, learning_seconds=seconds, **facts)
     from candor.training.processes import in_main_process
 
-    in_main_process(partial(check_run_place, folder, model))  # of several processes, before one of them begins
+    check_place = partial(check_run_place, folder, model)
+    in_main_process(check_place)  # before anything is left in a folder that is not to be touched
     first = None if start_from is None else _first_weights(start_from, model, forecaster, task)
     record = RunRecord.of(model, panel, protocol, seed=seed, **facts)
-    record = in_main_process(partial(_begin, folder, record, forecaster, panel, first))
     with _alone(folder):
+        in_main_process(check_place)  # another session may have begun since
+        record = in_main_process(partial(_begin, folder, record, forecaster, panel, first))
         return _train_network(Run(folder, record, forecaster), task, report, limits)
 
 
@@ -134,7 +145,11 @@ def resume_run(folder: Path, *, report: Report = silent, limits: Limits = Limits
     """Returns the run in a folder after its training went on, to the end or to a limit."""
     record, path = load_record(folder), folder / TRAINING / SETTINGS
     if not path.is_file():
-        raise InputError(f"a run of {record.model} is made in one go: it cannot be resumed", where=str(folder))
+        raise InputError(
+            f"a run of {record.model} is made in one go: it cannot be resumed",
+            where=str(folder),
+            mend="use it as it is, or make another: candor train DATA --model NAME --run NAME",
+        )
     forecaster = parse_settings(forecasters.get(record.model), read_json(path), str(path))
     run = Run(folder, record, forecaster)
     task = run.task()
@@ -297,15 +312,13 @@ def _save_model(forecaster: Forecaster, folder: Path) -> None:
 def notes_on_training(folder: Path) -> list[str]:
     """Returns what one should know of the training in a run directory before its model is used, in sentences."""
     from candor.training.checkpoint import Checkpoint
-    from candor.training.settings import TrainingSettings
 
     training = folder / TRAINING
     checkpoint = Checkpoint(training)
     if not checkpoint.exists:
         return []
-    schedule, progress = training / "schedule.json", checkpoint.progress()
-    content = read_json(schedule) if schedule.is_file() else read_json(training / SETTINGS)["recipe"]["training"]
-    epochs = parse_settings(TrainingSettings, content, str(training)).epochs
+    progress = checkpoint.progress()
+    epochs = (_schedule_in(training) or _settled_in(training)).epochs
     notes = []
     if not progress.is_finished:
         notes.append(
@@ -317,3 +330,36 @@ def notes_on_training(folder: Path) -> list[str]:
             "nothing was measured in the part of validation that chooses the best weights: the latest ones are kept"
         )
     return notes
+
+
+def notes_on_refits(folder: Path) -> list[str]:
+    """Returns how a training anew by the settings of a run differs from its own, in sentences."""
+    from candor.training.checkpoint import Checkpoint
+
+    training = folder / TRAINING
+    checkpoint = Checkpoint(training)
+    if not checkpoint.exists:
+        return []
+    whole, shortened, progress = _settled_in(training), _schedule_in(training), checkpoint.progress()
+    anew = f"refits learn by its settings as they are, {whole.epochs} epochs each"
+    if shortened is not None and shortened != whole:
+        return [f"a budget shortened the schedules of this run: {anew}"]
+    if not progress.is_finished:
+        return [f"the training of this run was cut short in epoch {progress.epoch + 1}: {anew}"]
+    return []
+
+
+def _settled_in(training: Path) -> "TrainingSettings":
+    """Returns the schedules that the settings of a network's training state."""
+    from candor.training.settings import TrainingSettings
+
+    path = training / SETTINGS
+    return parse_settings(TrainingSettings, read_json(path)["recipe"]["training"], str(path))
+
+
+def _schedule_in(training: Path) -> "TrainingSettings | None":
+    """Returns the schedules that a budget shortened, if one did."""
+    from candor.training.settings import TrainingSettings
+
+    path = training / "schedule.json"
+    return parse_settings(TrainingSettings, read_json(path), str(path)) if path.is_file() else None

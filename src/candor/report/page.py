@@ -23,6 +23,7 @@ from candor.report.content import Content, gather
 from candor.report.parts import Section
 from candor.report.sections import all_sections
 from candor.report.wording import NOTHING
+from candor.versions import versions
 
 REPORT = "report.html"
 _WITHOUT_SCRIPT = "<noscript><p>The charts of this report need JavaScript; words and tables do not.</p></noscript>"
@@ -55,7 +56,7 @@ def make_page(content: Content) -> str:
     library = get_plotlyjs()
     record = content.record
     made = record.made.strftime("%d %B %Y, %H:%M UTC") if record.made is not None else NOTHING
-    version = record.versions.get("candor-forecast", "")
+    version = versions().get("candor-forecast", "")
     data = _embedded(_data(content, sections))
     return frame_page(
         f"{record.label} on {record.data}",

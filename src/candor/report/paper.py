@@ -10,7 +10,7 @@ from typing import Any
 
 from candor.errors import InputError
 from candor.files import atomic_folder, write_json
-from candor.progress import Report, silent
+from candor.progress import Report, silent, within
 from candor.report.paper_comparisons import make_grid
 from candor.report.paper_costs import make_costs
 from candor.report.paper_entry import Entry, Missing, Part, Trouble, make_slug
@@ -171,7 +171,7 @@ def _make_parts(parts: Sequence[Part], folder: Path, report: Report) -> tuple[di
     troubles = []
     whole, done = sum(part.weight for part in parts), 0.0
     for part in parts:
-        listen = _within(report, part.source, done / whole, (done + part.weight) / whole)
+        listen = within(report, "making the paper", part.source, done / whole, (done + part.weight) / whole)
         try:
             entries[part.section] += part.make(folder / part.folder, listen)
         except Exception as error:  # whatever it is, it must not stop the other parts
@@ -180,21 +180,6 @@ def _make_parts(parts: Sequence[Part], folder: Path, report: Report) -> tuple[di
             rmtree(folder / part.folder, ignore_errors=True)
         done += part.weight
     return entries, troubles
-
-
-def _within(report: Report, source: str, begin: float, end: float) -> Report:
-    """Returns a report of work that is the part from `begin` to `end` of the whole, told under one name.
-
-    Work that has several stages begins anew at each; what is told never goes back.
-    """
-    reached = begin
-
-    def tell(what: str, share: float | None) -> None:
-        nonlocal reached
-        reached = max(reached, begin + (end - begin) * (share or 0.0))
-        report(f"making the paper | {source}: {what.partition(' | ')[2] or what}", reached)
-
-    return tell
 
 
 def _newest(made: Paper) -> str:
