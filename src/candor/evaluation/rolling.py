@@ -134,8 +134,8 @@ def walk(forecaster: Forecaster, task: Task, part: Part, pace: Pace, report: Rep
         turn = origins[number * length : (number + 1) * length]
         if number:
             ends_at = worked + _WORK_OF_A_REFIT
-            part = within(report, name, f"refit {number} of {models - 1}", worked / whole, ends_at / whole)
-            forecaster, worked = _refitted(forecaster, task, int(turn[0]), part), ends_at
+            listen = within(report, name, f"refit {number} of {models - 1}", worked / whole, ends_at / whole)
+            forecaster, worked = _refitted(forecaster, task, int(turn[0]), listen), ends_at
             calibration = forecaster.calibration_
         done = 0
         for batch, forecast in forecaster.predict_in_batches(task.panel, turn):
