@@ -14,6 +14,7 @@ import psutil
 import pytest
 
 from candor.benchmark.cells import CellState, cells_of
+from candor.benchmark.running import run_cell
 from candor.benchmark.suites import load_suite
 from candor.report.paper_grid import read_grid
 
@@ -60,6 +61,30 @@ def test_a_suite_is_run_once_and_its_cells_are_ordinary_runs(candor) -> None:
     (expected,) = results[results["task"] == "klamath-daily"]["value"]
     judged = candor("evaluate", "grid/klamath-daily/linear/seed-0", "--json")
     assert judged.code == 0 and json.loads(judged.out)["overall"]["mae"] == pytest.approx(expected)
+
+
+def test_a_part_of_a_grid_is_added_to_what_is_done_in_its_folder(candor, monkeypatch: pytest.MonkeyPatch) -> None:
+    from candor.benchmark import local
+
+    monkeypatch.setattr(local, "run_locally", lambda cells, grid, *_: [run_cell(cell, grid) for cell in cells])
+
+    def work(*arguments: str) -> tuple[set[tuple[str, int]], str, str]:
+        outcome = candor("benchmark", "quick", "--tasks", "klamath-daily", "--out", "grid", *arguments)
+        assert outcome.code == 0, outcome.err
+        results = pd.read_parquet("grid/results.parquet")
+        return set(zip(results["model"], results["seed"], strict=True)), outcome.out, " ".join(outcome.err.split())
+
+    work("--models", "last-value,linear", "--seeds", "0")
+    found, shown, _ = work("--models", "linear", "--seeds", "0,1")
+    both = {("last-value", 0), ("linear", 0), ("linear", 1)}
+    assert found == both and "linear" in shown and "last-value" not in shown
+    assert "| last-value |" in Path("grid/tables-all.md").read_text()
+    # Under other terms it is another grid: neither is mixed with the other, and nothing of either is lost.
+    apart = ("--models", "seasonal-naive", "--seeds", "0", "--budget-minutes", "3")
+    found, _, said = work(*apart)
+    assert found == {("seasonal-naive", 0)} and "in grid are not in the tables: last-value, linear" in said
+    found, _, said = work("--models", "linear", "--seeds", "1")
+    assert found == both and "in grid are not in the tables: seasonal-naive" in said
 
 
 def test_the_command_that_the_paper_proposes_for_a_grid_is_accepted(candor) -> None:

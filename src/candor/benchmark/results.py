@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,9 @@ from typing import Any
 import pandas as pd
 from safetensors import safe_open
 
-from candor.benchmark.cells import CELL, SCORES, Cell, CellState, parse_cell
+from candor.benchmark.cells import CELL, SCORES, Cell, CellState, cells_of, parse_cell
+from candor.benchmark.suites import Suite
+from candor.errors import InputError
 from candor.files import atomic_file, read_json, write_json
 from candor.forecasting.runs import EVALUATION, load_record
 from candor.forecasting.train import TRAINING
@@ -26,9 +29,37 @@ def collect(cells: Sequence[Cell], grid: Path) -> pd.DataFrame:
     return pd.DataFrame(rows).astype(kinds) if rows else pd.DataFrame(columns=columns)
 
 
+def collect_whole(whole: Suite, grid: Path) -> tuple[pd.DataFrame, list[Cell]]:
+    """Returns the scores of all that was ever done in the folder of a grid, and the cells there that are no part of it.
+
+    Grids are often worked on in several goes. Cells of another suite, with another budget or with other settings are no
+    part of this one, and left out.
+
+    Args:
+        whole: all that may be done in the folder, but for further seeds.
+        grid: the folder.
+    """
+    there = [cell for cell in cells_in(grid) if cell.state(grid) == CellState.DONE]
+    seeds = sorted({cell.seed for cell in there})
+    ours = {cell.name: cell for cell in cells_of(whole.model_copy(update={"seeds": tuple(seeds)}))}
+    kin, others = [], []
+    for cell in there:
+        is_kin = cell.name in ours and ours[cell.name].model_dump(mode="json") == cell.model_dump(mode="json")
+        (kin if is_kin else others).append(cell)
+    tasks, names = [task.label for task in whole.tasks], [contender.name for contender in whole.contenders]
+    kin.sort(key=lambda cell: (tasks.index(cell.task.label), names.index(cell.contender.name), cell.seed))
+    return collect(kin, grid), others
+
+
 def cells_in(grid: Path) -> list[Cell]:
     """Returns the cells that were ever begun in the folder of a grid, in the order of their names."""
-    return [parse_cell(read_json(path)) for path in sorted(grid.glob(f"*/*/seed-*/{CELL}"))]
+    found = []
+    for path in sorted(grid.glob(f"*/*/seed-*/{CELL}")):
+        with suppress(InputError):  # gone for a moment where a run made in one go replaces its folder, or no cell
+            cell = parse_cell(read_json(path))
+            if grid / cell.name == path.parent:  # and no copy of it
+                found.append(cell)
+    return found
 
 
 def save_results(results: pd.DataFrame, path: Path) -> None:
