@@ -16,7 +16,16 @@ import pytest
 from candor.benchmark.cells import CellState, cells_of
 from candor.benchmark.running import run_cell
 from candor.benchmark.suites import load_suite
+from candor.files import locked_folder
 from candor.report.paper_grid import read_grid
+
+
+@pytest.fixture
+def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cells in this process: what is under test is what comes of them."""
+    from candor.benchmark import local
+
+    monkeypatch.setattr(local, "run_locally", lambda cells, grid, *_: [run_cell(cell, grid) for cell in cells])
 
 
 @pytest.mark.parametrize(
@@ -63,11 +72,7 @@ def test_a_suite_is_run_once_and_its_cells_are_ordinary_runs(candor) -> None:
     assert judged.code == 0 and json.loads(judged.out)["overall"]["mae"] == pytest.approx(expected)
 
 
-def test_a_part_of_a_grid_is_added_to_what_is_done_in_its_folder(candor, monkeypatch: pytest.MonkeyPatch) -> None:
-    from candor.benchmark import local
-
-    monkeypatch.setattr(local, "run_locally", lambda cells, grid, *_: [run_cell(cell, grid) for cell in cells])
-
+def test_a_part_of_a_grid_is_added_to_what_is_done_in_its_folder(candor, in_this_process: None) -> None:
     def work(*arguments: str) -> tuple[set[tuple[str, int]], str, str]:
         outcome = candor("benchmark", "quick", "--tasks", "klamath-daily", "--out", "grid", *arguments)
         assert outcome.code == 0, outcome.err
@@ -85,6 +90,19 @@ def test_a_part_of_a_grid_is_added_to_what_is_done_in_its_folder(candor, monkeyp
     assert found == {("seasonal-naive", 0)} and "in grid are not in the tables: last-value, linear" in said
     found, _, said = work("--models", "linear", "--seeds", "1")
     assert found == both and "in grid are not in the tables: seasonal-naive" in said
+
+
+def test_a_cell_that_another_process_works_on_is_told_and_has_not_failed(candor, in_this_process: None) -> None:
+    busy = Path("grid/klamath-daily/linear/seed-0")
+    busy.mkdir(parents=True)
+    with locked_folder(busy):
+        outcome = candor(
+            "benchmark", "quick", "--models", "last-value,linear", "--tasks", "klamath-daily", "--out", "grid"
+        )
+    assert outcome.code == 0 and "unfinished klamath-daily/linear/seed-0: another process" in " ".join(
+        outcome.err.split()
+    )
+    assert not list(busy.iterdir()) and set(pd.read_parquet("grid/results.parquet")["model"]) == {"last-value"}
 
 
 def test_the_command_that_the_paper_proposes_for_a_grid_is_accepted(candor) -> None:

@@ -73,6 +73,7 @@ class Work:
         left_out: tasks whose data are not here.
         results: scores of all that is done in the folder, asked for now or not.
         failed: why, by cell.
+        unfinished: cells that were left to another process, or stopped by somebody.
         files: that were written.
     """
 
@@ -81,6 +82,7 @@ class Work:
     left_out: list[str]
     results: "pd.DataFrame"
     failed: dict[str, str]
+    unfinished: list[str]
     files: list[Path]
 
     def draw(self, drawing: "Drawing", name: str) -> None:
@@ -88,9 +90,12 @@ class Work:
         self.files += drawing.write(self.folder, name)
 
     def tell(self, is_json: bool, **content: Any) -> None:
-        """Says what failed and which files there are, or prints all as JSON; exit code 1 if a cell failed."""
+        """Says what is not done and which files there are, or prints all as JSON; exit code 1 if a cell failed."""
         if is_json:
-            print_json({"failed": self.failed, "files": [str(file) for file in self.files], **content})
+            told = {"failed": self.failed, "unfinished": self.unfinished, "files": [str(file) for file in self.files]}
+            print_json(told | content)
+        for name in self.unfinished:
+            say(f" {name}: another process works on it, or it was stopped", label="unfinished", colour="yellow")
         for name, what in self.failed.items():
             say(f" {name}: {what}", label="failed", colour="red")
         if self.files:
@@ -135,8 +140,10 @@ def run_grid(suite: "Suite", whole: "Suite", grid: Path, *, workers: int, ray: s
     if others:
         names = ", ".join(dict.fromkeys(cell.contender.name for cell in others))
         say(f"cells of another suite, budget or settings in {grid} are not in the tables: {names}")
-    failed = {cell.name: failure_of(cell, grid) for cell in cells if cell.state(grid) == CellState.FAILED}
-    return Work(grid, len(cells), left_out, results, failed, _write(results, grid, whole))
+    states = {cell.name: cell.state(grid) for cell in cells}
+    failed = {cell.name: failure_of(cell, grid) for cell in cells if states[cell.name] == CellState.FAILED}
+    unfinished = [name for name, state in states.items() if state not in (CellState.DONE, CellState.FAILED)]
+    return Work(grid, len(cells), left_out, results, failed, unfinished, _write(results, grid, whole))
 
 
 def _names(listed: str | None) -> list[str] | None:
