@@ -12,6 +12,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pandas as pd
 import psutil
 import pytest
 from safetensors.numpy import load_file
@@ -61,6 +62,8 @@ def test_cells_are_done_once_and_then_left_alone(tmp_path: Path) -> None:
     assert not found.duplicated(["task", "model", "seed", "step", "metric"]).any()
     assert set(found["model"]) == {"last-value", "stid"} and set(found["step"]) == {0, 1, 3, 7, 14}
     assert found["data_sha256"].nunique() == 1 and found["protocol"].nunique() == 1
+    threads = dict(zip(found["model"], found["threads"], strict=True))
+    assert threads["stid"] == max(1, usable_cores() // 2) and pd.isna(threads["last-value"])
 
 
 def test_a_grid_goes_on_where_only_the_scores_of_its_cells_are(tmp_path: Path) -> None:

@@ -24,9 +24,11 @@ ALL_STEPS = 0
 def collect(cells: Sequence[Cell], grid: Path) -> pd.DataFrame:
     """Returns one row per cell, step and metric; step 0 stands for all steps together."""
     rows = [row for cell in cells if cell.state(grid) == CellState.DONE for row in _rows(cell, grid / cell.name)]
-    columns = ["task", "data", "horizon", "model", "seed", "step", "metric", "value"]
-    kinds = {"parameters": "Int64", "value": "float64"}
-    return pd.DataFrame(rows).astype(kinds) if rows else pd.DataFrame(columns=columns)
+    if not rows:
+        return pd.DataFrame(columns=["task", "data", "horizon", "model", "seed", "step", "metric", "value"])
+    found = pd.DataFrame(rows)
+    kinds = {"parameters": "Int64", "threads": "Int64", "value": "float64"}
+    return found.astype({name: kind for name, kind in kinds.items() if name in found})
 
 
 def collect_whole(whole: Suite, grid: Path) -> tuple[pd.DataFrame, list[Cell]]:
@@ -68,8 +70,14 @@ def save_results(results: pd.DataFrame, path: Path) -> None:
         results.to_parquet(temporary, index=False)
 
 
-def write_scores(cell: Cell, folder: Path) -> None:
-    """Writes what a judged run scored with all it depends on, so that it can be read where the run is not."""
+def write_scores(cell: Cell, folder: Path, threads: int | None) -> None:
+    """Writes what a judged run scored with all it depends on, so that it can be read where the run is not.
+
+    Args:
+        cell: what was judged.
+        folder: of the cell.
+        threads: that a network was trained with: the same minutes on more of them are more training. None if unknown.
+    """
     judged = read_json(folder / EVALUATION)
     values = []
     for metric in METRICS:
@@ -89,6 +97,7 @@ def write_scores(cell: Cell, folder: Path) -> None:
         "model_sha256": judged["model_sha256"],
         "versions": judged["versions"],
         "parameters": _count_parameters(folder) if cell.contender.model == "candor" else None,
+        "threads": threads,
         **_training(folder, judged["split"]),
     }
     place = {"data": judged["data"]["name"], "horizon": judged["protocol"]["horizon"]}

@@ -47,13 +47,13 @@ def _run_alone(cell: Cell, grid: Path, interruption: Interruption) -> CellState:
     folder = grid / cell.name
     write_json(folder / CELL, cell.model_dump(mode="json"))
     (folder / FAILURE).unlink(missing_ok=True)
-    report = _Status(folder / STATUS)
+    report, threads = _Status(folder / STATUS), _threads(cell, folder)
     try:
         run = train_cell(folder, cell.budget_minutes, partial(_begin, cell, folder, report), report, interruption)
         write_json(folder / CELL, cell.model_dump(mode="json"))  # a run made in one go replaces its folder
         if summarise_run(folder).state != RunState.EVALUATED:
             evaluate_run(run, report)
-        write_scores(cell, folder)
+        write_scores(cell, folder, threads)
         (folder / FAILURE).unlink(missing_ok=True)
     except TrainingStoppedError:
         return CellState.BEGUN
@@ -68,6 +68,15 @@ def _run_alone(cell: Cell, grid: Path, interruption: Interruption) -> CellState:
     finally:
         (folder / STATUS).unlink(missing_ok=True)
     return CellState.DONE
+
+
+def _threads(cell: Cell, folder: Path) -> int | None:
+    """Returns how many threads a network is about to be trained with; None for others, and if it is trained already."""
+    if not cell.contender.is_network or (folder / "model").is_dir():
+        return None
+    import torch
+
+    return torch.get_num_threads()
 
 
 def train_cell(
