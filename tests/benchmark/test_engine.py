@@ -111,6 +111,30 @@ def test_a_cell_whose_process_dies_is_given_one_more(tmp_path: Path, monkeypatch
     assert [cell.state(tmp_path) for cell in cells] == [CellState.FAILED, CellState.WAITING, CellState.WAITING]
 
 
+def test_a_second_interruption_ends_a_process_that_will_not_stop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[str] = []
+
+    def join() -> None:
+        done.append("join")
+        if "kill" not in done:
+            raise KeyboardInterrupt  # somebody has no more patience
+
+    process = SimpleNamespace(
+        start=lambda: done.append("start"), is_alive=lambda: True, pid=1, join=join,
+        terminate=lambda: done.append("terminate"), kill=lambda: done.append("kill"),
+    )  # fmt: skip
+
+    def watch(running: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(candor.benchmark.local, "_prepare", lambda *_: process)
+    with pytest.raises(KeyboardInterrupt):
+        run_locally(cells_of(suite("last-value")), tmp_path, 1, watch, lambda: done.append("told"))
+    assert done == ["start", "told", "terminate", "join", "kill", "join"]
+
+
 def test_a_cell_that_another_process_works_on_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (cell,) = cells_of(suite("last-value"))
     folder = tmp_path / cell.name

@@ -141,6 +141,7 @@ def test_a_grid_that_is_terminated_stops_its_workers_and_their_cells_can_go_on(t
         assert any("spawn_main" in " ".join(worker.cmdline()) for worker in workers)
         process.send_signal(signal.SIGTERM)
         assert process.wait(timeout=120) == 130
+        assert "saving and stopping" in process.stderr.read()
         gone, alive = psutil.wait_procs(workers, timeout=10)
         assert len(gone) == len(workers) and not alive
     finally:

@@ -133,7 +133,7 @@ def run_grid(suite: "Suite", whole: "Suite", grid: Path, *, workers: int, ray: s
         if ray is not None:
             run_on_cluster(left, grid, ray, watch)
         else:
-            run_locally(left, grid, workers, watch)
+            run_locally(left, grid, workers, watch, _say_stopping)
     if not is_json:
         _show_all(collect(cells, grid), suite)
     results, others = collect_whole(whole, grid)
@@ -144,6 +144,10 @@ def run_grid(suite: "Suite", whole: "Suite", grid: Path, *, workers: int, ray: s
     failed = {cell.name: failure_of(cell, grid) for cell in cells if states[cell.name] == CellState.FAILED}
     unfinished = [name for name, state in states.items() if state not in (CellState.DONE, CellState.FAILED)]
     return Work(grid, len(cells), left_out, results, failed, unfinished, _write(results, grid, whole))
+
+
+def _say_stopping() -> None:
+    say("saving and stopping; models that are made in one go are finished first. Ctrl-C once more ends all at once")
 
 
 def _names(listed: str | None) -> list[str] | None:
