@@ -48,13 +48,12 @@ def ablate(
     """Train CANDOR with and without each of its parts, and show how much worse it gets."""
     from candor.benchmark.pairing import paired_changes, parameters_of
     from candor.benchmark.variants import CHANGES, FULL, VARIANTS, ablation
-    from candor.cli.benchmark import parse_seeds
     from candor.settings import parse_overrides
 
-    chosen = list(VARIANTS) if variants is None else [name.strip() for name in variants.split(",")]
+    chosen = list(VARIANTS) if variants is None else inputs.parse_names(variants, "variant")
     folder, shared = out or Path("runs") / f"ablations-{preset}", parse_overrides(settings or [])
     suite, whole = (
-        ablation(preset, names, shared, seeds=parse_seeds(seeds), budget_minutes=budget_minutes)
+        ablation(preset, names, shared, seeds=inputs.parse_seeds(seeds), budget_minutes=budget_minutes)
         for names in (chosen, list(CHANGES))
     )
     work = run_grid(suite, whole, folder, workers=workers, ray=ray, is_json=json)
@@ -89,13 +88,12 @@ def sweep(
     """Train CANDOR with several values of one setting, and show the errors."""
     from candor.benchmark.variants import parse_values, values_in
     from candor.benchmark.variants import sweep as make_sweep
-    from candor.cli.benchmark import parse_seeds
     from candor.settings import parse_overrides
 
     name, values = parse_values(setting)
     folder, shared = out or Path("runs") / f"sweep-{preset}-{name}", parse_overrides(settings or [])
     suite, whole = (
-        make_sweep(preset, name, some, shared, seeds=parse_seeds(seeds), budget_minutes=budget_minutes)
+        make_sweep(preset, name, some, shared, seeds=inputs.parse_seeds(seeds), budget_minutes=budget_minutes)
         for some in (values, values_in(folder, name, values))
     )
     work = run_grid(suite, whole, folder, workers=workers, ray=ray, is_json=json)

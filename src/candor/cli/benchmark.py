@@ -50,10 +50,10 @@ def benchmark(
 
     base, given, grid = load_suite(suite), parse_overrides(settings or []), out or Path("runs") / f"benchmark-{suite}"
     chosen = base.chosen(
-        _names(models),
-        None if seeds is None else parse_seeds(seeds),
+        None if models is None else inputs.parse_names(models, "model"),
+        None if seeds is None else inputs.parse_seeds(seeds),
         budget_minutes,
-        tasks=_names(tasks),
+        tasks=None if tasks is None else inputs.parse_names(tasks, "task"),
         settings=given,
     )
     known = [contender.name for contender in (*base.contenders, *chosen.contenders)]
@@ -148,20 +148,6 @@ def run_grid(suite: "Suite", whole: "Suite", grid: Path, *, workers: int, ray: s
 
 def _say_stopping() -> None:
     say("saving and stopping; models that are made in one go are finished first. Ctrl-C once more ends all at once")
-
-
-def _names(listed: str | None) -> list[str] | None:
-    return None if listed is None else [name.strip() for name in listed.split(",") if name.strip()]
-
-
-def parse_seeds(seeds: str) -> list[int]:
-    """Returns seeds written with commas."""
-    from candor.errors import InputError
-
-    words = [seed.strip() for seed in seeds.split(",")]
-    if not all(word.isascii() and word.isdigit() for word in words):
-        raise InputError(f"{seeds!r} are not seeds", mend="write whole numbers with commas, e.g. --seeds 0,1,2")
-    return [int(word) for word in words]
 
 
 def _write(results: "pd.DataFrame", grid: Path, suite: "Suite") -> list[Path]:
