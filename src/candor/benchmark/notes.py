@@ -49,7 +49,8 @@ def write_note(results: pd.DataFrame, lineup: Lineup, metric: str, wins: Mapping
     if shown.empty:
         return ""
     square = " (MSE in its square)" if metric == "MSE" else ""
-    parts = [f"Errors in {unit_of(shown)}{square}, {_seeds(shown)}", *protocol_of(shown)]
+    spread = " ± standard deviation (ddof 1)" if shown["seed"].nunique() > 1 else ""
+    parts = [f"Errors in {unit_of(shown)}{square}, mean over {seeds_of(shown)}{spread}", *protocol_of(shown)]
     if hidden := len(set(lineup.rivals) - set(lineup.baselines)):
         among = f"all {len(lineup.rivals)} baselines, of which {hidden} are not shown"
         parts.append(f"best, second best and gains are those among {among}")
@@ -119,8 +120,8 @@ def _whose(models: Sequence[str]) -> str:
     return ", ".join(models) if len(models) <= _MOST_NAMED else f"{len(models)} models"
 
 
-def _seeds(results: pd.DataFrame) -> str:
-    """Returns over which seeds means were taken, and which models have others."""
+def seeds_of(results: pd.DataFrame) -> str:
+    """Returns which seeds there are, and which models have others."""
     cells: dict[str, dict[str, set[int]]] = {}
     columns = (results[name].tolist() for name in ("model", "task", "seed"))
     for model, task, seed in zip(*columns, strict=True):
@@ -134,8 +135,7 @@ def _seeds(results: pd.DataFrame) -> str:
         said = _listed(sets.pop()) if len(sets) == 1 else "not all of them on every task"
         others.setdefault(said, []).append(model)
     exceptions = "; ".join(f"{', '.join(models)}: {said}" for said, models in others.items())
-    spread = " ± standard deviation (ddof 1)" if len(every) > 1 else ""
-    return f"mean over {_listed(every)}{f' ({exceptions})' if exceptions else ''}{spread}"
+    return f"{_listed(every)} ({exceptions})" if exceptions else _listed(every)
 
 
 def _split(splits: "pd.Series[str]") -> list[str]:
