@@ -44,13 +44,14 @@ def collect_whole(whole: Suite, grid: Path) -> tuple[pd.DataFrame, list[Cell]]:
     there = [cell for cell in cells_in(grid) if cell.state(grid) == CellState.DONE]
     seeds = sorted({cell.seed for cell in there})
     ours = {cell.name: cell for cell in cells_of(whole.model_copy(update={"seeds": tuple(seeds)}))}
-    kin, others = [], []
-    for cell in there:
-        is_kin = cell.name in ours and ours[cell.name].model_dump(mode="json") == cell.model_dump(mode="json")
-        (kin if is_kin else others).append(cell)
+
+    def is_kin(cell: Cell) -> bool:
+        return cell.name in ours and ours[cell.name].model_dump(mode="json") == cell.model_dump(mode="json")
+
+    kin = [cell for cell in there if is_kin(cell)]
     tasks, names = [task.label for task in whole.tasks], [contender.name for contender in whole.contenders]
     kin.sort(key=lambda cell: (tasks.index(cell.task.label), names.index(cell.contender.name), cell.seed))
-    return collect(kin, grid), others
+    return collect(kin, grid), [cell for cell in there if not is_kin(cell)]
 
 
 def cells_in(grid: Path) -> list[Cell]:

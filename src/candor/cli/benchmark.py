@@ -92,8 +92,8 @@ class Work:
     def tell(self, is_json: bool, **content: Any) -> None:
         """Says what is not done and which files there are, or prints all as JSON; exit code 1 if a cell failed."""
         if is_json:
-            told = {"failed": self.failed, "unfinished": self.unfinished, "files": [str(file) for file in self.files]}
-            print_json(told | content)
+            files = [str(file) for file in self.files]
+            print_json({"failed": self.failed, "unfinished": self.unfinished, "files": files, **content})
         for name in self.unfinished:
             say(f" {name}: another process works on it, or it was stopped", label="unfinished", colour="yellow")
         for name, what in self.failed.items():
