@@ -21,6 +21,10 @@ class WriteError(InputError, OSError):
     """Something could not be written: the disk is full, or the place is not to be written to. What was there stays."""
 
 
+class MissingFileError(InputError):
+    """A file is not there."""
+
+
 @contextmanager
 def atomic_file(path: Path) -> Iterator[Path]:
     """Yields a temporary sibling of `path` that replaces it only when the block ends well."""
@@ -171,7 +175,7 @@ def read_json(path: Path) -> Any:
     try:
         return json.loads(Path(path).read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise InputError("the file is not there", where=str(path)) from None
+        raise MissingFileError("the file is not there", where=str(path)) from None
     except (OSError, ValueError) as error:
         raise InputError(f"the file is not readable JSON ({error})", where=str(path)) from None
 

@@ -12,20 +12,34 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pandas as pd
 import psutil
 import pytest
 from safetensors.numpy import load_file
 
+import candor.benchmark.cells
 import candor.benchmark.local
-from candor.benchmark.cells import CELL, SCORES, Cell, CellState, cells_of, failure_of, status_of
+import candor.benchmark.running
+from candor.benchmark.cells import (
+    CELL,
+    FAILURE,
+    SCORES,
+    STATUS,
+    Cell,
+    CellState,
+    cells_of,
+    failure_of,
+    status_of,
+    write_failure,
+)
 from candor.benchmark.local import run_locally, usable_cores
-from candor.benchmark.results import collect
+from candor.benchmark.results import collect, write_scores
 from candor.benchmark.running import run_cell
 from candor.benchmark.suites import Contender, Suite
 from candor.errors import InputError
-from candor.files import read_json, write_json
+from candor.files import locked_folder, read_json, write_json
 from candor.forecasting.runs import load_record
-from candor.forecasting.train import TRAINING
+from candor.forecasting.train import TRAINING, BusyError
 from candor.training.checkpoint import Checkpoint
 
 FEW = {"epochs": 3, "width": 4, "layers": 1, "batch": 256}
@@ -48,6 +62,8 @@ def test_cells_are_done_once_and_then_left_alone(tmp_path: Path) -> None:
     assert not found.duplicated(["task", "model", "seed", "step", "metric"]).any()
     assert set(found["model"]) == {"last-value", "stid"} and set(found["step"]) == {0, 1, 3, 7, 14}
     assert found["data_sha256"].nunique() == 1 and found["protocol"].nunique() == 1
+    threads = dict(zip(found["model"], found["threads"], strict=True))
+    assert threads["stid"] == max(1, usable_cores() // 2) and pd.isna(threads["last-value"])
 
 
 def test_a_grid_goes_on_where_only_the_scores_of_its_cells_are(tmp_path: Path) -> None:
@@ -93,6 +109,82 @@ def test_a_cell_whose_process_dies_is_given_one_more(tmp_path: Path, monkeypatch
     assert not any(deaths.values()) and len(started) == 5
     assert "ended with code -9, 2 times" in failure_of(cells[0], tmp_path)
     assert [cell.state(tmp_path) for cell in cells] == [CellState.FAILED, CellState.WAITING, CellState.WAITING]
+
+
+def test_a_second_interruption_ends_a_process_that_will_not_stop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[str] = []
+
+    def join() -> None:
+        done.append("join")
+        if "kill" not in done:
+            raise KeyboardInterrupt  # somebody has no more patience
+
+    process = SimpleNamespace(
+        start=lambda: done.append("start"), is_alive=lambda: True, pid=1, join=join,
+        terminate=lambda: done.append("terminate"), kill=lambda: done.append("kill"),
+    )  # fmt: skip
+
+    def watch(running: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(candor.benchmark.local, "_prepare", lambda *_: process)
+    with pytest.raises(KeyboardInterrupt):
+        run_locally(cells_of(suite("last-value")), tmp_path, 1, watch, lambda: done.append("told"))
+    assert done == ["start", "told", "terminate", "join", "kill", "join"]
+
+
+def test_a_cell_that_another_process_works_on_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (cell,) = cells_of(suite("last-value"))
+    folder = tmp_path / cell.name
+    write_json(folder / CELL, cell.model_dump(mode="json"))
+    write_json(folder / STATUS, {"what": "epoch 3", "share": 0.5})
+    before = {path: path.stat().st_mtime_ns for path in folder.iterdir()}
+    with locked_folder(folder):
+        assert run_cell(cell, tmp_path) == CellState.BUSY
+    assert {path: path.stat().st_mtime_ns for path in folder.iterdir()} == before
+
+    def resumed_by_hand(*_: object) -> None:
+        raise BusyError("another session is training in this folder")
+
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr(candor.benchmark.running, "train_cell", resumed_by_hand)
+        assert run_cell(cell, tmp_path) == CellState.BUSY and cell.state(tmp_path) == CellState.BEGUN
+    assert run_cell(cell, tmp_path) == CellState.DONE
+
+
+def test_a_cell_that_comes_to_its_end_is_done_whatever_was_said_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (cell,) = cells_of(suite("last-value"))
+
+    def score(*arguments: Any) -> None:
+        write_failure(cell, tmp_path, "its process ended with code 1, 2 times")  # that of another grid
+        write_scores(*arguments)
+
+    monkeypatch.setattr(candor.benchmark.running, "write_scores", score)
+    assert run_cell(cell, tmp_path) == cell.state(tmp_path) == CellState.DONE
+    assert not (tmp_path / cell.name / FAILURE).exists()
+    write_failure(cell, tmp_path, "its process ended with code 1, 2 times")
+    assert cell.state(tmp_path) == CellState.DONE
+
+
+def test_a_cell_that_replaces_its_folder_stops_no_onlooker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (cell,) = cells_of(suite("last-value"))
+    place = tmp_path / cell.name / CELL
+    write_json(place, cell.model_dump(mode="json"))
+
+    def read_too_late(path: Path) -> Any:
+        path.unlink()
+        return read_json(path)
+
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr(candor.benchmark.cells, "read_json", read_too_late)
+        assert cell.state(tmp_path) == CellState.BEGUN
+    place.write_text("{")
+    with pytest.raises(InputError, match="not readable"):
+        cell.state(tmp_path)
 
 
 def test_another_cell_in_its_place_is_refused(tmp_path: Path) -> None:

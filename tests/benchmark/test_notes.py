@@ -1,4 +1,4 @@
-"""Notes: seeds that some models lack, settings that were changed, and how the record was cut."""
+"""Notes: seeds that some models lack, data and threads that differ, changed settings, and how the record was cut."""
 
 import json
 
@@ -26,6 +26,24 @@ def test_settings_that_were_changed_are_stated_with_whose_they_are() -> None:
     many = {f"other{i}": [2.0] for i in range(6)}
     assert "epochs=3 of 6 models" in note_of(many, changes=json.dumps({"epochs": 3}))
     assert "epochs" not in note_of(errors, changes="{}")
+
+
+def test_models_that_were_made_on_different_data_are_named() -> None:
+    results = made_results({"road": {"candor": [1.0], "stid": [2.0], "linear": [3.0]}})
+    sums = results["model"].map({"candor": "a" * 64, "stid": "b" * 64, "linear": "a" * 64})
+    (table,) = tables_of(results.assign(data_sha256=sums), made_suite(), is_whole=True)
+    assert "made on different data: road (aaaaaaaa) of candor, linear and road (bbbbbbbb) of stid" in table.note
+    assert "data" not in note_of({"candor": [1.0], "stid": [2.0]}, data_sha256="a" * 64)
+
+
+def test_a_budget_on_different_numbers_of_threads_is_told() -> None:
+    results = made_results({"road": {"candor": [1.0], "stid": [2.0], "linear": [3.0], "lightgbm": [3.0]}})
+    threads = results["model"].map({"candor": 4, "stid": 1, "linear": 4}).astype("Int64")  # of trees none is stated
+    told = "20 minutes of training each; the same minutes on different numbers of threads: 1 of stid and 4 of candor"
+    for budget in (20.0, None):
+        (table,) = tables_of(results.assign(threads=threads, budget_minutes=budget), made_suite(), is_whole=True)
+        assert (told in table.note) == ("threads" in table.note) == (budget is not None)
+    assert "threads" not in note_of({"candor": [1.0], "stid": [2.0]}, threads=2, budget_minutes=20.0)
 
 
 def test_the_split_is_told_in_words() -> None:

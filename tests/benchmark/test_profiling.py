@@ -44,6 +44,7 @@ from candor.benchmark.profiling import (
     random_edges,
     read_errors,
 )
+from candor.benchmark.suites import load_suite
 from candor.data.adjacency import adjacency_of
 from candor.errors import InputError
 from candor.figures.bubbles import Bubble, Cost, draw_bubbles, pareto_line
@@ -300,10 +301,19 @@ def test_errors_are_those_by_which_the_suite_ranks_models(tmp_path: Path, told_b
         cell.write_text('{"suite": "river"}')
     errors = read_errors(grid, "korea4-do")
     assert (errors.metric, errors.by_model) == ("mse", {"candor": [101.0]})
-    assert read_errors(grid, "korea4-do", "mae").by_model == {"candor": [1.0]}
+    assert read_errors(grid, "korea4-do", load_suite("quick")).by_model == {"candor": [1.0]}
     drawing = draw_bubbles(bubbles_of(profile_of(cost("candor", 5)), errors), "time", "", "mg/L", 64)
     assert drawing.figure.axes[0].get_ylabel() == "mean squared error [(mg/L)²]"
     assert drawing.table.mean_squared_error.tolist() == [101.0]
+
+
+def test_errors_of_a_grid_made_of_parts_are_those_by_which_the_part_is_ranked(tmp_path: Path) -> None:
+    grid = tmp_path / "benchmark-paper"
+    write_results(grid, {"metr-la": {"candor": (1.0,)}, "basin030501": {"candor": (1.0,)}})
+    for suite in (None, load_suite("paper")):
+        road, river = (read_errors(grid, preset, suite) for preset in ("metr-la", "basin030501"))
+        assert (road.metric, road.by_model) == ("mae", {"candor": [1.0]})
+        assert (river.metric, river.by_model) == ("mse", {"candor": [101.0]})
 
 
 def test_a_preset_is_found_under_another_with_its_horizon_and_advice_names_presets(tmp_path: Path) -> None:

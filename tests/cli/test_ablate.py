@@ -85,6 +85,7 @@ def test_a_failed_variant_is_told_and_the_others_are_shown(candor) -> None:
     ("arguments", "words"),
     [
         (("--variants", "without-wings"), "no variant called 'without-wings'"),
+        (("--variants", ","), "no variant is named"),
         (("--seeds", "one"), "are not seeds"),
         (("--budget-minutes", "0"), "greater than 0"),
         (("--budget-minutes", "nan"), "finite"),

@@ -14,8 +14,18 @@ import psutil
 import pytest
 
 from candor.benchmark.cells import CellState, cells_of
+from candor.benchmark.running import run_cell
 from candor.benchmark.suites import load_suite
+from candor.files import locked_folder
 from candor.report.paper_grid import read_grid
+
+
+@pytest.fixture
+def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cells in this process: what is under test is what comes of them."""
+    from candor.benchmark import local
+
+    monkeypatch.setattr(local, "run_locally", lambda cells, grid, *_: [run_cell(cell, grid) for cell in cells])
 
 
 @pytest.mark.parametrize(
@@ -62,6 +72,39 @@ def test_a_suite_is_run_once_and_its_cells_are_ordinary_runs(candor) -> None:
     assert judged.code == 0 and json.loads(judged.out)["overall"]["mae"] == pytest.approx(expected)
 
 
+def test_a_part_of_a_grid_is_added_to_what_is_done_in_its_folder(candor, in_this_process: None) -> None:
+    def work(*arguments: str) -> tuple[set[tuple[str, int]], str, str]:
+        outcome = candor("benchmark", "quick", "--tasks", "klamath-daily", "--out", "grid", *arguments)
+        assert outcome.code == 0, outcome.err
+        results = pd.read_parquet("grid/results.parquet")
+        return set(zip(results["model"], results["seed"], strict=True)), outcome.out, " ".join(outcome.err.split())
+
+    work("--models", "last-value,linear", "--seeds", "0")
+    found, shown, _ = work("--models", "linear", "--seeds", "0,1")
+    both = {("last-value", 0), ("linear", 0), ("linear", 1)}
+    assert found == both and "linear" in shown and "last-value" not in shown
+    assert "| last-value |" in Path("grid/tables-all.md").read_text()
+    # Under other terms it is another grid: neither is mixed with the other, and nothing of either is lost.
+    apart = ("--models", "seasonal-naive", "--seeds", "0", "--budget-minutes", "3")
+    found, _, said = work(*apart)
+    assert found == {("seasonal-naive", 0)} and "in grid are not in the tables: last-value, linear" in said
+    found, _, said = work("--models", "linear", "--seeds", "1")
+    assert found == both and "in grid are not in the tables: seasonal-naive" in said
+
+
+def test_a_cell_that_another_process_works_on_is_told_and_has_not_failed(candor, in_this_process: None) -> None:
+    busy = Path("grid/klamath-daily/linear/seed-0")
+    busy.mkdir(parents=True)
+    with locked_folder(busy):
+        outcome = candor(
+            "benchmark", "quick", "--models", "last-value,linear", "--tasks", "klamath-daily", "--out", "grid"
+        )
+    assert outcome.code == 0 and "unfinished klamath-daily/linear/seed-0: another process" in " ".join(
+        outcome.err.split()
+    )
+    assert not list(busy.iterdir()) and set(pd.read_parquet("grid/results.parquet")["model"]) == {"last-value"}
+
+
 def test_the_command_that_the_paper_proposes_for_a_grid_is_accepted(candor) -> None:
     chosen = ("--models", "last-value", "--tasks", "klamath-daily", "--seeds", "0")
     assert candor("benchmark", "quick", *chosen, "--out", "grid").code == 0
@@ -98,6 +141,7 @@ def test_a_grid_that_is_terminated_stops_its_workers_and_their_cells_can_go_on(t
         assert any("spawn_main" in " ".join(worker.cmdline()) for worker in workers)
         process.send_signal(signal.SIGTERM)
         assert process.wait(timeout=120) == 130
+        assert "saving and stopping" in process.stderr.read()
         gone, alive = psutil.wait_procs(workers, timeout=10)
         assert len(gone) == len(workers) and not alive
     finally:

@@ -13,7 +13,7 @@ import xarray
 
 import candor as package
 from candor.cli import app
-from candor.cli.inputs import parse_interval
+from candor.cli.inputs import parse_interval, parse_names, parse_seeds
 from candor.cli.train import _smaller_preset
 from candor.data.panel_store import load_panel
 from candor.errors import InputError
@@ -226,6 +226,13 @@ def test_intervals_are_read_as_written(text: str, minutes: float) -> None:
 def test_what_is_no_interval_is_refused(text: str) -> None:
     with pytest.raises(InputError, match="not an interval"):
         parse_interval(text)
+
+
+@pytest.mark.parametrize("listed", ["0,1", "0, 1,", " ,0,,1"])
+def test_a_comma_too_many_names_nothing(listed: str) -> None:
+    assert parse_names(listed, "model") == ["0", "1"] and parse_seeds(listed) == [0, 1]
+    with pytest.raises(InputError, match="no model is named"):
+        parse_names(" ,", "model")
 
 
 def test_options_of_files_are_refused_where_data_say_it_of_themselves(candor, two_files) -> None:

@@ -125,6 +125,7 @@ def test_wrong_input_is_refused_before_anything_is_measured(candor, monkeypatch:
     results(Path("grid"))
     for wrong, words in (
         (("--models", "stidd"), "did you mean stid"),
+        (("--models", ","), "no model is named"),
         (("--results", "nowhere"), "there are no results"),
         (("--results", "grid", "--models", "fast"), "no results of the models"),
     ):

@@ -8,8 +8,8 @@ import pytest
 from tiny import SIZES
 
 from candor.benchmark.cells import cells_of
-from candor.benchmark.suites import Suite
-from candor.benchmark.variants import SWEEPS, collect_whole, parse_values, sweep
+from candor.benchmark.results import collect_whole
+from candor.benchmark.variants import SWEEPS, parse_values, sweep, values_in
 from candor.errors import InputError
 from candor.files import write_json
 
@@ -47,18 +47,22 @@ def test_values_are_trained_drawn_and_added_to_in_a_second_go(candor) -> None:
 
 
 def test_a_cell_with_another_budget_in_the_folder_is_left_out_and_stops_nothing(tmp_path: Path) -> None:
-    def done(values: tuple[int, ...], seeds: tuple[int, ...], budget: float) -> Suite:
+    def done(values: tuple[int, ...], seeds: tuple[int, ...], budget: float) -> None:
         suite = sweep("klamath-daily", "pairs", values, {}, seeds=seeds, budget_minutes=budget)
         for cell in cells_of(suite):
             write_json(tmp_path / cell.name / "cell.json", cell.model_dump(mode="json"))
             error = {"step": 0, "metric": "mae", "value": budget}
             scores = {"data": "klamath-daily", "horizon": 14, "values": [error], "parameters": 1}
             write_json(tmp_path / cell.name / "scores.json", scores)
-        return suite
 
     done((4,), (1,), 1.0)
     done((4, 8), (0,), 10.0)
-    _, results = collect_whole(done((8,), (1,), 10.0), tmp_path)
+    done((8,), (1,), 10.0)
+    values = values_in(tmp_path, "pairs", [8])
+    whole = sweep("klamath-daily", "pairs", values, {}, seeds=[1], budget_minutes=10.0)
+    results, others = collect_whole(whole, tmp_path)
+    assert [cell.budget_minutes for cell in others] == [1.0]
+    assert results["model"].unique().tolist() == ["pairs=4", "pairs=8"]
     found = sorted(zip(results["model"], results["seed"], results["value"], strict=True))
     assert found == [("pairs=4", 0, 10.0), ("pairs=8", 0, 10.0), ("pairs=8", 1, 10.0)]
 
@@ -90,7 +94,8 @@ def test_a_bare_setting_has_the_values_of_the_paper(candor, monkeypatch: pytest.
     shown = candor("sweep", "klamath-daily", "pairs", *TINY, "--json")
     assert shown.code == 0, shown.err
     assert asked == [f"klamath-daily/pairs={pairs}/seed-0" for pairs in (4, 8, 16, 32)]
-    assert json.loads(shown.out) == {"failed": {}, "files": [], "setting": "pairs", "mae": {}}
+    told = {"failed": {}, "unfinished": asked, "files": [], "setting": "pairs", "mae": {}}
+    assert json.loads(shown.out) == told
 
 
 def test_a_value_or_seed_that_is_given_twice_is_trained_once() -> None:

@@ -35,6 +35,7 @@ def test_the_command_trains_asks_writes_and_is_done_the_second_time(candor, monk
     ("arguments", "words"),
     [
         (("--datasets", "metr-la"), "truth about 'metr-la' is not known"),
+        (("--datasets", " ,"), "no dataset is named"),
         (("--seeds", "one"), "are not seeds"),
         (("epochs",), "is not a setting"),
         (("--out", "x", "decomposition=false", "data.steps=200", "data.sensors=4"), "has no decomposition"),

@@ -1,6 +1,7 @@
 """The heat map and the sweep say what they are given."""
 
 import pytest
+from figure_texts import drawn_texts
 
 from candor.benchmark.drawing import draw_ablations, draw_ablations_together, split_changes
 from candor.benchmark.pairing import Change
@@ -55,3 +56,12 @@ def test_a_sweep_has_a_point_per_seed_and_a_line_through_the_means() -> None:
     assert list(line.get_ydata()) == [2.0, 2.25]
     assert [list(seeds.get_ydata()) for seeds in points] == [[1.0, 3.0], [2.0, 2.5]]
     assert len(drawing.table) == 4
+
+
+def test_values_with_fewer_seeds_are_not_said_to_have_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    for errors, words in (
+        ({"4": [1.0, 3.0, 2.0], "8": [2.0]}, "1 to 3 seeds of each value"),
+        ({"4": [1.0], "8": [2.0]}, "1 seed of each value"),
+    ):
+        texts = drawn_texts(draw_sweep(errors, "pairs", "title", "mph").figure, monkeypatch)
+        assert any(words in text for text, _ in texts)

@@ -22,8 +22,7 @@ from candor.forecasting.train import train_model
 from candor.report import paper as paper_module
 from candor.report.paper import Paper, write_paper
 from candor.report.paper_found import find_results
-from candor.report.paper_missing import data_names, find_missing
-from candor.report.paper_runs import data_of_runs
+from candor.report.paper_missing import find_missing
 from candor.report.paper_together import sensitivity_table
 from candor.report.paper_words import origin_of_task
 
@@ -380,17 +379,6 @@ def test_a_run_of_another_model_is_named_and_stops_nothing(tmp_path: Path, monke
     told = write_paper([run], tmp_path / "paper")
     assert {one.where for one in told.troubles} == {str(run)} and "run of linear" in told.troubles[0].what
     assert told.entries["method"] and not told.entries["runs"]
-
-
-def test_runs_and_data_that_share_a_name_are_told_apart(tmp_path: Path) -> None:
-    first, second = (make_run(tmp_path / place / "readings-linear") for place in ("a", "b"))
-    record = json.loads((second / "run.json").read_text())
-    (second / "run.json").write_text(json.dumps(record | {"fingerprint": "0" * 64}))
-    found = find_results([first, second])
-    assert [run.name for run in found.runs] == ["readings-linear", str(second)]
-    data = load_record(first).data
-    assert data_of_runs(found.runs) == {data: first / "data", f"{data} of {second}": second / "data"}
-    assert data_names(found) == [data, f"{data} of {second}"]
 
 
 @pytest.mark.slow

@@ -1,5 +1,6 @@
-"""Runs of several systems in one figure of what their forecasts rest on."""
+"""Several runs in one paper folder: told apart, and in one figure of what their forecasts rest on."""
 
+import json
 import shutil
 from pathlib import Path
 
@@ -13,8 +14,9 @@ from candor.data.synthetic import generate_river
 from candor.forecasting.runs import load_record, load_run
 from candor.forecasting.train import train_model
 from candor.progress import silent
-from candor.report.paper_found import FoundRun
-from candor.report.paper_runs import FUSIONS, make_fusions
+from candor.report.paper_found import FoundRun, find_results
+from candor.report.paper_missing import data_names
+from candor.report.paper_runs import FUSIONS, data_of_runs, make_fusions
 
 
 @pytest.mark.slow
@@ -41,3 +43,14 @@ def test_fusion_of_all_systems_is_the_mean_and_range_over_all_that_is_fused(tmp_
         expected = np.mean(weights), *np.quantile(weights, (0.1, 0.9))
         assert table.loc[("one", branch)].tolist() == pytest.approx(expected, abs=1e-5)
     assert make_fusions(runs[:2], tmp_path / "less", silent) == [] and not (tmp_path / "less").exists()
+
+
+def test_runs_and_data_that_share_a_name_are_told_apart(tmp_path: Path) -> None:
+    first, second = (make_run(tmp_path / place / "readings-linear") for place in ("a", "b"))
+    record = json.loads((second / "run.json").read_text())
+    (second / "run.json").write_text(json.dumps(record | {"fingerprint": "0" * 64}))
+    found = find_results([first, second])
+    assert [run.name for run in found.runs] == ["readings-linear", str(second)]
+    data = load_record(first).data
+    assert data_of_runs(found.runs) == {data: first / "data", f"{data} of {second}": second / "data"}
+    assert data_names(found) == [data, f"{data} of {second}"]

@@ -6,6 +6,7 @@ status.json   what is being done now and by which process, for those who watch
 failure.json  why it failed
 """
 
+from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from pydantic import PositiveFloat
 
 from candor.benchmark.suites import Contender, Suite, SuiteTask
 from candor.errors import InputError
-from candor.files import read_json, write_json
+from candor.files import MissingFileError, read_json, write_json
 from candor.settings import Settings, parse_settings
 
 CELL, SCORES, STATUS, FAILURE = "cell.json", "scores.json", "status.json", "failure.json"
@@ -25,6 +26,7 @@ class CellState(StrEnum):
 
     WAITING = "waiting"
     BEGUN = "begun"
+    BUSY = "busy"
     DONE = "done"
     FAILED = "failed"
 
@@ -49,15 +51,17 @@ class Cell(Settings):
         if not (folder / CELL).is_file():
             return CellState.WAITING
         refuse_another(self, folder)
-        if (folder / FAILURE).is_file():
-            return CellState.FAILED
-        return CellState.DONE if (folder / SCORES).is_file() else CellState.BEGUN
+        if (folder / SCORES).is_file():
+            return CellState.DONE
+        return CellState.FAILED if (folder / FAILURE).is_file() else CellState.BEGUN
 
 
 def refuse_another(cell: Settings, folder: Path) -> None:
     """Refuses a folder that holds another cell, of a grid or of `candor truth`."""
-    mine = cell.model_dump(mode="json")
-    if (folder / CELL).is_file() and (there := read_json(folder / CELL)) != mine:
+    mine = there = cell.model_dump(mode="json")
+    with suppress(MissingFileError):  # not there yet, or just now no longer: a run made in one go replaces its folder
+        there = read_json(folder / CELL)
+    if there != mine:
         differences = ", ".join(key for key in mine if there.get(key) != mine[key])
         raise InputError(
             f"there is a cell with another {differences or 'content'} in this place",

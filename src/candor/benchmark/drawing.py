@@ -11,7 +11,7 @@ from candor.benchmark.variants import CHANGES, INTERVENTIONS
 from candor.figures.bubbles import draw_bubbles
 from candor.figures.heat import HeatCell, draw_changes
 from candor.figures.style import Drawing
-from candor.figures.sweeps import draw_sweep
+from candor.figures.sweeps import count_seeds, draw_sweep
 
 _TITLES = {False: "CANDOR without its parts", True: "CANDOR that is given rain"}
 """Of heat maps, by whether they show interventions."""
@@ -27,8 +27,7 @@ def draw_ablations(changes: Sequence[Change], task: str) -> Drawing:
     rows: dict[str, dict[str, HeatCell]] = {}
     for change in changes:
         rows.setdefault(paper_name(change.variant), {})[change.metric] = _heat(change)
-    fewest, most = (pick(change.seeds for change in changes) for pick in (min, max))
-    seeds = f"{most} seed{'s' if most > 1 else ''}" if fewest == most else f"{fewest} to {most} seeds"
+    seeds = count_seeds([change.seeds for change in changes])
     note = f"Mean over {seeds} of the paired relative change. Dot: beyond twice the full model's spread."
     return draw_changes(rows, f"{_TITLES[is_intervention(changes[0])]}, {task}", note)
 

@@ -20,10 +20,24 @@ Watch = Callable[[Sequence[Cell]], None]
 """Is told every moment which cells are being worked on."""
 
 
-def run_locally(cells: Sequence[Cell], grid: Path, workers: int, watch: Watch = lambda running: None) -> None:
+def run_locally(
+    cells: Sequence[Cell],
+    grid: Path,
+    workers: int,
+    watch: Watch = lambda running: None,
+    stopping: Callable[[], None] = lambda: None,
+) -> None:
     """Works on all cells, `workers` at a time, each with its share of the cores.
 
-    An interruption (KeyboardInterrupt) lets the cells save and stop; they go on the next time.
+    An interruption (KeyboardInterrupt) lets the cells save and stop; they go on the next time. Models that are made in
+    one go come to their end first; a second interruption ends all at once.
+
+    Args:
+        cells: what to do.
+        grid: their folder.
+        workers: cells at a time.
+        watch: is told every moment which cells are being worked on.
+        stopping: is called when an interruption came.
     """
     waiting = deque((cell, 1) for cell in cells)
     running: dict[str, tuple[BaseProcess, Cell, int]] = {}
@@ -46,17 +60,27 @@ def run_locally(cells: Sequence[Cell], grid: Path, workers: int, watch: Watch = 
                     waiting.append((cell, attempt + 1))
                 elif process.exitcode:
                     write_failure(cell, grid, f"its process ended with code {process.exitcode}, {attempt} times")
+    except KeyboardInterrupt:
+        stopping()
+        raise
     finally:
         end_processes(process for process, _, _ in running.values())
 
 
 def end_processes(processes: Iterable[BaseProcess]) -> None:
-    """Asks those that were started to end, and waits for them."""
+    """Asks those that were started to end, and waits for them; an interruption while it waits ends them at once."""
     started = [process for process in processes if process.pid is not None]
-    for process in started:
-        process.terminate()
-    for process in started:
-        process.join()
+    try:
+        for process in started:
+            process.terminate()
+        for process in started:
+            process.join()
+    except KeyboardInterrupt:
+        for process in started:
+            process.kill()
+        for process in started:
+            process.join()
+        raise
 
 
 def usable_cores() -> int:

@@ -49,7 +49,8 @@ def write_note(results: pd.DataFrame, lineup: Lineup, metric: str, wins: Mapping
     if shown.empty:
         return ""
     square = " (MSE in its square)" if metric == "MSE" else ""
-    parts = [f"Errors in {unit_of(shown)}{square}, {_seeds(shown)}", *protocol_of(shown)]
+    spread = " ± standard deviation (ddof 1)" if shown["seed"].nunique() > 1 else ""
+    parts = [f"Errors in {unit_of(shown)}{square}, mean over {seeds_of(shown)}{spread}", *protocol_of(shown)]
     if hidden := len(set(lineup.rivals) - set(lineup.baselines)):
         among = f"all {len(lineup.rivals)} baselines, of which {hidden} are not shown"
         parts.append(f"best, second best and gains are those among {among}")
@@ -70,7 +71,10 @@ def unit_of(results: pd.DataFrame) -> str:
 
 
 def protocol_of(results: pd.DataFrame) -> list[str]:
-    """Returns under which rules results were made: windows, aggregation, mask, split, budget and changed settings."""
+    """Returns under which rules results were made: windows, aggregation, mask, split, budget and changed settings.
+
+    What keeps them from being compared is among it.
+    """
     first: dict[Any, Any] = results.iloc[0].to_dict()
     budgets = sorted({float(budget) for budget in results["budget_minutes"].dropna()})
     return [
@@ -79,12 +83,45 @@ def protocol_of(results: pd.DataFrame) -> list[str]:
         f"mask: {first['mask']}",
         *_split(results["split"]),
         *(f"{budget:g} minutes of training each" for budget in budgets),
+        *differences_of(results),
         *_changes(results),
     ]
 
 
-def _seeds(results: pd.DataFrame) -> str:
-    """Returns over which seeds means were taken, and which models have others."""
+def differences_of(results: pd.DataFrame) -> list[str]:
+    """Returns what keeps models from being compared, with whose it is: other data, or more training in the same time.
+
+    Results from before threads were counted do not state theirs.
+    """
+    found = []
+    if "data_sha256" in results:
+        for data, some in results.groupby("data", sort=False):
+            checksums = _models_by(some, "data_sha256")
+            if len(checksums) > 1:
+                parts = (f"{data} ({str(checksum)[:8]}) of {_whose(names)}" for checksum, names in checksums.items())
+                found.append(f"made on different data: {' and '.join(parts)}")
+    if "threads" in results:
+        threads = _models_by(results[results["budget_minutes"].notna()].dropna(subset="threads"), "threads")
+        if len(threads) > 1:
+            parts = (f"{int(count)} of {_whose(threads[count])}" for count in sorted(threads))
+            found.append(f"the same minutes on different numbers of threads: {' and '.join(parts)}")
+    return found
+
+
+def _models_by(results: pd.DataFrame, column: str) -> dict[Any, list[str]]:
+    """Returns the models by what stands in a column."""
+    found: dict[Any, list[str]] = {}
+    for model, value in results[["model", column]].drop_duplicates().itertuples(index=False):
+        found.setdefault(value, []).append(str(model))
+    return found
+
+
+def _whose(models: Sequence[str]) -> str:
+    return ", ".join(models) if len(models) <= _MOST_NAMED else f"{len(models)} models"
+
+
+def seeds_of(results: pd.DataFrame) -> str:
+    """Returns which seeds there are, and which models have others."""
     cells: dict[str, dict[str, set[int]]] = {}
     columns = (results[name].tolist() for name in ("model", "task", "seed"))
     for model, task, seed in zip(*columns, strict=True):
@@ -98,8 +135,7 @@ def _seeds(results: pd.DataFrame) -> str:
         said = _listed(sets.pop()) if len(sets) == 1 else "not all of them on every task"
         others.setdefault(said, []).append(model)
     exceptions = "; ".join(f"{', '.join(models)}: {said}" for said, models in others.items())
-    spread = " ± standard deviation (ddof 1)" if len(every) > 1 else ""
-    return f"mean over {_listed(every)}{f' ({exceptions})' if exceptions else ''}{spread}"
+    return f"{_listed(every)} ({exceptions})" if exceptions else _listed(every)
 
 
 def _split(splits: "pd.Series[str]") -> list[str]:
@@ -122,10 +158,7 @@ def _changes(results: pd.DataFrame) -> list[str]:
             changed = models.setdefault(f"{key}={value}", [])
             if model not in changed:
                 changed.append(model)
-    return [
-        f"{change} of {', '.join(names) if len(names) <= _MOST_NAMED else f'{len(names)} models'}"
-        for change, names in models.items()
-    ]
+    return [f"{change} of {_whose(names)}" for change, names in models.items()]
 
 
 def _range(numbers: "pd.Series[int]") -> str:

@@ -22,7 +22,7 @@ from pydantic import Field, NonNegativeInt, PositiveInt
 from candor.benchmark.cells import CELL
 from candor.benchmark.measuring import HOW, Job, MeasurementError, ModelProfile, measure_apart, random_panel
 from candor.benchmark.results import ALL_STEPS
-from candor.benchmark.suites import Contender, SuiteTask, load_suite, suite_names
+from candor.benchmark.suites import Contender, Suite, SuiteTask, load_suite, suite_names
 from candor.benchmark.tables import is_ours
 from candor.data.adjacency import adjacency_of
 from candor.data.catalog import datasets, load_dataset
@@ -276,13 +276,13 @@ class Errors:
             )
 
 
-def read_errors(results: Path, preset: str, metric: Metric | None = None) -> Errors:
+def read_errors(results: Path, preset: str, suite: Suite | None = None) -> Errors:
     """Returns the errors on a preset from the folder of a grid, or from its results.parquet.
 
     Args:
         results: the folder or the file.
         preset: the grid may have it under another name, see `labels_of`.
-        metric: which errors; None takes those by which the grid's suite ranks models.
+        suite: by whose ranking of the task errors are chosen; None takes the grid's own.
     """
     path = results / "results.parquet" if results.is_dir() else results
     try:
@@ -294,13 +294,15 @@ def read_errors(results: Path, preset: str, metric: Metric | None = None) -> Err
     except (OSError, ValueError, KeyError) as error:
         what = f"these are not results of `candor benchmark` ({str(error).splitlines()[0]})"
         raise InputError(what, where=str(path)) from None
-    metric = metric or _metric_of(path.parent)
-    overall = content[(content["step"] == ALL_STEPS) & (content["metric"] == metric)]
+    overall = content[content["step"] == ALL_STEPS]
     tasks = sorted(set(overall["task"]))
     label = next((label for label in labels_of(preset) if label in tasks), None)
     if label is None:
         raise InputError(f"there are no results on {preset}", where=str(path), mend=_other_presets(tasks))
-    chosen = overall[overall["task"] == label]
+    metric = suite.metric_of(label) if suite is not None else _metric_of(path.parent, label)
+    chosen = overall[(overall["task"] == label) & (overall["metric"] == metric)]
+    if chosen.empty:
+        raise InputError(f"there are no results on {preset} by {metric.upper()}", where=str(path))
     by_model = {str(name): [float(value) for value in rows] for name, rows in chosen.groupby("model")["value"]}
     return Errors(by_model, metric, str(chosen["unit"].iloc[0] or ""), path)
 
@@ -327,11 +329,11 @@ def _other_presets(tasks: Sequence[str]) -> str:
     return f"there are results on {', '.join(tasks) or 'nothing'}, and no preset is one of these"
 
 
-def _metric_of(grid: Path) -> Metric:
-    """Returns by which error the suite of a grid ranks models; cells tell its name, or else the folder does."""
+def _metric_of(grid: Path, label: str) -> Metric:
+    """Returns by which error the suite of a grid ranks models on a task; cells or else the folder tell its name."""
     cell = next(grid.glob(f"*/*/*/{CELL}"), None)
     name = grid.name.removeprefix("benchmark-") if cell is None else str(read_json(cell).get("suite"))
-    return load_suite(name).metric if name in suite_names() else "mae"
+    return load_suite(name).metric_of(label) if name in suite_names() else "mae"
 
 
 def bubbles_of(profile: Profile, errors: Errors) -> "list[Bubble]":

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,9 @@ from typing import Any
 import pandas as pd
 from safetensors import safe_open
 
-from candor.benchmark.cells import CELL, SCORES, Cell, CellState, parse_cell
+from candor.benchmark.cells import CELL, SCORES, Cell, CellState, cells_of, parse_cell
+from candor.benchmark.suites import Suite
+from candor.errors import InputError
 from candor.files import atomic_file, read_json, write_json
 from candor.forecasting.runs import EVALUATION, load_record
 from candor.forecasting.train import TRAINING
@@ -21,14 +24,45 @@ ALL_STEPS = 0
 def collect(cells: Sequence[Cell], grid: Path) -> pd.DataFrame:
     """Returns one row per cell, step and metric; step 0 stands for all steps together."""
     rows = [row for cell in cells if cell.state(grid) == CellState.DONE for row in _rows(cell, grid / cell.name)]
-    columns = ["task", "data", "horizon", "model", "seed", "step", "metric", "value"]
-    kinds = {"parameters": "Int64", "value": "float64"}
-    return pd.DataFrame(rows).astype(kinds) if rows else pd.DataFrame(columns=columns)
+    if not rows:
+        return pd.DataFrame(columns=["task", "data", "horizon", "model", "seed", "step", "metric", "value"])
+    found = pd.DataFrame(rows)
+    kinds = {"parameters": "Int64", "threads": "Int64", "value": "float64"}
+    return found.astype({name: kind for name, kind in kinds.items() if name in found})
+
+
+def collect_whole(whole: Suite, grid: Path) -> tuple[pd.DataFrame, list[Cell]]:
+    """Returns the scores of all that was ever done in the folder of a grid, and the cells there that are no part of it.
+
+    Grids are often worked on in several goes. Cells of another suite, with another budget or with other settings are no
+    part of this one, and left out.
+
+    Args:
+        whole: all that may be done in the folder, but for further seeds.
+        grid: the folder.
+    """
+    there = [cell for cell in cells_in(grid) if cell.state(grid) == CellState.DONE]
+    seeds = sorted({cell.seed for cell in there})
+    ours = {cell.name: cell for cell in cells_of(whole.model_copy(update={"seeds": tuple(seeds)}))}
+
+    def is_kin(cell: Cell) -> bool:
+        return cell.name in ours and ours[cell.name].model_dump(mode="json") == cell.model_dump(mode="json")
+
+    kin = [cell for cell in there if is_kin(cell)]
+    tasks, names = [task.label for task in whole.tasks], [contender.name for contender in whole.contenders]
+    kin.sort(key=lambda cell: (tasks.index(cell.task.label), names.index(cell.contender.name), cell.seed))
+    return collect(kin, grid), [cell for cell in there if not is_kin(cell)]
 
 
 def cells_in(grid: Path) -> list[Cell]:
     """Returns the cells that were ever begun in the folder of a grid, in the order of their names."""
-    return [parse_cell(read_json(path)) for path in sorted(grid.glob(f"*/*/seed-*/{CELL}"))]
+    found = []
+    for path in sorted(grid.glob(f"*/*/seed-*/{CELL}")):
+        with suppress(InputError):  # gone for a moment where a run made in one go replaces its folder, or no cell
+            cell = parse_cell(read_json(path))
+            if grid / cell.name == path.parent:  # and no copy of it
+                found.append(cell)
+    return found
 
 
 def save_results(results: pd.DataFrame, path: Path) -> None:
@@ -37,8 +71,14 @@ def save_results(results: pd.DataFrame, path: Path) -> None:
         results.to_parquet(temporary, index=False)
 
 
-def write_scores(cell: Cell, folder: Path) -> None:
-    """Writes what a judged run scored with all it depends on, so that it can be read where the run is not."""
+def write_scores(cell: Cell, folder: Path, threads: int | None) -> None:
+    """Writes what a judged run scored with all it depends on, so that it can be read where the run is not.
+
+    Args:
+        cell: what was judged.
+        folder: of the cell.
+        threads: that a network was trained with: the same minutes on more of them are more training. None if unknown.
+    """
     judged = read_json(folder / EVALUATION)
     values = []
     for metric in METRICS:
@@ -58,6 +98,7 @@ def write_scores(cell: Cell, folder: Path) -> None:
         "model_sha256": judged["model_sha256"],
         "versions": judged["versions"],
         "parameters": _count_parameters(folder) if cell.contender.model == "candor" else None,
+        "threads": threads,
         **_training(folder, judged["split"]),
     }
     place = {"data": judged["data"]["name"], "horizon": judged["protocol"]["horizon"]}

@@ -1,7 +1,7 @@
 """Working on a cell: train, judge, score.
 
-A cell that is done is left alone, one that was stopped or killed goes on from its checkpoint, one that failed says why
-and is tried again the next time.
+A cell that is done, or that another process works on, is left alone, one that was stopped or killed goes on from its
+checkpoint, one that failed says why and is tried again the next time.
 """
 
 import os
@@ -17,10 +17,10 @@ from candor.data.catalog import load_dataset
 from candor.data.protocol import make_task
 from candor.errors import InputError
 from candor.evaluation.judging import evaluate_run
-from candor.files import write_json
+from candor.files import locked_folder, write_json
 from candor.forecasting.choices import choose_protocol, choose_settings
 from candor.forecasting.runs import RECORD, Run, RunState, load_run, summarise_run
-from candor.forecasting.train import TRAINING, Limits, TrainingStoppedError, resume_run, train_model
+from candor.forecasting.train import TRAINING, BusyError, Limits, TrainingStoppedError, resume_run, train_model
 from candor.presets import load_preset
 from candor.progress import Report
 
@@ -29,21 +29,36 @@ Interruption = Callable[[], str | None]
 
 
 def run_cell(cell: Cell, grid: Path, interruption: Interruption = lambda: None) -> CellState:
-    """Returns the state of a cell after work on it: done, failed, or begun if it was interrupted."""
-    state, folder = cell.state(grid), grid / cell.name
-    if state == CellState.DONE:
-        return state
+    """Returns the state of a cell after work on it: done, failed, begun if it was interrupted, or busy.
+
+    A cell is busy, and left alone, while another process works on it.
+    """
+    folder = grid / cell.name
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        with locked_folder(folder):
+            state = cell.state(grid)
+            return state if state == CellState.DONE else _run_alone(cell, grid, interruption)
+    except (BlockingIOError, BusyError):
+        return CellState.BUSY
+
+
+def _run_alone(cell: Cell, grid: Path, interruption: Interruption) -> CellState:
+    folder = grid / cell.name
     write_json(folder / CELL, cell.model_dump(mode="json"))
     (folder / FAILURE).unlink(missing_ok=True)
-    report = _Status(folder / STATUS)
+    report, threads = _Status(folder / STATUS), _threads(cell, folder)
     try:
         run = train_cell(folder, cell.budget_minutes, partial(_begin, cell, folder, report), report, interruption)
         write_json(folder / CELL, cell.model_dump(mode="json"))  # a run made in one go replaces its folder
         if summarise_run(folder).state != RunState.EVALUATED:
             evaluate_run(run, report)
-        write_scores(cell, folder)
+        write_scores(cell, folder, threads)
+        (folder / FAILURE).unlink(missing_ok=True)
     except TrainingStoppedError:
         return CellState.BEGUN
+    except BusyError:
+        raise
     except InputError as error:
         write_failure(cell, grid, str(error))
         return CellState.FAILED
@@ -53,6 +68,15 @@ def run_cell(cell: Cell, grid: Path, interruption: Interruption = lambda: None) 
     finally:
         (folder / STATUS).unlink(missing_ok=True)
     return CellState.DONE
+
+
+def _threads(cell: Cell, folder: Path) -> int | None:
+    """Returns how many threads a network is about to be trained with; None for others, and if it is trained already."""
+    if not cell.contender.is_network or (folder / "model").is_dir():
+        return None
+    import torch
+
+    return torch.get_num_threads()
 
 
 def train_cell(

@@ -124,6 +124,11 @@ class Suite(Settings):
         found.append((self.model_copy(update={"parts": ()}), left))
         return [(rules, some) for rules, some in found if some]
 
+    def metric_of(self, label: str) -> Literal["mae", "mse"]:
+        """Returns by which error models are ranked on a task."""
+        ((rules, _),) = self.parts_of([label])
+        return rules.metric
+
     def available(self) -> tuple["Suite", list[str]]:
         """Returns the suite without tasks whose data are not on this machine, and the labels of those."""
         names = {task: load_preset(task.preset).data for task in self.tasks}

@@ -4,11 +4,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import yaml
 
-from candor.benchmark.cells import Cell, cells_of
-from candor.benchmark.results import cells_in, collect
+from candor.benchmark.results import cells_in
 from candor.benchmark.suites import Contender, Suite, SuiteTask
 from candor.errors import InputError
 from candor.presets import load_preset
@@ -96,47 +94,11 @@ def parse_values(text: str) -> tuple[str, list[Any]]:
     return setting.strip(), values
 
 
-def collect_whole(suite: Suite, grid: Path) -> tuple[Suite, pd.DataFrame]:
-    """Returns a grid with all that was ever done in its folder, and the scores of that, in the order of contenders.
-
-    Variants are often tried in several goes, and the full model is shared by them. Cells that were made with other
-    shared settings or another budget are left out.
-
-    Args:
-        suite: as `ablation` or `sweep` made it.
-        grid: the folder.
-    """
-    kin = [cell for cell in cells_in(grid) if _is_kin(cell, suite)]
-    contenders = {one.name: one for one in (*suite.contenders, *(cell.contender for cell in kin))}
-    ordered = sorted(contenders.values(), key=lambda one: _place(one, list(contenders.values())))
-    seeds = sorted({*suite.seeds, *(cell.seed for cell in kin)})
-    whole = suite.model_copy(update={"contenders": tuple(ordered), "seeds": tuple(seeds)})
-    cells = {cell.name: cell for cell in (*kin, *cells_of(suite))}
-    results = collect(sorted(cells.values(), key=lambda cell: cell.seed), grid)
-    places = {contender.name: place for place, contender in enumerate(ordered)}
-    return whole, results.sort_values("model", key=lambda models: models.map(places), kind="stable", ignore_index=True)
-
-
-def _is_kin(cell: Cell, suite: Suite) -> bool:
-    """Returns whether a cell is what the suite would have made of it, had its variant or value been asked for."""
-    if (cell.suite, cell.budget_minutes) != (suite.name, suite.budget_minutes) or cell.task not in suite.tasks:
-        return False
-    first, other = parse_settings(Contender, suite.contenders[0].model_dump(mode="json"), suite.name), cell.contender
-    if first.name == FULL:
-        own: dict[str, dict[str, Any]] = {FULL: {}} | {name: change for name, (_, change) in CHANGES.items()}
-        return other.name in own and other.settings == {**first.settings, **own[other.name]}
-    setting = first.name.partition("=")[0]
-    varied = {setting: other.settings.get(setting)}
-    return other.name.startswith(f"{setting}=") and other.settings == {**first.settings, **varied}
-
-
-def _place(contender: Contender, all_of_them: Sequence[Contender]) -> float:
-    """Returns where a contender stands among all: variants as they are listed here, numbers by size, else as given."""
-    if contender.name in CHANGES or contender.name == FULL:
-        return [FULL, *CHANGES].index(contender.name)
-    values = [one.settings[one.name.partition("=")[0]] for one in all_of_them]
-    place = all_of_them.index(contender)
-    return values[place] if all(isinstance(value, int | float) for value in values) else place
+def values_in(grid: Path, setting: str, values: Sequence[Any]) -> list[Any]:
+    """Returns values of a setting with those that were ever tried in a folder: numbers by size, others as they come."""
+    tried = [cell.contender.settings.get(setting) for cell in cells_in(grid) if cell.suite == "sweep"]
+    found = [*values, *(value for value in tried if value is not None)]
+    return sorted(found) if all(isinstance(value, int | float) for value in found) else found
 
 
 def _suite(name: str, title: str, preset: str, contenders: list[Contender], limits: Mapping[str, Any]) -> Suite:

@@ -1,7 +1,8 @@
 """`candor benchmark`: a grid of models, tasks and seeds, and the tables that come out."""
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
     from candor.benchmark.suites import Suite
     from candor.benchmark.tables import Table, TableCell
+    from candor.figures.style import Drawing
 
 
 def benchmark(
@@ -44,28 +46,85 @@ def benchmark(
     json: inputs.JsonOption = False,
 ) -> None:
     """Run a suite: cells that are done are skipped, killed ones go on, failed ones are told and stop nothing."""
+    from candor.benchmark.results import cells_in
     from candor.benchmark.suites import load_suite
+    from candor.forecasting import forecasters
     from candor.settings import parse_overrides
 
-    chosen = load_suite(suite).chosen(
-        _names(models),
-        None if seeds is None else parse_seeds(seeds),
+    base, given, grid = load_suite(suite), parse_overrides(settings or []), out or Path("runs") / f"benchmark-{suite}"
+    chosen = base.chosen(
+        None if models is None else inputs.parse_names(models, "model"),
+        None if seeds is None else inputs.parse_seeds(seeds),
         budget_minutes,
-        tasks=_names(tasks),
-        settings=parse_overrides(settings or []),
+        tasks=None if tasks is None else inputs.parse_names(tasks, "task"),
+        settings=given,
     )
-    run_grid(chosen, out or Path("runs") / f"benchmark-{suite}", workers=workers, ray=ray, is_json=json)
+    known = [contender.name for contender in (*base.contenders, *chosen.contenders)]
+    further = [cell.contender.name for cell in cells_in(grid) if cell.contender.name in forecasters]
+    whole = base.chosen([*known, *further], None, budget_minutes, settings=given)
+    work = run_grid(chosen, whole, grid, workers=workers, ray=ray, is_json=json)
+    work.tell(json, cells=work.cells, left_out=work.left_out)
 
 
-def run_grid(suite: "Suite", grid: Path, *, workers: int, ray: str | None, is_json: bool) -> "pd.DataFrame":
-    """Works on all cells of a suite that are not done, writes and shows the tables, and returns all scores.
+@dataclass
+class Work:
+    """What came of a grid.
 
-    Tasks whose data are not here are named and left out. Leaves with exit code 1 if a cell failed.
+    Args:
+        folder: of the grid.
+        cells: how many were asked for.
+        left_out: tasks whose data are not here.
+        results: scores of all that is done in the folder, asked for now or not.
+        failed: why, by cell.
+        unfinished: cells that were left to another process, or stopped by somebody.
+        files: that were written.
+    """
+
+    folder: Path
+    cells: int
+    left_out: list[str]
+    results: "pd.DataFrame"
+    failed: dict[str, str]
+    unfinished: list[str]
+    files: list[Path]
+
+    def draw(self, drawing: "Drawing", name: str) -> None:
+        """Writes a figure and its numbers."""
+        self.files += drawing.write(self.folder, name)
+
+    def tell(self, is_json: bool, **content: Any) -> None:
+        """Says what is not done and which files there are, or prints all as JSON; exit code 1 if a cell failed."""
+        if is_json:
+            files = [str(file) for file in self.files]
+            print_json({"failed": self.failed, "unfinished": self.unfinished, "files": files, **content})
+        for name in self.unfinished:
+            say(f" {name}: another process works on it, or it was stopped", label="unfinished", colour="yellow")
+        for name, what in self.failed.items():
+            say(f" {name}: {what}", label="failed", colour="red")
+        if self.files:
+            say(f"written: {', '.join(str(file) for file in self.files)}")
+        if self.failed:
+            raise typer.Exit(1)
+
+
+def run_grid(suite: "Suite", whole: "Suite", grid: Path, *, workers: int, ray: str | None, is_json: bool) -> Work:
+    """Works on all cells of a suite that are not done, and shows their tables.
+
+    The tables and scores that are written are those of all that is done in the folder. Tasks whose data are not here
+    are named and left out.
+
+    Args:
+        suite: what is asked for.
+        whole: all that may have been done in the folder before, under the same terms.
+        grid: the folder.
+        workers: cells at a time on this machine.
+        ray: address of a cluster to work on instead.
+        is_json: whether no tables are shown.
     """
     from candor.benchmark.cells import CellState, cells_of, failure_of
     from candor.benchmark.cluster import run_on_cluster
     from candor.benchmark.local import run_locally, stopped_by_sigterm
-    from candor.benchmark.results import collect
+    from candor.benchmark.results import collect, collect_whole
 
     suite, left_out = suite.available()
     cells = cells_of(suite)
@@ -77,35 +136,21 @@ def run_grid(suite: "Suite", grid: Path, *, workers: int, ray: str | None, is_js
         if ray is not None:
             run_on_cluster(left, grid, ray, watch)
         else:
-            run_locally(left, grid, workers, watch)
-    results = collect(cells, grid)
-    files = [str(file) for file in _write(results, grid, suite)]
+            run_locally(left, grid, workers, watch, _say_stopping)
     if not is_json:
-        _show_all(results, suite)
-    failed = {cell.name: failure_of(cell, grid) for cell in cells if cell.state(grid) == CellState.FAILED}
-    if is_json:
-        print_json({"cells": len(cells), "left_out": left_out, "failed": failed, "files": files})
-    for name, what in failed.items():
-        say(f" {name}: {what}", label="failed", colour="red")
-    if files:
-        say(f"tables and all scores: {', '.join(files)}")
-    if failed:
-        raise typer.Exit(1)
-    return results
+        _show_all(collect(cells, grid), suite)
+    results, others = collect_whole(whole, grid)
+    if others:
+        names = ", ".join(dict.fromkeys(cell.contender.name for cell in others))
+        say(f"cells of another suite, budget or settings in {grid} are not in the tables: {names}")
+    states = {cell.name: cell.state(grid) for cell in cells}
+    failed = {cell.name: failure_of(cell, grid) for cell in cells if states[cell.name] == CellState.FAILED}
+    unfinished = [name for name, state in states.items() if state not in (CellState.DONE, CellState.FAILED)]
+    return Work(grid, len(cells), left_out, results, failed, unfinished, _write(results, grid, whole))
 
 
-def _names(listed: str | None) -> list[str] | None:
-    return None if listed is None else [name.strip() for name in listed.split(",") if name.strip()]
-
-
-def parse_seeds(seeds: str) -> list[int]:
-    """Returns seeds written with commas."""
-    from candor.errors import InputError
-
-    words = [seed.strip() for seed in seeds.split(",")]
-    if not all(word.isascii() and word.isdigit() for word in words):
-        raise InputError(f"{seeds!r} are not seeds", mend="write whole numbers with commas, e.g. --seeds 0,1,2")
-    return [int(word) for word in words]
+def _say_stopping() -> None:
+    say("saving and stopping; models that are made in one go are finished first. Ctrl-C once more ends all at once")
 
 
 def _write(results: "pd.DataFrame", grid: Path, suite: "Suite") -> list[Path]:

@@ -167,6 +167,27 @@ def takes_data(command: Callable[..., None], *, is_optional: bool = False) -> Ca
     return with_files
 
 
+def parse_names(listed: str, thing: str) -> list[str]:
+    """Returns names that are written with commas; a comma too many means nothing, but no name at all is refused.
+
+    Args:
+        listed: as it was written.
+        thing: what is named.
+    """
+    names = [name.strip() for name in listed.split(",") if name.strip()]
+    if not names:
+        raise InputError(f"no {thing} is named", mend="write names with commas, or leave the option out")
+    return names
+
+
+def parse_seeds(listed: str) -> list[int]:
+    """Returns seeds that are written with commas."""
+    words = parse_names(listed, "seed")
+    if not all(word.isascii() and word.isdigit() for word in words):
+        raise InputError(f"{listed!r} are not seeds", mend="write whole numbers with commas, e.g. --seeds 0,1,2")
+    return [int(word) for word in words]
+
+
 def parse_interval(text: str) -> timedelta:
     """Returns the interval written as `15min`, `1h`, `1d` or `30s`."""
     units = {"s": 1, "sec": 1, "m": 60, "min": 60, "h": 3600, "hour": 3600, "d": 86400, "day": 86400}

@@ -41,8 +41,7 @@ def profile(
 
     errors = None if results is None else read_errors(results, preset)
     ground, folder = find_ground(preset), out or Path("runs") / f"profile-{preset}"
-    names = None if models is None else [name.strip() for name in models.split(",") if name.strip()]
-    contenders = choose_contenders(ground, names)
+    contenders = choose_contenders(ground, None if models is None else inputs.parse_names(models, "model"))
     found = load_profile(folder, circumstances_of(ground, batch, warm_ups, passes), is_anew=anew)
     known = {model.name for model in found.models}
     wanted = [contender for contender in contenders if anew or contender.name not in known]

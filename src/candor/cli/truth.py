@@ -37,12 +37,11 @@ def truth(
         from candor.analysis.truth.cells import cells_of
         from candor.analysis.truth.results import rows_of, verdicts, write_results
         from candor.analysis.truth.workers import run_cells
-        from candor.cli.benchmark import parse_seeds
         from candor.files import read_json
         from candor.settings import parse_overrides
 
-        names = [name.strip() for name in datasets.split(",")]
-        cells = cells_of(names, parse_seeds(seeds), parse_overrides(settings or []), budget_minutes)
+        names = inputs.parse_names(datasets, "dataset")
+        cells = cells_of(names, inputs.parse_seeds(seeds), parse_overrides(settings or []), budget_minutes)
         scored = run_cells(cells, out, workers, report)
         files = write_results(scored, out, _command(seeds, names, budget_minutes, settings or []))
     rows = rows_of(scored)

@@ -9,8 +9,8 @@ from candor.figures.style import BLUE, GREY, Drawing, dress, in_unit, new_figure
 
 def draw_sweep(errors: Mapping[str, Sequence[float]], setting: str, title: str, unit: str) -> Drawing:
     """Returns the figure of the error by value of a setting: a point per seed, a line through the means."""
-    seeds = max(len(found) for found in errors.values())
-    figure = new_figure(title, f"Test part, all steps together; {seeds} seed{'s' if seeds > 1 else ''} of each value.")
+    seeds = count_seeds([len(found) for found in errors.values()])
+    figure = new_figure(title, f"Test part, all steps together; {seeds} of each value.")
     axes = figure.subplots()
     dress(axes, setting, in_unit("mean absolute error", unit))
     places = range(len(errors))
@@ -21,3 +21,9 @@ def draw_sweep(errors: Mapping[str, Sequence[float]], setting: str, title: str, 
     axes.set_xticks(places, list(errors))
     table = pd.DataFrame([{setting: value, "mae": error} for value, found in errors.items() for error in found])
     return Drawing(figure, table)
+
+
+def count_seeds(counts: Sequence[int]) -> str:
+    """Returns how many seeds each of several things has, such as `3 seeds` or `1 to 3 seeds`."""
+    fewest, most = min(counts), max(counts)
+    return f"{most} seed{'s' if most > 1 else ''}" if fewest == most else f"{fewest} to {most} seeds"

@@ -83,6 +83,10 @@ class TrainingStoppedError(InputError):
         self.is_interrupted = is_interrupted
 
 
+class BusyError(InputError):
+    """Another session is training in a folder."""
+
+
 def train_model(
     panel: Panel,
     protocol: Protocol,
@@ -242,7 +246,7 @@ def _hold(held: ExitStack, folder: Path) -> None:
         held.enter_context(locked_folder(folder / TRAINING))
     except BlockingIOError:
         what = "another session is training in this folder"
-        raise InputError(what, where=str(folder), mend="wait for it, or stop it first") from None
+        raise BusyError(what, where=str(folder), mend="wait for it, or stop it first") from None
 
 
 def _tidy(folder: Path) -> None:

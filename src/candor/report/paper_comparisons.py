@@ -86,9 +86,9 @@ def _compared(grid: Grid, task: str) -> tuple[str, ...]:
         "(reconstruction)" in name for table in tables_of(results, grid.suite, is_whole=True) for name, _ in table.rows
     ):
         said.append("Reconstructions were rebuilt from what is published, without their authors' code; none is ranked.")
-    ((rules, _),) = grid.suite.parts_of([task])
-    for model, (wins, pairs) in strict_wins(results, rules.metric).items() if grid.suite.has_rivals else ():
-        said.append(f"The worst seed of {model} beats the best seed of a baseline in {wins} of {pairs} comparisons.")
+    wins = strict_wins(results, grid.suite.metric_of(task)) if grid.suite.has_rivals else {}
+    for model, (count, pairs) in wins.items():
+        said.append(f"The worst seed of {model} beats the best seed of a baseline in {count} of {pairs} comparisons.")
     return (*said, *_holes(grid, task))
 
 

@@ -78,7 +78,7 @@ def find_errors(profile: Profile, grids: Sequence[Grid]) -> Errors | None:
         if not set(labels_of(preset)) & set(grid.tasks):
             continue
         try:
-            found = read_errors(grid.folder, preset, grid.suite.metric)
+            found = read_errors(grid.folder, preset, grid.suite)
         except InputError:  # the grid has other scores on the preset, but not these
             continue
         shared = measured & set(found.by_model)

@@ -1,11 +1,12 @@
 """What numbers are about and how they were made, in words."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
 
+from candor.benchmark.notes import differences_of, seeds_of
 from candor.data.catalog import datasets
 from candor.errors import InputError
 from candor.forecasting.runs import RunRecord, load_record
@@ -80,19 +81,15 @@ def origin_of_run(record: RunRecord, source: str, command: str) -> Origin:
 
 
 def _aggregation(results: pd.DataFrame) -> str:
-    """Returns over what errors are means, and how long each model was trained."""
-    seeds = sorted(set(results["seed"].tolist()))
-    spread = " ± standard deviation (one degree of freedom taken off)" if len(seeds) > 1 else ""
+    """Returns over what errors are means, how long each model was trained, and what keeps models from comparison."""
+    spread = " ± standard deviation (one degree of freedom taken off)" if results["seed"].nunique() > 1 else ""
     budgets = sorted({float(budget) for budget in results["budget_minutes"].dropna()})
     trained = (
         f" Networks were trained {' or '.join(f'{budget:g}' for budget in budgets)} minutes each." if budgets else ""
     )
     how = str(results["aggregation"].iloc[0]).partition(";")[0]
-    return f"Errors are {how}; mean over {_named('seed', seeds)}{spread}.{trained}"
-
-
-def _named(thing: str, numbers: Sequence[int]) -> str:
-    return f"{thing}{'s' if len(numbers) > 1 else ''} {', '.join(str(number) for number in numbers)}"
+    differences = "".join(f" {told[:1].upper()}{told[1:]}." for told in differences_of(results))
+    return f"Errors are {how}; mean over {seeds_of(results)}{spread}.{trained}{differences}"
 
 
 def _dates(grid: Grid, task: str) -> list[str]:

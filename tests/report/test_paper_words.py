@@ -1,0 +1,30 @@
+"""What a paper folder says of the numbers of a grid: over which seeds they are means, and who cannot be compared."""
+
+from pathlib import Path
+
+import pandas as pd
+from paper_results import results, save
+
+from candor.report.paper_grid import read_grid
+from candor.report.paper_words import origin_of_task
+
+
+def said_of(found: pd.DataFrame, folder: Path) -> str:
+    grid = read_grid(save(found, folder), [])
+    assert grid is not None
+    return origin_of_task(grid, "made-up").protocol
+
+
+def test_models_with_fewer_seeds_are_named(tmp_path: Path) -> None:
+    said = said_of(results({"stid": [1.0, 2.0, 3.0], "candor": [1.0]}), tmp_path)
+    assert "mean over seeds 0, 1, 2 (candor: seed 0) ± standard deviation (one degree of freedom taken off)." in said
+    alike = said_of(results({"stid": [1.0, 2.0], "candor": [1.0, 2.0]}), tmp_path)
+    assert "mean over seeds 0, 1 ± standard deviation" in alike
+
+
+def test_other_data_and_threads_are_told(tmp_path: Path) -> None:
+    found = results({"stid": [1.0], "candor": [1.0]})
+    ours = found["model"] == "candor"
+    said = said_of(found.assign(threads=1 + ours, data_sha256=ours.map({True: "a" * 64, False: "b" * 64})), tmp_path)
+    assert "Made on different data: made-up (bbbbbbbb) of stid and made-up (aaaaaaaa) of candor." in said
+    assert "The same minutes on different numbers of threads: 1 of stid and 2 of candor." in said
