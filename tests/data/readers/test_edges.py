@@ -111,7 +111,7 @@ def test_every_form_of_a_bare_matrix_is_the_list(graph: Graph, tmp_path_factory:
     for name in ("adj.npy", "adj.npz", "adj.pkl", "adj.csv", "adj.txt", "counted.csv"):
         findings = Findings()
         assert_same(read_edges(folder / name, IDS, findings), expected)
-        assert "order of the readings" in findings[0].what and findings[0].level is Level.NOTE
+        assert f"{', '.join(IDS)}, in this order" in findings[0].what and findings[0].level is Level.NOTE
     assert_same(read_edges(pd.DataFrame(matrix), IDS, Findings()), expected)
 
 

@@ -103,6 +103,46 @@ def test_archives_and_frames_of_the_same_numbers_are_the_same_panel(tmp_path: Pa
     assert archive.times.start == datetime(2020, 3, 28, 23, tzinfo=UTC)
 
 
+def long_table(ids: list[str]) -> pd.DataFrame:
+    """Readings of the sensors at two times, a row each."""
+    times = pd.to_datetime(["2020-05-01 00:00", "2020-05-01 01:00"]).repeat(len(ids))
+    return pd.DataFrame({"time": times, "sensor": ids * 2, "value": range(2 * len(ids))})
+
+
+def with_one_edge(ids: list[str], frame: pd.DataFrame) -> tuple[str, str]:
+    """Returns the sensors that an edge from the second to the third row of a bare matrix joins."""
+    matrix = np.zeros((len(ids), len(ids)))
+    matrix[1, 2] = 1
+    panel, _ = read(frame, pd.DataFrame(matrix))
+    (source,), (target,) = panel.edges.source, panel.edges.target
+    return panel.sensor_ids[source], panel.sensor_ids[target]
+
+
+@pytest.mark.parametrize("order", [str, int, lambda sensor_id: -int(sensor_id)])
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_bare_matrix_is_that_of_counted_sensors_however_a_long_table_is_sorted(first: int, order: Any) -> None:
+    ids = [str(number) for number in range(first, first + 12)]
+    assert with_one_edge(ids, long_table(sorted(ids, key=order))) == (ids[1], ids[2])
+
+
+def test_a_bare_matrix_is_that_of_a_long_table_whose_sensors_come_as_people_sort_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("candor.data.readers.columns._NUMBERS_PER_BATCH", 4)
+    for ids in ([f"S{number}" for number in range(8, 15)], ["717446", "717447", "1000000"], ["a", "b", "c"]):
+        assert with_one_edge(ids, long_table(ids)) == (ids[1], ids[2])
+
+
+@pytest.mark.parametrize("ids", [["b", "a", "c"], ["S1", "S10", "S2"], ["773869", "767541", "717447"]])
+def test_a_bare_matrix_is_refused_where_the_order_of_a_long_table_is_in_doubt(ids: list[str]) -> None:
+    with pytest.raises(InputError, match=r"which row is whose(.|\n)*ids around the matrix"):
+        with_one_edge(ids, long_table(ids))
+    labelled = pd.DataFrame(np.eye(3), ids, ids)
+    assert len(read(long_table(ids), labelled)[0].edges) == 3
+    wide = long_table(ids).pivot(index="time", columns="sensor", values="value")[ids]
+    assert with_one_edge(ids, wide) == (ids[1], ids[2])
+
+
 def test_progress_rises_to_the_whole() -> None:
     told: list[tuple[str, float | None]] = []
     with pytest.MonkeyPatch.context() as patch:

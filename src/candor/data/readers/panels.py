@@ -66,11 +66,12 @@ def read_panel(
         if sensors is None
         else read_sensors(sensors, ids, options.unit, findings)
     )
+    matrix_rows = source.matrix_rows if isinstance(source, TableReadings) and source.is_long else ids
     return Panel(
         values=values,
         times=times,
         sensors=described,
-        edges=Edges.none() if edges is None else read_edges(edges, ids, findings),
+        edges=Edges.none() if edges is None else read_edges(edges, ids, findings, matrix_rows=matrix_rows),
         name=name or ("" if isinstance(readings, pd.DataFrame) else Path(readings).name.split(".")[0]),
         provenance=_provenance(options, readings=readings, edges=edges, sensors=sensors),
     )
