@@ -124,6 +124,26 @@ def _in_plain_words(path: Path) -> Iterator[None]:
         raise failure from error
 
 
+@contextmanager
+def looking_at(path: Path) -> Iterator[None]:
+    """Turns the refusal of the file system to look at a path into an error that people can act on."""
+    try:
+        yield
+    except InputError:
+        raise
+    except OSError as error:
+        raise out_of_reach(path, error) from None
+
+
+def out_of_reach(path: Path | str, error: OSError) -> InputError:
+    """Returns the plain-words form of what the file system said about a path that was only looked at."""
+    return InputError(
+        f"this cannot be looked at ({error.strerror or error})",
+        where=str(path),
+        mend="check the spelling of the path, and that you may enter all the folders on the way",
+    )
+
+
 def _beside(path: Path) -> Path:
     """Returns a name for what is to take the place of `path`, one that `remove_leftovers` knows.
 

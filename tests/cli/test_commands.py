@@ -169,6 +169,44 @@ def test_wrong_input_gives_plain_words_and_two(candor, arguments: tuple[str, ...
     assert not list(Path().iterdir())
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("data", "check", "LONG", "--json"),
+        ("data", "check", "LONG.csv", "--json"),
+        ("data", "info", "LONG"),
+        ("data", "import", "readings.csv", "--out", "LONG"),
+        ("data", "export", "klamath-daily", "--out", "LONG"),
+        ("train", "LONG"),
+        ("train", "readings.csv", "--model", "last-value", "--run", "LONG"),
+        ("evaluate", "LONG"),
+        ("runs", "list", "LONG"),
+    ],
+)
+def test_a_name_too_long_to_be_looked_at_is_the_users_mistake(candor, two_files, arguments: tuple[str, ...]) -> None:
+    shown = candor(*(word.replace("LONG", 300 * "x") for word in arguments))
+    assert shown.code == 2 and "Traceback" not in shown.err
+    assert "name too long" in " ".join((shown.out + shown.err).lower().split())
+
+
+@pytest.mark.parametrize("command", ["check", "info"])
+def test_what_may_not_be_looked_at_is_the_users_mistake(candor, monkeypatch, command: str) -> None:
+    def refuse(path: Path, **_: object) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "stat", refuse)
+        shown = candor("data", command, "secret/readings.csv")
+    assert shown.code == 2 and "Traceback" not in shown.err
+    words = " ".join((shown.out + shown.err).split())
+    assert "Permission denied" in words and "secret" in words
+
+
+def test_settings_may_be_longer_than_a_path(candor) -> None:
+    shown = candor("train", "--preset", "klamath-daily", f"wings={300 * 'x'}", "--model", "last-value")
+    assert shown.code == 2 and "wings" in shown.err and "looked at" not in shown.err
+
+
 def test_a_bug_is_one_and_says_so(candor, monkeypatch) -> None:
     monkeypatch.setattr("candor.data.catalog.load_dataset", lambda name: 1 / 0)
     shown = candor("train", "klamath-daily")

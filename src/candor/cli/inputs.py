@@ -13,6 +13,7 @@ import typer
 
 from candor.cli.screen import progress, say
 from candor.errors import InputError
+from candor.files import looking_at
 
 if TYPE_CHECKING:
     from candor.data.findings import Findings
@@ -94,6 +95,12 @@ class DataFiles:
 
         with progress() as report:
             return read_panel(self.data, self.edges, self.sensors, self.options(), findings, report=report)
+
+    def is_file(self) -> bool:
+        """Returns whether the data that were named are a file."""
+        path = Path(self.data)
+        with looking_at(path):
+            return path.exists() and not path.is_dir()
 
     def load(self) -> "tuple[Panel, bool]":
         """Returns the panel that was named in whatever way, and whether it is a dataset of the catalogue."""

@@ -47,7 +47,7 @@ def train(
 
     if resume is not None:
         _refuse_with_resume(context)
-    if preset and "=" in files.data and not Path(files.data).exists():  # a preset names its data: these are settings
+    if preset and "=" in files.data and not _is_there(files.data):  # a preset names its data: these are settings
         files, settings = replace(files, data=""), [files.data, *(settings or [])]
     if resume is not None:
         with _together(), _interruption() as interruption, progress() as report:
@@ -72,6 +72,14 @@ def train(
     say(f"{trained.record.label} is fitted. Judge it with: candor evaluate {trained.folder}")
     for note in notes:
         say(note)
+
+
+def _is_there(text: str) -> bool:
+    """Returns whether a text is the path of something; one that is too long for a path is none."""
+    try:
+        return Path(text).exists()
+    except OSError:
+        return False
 
 
 def _refuse_with_resume(context: typer.Context) -> None:
