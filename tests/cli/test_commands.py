@@ -12,7 +12,7 @@ import pytest
 import xarray
 
 import candor as package
-from candor.cli import app
+from candor.cli import app, inputs
 from candor.cli.inputs import parse_interval
 from candor.cli.train import _smaller_preset
 from candor.data.panel_store import load_panel
@@ -257,6 +257,18 @@ def test_every_command_has_help() -> None:
     for command in (*app.app.registered_commands, *app.data_app.registered_commands):
         assert command.callback is not None
         assert command.callback.__doc__
+
+
+@pytest.mark.parametrize(
+    ("name", "folder"), [("../../x", "x"), ("/tmp/x", "tmp-x"), ("Fluß 3.b", "Fluß 3.b"), ("", "data")]
+)
+def test_the_name_in_a_strangers_panel_leads_nowhere_else(candor, two_files, name: str, folder: str) -> None:
+    assert candor("data", "import", two_files[0], "--out", "panel").code == 0
+    header = json.loads(Path("panel/panel.json").read_text())
+    Path("panel/panel.json").write_text(json.dumps(header | {"name": name}))
+    assert candor("train", "panel", "--model", "last-value").code == 0
+    assert [place.name for place in Path("runs").iterdir()] == [f"{folder}-last-value"]
+    assert inputs.folder_name(name) == folder
 
 
 def test_settings_may_follow_a_preset_that_names_its_data(candor) -> None:

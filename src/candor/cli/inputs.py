@@ -146,6 +146,11 @@ def tell_findings(findings: "Findings", levels: Sequence[str] = ("warning", "not
                 say(f": {finding.what}{count}{place}{mend}", label=level, colour=_COLOURS[level])
 
 
+def folder_name(name: str) -> str:
+    """Returns the name of data as it may stand in the name of a folder: a stranger's panel may be called `../../x`."""
+    return re.sub(r'[\x00-\x1f/\\:*?"<>|]+', "-", name).lstrip(".-") or "data"
+
+
 def takes_data(command: Callable[..., None], *, is_optional: bool = False) -> Callable[..., None]:
     """Returns the command with the arguments of `DataFiles` in place of its first parameter.
 

@@ -55,7 +55,7 @@ def train(
     else:
         panel, is_catalogued = _data_of(preset) if preset and not files.data else files.load()
         recipe = preset or (panel.name if is_catalogued else None)
-        folder = run or Path("runs") / f"{recipe or panel.name}-{model}"
+        folder = run or Path("runs") / f"{recipe or inputs.folder_name(panel.name)}-{model}"
         protocol, own, reasons = _choose(panel, model, recipe, parse_overrides(settings or []))
         _refuse_many_processes(model)
         # What is fitted in one go has nothing to save when it is interrupted, and leaves nothing behind.

@@ -251,7 +251,7 @@ def _read_panel(folder: Path, header: dict[str, Any]) -> Panel:
             name: Covariate(read_matrix(covariate_file(folder, name), times, ids), unit)
             for name, unit in header["covariates"].items()
         },
-        name=header["name"],
+        name=str(header["name"]),
         provenance=header["provenance"],
     )
 
