@@ -145,6 +145,22 @@ def test_a_packed_list_is_the_list(name: str, tmp_path: Path) -> None:
     assert_same(read_edges(frame.set_index(["from", "to"]), IDS, Findings()), expected)
 
 
+@pytest.mark.parametrize("remark", ["# made by GIS\n", '\n# "GIS", version 2, 2020\n#\n', "# one, two, three\n"])
+def test_remarks_on_top_are_no_edges(remark: str, tmp_path: Path) -> None:
+    graph = {(0, 1): 1.5, (2, 3): 0.25}
+    expected, _ = read(tmp_path, as_list(graph))
+    for text in (as_list(graph), as_list(graph, "from;to;weight").replace(",", ";").replace(".", ",")):
+        assert_same(read(tmp_path, remark + text)[0], expected)
+    with pytest.raises(InputError, match=f"line {remark.count(chr(10)) + 4} has 2"):
+        read(tmp_path, f"{remark}{as_list(graph)}\na,b")
+
+
+def test_a_remark_may_hold_the_names_of_a_list(tmp_path: Path) -> None:
+    graph = {(0, 1): 1.5, (2, 3): 0.25}
+    edges, findings = read(tmp_path, as_list(graph, "# from,to,weight"))
+    assert as_graph(edges) == graph and edges.distance is None and findings == []
+
+
 @pytest.mark.parametrize(
     ("header", "unit"),
     [

@@ -265,6 +265,33 @@ def test_columns_beside_a_long_table_are_named_as_unused(read: Any) -> None:
     assert finding.level is Level.WARNING and "quality" in finding.where
 
 
+@pytest.mark.parametrize("clock", ["{:02}:00", "{}:00:00", "{:02}:00:00.000"])
+def test_date_and_time_of_day_may_stand_in_two_columns(read: Any, clock: str) -> None:
+    rows = [(day, hour) for day in (1, 2) for hour in range(24)]
+    whole = "time,a\n" + "".join(f"2020-05-0{day} {hour:02}:00,{hour}\n" for day, hour in rows)
+    apart = "Date,Time,a\n" + "".join(f"2020-05-0{day},{clock.format(hour)},{hour}\n" for day, hour in rows)
+    long = "Date,Time,sensor,value\n" + "".join(f"1.5.2020,{clock.format(hour)},a,{hour}\n" for _, hour in rows[:24])
+    panel, findings = read(apart, zone="UTC")
+    assert [finding.level for finding in findings] == [Level.NOTE] and "'Date' and 'Time'" in findings[0].what
+    assert panel.fingerprint == read(whole, zone="UTC")[0].fingerprint
+    np.testing.assert_array_equal(read(long, zone="UTC")[0].values[:, 0], range(24))
+
+
+def test_half_days_of_two_columns_are_understood_and_an_empty_clock_is_no_midnight(read: Any) -> None:
+    clocks = {"11:00 AM": 1, "12:00 PM": 2, "": 3, "1:00 PM": 4}
+    rows = "".join(f"{clock},5/1/2020,{number}\n" for clock, number in clocks.items())
+    panel, findings = read("Time,Date,a\n" + rows, zone="UTC", day_first=False)
+    np.testing.assert_array_equal(panel.values[:, 0], [1, 2, 4])
+    assert any("no readable time" in finding.what for finding in findings)
+
+
+def test_a_date_with_an_hour_beside_it_is_not_to_lose_its_readings(read: Any) -> None:
+    rows = "".join(f"2020-05-0{day},{hour},{hour}\n" for day in (1, 2) for hour in range(24))
+    with pytest.raises(InputError) as caught:
+        read("Date,Hour,Stage\n" + rows)
+    assert "put both into one" in caught.value.mend and "remove" not in caught.value.mend
+
+
 def test_a_sensor_called_node_is_no_column_of_ids(read: Any) -> None:
     panel, _ = read("time,node,value\n2020-05-01,1.5,3\n2020-05-02,2.5,4\n")
     assert panel.sensor_ids == ("node", "value")

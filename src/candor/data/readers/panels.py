@@ -156,7 +156,8 @@ def _refuse_rows_of_several_sensors(readings: Readings, survey: StampSurvey, has
         raise InputError(
             f"each time stands in {rows_per_time:.1f} rows on average: they seem to belong to different sensors",
             where=where,
-            mend="call the columns time, sensor and value; if one sensor is meant, remove the repeated rows",
+            mend="call the columns time, sensor and value; if one holds the date and another the time of day, "
+            "put both into one, such as 2020-10-08 06:00",
         )
 
 
@@ -231,6 +232,8 @@ def _report_times(
 
 
 def _report_table(readings: TableReadings, findings: Findings, where: str) -> None:
+    if readings.remark:
+        findings.note(readings.remark, where, mend="name the column of times with --time-column if that is wrong")
     if readings.guess:
         findings.note(readings.guess, where, mend="say --day-first or --month-first if that is wrong")
     if readings.rows_without_sensor:

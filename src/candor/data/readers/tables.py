@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from candor.data.findings import listed
-from candor.data.readers.columns import Columns
+from candor.data.readers.columns import Columns, with_whole_times
 from candor.data.readers.numbers import NumberReader
 from candor.data.readers.options import ReadOptions
 from candor.data.readers.readings import Block, Stamps
@@ -54,13 +54,16 @@ class TableReadings:
 
     Attributes:
         unused: the columns that are neither time nor sensor nor readings.
+        remark: what was done to the columns; empty if nothing was.
         guess: how dates were read that could be read in two ways; empty if there was no doubt.
         matrix_rows: the sensors in the order in which a matrix without ids has them; empty if that is in doubt.
         rows_without_sensor: how many rows of a long table name none, known after a walk over the blocks.
     """
 
     def __init__(self, columns: Columns, options: ReadOptions) -> None:
-        self._columns = columns
+        if options.time_column is None:
+            columns = with_whole_times(columns)
+        self._columns, self.remark = columns, columns.remark
         self.numbers = NumberReader(options, columns.has_decimal_comma)
         self.rows_without_sensor = 0
         self._roles = _find_roles(columns, options.time_column)
