@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ import candor as package
 from candor.cli import app, inputs
 from candor.cli.inputs import parse_interval
 from candor.cli.train import _smaller_preset
+from candor.data.catalog import datasets
 from candor.data.panel_store import load_panel
 from candor.errors import InputError
 
@@ -98,6 +100,18 @@ def test_data_list_and_info(candor) -> None:
     assert facts["sha256 of the content"] in facts["facts"]
     assert facts["as recorded in the catalogue"] == "yes"
     assert "public domain" in candor("data", "info", "klamath-daily").out
+
+
+@pytest.mark.parametrize("named", [("klamath-daily",), ("--preset", "klamath-daily")])
+def test_another_copy_of_a_dataset_is_noticed_before_it_is_trained_on(candor, monkeypatch, named) -> None:
+    words = ("train", *named, "--model", "last-value", "--run")
+    assert "warning" not in candor(*words, "same").err
+    entry = datasets.get("klamath-daily")
+    cut = replace(entry, load=lambda: entry.load().slice(0, 4000))
+    monkeypatch.setattr(datasets, "get", lambda name: cut)
+    trained = candor(*words, "other")
+    assert trained.code == 0, trained.err
+    assert "warning: these data are not those that the catalogue knows" in " ".join(trained.err.split())
 
 
 def test_info_of_a_dataset_that_is_not_here_says_how_to_get_it(candor, monkeypatch, tmp_path: Path) -> None:

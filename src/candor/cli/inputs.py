@@ -104,7 +104,7 @@ class DataFiles:
 
     def load(self) -> "tuple[Panel, bool]":
         """Returns the panel that was named in whatever way, and whether it is a dataset of the catalogue."""
-        from candor.data.catalog import datasets, load_dataset
+        from candor.data.catalog import datasets
         from candor.data.findings import Findings
         from candor.data.panel_store import is_panel_folder, load_panel
 
@@ -115,7 +115,7 @@ class DataFiles:
             self._refuse_options()
             with progress() as report:
                 report(f"opening {self.data}", None)
-                return (load_dataset(self.data), True) if self.data in datasets else (load_panel(path), False)
+                return (load_named(self.data), True) if self.data in datasets else (load_panel(path), False)
         if not path.exists() and not path.suffix and len(path.parts) == 1:
             datasets.get(self.data)  # says which datasets there are
         findings = Findings()
@@ -133,6 +133,21 @@ class DataFiles:
                 where=self.data,
                 mend="leave it out, or import the files anew: candor data import FILE --out FOLDER",
             )
+
+
+def load_named(name: str) -> "Panel":
+    """Returns a dataset of the catalogue, and tells if it is another copy than the one that the catalogue knows."""
+    from candor.data.catalog import datasets, load_dataset
+    from candor.data.findings import Findings
+
+    panel, known, findings = load_dataset(name), datasets.get(name).fingerprint, Findings()
+    if known is not None and panel.fingerprint != known:
+        what = "these data are not those that the catalogue knows by this name: another copy, or a part of it"
+        findings.warning(
+            what, name, mend=f"compare them with what `candor data info {name}` says, and get the files anew"
+        )
+    tell_findings(findings)
+    return panel
 
 
 def tell_findings(findings: "Findings", levels: Sequence[str] = ("warning", "note")) -> None:

@@ -99,10 +99,9 @@ def _refuse_with_resume(context: typer.Context) -> None:
 
 def _data_of(preset: str) -> "tuple[Panel, bool]":
     """Returns the dataset that a preset is for, which is one of the catalogue."""
-    from candor.data.catalog import load_dataset
     from candor.presets import load_preset
 
-    return load_dataset(load_preset(preset).data), True
+    return inputs.load_named(load_preset(preset).data), True
 
 
 def _choose(
