@@ -273,6 +273,18 @@ def test_every_command_has_help() -> None:
         assert command.callback.__doc__
 
 
+def test_guesses_that_change_what_data_mean_are_told_by_every_command(candor) -> None:
+    hours = [f"0{1 + hour // 24}/05/2020 {hour % 24:02}:00" for hour in range(96)]
+    Path("readings.csv").write_text("time;a;b\n" + "".join(f"{hour};1,234;987\n" for hour in hours))
+    Path("edges.csv").write_text("a,b,2.5\n")
+    np.save("matrix.npy", np.eye(2))
+    guesses = ["may divide thousands", "with the day first"]
+    for edges, guess in (("matrix.npy", "those of a, b, in this order"), ("edges.csv", "read as from, to, distance")):
+        shown = candor("data", "info", "readings.csv", "--edges", edges)
+        assert shown.code == 0, shown.err
+        assert [words for words in (*guesses, guess) if words not in " ".join(shown.err.split())] == []
+
+
 @pytest.mark.parametrize(
     ("name", "folder"), [("../../x", "x"), ("/tmp/x", "tmp-x"), ("Fluß 3.b", "Fluß 3.b"), ("", "data")]
 )

@@ -143,6 +143,22 @@ def test_a_bare_matrix_is_refused_where_the_order_of_a_long_table_is_in_doubt(id
     assert with_one_edge(ids, wide) == (ids[1], ids[2])
 
 
+@pytest.mark.parametrize(
+    ("distances", "is_doubtful"),
+    [(("987", "1,234"), True), (("2,500", "1,234"), True), (("0,987", "1,234"), False), (("98,5", "1,234"), False)],
+)
+def test_commas_that_may_divide_thousands_of_kilometres_are_told(
+    tmp_path: Path, distances: tuple[str, str], is_doubtful: bool
+) -> None:
+    path = tmp_path / "edges.csv"
+    path.write_text("from;to;distance\na;b;{}\nb;c;{}\n".format(*distances))
+    panel, findings = read(READINGS, path, zone="UTC")
+    assert panel.edges.distance is not None and panel.edges.distance[1] == np.float32(1.234)
+    assert [("thousands" in finding.what, finding.level) for finding in findings] == [
+        (True, Level.WARNING)
+    ] * is_doubtful
+
+
 def test_progress_rises_to_the_whole() -> None:
     told: list[tuple[str, float | None]] = []
     with pytest.MonkeyPatch.context() as patch:

@@ -86,6 +86,27 @@ def test_commas_are_decimal_only_where_no_number_has_a_point(read: Any) -> None:
     assert mixed.sensor_ids == ("a",) and any("hold text" in finding.what for finding in findings)
 
 
+@pytest.mark.parametrize("mark", [";", "\t"])
+@pytest.mark.parametrize(
+    ("cells", "is_doubtful"),
+    [
+        (["987", "1,234", "999"], True),
+        (["987", "12,345", "1,234,567"], True),
+        (["7,125", "7,250", "7,375"], True),  # three decimals throughout: nobody can know
+        (["987", "1,2345", "1,234"], False),
+        (["0,987", "1,234", "-0,125"], False),
+        (["987", "1,5", "1,234"], False),
+        (["987", "1234", "999"], False),
+    ],
+)
+def test_commas_that_may_divide_thousands_are_warned_of(
+    read: Any, mark: str, cells: list[str], is_doubtful: bool
+) -> None:
+    rows = "".join(f"2020-05-01 0{hour}:00{mark}{cell}\n" for hour, cell in enumerate(cells))
+    _, findings = read(f"time{mark}a\n{rows}", zone="UTC")
+    assert any("thousands" in finding.what for finding in findings if finding.level is Level.WARNING) == is_doubtful
+
+
 def test_a_column_of_remarks_is_left_out_with_a_warning(read: Any) -> None:
     panel, findings = read(PLAIN.replace("b\n", "b,remark\n").replace("0\n", "0,Ice\n"))
     assert panel.sensor_ids == ("a", "b")
@@ -301,4 +322,5 @@ def test_a_guess_about_dates_is_told(read: Any) -> None:
     rows = [f"0{day}/04/2020 {hour:02}:00,{hour}" for day in (3, 4) for hour in range(24)]
     panel, findings = read("time,a\n" + "\n".join(rows), zone="UTC")
     (finding,) = findings
+    assert finding.level is Level.WARNING
     assert panel.times.start.month == 4 and "day first" in finding.what and "--month-first" in finding.mend

@@ -14,6 +14,7 @@ from candor.data.findings import Findings, listed
 from candor.data.panel import Edges
 from candor.data.readers.classic import read_square_array
 from candor.data.readers.matrices import TextMatrix, find_matrix
+from candor.data.readers.numbers import DOUBT_ABOUT_COMMAS, MEND_OF_COMMAS
 from candor.data.readers.pickled import read_pickled_adjacency
 from candor.data.readers.small_tables import (
     IdLookup,
@@ -116,6 +117,8 @@ def read_edges(
 
 def _graph_from_table(table: SmallTable, task: _Task) -> _Graph:
     """Returns the graph of a list if it has columns called from and to, else of a matrix."""
+    if table.doubtful_commas:
+        task.findings.warning(DOUBT_ABOUT_COMMAS, task.where, table.doubtful_commas, MEND_OF_COMMAS)
     header = table.header or []
     names = [plain_name(name) for name in header]
     ends = _find_column(names, _FROM, _END), _find_column(names, _TO, _END)
@@ -226,7 +229,7 @@ def _is_list_without_names(grid: SmallTable, has_names: bool, task: _Task) -> bo
 
 def _graph_from_list_without_names(grid: SmallTable, task: _Task) -> _Graph:
     has_distance = len(grid.rows[0]) == 3
-    task.findings.note(
+    task.findings.warning(
         f"the list has no header: it was read as from, to{', distance' * has_distance}",
         task.where,
         mend="put names on top, such as from,to,weight, if that is wrong",
@@ -288,7 +291,7 @@ def _rows_without_ids(task: _Task) -> Sequence[str]:
         what = "the matrix names no sensors, and neither the readings nor the ids tell which row is whose"
         raise InputError(what, where=task.where, mend=mend)
     what = f"the matrix names no sensors: its rows were taken as those of {listed(task.matrix_rows)}, in this order"
-    task.findings.note(what, task.where, mend=f"{mend}, if that is wrong")
+    task.findings.warning(what, task.where, mend=f"{mend}, if that is wrong")
     return task.matrix_rows
 
 

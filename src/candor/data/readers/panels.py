@@ -235,7 +235,7 @@ def _report_table(readings: TableReadings, findings: Findings, where: str) -> No
     if readings.remark:
         findings.note(readings.remark, where, mend="name the column of times with --time-column if that is wrong")
     if readings.guess:
-        findings.note(readings.guess, where, mend="say --day-first or --month-first if that is wrong")
+        findings.warning(readings.guess, where, mend="say --day-first or --month-first if that is wrong")
     if readings.rows_without_sensor:
         findings.warning("rows name no sensor: left out", where, readings.rows_without_sensor)
     if readings.unused:

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from candor.data.findings import listed
-from candor.data.readers.numbers import EMPTY_CELLS
+from candor.data.readers.numbers import EMPTY_CELLS, LIKE_THOUSANDS
 from candor.data.readers.sources import Source, TextLayout, sniff_layout, unreadable
 from candor.errors import InputError
 
@@ -36,12 +36,14 @@ class SmallTable:
 
     `header` is None if the first row does not look like names. `numbers` says where each row stood
     (its last line in a text file, else its place), and `place` what is counted ("line" or "row").
+    `doubtful_commas` counts the numbers such as 1,234 that were read as 1.234, if all commas are such.
     """
 
     header: list[str] | None
     rows: list[list[str]]
     numbers: list[int]
     place: str = "line"
+    doubtful_commas: int = 0
 
 
 def read_small_table(source: Source) -> SmallTable:
@@ -189,15 +191,19 @@ def _text_table(source: Source) -> SmallTable:
                     where=where,
                     mend="give every line the same number of cells; quote cells that hold commas",
                 )
-            rows.append(row if layout.delimiter == "," else [_with_point(cell) for cell in row])
+            rows.append(row)
             numbers.append(number)
             cells += len(row)
             _refuse_too_large(where, cells=cells)
     if not rows:
         raise InputError("the file holds no table", where=where, mend="export it as CSV")
+    doubtful = 0
+    if layout.delimiter != ",":
+        doubtful = _count_doubtful_commas(rows)
+        rows = [[_with_point(cell) for cell in row] for row in rows]
     if any(is_number(cell) for cell in rows[0]):
-        return SmallTable(None, rows, numbers)
-    return SmallTable([cell.strip() for cell in rows[0]], rows[1:], numbers[1:])
+        return SmallTable(None, rows, numbers, doubtful_commas=doubtful)
+    return SmallTable([cell.strip() for cell in rows[0]], rows[1:], numbers[1:], doubtful_commas=doubtful)
 
 
 def _names_in_remark(lines: Sequence[str], layout: TextLayout) -> list[str]:
@@ -206,6 +212,12 @@ def _names_in_remark(lines: Sequence[str], layout: TextLayout) -> list[str]:
     names = next(csv.reader([remark.lstrip("# ")], delimiter=layout.delimiter), [])
     is_header = len(names) == len(layout.names) > 1 and not any(map(is_number, names))
     return names if is_header and any(is_number(_with_point(cell)) for cell in layout.names) else []
+
+
+def _count_doubtful_commas(rows: list[list[str]]) -> int:
+    """Returns how many commas may divide thousands as well, if that is so of all commas in numbers, else 0."""
+    commas = [cell.strip() for row in rows for cell in row if _DECIMAL_COMMA.fullmatch(cell.strip())]
+    return len(commas) if all(re.match(LIKE_THOUSANDS, cell) for cell in commas) else 0
 
 
 def _with_point(cell: str) -> str:
