@@ -2,10 +2,12 @@
 
 import hashlib
 import json
+import os
 import pickle
+import stat
 import subprocess
 import sys
-import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -38,7 +40,6 @@ def test_a_file_appears_whole_or_not_at_all(tmp_path: Path) -> None:
         temporary.write_text("whole")
         assert not path.exists()
     assert path.read_text() == "whole"
-    assert path.stat().st_mode & 0o444 == 0o444
 
 
 def test_an_interrupted_writer_leaves_the_old_file_and_folder(tmp_path: Path) -> None:
@@ -64,6 +65,28 @@ def test_a_folder_is_replaced_as_a_whole(tmp_path: Path) -> None:
                 (temporary / name).write_text(name)
     assert [path.name for path in (tmp_path / "f").iterdir()] == ["c"]
     assert [path.name for path in tmp_path.iterdir()] == ["f"]
+
+
+@pytest.fixture(params=[0o002, 0o022, 0o077])
+def umask(request: pytest.FixtureRequest) -> Iterator[int]:
+    """What the user takes away from the rights of everything new."""
+    before = os.umask(request.param)
+    yield request.param
+    os.umask(before)
+
+
+@pytest.mark.parametrize(("writer", "all_rights"), [(atomic_file, 0o666), (atomic_folder, 0o777)])
+def test_new_things_have_the_rights_the_user_gives_and_others_keep_theirs(
+    tmp_path: Path, umask: int, writer, all_rights: int
+) -> None:
+    path = tmp_path / "place"
+    for rights in (None, 0o700, 0o750, 0o550):
+        if rights is not None:
+            path.chmod(rights)
+        with writer(path) as temporary:
+            assert rights is None or stat.S_IMODE(temporary.stat().st_mode) & 0o077 == rights & 0o077  # never wider
+            (temporary / "x" if writer is atomic_folder else temporary).write_text("new")
+        assert stat.S_IMODE(path.stat().st_mode) == (all_rights & ~umask if rights is None else rights)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux lets two folders change places in one step")
@@ -127,6 +150,49 @@ def test_the_old_folder_comes_back_if_the_second_step_fails(tmp_path: Path, monk
         (temporary / "is-new").write_text("new")
     assert [path.name for path in tmp_path.iterdir()] == ["f"]
     assert [path.name for path in (tmp_path / "f").iterdir()] == ["x"]
+
+
+def test_the_only_copy_is_kept_and_told_if_it_cannot_come_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with atomic_folder(tmp_path / "f") as temporary:
+        (temporary / "x").write_text("old")
+    rename, steps = Path.replace, iter([True])
+
+    def rename_once(path: Path, target: Path) -> Path:
+        if next(steps, False):
+            return rename(path, target)
+        raise OSError("no room")
+
+    monkeypatch.setattr(candor.files, "_exchange", _cannot_exchange)
+    monkeypatch.setattr(Path, "replace", rename_once)
+    with pytest.raises(WriteError) as caught, atomic_folder(tmp_path / "f") as temporary:
+        (temporary / "x").write_text("new")
+    (kept,) = tmp_path.glob(".f.old.*/was")
+    assert (kept / "x").read_text() == "old"
+    assert str(kept) in str(caught.value) and "nothing was changed" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("whole_steps", "stands"), [(0, "old"), (1, "old"), (2, "new")])
+def test_an_interruption_between_the_steps_leaves_a_whole_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole_steps: int, stands: str
+) -> None:
+    with atomic_folder(tmp_path / "f") as temporary:
+        (temporary / "x").write_text("old")
+    rename = Path.replace
+    done: list[Path] = []
+
+    def interrupted(path: Path, target: Path) -> Path:
+        if whole_steps == 0:
+            raise KeyboardInterrupt
+        done.append(rename(path, target))
+        if len(done) == whole_steps:
+            raise KeyboardInterrupt
+        return target
+
+    monkeypatch.setattr(candor.files, "_exchange", _cannot_exchange)
+    monkeypatch.setattr(Path, "replace", interrupted)
+    with pytest.raises(KeyboardInterrupt), atomic_folder(tmp_path / "f") as temporary:
+        (temporary / "x").write_text("new")
+    assert (tmp_path / "f" / "x").read_text() == stands
 
 
 @pytest.mark.parametrize("can_exchange", [True, False])
@@ -197,9 +263,11 @@ def test_only_what_a_killed_writer_of_a_path_left_is_removed(tmp_path: Path) -> 
     remove_leftovers(tmp_path / "a.txt")
     assert sorted(place.name for place in tmp_path.iterdir()) == sorted(kept)
     remove_leftovers(tmp_path / "nowhere" / "a.txt")
-    made = tempfile.mkstemp(prefix=".a.txt.", dir=tmp_path)[1]  # as the writer names them
-    remove_leftovers(tmp_path / "a.txt")
-    assert not Path(made).exists()
+    for writer in (atomic_file, atomic_folder):
+        with writer(tmp_path / "b.txt") as made:  # as the writer names them
+            remove_leftovers(tmp_path / "b.txt")
+            assert not made.exists()
+            made.mkdir() if writer is atomic_folder else made.touch()
 
 
 def test_json_comes_back_and_nan_is_refused(tmp_path: Path) -> None:

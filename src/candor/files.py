@@ -5,7 +5,9 @@ import hashlib
 import json
 import os
 import re
+import secrets
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -27,17 +29,21 @@ class MissingFileError(InputError):
 
 @contextmanager
 def atomic_file(path: Path) -> Iterator[Path]:
-    """Yields a temporary sibling of `path` that replaces it only when the block ends well."""
+    """Yields a temporary sibling of `path` that replaces it only when the block ends well.
+
+    It has the rights of the file that it replaces, else those that the user's new files have.
+    """
     path = Path(path)
     with in_plain_words(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        os.close(handle)
-        temporary = Path(name)
+        temporary = _beside(path)
+        temporary.touch(exist_ok=False)
         try:
+            rights = _rights_of(path if path.is_file() else temporary)
+            temporary.chmod(rights | 0o600)
             yield temporary
             _flush_to_disk(temporary)
-            temporary.chmod(0o644)  # mkstemp makes files only their owner can read
+            temporary.chmod(rights)
             temporary.replace(path)
         finally:
             temporary.unlink(missing_ok=True)
@@ -54,13 +60,16 @@ def atomic_folder(path: Path) -> Iterator[Path]:
     path = Path(path)
     with in_plain_words(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+        temporary = _beside(path)
+        temporary.mkdir()
         try:
+            rights = _rights_of(path if path.is_dir() else temporary)
+            temporary.chmod(rights | 0o700)
             yield temporary
             for file in temporary.rglob("*"):
                 if file.is_file():
                     _flush_to_disk(file)
-            temporary.chmod(0o755)
+            temporary.chmod(rights)
             _swap_in(temporary, path)
         finally:
             _remove(temporary)
@@ -122,20 +131,66 @@ def in_plain_words(path: Path) -> Iterator[None]:
         raise failure from error
 
 
+@contextmanager
+def looking_at(path: Path) -> Iterator[None]:
+    """Turns the refusal of the file system to look at a path into an error that people can act on."""
+    try:
+        yield
+    except InputError:
+        raise
+    except OSError as error:
+        raise out_of_reach(path, error) from None
+
+
+def out_of_reach(path: Path | str, error: OSError) -> InputError:
+    """Returns the plain-words form of what the file system said about a path that was only looked at."""
+    return InputError(
+        f"this cannot be looked at ({error.strerror or error})",
+        where=str(path),
+        mend="check the spelling of the path, and that you may enter all the folders on the way",
+    )
+
+
+def _beside(path: Path) -> Path:
+    """Returns a name for what is to take the place of `path`, one that `remove_leftovers` knows.
+
+    `tempfile` has such names too, but what it makes is for its owner only, whatever rights the user gives new files.
+    """
+    return path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+
+
+def _rights_of(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
 def _swap_in(temporary: Path, path: Path) -> None:
     """Puts the new folder where the old one was; the old one goes only after the new one stands."""
     if not os.path.lexists(path):
         temporary.replace(path)
     elif not _exchange(temporary, path):
-        old = Path(tempfile.mkdtemp(prefix=f".{path.name}.old.", dir=path.parent))
-        path.replace(old / "was")
+        old = Path(tempfile.mkdtemp(prefix=f".{path.name}.old.", dir=path.parent)) / "was"
         try:
+            path.replace(old)
             temporary.replace(path)
-        except OSError:
-            (old / "was").replace(path)
+        except BaseException as error:  # Ctrl-C too may come between the steps
+            _bring_back(old, path, error)
             raise
-        finally:
-            _remove(old)
+        _remove(old.parent)
+
+
+def _bring_back(old: Path, path: Path, reason: BaseException) -> None:
+    """Puts the old folder where it was if nothing stands there; if that fails, says where it lies."""
+    if os.path.lexists(old) and not os.path.lexists(path):
+        try:
+            old.replace(path)
+        except OSError:
+            raise WriteError(
+                f"this could not be written ({reason}), and what was there lies in {old}",
+                where=str(path),
+                mend="move it back, make room on the disk, and try again",
+            ) from reason
+    with suppress(OSError):
+        old.parent.rmdir()
 
 
 def _exchange(one: Path, other: Path) -> bool:

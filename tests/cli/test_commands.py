@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,9 +13,10 @@ import pytest
 import xarray
 
 import candor as package
-from candor.cli import app
+from candor.cli import app, inputs
 from candor.cli.inputs import parse_interval, parse_names, parse_seeds
 from candor.cli.train import _smaller_preset
+from candor.data.catalog import datasets
 from candor.data.panel_store import load_panel
 from candor.errors import InputError
 
@@ -121,6 +123,18 @@ def test_info_of_a_dataset_that_is_damaged_does_not_call_it_absent(candor, monke
     assert "34,272" in shown and "here: yes, but it cannot be read: " in shown
 
 
+@pytest.mark.parametrize("named", [("klamath-daily",), ("--preset", "klamath-daily")])
+def test_another_copy_of_a_dataset_is_noticed_before_it_is_trained_on(candor, monkeypatch, named) -> None:
+    words = ("train", *named, "--model", "last-value", "--run")
+    assert "warning" not in candor(*words, "same").err
+    entry = datasets.get("klamath-daily")
+    cut = replace(entry, load=lambda: entry.load().slice(0, 4000))
+    monkeypatch.setattr(datasets, "get", lambda name: cut)
+    trained = candor(*words, "other")
+    assert trained.code == 0, trained.err
+    assert "warning: these data are not those that the catalogue knows" in " ".join(trained.err.split())
+
+
 def test_info_of_a_dataset_that_is_not_here_says_how_to_get_it(candor, monkeypatch, tmp_path: Path) -> None:
     monkeypatch.setenv("CANDOR_DATA", str(tmp_path / "nothing"))
     shown = candor("data", "info", "basin180102")
@@ -190,6 +204,44 @@ def test_wrong_input_gives_plain_words_and_two(candor, arguments: tuple[str, ...
     assert not list(Path().iterdir())
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("data", "check", "LONG", "--json"),
+        ("data", "check", "LONG.csv", "--json"),
+        ("data", "info", "LONG"),
+        ("data", "import", "readings.csv", "--out", "LONG"),
+        ("data", "export", "klamath-daily", "--out", "LONG"),
+        ("train", "LONG"),
+        ("train", "readings.csv", "--model", "last-value", "--run", "LONG"),
+        ("evaluate", "LONG"),
+        ("runs", "list", "LONG"),
+    ],
+)
+def test_a_name_too_long_to_be_looked_at_is_the_users_mistake(candor, two_files, arguments: tuple[str, ...]) -> None:
+    shown = candor(*(word.replace("LONG", 300 * "x") for word in arguments))
+    assert shown.code == 2 and "Traceback" not in shown.err
+    assert "name too long" in " ".join((shown.out + shown.err).lower().split())
+
+
+@pytest.mark.parametrize("command", ["check", "info"])
+def test_what_may_not_be_looked_at_is_the_users_mistake(candor, monkeypatch, command: str) -> None:
+    def refuse(path: Path, **_: object) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "stat", refuse)
+        shown = candor("data", command, "secret/readings.csv")
+    assert shown.code == 2 and "Traceback" not in shown.err
+    words = " ".join((shown.out + shown.err).split())
+    assert "Permission denied" in words and "secret" in words
+
+
+def test_settings_may_be_longer_than_a_path(candor) -> None:
+    shown = candor("train", "--preset", "klamath-daily", f"wings={300 * 'x'}", "--model", "last-value")
+    assert shown.code == 2 and "wings" in shown.err and "looked at" not in shown.err
+
+
 def test_a_bug_is_one_and_says_so(candor, monkeypatch) -> None:
     monkeypatch.setattr("candor.data.catalog.load_dataset", lambda name: 1 / 0)
     shown = candor("train", "klamath-daily")
@@ -247,6 +299,30 @@ def test_every_command_has_help() -> None:
     for command in (*app.app.registered_commands, *app.data_app.registered_commands):
         assert command.callback is not None
         assert command.callback.__doc__
+
+
+def test_guesses_that_change_what_data_mean_are_told_by_every_command(candor) -> None:
+    hours = [f"0{1 + hour // 24}/05/2020 {hour % 24:02}:00" for hour in range(96)]
+    Path("readings.csv").write_text("time;a;b\n" + "".join(f"{hour};1,234;987\n" for hour in hours))
+    Path("edges.csv").write_text("a,b,2.5\n")
+    np.save("matrix.npy", np.eye(2))
+    guesses = ["may divide thousands", "with the day first"]
+    for edges, guess in (("matrix.npy", "those of a, b, in this order"), ("edges.csv", "read as from, to, distance")):
+        shown = candor("data", "info", "readings.csv", "--edges", edges)
+        assert shown.code == 0, shown.err
+        assert [words for words in (*guesses, guess) if words not in " ".join(shown.err.split())] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "folder"), [("../../x", "x"), ("/tmp/x", "tmp-x"), ("Fluß 3.b", "Fluß 3.b"), ("", "data")]
+)
+def test_the_name_in_a_strangers_panel_leads_nowhere_else(candor, two_files, name: str, folder: str) -> None:
+    assert candor("data", "import", two_files[0], "--out", "panel").code == 0
+    header = json.loads(Path("panel/panel.json").read_text())
+    Path("panel/panel.json").write_text(json.dumps(header | {"name": name}))
+    assert candor("train", "panel", "--model", "last-value").code == 0
+    assert [place.name for place in Path("runs").iterdir()] == [f"{folder}-last-value"]
+    assert inputs.folder_name(name) == folder
 
 
 def test_settings_may_follow_a_preset_that_names_its_data(candor) -> None:

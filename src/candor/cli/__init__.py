@@ -3,9 +3,13 @@
 Exit codes: 0 fine, 2 the input is wrong (plain words, no traceback), 1 a bug, 130 interrupted.
 """
 
+import errno
+import os
 import sys
 import traceback
 from collections.abc import Sequence
+
+_OUT_OF_REACH = (errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.ELOOP)  # whatever was to be done with a path
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -18,6 +22,7 @@ def run(arguments: Sequence[str]) -> int:
     from candor.cli.app import app
     from candor.cli.screen import say_bug, say_wrong
     from candor.errors import InputError
+    from candor.files import out_of_reach
 
     try:
         outcome = app(list(arguments), prog_name="candor", standalone_mode=True)
@@ -29,6 +34,9 @@ def run(arguments: Sequence[str]) -> int:
         return leaving.code if isinstance(leaving.code, int) else 0
     except KeyboardInterrupt:
         return 130
-    except Exception:
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno in _OUT_OF_REACH and error.filename:
+            say_wrong(out_of_reach(os.fsdecode(error.filename), error))
+            return 2
         say_bug(traceback.format_exc())
         return 1

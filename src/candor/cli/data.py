@@ -33,10 +33,7 @@ def check(files: inputs.DataFiles, json: inputs.JsonOption = False) -> None:
 
     findings, report = Findings(), None
     try:
-        if Path(files.data).is_dir() or not Path(files.data).exists():
-            panel, _ = files.load()
-        else:
-            panel = files.read(findings)
+        panel = files.read(findings) if files.is_file() else files.load()[0]
         with progress() as listen:
             report = check_panel(panel, listen)
         findings.extend(report.findings)

@@ -30,7 +30,7 @@ def explore(
         from candor.analysis.explore import write_exploration
 
         picture = explore_panel(panel, sensor, longest_lag, report)
-        written = write_exploration(picture, out or Path(f"explore-{panel.name or 'data'}"))
+        written = write_exploration(picture, out or Path(f"explore-{inputs.folder_name(panel.name)}"))
     lags, dynamics = picture.lags, picture.dynamics
     facts = {
         "sensor": dynamics.sensor,

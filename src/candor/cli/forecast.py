@@ -153,7 +153,7 @@ def _refuse_idle(readings: str | None, given: list[str]) -> None:
 
 def _read(files: inputs.DataFiles, findings: "Findings") -> "Panel":
     """Returns the readings that were named in whatever way; what was noticed on the way goes to the findings."""
-    if Path(files.data).is_file():
+    if files.is_file():
         return files.read(findings)
     return inputs.DataFiles(files.data).load()[0]
 

@@ -13,6 +13,7 @@ import typer
 
 from candor.cli.screen import progress, say
 from candor.errors import InputError
+from candor.files import looking_at
 
 if TYPE_CHECKING:
     from candor.data.findings import Findings
@@ -95,9 +96,15 @@ class DataFiles:
         with progress() as report:
             return read_panel(self.data, self.edges, self.sensors, self.options(), findings, report=report)
 
+    def is_file(self) -> bool:
+        """Returns whether the data that were named are a file."""
+        path = Path(self.data)
+        with looking_at(path):
+            return path.exists() and not path.is_dir()
+
     def load(self) -> "tuple[Panel, bool]":
         """Returns the panel that was named in whatever way, and whether it is a dataset of the catalogue."""
-        from candor.data.catalog import datasets, load_dataset
+        from candor.data.catalog import datasets
         from candor.data.findings import Findings
         from candor.data.panel_store import is_panel_folder, load_panel
 
@@ -108,7 +115,7 @@ class DataFiles:
             self.refuse_options()
             with progress() as report:
                 report(f"opening {self.data}", None)
-                return (load_dataset(self.data), True) if self.data in datasets else (load_panel(path), False)
+                return (load_named(self.data), True) if self.data in datasets else (load_panel(path), False)
         if not path.exists() and not path.suffix and len(path.parts) == 1:
             datasets.get(self.data)  # says which datasets there are
         findings = Findings()
@@ -128,6 +135,21 @@ class DataFiles:
             )
 
 
+def load_named(name: str) -> "Panel":
+    """Returns a dataset of the catalogue, and tells if it is another copy than the one that the catalogue knows."""
+    from candor.data.catalog import datasets, load_dataset
+    from candor.data.findings import Findings
+
+    panel, known, findings = load_dataset(name), datasets.get(name).fingerprint, Findings()
+    if known is not None and panel.fingerprint != known:
+        what = "these data are not those that the catalogue knows by this name: another copy, or a part of it"
+        findings.warning(
+            what, name, mend=f"compare them with what `candor data info {name}` says, and get the files anew"
+        )
+    tell_findings(findings)
+    return panel
+
+
 def tell_findings(findings: "Findings", levels: Sequence[str] = ("warning", "note")) -> None:
     """Says what was noticed about readings, what matters most first."""
     for level in levels:
@@ -137,6 +159,11 @@ def tell_findings(findings: "Findings", levels: Sequence[str] = ("warning", "not
                 place = f": {finding.where}" if finding.where else ""
                 mend = f"; {finding.mend}" if finding.mend else ""
                 say(f": {finding.what}{count}{place}{mend}", label=level, colour=_COLOURS[level])
+
+
+def folder_name(name: str) -> str:
+    """Returns the name of data as it may stand in the name of a folder: a stranger's panel may be called `../../x`."""
+    return re.sub(r'[\x00-\x1f/\\:*?"<>|]+', "-", name).lstrip(".-") or "data"
 
 
 def takes_data(command: Callable[..., None], *, is_optional: bool = False) -> Callable[..., None]:

@@ -48,7 +48,7 @@ def train(
     check_budget(budget_minutes)
     if resume is not None:
         _refuse_with_resume(context)
-    if preset and "=" in files.data and not Path(files.data).exists():  # a preset names its data: these are settings
+    if preset and "=" in files.data and not _is_there(files.data):  # a preset names its data: these are settings
         files, settings = replace(files, data=""), [files.data, *(settings or [])]
     if resume is not None:
         with _together(), _interruption() as interruption, progress() as report:
@@ -56,7 +56,7 @@ def train(
     else:
         panel, is_catalogued = _data_of(preset) if preset and not files.data else files.load()
         recipe = preset or (panel.name if is_catalogued else None)
-        folder = run or Path("runs") / f"{recipe or panel.name}-{model}"
+        folder = run or Path("runs") / f"{recipe or inputs.folder_name(panel.name)}-{model}"
         protocol, own, reasons = _choose(panel, model, recipe, parse_overrides(settings or []))
         _refuse_many_processes(model)
         # What is fitted in one go has nothing to save when it is interrupted, and leaves nothing behind.
@@ -73,6 +73,14 @@ def train(
     say(f"{trained.record.label} is fitted. Judge it with: candor evaluate {trained.folder}")
     for note in notes:
         say(note)
+
+
+def _is_there(text: str) -> bool:
+    """Returns whether a text is the path of something; one that is too long for a path is none."""
+    try:
+        return Path(text).exists()
+    except OSError:
+        return False
 
 
 def _refuse_with_resume(context: typer.Context) -> None:
@@ -92,10 +100,9 @@ def _refuse_with_resume(context: typer.Context) -> None:
 
 def _data_of(preset: str) -> "tuple[Panel, bool]":
     """Returns the dataset that a preset is for, which is one of the catalogue."""
-    from candor.data.catalog import load_dataset
     from candor.presets import load_preset
 
-    return load_dataset(load_preset(preset).data), True
+    return inputs.load_named(load_preset(preset).data), True
 
 
 def _choose(

@@ -6,6 +6,7 @@ from pathlib import Path
 import pooch
 
 from candor.errors import InputError
+from candor.files import looking_at
 
 
 def data_folders() -> list[Path]:
@@ -19,8 +20,9 @@ def find_data(*names: str) -> Path | None:
     """Returns the first file or folder of the given names that is there, or None."""
     for folder in data_folders():
         for name in names:
-            if (folder / name).exists():
-                return folder / name
+            with looking_at(folder / name):
+                if (folder / name).exists():
+                    return folder / name
     return None
 
 

@@ -22,7 +22,7 @@ from candor.data.fingerprint import ArrayDigest
 from candor.data.panel import Covariate, Edges, Panel, Sensor
 from candor.data.times import TimeAxis
 from candor.errors import InputError
-from candor.files import atomic_folder, read_json, write_json
+from candor.files import atomic_folder, looking_at, read_json, write_json
 
 FORMAT_VERSION = 1
 HEADER = "panel.json"
@@ -74,10 +74,11 @@ def check_panel_place(folder: Path) -> None:
     A panel folder is replaced as a whole. Long work asks this before it begins, since all of it would be in vain.
     """
     folder = Path(folder)
-    if folder.exists() and not folder.is_dir():
-        raise InputError("this is a file, and a folder is needed", where=str(folder), mend="name a folder")
-    there = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
-    others = sorted(there - _OWN if is_panel_folder(folder) else there)
+    with looking_at(folder):
+        if folder.exists() and not folder.is_dir():
+            raise InputError("this is a file, and a folder is needed", where=str(folder), mend="name a folder")
+        there = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+        others = sorted(there - _OWN if is_panel_folder(folder) else there)
     if others:
         raise InputError(
             f"this folder holds other things, such as {others[0]}, and a panel takes the place of all that is in it",
@@ -96,8 +97,9 @@ def check_panel_place(folder: Path) -> None:
 def check_writable(path: Path) -> None:
     """Refuses a path beside which nothing can be written; leaves nothing behind."""
     place = Path(path).parent
-    while not place.exists() and place != place.parent:
-        place = place.parent
+    with looking_at(path):
+        while not place.exists() and place != place.parent:
+            place = place.parent
     try:
         with tempfile.TemporaryFile(dir=place):  # asks the file system itself: rights alone do not tell
             pass
@@ -205,7 +207,8 @@ class MatrixWriter:
 
 def is_panel_folder(path: Path) -> bool:
     """Returns whether `path` is a folder written by `save_panel`."""
-    return (Path(path) / HEADER).is_file()
+    with looking_at(path):
+        return (Path(path) / HEADER).is_file()
 
 
 def load_panel(folder: Path) -> Panel:
@@ -248,7 +251,7 @@ def _read_panel(folder: Path, header: dict[str, Any]) -> Panel:
             name: Covariate(read_matrix(covariate_file(folder, name), times, ids), unit)
             for name, unit in header["covariates"].items()
         },
-        name=header["name"],
+        name=str(header["name"]),
         provenance=header["provenance"],
     )
 

@@ -66,17 +66,28 @@ def test_a_dataset_that_is_not_here_says_where_it_was_looked_for_and_what_to_do(
     assert not datasets.get(name).is_available()
     with pytest.raises(InputError) as refusal:
         load_dataset(name)
-    for word in (*map(str, nowhere), datasets.get(name).needs[0], "CANDOR_DATA"):
+    needs = datasets.get(name).needs
+    for word in (*map(str, nowhere), needs[0][0], "CANDOR_DATA"):
         assert word in str(refusal.value)
-    (nowhere[1] / datasets.get(name).needs[-1]).mkdir()
+    for names in needs:
+        assert not datasets.get(name).is_available()
+        (nowhere[1] / names[-1]).mkdir()
     assert datasets.get(name).is_available()
 
 
 def test_readings_without_their_graph_are_not_enough(nowhere: tuple[Path, Path]) -> None:
     write_new_form(nowhere[0])
+    assert datasets.get("metr-la").is_available()
     (nowhere[0] / "metr-la.edges.csv").unlink()
+    assert not datasets.get("metr-la").is_available()
     with pytest.raises(InputError, match=r"the graph of METR-LA is not on this machine.*adj_mx\.pkl"):
         load_dataset("metr-la")
+
+
+def test_a_data_folder_that_cannot_be_looked_at_is_said_in_plain_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CANDOR_DATA", 300 * "x")
+    with pytest.raises(InputError, match="cannot be looked at"):
+        datasets.get("metr-la").is_available()
 
 
 def test_the_named_folder_comes_before_the_cache_and_the_first_name_before_the_second(

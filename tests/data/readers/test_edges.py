@@ -111,7 +111,7 @@ def test_every_form_of_a_bare_matrix_is_the_list(graph: Graph, tmp_path_factory:
     for name in ("adj.npy", "adj.npz", "adj.pkl", "adj.csv", "adj.txt", "counted.csv"):
         findings = Findings()
         assert_same(read_edges(folder / name, IDS, findings), expected)
-        assert "order of the readings" in findings[0].what and findings[0].level is Level.NOTE
+        assert f"{', '.join(IDS)}, in this order" in findings[0].what and findings[0].level is Level.WARNING
     assert_same(read_edges(pd.DataFrame(matrix), IDS, Findings()), expected)
 
 
@@ -143,6 +143,22 @@ def test_a_packed_list_is_the_list(name: str, tmp_path: Path) -> None:
     assert_same(read_edges(tmp_path / name, IDS, Findings()), expected)
     assert_same(read_edges(frame, IDS, Findings()), expected)
     assert_same(read_edges(frame.set_index(["from", "to"]), IDS, Findings()), expected)
+
+
+@pytest.mark.parametrize("remark", ["# made by GIS\n", '\n# "GIS", version 2, 2020\n#\n', "# one, two, three\n"])
+def test_remarks_on_top_are_no_edges(remark: str, tmp_path: Path) -> None:
+    graph = {(0, 1): 1.5, (2, 3): 0.25}
+    expected, _ = read(tmp_path, as_list(graph))
+    for text in (as_list(graph), as_list(graph, "from;to;weight").replace(",", ";").replace(".", ",")):
+        assert_same(read(tmp_path, remark + text)[0], expected)
+    with pytest.raises(InputError, match=f"line {remark.count(chr(10)) + 4} has 2"):
+        read(tmp_path, f"{remark}{as_list(graph)}\na,b")
+
+
+def test_a_remark_may_hold_the_names_of_a_list(tmp_path: Path) -> None:
+    graph = {(0, 1): 1.5, (2, 3): 0.25}
+    edges, findings = read(tmp_path, as_list(graph, "# from,to,weight"))
+    assert as_graph(edges) == graph and edges.distance is None and findings == []
 
 
 @pytest.mark.parametrize(
@@ -187,19 +203,19 @@ def test_a_list_without_numbers_has_weights_of_one_and_a_note(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("ids", [IDS, ("a", "b", "c", "d")])
-def test_a_list_without_header_holds_distances_and_gives_a_note(ids: tuple[str, ...], tmp_path: Path) -> None:
+def test_a_list_without_header_holds_distances_and_gives_a_warning(ids: tuple[str, ...], tmp_path: Path) -> None:
     pairs = [(0, 1), (1, 2), (2, 3), (3, 0), (0, 2)]
     text = "\n".join(f"{ids[i]},{ids[j]},{i + 1}" for i, j in pairs)
     edges, findings = read(tmp_path, text, ids)
     assert edges.distance is not None and edges.weight is None
     assert as_graph(edges) == {(i, j): i + 1.0 for i, j in pairs}
-    assert only(findings).level is Level.NOTE and "no header" in only(findings).what
+    assert only(findings).level is Level.WARNING and "no header" in only(findings).what
 
 
 def test_pairs_of_words_without_header_are_edges_too(tmp_path: Path) -> None:
     edges, findings = read(tmp_path, "a,b\nb,c\nc,d\nd,a\n", ("a", "b", "c", "d"))
     assert len(edges) == 4
-    assert [finding.level for finding in findings] == [Level.NOTE, Level.NOTE]
+    assert [finding.level for finding in findings] == [Level.WARNING, Level.NOTE]
 
 
 def test_what_may_be_a_list_or_a_matrix_is_refused(tmp_path: Path) -> None:

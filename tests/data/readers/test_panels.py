@@ -103,6 +103,62 @@ def test_archives_and_frames_of_the_same_numbers_are_the_same_panel(tmp_path: Pa
     assert archive.times.start == datetime(2020, 3, 28, 23, tzinfo=UTC)
 
 
+def long_table(ids: list[str]) -> pd.DataFrame:
+    """Readings of the sensors at two times, a row each."""
+    times = pd.to_datetime(["2020-05-01 00:00", "2020-05-01 01:00"]).repeat(len(ids))
+    return pd.DataFrame({"time": times, "sensor": ids * 2, "value": range(2 * len(ids))})
+
+
+def with_one_edge(ids: list[str], frame: pd.DataFrame) -> tuple[str, str]:
+    """Returns the sensors that an edge from the second to the third row of a bare matrix joins."""
+    matrix = np.zeros((len(ids), len(ids)))
+    matrix[1, 2] = 1
+    panel, _ = read(frame, pd.DataFrame(matrix))
+    (source,), (target,) = panel.edges.source, panel.edges.target
+    return panel.sensor_ids[source], panel.sensor_ids[target]
+
+
+@pytest.mark.parametrize("order", [str, int, lambda sensor_id: -int(sensor_id)])
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_bare_matrix_is_that_of_counted_sensors_however_a_long_table_is_sorted(first: int, order: Any) -> None:
+    ids = [str(number) for number in range(first, first + 12)]
+    assert with_one_edge(ids, long_table(sorted(ids, key=order))) == (ids[1], ids[2])
+
+
+def test_a_bare_matrix_is_that_of_a_long_table_whose_sensors_come_as_people_sort_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("candor.data.readers.columns._NUMBERS_PER_BATCH", 4)
+    for ids in ([f"S{number}" for number in range(8, 15)], ["717446", "717447", "1000000"], ["a", "b", "c"]):
+        assert with_one_edge(ids, long_table(ids)) == (ids[1], ids[2])
+
+
+@pytest.mark.parametrize("ids", [["b", "a", "c"], ["S1", "S10", "S2"], ["773869", "767541", "717447"]])
+def test_a_bare_matrix_is_refused_where_the_order_of_a_long_table_is_in_doubt(ids: list[str]) -> None:
+    with pytest.raises(InputError, match=r"which row is whose(.|\n)*ids around the matrix"):
+        with_one_edge(ids, long_table(ids))
+    labelled = pd.DataFrame(np.eye(3), ids, ids)
+    assert len(read(long_table(ids), labelled)[0].edges) == 3
+    wide = long_table(ids).pivot(index="time", columns="sensor", values="value")[ids]
+    assert with_one_edge(ids, wide) == (ids[1], ids[2])
+
+
+@pytest.mark.parametrize(
+    ("distances", "is_doubtful"),
+    [(("987", "1,234"), True), (("2,500", "1,234"), True), (("0,987", "1,234"), False), (("98,5", "1,234"), False)],
+)
+def test_commas_that_may_divide_thousands_of_kilometres_are_told(
+    tmp_path: Path, distances: tuple[str, str], is_doubtful: bool
+) -> None:
+    path = tmp_path / "edges.csv"
+    path.write_text("from;to;distance\na;b;{}\nb;c;{}\n".format(*distances))
+    panel, findings = read(READINGS, path, zone="UTC")
+    assert panel.edges.distance is not None and panel.edges.distance[1] == np.float32(1.234)
+    assert [("thousands" in finding.what, finding.level) for finding in findings] == [
+        (True, Level.WARNING)
+    ] * is_doubtful
+
+
 def test_progress_rises_to_the_whole() -> None:
     told: list[tuple[str, float | None]] = []
     with pytest.MonkeyPatch.context() as patch:

@@ -86,6 +86,27 @@ def test_commas_are_decimal_only_where_no_number_has_a_point(read: Any) -> None:
     assert mixed.sensor_ids == ("a",) and any("hold text" in finding.what for finding in findings)
 
 
+@pytest.mark.parametrize("mark", [";", "\t"])
+@pytest.mark.parametrize(
+    ("cells", "is_doubtful"),
+    [
+        (["987", "1,234", "999"], True),
+        (["987", "12,345", "1,234,567"], True),
+        (["7,125", "7,250", "7,375"], True),  # three decimals throughout: nobody can know
+        (["987", "1,2345", "1,234"], False),
+        (["0,987", "1,234", "-0,125"], False),
+        (["987", "1,5", "1,234"], False),
+        (["987", "1234", "999"], False),
+    ],
+)
+def test_commas_that_may_divide_thousands_are_warned_of(
+    read: Any, mark: str, cells: list[str], is_doubtful: bool
+) -> None:
+    rows = "".join(f"2020-05-01 0{hour}:00{mark}{cell}\n" for hour, cell in enumerate(cells))
+    _, findings = read(f"time{mark}a\n{rows}", zone="UTC")
+    assert any("thousands" in finding.what for finding in findings if finding.level is Level.WARNING) == is_doubtful
+
+
 def test_a_column_of_remarks_is_left_out_with_a_warning(read: Any) -> None:
     panel, findings = read(PLAIN.replace("b\n", "b,remark\n").replace("0\n", "0,Ice\n"))
     assert panel.sensor_ids == ("a", "b")
@@ -265,6 +286,33 @@ def test_columns_beside_a_long_table_are_named_as_unused(read: Any) -> None:
     assert finding.level is Level.WARNING and "quality" in finding.where
 
 
+@pytest.mark.parametrize("clock", ["{:02}:00", "{}:00:00", "{:02}:00:00.000"])
+def test_date_and_time_of_day_may_stand_in_two_columns(read: Any, clock: str) -> None:
+    rows = [(day, hour) for day in (1, 2) for hour in range(24)]
+    whole = "time,a\n" + "".join(f"2020-05-0{day} {hour:02}:00,{hour}\n" for day, hour in rows)
+    apart = "Date,Time,a\n" + "".join(f"2020-05-0{day},{clock.format(hour)},{hour}\n" for day, hour in rows)
+    long = "Date,Time,sensor,value\n" + "".join(f"1.5.2020,{clock.format(hour)},a,{hour}\n" for _, hour in rows[:24])
+    panel, findings = read(apart, zone="UTC")
+    assert [finding.level for finding in findings] == [Level.NOTE] and "'Date' and 'Time'" in findings[0].what
+    assert panel.fingerprint == read(whole, zone="UTC")[0].fingerprint
+    np.testing.assert_array_equal(read(long, zone="UTC")[0].values[:, 0], range(24))
+
+
+def test_half_days_of_two_columns_are_understood_and_an_empty_clock_is_no_midnight(read: Any) -> None:
+    clocks = {"11:00 AM": 1, "12:00 PM": 2, "": 3, "1:00 PM": 4}
+    rows = "".join(f"{clock},5/1/2020,{number}\n" for clock, number in clocks.items())
+    panel, findings = read("Time,Date,a\n" + rows, zone="UTC", day_first=False)
+    np.testing.assert_array_equal(panel.values[:, 0], [1, 2, 4])
+    assert any("no readable time" in finding.what for finding in findings)
+
+
+def test_a_date_with_an_hour_beside_it_is_not_to_lose_its_readings(read: Any) -> None:
+    rows = "".join(f"2020-05-0{day},{hour},{hour}\n" for day in (1, 2) for hour in range(24))
+    with pytest.raises(InputError) as caught:
+        read("Date,Hour,Stage\n" + rows)
+    assert "put both into one" in caught.value.mend and "remove" not in caught.value.mend
+
+
 def test_a_sensor_called_node_is_no_column_of_ids(read: Any) -> None:
     panel, _ = read("time,node,value\n2020-05-01,1.5,3\n2020-05-02,2.5,4\n")
     assert panel.sensor_ids == ("node", "value")
@@ -274,4 +322,5 @@ def test_a_guess_about_dates_is_told(read: Any) -> None:
     rows = [f"0{day}/04/2020 {hour:02}:00,{hour}" for day in (3, 4) for hour in range(24)]
     panel, findings = read("time,a\n" + "\n".join(rows), zone="UTC")
     (finding,) = findings
+    assert finding.level is Level.WARNING
     assert panel.times.start.month == 4 and "day first" in finding.what and "--month-first" in finding.mend

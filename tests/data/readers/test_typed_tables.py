@@ -56,6 +56,13 @@ def test_times_of_any_type_are_the_same_times(tmp_path: Path, time: pa.Array) ->
     np.testing.assert_array_equal(panel.values[:, 0], [1, 2, 3])
 
 
+def test_date_and_time_of_day_may_stand_in_two_typed_columns(tmp_path: Path) -> None:
+    columns = {"Date": pa.array([date(2020, 5, 1)] * 3), "Time": pa.array(HOURS.time), "a": pa.array([1.0, 2.0, 3.0])}
+    panel = read_columns(tmp_path, **columns)
+    assert panel.times.start == datetime(2020, 5, 1, tzinfo=UTC) and panel.times.length == 3
+    np.testing.assert_array_equal(read(pa.table(columns).to_pandas())[0].values, panel.values)
+
+
 def test_dates_are_days(tmp_path: Path) -> None:
     days = [date(2020, 2, day) for day in (28, 29)] + [date(2020, 3, 1)]
     for kind in (pa.date32(), pa.date64()):

@@ -26,7 +26,7 @@ from candor.data.panel_store import load_panel
     title="Santee basin (HUC 030501), dissolved oxygen, hourly, 12 stations",
     licence="public domain (U.S. Geological Survey)",
     source="USGS National Water Information System",
-    needs=("basin030501",),
+    needs=(("basin030501",),),
 )
 def load() -> Panel:
     """Returns the panel built from USGS services."""

@@ -26,7 +26,7 @@ from candor.data.panel_store import load_panel
     title="Apalachicola basin (HUC 031300), dissolved oxygen, hourly, 20 stations",
     licence="public domain (U.S. Geological Survey)",
     source="USGS National Water Information System",
-    needs=("basin031300",),
+    needs=(("basin031300",),),
 )
 def load() -> Panel:
     """Returns the panel built from USGS services."""

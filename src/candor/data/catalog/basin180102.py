@@ -26,7 +26,7 @@ from candor.data.panel_store import load_panel
     title="Klamath basin (HUC 180102), dissolved oxygen, hourly, 11 stations",
     licence="public domain (U.S. Geological Survey)",
     source="USGS National Water Information System",
-    needs=("basin180102",),
+    needs=(("basin180102",),),
 )
 def load() -> Panel:
     """Returns the panel built from USGS services."""

@@ -21,8 +21,8 @@ class Dataset:
         facts: the docstring of the dataset's file.
         load: returns the panel, or says how to get the files.
         fingerprint: SHA-256 of the whole panel's content; None where it is made on this machine or not known yet.
-        needs: files or folders of which one must be in the data folder; none for data that come with the package or
-            are made on this machine.
+        needs: the files or folders that must be in the data folder, each by all the names it may have; none for data
+            that come with the package or are made on this machine.
     """
 
     name: str
@@ -32,18 +32,24 @@ class Dataset:
     facts: str
     load: Callable[[], Panel]
     fingerprint: str | None = None
-    needs: tuple[str, ...] = ()
+    needs: tuple[tuple[str, ...], ...] = ()
 
     def is_available(self) -> bool:
         """Returns whether the data can be loaded here."""
-        return not self.needs or find_data(*self.needs) is not None
+        return all(find_data(*names) is not None for names in self.needs)
 
 
 datasets: Registry[Dataset] = Registry("dataset")
 
 
 def dataset(
-    name: str, *, title: str, licence: str, source: str, fingerprint: str | None = None, needs: tuple[str, ...] = ()
+    name: str,
+    *,
+    title: str,
+    licence: str,
+    source: str,
+    fingerprint: str | None = None,
+    needs: tuple[tuple[str, ...], ...] = (),
 ) -> Callable[[Callable[[], Panel]], Callable[[], Panel]]:
     """Returns a decorator that enters a loading function into the catalogue."""
 

@@ -50,6 +50,10 @@ GAUGE_OF_STATION = {
     "S04002": "AWS710",
 }
 BLANK_MEANS_DRY = ("ASOS137",)
+_FILES = (
+    *("KOREA4_DO.parquet", "KOREA4_DO.edges.csv", "KOREA4_DO.sensors.csv"),
+    *("KOREA4_WTEMP.parquet", "KOREA4_EC.parquet", "KOREA4_RAIN.parquet"),
+)
 
 
 @dataset(
@@ -57,7 +61,7 @@ BLANK_MEANS_DRY = ("ASOS137",)
     title="Four Korean rivers, dissolved oxygen, hourly, 14 stations, with temperature, conductivity and rain",
     licence="not stated by its source: use locally, do not pass on",
     source="Korean national water-quality network and weather gauges, through github.com/yyeongha/water-quality",
-    needs=("water/KOREA4_DO.parquet", "KOREA4_DO.parquet"),
+    needs=tuple((f"water/{name}", name) for name in _FILES),
     fingerprint="8233a1579944f4fefb873b910d96c3808f3ecc83eb43abc23b7b55f2283a620f",
 )
 def load() -> Panel:

@@ -23,21 +23,23 @@ from candor.data.panel import Panel
 from candor.data.readers.options import ReadOptions
 from candor.data.readers.panels import read_panel
 
+_READINGS, _EDGES = ("metr-la.parquet", "metr-la.h5"), ("metr-la.edges.csv", "adj_mx.pkl")
+
 
 @dataset(
     "metr-la",
     title="METR-LA, highway speeds, 5 minutes, 207 sensors",
     licence="published for research with the DCRNN paper; no licence stated",
     source="Los Angeles County highway detectors, files of github.com/liyaguang/DCRNN",
-    needs=("metr-la.parquet", "metr-la.h5"),
+    needs=(_READINGS, _EDGES),
     fingerprint="a184713e653814c6e9a70fdd231d9607384a8c48eafb214582c39be1cd88f98b",
 )
 def load() -> Panel:
     """Returns all 207 sensors."""
     get_it = "the files metr-la.h5 and adj_mx.pkl are linked from github.com/liyaguang/DCRNN"
     return read_panel(
-        require_data("METR-LA", "metr-la.parquet", "metr-la.h5", get_it=get_it),
-        require_data("the graph of METR-LA", "metr-la.edges.csv", "adj_mx.pkl", get_it=get_it),
+        require_data("METR-LA", *_READINGS, get_it=get_it),
+        require_data("the graph of METR-LA", *_EDGES, get_it=get_it),
         find_data("metr-la.sensors.csv", "graph_sensor_locations.csv"),
         ReadOptions(missing=(0.0,), unit="mph", zone="UTC-08:00"),
         name="metr-la",

@@ -23,20 +23,22 @@ from candor.data.panel import Panel
 from candor.data.readers.options import ReadOptions
 from candor.data.readers.panels import read_panel
 
+_READINGS, _EDGES = ("pems-bay.parquet", "pems-bay.h5"), ("pems-bay.edges.csv", "adj_mx_bay.pkl")
+
 
 @dataset(
     "pems-bay",
     title="PEMS-BAY, highway speeds, 5 minutes, 325 sensors",
     licence="published for research with the DCRNN paper; no licence stated",
     source="California Performance Measurement System, files of github.com/liyaguang/DCRNN",
-    needs=("pems-bay.parquet", "pems-bay.h5"),
+    needs=(_READINGS, _EDGES),
 )
 def load() -> Panel:
     """Returns all 325 sensors."""
     get_it = "the files pems-bay.h5 and adj_mx_bay.pkl are linked from github.com/liyaguang/DCRNN"
     return read_panel(
-        require_data("PEMS-BAY", "pems-bay.parquet", "pems-bay.h5", get_it=get_it),
-        require_data("the graph of PEMS-BAY", "pems-bay.edges.csv", "adj_mx_bay.pkl", get_it=get_it),
+        require_data("PEMS-BAY", *_READINGS, get_it=get_it),
+        require_data("the graph of PEMS-BAY", *_EDGES, get_it=get_it),
         find_data("pems-bay.sensors.csv", "graph_sensor_locations_bay.csv"),
         ReadOptions(missing=(0.0,), unit="mph", zone="America/Los_Angeles"),
         name="pems-bay",

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import pandas as pd
@@ -20,6 +20,9 @@ from candor.errors import InputError
 _BLOCK_BYTES = 4 << 20
 _NUMBERS_PER_BATCH = 1 << 20
 _MOST_UNPACKED_BYTES = 2 << 30
+_DATES, _CLOCKS = ("date", "day", "datum", "local_date"), ("time", "clock", "time_of_day", "local_time", "uhrzeit")
+_BARE_DATE = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}|\d{8}")
+_CLOCK = re.compile(r"\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?\s*(?:[AaPp]\.?[Mm]\.?)?")
 _RAGGED = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+)")
 
 
@@ -39,12 +42,14 @@ class Columns:
             names those columns again that are expected to hold numbers; they may still come as text.
         where: what to call the table in messages.
         has_decimal_comma: whether 1,5 means one and a half.
+        remark: what was done to the columns; empty if nothing was.
     """
 
     names: tuple[str, ...]
     batches: BatchReader
     where: str
     has_decimal_comma: bool = False
+    remark: str = ""
 
 
 def csv_columns(source: Source) -> Columns:
@@ -188,6 +193,38 @@ def frame_columns(frame: pd.DataFrame) -> Columns:
             yield [arrays[i].slice(first, rows) for i in wanted]
 
     return Columns(tuple(name for name, _ in named), batches, "data frame")
+
+
+def with_whole_times(columns: Columns) -> Columns:
+    """Returns the table with the time of day beside the date, if loggers wrote them into two columns."""
+    plain = [name.strip().lower() for name in columns.names]
+    dates, clocks = ([i for i, name in enumerate(plain) if name in names] for names in (_DATES, _CLOCKS))
+    if len(dates) != 1 or len(clocks) != 1:
+        return columns
+    (date,), (clock,) = dates, clocks
+    sample = next(columns.batches([date, clock]), None)
+    if sample is None or not (_all_like(_BARE_DATE, sample[0]) and _all_like(_CLOCK, sample[1])):
+        return columns
+    kept = [i for i in range(len(plain)) if i != clock]
+
+    def batches(wanted: Sequence[int], numeric: Sequence[int] | None = None) -> Iterator[list[pa.Array]]:
+        chosen = [kept[i] for i in wanted]
+        has_date = date in chosen
+        numbers = None if numeric is None else [kept[i] for i in numeric]
+        for batch in columns.batches([*chosen, clock] if has_date else chosen, numbers):
+            if has_date:
+                parts = [part.cast(pa.string()) for part in (batch[chosen.index(date)], batch.pop())]
+                batch[chosen.index(date)] = pc.binary_join_element_wise(*parts, " ")
+            yield batch
+
+    remark = f"{columns.names[date]!r} and {columns.names[clock]!r} were read as date and time of day of one moment"
+    return replace(columns, names=tuple(columns.names[i] for i in kept), batches=batches, remark=remark)
+
+
+def _all_like(form: re.Pattern[str], column: pa.Array) -> bool:
+    """Returns whether the first cells have a form, those left aside that are empty."""
+    texts = [str(cell).strip() for cell in column.drop_null().slice(0, 50).to_pylist()]
+    return bool(texts) and all(map(form.fullmatch, texts))
 
 
 def _array_of(column: "pd.Series[Any]") -> pa.Array:

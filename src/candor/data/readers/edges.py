@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 from candor.data.findings import Findings, listed
 from candor.data.panel import Edges
 from candor.data.readers.classic import read_square_array
+from candor.data.readers.matrices import TextMatrix, find_matrix
+from candor.data.readers.numbers import DOUBT_ABOUT_COMMAS, MEND_OF_COMMAS
 from candor.data.readers.pickled import read_pickled_adjacency
 from candor.data.readers.small_tables import (
     IdLookup,
     SmallTable,
-    is_number,
     numbers_of,
     plain_name,
     read_small_table,
@@ -45,6 +46,7 @@ class _Task:
     """What is asked for: edges among these sensors, from this file, with notes taken."""
 
     sensors: IdLookup
+    matrix_rows: Sequence[str]
     where: str
     findings: Findings
     matrix_holds: Literal["weight", "distance"]
@@ -78,21 +80,12 @@ class _Graph:
         return ", ".join(words) + (f" and {len(edges) - 5} more" if len(edges) > 5 else "")
 
 
-@dataclass(frozen=True)
-class _TextMatrix:
-    """A square matrix of text, with the labels it has at the left and on top."""
-
-    left: list[str] | None
-    top: list[str] | None
-    cells: list[list[str]]
-    lines: list[int]
-
-
 def read_edges(
     path_or_frame: Path | str | pd.DataFrame,
     ids: Sequence[str],
     findings: Findings,
     matrix_holds: Literal["weight", "distance"] = "weight",
+    matrix_rows: Sequence[str] | None = None,
 ) -> Edges:
     """Returns the edges among the sensors `ids`, ordered by where they start and where they lead.
 
@@ -103,13 +96,15 @@ def read_edges(
         ids: the sensors that have readings, in the order of the panel.
         findings: where everything left out or guessed is noted.
         matrix_holds: what the numbers of a matrix are.
+        matrix_rows: the sensors in the order of a matrix without ids, empty if that is in doubt; None is that of `ids`.
     """
+    sensors, matrix_rows = IdLookup(ids), ids if matrix_rows is None else matrix_rows
     if isinstance(path_or_frame, pd.DataFrame):
-        task = _Task(IdLookup(ids), "the table of edges", findings, matrix_holds)
+        task = _Task(sensors, matrix_rows, "the table of edges", findings, matrix_holds)
         graph = _graph_from_table(table_from_frame(path_or_frame), task)
     else:
         source = find_source(path_or_frame)
-        task = _Task(IdLookup(ids), str(source.path), findings, matrix_holds)
+        task = _Task(sensors, matrix_rows, str(source.path), findings, matrix_holds)
         if source.kind in {"npy", "npz"}:
             graph = _graph_from_matrix((), read_square_array(source), task)
         elif source.kind in {"pkl", "pickle"}:
@@ -122,6 +117,8 @@ def read_edges(
 
 def _graph_from_table(table: SmallTable, task: _Task) -> _Graph:
     """Returns the graph of a list if it has columns called from and to, else of a matrix."""
+    if table.doubtful_commas:
+        task.findings.warning(DOUBT_ABOUT_COMMAS, task.where, table.doubtful_commas, MEND_OF_COMMAS)
     header = table.header or []
     names = [plain_name(name) for name in header]
     ends = _find_column(names, _FROM, _END), _find_column(names, _TO, _END)
@@ -137,8 +134,8 @@ def _graph_from_table(table: SmallTable, task: _Task) -> _Graph:
         grid = SmallTable(None, [header, *table.rows], [1, *table.numbers], table.place)
     if not grid.rows or not grid.rows[0]:
         raise InputError("the table is empty", where=task.where, mend="export the edges again")
-    is_list, matrix = _is_list_without_names(grid, has_names, task), _find_matrix(grid, task)
-    if is_list and matrix is not None and _holds_numbers(matrix):
+    is_list, matrix = _is_list_without_names(grid, has_names, task), find_matrix(grid, task.sensors)
+    if is_list and matrix is not None and matrix.holds_numbers():
         raise InputError(
             "this may be a list of edges as well as a matrix",
             where=task.where,
@@ -232,7 +229,7 @@ def _is_list_without_names(grid: SmallTable, has_names: bool, task: _Task) -> bo
 
 def _graph_from_list_without_names(grid: SmallTable, task: _Task) -> _Graph:
     has_distance = len(grid.rows[0]) == 3
-    task.findings.note(
+    task.findings.warning(
         f"the list has no header: it was read as from, to{', distance' * has_distance}",
         task.where,
         mend="put names on top, such as from,to,weight, if that is wrong",
@@ -240,36 +237,7 @@ def _graph_from_list_without_names(grid: SmallTable, task: _Task) -> _Graph:
     return _graph_from_list(grid, (0, 1), 2 if has_distance else None, None, [], task)
 
 
-def _find_matrix(grid: SmallTable, task: _Task) -> _TextMatrix | None:
-    """Returns the matrix in a table, which may have sensor ids on top, at the left, or both."""
-    rows, lines = grid.rows, grid.numbers
-    height, width = len(rows), len(rows[0])
-    top, left = [cell.strip() for cell in rows[0]], [row[0].strip() for row in rows]
-    if height == width + 1:
-        return _TextMatrix(None, top, rows[1:], lines[1:])
-    if width == height + 1:
-        return _TextMatrix(left, None, [row[1:] for row in rows], lines)
-    if height != width:
-        return None
-    labels = set(top[1:])
-    is_alike = labels == set(left[1:]) and len(labels) == width - 1
-    is_framed = bool(numbers_of(list(labels))[1])  # words can only be labels
-    if height == len(task.sensors.ids):  # a bare matrix would look like this too
-        is_known = bool((task.sensors.positions(labels) >= 0).any())
-        is_framed |= is_alike and is_known and not is_number(top[0])
-    else:
-        is_framed |= not is_number(top[0])
-        is_framed |= is_alike and height == len(task.sensors.ids) + 1
-    if is_framed:
-        return _TextMatrix(left[1:], top[1:], [row[1:] for row in rows[1:]], lines[1:])
-    return _TextMatrix(None, None, rows, lines)
-
-
-def _holds_numbers(matrix: _TextMatrix) -> bool:
-    return not any(numbers_of(row)[1] for row in matrix.cells)
-
-
-def _graph_from_text_matrix(text: _TextMatrix, task: _Task) -> _Graph:
+def _graph_from_text_matrix(text: TextMatrix, task: _Task) -> _Graph:
     matrix = np.empty((len(text.cells), len(text.cells)))
     for row, cells in enumerate(text.cells):
         matrix[row], strange = numbers_of(cells)
@@ -293,7 +261,7 @@ def _graph_from_text_matrix(text: _TextMatrix, task: _Task) -> _Graph:
 
 
 def _graph_from_matrix(labels: Sequence[str], matrix: NDArray[Any], task: _Task) -> _Graph:
-    """Returns the graph of a matrix; without labels its order is that of the sensors."""
+    """Returns the graph of a matrix; without labels it has the order of the sensors, if that is known."""
     ids = task.sensors.ids
     counted = [str(number) for number in range(len(ids))]
     if not labels or (list(labels) == counted and (task.sensors.positions(labels) < 0).all()):
@@ -303,9 +271,7 @@ def _graph_from_matrix(labels: Sequence[str], matrix: NDArray[Any], task: _Task)
                 where=task.where,
                 mend="give a matrix with sensor ids around it, or one of exactly these sensors",
             )
-        what = "the matrix names no sensors: its rows were taken in the order of the readings"
-        task.findings.note(what, task.where)
-        labels = ids
+        labels = _rows_without_ids(task)
     if len(set(labels)) < len(labels):
         raise InputError("the matrix names a sensor twice", where=task.where, mend="keep one row for each sensor")
     with np.errstate(over="ignore"):
@@ -316,6 +282,17 @@ def _graph_from_matrix(labels: Sequence[str], matrix: NDArray[Any], task: _Task)
     if task.matrix_holds == "distance":
         return _Graph(labels, source, target, distance=values)
     return _Graph(labels, source, target, weight=values)
+
+
+def _rows_without_ids(task: _Task) -> Sequence[str]:
+    """Returns the sensors of the rows of a matrix that names none, and says so."""
+    mend = "put the sensor ids around the matrix, as CSV"
+    if not task.matrix_rows:
+        what = "the matrix names no sensors, and neither the readings nor the ids tell which row is whose"
+        raise InputError(what, where=task.where, mend=mend)
+    what = f"the matrix names no sensors: its rows were taken as those of {listed(task.matrix_rows)}, in this order"
+    task.findings.warning(what, task.where, mend=f"{mend}, if that is wrong")
+    return task.matrix_rows
 
 
 def _check_numbers(graph: _Graph, where: str) -> None:

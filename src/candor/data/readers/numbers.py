@@ -29,6 +29,9 @@ EMPTY_CELLS = [
     "--",
     ".",
 ]
+LIKE_THOUSANDS = r"^[+-]?[1-9]\d{0,2},\d{3}$"
+DOUBT_ABOUT_COMMAS = "numbers such as 1,234 were read as 1.234, but their commas may divide thousands"
+MEND_OF_COMMAS = "if they do, take the commas out; if not, write points"
 _DECIMAL_COMMA = r"^([+-]?\d*),(\d+(?:[eE][+-]?\d+)?)$"
 _NUMBER = r"(?i)^[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|inf|infinity|nan)$"
 
@@ -43,6 +46,7 @@ class NumberReader:
     options: ReadOptions
     has_decimal_comma: bool = False
     decimal_commas: int = 0
+    like_thousands: int = 0
     text: Counter[str] = field(default_factory=Counter)
     examples: dict[str, str] = field(default_factory=dict)
     infinite: Counter[str] = field(default_factory=Counter)
@@ -89,6 +93,7 @@ class NumberReader:
         cells = pc.utf8_trim_whitespace(column)
         if self.has_decimal_comma:
             self.decimal_commas += pc.sum(pc.match_substring_regex(cells, _DECIMAL_COMMA)).as_py() or 0
+            self.like_thousands += pc.sum(pc.match_substring_regex(cells, LIKE_THOUSANDS)).as_py() or 0
             cells = pc.replace_substring_regex(cells, _DECIMAL_COMMA, r"\1.\2")
         is_number = pc.match_substring_regex(cells, _NUMBER)
         is_text = pc.invert(pc.or_(is_number, pc.is_in(cells, pa.array(EMPTY_CELLS, cells.type))))
@@ -104,7 +109,9 @@ class NumberReader:
     def report(self, findings: Findings, where: str) -> None:
         """Adds what was met to the findings."""
         mend = "correct or empty them"
-        if self.decimal_commas:
+        if self.decimal_commas and self.decimal_commas == self.like_thousands:
+            findings.warning(DOUBT_ABOUT_COMMAS, where, self.decimal_commas, MEND_OF_COMMAS)
+        elif self.decimal_commas:
             findings.note("numbers are written with a comma: 1,5 was read as 1.5", where, self.decimal_commas)
         if self.text:
             place = f"{where}: {listed(self.text)}, e.g. {next(iter(self.examples.values()))!r}"

@@ -66,11 +66,12 @@ def read_panel(
         if sensors is None
         else read_sensors(sensors, ids, options.unit, findings)
     )
+    matrix_rows = source.matrix_rows if isinstance(source, TableReadings) and source.is_long else ids
     return Panel(
         values=values,
         times=times,
         sensors=described,
-        edges=Edges.none() if edges is None else read_edges(edges, ids, findings),
+        edges=Edges.none() if edges is None else read_edges(edges, ids, findings, matrix_rows=matrix_rows),
         name=name or ("" if isinstance(readings, pd.DataFrame) else Path(readings).name.split(".")[0]),
         provenance=_provenance(options, readings=readings, edges=edges, sensors=sensors),
     )
@@ -155,7 +156,8 @@ def _refuse_rows_of_several_sensors(readings: Readings, survey: StampSurvey, has
         raise InputError(
             f"each time stands in {rows_per_time:.1f} rows on average: they seem to belong to different sensors",
             where=where,
-            mend="call the columns time, sensor and value; if one sensor is meant, remove the repeated rows",
+            mend="call the columns time, sensor and value; if one holds the date and another the time of day, "
+            "put both into one, such as 2020-10-08 06:00",
         )
 
 
@@ -230,8 +232,10 @@ def _report_times(
 
 
 def _report_table(readings: TableReadings, findings: Findings, where: str) -> None:
+    if readings.remark:
+        findings.note(readings.remark, where, mend="name the column of times with --time-column if that is wrong")
     if readings.guess:
-        findings.note(readings.guess, where, mend="say --day-first or --month-first if that is wrong")
+        findings.warning(readings.guess, where, mend="say --day-first or --month-first if that is wrong")
     if readings.rows_without_sensor:
         findings.warning("rows name no sensor: left out", where, readings.rows_without_sensor)
     if readings.unused:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,8 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from candor.data.findings import listed
-from candor.data.readers.numbers import EMPTY_CELLS
-from candor.data.readers.sources import Source, sniff_table, unreadable
+from candor.data.readers.numbers import EMPTY_CELLS, LIKE_THOUSANDS
+from candor.data.readers.sources import Source, TextLayout, sniff_layout, unreadable
 from candor.errors import InputError
 
 MOST_BYTES = 512 * 2**20  # unpacked
@@ -35,12 +36,14 @@ class SmallTable:
 
     `header` is None if the first row does not look like names. `numbers` says where each row stood
     (its last line in a text file, else its place), and `place` what is counted ("line" or "row").
+    `doubtful_commas` counts the numbers such as 1,234 that were read as 1.234, if all commas are such.
     """
 
     header: list[str] | None
     rows: list[list[str]]
     numbers: list[int]
     place: str = "line"
+    doubtful_commas: int = 0
 
 
 def read_small_table(source: Source) -> SmallTable:
@@ -172,28 +175,49 @@ class IdLookup:
 
 def _text_table(source: Source) -> SmallTable:
     where = str(source.path)
-    delimiter, first_row = sniff_table(source)
+    layout = sniff_layout(source)
+    on_top = layout.lines_on_top - 1
     text = io.TextIOWrapper(io.BytesIO(read_bytes(source)), encoding="utf-8-sig", newline="")
     rows: list[list[str]] = []
     numbers: list[int] = []
     cells = 0
     with plain_words(where):
-        for number, row in _split_rows(text, delimiter, len(first_row) == 1):
+        if names := _names_in_remark(list(islice(text, on_top)), layout):
+            rows, numbers = [names], [on_top]
+        for number, row in _split_rows(text, layout):
             if rows and len(row) != len(rows[0]):
                 raise InputError(
                     f"line {number} has {len(row)} cells, line {numbers[0]} has {len(rows[0])}",
                     where=where,
                     mend="give every line the same number of cells; quote cells that hold commas",
                 )
-            rows.append(row if delimiter == "," else [_with_point(cell) for cell in row])
+            rows.append(row)
             numbers.append(number)
             cells += len(row)
             _refuse_too_large(where, cells=cells)
     if not rows:
         raise InputError("the file holds no table", where=where, mend="export it as CSV")
+    doubtful = 0
+    if layout.delimiter != ",":
+        doubtful = _count_doubtful_commas(rows)
+        rows = [[_with_point(cell) for cell in row] for row in rows]
     if any(is_number(cell) for cell in rows[0]):
-        return SmallTable(None, rows, numbers)
-    return SmallTable([cell.strip() for cell in rows[0]], rows[1:], numbers[1:])
+        return SmallTable(None, rows, numbers, doubtful_commas=doubtful)
+    return SmallTable([cell.strip() for cell in rows[0]], rows[1:], numbers[1:], doubtful_commas=doubtful)
+
+
+def _names_in_remark(lines: Sequence[str], layout: TextLayout) -> list[str]:
+    """Returns the names that the last remark above a table holds (# from,to,weight), if it begins with numbers."""
+    remark = next((line for line in reversed(lines) if line.startswith("#")), "")
+    names = next(csv.reader([remark.lstrip("# ")], delimiter=layout.delimiter), [])
+    is_header = len(names) == len(layout.names) > 1 and not any(map(is_number, names))
+    return names if is_header and any(is_number(_with_point(cell)) for cell in layout.names) else []
+
+
+def _count_doubtful_commas(rows: list[list[str]]) -> int:
+    """Returns how many commas may divide thousands as well, if that is so of all commas in numbers, else 0."""
+    commas = [cell.strip() for row in rows for cell in row if _DECIMAL_COMMA.fullmatch(cell.strip())]
+    return len(commas) if all(re.match(LIKE_THOUSANDS, cell) for cell in commas) else 0
 
 
 def _with_point(cell: str) -> str:
@@ -201,17 +225,21 @@ def _with_point(cell: str) -> str:
     return cell.replace(",", ".") if _DECIMAL_COMMA.fullmatch(cell.strip()) else cell
 
 
-def _split_rows(text: io.TextIOWrapper, delimiter: str, may_be_spaced: bool) -> Iterator[tuple[int, list[str]]]:
-    """Yields the rows that are not blank with their line numbers; spaces may divide numbers."""
-    reader = csv.reader(text, delimiter=delimiter, strict=True)
+def _split_rows(text: io.TextIOWrapper, layout: TextLayout) -> Iterator[tuple[int, list[str]]]:
+    """Yields the rows that are not blank, from the first of the table on, with their line numbers.
+
+    Spaces may divide numbers.
+    """
+    reader = csv.reader(text, delimiter=layout.delimiter, strict=True)
+    on_top, may_be_spaced = layout.lines_on_top - 1, len(layout.names) == 1
     try:
         for row in reader:
             if may_be_spaced and len(row) == 1 and all(map(is_number, row[0].split())):
                 row = row[0].split()
             if row and (len(row) > 1 or row[0].strip()):
-                yield reader.line_num, row
+                yield on_top + reader.line_num, row
     except csv.Error as error:
-        raise csv.Error(f"line {reader.line_num}: {error}") from None
+        raise csv.Error(f"line {on_top + reader.line_num}: {error}") from None
 
 
 def _parquet_table(source: Source) -> SmallTable:

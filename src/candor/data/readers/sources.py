@@ -143,12 +143,6 @@ def sniff_layout(source: Source) -> TextLayout:
     )
 
 
-def sniff_table(source: Source) -> tuple[str, list[str]]:
-    """Returns the delimiter of a table of text and its first row."""
-    layout = sniff_layout(source)
-    return layout.delimiter, layout.names
-
-
 def _divide(rows: list[str], path: Path) -> tuple[str, list[str]]:
     """Returns the delimiter of the rows and the cells of the first."""
     best, best_names = (False, 0, 0), [rows[0].strip()]

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from candor.data.findings import listed
-from candor.data.readers.columns import Columns
+from candor.data.readers.columns import Columns, with_whole_times
 from candor.data.readers.numbers import NumberReader
 from candor.data.readers.options import ReadOptions
 from candor.data.readers.readings import Block, Stamps
@@ -54,12 +54,16 @@ class TableReadings:
 
     Attributes:
         unused: the columns that are neither time nor sensor nor readings.
+        remark: what was done to the columns; empty if nothing was.
         guess: how dates were read that could be read in two ways; empty if there was no doubt.
+        matrix_rows: the sensors in the order in which a matrix without ids has them; empty if that is in doubt.
         rows_without_sensor: how many rows of a long table name none, known after a walk over the blocks.
     """
 
     def __init__(self, columns: Columns, options: ReadOptions) -> None:
-        self._columns = columns
+        if options.time_column is None:
+            columns = with_whole_times(columns)
+        self._columns, self.remark = columns, columns.remark
         self.numbers = NumberReader(options, columns.has_decimal_comma)
         self.rows_without_sensor = 0
         self._roles = _find_roles(columns, options.time_column)
@@ -72,7 +76,7 @@ class TableReadings:
         )
         is_utc = columns.names[self._roles.time].strip().lower() in _UTC_NAMES  # whatever zone the sensors live in
         self.has_zone, self.guess = self._stamp_reader.has_zone or is_utc, self._stamp_reader.guess
-        self.ids = self._find_ids()
+        self.ids, self.matrix_rows = self._find_ids()
         self._place = {sensor_id: place for place, sensor_id in enumerate(self.ids)}
 
     def stamps(self) -> Iterator[tuple[Stamps, NDArray[np.int32] | None]]:
@@ -99,7 +103,8 @@ class TableReadings:
             numbers = self.numbers.clean(self.numbers.read(batch[2], label), [label])
             yield Block(self._stamp_reader.read(batch[0])[known], numbers[known], places[known])
 
-    def _find_ids(self) -> tuple[str, ...]:
+    def _find_ids(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Returns the sensors in the order of the panel, and in that of a matrix without ids."""
         names, where = self._columns.names, self._columns.where
         if self._roles.sensor is None:
             ids = tuple(_id_of(names[i]) for i in self._roles.values)
@@ -107,15 +112,15 @@ class TableReadings:
             if repeated:
                 what = f"columns have the same name: {listed(repeated)}"
                 raise InputError(what, where=where, mend="give every sensor a name of its own")
-            return ids
-        known: set[str] = set()
+            return ids, ids
+        known: dict[str, None] = {}  # in order of appearance
         for batch in self._columns.batches([self._roles.sensor]):
-            known.update(_id_of(cell) for cell in pc.unique(batch[0]).to_pylist())
-        known.discard("")
+            known.update(dict.fromkeys(_id_of(cell) for cell in pc.unique(batch[0]).to_pylist()))
+        known.pop("", None)
         if not known:
             place = f"{where}, column {names[self._roles.sensor]!r}"
             raise InputError("no row names its sensor", where=place, mend="fill the column of sensors")
-        return tuple(sorted(known))
+        return tuple(sorted(known)), _rows_of_a_matrix(tuple(known))
 
     def _places_of(self, column: pa.Array) -> NDArray[np.int32]:
         coded = pc.dictionary_encode(column)
@@ -205,6 +210,23 @@ def _holds_numbers(column: pa.Array) -> bool:
 
 def _first_called(names: tuple[str, ...], plain: list[str], positions: list[int]) -> int | None:
     return next((position for name in names for position in positions if plain[position] == name), None)
+
+
+def _rows_of_a_matrix(ids: tuple[str, ...]) -> tuple[str, ...]:
+    """Returns the order of the sensors of a long table in a matrix without ids, given that of their appearance.
+
+    A long table may be sorted anyhow, so that its own order says nothing alone. Ids that count from 0 or 1 are the
+    numbers of the rows. Others leave no doubt if they appear as people sort them, 2 before 10; else there is none.
+    """
+    sensible = tuple(sorted(ids, key=_as_people_sort))
+    numbers = [int(sensor_id) for sensor_id in sensible if re.fullmatch(r"\d{1,18}", sensor_id)]
+    counts = any(numbers == list(range(first, first + len(ids))) for first in (0, 1))
+    return sensible if counts or sensible == ids else ()
+
+
+def _as_people_sort(sensor_id: str) -> list[str | int]:
+    """Returns the texts and whole numbers that an id is made of, by turns."""
+    return [int(part) if place % 2 else part for place, part in enumerate(re.split(r"(\d{1,18})", sensor_id))]
 
 
 def _id_of(cell: object) -> str:
