@@ -100,13 +100,6 @@ def partly_written(path: Path, kind: Any, number: Any, **attributes: Any) -> Any
     return read_netcdf(path).values
 
 
-def test_infinite_numbers_are_missing(tmp_path: Path) -> None:
-    content = dataset(["a", "b", "c"])
-    content["nitrate"][1, 1] = np.inf
-    values = read_netcdf(stored(content, tmp_path)).values
-    assert np.isnan(values[1, 1]) and np.isfinite(values).sum() == values.size - 1
-
-
 def test_sensors_without_a_coordinate_are_named_by_their_timeseries_id(tmp_path: Path) -> None:
     named = dataset(station=("site", ["north", "south", "east"], {"cf_role": "timeseries_id"}))
     assert read_netcdf(stored(named, tmp_path)).ids == ("north", "south", "east")

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import xarray
 
 from candor.data.findings import Findings, Level
 from candor.data.panel import Panel
@@ -101,6 +102,28 @@ def test_archives_and_frames_of_the_same_numbers_are_the_same_panel(tmp_path: Pa
     table, _ = read(frame, zone="UTC+01:00", minimum=0.0)
     assert archive.fingerprint == table.fingerprint
     assert archive.times.start == datetime(2020, 3, 28, 23, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "h5", "npz", "nc"])
+def test_infinite_readings_are_missing_and_counted_in_every_kind_of_file(kind: str, tmp_path: Path) -> None:
+    path, values = tmp_path / f"r.{kind}", np.array([[1.0, np.inf], [-np.inf, 2.0], [1e300, 3.0], [4.0, np.nan]])
+    frame = pd.DataFrame(values, HOURS.rename("time"), ["0", "1"])
+    if kind == "csv":
+        frame.to_csv(path)
+    elif kind == "parquet":
+        frame.to_parquet(path)
+    elif kind == "h5":
+        frame.to_hdf(path, key="df", format="fixed")
+    elif kind == "npz":
+        np.savez(path, data=values)
+    else:
+        xarray.Dataset({"level": (("time", "site"), values)}, {"time": HOURS}).to_netcdf(path, format="NETCDF3_64BIT")
+    said = {"start": datetime(2020, 5, 1), "interval": timedelta(hours=1)} if kind == "npz" else {}
+    panel, findings = read(path, zone="UTC", **said)
+    nan = np.nan
+    np.testing.assert_array_equal(panel.values, np.array([[1, nan], [nan, 2], [nan, 3], [4, nan]], np.float32))
+    (finding,) = findings
+    assert finding.what == "infinite numbers: read as missing" and finding.count == 3
 
 
 def test_progress_rises_to_the_whole() -> None:

@@ -159,11 +159,9 @@ def stamps_from_numbers(numbers: NDArray[np.int64], unit: str) -> Stamps:
 
 
 def as_readings(numbers: NDArray[Any]) -> NDArray[np.float32]:
-    """Returns a float32 copy with NaN in place of infinite numbers."""
+    """Returns a float32 copy; what is infinite or becomes so stays, for `NumberReader.clean` counts it."""
     with np.errstate(over="ignore", invalid="ignore"):
-        values = np.array(numbers, dtype=np.float32)
-    values[np.isinf(values)] = np.nan
-    return values
+        return np.array(numbers, dtype=np.float32)
 
 
 def read_npz(path: Path | str, start: datetime | None, interval: timedelta | None) -> WideReadings:
