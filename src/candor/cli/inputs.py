@@ -27,7 +27,10 @@ DataArgument = Annotated[
 EdgesOption = Annotated[Path | None, typer.Option("--edges", help="Edges: from, to, distance or weight; or a matrix.")]
 SensorsOption = Annotated[Path | None, typer.Option("--sensors", help="Sensors: id, name, latitude, longitude, unit.")]
 ZoneOption = Annotated[
-    str | None, typer.Option("--zone", help="Local zone, e.g. America/Los_Angeles or UTC-08:00. (default: UTC)")
+    str | None,
+    typer.Option(
+        "--zone", help="Local zone, e.g. America/Los_Angeles or UTC-08:00. (default: that of the times, else UTC)"
+    ),
 ]
 UnitOption = Annotated[str, typer.Option("--unit", help="Unit of the readings, e.g. mg/L.")]
 MissingOption = Annotated[

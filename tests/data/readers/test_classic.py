@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from candor.data.readers.classic import read_classic_hdf, read_npz, stamps_from_numbers
+from candor.data.times import zone_from_name
 from candor.errors import InputError
 
 UNITS = ["s", "ms", "us", "ns"]
@@ -108,8 +109,14 @@ def test_blocks_that_lie_on_their_side_are_turned(rows: int, tmp_path: Path) -> 
 def test_times_with_a_zone_are_moments_in_utc(tmp_path: Path) -> None:
     content = frame(["a", "b"]).tz_localize("America/Los_Angeles")
     readings = read_classic_hdf(stored(content, tmp_path))
-    assert readings.has_zone
+    assert readings.has_zone and readings.zones == ("America/Los_Angeles",)
     assert readings.row_stamps[0] == np.datetime64("2012-03-01T08:00")
+
+
+@pytest.mark.parametrize("zone", ["UTC", "UTC-07:00", "UTC+05:30"])
+def test_an_offset_that_pandas_pickled_is_read_without_unpickling(zone: str, tmp_path: Path) -> None:
+    readings = read_classic_hdf(stored(frame(["a"]).tz_localize(zone_from_name(zone)), tmp_path))
+    assert readings.has_zone and readings.zones == (zone,)
 
 
 @given(counts=st.lists(st.integers(-(2**63), 2**63 - 1), max_size=20), unit=st.sampled_from(UNITS))
@@ -272,7 +279,7 @@ def test_a_start_with_a_zone_makes_moments_in_utc(tmp_path: Path) -> None:
     np.savez(tmp_path / "data.npz", data=np.ones((2, 2)))
     west = START.replace(tzinfo=timezone(timedelta(hours=-8)))
     readings = read_npz(tmp_path / "data.npz", west, STEP)
-    assert readings.has_zone
+    assert readings.has_zone and readings.zones == ("UTC-08:00",)
     assert readings.row_stamps[0] == np.datetime64("2012-03-01T08:00")
     assert not read_npz(tmp_path / "data.npz", START, STEP).has_zone
 

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import xarray
 
@@ -15,6 +17,7 @@ from candor.data.findings import Findings, Level
 from candor.data.panel import Panel
 from candor.data.readers.options import ReadOptions
 from candor.data.readers.panels import read_panel
+from candor.data.times import zone_from_name
 from candor.errors import InputError
 
 HOURS = pd.date_range("2020-05-01", periods=4, freq="h")
@@ -78,6 +81,40 @@ def test_a_zone_is_asked_for_only_where_times_carry_none() -> None:
 
     assert asks(READINGS) and not asks(READINGS, zone="UTC")
     assert not asks(READINGS.assign(time=HOURS.tz_localize("UTC")))
+
+
+@pytest.mark.parametrize("carried", ["America/Los_Angeles", "UTC-07:00", "UTC"])
+@pytest.mark.parametrize("kind", ["csv", "parquet", "frame"])
+def test_the_one_zone_that_times_carry_is_the_zone(carried: str, kind: str, tmp_path: Path) -> None:
+    times = pd.date_range("2024-07-01", periods=4, freq="h", tz=zone_from_name(carried))
+    given: Any = pd.DataFrame({"time": times, "a": [1.0, 2, 3, 4]})
+    if kind != "frame":
+        (given.to_csv if kind == "csv" else given.to_parquet)(tmp_path / f"r.{kind}", index=False)
+        given = tmp_path / f"r.{kind}"
+    panel, findings = read(given)
+    # Texts tell the offset, not the place.
+    assert panel.times.zone == ("UTC-07:00" if (kind, carried) == ("csv", "America/Los_Angeles") else carried)
+    assert panel.times.local[0].isoformat() == times[0].isoformat() and findings == []
+    other, _ = read(given, zone="Asia/Seoul")
+    assert other.times.zone == "Asia/Seoul" and other.times.start == panel.times.start
+
+
+def test_different_offsets_are_no_zone_and_a_warning_says_so() -> None:
+    times = pd.date_range("2024-03-09", periods=72, freq="h", tz="America/Los_Angeles")  # summer time begins
+    frame = pd.DataFrame({"time": [str(time) for time in times], "a": np.arange(72.0)})
+    panel, findings = read(frame)
+    (finding,) = findings
+    assert panel.times.zone == "UTC" and finding.level is Level.WARNING
+    assert "(UTC-08:00, UTC-07:00)" in finding.what and "--zone" in finding.mend
+    named, findings = read(frame, zone="America/Los_Angeles")
+    assert findings == [] and named.times.start == panel.times.start
+
+
+def test_a_zone_that_nobody_knows_is_told(tmp_path: Path) -> None:
+    times = pa.array([0, 3600, 7200], pa.timestamp("ms", "Pacific Standard Time"))
+    pq.write_table(pa.table({"time": times, "a": [1.0, 2.0, 3.0]}), tmp_path / "r.parquet")
+    panel, (finding,) = read(tmp_path / "r.parquet")
+    assert panel.times.zone == "UTC" and "unknown zone (Pacific Standard Time)" in finding.what
 
 
 def test_all_that_is_not_a_reading_is_missing_and_said_once() -> None:

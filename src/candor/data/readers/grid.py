@@ -10,12 +10,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from candor.data.findings import Findings
+from candor.data.findings import Findings, listed
 from candor.data.readers.clock import LocalClock, possible_moments
 from candor.data.readers.options import ReadOptions
 from candor.data.readers.readings import Block, Readings, Stamps
 from candor.data.readers.survey import StampSurvey, choose_interval
-from candor.data.times import DAY, TimeAxis, in_words, standard_offset, zone_from_name
+from candor.data.times import DAY, TimeAxis, in_words, plain_zone, standard_offset, zone_from_name
 from candor.errors import InputError
 
 
@@ -32,7 +32,7 @@ class Grid:
     ) -> None:
         self._has_zone = readings.has_zone
         self.interval = options.interval or choose_interval(survey)
-        zone = options.zone or "UTC"
+        zone = _choose_zone(readings, options.zone, findings, where)
         standard = standard_offset(zone, pd.Timestamp(survey.distinct[0]).year)
         is_daily = self.interval % DAY == timedelta(0)
         # Days of 23 and 25 hours would break a regular axis: dates live on the zone's standard time.
@@ -53,7 +53,8 @@ class Grid:
         _refuse_far_off(moments, self.length, self.interval, where)
         self.off_grid = 0
         self.skipped = 0
-        _report_zone(readings, options, findings, where, self.zone, is_daily)
+        if is_daily and self.zone != zone:
+            findings.note(f"daily readings are dated on standard time all year ({self.zone})", where)
 
     def to_utc(self, stamps: Stamps, sensor: NDArray[np.int32] | None = None) -> Stamps:
         """Returns the moments of stamps, which must come in file order."""
@@ -140,21 +141,20 @@ def _refuse_far_off(moments: Stamps, length: int, interval: timedelta, where: st
         )
 
 
-def _report_zone(
-    readings: Readings,
-    options: ReadOptions,
-    findings: Findings,
-    where: str,
-    zone: str,
-    is_daily: bool,
-) -> None:
-    if options.zone is None and not readings.has_zone:
-        findings.note(
-            "times carry no zone: read as UTC", where,
-            mend="say --zone, e.g. --zone America/Los_Angeles, so that hours of the day are right",
-        )  # fmt: skip
-    elif is_daily and options.zone not in (None, zone):
-        findings.note(f"daily readings are dated on standard time all year ({zone})", where)
+def _choose_zone(readings: Readings, said: str | None, findings: Findings, where: str) -> str:
+    """Returns the zone that was said, else the one that all stamps carry, else UTC."""
+    if said is not None:
+        return said
+    carried = readings.zones
+    if len(carried) == 1 and plain_zone(carried[0]) is not None:
+        return carried[0]
+    mend = "say --zone, e.g. --zone America/Los_Angeles, so that hours of the day are right"
+    if carried:
+        what = "times carry different offsets" if len(carried) > 1 else "times carry an unknown zone"
+        findings.warning(f"{what} ({listed(carried)}): hours and weekdays are those of UTC", where, mend=mend)
+    elif not readings.has_zone:
+        findings.note("times carry no zone: read as UTC", where, mend=mend)
+    return "UTC"
 
 
 class GridWriter:

@@ -17,7 +17,8 @@ class ReadOptions:
         missing: numbers that stand for "no reading", such as -9999 (METR-LA: 0).
         minimum: readings below it are impossible and count as missing; None allows all.
         unit: the unit of the readings, for tables and pictures.
-        zone: the local zone. Stamps without a zone are read on its clock; None means UTC.
+        zone: the local zone. Stamps without a zone are read on its clock; None takes the one that all stamps carry,
+            else UTC.
         interval: the distance of the time grid; None takes the most common one.
         start: the first moment on the local clock, for files that carry no times.
         time_column: the column that holds the times; None finds it.

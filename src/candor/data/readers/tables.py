@@ -75,6 +75,11 @@ class TableReadings:
         self.ids = self._find_ids()
         self._place = {sensor_id: place for place, sensor_id in enumerate(self.ids)}
 
+    @property
+    def zones(self) -> tuple[str, ...]:
+        """The zones and offsets that the stamps carry, known after a walk over them."""
+        return self._stamp_reader.zones
+
     def stamps(self) -> Iterator[tuple[Stamps, NDArray[np.int32] | None]]:
         """Yields the stamps in file order, and for long readings the sensors they belong to."""
         time, sensor = self._roles.time, self._roles.sensor
