@@ -143,7 +143,7 @@ def _refuse_far_off(moments: Stamps, length: int, interval: timedelta, where: st
 
 def _choose_zone(readings: Readings, said: str | None, findings: Findings, where: str) -> str:
     """Returns the zone that was said, else the one that all stamps carry, else UTC."""
-    if said is not None:
+    if said:
         return said
     carried = readings.zones
     if len(carried) == 1 and plain_zone(carried[0]) is not None:
