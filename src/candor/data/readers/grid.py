@@ -11,12 +11,14 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from candor.data.findings import Findings, listed
-from candor.data.readers.clock import LocalClock, possible_moments
+from candor.data.readers.clock import LocalClock, certain_moments, possible_moments
 from candor.data.readers.options import ReadOptions
 from candor.data.readers.readings import Block, Readings, Stamps
 from candor.data.readers.survey import StampSurvey, choose_interval
 from candor.data.times import DAY, TimeAxis, in_words, plain_zone, standard_offset, zone_from_name
 from candor.errors import InputError
+
+_HOUR = timedelta(hours=1)
 
 
 class Grid:
@@ -35,9 +37,13 @@ class Grid:
         zone = _choose_zone(readings, options.zone, findings, where)
         standard = standard_offset(zone, pd.Timestamp(survey.distinct[0]).year)
         is_daily = self.interval % DAY == timedelta(0)
-        # Days of 23 and 25 hours would break a regular axis: dates live on the zone's standard time.
-        self.zone = standard if is_daily else zone
         self._step = self.interval // timedelta(microseconds=1)
+        midnight = -_seconds_ahead(standard) * 1_000_000
+        is_every_few_hours = self.interval > _HOUR and not (is_daily or self._has_zone)
+        keeps_hours = is_every_few_hours and _fits_the_wall(survey.distinct, self._step, zone, midnight)
+        # Days of 23 and 25 hours would break a regular axis: dates live on the zone's standard time, and so do readings
+        # every few hours if they come at the same hours of the wall in summer and winter.
+        self.zone = standard if is_daily or keeps_hours else zone
         by_wall = self._has_zone and is_daily and _days_begin_by_wall(survey.distinct, self._step, zone)
         self._wall_zone = zone if by_wall else None
         self._clock = LocalClock(self.zone, survey.direction, self._is_on_grid)
@@ -46,15 +52,16 @@ class Grid:
             what = f"all times fall in an hour that the clock of {zone} skips"
             raise InputError(what, where=where, mend="give the true --zone")
         moments = np.sort(moments)
-        phase = _shared_phase(moments.astype(np.int64), self._step, midnight=-_seconds_ahead(standard) * 1_000_000)
+        phase = _shared_phase(moments.astype(np.int64), self._step, midnight)
         self._origin = np.datetime64(phase, "us")
         self._origin += self._rows(moments[:1])[0] * self._step
         self.length = int(self._rows(moments[-1:])[0]) + 1
         _refuse_far_off(moments, self.length, self.interval, where)
         self.off_grid = 0
         self.skipped = 0
-        if is_daily and self.zone != zone:
-            findings.note(f"daily readings are dated on standard time all year ({self.zone})", where)
+        if self.zone != zone:
+            what = "daily readings are dated" if is_daily else "readings keep their hours, summer and winter,"
+            findings.note(f"{what} on standard time all year ({self.zone})", where)
 
     def to_utc(self, stamps: Stamps, sensor: NDArray[np.int32] | None = None) -> Stamps:
         """Returns the moments of stamps, which must come in file order."""
@@ -99,6 +106,25 @@ def _days_begin_by_wall(moments: Stamps, step: int, zone: str) -> bool:
     """Returns whether days begin at one time on the wall, rather than at one time of UTC in summer and winter."""
     by_wall, by_utc = (np.unique(part.astype(np.int64) % step) for part in (_on_the_wall(moments, zone), moments))
     return len(by_wall) <= len(by_utc)
+
+
+def _fits_the_wall(stamps: Stamps, step: int, zone: str, midnight: int) -> bool:
+    """Returns whether stamps without a zone lie on one grid by what they show, but not as moments of the zone.
+
+    So do those of loggers that never change their clock, and of people who read at the same hours all year.
+    """
+    moments = certain_moments(stamps, zone)
+    known = ~np.isnat(moments)
+    by_wall = _beside_grid(stamps[known].astype(np.int64), step, 0)
+    return 2 * by_wall < _beside_grid(moments[known].astype(np.int64), step, midnight)
+
+
+def _beside_grid(moments: NDArray[np.int64], step: int, midnight: int) -> int:
+    """Returns how far moments lie beside their own grid of `step`, all together."""
+    if len(moments) == 0:
+        return 0
+    late = (moments - _shared_phase(moments, step, midnight)) % step
+    return int(np.minimum(late, step - late).sum())
 
 
 def _shared_phase(moments: NDArray[np.int64], step: int, midnight: int) -> int:
