@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, fields, replace
 from datetime import datetime, timedelta
 from functools import wraps
 from inspect import Parameter, Signature, signature
@@ -91,12 +91,13 @@ class DataFiles:
             variable=self.variable,
         )
 
-    def read(self, findings: "Findings | None" = None) -> "Panel":
-        """Returns the panel of the files."""
+    def read(self, findings: "Findings | None" = None, wall_zone: str | None = None) -> "Panel":
+        """Returns the panel of the files; days with offsets begin by the clock of `wall_zone`, None means the zone."""
         from candor.data.readers.panels import read_panel
 
         with progress() as report:
-            return read_panel(self.data, self.edges, self.sensors, self.options(), findings, report=report)
+            options = replace(self.options(), wall_zone=wall_zone)
+            return read_panel(self.data, self.edges, self.sensors, options, findings, report=report)
 
     def load(self) -> "tuple[Panel, bool]":
         """Returns the panel that was named in whatever way, and whether it is a dataset of the catalogue."""

@@ -110,6 +110,15 @@ def test_different_offsets_are_no_zone_and_a_warning_says_so() -> None:
     assert findings == [] and named.times.start == panel.times.start
 
 
+def test_a_panel_of_days_remembers_the_zone_of_its_file() -> None:
+    days = pd.DataFrame({"time": pd.date_range("2023-03-20", periods=9, tz="Europe/Berlin"), "a": np.arange(9.0)})
+    for said in (None, "Europe/Berlin"):
+        panel, _ = read(days, zone=said)
+        assert panel.times.zone == "UTC+01:00" and panel.provenance == {"zone": "Europe/Berlin"}
+    again, _ = read(days, zone="UTC+01:00", wall_zone="Europe/Berlin")
+    assert again.fingerprint == panel.fingerprint and again.provenance == {}
+
+
 def test_a_zone_that_nobody_knows_is_told(tmp_path: Path) -> None:
     times = pa.array([0, 3600, 7200], pa.timestamp("ms", "Pacific Standard Time"))
     pq.write_table(pa.table({"time": times, "a": [1.0, 2.0, 3.0]}), tmp_path / "r.parquet")

@@ -34,7 +34,9 @@ class Grid:
     ) -> None:
         self._has_zone = readings.has_zone
         self.interval = options.interval or choose_interval(survey)
-        zone = _choose_zone(readings, options.zone, findings, where)
+        zone = chosen_zone(readings, options)
+        wall_zone = options.wall_zone or zone
+        _report_zone(readings, options, findings, where)
         standard = standard_offset(zone, pd.Timestamp(survey.distinct[0]).year)
         is_daily = self.interval % DAY == timedelta(0)
         self._step = self.interval // timedelta(microseconds=1)
@@ -44,8 +46,8 @@ class Grid:
         # Days of 23 and 25 hours would break a regular axis: dates live on the zone's standard time, and so do readings
         # every few hours if they come at the same hours of the wall in summer and winter.
         self.zone = standard if is_daily or keeps_hours else zone
-        by_wall = self._has_zone and is_daily and _days_begin_by_wall(survey.distinct, self._step, zone)
-        self._wall_zone = zone if by_wall else None
+        by_wall = self._has_zone and is_daily and _days_begin_by_wall(survey.distinct, self._step, wall_zone)
+        self._wall_zone = wall_zone if by_wall else None
         self._clock = LocalClock(self.zone, survey.direction, self._is_on_grid)
         moments = self.to_utc(survey.distinct) if self._has_zone else possible_moments(survey.distinct, self.zone)
         if len(moments) == 0:
@@ -167,20 +169,26 @@ def _refuse_far_off(moments: Stamps, length: int, interval: timedelta, where: st
         )
 
 
-def _choose_zone(readings: Readings, said: str | None, findings: Findings, where: str) -> str:
-    """Returns the zone that was said, else the one that all stamps carry, else UTC."""
-    if said:
-        return said
-    carried = readings.zones
-    if len(carried) == 1 and plain_zone(carried[0]) is not None:
-        return carried[0]
-    mend = "say --zone, e.g. --zone America/Los_Angeles, so that hours of the day are right"
+def chosen_zone(readings: Readings, options: ReadOptions) -> str:
+    """Returns the zone that was said, else the one that all stamps carry, else UTC; stamps were walked before."""
+    return options.zone or _carried_zone(readings) or "UTC"
+
+
+def _carried_zone(readings: Readings) -> str | None:
+    """Returns the zone that all stamps carry, None if they carry none, several, or one that nobody knows."""
+    return plain_zone(readings.zones[0]) if len(readings.zones) == 1 else None
+
+
+def _report_zone(readings: Readings, options: ReadOptions, findings: Findings, where: str) -> None:
+    """Tells of stamps for which no zone was said and that do not say it themselves."""
+    if options.zone or _carried_zone(readings):
+        return
+    carried, mend = readings.zones, "say --zone, e.g. --zone America/Los_Angeles, so that hours of the day are right"
     if carried:
         what = "times carry different offsets" if len(carried) > 1 else "times carry an unknown zone"
         findings.warning(f"{what} ({listed(carried)}): hours and weekdays are those of UTC", where, mend=mend)
     elif not readings.has_zone:
         findings.note("times carry no zone: read as UTC", where, mend=mend)
-    return "UTC"
 
 
 class GridWriter:
