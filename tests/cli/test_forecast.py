@@ -11,6 +11,8 @@ from made_runs import PROTOCOL, make_run, readings_of, river
 
 from candor.data.panel_store import save_panel
 from candor.data.protocol import Protocol, make_task
+from candor.data.readers.options import ReadOptions
+from candor.data.readers.panels import read_panel
 from candor.forecasting.runs import load_run
 
 # The last row of the river, 25 January 2024 at 23:00 UTC, is 26 January at midnight in Berlin.
@@ -107,6 +109,25 @@ def test_what_stood_for_missing_in_training_does_so_in_new_readings(candor, tmp_
         candor("forecast", "mine", "--readings", write(table), *NOW, "--missing", "-2", "--out", "other.csv").code == 0
     )
     assert not numbers("other.csv").equals(numbers("blank.csv"))
+
+
+@pytest.mark.parametrize("part", [slice(None), slice(-60, None), slice(60)])
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_days_that_carry_the_offsets_of_summer_and_winter_are_known_again(
+    candor, tmp_path: Path, part: slice, kind: str
+) -> None:
+    days = pd.date_range("2023-01-01", "2023-08-30", tz="Europe/Berlin")
+    table = pd.DataFrame({"time": days} | {f"g{i}": np.sin(np.arange(len(days)) + i) for i in range(3)})
+    panel = read_panel(table, options=ReadOptions(zone="Europe/Berlin"))
+    run, last = make_run(tmp_path / "run", panel=panel), days[part][-1]
+    new, now = Path(f"new.{kind}"), last + pd.Timedelta(hours=6)
+    (table[part].to_csv if kind == "csv" else table[part].to_parquet)(new, index=False)
+    expected = load_run(run).forecaster.predict(panel, np.array([days.get_loc(last) + 1])).reshape(-1)
+    for said in ((), ("--zone", "Europe/Berlin")):
+        shown = candor("forecast", run, "--readings", new, "--now", now, "--out", "f.csv", *said)
+        assert shown.code == 0, shown.err
+        np.testing.assert_allclose(numbers("f.csv")["forecast"], expected, rtol=1e-4)
+        assert pd.read_csv("f.csv")["time"][0] == f"{last + pd.DateOffset(days=1):%Y-%m-%d} 00:00:00+01:00"
 
 
 def test_extra_reordered_and_respelled_sensors_are_put_right(candor, run: Path) -> None:

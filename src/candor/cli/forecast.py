@@ -89,7 +89,7 @@ def forecast(
     options = (*understood, day_first, variable)
     files = None if readings is None else inputs.DataFiles(readings, None, sensors, *options)
     aligned = align(
-        opened.task().panel if files is None else _read(files, findings),
+        opened.task().panel if files is None else _read(files, findings, None if zone else opened.record.zone),
         known,
         opened.forecaster.rows_needed,
         now=None if now is None and files is None else present(now, known.panel.times.zone),
@@ -151,10 +151,10 @@ def _refuse_idle(readings: str | None, given: list[str]) -> None:
         raise InputError(what, where=where, mend="leave that out, or name a file: --readings FILE")
 
 
-def _read(files: inputs.DataFiles, findings: "Findings") -> "Panel":
+def _read(files: inputs.DataFiles, findings: "Findings", wall_zone: str | None) -> "Panel":
     """Returns the readings that were named in whatever way; what was noticed on the way goes to the findings."""
     if files.is_file():
-        return files.read(findings)
+        return files.read(findings, wall_zone)
     return inputs.DataFiles(files.data).load()[0]
 
 

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, fields, replace
 from datetime import datetime, timedelta
 from functools import wraps
 from inspect import Parameter, Signature, signature
@@ -28,7 +28,10 @@ DataArgument = Annotated[
 EdgesOption = Annotated[Path | None, typer.Option("--edges", help="Edges: from, to, distance or weight; or a matrix.")]
 SensorsOption = Annotated[Path | None, typer.Option("--sensors", help="Sensors: id, name, latitude, longitude, unit.")]
 ZoneOption = Annotated[
-    str | None, typer.Option("--zone", help="Local zone, e.g. America/Los_Angeles or UTC-08:00. (default: UTC)")
+    str | None,
+    typer.Option(
+        "--zone", help="Local zone, e.g. America/Los_Angeles or UTC-08:00. (default: that of the times, else UTC)"
+    ),
 ]
 UnitOption = Annotated[str, typer.Option("--unit", help="Unit of the readings, e.g. mg/L.")]
 MissingOption = Annotated[
@@ -89,12 +92,13 @@ class DataFiles:
             variable=self.variable,
         )
 
-    def read(self, findings: "Findings | None" = None) -> "Panel":
-        """Returns the panel of the files."""
+    def read(self, findings: "Findings | None" = None, wall_zone: str | None = None) -> "Panel":
+        """Returns the panel of the files; days with offsets begin by the clock of `wall_zone`, None means the zone."""
         from candor.data.readers.panels import read_panel
 
         with progress() as report:
-            return read_panel(self.data, self.edges, self.sensors, self.options(), findings, report=report)
+            options = replace(self.options(), wall_zone=wall_zone)
+            return read_panel(self.data, self.edges, self.sensors, options, findings, report=report)
 
     def is_file(self) -> bool:
         """Returns whether the data that were named are a file."""

@@ -278,11 +278,12 @@ def _lay_on_grid(panel: Panel, known: TimeAxis, findings: Findings) -> Panel:
         )
     beside = (times.start - known.start) % own
     if beside and own % DAY == timedelta(0):
+        zone = "the --zone whose clock they follow" if times.zone == known.zone else f"--zone {known.zone}"
         raise InputError(
             f"days of the readings begin at {times.start:%H:%M} UTC, {in_words(beside)} after the model's, which are "
             f"expected to begin at {known.start:%H:%M} UTC",
             where=panel.name,
-            mend=f"read the dates with --zone {known.zone}; means over other days must be taken anew",
+            mend=f"read the dates with {zone}; means over other days must be taken anew",
         )
     if times.zone != known.zone:
         mend = f"if they were written down in {known.zone}, say --zone {known.zone}"

@@ -36,6 +36,13 @@ def zone_from_name(name: str) -> tzinfo:
         ) from None
 
 
+def plain_zone(name: str) -> str | None:
+    """Returns the zone called `name` as it is spelled here, None if there is no such zone."""
+    with suppress(InputError):
+        return str(zone_from_name(name))
+    return None
+
+
 def standard_offset(name: str, year: int) -> str:
     """Returns the fixed offset that the zone `name` keeps in the winter of `year`, the smaller one of the two.
 
@@ -44,11 +51,8 @@ def standard_offset(name: str, year: int) -> str:
     zone = zone_from_name(name)
     january, july = (datetime(year, month, 1, tzinfo=zone).utcoffset() for month in (1, 7))
     assert january is not None and july is not None  # every zone answers for a full datetime
-    total = int(min(january, july).total_seconds()) // 60
-    if total == 0:
-        return "UTC"
-    sign, minutes = ("-" if total < 0 else "+"), abs(total)
-    return f"UTC{sign}{minutes // 60:02d}:{minutes % 60:02d}"
+    minute = timedelta(minutes=1)
+    return str(timezone(min(january, july) // minute * minute))
 
 
 @dataclass(frozen=True)

@@ -82,6 +82,8 @@ class RunRecord(Settings):
     """Where the first weights came from; None means from chance."""
     gaps: Gaps | None = None
     """What counted as missing in the files of readings; None means as usual."""
+    zone: str | None = None
+    """The zone of the files of readings, of which the data keep the standard time; None means that of the data."""
 
     @property
     def label(self) -> str:
@@ -111,6 +113,7 @@ class RunRecord(Settings):
             made=datetime.now(UTC).replace(microsecond=0),
             reasons=tuple(reasons),
             gaps=panel.provenance.get("gaps"),
+            zone=panel.provenance.get("zone"),
         )
 
 

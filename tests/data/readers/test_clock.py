@@ -145,6 +145,67 @@ def test_days_stay_days_when_the_clock_changes(tmp_path: Path, zone: str, is_awa
     assert warnings(findings) == []
 
 
+EVERY_FEW_HOURS = st.sampled_from([timedelta(hours=hours) for hours in (1.5, 2, 3, 4, 6, 8, 12, 36)])
+
+
+@settings(max_examples=25)
+@given(
+    zone=st.sampled_from(["Europe/Berlin", "America/Los_Angeles", "Australia/Lord_Howe", "America/Sao_Paulo"]),
+    interval=EVERY_FEW_HOURS,
+    first=st.datetimes(datetime(2016, 1, 1), datetime(2016, 12, 31)).map(lambda stamp: stamp.replace(microsecond=0)),
+    late=st.sampled_from([0, 300]),
+    form=st.sampled_from(["wide", "long"]),
+)
+def test_the_same_hours_of_the_wall_all_year_stay_the_same_hours(
+    zone: str, interval: timedelta, first: datetime, late: int, form: str
+) -> None:
+    wall = pd.DatetimeIndex(moments(first, interval, timedelta(days=400) // interval))
+    jitter = np.random.default_rng(7).integers(-late, late + 1, len(wall))
+    frame = pd.DataFrame({"time": wall + pd.to_timedelta(jitter, unit="s"), "a": readings(len(wall))})
+    if form == "long":
+        frame = frame.melt("time", var_name="sensor")
+    panel = read_panel(frame, options=ReadOptions(zone=zone, interval=interval))
+    np.testing.assert_array_equal(panel.values[:, 0], readings(len(wall)))
+    beside = np.abs(panel.times.local.tz_localize(None) - wall)
+    assert beside.max() <= timedelta(seconds=late and max(2 * late, 0.1 * interval.total_seconds()))
+    assert panel.times.local[0].utcoffset() == panel.times.local[-1].utcoffset()
+
+
+@settings(max_examples=25)
+@given(zone=st.sampled_from(ZONES), interval=EVERY_FEW_HOURS, first=st.integers(0, 366 * 24), days=st.integers(3, 400))
+def test_readings_every_few_hours_that_follow_the_clock_keep_their_moments(
+    zone: str, interval: timedelta, first: int, days: int
+) -> None:
+    times = moments(datetime(2016, 1, 1, tzinfo=UTC) + first * HOUR, interval, timedelta(days) // interval)
+    wall = on_the_wall(times, zone)
+    if len(set(wall)) < 2:
+        return
+    frame = pd.DataFrame({"time": wall, "a": readings(len(wall))})
+    panel = read_panel(frame, options=ReadOptions(zone=zone, interval=interval))
+    assert panel.times.zone == zone
+    # A record that begins or ends within a repeated hour does not show in which of the two.
+    if (panel.times.start, panel.times.length) == (times[0], len(times)):
+        np.testing.assert_array_equal(panel.values[:, 0], readings(len(times)))
+    else:
+        assert abs(panel.times.start - times[0]) <= timedelta(hours=2)
+
+
+def test_hours_taken_from_finer_readings_stay_moments_of_the_zone() -> None:
+    times = moments(datetime(2016, 1, 1, tzinfo=UTC), HOUR, 366 * 24)
+    frame = pd.DataFrame({"time": on_the_wall(times, "Europe/Berlin"), "a": readings(len(times))})
+    panel = read_panel(frame, options=ReadOptions(zone="Europe/Berlin", interval=6 * HOUR))
+    assert panel.times.zone == "Europe/Berlin"
+
+
+def test_midday_and_midnight_of_a_year_stay_on_their_dates(tmp_path: Path) -> None:
+    wall = pd.date_range("2023-01-01", periods=730, freq="12h")
+    panel, findings = read_csv(tmp_path, pd.DataFrame({"time": wall, "a": readings(730)}), "America/Los_Angeles")
+    assert panel.times.local[0].isoformat() == "2023-01-01T00:00:00-08:00" and panel.times.length == 730
+    np.testing.assert_array_equal(panel.times.local.tz_localize(None), wall)
+    (note,) = findings
+    assert "standard time all year (UTC-08:00)" in note.what and note.level is Level.NOTE
+
+
 @settings(max_examples=100)
 @given(
     zone=st.sampled_from(ZONES),

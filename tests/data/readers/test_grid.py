@@ -243,11 +243,20 @@ def test_daily_stamps_at_local_midnight_keep_their_dates_in_any_season(start: st
     assert not [finding for finding in findings if "grid" in finding.what]
 
 
-@pytest.mark.parametrize("name", ["time_utc", "UTC", "Timestamp_UTC"])
+@pytest.mark.parametrize(
+    "name", ["time_utc", "UTC", "Timestamp_UTC", "Timestamp (UTC)", "DateTime UTC", "utc-time", "DateUTC", "UTC 2020"]
+)
 def test_a_column_that_is_called_utc_is_that_whatever_zone_the_sensors_live_in(name: str) -> None:
     frame = pd.DataFrame({name: steps(50, "1h").astype(str), "a": np.arange(50.0)})
     panel, _ = read(frame, zone="Asia/Seoul")
     assert panel.times.start == datetime(2020, 5, 1, tzinfo=UTC) and panel.times.zone == "Asia/Seoul"
+
+
+@pytest.mark.parametrize("name", ["time (UTC+9)", "Time UTC-07:00", "Time (UTC \u2212 7)", "UTC offset", "time"])
+def test_a_column_that_is_called_something_else_is_on_the_local_clock(name: str) -> None:
+    frame = pd.DataFrame({name: steps(50, "1h").astype(str), "a": np.arange(50.0)})
+    panel, _ = read(frame, zone="Asia/Seoul")
+    assert panel.times.local[0].isoformat() == "2020-05-01T00:00:00+09:00"
 
 
 def test_rows_of_several_sensors_under_an_unknown_name_are_refused_though_some_are_missing() -> None:

@@ -69,11 +69,35 @@ def test_packed_and_filled_numbers_are_unpacked(kind: Any, tmp_path: Path) -> No
     assert readings.ids == ("0", "1")
 
 
-def test_infinite_numbers_are_missing(tmp_path: Path) -> None:
-    content = dataset(["a", "b", "c"])
-    content["nitrate"][1, 1] = np.inf
-    values = read_netcdf(stored(content, tmp_path)).values
-    assert np.isnan(values[1, 1]) and np.isfinite(values).sum() == values.size - 1
+@pytest.mark.parametrize("kind", FORMATS)
+@pytest.mark.parametrize(("number", "scale", "offset"), [("f4", 1.0, 0.0), ("i2", 0.5, 10.0)])
+def test_cells_that_were_never_written_are_missing(
+    kind: Any, number: Any, scale: float, offset: float, tmp_path: Path
+) -> None:
+    values = partly_written(tmp_path / "partly.nc", kind, number, scale_factor=scale, add_offset=offset)
+    np.testing.assert_array_equal(values, np.array([[1, 2], [np.nan, np.nan], [4, np.nan]]) * scale + offset)
+
+
+def test_of_bytes_and_of_variables_that_name_their_fill_every_other_number_is_a_reading(tmp_path: Path) -> None:
+    values = partly_written(tmp_path / "bytes.nc", "NETCDF3_64BIT", "i1")
+    np.testing.assert_array_equal(values, [[1, 2], [-127, -127], [4, -127]])
+    values = partly_written(tmp_path / "named.nc", "NETCDF3_64BIT", "i2", missing_value=np.int16(2))
+    np.testing.assert_array_equal(values, [[1, np.nan], [-32767, -32767], [4, -32767]])
+
+
+def partly_written(path: Path, kind: Any, number: Any, **attributes: Any) -> Any:
+    with netCDF4.Dataset(path, "w", format=kind) as file:
+        file.createDimension("time", 3)
+        file.createDimension("site", 2)
+        time = file.createVariable("time", "f8", ("time",))
+        time.units = "hours since 2020-01-01"
+        time[:] = [0, 1, 2]
+        level = file.createVariable("level", number, ("time", "site"))
+        level.setncatts(attributes)
+        level.set_auto_maskandscale(False)
+        level[0] = [1, 2]
+        level[2, 0] = 4
+    return read_netcdf(path).values
 
 
 def test_sensors_without_a_coordinate_are_named_by_their_timeseries_id(tmp_path: Path) -> None:

@@ -8,12 +8,16 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+import xarray
 
 from candor.data.findings import Findings, Level
 from candor.data.panel import Panel
 from candor.data.readers.options import ReadOptions
 from candor.data.readers.panels import read_panel
+from candor.data.times import zone_from_name
 from candor.errors import InputError
 
 HOURS = pd.date_range("2020-05-01", periods=4, freq="h")
@@ -77,6 +81,49 @@ def test_a_zone_is_asked_for_only_where_times_carry_none() -> None:
 
     assert asks(READINGS) and not asks(READINGS, zone="UTC")
     assert not asks(READINGS.assign(time=HOURS.tz_localize("UTC")))
+
+
+@pytest.mark.parametrize("carried", ["America/Los_Angeles", "UTC-07:00", "UTC"])
+@pytest.mark.parametrize("kind", ["csv", "parquet", "frame"])
+def test_the_one_zone_that_times_carry_is_the_zone(carried: str, kind: str, tmp_path: Path) -> None:
+    times = pd.date_range("2024-07-01", periods=4, freq="h", tz=zone_from_name(carried))
+    given: Any = pd.DataFrame({"time": times, "a": [1.0, 2, 3, 4]})
+    if kind != "frame":
+        (given.to_csv if kind == "csv" else given.to_parquet)(tmp_path / f"r.{kind}", index=False)
+        given = tmp_path / f"r.{kind}"
+    panel, findings = read(given)
+    # Texts tell the offset, not the place.
+    assert panel.times.zone == ("UTC-07:00" if (kind, carried) == ("csv", "America/Los_Angeles") else carried)
+    assert panel.times.local[0].isoformat() == times[0].isoformat() and findings == []
+    other, _ = read(given, zone="Asia/Seoul")
+    assert other.times.zone == "Asia/Seoul" and other.times.start == panel.times.start
+
+
+def test_different_offsets_are_no_zone_and_a_warning_says_so() -> None:
+    times = pd.date_range("2024-03-09", periods=72, freq="h", tz="America/Los_Angeles")  # summer time begins
+    frame = pd.DataFrame({"time": [str(time) for time in times], "a": np.arange(72.0)})
+    panel, findings = read(frame)
+    (finding,) = findings
+    assert panel.times.zone == "UTC" and finding.level is Level.WARNING
+    assert "(UTC-08:00, UTC-07:00)" in finding.what and "--zone" in finding.mend
+    named, findings = read(frame, zone="America/Los_Angeles")
+    assert findings == [] and named.times.start == panel.times.start
+
+
+def test_a_panel_of_days_remembers_the_zone_of_its_file() -> None:
+    days = pd.DataFrame({"time": pd.date_range("2023-03-20", periods=9, tz="Europe/Berlin"), "a": np.arange(9.0)})
+    for said in (None, "Europe/Berlin"):
+        panel, _ = read(days, zone=said)
+        assert panel.times.zone == "UTC+01:00" and panel.provenance == {"zone": "Europe/Berlin"}
+    again, _ = read(days, zone="UTC+01:00", wall_zone="Europe/Berlin")
+    assert again.fingerprint == panel.fingerprint and again.provenance == {}
+
+
+def test_a_zone_that_nobody_knows_is_told(tmp_path: Path) -> None:
+    times = pa.array([0, 3600, 7200], pa.timestamp("ms", "Pacific Standard Time"))
+    pq.write_table(pa.table({"time": times, "a": [1.0, 2.0, 3.0]}), tmp_path / "r.parquet")
+    panel, (finding,) = read(tmp_path / "r.parquet")
+    assert panel.times.zone == "UTC" and "unknown zone (Pacific Standard Time)" in finding.what
 
 
 def test_all_that_is_not_a_reading_is_missing_and_said_once() -> None:
@@ -157,6 +204,28 @@ def test_commas_that_may_divide_thousands_of_kilometres_are_told(
     assert [("thousands" in finding.what, finding.level) for finding in findings] == [
         (True, Level.WARNING)
     ] * is_doubtful
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "h5", "npz", "nc"])
+def test_infinite_readings_are_missing_and_counted_in_every_kind_of_file(kind: str, tmp_path: Path) -> None:
+    path, values = tmp_path / f"r.{kind}", np.array([[1.0, np.inf], [-np.inf, 2.0], [1e300, 3.0], [4.0, np.nan]])
+    frame = pd.DataFrame(values, HOURS.rename("time"), ["0", "1"])
+    if kind == "csv":
+        frame.to_csv(path)
+    elif kind == "parquet":
+        frame.to_parquet(path)
+    elif kind == "h5":
+        frame.to_hdf(path, key="df", format="fixed")
+    elif kind == "npz":
+        np.savez(path, data=values)
+    else:
+        xarray.Dataset({"level": (("time", "site"), values)}, {"time": HOURS}).to_netcdf(path, format="NETCDF3_64BIT")
+    said = {"start": datetime(2020, 5, 1), "interval": timedelta(hours=1)} if kind == "npz" else {}
+    panel, findings = read(path, zone="UTC", **said)
+    nan = np.nan
+    np.testing.assert_array_equal(panel.values, np.array([[1, nan], [nan, 2], [nan, 3], [4, nan]], np.float32))
+    (finding,) = findings
+    assert finding.what == "infinite numbers: read as missing" and finding.count == 3
 
 
 def test_progress_rises_to_the_whole() -> None:

@@ -96,6 +96,7 @@ def test_offsets_lead_to_utc_even_when_they_differ(moments: list[datetime], minu
     assert reader.has_zone
     expected = as_stamps([m.astimezone(UTC).replace(tzinfo=None) for m in local]).astype("datetime64[s]")
     np.testing.assert_array_equal(reader.read(pa.array(texts)), expected)
+    assert set(reader.zones) == {str(moment.tzinfo) for moment in local}
 
 
 @pytest.mark.parametrize("end", ["Z", "z", "+00", "+0000", " UTC", " GMT", "+00:00"])
@@ -103,6 +104,7 @@ def test_utc_has_many_names(end: str) -> None:
     reader = reader_of([f"2020-03-04 05:06:07{end}"])
     assert reader.has_zone
     assert reader.read(pa.array([f"2020-03-04 05:06:07{end}"]))[0] == np.datetime64("2020-03-04T05:06:07")
+    assert reader.zones == ("UTC",)
 
 
 @pytest.mark.parametrize(("unit", "factor"), [("s", 1), ("ms", 10**3), ("us", 10**6), ("ns", 10**9)])
@@ -212,6 +214,11 @@ def test_few_times_of_the_other_kind_are_no_moments() -> None:
     assert np.isnat(read([*(f"{text}Z" for text in texts), "2020-03-04 05:30"])).tolist() == [False] * 30 + [True]
 
 
+def test_an_offset_of_a_day_or_more_is_none() -> None:
+    texts = ["2020-03-04 05:00+23:59", "2020-03-04 05:00+23:60", "2020-03-04 05:00-99:00"]
+    assert np.isnat(read(texts)).tolist() == [False, True, True]
+
+
 @pytest.mark.parametrize("cells", [["soon", "later"], [1, 2, 3], [1.5, 2.5], ["12:00", "13:00"], ["43831.25"]])
 def test_a_column_without_any_time_is_refused_with_an_example(cells: list[Any]) -> None:
     with pytest.raises(InputError, match="no known form of time") as refusal:
@@ -230,7 +237,7 @@ def test_typed_times_keep_their_moments(unit: str, zone: str | None) -> None:
     moments = pd.DatetimeIndex(["2020-03-01", "2020-07-01 06:00:03", pd.NaT]).as_unit(unit)
     column = pa.array(moments.tz_localize("UTC").tz_convert(zone) if zone else moments)
     reader = StampReader(lambda: iter([column]), "the file")
-    assert reader.has_zone == (zone is not None)
+    assert reader.has_zone == (zone is not None) and reader.zones == (() if zone is None else (zone,))
     np.testing.assert_array_equal(reader.read(column), moments.as_unit("us").to_numpy())
 
 

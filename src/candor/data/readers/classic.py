@@ -5,7 +5,7 @@ import re
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import IO, Any
 
@@ -17,12 +17,14 @@ from candor.data.findings import listed
 from candor.data.readers.readings import Stamps, WideReadings
 from candor.data.readers.small_tables import distinct_ids, plain_words
 from candor.data.readers.sources import Source, find_source
+from candor.data.times import plain_zone
 from candor.errors import InputError
 
 MOST_SHRINKING = 1100  # deflate makes nothing smaller than a 1032nd of its size
 _MICROSECONDS = {"s": 1_000_000, "ms": 1_000, "us": 1}
 _YEAR_9999 = 253_402_300_800_000_000  # microseconds
 _ROWS_AT_A_TIME = 4096
+_PICKLED_OFFSET = re.compile(r"cdatetime\ntimezone\n\S+\n\(cdatetime\ntimedelta\n\S+\n\(I(-1|0)\nI(\d{1,5})\n")
 _FIXED = "frame.to_hdf(path, key='df', format='fixed'), or frame.to_parquet(path)"
 
 
@@ -55,7 +57,7 @@ class _FixedFrame:
         # Where pandas notes a zone, it stores UTC; "N." is how it stores that there is none.
         zone = _attribute(times, "tz")
         values = self._values(ids, len(stamps))
-        return WideReadings(stamps, values, ids, has_zone=zone not in ("", "N."))
+        return WideReadings(stamps, values, ids, zone not in ("", "N."), _noted_zones(zone))
 
     def _member(self, name: str) -> h5py.Dataset:
         """Returns a dataset that lies in this very file and is no larger than the file can hold."""
@@ -146,6 +148,14 @@ def _attribute(dataset: h5py.Dataset, name: str) -> str:
     return value if isinstance(value, str) else ""
 
 
+def _noted_zones(note: str) -> tuple[str, ...]:
+    """Returns the zone that pandas noted: by its name, or pickled if it is an offset, whose text is read by hand."""
+    if match := _PICKLED_OFFSET.match(note):
+        return (str(timezone(timedelta(days=int(match[1]), seconds=int(match[2])))),)
+    zone = plain_zone(note)
+    return () if zone is None else (zone,)
+
+
 def stamps_from_numbers(numbers: NDArray[np.int64], unit: str) -> Stamps:
     """Returns times (microseconds) from counts of `unit` since 1970; NaT after the year 9999."""
     is_known = numbers != np.iinfo(np.int64).min  # how pandas and numpy store NaT
@@ -159,11 +169,9 @@ def stamps_from_numbers(numbers: NDArray[np.int64], unit: str) -> Stamps:
 
 
 def as_readings(numbers: NDArray[Any]) -> NDArray[np.float32]:
-    """Returns a float32 copy with NaN in place of infinite numbers."""
+    """Returns a float32 copy; what is infinite or becomes so stays, for `NumberReader.clean` counts it."""
     with np.errstate(over="ignore", invalid="ignore"):
-        values = np.array(numbers, dtype=np.float32)
-    values[np.isinf(values)] = np.nan
-    return values
+        return np.array(numbers, dtype=np.float32)
 
 
 def read_npz(path: Path | str, start: datetime | None, interval: timedelta | None) -> WideReadings:
@@ -196,7 +204,8 @@ def read_npz(path: Path | str, start: datetime | None, interval: timedelta | Non
             raise ValueError("its arrays are empty")
     ids = tuple(str(column) for column in range(values.shape[1]))
     stamps = _regular_stamps(start, interval, len(values), where)
-    return WideReadings(stamps, values, ids, has_zone=start.tzinfo is not None)
+    zones = () if start.tzinfo is None else (str(start.tzinfo),)
+    return WideReadings(stamps, values, ids, start.tzinfo is not None, zones)
 
 
 @contextmanager

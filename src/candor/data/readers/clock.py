@@ -68,6 +68,11 @@ class LocalClock:
         return is_second or is_again
 
 
+def certain_moments(stamps: Stamps, zone: str) -> Stamps:
+    """Returns the moments in UTC; NaT for stamps in an hour that the clock skips or repeats."""
+    return _read(pd.DatetimeIndex(stamps), zone_from_name(zone), is_summer=None)
+
+
 def possible_moments(stamps: Stamps, zone: str) -> Stamps:
     """Returns all moments in UTC that the stamps may mean, in order: two for each in a repeated hour."""
     wall = pd.DatetimeIndex(stamps)

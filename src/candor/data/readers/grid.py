@@ -10,13 +10,15 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from candor.data.findings import Findings
-from candor.data.readers.clock import LocalClock, possible_moments
+from candor.data.findings import Findings, listed
+from candor.data.readers.clock import LocalClock, certain_moments, possible_moments
 from candor.data.readers.options import ReadOptions
 from candor.data.readers.readings import Block, Readings, Stamps
 from candor.data.readers.survey import StampSurvey, choose_interval
-from candor.data.times import DAY, TimeAxis, in_words, standard_offset, zone_from_name
+from candor.data.times import DAY, TimeAxis, in_words, plain_zone, standard_offset, zone_from_name
 from candor.errors import InputError
+
+_HOUR = timedelta(hours=1)
 
 
 class Grid:
@@ -32,28 +34,36 @@ class Grid:
     ) -> None:
         self._has_zone = readings.has_zone
         self.interval = options.interval or choose_interval(survey)
-        zone = options.zone or "UTC"
+        zone = chosen_zone(readings, options)
+        wall_zone = options.wall_zone or zone
+        _report_zone(readings, options, findings, where)
         standard = standard_offset(zone, pd.Timestamp(survey.distinct[0]).year)
         is_daily = self.interval % DAY == timedelta(0)
-        # Days of 23 and 25 hours would break a regular axis: dates live on the zone's standard time.
-        self.zone = standard if is_daily else zone
         self._step = self.interval // timedelta(microseconds=1)
-        by_wall = self._has_zone and is_daily and _days_begin_by_wall(survey.distinct, self._step, zone)
-        self._wall_zone = zone if by_wall else None
+        midnight = -_seconds_ahead(standard) * 1_000_000
+        is_every_few_hours = self.interval > _HOUR and not (is_daily or self._has_zone)
+        keeps_hours = is_every_few_hours and _fits_the_wall(survey.distinct, self._step, zone, midnight)
+        # Days of 23 and 25 hours would break a regular axis: dates live on the zone's standard time, and so do readings
+        # every few hours if they come at the same hours of the wall in summer and winter.
+        self.zone = standard if is_daily or keeps_hours else zone
+        by_wall = self._has_zone and is_daily and _days_begin_by_wall(survey.distinct, self._step, wall_zone)
+        self._wall_zone = wall_zone if by_wall else None
         self._clock = LocalClock(self.zone, survey.direction, self._is_on_grid)
         moments = self.to_utc(survey.distinct) if self._has_zone else possible_moments(survey.distinct, self.zone)
         if len(moments) == 0:
             what = f"all times fall in an hour that the clock of {zone} skips"
             raise InputError(what, where=where, mend="give the true --zone")
         moments = np.sort(moments)
-        phase = _shared_phase(moments.astype(np.int64), self._step, midnight=-_seconds_ahead(standard) * 1_000_000)
+        phase = _shared_phase(moments.astype(np.int64), self._step, midnight)
         self._origin = np.datetime64(phase, "us")
         self._origin += self._rows(moments[:1])[0] * self._step
         self.length = int(self._rows(moments[-1:])[0]) + 1
         _refuse_far_off(moments, self.length, self.interval, where)
         self.off_grid = 0
         self.skipped = 0
-        _report_zone(readings, options, findings, where, self.zone, is_daily)
+        if self.zone != zone:
+            what = "daily readings are dated" if is_daily else "readings keep their hours, summer and winter,"
+            findings.note(f"{what} on standard time all year ({self.zone})", where)
 
     def to_utc(self, stamps: Stamps, sensor: NDArray[np.int32] | None = None) -> Stamps:
         """Returns the moments of stamps, which must come in file order."""
@@ -100,6 +110,25 @@ def _days_begin_by_wall(moments: Stamps, step: int, zone: str) -> bool:
     return len(by_wall) <= len(by_utc)
 
 
+def _fits_the_wall(stamps: Stamps, step: int, zone: str, midnight: int) -> bool:
+    """Returns whether stamps without a zone lie on one grid by what they show, but not as moments of the zone.
+
+    So do those of loggers that never change their clock, and of people who read at the same hours all year.
+    """
+    moments = certain_moments(stamps, zone)
+    known = ~np.isnat(moments)
+    by_wall = _beside_grid(stamps[known].astype(np.int64), step, 0)
+    return 2 * by_wall < _beside_grid(moments[known].astype(np.int64), step, midnight)
+
+
+def _beside_grid(moments: NDArray[np.int64], step: int, midnight: int) -> int:
+    """Returns how far moments lie beside their own grid of `step`, all together."""
+    if len(moments) == 0:
+        return 0
+    late = (moments - _shared_phase(moments, step, midnight)) % step
+    return int(np.minimum(late, step - late).sum())
+
+
 def _shared_phase(moments: NDArray[np.int64], step: int, midnight: int) -> int:
     """Returns where in the interval of `step` most moments lie; without any such place, where local midnight does.
 
@@ -140,21 +169,26 @@ def _refuse_far_off(moments: Stamps, length: int, interval: timedelta, where: st
         )
 
 
-def _report_zone(
-    readings: Readings,
-    options: ReadOptions,
-    findings: Findings,
-    where: str,
-    zone: str,
-    is_daily: bool,
-) -> None:
-    if options.zone is None and not readings.has_zone:
-        findings.note(
-            "times carry no zone: read as UTC", where,
-            mend="say --zone, e.g. --zone America/Los_Angeles, so that hours of the day are right",
-        )  # fmt: skip
-    elif is_daily and options.zone not in (None, zone):
-        findings.note(f"daily readings are dated on standard time all year ({zone})", where)
+def chosen_zone(readings: Readings, options: ReadOptions) -> str:
+    """Returns the zone that was said, else the one that all stamps carry, else UTC; stamps were walked before."""
+    return options.zone or _carried_zone(readings) or "UTC"
+
+
+def _carried_zone(readings: Readings) -> str | None:
+    """Returns the zone that all stamps carry, None if they carry none, several, or one that nobody knows."""
+    return plain_zone(readings.zones[0]) if len(readings.zones) == 1 else None
+
+
+def _report_zone(readings: Readings, options: ReadOptions, findings: Findings, where: str) -> None:
+    """Tells of stamps for which no zone was said and that do not say it themselves."""
+    if options.zone or _carried_zone(readings):
+        return
+    carried, mend = readings.zones, "say --zone, e.g. --zone America/Los_Angeles, so that hours of the day are right"
+    if carried:
+        what = "times carry different offsets" if len(carried) > 1 else "times carry an unknown zone"
+        findings.warning(f"{what} ({listed(carried)}): hours and weekdays are those of UTC", where, mend=mend)
+    elif not readings.has_zone:
+        findings.note("times carry no zone: read as UTC", where, mend=mend)
 
 
 class GridWriter:

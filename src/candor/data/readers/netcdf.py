@@ -22,7 +22,7 @@ _ENGINES: dict[bytes, Literal["scipy", "netcdf4"]] = {
     b"CDF\x02": "scipy",
     b"\x89HDF": "netcdf4",
 }
-
+_FILLS = frozenset(("_FillValue", "missing_value"))
 
 # Reads everything, and refuses a file that claims to hold more than its bytes can.
 _READ_ALL = """
@@ -66,12 +66,9 @@ def read_netcdf(path: Path | str, variable: str | None = None) -> WideReadings:
         if engine == "netcdf4":
             _try_in_a_child(source.path)
         times = xarray.coders.CFDatetimeCoder(time_unit="us")
-        with xarray.open_dataset(
-            location,
-            engine=engine,
-            decode_times=times,
-            decode_timedelta=False,
-        ) as dataset:
+        with xarray.open_dataset(location, engine=engine, decode_cf=False) as stored:
+            _name_default_fills(stored)
+            dataset = xarray.decode_cf(stored, decode_times=times, decode_timedelta=False)
             return _read_variable(dataset, _choose(dataset, variable, where), where)
 
 
@@ -90,6 +87,19 @@ def _try_in_a_child(path: Path) -> None:
     if trial.returncode != 0:
         said = trial.stderr.decode(errors="replace").strip().splitlines()
         raise ValueError(said[-1] if said else "the NetCDF library fell over")
+
+
+def _name_default_fills(stored: "xarray.Dataset") -> None:
+    """Says of variables that do not say it themselves what stands in cells that were never written.
+
+    Bytes have no such number: all of theirs may be readings.
+    """
+    from netCDF4 import default_fillvals
+
+    for part in stored.data_vars.values():
+        kind = part.dtype
+        if part.ndim == 2 and kind.kind in "fiu" and kind.itemsize > 1 and _FILLS.isdisjoint(part.attrs):
+            part.attrs["_FillValue"] = kind.type(default_fillvals[kind.str[1:]])
 
 
 def _choose(dataset: "xarray.Dataset", variable: str | None, where: str) -> str:

@@ -17,7 +17,10 @@ class ReadOptions:
         missing: numbers that stand for "no reading", such as -9999 (METR-LA: 0).
         minimum: readings below it are impossible and count as missing; None allows all.
         unit: the unit of the readings, for tables and pictures.
-        zone: the local zone. Stamps without a zone are read on its clock; None means UTC.
+        zone: the local zone. Stamps without a zone are read on its clock; None takes the one that all stamps carry,
+            else UTC.
+        wall_zone: the zone at whose midnights days begin that carry offsets, if `zone` is but its standard time; None
+            means `zone`.
         interval: the distance of the time grid; None takes the most common one.
         start: the first moment on the local clock, for files that carry no times.
         time_column: the column that holds the times; None finds it.
@@ -29,6 +32,7 @@ class ReadOptions:
     minimum: float | None = None
     unit: str = ""
     zone: str | None = None
+    wall_zone: str | None = None
     interval: timedelta | None = None
     start: datetime | None = None
     time_column: str | None = None

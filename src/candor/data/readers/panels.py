@@ -12,7 +12,7 @@ from candor.data.panel import Edges, Panel, Sensor
 from candor.data.readers.classic import read_classic_hdf, read_npz
 from candor.data.readers.columns import csv_columns, frame_columns, parquet_columns
 from candor.data.readers.edges import read_edges
-from candor.data.readers.grid import Grid, GridWriter
+from candor.data.readers.grid import Grid, GridWriter, chosen_zone
 from candor.data.readers.netcdf import read_netcdf
 from candor.data.readers.numbers import NumberReader
 from candor.data.readers.options import ReadOptions
@@ -61,6 +61,7 @@ def read_panel(
     where = "data frame" if isinstance(readings, pd.DataFrame) else str(readings)
     source = open_readings(readings, options)
     values, times, ids = lay_on_grid(source, options, findings, where, report)
+    zone = chosen_zone(source, options)
     described = (
         tuple(Sensor(sensor_id, unit=options.unit) for sensor_id in ids)
         if sensors is None
@@ -73,7 +74,8 @@ def read_panel(
         sensors=described,
         edges=Edges.none() if edges is None else read_edges(edges, ids, findings, matrix_rows=matrix_rows),
         name=name or ("" if isinstance(readings, pd.DataFrame) else Path(readings).name.split(".")[0]),
-        provenance=_provenance(options, readings=readings, edges=edges, sensors=sensors),
+        provenance=_provenance(options, readings=readings, edges=edges, sensors=sensors)
+        | ({} if zone == times.zone else {"zone": zone}),
     )
 
 

@@ -41,6 +41,11 @@ class Readings(Protocol):
         ...
 
     @property
+    def zones(self) -> tuple[str, ...]:
+        """The zones and offsets that the stamps carry, known after a walk over them."""
+        ...
+
+    @property
     def is_long(self) -> bool:
         """Whether blocks are long."""
         ...
@@ -62,6 +67,7 @@ class WideReadings:
     values: NDArray[np.float32]
     ids: tuple[str, ...]
     has_zone: bool
+    zones: tuple[str, ...] = ()
     is_long: bool = False
 
     def stamps(self) -> Iterator[tuple[Stamps, NDArray[np.int32] | None]]:

@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
+from datetime import timedelta, timezone
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from candor.data.readers.readings import Stamps
+from candor.data.times import plain_zone
 from candor.errors import InputError
 
 _ZONE = r"(?P<zone>[Zz]|UTC|GMT|(?P<sign>[+-])(?P<zone_hours>\d{2})(?::?(?P<zone_minutes>\d{2}))?)?"
@@ -44,6 +46,7 @@ class StampReader:
 
     Attributes:
         has_zone: whether the stamps say their zone (then they are given back in UTC).
+        zones: the zones and offsets that were met so far.
         guess: how dates were read that could be read in two ways; empty if there was no doubt.
 
     Args:
@@ -55,9 +58,11 @@ class StampReader:
     def __init__(self, batches: Callable[[], Iterator[pa.Array]], where: str, day_first: bool | None = None) -> None:
         self._batches, self._where, self.guess = batches, where, ""
         self._form, self.has_zone = "arrow", False
+        self._zone, self._minutes_ahead = "", set[int]()
         kind = next(batches()).type
         if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
-            self.has_zone = getattr(kind, "tz", None) is not None
+            self._zone = getattr(kind, "tz", None) or ""
+            self.has_zone = self._zone != ""
             return
         texts = self._sample()
         if len(texts) == 0:
@@ -65,13 +70,21 @@ class StampReader:
         self._form = self._choose_form(texts, day_first)
         self.has_zone = self._says_zone(texts)
 
+    @property
+    def zones(self) -> tuple[str, ...]:
+        """The zone of the whole column, or the offsets of the stamps."""
+        if self._zone:
+            return (plain_zone(self._zone) or self._zone,)
+        return tuple(str(timezone(timedelta(minutes=ahead))) for ahead in sorted(self._minutes_ahead))
+
     def read(self, column: pa.Array) -> Stamps:
         """Returns moments in microseconds, in UTC if `has_zone`; NaT where a cell is not a time."""
         if self._form == "arrow":
             return np.asarray(column.cast(pa.timestamp("us"), safe=False).to_numpy(zero_copy_only=False))
         coded = pc.dictionary_encode(column)  # long files repeat each stamp for every sensor
-        moments, has_zone = _read_texts(_texts_of(coded.dictionary), self._form)
+        moments, has_zone, ahead = _read_texts(_texts_of(coded.dictionary), self._form)
         moments[has_zone != self.has_zone] = np.datetime64("NaT")
+        self._minutes_ahead.update(np.unique(ahead[has_zone & ~np.isnat(moments)]).tolist())
         moments = np.append(moments, np.datetime64("NaT"))
         positions = coded.indices.fill_null(len(moments) - 1).to_numpy(zero_copy_only=False)
         return np.asarray(moments[positions])
@@ -108,7 +121,7 @@ class StampReader:
         return best
 
     def _says_zone(self, texts: pa.Array) -> bool:
-        moments, has_zone = _read_texts(texts, self._form)
+        moments, has_zone, _ = _read_texts(texts, self._form)
         share = has_zone[~np.isnat(moments)].mean() if not np.isnat(moments).all() else 0.0
         if 0.1 < share < 0.9:
             what = "some times carry a zone and others do not"
@@ -170,11 +183,14 @@ def _texts_of(column: pa.Array) -> pa.Array:
     return pc.utf8_trim_whitespace(column)
 
 
-def _read_texts(texts: pa.Array, form: str) -> tuple[Stamps, NDArray[np.bool_]]:
-    """Returns the moments (NaT: not of this form) and which of them say their zone, which are in UTC then."""
+def _read_texts(texts: pa.Array, form: str) -> tuple[Stamps, NDArray[np.bool_], NDArray[np.int64]]:
+    """Returns the moments (NaT: not of this form), which of them say their zone, and its minutes ahead of UTC.
+
+    Those that say it are in UTC, the others on the local clock.
+    """
     if form in _EPOCH_UNITS:
         moments = _read_epoch(texts, form)
-        return moments, ~np.isnat(moments)
+        return moments, ~np.isnat(moments), np.zeros(len(moments), np.int64)
     parts = pc.extract_regex(texts, _FORMS[form])
     found = _array(parts.is_valid())
     year, month, day, hour, minute, second = (
@@ -194,8 +210,8 @@ def _read_texts(texts: pa.Array, form: str) -> tuple[Stamps, NDArray[np.bool_]]:
     fraction = pc.utf8_slice_codeunits(pc.utf8_rpad(parts.field("fraction"), 6, "0"), 0, 6)
     elapsed = (seconds - 60 * ahead) * 1_000_000 + _array(fraction).astype(np.int64)
     moments = date.astype("datetime64[us]") + elapsed
-    moments[~(found & is_date & is_clock)] = np.datetime64("NaT")
-    return moments, _array(parts.field("zone")) != ""
+    moments[~(found & is_date & is_clock & (np.abs(ahead) < 24 * 60))] = np.datetime64("NaT")
+    return moments, _array(parts.field("zone")) != "", ahead
 
 
 def _read_epoch(texts: pa.Array, unit: str) -> Stamps:

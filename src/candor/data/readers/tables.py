@@ -24,7 +24,8 @@ _TIME_NAMES = (
     *("time_utc", "timestamp_utc", "datetime_utc", "local_time", "ds"),
     *_ROW_NUMBERS,
 )
-_UTC_NAMES = ("utc", "time_utc", "timestamp_utc", "datetime_utc")
+# As a word of its own, also in DateUTC; but UTC+1 is another zone.
+_UTC_WORD = re.compile(r"(?:(?<![A-Za-z])(?i:utc)|(?<=[a-z])UTC)(?![A-Za-z]|.*(?:[+\-\u2212]\s*\d|(?i:offset)))")
 _SENSOR_NAMES = (
     *("sensor", "sensor_id", "station", "station_id", "site", "site_no", "site_id", "location", "location_id"),
     *("gauge", "gauge_id", "gage", "gage_id", "well", "well_id", "device", "device_id", "monitoring_location_id"),
@@ -74,10 +75,15 @@ class TableReadings:
             f"{columns.where}, column {columns.names[self._roles.time]!r}",
             options.day_first,
         )
-        is_utc = columns.names[self._roles.time].strip().lower() in _UTC_NAMES  # whatever zone the sensors live in
+        is_utc = _UTC_WORD.search(columns.names[self._roles.time]) is not None  # whatever zone the sensors live in
         self.has_zone, self.guess = self._stamp_reader.has_zone or is_utc, self._stamp_reader.guess
         self.ids, self.matrix_rows = self._find_ids()
         self._place = {sensor_id: place for place, sensor_id in enumerate(self.ids)}
+
+    @property
+    def zones(self) -> tuple[str, ...]:
+        """The zones and offsets that the stamps carry, known after a walk over them."""
+        return self._stamp_reader.zones
 
     def stamps(self) -> Iterator[tuple[Stamps, NDArray[np.int32] | None]]:
         """Yields the stamps in file order, and for long readings the sensors they belong to."""
