@@ -180,13 +180,14 @@ def test_ten_thousand_damaged_tables_are_answered_in_plain_words(
 
 @pytest.mark.parametrize("kind", [*READINGS, *BINARY_READINGS])
 @pytest.mark.parametrize("edges", EDGES)
-def test_whole_files_are_read_without_an_error(kind: str, edges: str) -> None:
+def test_whole_files_are_read_without_an_error_unless_they_leave_a_doubt(kind: str, edges: str) -> None:
     files = whole_files()
     parts = {"readings": (f"r.{kind}", files[kind]), "edges": (f"e.{edges}", files[edges])}
     parts["sensors"] = "s.csv", files["sensors.csv"]
     if kind == "npz":  # whose sensors have numbers for names
         parts["edges"] = "e.npy", files["npy"]
-    assert assert_plain_words(parts, ["--start", "2020-10-24", "--interval", "1h"]) == 0
+    is_in_doubt = edges == "npy" and kind.startswith("long")  # which row of the matrix is whose
+    assert assert_plain_words(parts, ["--start", "2020-10-24", "--interval", "1h"]) == (2 if is_in_doubt else 0)
 
 
 CHILD = """
