@@ -1,6 +1,6 @@
 """Readings fall on the grid moments nearest to them, once each, and nothing is invented between."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -223,6 +223,50 @@ def test_a_long_outage_is_no_reason_to_refuse() -> None:
 def test_an_interval_that_is_none_is_refused(seconds: int) -> None:
     with pytest.raises(InputError, match="interval"):
         ReadOptions(interval=timedelta(seconds=seconds))
+
+
+@settings(max_examples=30)
+@given(
+    unit=st.sampled_from([("months", 1), ("quarters", 3), ("years", 12)]),
+    first=st.dates(date(1990, 1, 1), date(2015, 12, 31)),
+    count=st.integers(12, 24),
+    absent=st.lists(st.integers(2, 9), max_size=2),
+    zone=st.sampled_from([None, "Europe/Berlin"]),
+    form=st.sampled_from(["wide", "long"]),
+)
+def test_months_quarters_and_years_are_no_interval(
+    unit: tuple[str, int], first: date, count: int, absent: list[int], zone: str | None, form: str
+) -> None:
+    name, months = unit
+    times = pd.DatetimeIndex([pd.Timestamp(first) + pd.DateOffset(months=months * step) for step in range(count)])
+    times = times.delete(absent).tz_localize(zone)
+    frame = wide(times, np.ones(len(times)))
+    if form == "long":  # whose sensors are read on different days
+        parts = [
+            frame.set_axis(frame.index + timedelta(days=day)).rename_axis("time").reset_index().assign(sensor=f"s{day}")
+            for day in range(0, 27, 5)
+        ]
+        frame = pd.concat(parts).rename(columns={"a": "value"})
+    with pytest.raises(InputError, match=f"are {name} apart, which is no regular interval") as refusal:
+        read(frame, zone=zone)
+    assert "--interval" in refusal.value.mend
+    assert read(frame, zone=zone, interval=timedelta(days=30))[0].times.interval == timedelta(days=30)
+
+
+@settings(max_examples=30)
+@given(days=st.sampled_from([7, 28, 29, 30, 31, 91, 365]), count=st.integers(4, 60), absent=st.integers(1, 2))
+def test_as_many_days_as_a_month_may_have_are_an_interval_if_they_always_are(
+    days: int, count: int, absent: int
+) -> None:
+    times = steps(count, f"{days}D").delete(absent)
+    panel, _ = read(wide(times, np.arange(count - 1)))
+    assert panel.times.interval == timedelta(days=days) and int(panel.mask.sum()) == count - 1
+
+
+def test_every_fourth_week_or_so_is_no_month() -> None:
+    late = pd.to_timedelta(np.random.default_rng(3).integers(-1, 2, 60), unit="D")
+    panel, _ = read(wide(steps(60, "28D") + late, np.ones(60)))
+    assert panel.times.interval.days in (27, 28, 29)
 
 
 @pytest.mark.parametrize("zone", ["UTC-08:00", "America/Los_Angeles"])

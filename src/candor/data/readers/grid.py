@@ -33,7 +33,7 @@ class Grid:
         where: str,
     ) -> None:
         self._has_zone = readings.has_zone
-        self.interval = options.interval or choose_interval(survey)
+        self.interval = options.interval or choose_interval(survey, where)
         zone = chosen_zone(readings, options)
         wall_zone = options.wall_zone or zone
         _report_zone(readings, options, findings, where)

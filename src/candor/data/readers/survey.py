@@ -17,6 +17,7 @@ _ROUND_SECONDS = [
     *(3600 * h for h in (1, 2, 3, 4, 6, 8, 12, 24)),
     7 * 86400,
 ]
+_CALENDAR_DAYS = {"months": (28, 31), "quarters": (89, 92), "years": (365, 366)}
 _FIRST_YEAR, _LAST_YEAR = np.datetime64("1000", "us"), np.datetime64("9000", "us")
 
 
@@ -30,6 +31,7 @@ class StampSurvey:
         rows: how many rows there are.
         direction: 1 if the file runs forwards in time, -1 if backwards, 0 if it has no order.
         sensor_intervals: for long readings, how many of the sensors looked at have each interval as their usual one.
+        calendar_steps: what most series go by instead of an interval: months, quarters or years; empty if by none.
     """
 
     distinct: Stamps
@@ -37,6 +39,7 @@ class StampSurvey:
     rows: int
     direction: int
     sensor_intervals: Counter[timedelta]
+    calendar_steps: str
 
 
 def survey_stamps(readings: Readings, where: str) -> StampSurvey:
@@ -71,24 +74,28 @@ def survey_stamps(readings: Readings, where: str) -> StampSurvey:
     if distinct[0] < _FIRST_YEAR or distinct[-1] > _LAST_YEAR:
         wrong = distinct[0] if distinct[0] < _FIRST_YEAR else distinct[-1]
         raise InputError(f"the time {wrong} cannot be true", where=where, mend="correct it, or remove the row")
+    series = [np.unique(np.concatenate(parts)) for parts in of_sensor.values() if parts]
+    series = [own for own in series if len(own) > 1]
+    calendar = Counter(calendar_steps(own) for own in series or [distinct])
     is_ordered = min(forwards, backwards) <= 0.2 * max(forwards, backwards)
     return StampSurvey(
         distinct=distinct,
         unreadable=unreadable,
         rows=rows,
         direction=0 if not is_ordered else 1 if forwards > backwards else -1,
-        sensor_intervals=_usual_intervals(of_sensor),
+        sensor_intervals=Counter(usual_interval(own) for own in series),
+        calendar_steps=max(calendar, key=lambda unit: (calendar[unit], unit == "")),
     )
 
 
-def _usual_intervals(of_sensor: dict[int, list[Stamps]]) -> Counter[timedelta]:
-    """Returns how many sensors have each interval as their usual one."""
-    stamps = [np.unique(np.concatenate(parts)) for parts in of_sensor.values() if parts]
-    return Counter(usual_interval(own) for own in stamps if len(own) > 1)
-
-
-def choose_interval(survey: StampSurvey) -> timedelta:
+def choose_interval(survey: StampSurvey, where: str) -> timedelta:
     """Returns the interval of the grid: the one most sensors have, the shorter one if it is a draw."""
+    if survey.calendar_steps:
+        raise InputError(
+            f"readings are {survey.calendar_steps} apart, which is no regular interval",
+            where=where,
+            mend="give daily or weekly values, or name a grid to move them to: --interval 30d",
+        )
     if not survey.sensor_intervals:
         return usual_interval(survey.distinct)
     most = max(survey.sensor_intervals.values())
@@ -105,3 +112,15 @@ def usual_interval(stamps: Stamps) -> timedelta:
     if abs(nearest - median) <= 0.1 * nearest:
         return timedelta(seconds=nearest)
     return timedelta(seconds=round(median) if median > 1 else median)
+
+
+def calendar_steps(stamps: Stamps) -> str:
+    """Returns what ordered stamps go by if they go by months, quarters or years, whose lengths differ; else nothing."""
+    days = np.diff(stamps).astype(np.int64) / 86_400e6
+    for unit, (shortest, longest) in _CALENDAR_DAYS.items():
+        fitting = np.round(days[(days > shortest - 0.1) & (days < longest + 0.1)])  # summer time takes or gives an hour
+        if len(fitting) * 2 < len(days) or (days <= shortest - 0.1).mean() > 0.05:
+            continue
+        if np.unique(fitting, return_counts=True)[1].max() < 0.95 * len(fitting):
+            return unit
+    return ""
