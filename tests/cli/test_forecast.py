@@ -128,6 +128,10 @@ def test_days_that_carry_the_offsets_of_summer_and_winter_are_known_again(
         assert shown.code == 0, shown.err
         np.testing.assert_allclose(numbers("f.csv")["forecast"], expected, rtol=1e-4)
         assert pd.read_csv("f.csv")["time"][0] == f"{last + pd.DateOffset(days=1):%Y-%m-%d} 00:00:00+01:00"
+    abroad = table.assign(time=days.tz_localize(None).tz_localize("UTC"))
+    shown = candor("forecast", run, "--readings", write(abroad), "--now", now)
+    # Naming the zone of the run would change nothing.
+    assert shown.code == 2 and "read the dates with the --zone whose clock they follow" in " ".join(shown.err.split())
 
 
 def test_extra_reordered_and_respelled_sensors_are_put_right(candor, run: Path) -> None:
