@@ -121,7 +121,8 @@ def test_tasks_without_data_are_left_out_and_all_without_are_refused(
     monkeypatch.setenv("CANDOR_DATA", str(tmp_path))
     with pytest.raises(InputError, match=r"traffic are not on this machine: metr-la, pems-bay(.|\n)*data info metr-la"):
         load_suite("traffic").available()
-    (tmp_path / "metr-la.parquet").touch()
+    for name in ("metr-la.parquet", "metr-la.edges.csv"):
+        (tmp_path / name).touch()
     suite, left_out = load_suite("traffic").available()
     assert [task.label for task in suite.tasks] == ["metr-la"] and left_out == ["pems-bay"]
     suite, left_out = load_suite("paper").available()
