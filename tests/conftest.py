@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+import jaxtyping
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -18,6 +19,7 @@ settings.load_profile("exploring" if os.environ.get("CANDOR_EXPLORE") else "repe
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 _BESIDE = Path(__file__).parents[2] / "shared" / "data"
+_OF_MODEL = Path(__file__).parent / "model"
 if "CANDOR_DATA" not in os.environ and _BESIDE.is_dir():
     os.environ["CANDOR_DATA"] = str(_BESIDE)
 
@@ -28,6 +30,12 @@ _LONGEST = ("readme", "candor", "processes", "engine", "docs", "contract", "stag
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Puts the longest files first; with all others the order stays."""
     items.sort(key=lambda item: item.path.stem.removeprefix("test_") not in _LONGEST)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Checks the shapes of all tensors in the tests of the model; in all others that only takes time."""
+    jaxtyping.config.update("jaxtyping_disable", not item.path.is_relative_to(_OF_MODEL))
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from candor.cli.screen import number, progress, say, tell
+from candor.cli.screen import progress, say, tell
 
 
 class FakeClock:
@@ -91,18 +91,6 @@ def test_lines_say_names_letter_by_letter(capsys) -> None:
     streams = capsys.readouterr()
     assert streams.err == "failed flow[daily].csv: [/red] not done\n"
     assert streams.out == "candor evaluate runs/flow[daily]-candor\n"
-
-
-@pytest.mark.parametrize(
-    ("value", "digits", "text"),
-    [
-        (0.918, 3, "0.918"), (0.05, 3, "0.050"), (-0.00012345, 3, "-0.000123"), (0.0042, 2, "0.0042"),
-        (0.0, 3, "0.000"), (1e-30, 3, "0.000000000"), (12345.678, 1, "12,345.7"), (5.4, 0, "5"), (0.04, 1, "0.04"),
-        (None, 3, "–"), (float("nan"), 3, "–"),
-    ],
-)  # fmt: skip
-def test_small_numbers_keep_the_digits_that_count(value: float | None, digits: int, text: str) -> None:
-    assert number(value, digits) == text
 
 
 def test_quick_work_leaves_no_line_in_a_log(capsys) -> None:

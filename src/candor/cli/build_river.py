@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from candor.cli import inputs
-from candor.cli.screen import console, number, percent, print_json, progress, say, table
+from candor.cli.screen import console, percent, print_json, progress, say, table
+from candor.digits import number
 from candor.errors import InputError
 
 if TYPE_CHECKING:

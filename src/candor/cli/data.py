@@ -12,7 +12,8 @@ from candor.cli.build_river import build_river
 from candor.cli.explore import explore
 from candor.cli.follow import follow
 from candor.cli.map import draw_map
-from candor.cli.screen import console, number, percent, print_json, progress, say, table
+from candor.cli.screen import console, percent, print_json, progress, say, table
+from candor.digits import number
 from candor.errors import InputError
 
 if TYPE_CHECKING:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from candor.cli.evaluate import show
-from candor.cli.screen import console, number, percent, progress, say, table, tell
+from candor.cli.screen import console, percent, progress, say, table, tell
+from candor.digits import number
 from candor.errors import InputError
 
 if TYPE_CHECKING:

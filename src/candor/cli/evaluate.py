@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from candor.cli import inputs
-from candor.cli.screen import console, number, percent, print_json, progress, say, table
+from candor.cli.screen import console, percent, print_json, progress, say, table
+from candor.digits import number
 
 if TYPE_CHECKING:
     from candor.data.protocol import Task

@@ -7,7 +7,8 @@ import typer
 from rich.markup import escape
 
 from candor.cli import inputs
-from candor.cli.screen import console, number, print_json, progress, say, table
+from candor.cli.screen import console, print_json, progress, say, table
+from candor.digits import number
 
 
 @inputs.takes_data

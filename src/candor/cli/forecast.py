@@ -10,7 +10,8 @@ import typer
 
 from candor.cli import inputs
 from candor.cli.evaluate import RunArgument
-from candor.cli.screen import console, number, print_json, progress, say, table
+from candor.cli.screen import console, print_json, progress, say, table
+from candor.digits import number
 from candor.errors import InputError
 
 if TYPE_CHECKING:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from candor.cli import inputs
-from candor.cli.screen import console, number, print_json, progress, say, table
+from candor.cli.screen import console, print_json, progress, say, table
+from candor.digits import number
 
 if TYPE_CHECKING:
     from candor.benchmark.profiling import Errors, Profile

@@ -8,7 +8,8 @@ import typer
 
 from candor.cli import inputs
 from candor.cli.evaluate import RunArgument
-from candor.cli.screen import console, number, percent, print_json, say, table
+from candor.cli.screen import console, percent, print_json, say, table
+from candor.digits import number
 
 if TYPE_CHECKING:
     from candor.forecasting.runs import RunSummary

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from math import floor, log10
 from typing import Any
 
 from rich.console import Console
@@ -24,10 +23,10 @@ from rich.progress import (
 )
 from rich.table import Table
 
+from candor.digits import number
 from candor.errors import InputError
 from candor.progress import Report
 
-_MOST_DIGITS = 9
 _SPEED_PERIOD = 3600.0  # seconds; the usual thirty know no speed where steps are a minute apart
 _SHORTEST_SILENCE, _LONGEST_SILENCE = 10.0, 600.0  # seconds between two lines where there is no bar
 
@@ -119,15 +118,6 @@ def table(title: str, *columns: str, left: int = 1) -> Table:
     for place, column in enumerate(columns):
         result.add_column(column, justify="left" if place < left else "right", overflow="fold")
     return result
-
-
-def number(value: float | None, digits: int = 3) -> str:
-    """Returns a number for a table cell with so many digits, more if it is small, and a dash where there is none."""
-    if value is None or value != value:
-        return "–"
-    if digits and 0 < abs(value) < 10.0 ** (1 - digits):  # little would be left of it
-        digits = min(digits - 1 - floor(log10(abs(value))), _MOST_DIGITS)
-    return f"{value:,.{digits}f}"
 
 
 def percent(share: float | None) -> str:

@@ -1,18 +1,17 @@
 """The card of a model: what somebody who was given it has to know, in Markdown."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from math import floor, log10
 from typing import Any
 
 from candor.data.catalog import datasets
 from candor.data.protocol import Task
 from candor.data.times import DAY, in_words
+from candor.digits import number
 from candor.forecasting.forecaster import Forecaster
 from candor.forecasting.network import NetworkForecaster
 from candor.forecasting.runs import RunRecord
 
 _MOST_SENSORS = 40
-_SMALL, _MOST_DIGITS = 0.01, 12
 _ERRORS = {"mae": "MAE{unit}", "rmse": "RMSE{unit}", "mape": "MAPE [%]"}
 
 
@@ -73,10 +72,10 @@ def _scores(record: RunRecord, task: Task, evaluation: Mapping[str, Any] | None)
     unit = f" [{_plain(task.panel.unit)}]" if task.panel.unit else ""
     by_step, overall = evaluation["by_step"], evaluation["overall"]
     rows = [
-        (str(step), in_words(step * task.panel.times.interval), *(_number(by_step[name][step - 1]) for name in _ERRORS))
+        (str(step), in_words(step * task.panel.times.interval), *(number(by_step[name][step - 1]) for name in _ERRORS))
         for step in task.protocol.reported_steps()
     ]
-    rows.append(("all", "", *(_number(overall[name]) for name in _ERRORS)))
+    rows.append(("all", "", *(number(overall[name]) for name in _ERRORS)))
     heads = ("step", "ahead", *(head.format(unit=unit) for head in _ERRORS.values()))
     text = (
         f"## Scores\n\nOn {evaluation['windows']:,} windows of the test part, which the model has not seen "
@@ -86,7 +85,7 @@ def _scores(record: RunRecord, task: Task, evaluation: Mapping[str, Any] | None)
         others = [(name, one["overall"], one["skill"]) for name, one in simple.items() if name != record.model]
         names = [(record.label, overall, None), *others]
         beside = [
-            (name, _number(scores["mae"]), _number(scores["rmse"]), "" if skill is None else f"{100 * skill:+.1f} %")
+            (name, number(scores["mae"]), number(scores["rmse"]), "" if skill is None else f"{100 * skill:+.1f} %")
             for name, scores, skill in names
         ]
         heads = ("model", f"MAE{unit}", f"RMSE{unit}", f"skill of {record.label}")
@@ -111,7 +110,7 @@ def _limits(forecaster: Forecaster, task: Task, evaluation: Mapping[str, Any] | 
     lowest, highest = min(_known(forecaster.trained_on_.lowest)), max(_known(forecaster.trained_on_.highest))
     lines = [
         "It knows these sensors, this interval and this unit only; readings of others are refused.",
-        f"In training, readings lay between {_number(lowest)} and {_number(highest)} {_plain(task.panel.unit)}".rstrip()
+        f"In training, readings lay between {number(lowest)} and {number(highest)} {_plain(task.panel.unit)}".rstrip()
         + ". What lies beyond, or a change of sensors or of the network, it has not seen.",
         "It learned what goes together, not what causes what.",
         "It is no warning system. Do not let it decide alone where people can come to harm.",
@@ -166,14 +165,6 @@ def _known(values: Iterable[float]) -> list[float]:
 
 def _degrees(value: float | None) -> str:
     return "" if value is None else f"{value:.4f}"
-
-
-def _number(value: float | None) -> str:
-    """Returns a number with three decimals, or as many as show three digits of a small one."""
-    if value is None or value != value:
-        return "–"
-    is_small = 0 < abs(value) < _SMALL
-    return f"{value:,.{min(2 - floor(log10(abs(value))), _MOST_DIGITS) if is_small else 3}f}"
 
 
 def _plain(text: str) -> str:
