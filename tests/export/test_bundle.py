@@ -62,6 +62,16 @@ def test_the_end_of_the_record_is_inside_and_gives_the_same_forecast(run: Run, t
     np.testing.assert_array_equal(ours, theirs)
 
 
+def test_gaps_stay_gaps_even_where_the_filled_series_is_judged(tmp_path: Path) -> None:
+    protocol = PROTOCOL.model_copy(update={"fill": "forward-backward", "targets": "filled"})
+    run = load_run(make_run(tmp_path / "run", protocol=protocol))
+    opened = open_bundle(write_bundle(run, tmp_path / "bundle.zip"))
+    np.testing.assert_array_equal(opened.task().panel.values, river().values[-4 * SPAN :])
+    reported = [0, 1, 4]
+    ours, theirs = (one.forecaster.predict(one.task().panel)[..., reported] for one in (opened, run))
+    np.testing.assert_allclose(ours, theirs, rtol=1e-6)
+
+
 def test_a_network_travels_too_and_another_one_is_not_taken_for_it(make_candor, panel: Panel, tmp_path: Path) -> None:
     small = Protocol(history=12, horizon=4)
     run = save_run(tmp_path / "run", make_candor(season=True), panel, small, is_catalogued=False)

@@ -9,9 +9,12 @@ from pathlib import Path
 import httpx
 import numpy as np
 import pytest
+from made_runs import make_run, river
 
+from candor.data.protocol import Protocol
 from candor.errors import InputError
 from candor.export import demo_bundle
+from candor.forecasting.runs import load_run
 from candor.service.metrics import Metrics
 from candor.service.run import store_file
 from candor.service.served import Models, open_models
@@ -149,6 +152,18 @@ def test_what_is_no_store_is_refused_in_plain_words(tmp_path: Path) -> None:
     for name in ("text", "folder", "newer", "text/below"):
         with pytest.raises(InputError, match="cannot be stored here"):
             ReadingStore(tmp_path / name)
+
+
+def test_gaps_that_a_protocol_fills_are_no_readings(tmp_path: Path) -> None:
+    protocol = Protocol(history=24, horizon=6, fill="forward-backward", targets="filled")
+    run = make_run(tmp_path / "run", protocol=protocol)
+    models = opened([run], tmp_path / "store")
+    edition, filled = models.served["run"].edition, load_run(run).task().panel
+    np.testing.assert_array_equal(edition.record.rows(0, 600).values, river().values)
+    assert filled.mask.all()
+    ours, theirs = (edition.forecaster.predict(panel) for panel in (edition.recent(600), filled))
+    np.testing.assert_allclose(ours, theirs, rtol=1e-6)
+    models.close()
 
 
 @pytest.mark.parametrize("shared", [None, "shared"])

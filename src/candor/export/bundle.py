@@ -180,10 +180,13 @@ def _write_end(folder: Path, run: Run, task: Task, rows: int | None) -> RunRecor
             mend=f"take at least {span} rows, or none: --without-readings",
         )
     length = task.panel.times.length
-    panel = task.panel.slice(length - min(count, length), length)
+    panel = run.measured().slice(length - min(count, length), length)
     save_panel(panel, folder / "data")
     # What the model learned from is not there, and nothing that is left may be judged as if it were.
-    protocol = record.protocol.model_copy(update={"first": None, "last": None, "shares": (1.0, 0.0, 0.0)})
+    rules: dict[str, Any] = {"first": None, "last": None, "shares": (1.0, 0.0, 0.0)}
+    if record.protocol.targets == "filled":  # a sensor that is silent throughout would be filled with zeros
+        rules |= {"targets": "observed", "fill": "last"}
+    protocol = record.protocol.model_copy(update=rules)
     changes = {"is_catalogued": False, "fingerprint": panel.fingerprint, "protocol": protocol}
     return record.model_copy(update=changes)
 

@@ -152,7 +152,7 @@ class Served:
         known = run.forecaster.trained_on_.panel
         self.store.check_units({sensor.id: sensor.unit for sensor in known.sensors})
         try:
-            own: Panel | None = run.task().panel
+            own: Panel | None = run.measured()
         except InputError as error:
             own = None
             log.warning("model %s: its own record is not at hand: %s", self.name, error.what)
