@@ -101,6 +101,24 @@ def test_sensors_that_the_model_does_not_know_do_not_stretch_the_record(store: R
     assert len(record.before(8, 100).values) == 10
 
 
+def test_the_record_ends_before_readings_of_the_run_that_were_withdrawn(store: ReadingStore) -> None:
+    panel = small_panel(np.arange(200.0).reshape(100, 2))
+    record = record_of(panel, store)
+
+    def withdraw(column: int, *rows: int) -> tuple[int, int]:
+        store.append([Reading(f"s{column}", moment(panel, row), None) for row in rows])
+        return record.span()
+
+    assert withdraw(0, 99) == (0, 100)
+    assert withdraw(1, 99, 97) == (0, 99)
+    assert withdraw(0, *range(20, 100)) == (0, 99)
+    assert withdraw(1, *range(50, 100)) == (0, 50)
+    store.append([Reading("s0", moment(panel, -3), 1.0)])
+    assert record.span() == (-3, 50)
+    withdraw(0, *range(20))
+    assert withdraw(1, *range(50)) == (-3, -2)
+
+
 def test_a_record_without_the_runs_own_is_what_was_sent(store: ReadingStore) -> None:
     panel = small_panel(np.zeros((6, 2)))
     record = record_of(panel, store, has_own=False)

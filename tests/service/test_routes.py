@@ -224,6 +224,11 @@ def test_a_reading_again_replaces_and_null_withdraws(start, panel: Panel, candor
     values[-1, 0] = np.nan
     made = load_run(candor_run).forecaster.predict(replace(panel, values=values))[0]
     np.testing.assert_allclose(table(service.get("/v1/forecast/latest")), made, **SEVEN_DIGITS)
+    whole_row = [last | {"sensor": sensor, "value": None} for sensor in panel.sensor_ids]
+    receipt = service.post("/v1/readings", readings=whole_row)
+    assert receipt["last_reading"] == panel.times.local[-2].isoformat()
+    latest, overview = service.get("/v1/forecast/latest"), service.get("/v1/overview")
+    assert latest["forecasts"][0]["time"] == overview["time"] == last["time"]
 
 
 def test_a_model_without_its_record_learns_of_the_present_from_clients(

@@ -53,26 +53,41 @@ class Record:
 
     def span(self) -> tuple[int, int]:
         """Returns the first row, and the row after the last reading; both are the same if there is no reading."""
-        stop = self._own_rows[1]
         sent = self._store.span(self._columns)  # a newer model may not know all sensors of which readings are kept
         if sent is None:
-            return 0, stop
+            return 0, self._own_stop(0)
         first, last = (self.grid.row(moment) for moment in sent)
-        return (first, last + 1) if self._own is None else (min(0, first), max(stop, last + 1))
+        return (first, last + 1) if self._own is None else (min(0, first), self._own_stop(last + 1))
+
+    def _own_stop(self, least: int) -> int:
+        """Returns the row after the last reading of the run that was not withdrawn, or `least` if that is later."""
+        stop, step = self._own_rows[1], 1
+        while stop > least:
+            start = max(stop - step, least)
+            spoken = np.flatnonzero((~np.isnan(self._values(start, stop))).any(axis=1))
+            if len(spoken):
+                return start + int(spoken[-1]) + 1
+            stop, step = start, self._further(step)
+        return least
 
     def rows(self, first: int, stop: int) -> Panel:
         """Returns the rows `first` to `stop - 1`, NaN where there is no reading; they may lie outside the record."""
         own = self._own
-        values = self._cut(None if own is None else own.values, first, stop)
-        sent = self._store.between(self.grid.edge(first), self.grid.edge(stop))
-        columns = np.array([self._columns.get(sensor, -1) for sensor in sent.sensors], np.int64)
-        is_known = columns >= 0
-        lay(self.grid, values, first, columns[is_known], sent.moments[is_known], sent.values[is_known])
         covariates = {
             name: Covariate(self._cut(None if own is None else own.covariates[name].values, first, stop), known.unit)
             for name, known in self._known.covariates.items()  # those that the model reads
         }
-        return replace(self._known, values=values, times=self.grid.axis.slice(first, stop), covariates=covariates)
+        times, values = self.grid.axis.slice(first, stop), self._values(first, stop)
+        return replace(self._known, values=values, times=times, covariates=covariates)
+
+    def _values(self, first: int, stop: int) -> NDArray[np.float32]:
+        """Returns the readings of some rows, row x sensor, those that were sent over those of the run."""
+        values = self._cut(None if self._own is None else self._own.values, first, stop)
+        sent = self._store.between(self.grid.edge(first), self.grid.edge(stop))
+        columns = np.array([self._columns.get(sensor, -1) for sensor in sent.sensors], np.int64)
+        is_known = columns >= 0
+        lay(self.grid, values, first, columns[is_known], sent.moments[is_known], sent.values[is_known])
+        return values
 
     def series(self, sensor: str, first: int, stop: int) -> NDArray[np.float32]:
         """Returns what `rows` has of one sensor, without reading the others."""
@@ -118,8 +133,12 @@ class Record:
             values = self.rows(start, stop).values
             last = values[last_reading(values)[-1], np.arange(values.shape[1])]
             found = np.where(sought, last, found)
-            stop, step = start, min(4 * step, max(step, _MOST_CELLS_AT_A_TIME // len(found)))
+            stop, step = start, self._further(step)
         return found
+
+    def _further(self, step: int) -> int:
+        """Returns how many rows to look at next, where a search back in time found too little in so many."""
+        return min(4 * step, max(step, _MOST_CELLS_AT_A_TIME // len(self._columns)))
 
     def _first_rows(self, wanted: NDArray[np.bool_]) -> NDArray[np.int64]:
         """Returns the first row at which each wanted sensor may have a reading."""
