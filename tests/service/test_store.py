@@ -17,7 +17,7 @@ from candor.export import demo_bundle
 from candor.forecasting.runs import load_run
 from candor.service.metrics import Metrics
 from candor.service.run import store_file
-from candor.service.served import Models, open_models
+from candor.service.served import Models, Served, open_models
 from candor.service.settings import ServiceSettings
 from candor.service.store import Reading, ReadingStore
 
@@ -152,6 +152,23 @@ def test_what_is_no_store_is_refused_in_plain_words(tmp_path: Path) -> None:
     for name in ("text", "folder", "newer", "text/below"):
         with pytest.raises(InputError, match="cannot be stored here"):
             ReadingStore(tmp_path / name)
+
+
+def test_a_newer_model_that_cannot_be_served_leaves_the_units_alone(namesakes, tmp_path: Path, monkeypatch) -> None:
+    models = opened(namesakes[:1], tmp_path / "shared")
+    (served,) = models.served.values()
+    path = namesakes[0] / "model" / "model.json"
+    path.write_text(path.read_text().replace('"unit": "m"', '"unit": "ft"'))
+
+    def fail(*_: object) -> None:
+        raise InputError("it cannot forecast")
+
+    monkeypatch.setattr(Served, "_try_out", fail)
+    served.take_up_newer()
+    served.store.append([Reading("g0", 1, 1.0)])  # what the old model, which goes on, was sent
+    with pytest.raises(InputError, match="stored in 'm', the model is in 'ft'"):
+        served.store.check_units({"g0": "ft"})
+    models.close()
 
 
 def test_gaps_that_a_protocol_fills_are_no_readings(tmp_path: Path) -> None:

@@ -150,7 +150,6 @@ class Served:
         """Returns the edition of a run, tried out."""
         version = model_checksum(run.folder)[:_VERSION_LETTERS]
         known = run.forecaster.trained_on_.panel
-        self.store.check_units({sensor.id: sensor.unit for sensor in known.sensors})
         try:
             own: Panel | None = run.measured()
         except InputError as error:
@@ -158,6 +157,8 @@ class Served:
             log.warning("model %s: its own record is not at hand: %s", self.name, error.what)
         edition = Edition(run, version, Record(known, own, self.store))
         self._try_out(edition)
+        # Last of all: as long as the model before goes on, readings are kept in its units.
+        self.store.check_units({sensor.id: sensor.unit for sensor in known.sensors})
         return edition
 
     def _check_size(self, known: Panel, horizon: int) -> None:
