@@ -70,11 +70,13 @@ def test_every_step_that_arrived_gets_a_place_on_the_slider(browser: Browser) ->
     with serve_page(server), opened(browser, server.address, has_charts=False) as page:
         slider = page.locator("#slider")
         expect(slider).to_have_attribute("max", str(LENGTH - HISTORY))
-        longer = replace(model, panel=readings(LENGTH + 5))
-        server.models = [longer]
+        server.models = [replace(model, panel=readings(LENGTH + 2))]
+        page.get_by_role("button", name="Latest").click()  # which is where the slider stands already
+        expect(page.locator("#moment")).to_have_text(f"{day(model, LENGTH + 2)} (latest)")
+        server.models = [replace(model, panel=readings(LENGTH + 5))]
         page.get_by_role("button", name="Earlier").click()
         expect(slider).to_have_attribute("max", str(LENGTH + 5 - HISTORY))
-        expect(page.locator("#moment")).to_have_text(day(model, LENGTH - 1))
+        expect(page.locator("#moment")).to_have_text(day(model, LENGTH + 1))
         page.get_by_role("button", name="Latest").click()
         expect(page.locator("#moment")).to_have_text(f"{day(model, LENGTH + 5)} (latest)")
         for step in range(1, 6):

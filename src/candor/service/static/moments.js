@@ -29,8 +29,7 @@ export function createMoments(changed) {
     told.textContent = text;
     slider.setAttribute("aria-valuetext", text);
     slider.style.setProperty("--share", `${(100 * Number(slider.value)) / Math.max(axis.last, 1)}%`);
-    byId("later").disabled = isLatest;
-    byId("latest").disabled = isLatest;
+    byId("later").disabled = isLatest; // but "latest" never is: readings may have arrived since it was pressed
     byId("earlier").disabled = Number(slider.value) === 0;
   }
 
