@@ -172,6 +172,9 @@ def test_units_are_told_for_each_sensor_where_they_differ(browser: Browser) -> N
         expect(page.locator("#map-title")).to_have_text("Expected change over the next 14 days")
         expect(page.locator("#sensors .value")).to_have_text([re.compile(r"\d\sm$"), re.compile(r"\d\smg/L$")])
         expect(page.locator("#legend")).to_contain_text("largest of its unit")
+        numbers = "[2.53e-9, -4e-11, 0.0421, 71.25].map((value) => number(value))"
+        written = page.evaluate(f"import('/static/words.js').then(({{ number }}) => {numbers})")
+        assert written == ["0.00000000253", "−0.000000000040", "0.0421", "71.3"]
 
 
 def test_what_computing_left_over_is_no_change(browser: Browser) -> None:

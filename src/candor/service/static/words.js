@@ -3,6 +3,7 @@
 const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 const UNITS = [["day", 86400], ["hour", 3600], ["minute", 60], ["second", 1]];
 const ISO = /^(\d{4})-(\d{2})-(\d{2})T(\d{2}):(\d{2})(?::(\d{2})(?:\.\d+)?)?(Z|[+-]\d{2}:?\d{2})?$/;
+const MOST_PLACES = 12; // after the point, as elsewhere in candor: dust in kg/m³ is some 0.00000001
 export const NOTHING = "–";
 
 /** Returns a number with about three digits that count; a dash where there is none. */
@@ -10,14 +11,14 @@ export function number(value, digits = 3) {
   if (value === null || value === undefined || !Number.isFinite(value)) return NOTHING;
   if (value === 0) return "0";
   const size = Math.floor(Math.log10(Math.abs(value)));
-  const places = Math.min(Math.max(digits - 1 - size, 0), 9);
+  const places = Math.min(Math.max(digits - 1 - size, 0), MOST_PLACES);
   const text = Math.abs(value).toLocaleString("en", { minimumFractionDigits: places, maximumFractionDigits: places });
   return value < 0 && /[1-9]/.test(text) ? `−${text}` : text;
 }
 
 /** Returns a number with as many decimals as the largest of its column needs for three digits. */
 export function aligned(value, largest) {
-  return value.toFixed(Math.min(Math.max(2 - Math.floor(Math.log10(largest || 1)), 0), 9));
+  return value.toFixed(Math.min(Math.max(2 - Math.floor(Math.log10(largest || 1)), 0), MOST_PLACES));
 }
 
 /** Returns a number with its sign, such as +0.52. */
