@@ -1,6 +1,7 @@
 """A bundle is a run to give away: complete, checked, and the same model to the bit."""
 
 import json
+import re
 import shutil
 import zipfile
 from dataclasses import replace
@@ -159,6 +160,21 @@ def test_the_card_shows_small_errors_and_no_model_beside_itself(run: Run) -> Non
     card = _scores(run.record, run.task(), evaluation)
     assert card.count("0.000420") >= 3 * 2 and "0.000 " not in card
     assert card.count("| linear |") == 1 and card.count("| last-value |") == 1
+    assert "mix" not in card
+
+
+def test_the_card_does_not_take_one_unit_for_another(tmp_path: Path) -> None:
+    panel, units = river(), ("m", "m", "m3/s", "ppm", "m")
+    sensors = tuple(replace(sensor, unit=unit) for sensor, unit in zip(panel.sensors, units, strict=True))
+    values = panel.values * np.array([1, 1, 1000, 1, 1], np.float32)
+    run = load_run(make_run(tmp_path / "run", panel=replace(panel, values=values, sensors=sensors)))
+    assert candor(["evaluate", str(run.folder)]) == 0
+    card = (write_bundle(run, tmp_path / "bundle") / "README.md").read_text()
+    found = re.search(r"lay between (\S+) and (\S+) m, between (\S+) and (\S+) m3/s, between – and – ppm", card)
+    assert found is not None
+    shallow, deep, low, high = (float(number.replace(",", "")) for number in found.groups())
+    assert 8 < shallow < deep < 12 and 8_000 < low < high < 12_000
+    assert "different units" in card
 
 
 def test_the_card_counts_the_numbers_of_the_network_alone(make_candor) -> None:
@@ -179,6 +195,7 @@ def test_a_rule_that_looks_back_over_seasons_has_them_in_its_bundle(tmp_path: Pa
     opened = open_bundle(write_bundle(run, tmp_path / "bundle.zip"))
     inside = opened.task().panel
     assert inside.times.length == 4 * 120
+    assert (opened.folder / "README.md").read_text().count("their last 5 d") == 1
     np.testing.assert_array_equal(opened.forecaster.predict(inside), run.forecaster.predict(run.task().panel))
 
 

@@ -25,20 +25,20 @@ def model_card(record: RunRecord, forecaster: Forecaster, task: Task, evaluation
         evaluation: the content of the run's evaluation.json; None if it has not been judged.
     """
     parts = [
-        _title(record, task),
+        _title(record, forecaster, task),
         _training(record, forecaster, task),
         _scores(record, task, evaluation),
         _use(forecaster, task),
-        _limits(forecaster, task, evaluation),
+        _limits(forecaster, evaluation),
         _sensors(task),
         _making(record),
     ]
     return "\n\n".join(parts) + "\n"
 
 
-def _title(record: RunRecord, task: Task) -> str:
+def _title(record: RunRecord, forecaster: Forecaster, task: Task) -> str:
     panel, protocol = task.panel, task.protocol
-    ahead, back = (in_words(steps * panel.times.interval) for steps in (protocol.horizon, protocol.history))
+    ahead, back = (in_words(steps * panel.times.interval) for steps in (protocol.horizon, forecaster.rows_needed))
     return (
         f"# {record.label} on {_plain(record.data)}\n\n"
         f"Forecasts {len(panel.sensors):,} connected sensors {ahead} ahead ({protocol.horizon} steps of "
@@ -81,6 +81,8 @@ def _scores(record: RunRecord, task: Task, evaluation: Mapping[str, Any] | None)
         f"## Scores\n\nOn {evaluation['windows']:,} windows of the test part, which the model has not seen "
         f"({evaluation['mask']}):\n\n{_table(heads, rows)}"
     )
+    if len({sensor.unit for sensor in task.panel.sensors}) > 1:
+        text += "\n\nSensors measure in different units, and these errors, which are over all of them, mix them."
     if simple := evaluation.get("simple_forecasters"):
         others = [(name, one["overall"], one["skill"]) for name, one in simple.items() if name != record.model]
         names = [(record.label, overall, None), *others]
@@ -94,7 +96,7 @@ def _scores(record: RunRecord, task: Task, evaluation: Mapping[str, Any] | None)
 
 
 def _use(forecaster: Forecaster, task: Task) -> str:
-    history = in_words(task.protocol.history * task.panel.times.interval)
+    history = in_words(forecaster.rows_needed * task.panel.times.interval)
     intervals = "with intervals and probabilities" if forecaster.calibration_ is not None else "without intervals"
     return (
         f"## Intended use\n\nForecasting the sensors below, {intervals}, from their readings of the last {history} "
@@ -106,12 +108,12 @@ def _use(forecaster: Forecaster, task: Task) -> str:
     )
 
 
-def _limits(forecaster: Forecaster, task: Task, evaluation: Mapping[str, Any] | None) -> str:
-    lowest, highest = min(_known(forecaster.trained_on_.lowest)), max(_known(forecaster.trained_on_.highest))
+def _limits(forecaster: Forecaster, evaluation: Mapping[str, Any] | None) -> str:
     lines = [
-        "It knows these sensors, this interval and this unit only; readings of others are refused.",
-        f"In training, readings lay between {number(lowest)} and {number(highest)} {_plain(task.panel.unit)}".rstrip()
-        + ". What lies beyond, or a change of sensors or of the network, it has not seen.",
+        "It knows these sensors only, on this interval and in their units. Readings of others are left out; another "
+        "unit or a finer interval is brought to these where that takes no guess, and refused where it does.",
+        f"In training, readings lay {_ranges(forecaster)}. What lies beyond, or a change of sensors or of the network, "
+        "it has not seen.",
         "It learned what goes together, not what causes what.",
         "It is no warning system. Do not let it decide alone where people can come to harm.",
     ]
@@ -122,6 +124,17 @@ def _limits(forecaster: Forecaster, task: Task, evaluation: Mapping[str, Any] | 
             f"{100 * intervals['overall']['coverage']:.1f} % in the test part."
         )
     return "## Limits\n\n" + "\n".join(f"- {line}" for line in lines)
+
+
+def _ranges(forecaster: Forecaster) -> str:
+    """Returns between which numbers readings lay in training, for each unit."""
+    known = forecaster.trained_on_
+    told = []
+    for unit in dict.fromkeys(sensor.unit for sensor in known.panel.sensors):
+        places = [place for place, sensor in enumerate(known.panel.sensors) if sensor.unit == unit]
+        lowest, highest = (_known(ends[place] for place in places) for ends in (known.lowest, known.highest))
+        told.append(f"between {number(min(lowest))} and {number(max(highest))} {_plain(unit)}".rstrip())
+    return ", ".join(told)
 
 
 def _sensors(task: Task) -> str:
