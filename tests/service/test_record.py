@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,11 +14,16 @@ from hypothesis import strategies as st
 
 from candor.data.alignment import KnownPanel
 from candor.data.missing import Fill, fill
-from candor.data.panel import Panel, Sensor
+from candor.data.panel import Covariate, Panel, Sensor
 from candor.data.times import TimeAxis
+from candor.errors import InputError
+from candor.forecasting import LastValue
 from candor.forecasting.contract import sample_panel
+from candor.service.forecasts import _align_latest
 from candor.service.moments import Grid, lay, parse_moment, to_microseconds
+from candor.service.readings import align_for_client
 from candor.service.record import Record
+from candor.service.served import Edition
 from candor.service.store import Reading, ReadingStore
 
 HOUR = 3_600_000_000
@@ -184,8 +191,6 @@ def test_a_sensor_long_silent_is_found_without_holding_the_whole_record(store: R
 
 
 def test_covariates_that_the_model_reads_come_along(store: ReadingStore) -> None:
-    from candor.data.panel import Covariate
-
     panel = small_panel(np.zeros((6, 2)))
     rain = np.arange(12, dtype=np.float32).reshape(6, 2)
     wet = replace(panel, covariates={"rain": Covariate(rain, "mm")})
@@ -194,6 +199,22 @@ def test_covariates_that_the_model_reads_come_along(store: ReadingStore) -> None
     np.testing.assert_array_equal(found.values, [[8, 9], [10, 11], [np.nan] * 2, [np.nan] * 2])
     unknown = record_of(wet, store, has_own=False).rows(4, 8).covariates["rain"]
     assert unknown.unit == "mm" and np.isnan(unknown.values).all()
+
+
+def test_rain_that_clients_cannot_send_is_told(store: ReadingStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LastValue, "quantities_read", lambda self: ("rain",))
+    panel = small_panel(np.ones((20, 2)))
+    wet = replace(panel, covariates={"rain": Covariate(np.ones((20, 2), np.float32), "mm")})
+    model: Any = LastValue(history=6, horizon=2).fit(wet)
+    run: Any = SimpleNamespace(forecaster=model)
+    edition = Edition(run, "version", Record(model.trained_on_.panel, wet, store))
+    assert not [finding for finding in _align_latest(edition).findings if "rain" in finding.what]
+    store.append([Reading("s0", moment(panel, 21), 1.0)])
+    (told,) = [finding for finding in _align_latest(edition).findings if "rain" in finding.what]
+    assert (told.level, told.count) == ("warning", 2)
+    with pytest.raises(InputError, match="also reads rain") as refused:
+        align_for_client(edition, panel, None)
+    assert "/v1/forecast/latest" in refused.value.mend
 
 
 def test_of_readings_that_meet_the_nearest_wins_then_the_later() -> None:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from candor.data.alignment import Aligned
 from candor.data.checks.report import local_time
+from candor.data.findings import Findings
 from candor.data.panel import Panel
 from candor.errors import InputError
 from candor.forecasting.forecaster import Forecaster
@@ -97,7 +98,18 @@ def _align_latest(edition: Edition) -> Aligned:
     # that they are nearest to may lie a little ahead.
     last = panel.times.end - panel.times.interval
     now = max(datetime.now(UTC), last) if edition.record.has_sent_readings else None
-    return align_for_client(edition, panel, now)
+    aligned = align_for_client(edition, panel, now)
+    _report_unknown(panel, edition.forecaster.history, aligned.findings)
+    return aligned
+
+
+def _report_unknown(panel: Panel, history: int, findings: Findings) -> None:
+    """Adds warnings of further quantities, such as rain, that the model reads and that clients cannot send."""
+    for name, covariate in panel.covariates.items():
+        if unknown := int(np.isnan(covariate.values[-history:]).all(axis=1).sum()):
+            what = f"{name} is unknown in {unknown} of the last {history} steps: the model takes it to be as usual"
+            mend = "train on a record that reaches further, or serve a model that does not read it"
+            findings.warning(what, name, unknown, mend)
 
 
 def _content(

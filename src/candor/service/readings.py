@@ -23,6 +23,7 @@ _MENDS = {
     "--unit": "send numbers in the units that /v1/sensors names",
     "--interval": "send readings at the interval that /v1/models names",
     "--zone": "send times with their offset, and only what was measured",
+    "give a panel with these": "ask for the forecast after the run's own record (GET /v1/forecast/latest)",
     "allow a short history": "send more steps of readings, or allow_short: true, and what lacks counts as silence",
 }
 
