@@ -196,6 +196,8 @@ def test_a_rule_that_looks_back_over_seasons_has_them_in_its_bundle(tmp_path: Pa
     inside = opened.task().panel
     assert inside.times.length == 4 * 120
     assert (opened.folder / "README.md").read_text().count("their last 5 d") == 1
+    with pytest.raises(InputError, match="119 rows are too few"):
+        write_bundle(run, tmp_path / "short.zip", 119)
     np.testing.assert_array_equal(opened.forecaster.predict(inside), run.forecaster.predict(run.task().panel))
 
 

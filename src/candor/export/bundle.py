@@ -174,10 +174,12 @@ def _write_end(folder: Path, run: Run, task: Task, rows: int | None) -> RunRecor
     """Writes the last rows of a record and returns the record of a run on them."""
     record, span = run.record, task.protocol.history + task.protocol.horizon
     count = max(WINDOWS_BY_DEFAULT * span, run.forecaster.rows_read) if rows is None else rows
-    if count < span:
+    least = max(span, run.forecaster.rows_needed)
+    if count < least:
         raise InputError(
-            f"{count} rows are too few: history and horizon are {span} together",
-            mend=f"take at least {span} rows, or none: --without-readings",
+            f"{count} rows are too few: history and horizon are {span} together, and the model looks back on "
+            f"{run.forecaster.rows_needed}",
+            mend=f"take at least {least} rows, or none: --without-readings",
         )
     length = task.panel.times.length
     panel = run.measured().slice(length - min(count, length), length)
