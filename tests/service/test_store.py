@@ -193,7 +193,8 @@ def test_readings_stay_with_their_run_whatever_is_served_beside_it(namesakes, tm
     keep([one], folder, "candor", 1.0)
     assert kept([two, one], folder) == [[2.0], [1.0]]
     assert kept([one, two], folder) == [[1.0], [2.0]]
-    assert kept([two.parent / ".." / "two" / "candor"], folder) == [[2.0]]  # another way to the same run
+    assert kept([two.parent / ".." / "two" / "candor"], folder) == [[2.0]]  # other ways to the same run
+    assert kept([two / "model" / ".."], folder) == [[2.0]]
 
 
 def test_readings_stay_when_a_link_leads_to_another_run(namesakes, tmp_path: Path) -> None:

@@ -251,7 +251,8 @@ def open_models(
     models = Models({}, settings.reload_seconds)
     try:
         for source in sources:
-            folder = source.absolute()  # not resolved: a link may lead to another run tomorrow
+            # Not resolved: a link may lead to another run tomorrow. But ".." names nothing, and nothing lies beside it.
+            folder = source.absolute() if source.name.strip(".") else source.resolve()
             name = _free_name(name_of(folder), models.served)
             models.served[name] = Served(name, folder, store_of(folder), settings, metrics)
     except BaseException:
