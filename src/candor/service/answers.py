@@ -294,6 +294,7 @@ class ExplanationAnswer(_Answer):
     components: dict[str, Numbers]
     gates: GateOpenings | None
     contributions: list[ContributionLine]
+    """The 200 largest at most, the largest first."""
     peers: list[PeerLine]
     fusion: list[FusionSpan]
 

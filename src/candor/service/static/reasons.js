@@ -7,6 +7,8 @@ import { arrivalTable, peerTable } from "./tables.js";
 const ARRIVED =
   "Deviations that the last patch of this sensor received from its neighbours, by when they were measured. " +
   "Sizes have no unit.";
+const NOTHING_ARRIVED =
+  "Nothing: no edge of the network leads to or from this sensor, or this variant of the model does not listen to edges.";
 const STRENGTHS =
   "Sizes of the network's states, without unit: compare a component with itself, over time and over sensors.";
 const PEERS =
@@ -25,7 +27,7 @@ export function reasonParts(section, why, told) {
     element("h3", {}, "What arrived along which edge"),
     ...(why.flows.length
       ? [note(ARRIVED), arrivalTable(why.flows, told)]
-      : [note("Nothing: no edge of the network leads to or from this sensor.")]),
+      : [note(NOTHING_ARRIVED)]),
     element("h3", {}, "Sensors it listens to"),
     ...(why.peers.length
       ? [note(PEERS), peerTable(why.peers, told)]
