@@ -1,5 +1,7 @@
 """What was acknowledged is there again, whatever happened since."""
 
+import errno
+import os
 import shutil
 import sqlite3
 import threading
@@ -168,6 +170,24 @@ def test_a_newer_model_that_cannot_be_served_leaves_the_units_alone(namesakes, t
     served.store.append([Reading("g0", 1, 1.0)])  # what the old model, which goes on, was sent
     with pytest.raises(InputError, match="stored in 'm', the model is in 'ft'"):
         served.store.check_units({"g0": "ft"})
+    models.close()
+
+
+def test_a_drive_that_is_away_for_a_moment_changes_nothing(namesakes, tmp_path: Path, monkeypatch) -> None:
+    models = opened(namesakes[:1], tmp_path / "shared")
+    (served,) = models.served.values()
+    before = served.edition
+
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
+
+    with monkeypatch.context() as away:
+        away.setattr(Path, "is_file", fail)
+        away.setattr(Path, "stat", fail)
+        served.take_up_newer()
+    assert served.edition is before
+    served.take_up_newer()
+    assert served.edition is not before and served.edition.version == before.version
     models.close()
 
 

@@ -1,6 +1,7 @@
 """A model in service: where it lies, which edition of it answers, and how a newer one takes its place."""
 
 import logging
+import stat
 import threading
 from asyncio import wrap_future
 from collections.abc import Callable, Collection, Sequence
@@ -182,14 +183,16 @@ class Served:
 
 def _signature(source: Path) -> Signature:
     """Returns what changes when a file of the model is written anew."""
-    found = list[tuple[int, int, int] | None]()
-    for path in (source,) if source.is_file() else (source / name for name in _WATCHED):
-        try:
-            status = path.stat()
-            found.append((status.st_ino, status.st_size, status.st_mtime_ns))
-        except OSError:
-            found.append(None)
-    return tuple(found)
+    return tuple(_stamp(path) for path in (source, *(source / name for name in _WATCHED)))
+
+
+def _stamp(path: Path) -> tuple[int, int, int] | None:
+    """Returns what changes when a file is written anew; None if there is none, or its drive is away for a moment."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return (status.st_ino, status.st_size, status.st_mtime_ns) if stat.S_ISREG(status.st_mode) else None
 
 
 @dataclass(eq=False)
