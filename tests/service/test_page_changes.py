@@ -82,6 +82,10 @@ def test_every_step_that_arrived_gets_a_place_on_the_slider(browser: Browser) ->
         for step in range(1, 6):
             page.get_by_role("button", name="Earlier").click()
             expect(slider).to_have_js_property("value", str(LENGTH + 5 - HISTORY - step))
+        go_to(page, model, 100)
+        server.models = [replace(model, panel=readings(LENGTH - 3))]  # some were withdrawn
+        go_to(page, model, 99)
+        expect(slider).to_have_attribute("max", str(LENGTH - 3 - HISTORY))
 
 
 @pytest.mark.parametrize("field", ["changed", "version"])

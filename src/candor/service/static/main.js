@@ -54,7 +54,7 @@ async function showMoment(time) {
   const { models } = await ask("/v1/models");
   if (state.moment !== time || state.model !== before) return; // somebody went on meanwhile
   const model = models.find((one) => one.name === before.name) ?? before;
-  Object.assign(state, { models, model });
+  Object.assign(state, { models, model, latest: null }); // readings may have come, or been withdrawn
   if (model.version !== before.version) {
     await openModel(model, { sensor: state.sensor, time: knownTime(model, time) });
   } else {
