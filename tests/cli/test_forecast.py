@@ -236,6 +236,17 @@ def test_another_kind_of_file_is_refused_before_any_work(candor, run: Path, out:
     assert ".csv or .parquet" in shown.err
 
 
+def test_a_forecast_is_not_written_over_what_it_is_made_from(candor, run: Path) -> None:
+    new = write(readings_of(river()))
+    before = Path(new).read_bytes()
+    Path("link.csv").symlink_to(new)
+    for out in (new, f"../{Path.cwd().name}/{new}", "link.csv"):
+        for option in ("--readings", "--edges"):
+            shown = candor("forecast", run, option, new, *NOW, "--out", out)
+            assert shown.code == 2 and "its own input" in shown.err
+    assert Path(new).read_bytes() == before
+
+
 def test_a_file_that_cannot_be_written_leaves_the_old_one(candor, run: Path, monkeypatch) -> None:
     Path("f.csv").write_text("old")
 

@@ -81,6 +81,7 @@ def forecast(
     _refuse_idle(readings, [option for option, value in how.items() if value is not None])
     if out is not None:
         check_table_path(out)
+        _refuse_to_replace_input(out, readings, sensors, edges)
     opened, findings = open_run(run), Findings()
     known, protocol = opened.forecaster.trained_on_, opened.record.protocol
     if (gaps := opened.record.gaps) is not None:  # new readings have the gaps of those the model was trained on
@@ -150,6 +151,12 @@ def _refuse_idle(readings: str | None, given: list[str]) -> None:
         where = "the run's own data" if readings is None else readings
         what = f"{', '.join(given)} say how a file is read, and these readings are known as they are"
         raise InputError(what, where=where, mend="leave that out, or name a file: --readings FILE")
+
+
+def _refuse_to_replace_input(out: Path, *given: Path | str | None) -> None:
+    """Refuses to write the forecast over a file that it is made from: the readings would be gone."""
+    if out.exists() and any(file is not None and Path(file).exists() and out.samefile(file) for file in given):
+        raise InputError("the forecast would take the place of its own input", where=str(out), mend="name another file")
 
 
 def _read(files: inputs.DataFiles, findings: "Findings", wall_zone: str | None) -> "Panel":
