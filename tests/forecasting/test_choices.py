@@ -60,10 +60,11 @@ def test_one_value_for_a_group_of_settings_is_refused(model: str, settings: dict
 
 
 @pytest.mark.parametrize("model", ["candor", "stid", "linear"])
-def test_a_model_that_is_named_as_a_setting_is_asked_for_by_its_option(model: str) -> None:
-    with pytest.raises(InputError) as refused:
-        choose_settings(model, make_task(sample_panel(), PROTOCOL), None, {"model": "dlinear", "pairs": 4})
-    assert refused.value.mend == "did you mean --model dlinear?"
+def test_a_model_or_seed_that_is_named_as_a_setting_is_asked_for_by_its_option(model: str) -> None:
+    for setting, mend in (({"model": "dlinear"}, "--model dlinear?"), ({"seed": 5}, "--seed 5, or --seeds of a grid?")):
+        with pytest.raises(InputError) as refused:
+            choose_settings(model, make_task(sample_panel(), PROTOCOL), None, setting | {"pairs": 4})
+        assert refused.value.mend == f"did you mean {mend}"
 
 
 @pytest.mark.parametrize(

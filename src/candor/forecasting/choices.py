@@ -208,10 +208,16 @@ def _in_sections(overrides: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _refuse_groups(overrides: Mapping[str, Any], groups: Collection[str]) -> None:
-    """Refuses one value for a whole group of settings, such as `training=3`, and a model that is named as a setting."""
+    """Refuses one value for a whole group of settings, such as `training=3`, and what options are for: model and seed.
+
+    A network would begin with a seed that is set so, while its record tells of another.
+    """
     for key, value in overrides.items():
         if key == "model" and isinstance(value, str):
             raise InputError("a model is chosen by an option, not by a setting", mend=f"did you mean --model {value}?")
+        if key == "seed":
+            what = "a seed is chosen by an option, not by a setting"
+            raise InputError(what, mend=f"did you mean --seed {value}, or --seeds of a grid?")
         if key in groups and not isinstance(value, Mapping):
             raise InputError(
                 f"{key} is a group of settings and cannot be {value!r}", mend=f"name one of them: {key}.NAME=VALUE"
