@@ -154,6 +154,20 @@ def test_data_that_are_gone_are_named_with_what_to_bring_back(candor, trained: P
     assert "the dataset 'korea4-do', which this run was trained on" in gone.err and "to mend it" in gone.err
 
 
+@pytest.mark.parametrize("what", [("klamath-daily", "--model", "graph-wavenet"), ("--resume", "run")])
+def test_what_one_process_has_to_train_is_neither_begun_nor_resumed_by_several(
+    candor, trained: Path, monkeypatch, what: tuple[str, ...]
+) -> None:
+    shutil.copytree(trained, "run")
+    record = load_record(Path("run")).model_dump(mode="json") | {"model": "graph-wavenet"}
+    Path("run/run.json").write_text(json.dumps(record))
+    for name, value in {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "2"}.items():
+        monkeypatch.setenv(name, value)
+    refused = candor("train", *what)
+    assert refused.code == 2 and "graph-wavenet is fitted by one process" in refused.err
+    assert not Path("runs").exists()
+
+
 def test_control_c_saves_stops_and_leaves_with_the_code_of_an_interruption(two_files) -> None:
     readings, edges = two_files
     settings = [*QUICK, "epochs=100000", "--run", "r"]

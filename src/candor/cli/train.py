@@ -42,6 +42,7 @@ def train(
     json: inputs.JsonOption = False,
 ) -> None:
     """Fit a model to data and keep it in a run directory; or go on with a training that was stopped."""
+    from candor.forecasting.runs import load_record
     from candor.forecasting.train import Limits, check_budget, is_network, notes_on_training, resume_run, train_model
     from candor.settings import parse_overrides
 
@@ -51,6 +52,7 @@ def train(
     if preset and "=" in files.data and not _is_there(files.data):  # a preset names its data: these are settings
         files, settings = replace(files, data=""), [files.data, *(settings or [])]
     if resume is not None:
+        _refuse_many_processes(load_record(resume).model)
         with _together(), _interruption() as interruption, progress() as report:
             trained = resume_run(resume, report=report, limits=Limits(budget_minutes, interruption))
     else:
