@@ -208,6 +208,12 @@ def _first_weights(run: Path, model: str, forecaster: Forecaster, task: Task) ->
 
     assert isinstance(forecaster, NetworkForecaster)
     first = find_first_weights(run, model)
+    if first.sensors != task.panel.sensor_ids:  # of as many others the shapes are the same
+        raise InputError(
+            "the weights to begin with are of other sensors, or of the same in another order",
+            where=str(run),
+            mend="begin with a run on the same sensors in the same order",
+        )
     try:
         forecaster.check_start(task.panel, first.state)
     except InputError as error:
