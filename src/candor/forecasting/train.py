@@ -119,6 +119,7 @@ def train_model(
         replaces: whether the run of a simple model takes the place of an earlier one of the same model.
     """
     task = make_task(panel, protocol)
+    _refuse_nothing_to_learn(task)
     if "recipe" not in settings:
         chosen, why = choose_settings(model, task, None, {})
         settings, reasons = chosen | dict(settings), reasons or why
@@ -199,6 +200,17 @@ def check_run_place(folder: Path, model: str, *, replaces: bool = False) -> None
             where=str(folder),
             mend="choose a new folder for the run (--run NAME)",
         )
+
+
+def _refuse_nothing_to_learn(task: Task) -> None:
+    """Refuses a training part without windows or without readings, of which a model would learn nothing."""
+    mend = ""
+    if not len(task.split.train):
+        mend = "train with shares that leave some for it, e.g. shares=[0.6,0.2,0.2]"
+    elif not task.panel.mask[: task.split.train_end].any():
+        mend = "begin where sensors report: first=DATE"
+    if mend:
+        raise InputError("there is nothing to learn from in the training part", where=task.panel.name, mend=mend)
 
 
 def _first_weights(run: Path, model: str, forecaster: Forecaster, task: Task) -> "FirstWeights":
