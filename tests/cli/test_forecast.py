@@ -292,6 +292,16 @@ def test_more_coverage_is_wider(candor, run: Path) -> None:
     assert (np.array(widths[0]) < np.array(widths[1])).all()
 
 
+def test_it_is_said_where_intervals_cannot_hold_what_is_asked_of_them(candor, run: Path) -> None:
+    for coverage, is_told in (("0.9", False), ("0.9999", True)):
+        shown = candor("forecast", run, "--coverage", coverage)
+        assert (
+            "too few errors of the model are known for intervals of 99.99 %" in " ".join(shown.err.split())
+        ) == is_told
+        told = json.loads(candor("forecast", run, "--coverage", coverage, "--json").out)["findings"]
+        assert any(finding["where"] == "30 of 30 pairs of step and sensor" for finding in told) == is_told
+
+
 def test_without_calibration_there_is_a_forecast_and_no_promise(candor, tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", protocol=Protocol(history=24, horizon=6, shares=(0.8, 0.0, 0.2)))
     shown = candor("forecast", run, "--out", "f.csv")
