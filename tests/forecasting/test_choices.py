@@ -99,6 +99,8 @@ def test_reasons_are_given_for_what_was_chosen_and_not_for_what_somebody_set() -
     ):
         protocol, rest = choose_protocol(panel, None, own)
         assert choose_recipe(make_task(panel, protocol), None, rest)[1][0] == words
+    near = choose_recipe(days(1000, history=28, horizon=2), None, {})[1]
+    assert near[1] == "patches of 4 steps, one every 2: twice the horizon each, overlapping by half"
     reasons = choose_recipe(days(2000), None, {"patch_length": 6, "anchor": False, "curriculum": 5, "season": True})[1]
     assert reasons[1] == "patches of 6 steps, one every 4"
     assert "the first 5 steps of the horizon first, all of them from epoch 3 on: near steps are easier" in reasons

@@ -143,10 +143,11 @@ def _reasons(task: Task, preset: str | None, recipe: Recipe, own: set[str]) -> l
     sizes = recipe.model_settings(1, task.protocol.history, horizon)
     of_epoch = min(windows, training.epoch_windows or windows)
     steps, some = training.epochs * -(-of_epoch // training.batch), "" if of_epoch == windows else f"{of_epoch:,} of "
+    length = "twice the horizon" if horizon < task.protocol.history // 6 else "a third of the history"
     sentences = [
         _spans_in_words(task, preset),
         f"patches of {sizes.patch_length} steps, one every {sizes.patch_stride}"
-        + ("" if own & {"patch_length", "patch_stride"} else ": a third of the history each, overlapping by half"),
+        + ("" if own & {"patch_length", "patch_stride"} else f": {length} each, overlapping by half"),
         f"batches of {training.batch} windows, {training.epochs} epochs: {steps:,} steps on {some}{windows:,} windows",
     ]
     first = training.prefix(training.warm_up, horizon)
