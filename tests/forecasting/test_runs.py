@@ -93,6 +93,11 @@ def test_a_run_made_in_one_go_is_not_resumed(run: Path) -> None:
     with pytest.raises(InputError, match="a run of linear is made in one go") as refused:
         resume_run(run)
     assert "make another: candor train" in refused.value.mend
+    record = json.loads((run / "run.json").read_text()) | {"model": "candor"}  # as of a bundle of a network
+    (run / "run.json").write_text(json.dumps(record))
+    with pytest.raises(InputError, match="the state of its training is not here") as refused:
+        resume_run(run)
+    assert "resume the run it was made from" in refused.value.mend
 
 
 def test_overrides_go_to_the_protocol_first_and_the_rest_to_the_model() -> None:

@@ -150,11 +150,11 @@ def resume_run(folder: Path, *, report: Report = silent, limits: Limits = Limits
     """Returns the run in a folder after its training went on, to the end or to a limit."""
     record, path = load_record(folder), folder / TRAINING / SETTINGS
     if not path.is_file():
-        raise InputError(
-            f"a run of {record.model} is made in one go: it cannot be resumed",
-            where=str(folder),
-            mend="use it as it is, or make another: candor train DATA --model NAME --run NAME",
-        )
+        what = f"a run of {record.model} is made in one go"
+        mend = "make another: candor train DATA --model NAME --run NAME"
+        if is_network(record.model):
+            what, mend = "the state of its training is not here, as in a bundle", "resume the run it was made from"
+        raise InputError(f"{what}: it cannot be resumed", where=str(folder), mend=f"use it as it is, or {mend}")
     forecaster = parse_settings(forecasters.get(record.model), read_json(path), str(path))
     run = Run(folder, record, forecaster)
     task = run.task()
