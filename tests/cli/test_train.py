@@ -120,13 +120,13 @@ def test_what_was_chosen_is_said_and_written_into_the_run(candor, two_files) -> 
 
 def test_a_training_that_is_cut_short_says_where_it_stands_and_how_to_go_on(candor, two_files) -> None:
     readings, edges = two_files
-    data = ("train", readings, "--edges", edges, *QUICK, "epochs=2", "--budget-minutes", "1e-6", "--run", "r")
+    data = ("train", readings, "--edges", edges, *QUICK, "epochs=2", "--budget-minutes", "1e-6", "--run", "a run")
     cut = " ".join(candor(*data).err.split())
-    assert "candor is fitted" in cut
-    assert "cut short in epoch 1 of 2" in cut and "candor train --resume r" in cut
-    told = json.loads(candor("train", "--resume", "r", "--budget-minutes", "1e-6", "--json").out)
+    assert "candor is fitted. Judge it with: candor evaluate 'a run'" in cut
+    assert "cut short in epoch 1 of 2" in cut and "candor train --resume 'a run'" in cut
+    told = json.loads(candor("train", "--resume", "a run", "--budget-minutes", "1e-6", "--json").out)
     assert "in epoch 1 of 2" in told["notes"][0]
-    whole = candor("train", "--resume", "r")
+    whole = candor("train", "--resume", "a run")
     assert whole.code == 0 and "candor is fitted" in whole.err and "cut short" not in whole.err
 
 

@@ -1,5 +1,6 @@
 """`candor train`: from data to a run directory, in one go or in pieces."""
 
+import shlex
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
@@ -72,7 +73,7 @@ def train(
     if json:
         print_json({"run": str(trained.folder), "notes": notes} | trained.record.model_dump(mode="json"))
         return
-    say(f"{trained.record.label} is fitted. Judge it with: candor evaluate {trained.folder}")
+    say(f"{trained.record.label} is fitted. Judge it with: {shlex.join(['candor', 'evaluate', str(trained.folder)])}")
     for note in notes:
         say(note)
 

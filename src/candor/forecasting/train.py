@@ -8,6 +8,7 @@ training/machine.json    what was found out about the machine, see candor.traini
 training/...             the state of training, see candor.training.checkpoint
 """
 
+import shlex
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -79,7 +80,7 @@ class TrainingStoppedError(InputError):
     """
 
     def __init__(self, reason: str, folder: Path, *, is_interrupted: bool = False) -> None:
-        super().__init__(f"training stopped: {reason}", where=str(folder), mend=f"candor train --resume {folder}")
+        super().__init__(f"training stopped: {reason}", where=str(folder), mend=_how_to_go_on(folder))
         self.is_interrupted = is_interrupted
 
 
@@ -327,8 +328,13 @@ def _save_model(forecaster: Forecaster, folder: Path) -> None:
         raise WriteError(
             f"the trained model cannot be saved ({error.__cause__}); its training is kept",
             where=error.where,
-            mend=f"make room, then: candor train --resume {folder}",
+            mend=f"make room, then: {_how_to_go_on(folder)}",
         ) from error
+
+
+def _how_to_go_on(folder: Path) -> str:
+    """Returns the command as it can be copied: runs are named after files, whose names often have blanks in them."""
+    return shlex.join(["candor", "train", "--resume", str(folder)])
 
 
 def notes_on_training(folder: Path) -> list[str]:
@@ -345,7 +351,7 @@ def notes_on_training(folder: Path) -> list[str]:
     if not progress.is_finished:
         notes.append(
             f"training was cut short in epoch {progress.epoch + 1} of {epochs}: the model has the best weights so far. "
-            f"To go on: candor train --resume {folder}"
+            f"To go on: {_how_to_go_on(folder)}"
         )
     if progress.best_epoch is not None and progress.best_error is None:
         notes.append(
