@@ -236,6 +236,17 @@ def test_another_kind_of_file_is_refused_before_any_work(candor, run: Path, out:
     assert ".csv or .parquet" in shown.err
 
 
+def test_a_forecast_is_not_written_over_what_it_is_made_from(candor, run: Path) -> None:
+    new = write(readings_of(river()))
+    before = Path(new).read_bytes()
+    Path("link.csv").symlink_to(new)
+    for out in (new, f"../{Path.cwd().name}/{new}", "link.csv"):
+        for option in ("--readings", "--edges"):
+            shown = candor("forecast", run, option, new, *NOW, "--out", out)
+            assert shown.code == 2 and "its own input" in shown.err
+    assert Path(new).read_bytes() == before
+
+
 def test_a_file_that_cannot_be_written_leaves_the_old_one(candor, run: Path, monkeypatch) -> None:
     Path("f.csv").write_text("old")
 
@@ -279,6 +290,16 @@ def test_more_coverage_is_wider(candor, run: Path) -> None:
         rows = json.loads(candor("forecast", run, "--coverage", coverage, "--json").out)["forecasts"]
         widths.append([row["upper"] - row["lower"] for row in rows])
     assert (np.array(widths[0]) < np.array(widths[1])).all()
+
+
+def test_it_is_said_where_intervals_cannot_hold_what_is_asked_of_them(candor, run: Path) -> None:
+    for coverage, is_told in (("0.9", False), ("0.9999", True)):
+        shown = candor("forecast", run, "--coverage", coverage)
+        assert (
+            "too few errors of the model are known for intervals of 99.99 %" in " ".join(shown.err.split())
+        ) == is_told
+        told = json.loads(candor("forecast", run, "--coverage", coverage, "--json").out)["findings"]
+        assert any(finding["where"] == "30 of 30 pairs of step and sensor" for finding in told) == is_told
 
 
 def test_without_calibration_there_is_a_forecast_and_no_promise(candor, tmp_path: Path) -> None:

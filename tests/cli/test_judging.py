@@ -1,13 +1,15 @@
 """`candor evaluate` and `candor backtest`: tables on the screen, everything in a file, wrong wishes in plain words."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 from made_runs import PROTOCOL, make_run, river
 
 from candor.data.protocol import Protocol, make_task
-from candor.evaluation import evaluate
+from candor.evaluation import evaluate, evaluate_run
+from candor.forecasting import Linear
 from candor.forecasting.runs import load_run, model_checksum, summarise_run
 
 SIMPLE = ("last-value", "seasonal-naive", "historical-average", "linear")
@@ -136,3 +138,25 @@ def test_runs_that_cannot_be_judged_are_refused(candor, run: Path, tmp_path: Pat
     words = {"no run": "run.json", "unfinished": "unfinished", "changed data": "changed", "no test part": "no windows"}
     assert words[trouble] in shown.err
     assert "Traceback" not in shown.err
+
+
+@pytest.mark.parametrize(
+    ("command", "file"), [("evaluate", "evaluation"), ("backtest", "backtest"), ("benchmark", "evaluation")]
+)
+def test_scores_are_not_taken_for_those_of_a_model_that_came_meanwhile(
+    candor, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, file: str
+) -> None:
+    newer, before, forecast = make_run(tmp_path / "newer", penalty=50.0), model_checksum(run), Linear._forecast
+
+    def train_on_meanwhile(self, panel, origins):
+        shutil.copy(newer / "model/state.safetensors", run / "model/state.safetensors")
+        return forecast(self, panel, origins)
+
+    monkeypatch.setattr(Linear, "_forecast", train_on_meanwhile)
+    if command == "benchmark":
+        evaluate_run(load_run(run))
+    else:
+        assert candor(command, run).code == 0
+    content = json.loads((run / f"{file}.json").read_text())
+    assert content["model_sha256"] == before != model_checksum(run)
+    assert summarise_run(run).evaluation is None

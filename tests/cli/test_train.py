@@ -120,13 +120,13 @@ def test_what_was_chosen_is_said_and_written_into_the_run(candor, two_files) -> 
 
 def test_a_training_that_is_cut_short_says_where_it_stands_and_how_to_go_on(candor, two_files) -> None:
     readings, edges = two_files
-    data = ("train", readings, "--edges", edges, *QUICK, "epochs=2", "--budget-minutes", "1e-6", "--run", "r")
+    data = ("train", readings, "--edges", edges, *QUICK, "epochs=2", "--budget-minutes", "1e-6", "--run", "a run")
     cut = " ".join(candor(*data).err.split())
-    assert "candor is fitted" in cut
-    assert "cut short in epoch 1 of 2" in cut and "candor train --resume r" in cut
-    told = json.loads(candor("train", "--resume", "r", "--budget-minutes", "1e-6", "--json").out)
+    assert "candor is fitted. Judge it with: candor evaluate 'a run'" in cut
+    assert "cut short in epoch 1 of 2" in cut and "candor train --resume 'a run'" in cut
+    told = json.loads(candor("train", "--resume", "a run", "--budget-minutes", "1e-6", "--json").out)
     assert "in epoch 1 of 2" in told["notes"][0]
-    whole = candor("train", "--resume", "r")
+    whole = candor("train", "--resume", "a run")
     assert whole.code == 0 and "candor is fitted" in whole.err and "cut short" not in whole.err
 
 
@@ -152,6 +152,20 @@ def test_data_that_are_gone_are_named_with_what_to_bring_back(candor, trained: P
     gone = candor("train", "--resume", "run")
     assert gone.code == 2
     assert "the dataset 'korea4-do', which this run was trained on" in gone.err and "to mend it" in gone.err
+
+
+@pytest.mark.parametrize("what", [("klamath-daily", "--model", "graph-wavenet"), ("--resume", "run")])
+def test_what_one_process_has_to_train_is_neither_begun_nor_resumed_by_several(
+    candor, trained: Path, monkeypatch, what: tuple[str, ...]
+) -> None:
+    shutil.copytree(trained, "run")
+    record = load_record(Path("run")).model_dump(mode="json") | {"model": "graph-wavenet"}
+    Path("run/run.json").write_text(json.dumps(record))
+    for name, value in {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "2"}.items():
+        monkeypatch.setenv(name, value)
+    refused = candor("train", *what)
+    assert refused.code == 2 and "graph-wavenet is fitted by one process" in refused.err
+    assert not Path("runs").exists()
 
 
 def test_control_c_saves_stops_and_leaves_with_the_code_of_an_interruption(two_files) -> None:

@@ -228,9 +228,11 @@ def test_an_interruption_leaves_a_run_that_says_how_to_go_on(tmp_path: Path) -> 
 
 def test_training_can_begin_with_the_weights_of_another_run(tmp_path: Path, whole: Path) -> None:
     settings = {"recipe": tiny_recipe(epochs=1, learning_rate=1e-12)}
-    started = train_model(
-        sample_panel(), PROTOCOL, "candor", settings, tmp_path / "second", is_catalogued=False, start_from=whole
-    )
+    more = {"is_catalogued": False, "start_from": whole}
+    turned = sample_panel().select(sample_panel().sensor_ids[::-1])
+    with pytest.raises(InputError, match="other sensors, or of the same in another order"):
+        train_model(turned, PROTOCOL, "candor", settings, tmp_path / "second", **more)
+    started = train_model(sample_panel(), PROTOCOL, "candor", settings, tmp_path / "second", **more)
     first = load_run(whole).forecaster.predict(sample_panel())
     np.testing.assert_allclose(started.forecaster.predict(sample_panel()), first, atol=1e-4)
 
@@ -283,6 +285,7 @@ def test_a_training_can_begin_with_the_best_weights_of_one_that_broke(tmp_path: 
     best = Checkpoint(tmp_path / "broken" / "training").load_best()
     first = find_first_weights(tmp_path / "broken", "candor")
     assert first.weights == "best" and len(first.state) == len(best)
+    assert first.sensors == sample_panel().sensor_ids
     assert all(np.array_equal(first.state[f"weights/{name}"], tensor.numpy()) for name, tensor in best.items())
     (tmp_path / "broken" / "training" / "last.safetensors").unlink()
     with pytest.raises(InputError, match="learned nothing yet"):

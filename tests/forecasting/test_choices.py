@@ -60,10 +60,11 @@ def test_one_value_for_a_group_of_settings_is_refused(model: str, settings: dict
 
 
 @pytest.mark.parametrize("model", ["candor", "stid", "linear"])
-def test_a_model_that_is_named_as_a_setting_is_asked_for_by_its_option(model: str) -> None:
-    with pytest.raises(InputError) as refused:
-        choose_settings(model, make_task(sample_panel(), PROTOCOL), None, {"model": "dlinear", "pairs": 4})
-    assert refused.value.mend == "did you mean --model dlinear?"
+def test_a_model_or_seed_that_is_named_as_a_setting_is_asked_for_by_its_option(model: str) -> None:
+    for setting, mend in (({"model": "dlinear"}, "--model dlinear?"), ({"seed": 5}, "--seed 5, or --seeds of a grid?")):
+        with pytest.raises(InputError) as refused:
+            choose_settings(model, make_task(sample_panel(), PROTOCOL), None, setting | {"pairs": 4})
+        assert refused.value.mend == f"did you mean {mend}"
 
 
 @pytest.mark.parametrize(
@@ -98,6 +99,8 @@ def test_reasons_are_given_for_what_was_chosen_and_not_for_what_somebody_set() -
     ):
         protocol, rest = choose_protocol(panel, None, own)
         assert choose_recipe(make_task(panel, protocol), None, rest)[1][0] == words
+    near = choose_recipe(days(1000, history=28, horizon=2), None, {})[1]
+    assert near[1] == "patches of 4 steps, one every 2: twice the horizon each, overlapping by half"
     reasons = choose_recipe(days(2000), None, {"patch_length": 6, "anchor": False, "curriculum": 5, "season": True})[1]
     assert reasons[1] == "patches of 6 steps, one every 4"
     assert "the first 5 steps of the horizon first, all of them from epoch 3 on: near steps are easier" in reasons

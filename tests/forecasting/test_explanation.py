@@ -68,6 +68,9 @@ def test_the_forecast_is_that_of_predict(candor: Candor, panel: Panel, column: i
     latest = candor.explain(panel, f"s{column}")
     np.testing.assert_allclose(latest.forecast, candor.predict(panel)[0, :, column], rtol=1e-5)
     assert latest.time == panel.times.end and latest.time.utcoffset() == timedelta(hours=1)
+    abroad = candor.explain(panel.in_zone("Asia/Tokyo"), f"s{column}")  # told on that clock, forecast by the own one
+    np.testing.assert_array_equal(abroad.forecast, latest.forecast)
+    assert abroad.time == latest.time and abroad.time.utcoffset() == timedelta(hours=9)
 
 
 def test_patches_cover_the_history_up_to_the_last_reading(candor: Candor, panel: Panel) -> None:

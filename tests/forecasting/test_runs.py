@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -92,6 +93,11 @@ def test_a_run_made_in_one_go_is_not_resumed(run: Path) -> None:
     with pytest.raises(InputError, match="a run of linear is made in one go") as refused:
         resume_run(run)
     assert "make another: candor train" in refused.value.mend
+    record = json.loads((run / "run.json").read_text()) | {"model": "candor"}  # as of a bundle of a network
+    (run / "run.json").write_text(json.dumps(record))
+    with pytest.raises(InputError, match="the state of its training is not here") as refused:
+        resume_run(run)
+    assert "resume the run it was made from" in refused.value.mend
 
 
 def test_overrides_go_to_the_protocol_first_and_the_rest_to_the_model() -> None:
@@ -107,6 +113,23 @@ def test_unknown_models_and_settings_leave_nothing_behind(tmp_path: Path) -> Non
     for model, settings in (("linaer", {}), ("linear", {"wings": 2})):
         with pytest.raises(InputError):
             train_model(sample_panel(), PROTOCOL, model, settings, tmp_path / "run", is_catalogued=False)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("model", ["last-value", "candor"])
+def test_a_training_part_without_windows_or_readings_is_refused_and_leaves_nothing_behind(
+    tmp_path: Path, model: str
+) -> None:
+    panel, values = sample_panel(), sample_panel().values.copy()
+    values[:400] = np.nan
+    no_windows = PROTOCOL.model_copy(update={"shares": (0.0, 0.5, 0.5)})
+    for data, protocol, mend in (
+        (panel, no_windows, "shares="),
+        (replace(panel, values=values), PROTOCOL, "first=DATE"),
+    ):
+        with pytest.raises(InputError, match="nothing to learn from") as refused:
+            train_model(data, protocol, model, {}, tmp_path / "run", is_catalogued=False)
+        assert mend in refused.value.mend
     assert list(tmp_path.iterdir()) == []
 
 

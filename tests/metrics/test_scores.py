@@ -82,26 +82,24 @@ def test_errors_equal_those_of_scikit_learn_weighted_by_the_mask(name, view):
     np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
-@pytest.mark.parametrize("view", ["step", "sensor"])
-def test_nash_sutcliffe_equals_the_coefficient_of_determination_of_scikit_learn(view):
+def test_nash_sutcliffe_equals_the_coefficient_of_determination_of_scikit_learn():
     batch = random_batch()
     expected = [
         sklearn.metrics.r2_score(target.astype(float), forecast.astype(float), sample_weight=mask)
-        for forecast, target, mask in parts_of(view, *batch)
+        for forecast, target, mask in parts_of("sensor", *batch)
     ]
-    np.testing.assert_allclose(scored(*batch).scores(view)["nse"], expected, rtol=1e-12)
+    np.testing.assert_allclose(scored(*batch).scores("sensor")["nse"], expected, rtol=1e-12)
 
 
 @settings(deadline=None, max_examples=50)
 @given(batches())
 def test_streamed_efficiencies_equal_those_of_plain_series(batch):
-    for view in ("step", "sensor"):
-        scores = scored(*batch).scores(view)
-        for position, (forecast, target, mask) in enumerate(parts_of(view, *batch)):
-            observed = np.where(mask, target, np.nan)
-            nse, kge = nash_sutcliffe(observed, forecast), kling_gupta(observed, forecast)
-            np.testing.assert_allclose(scores["nse"][position], nse, rtol=1e-9, atol=1e-9)
-            np.testing.assert_allclose(scores["kge"][position], kge, rtol=1e-9, atol=1e-9)
+    scores = scored(*batch).scores("sensor")
+    for position, (forecast, target, mask) in enumerate(parts_of("sensor", *batch)):
+        observed = np.where(mask, target, np.nan)
+        nse, kge = nash_sutcliffe(observed, forecast), kling_gupta(observed, forecast)
+        np.testing.assert_allclose(scores["nse"][position], nse, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(scores["kge"][position], kge, rtol=1e-9, atol=1e-9)
 
 
 @settings(deadline=None, max_examples=50)
@@ -115,6 +113,24 @@ def test_efficiencies_overall_are_the_mean_and_median_of_the_sensors_that_have_o
     ]:
         defined = [value for value in by_sensor[source] if not np.isnan(value)]
         np.testing.assert_allclose(overall[name], summary(defined) if defined else np.nan)
+
+
+@settings(deadline=None, max_examples=50)
+@given(batches())
+def test_efficiencies_of_a_step_are_the_mean_of_the_sensors_that_have_one(batch):
+    by_step = scored(*batch).scores("step")
+    for step in range(batch[0].shape[1]):
+        alone = scored(*(array[:, [step]] for array in batch)).scores()
+        for name in ("nse", "kge"):
+            np.testing.assert_allclose(by_step[name][step], alone[name], rtol=1e-9, atol=1e-9)
+
+
+def test_sensors_that_lie_far_from_each_other_do_not_pass_for_well_forecast():
+    _, target, mask = random_batch()
+    levels = 1e4 * np.arange(5)
+    mean = np.mean(target.astype(np.float64), axis=(0, 1), where=mask)  # of each sensor, which explains nothing of it
+    scores = scored(np.broadcast_to(mean + levels, target.shape), target + levels, mask)
+    assert (scores.scores("step")["nse"] <= 0).all() and scores.scores()["nse"] <= 1e-9
 
 
 @settings(deadline=None, max_examples=50)

@@ -42,12 +42,13 @@ def backtest(
     if part not in ("test", "validation"):
         raise InputError(f"there is no part called {part!r} to backtest on", mend="say --part test or validation")
     opened, path = open_run(run), results_folder(run) / BACKTEST
+    checksum = model_checksum(opened.folder)  # before judging: training may go on meanwhile and leave another model
     notes = [] if refit is None else notes_on_refits(opened.folder)
     for note in notes:
         say(note)
     with progress() as report:
         done = backtest_forecaster(opened.forecaster, opened.task(), cast("Part", part), pace, report)
-    content = done.to_json() | {"model_sha256": model_checksum(opened.folder), "notes": notes}
+    content = done.to_json() | {"model_sha256": checksum, "notes": notes}
     write_json(path, content)
     if json:
         print_json(content)

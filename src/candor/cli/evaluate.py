@@ -37,13 +37,14 @@ def evaluate(
     from candor.metrics import as_json
 
     opened, path = open_run(run), results_folder(run) / EVALUATION
+    checksum = model_checksum(opened.folder)  # before judging: training may go on meanwhile and leave another model
     task = opened.task()
     judged = judge(opened.forecaster, task)
     with progress() as report:
         simple = evaluate_simple(task, report)
     skills = as_json({name: judged.skill_against(other) for name, other in simple.items()})
     content = judged.to_json() | {
-        "model_sha256": model_checksum(opened.folder),
+        "model_sha256": checksum,
         "skill": {"metric": "mae", "against": "last-value", "value": skills["last-value"]},
         "simple_forecasters": {
             name: {"skill": skills[name]} | other.errors_to_json() for name, other in simple.items()

@@ -81,6 +81,7 @@ def forecast(
     _refuse_idle(readings, [option for option, value in how.items() if value is not None])
     if out is not None:
         check_table_path(out)
+        _refuse_to_replace_input(out, readings, sensors, edges)
     opened, findings = open_run(run), Findings()
     known, protocol = opened.forecaster.trained_on_, opened.record.protocol
     if (gaps := opened.record.gaps) is not None:  # new readings have the gaps of those the model was trained on
@@ -132,6 +133,7 @@ def deliver(
         made = question.answer(opened.forecaster, recent)
     if "lower" not in made:
         say("no intervals: there was nothing the model could be calibrated on")
+    _warn_of_short_intervals(opened, question, findings)
     if out is not None:
         write_table(out, made)
         say(f"all {opened.record.protocol.horizon} steps of {len(recent.sensors):,} sensors: {out}")
@@ -142,6 +144,20 @@ def deliver(
         _show(opened.record.label, recent, made, question)
 
 
+def _warn_of_short_intervals(opened: "Run", question: "Question", findings: "Findings") -> None:
+    """Adds a warning where so few errors of the model are known that intervals cannot hold what is asked of them."""
+    calibration = opened.forecaster.calibration_
+    if calibration is None:
+        return
+    borrowing = calibration.borrowing(question.coverage)
+    if borrowing.beyond_reach:
+        findings.warning(
+            f"too few errors of the model are known for intervals of {100 * question.coverage:g} %: they hold less",
+            f"{borrowing.beyond_reach:,} of {borrowing.cells:,} pairs of step and sensor",
+            mend="ask for less (--coverage), or train on a longer record",
+        )
+
+
 def _refuse_idle(readings: str | None, given: list[str]) -> None:
     """Refuses to be told how a file is read where there is none: it would change nothing."""
     from candor.data.catalog import datasets
@@ -150,6 +166,12 @@ def _refuse_idle(readings: str | None, given: list[str]) -> None:
         where = "the run's own data" if readings is None else readings
         what = f"{', '.join(given)} say how a file is read, and these readings are known as they are"
         raise InputError(what, where=where, mend="leave that out, or name a file: --readings FILE")
+
+
+def _refuse_to_replace_input(out: Path, *given: Path | str | None) -> None:
+    """Refuses to write the forecast over a file that it is made from: the readings would be gone."""
+    if out.exists() and any(file is not None and Path(file).exists() and out.samefile(file) for file in given):
+        raise InputError("the forecast would take the place of its own input", where=str(out), mend="name another file")
 
 
 def _read(files: inputs.DataFiles, findings: "Findings", wall_zone: str | None) -> "Panel":

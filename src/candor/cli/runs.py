@@ -1,5 +1,6 @@
 """`candor runs`: which runs there are, what is in one, and how several compare."""
 
+import shlex
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -82,7 +83,9 @@ def compare_runs(
         console().print(f"not comparable: {_plain(difference)}")
     for summary in comparison.runs:
         if summary.evaluation is None:
-            word = summary.trouble or f"{summary.state.value}, not judged yet: candor evaluate {summary.folder}"
+            command = ("train", "--resume") if summary.state == "unfinished" else ("evaluate",)
+            next_step = shlex.join(["candor", *command, str(summary.folder)])
+            word = summary.trouble or f"{summary.state.value}, not judged yet: {next_step}"
             console().print(f"{_plain(str(summary.folder))}: {_plain(word)}")
 
 

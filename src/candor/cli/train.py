@@ -1,5 +1,6 @@
 """`candor train`: from data to a run directory, in one go or in pieces."""
 
+import shlex
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
@@ -42,6 +43,7 @@ def train(
     json: inputs.JsonOption = False,
 ) -> None:
     """Fit a model to data and keep it in a run directory; or go on with a training that was stopped."""
+    from candor.forecasting.runs import load_record
     from candor.forecasting.train import Limits, check_budget, is_network, notes_on_training, resume_run, train_model
     from candor.settings import parse_overrides
 
@@ -51,6 +53,7 @@ def train(
     if preset and "=" in files.data and not _is_there(files.data):  # a preset names its data: these are settings
         files, settings = replace(files, data=""), [files.data, *(settings or [])]
     if resume is not None:
+        _refuse_many_processes(load_record(resume).model)
         with _together(), _interruption() as interruption, progress() as report:
             trained = resume_run(resume, report=report, limits=Limits(budget_minutes, interruption))
     else:
@@ -70,7 +73,7 @@ def train(
     if json:
         print_json({"run": str(trained.folder), "notes": notes} | trained.record.model_dump(mode="json"))
         return
-    say(f"{trained.record.label} is fitted. Judge it with: candor evaluate {trained.folder}")
+    say(f"{trained.record.label} is fitted. Judge it with: {shlex.join(['candor', 'evaluate', str(trained.folder)])}")
     for note in notes:
         say(note)
 

@@ -203,6 +203,10 @@ class Panel:
             )
         return self.slice(start, stop)
 
+    def in_zone(self, zone: str) -> "Panel":
+        """Returns the same readings of the same moments, with another zone beside them."""
+        return self if zone == self.times.zone else replace(self, times=replace(self.times, zone=zone))
+
     def select(self, ids: Sequence[str]) -> "Panel":
         """Returns the panel of the sensors `ids`, in that order, with the edges among them."""
         position = {sensor_id: i for i, sensor_id in enumerate(self.sensor_ids)}

@@ -150,8 +150,9 @@ def evaluate(
 
 def evaluate_run(run: Run, report: Report = silent) -> Evaluation:
     """Returns the scores of a run on its test part, and keeps them in its folder with the checksum of its model."""
+    checksum = model_checksum(run.folder)  # before judging: training may go on meanwhile and leave another model
     judged = evaluate(run.forecaster, run.task(), report=report)
-    write_json(run.folder / EVALUATION, judged.to_json() | {"model_sha256": model_checksum(run.folder)})
+    write_json(run.folder / EVALUATION, judged.to_json() | {"model_sha256": checksum})
     return judged
 
 

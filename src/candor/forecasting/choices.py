@@ -143,10 +143,11 @@ def _reasons(task: Task, preset: str | None, recipe: Recipe, own: set[str]) -> l
     sizes = recipe.model_settings(1, task.protocol.history, horizon)
     of_epoch = min(windows, training.epoch_windows or windows)
     steps, some = training.epochs * -(-of_epoch // training.batch), "" if of_epoch == windows else f"{of_epoch:,} of "
+    length = "twice the horizon" if horizon < task.protocol.history // 6 else "a third of the history"
     sentences = [
         _spans_in_words(task, preset),
         f"patches of {sizes.patch_length} steps, one every {sizes.patch_stride}"
-        + ("" if own & {"patch_length", "patch_stride"} else ": a third of the history each, overlapping by half"),
+        + ("" if own & {"patch_length", "patch_stride"} else f": {length} each, overlapping by half"),
         f"batches of {training.batch} windows, {training.epochs} epochs: {steps:,} steps on {some}{windows:,} windows",
     ]
     first = training.prefix(training.warm_up, horizon)
@@ -208,10 +209,16 @@ def _in_sections(overrides: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _refuse_groups(overrides: Mapping[str, Any], groups: Collection[str]) -> None:
-    """Refuses one value for a whole group of settings, such as `training=3`, and a model that is named as a setting."""
+    """Refuses one value for a whole group of settings, such as `training=3`, and what options are for: model and seed.
+
+    A network would begin with a seed that is set so, while its record tells of another.
+    """
     for key, value in overrides.items():
         if key == "model" and isinstance(value, str):
             raise InputError("a model is chosen by an option, not by a setting", mend=f"did you mean --model {value}?")
+        if key == "seed":
+            what = "a seed is chosen by an option, not by a setting"
+            raise InputError(what, mend=f"did you mean --seed {value}, or --seeds of a grid?")
         if key in groups and not isinstance(value, Mapping):
             raise InputError(
                 f"{key} is a group of settings and cannot be {value!r}", mend=f"name one of them: {key}.NAME=VALUE"

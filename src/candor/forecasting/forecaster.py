@@ -194,9 +194,7 @@ class Forecaster(ABC):
                 where=panel.name,
                 mend="give more history",
             )
-        zone = self.trained_on_.panel.times.zone  # by whose clock the model knows days and weeks
-        if panel.times.zone != zone:
-            panel = dataclasses.replace(panel, times=dataclasses.replace(panel.times, zone=zone))
+        panel = panel.in_zone(self.trained_on_.panel.times.zone)  # by whose clock the model knows days and weeks
         return refuse_unbounded(self._forecast(panel, origins), panel.name)
 
     def predict_in_batches(self, panel: Panel, origins: Origins) -> Iterator[tuple[Origins, NDArray[np.float32]]]:

@@ -244,6 +244,7 @@ class NetworkForecaster(Forecaster):
 
     def windows(self, panel: Panel, origins: Origins) -> Windows:
         """Returns the windows before origins as the network reads them; nothing from an origin on has to exist."""
+        panel = panel.in_zone(self.trained_on_.panel.times.zone)  # an explanation is asked for on any clock
         mean, deviation = (float(number) for number in self.state_["scaler"])
         inputs = Scaler(mean, deviation).scale(fill(panel.values, self.fill, self.state_["means"]))
         return future_windows(panel, inputs, origins, self.history, self.horizon, self._covariates(panel, self.state_))

@@ -15,7 +15,7 @@ from candor.errors import InputError
 from candor.files import atomic_file, read_json, sha256_of_file
 from candor.forecasting.forecaster import State
 from candor.forecasting.network import FOUND, WEIGHTS, found_state
-from candor.forecasting.runs import TRAINING, Start, is_finished, load_record, load_run
+from candor.forecasting.runs import TRAINING, Start, is_finished, load_record, load_run, load_task
 from candor.training.checkpoint import Checkpoint
 
 START = "start.safetensors"
@@ -29,11 +29,13 @@ class FirstWeights:
         state: weights and what earlier stages found, as a forecaster's state holds them.
         run: the run directory they come from.
         weights: which of its weights they are.
+        sensors: ids of the sensors they were learned for: tables of a network have a row for each.
     """
 
     state: State
     run: Path
     weights: Literal["model", "best", "last"]
+    sensors: tuple[str, ...]
 
     def save(self, folder: Path) -> Start:
         """Keeps them in the folder of a training, so that it begins with them whenever it has to begin again."""
@@ -57,8 +59,9 @@ def find_first_weights(run: Path, model: str) -> FirstWeights:
             mend=f"name a run of {model}, or train {record.model}",
         )
     if is_finished(run):
-        state = load_run(run).forecaster.state_
-        return FirstWeights({name: state[name] for name in state if name.startswith((WEIGHTS, FOUND))}, run, "model")
+        forecaster = load_run(run).forecaster
+        state = {name: part for name, part in forecaster.state_.items() if name.startswith((WEIGHTS, FOUND))}
+        return FirstWeights(state, run, "model", forecaster.trained_on_.panel.sensor_ids)
     if not checkpoint.exists:
         raise InputError(
             "this run has learned nothing yet that another could begin with",
@@ -70,7 +73,7 @@ def find_first_weights(run: Path, model: str) -> FirstWeights:
     found = checkpoint.folder / "found.json"
     state = found_state(read_json(found) if found.is_file() else {})
     state |= {f"{WEIGHTS}{name}": tensor.numpy() for name, tensor in learned.items()}
-    return FirstWeights(state, run, "best" if has_best else "last")
+    return FirstWeights(state, run, "best" if has_best else "last", load_task(run, record).panel.sensor_ids)
 
 
 def load_first_weights(folder: Path, start: Start | None) -> State | None:

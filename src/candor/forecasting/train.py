@@ -8,6 +8,7 @@ training/machine.json    what was found out about the machine, see candor.traini
 training/...             the state of training, see candor.training.checkpoint
 """
 
+import shlex
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -79,7 +80,7 @@ class TrainingStoppedError(InputError):
     """
 
     def __init__(self, reason: str, folder: Path, *, is_interrupted: bool = False) -> None:
-        super().__init__(f"training stopped: {reason}", where=str(folder), mend=f"candor train --resume {folder}")
+        super().__init__(f"training stopped: {reason}", where=str(folder), mend=_how_to_go_on(folder))
         self.is_interrupted = is_interrupted
 
 
@@ -119,6 +120,7 @@ def train_model(
         replaces: whether the run of a simple model takes the place of an earlier one of the same model.
     """
     task = make_task(panel, protocol)
+    _refuse_nothing_to_learn(task)
     if "recipe" not in settings:
         chosen, why = choose_settings(model, task, None, {})
         settings, reasons = chosen | dict(settings), reasons or why
@@ -149,11 +151,11 @@ def resume_run(folder: Path, *, report: Report = silent, limits: Limits = Limits
     """Returns the run in a folder after its training went on, to the end or to a limit."""
     record, path = load_record(folder), folder / TRAINING / SETTINGS
     if not path.is_file():
-        raise InputError(
-            f"a run of {record.model} is made in one go: it cannot be resumed",
-            where=str(folder),
-            mend="use it as it is, or make another: candor train DATA --model NAME --run NAME",
-        )
+        what = f"a run of {record.model} is made in one go"
+        mend = "make another: candor train DATA --model NAME --run NAME"
+        if is_network(record.model):
+            what, mend = "the state of its training is not here, as in a bundle", "resume the run it was made from"
+        raise InputError(f"{what}: it cannot be resumed", where=str(folder), mend=f"use it as it is, or {mend}")
     forecaster = parse_settings(forecasters.get(record.model), read_json(path), str(path))
     run = Run(folder, record, forecaster)
     task = run.task()
@@ -201,6 +203,17 @@ def check_run_place(folder: Path, model: str, *, replaces: bool = False) -> None
         )
 
 
+def _refuse_nothing_to_learn(task: Task) -> None:
+    """Refuses a training part without windows or without readings, of which a model would learn nothing."""
+    mend = ""
+    if not len(task.split.train):
+        mend = "train with shares that leave some for it, e.g. shares=[0.6,0.2,0.2]"
+    elif not task.panel.mask[: task.split.train_end].any():
+        mend = "begin where sensors report: first=DATE"
+    if mend:
+        raise InputError("there is nothing to learn from in the training part", where=task.panel.name, mend=mend)
+
+
 def _first_weights(run: Path, model: str, forecaster: Forecaster, task: Task) -> "FirstWeights":
     """Returns the weights of another run, if they fit the network that is to be trained."""
     from candor.forecasting.network import NetworkForecaster
@@ -208,6 +221,12 @@ def _first_weights(run: Path, model: str, forecaster: Forecaster, task: Task) ->
 
     assert isinstance(forecaster, NetworkForecaster)
     first = find_first_weights(run, model)
+    if first.sensors != task.panel.sensor_ids:  # of as many others the shapes are the same
+        raise InputError(
+            "the weights to begin with are of other sensors, or of the same in another order",
+            where=str(run),
+            mend="begin with a run on the same sensors in the same order",
+        )
     try:
         forecaster.check_start(task.panel, first.state)
     except InputError as error:
@@ -309,8 +328,13 @@ def _save_model(forecaster: Forecaster, folder: Path) -> None:
         raise WriteError(
             f"the trained model cannot be saved ({error.__cause__}); its training is kept",
             where=error.where,
-            mend=f"make room, then: candor train --resume {folder}",
+            mend=f"make room, then: {_how_to_go_on(folder)}",
         ) from error
+
+
+def _how_to_go_on(folder: Path) -> str:
+    """Returns the command as it can be copied: runs are named after files, whose names often have blanks in them."""
+    return shlex.join(["candor", "train", "--resume", str(folder)])
 
 
 def notes_on_training(folder: Path) -> list[str]:
@@ -327,7 +351,7 @@ def notes_on_training(folder: Path) -> list[str]:
     if not progress.is_finished:
         notes.append(
             f"training was cut short in epoch {progress.epoch + 1} of {epochs}: the model has the best weights so far. "
-            f"To go on: candor train --resume {folder}"
+            f"To go on: {_how_to_go_on(folder)}"
         )
     if progress.best_epoch is not None and progress.best_error is None:
         notes.append(

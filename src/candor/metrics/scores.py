@@ -79,12 +79,18 @@ class ScoreAccumulator:
                 `sensor` pools the steps and gives an entry per sensor; `overall` gives numbers.
 
         `mae`, `mse`, `rmse` and `mape` overall pool all windows, steps and sensors. `nse` and `kge`
-        overall are the mean over sensors of the value per sensor, and `nse_median` (overall only)
+        overall and by step are the mean over sensors of the value per sensor: pooled, sensors that
+        lie far from each other would seem well forecast by that alone. `nse_median` (overall only)
         is the median; sensors whose value is undefined are left out of mean and median. `count`
         is the number of observed targets.
         """
         if over == "step":
-            return _all_scores(self._statistics.pooled(axis=1))
+            cells = {
+                "nse": nash_sutcliffe_efficiency(self._statistics),
+                "kge": kling_gupta_efficiency(self._statistics),
+            }
+            means = {name: _mean_of_defined(by_sensor, axis=1) for name, by_sensor in cells.items()}
+            return _all_scores(self._statistics.pooled(axis=1)) | means
         by_sensor = self._statistics.pooled(axis=0)
         if over == "sensor":
             return _all_scores(by_sensor)
@@ -97,9 +103,9 @@ class ScoreAccumulator:
             "mse": float(mean_squared_error(everything)),
             "rmse": float(root_mean_squared_error(everything)),
             "mape": float(mean_absolute_percentage_error(everything)),
-            "nse": _mean_of_defined(efficiencies),
+            "nse": float(_mean_of_defined(efficiencies)),
             "nse_median": _median_of_defined(efficiencies),
-            "kge": _mean_of_defined(kling_gupta_efficiency(by_sensor)),
+            "kge": float(_mean_of_defined(kling_gupta_efficiency(by_sensor))),
             "count": int(everything.count),
         }
 
@@ -221,9 +227,10 @@ def _ratio(numerator: NDArray[Any], denominator: NDArray[Any]) -> Numbers:
     return ratio
 
 
-def _mean_of_defined(values: Numbers) -> float:
-    defined = values[~np.isnan(values)]
-    return float(np.mean(defined)) if len(defined) else float("nan")
+def _mean_of_defined(values: Numbers, axis: int = 0) -> Numbers:
+    """Returns the mean of what is defined along an axis, NaN where nothing is."""
+    is_defined = ~np.isnan(values)
+    return _ratio(np.where(is_defined, values, 0.0).sum(axis), is_defined.sum(axis))
 
 
 def _median_of_defined(values: Numbers) -> float:

@@ -41,7 +41,10 @@ class Recipe(NetworkRecipe):
     forecast, by a network that reads it."""
 
     def model_settings(self, nodes: int, history: int, horizon: int) -> ModelSettings:
-        """Returns the sizes of the network; a patch is a third of the history and overlaps the next by half."""
+        """Returns the sizes of the network; a patch overlaps the next by half.
+
+        It is a third of the history long, or twice the horizon where that is shorter.
+        """
         half = max(1, min(history // 6, horizon))
         patches = {"patch_length": min(2 * half, history), "patch_stride": half}
         spans = {"nodes": nodes, "history": history, "horizon": horizon}
