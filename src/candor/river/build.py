@@ -15,7 +15,7 @@ from candor.errors import InputError
 from candor.river.asking import Asker, require_client
 from candor.river.network import River, RiverEdge, find_river
 from candor.river.quality import QualityReport, StationQuality, quality_report, station_quality
-from candor.river.readings import as_frame, fetch_readings
+from candor.river.readings import USGS_SENTINELS, as_frame, fetch_readings
 from candor.river.settings import BasinSettings, period
 from candor.river.sites import UNKNOWN_ZONE, Catalogue, Site, common_zone, find_sites
 from candor.river.stations import Station, make_station
@@ -219,6 +219,8 @@ def _provenance(settings: BasinSettings, asker: Asker, stations: Sequence[Statio
         "built": datetime.now(UTC).isoformat(timespec="seconds"),
         "versions": versions(),
         "settings": settings.model_dump(),
+        # What forecasts from other files of readings leave out as well.
+        "gaps": {"missing": list(USGS_SENTINELS), "minimum": None if settings.keep_negative else 0.0},
         "flowlines": {
             "length from NHDPlus (lengthkm)": river.official,
             "length measured on the geometry": river.measured,
