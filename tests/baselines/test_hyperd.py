@@ -105,3 +105,4 @@ def test_self_loops_change_nothing_and_a_lonely_sensor_keeps_its_profile() -> No
     expected = torch.tensor([[1.0, -1.0, 0.0], [-1.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
     torch.testing.assert_close(laplacian(adjacency), expected)
     torch.testing.assert_close(laplacian(adjacency + 3 * torch.eye(3)), expected)
+    torch.testing.assert_close(laplacian(1e-36 * adjacency), expected)  # as light as edges of nearly the same length

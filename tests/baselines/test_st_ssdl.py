@@ -112,4 +112,6 @@ def test_the_encoder_listens_along_edges_and_not_against_them() -> None:
     support = normalised(adjacency + torch.eye(3) * 5)
     torch.testing.assert_close(support.diag(), torch.tensor([5 / 9, 1.0, 1.0]))
     torch.testing.assert_close(support[1, 0], torch.tensor(4 / 45**0.5))
+    light = normalised(1e-36 * (adjacency + torch.eye(3) * 5))  # as of edges of nearly the same length
+    torch.testing.assert_close(light, support)
     assert support[0, 1] == 0 and torch.equal(normalised(torch.zeros(3, 3)), torch.zeros(3, 3))

@@ -90,6 +90,7 @@ def test_a_bundle_is_followed_and_its_readings_lie_beside_it(candor, usgs, run: 
     followed, expected = (candor("data", "follow", path, *NOW, "--json") for path in (bundle, run))
     assert followed.code == 0, followed.err
     pd.testing.assert_frame_equal(numbers(followed.out), numbers(expected.out))
+    assert json.loads(followed.out)["run"] == bundle  # and not where it was unpacked
     assert sorted(path.name for path in Path("klamath-results/live").iterdir()) == [f"{one}.parquet" for one in SITES]
     assert before and content() == before
 

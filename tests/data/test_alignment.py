@@ -312,7 +312,8 @@ def test_a_unit_converted_there_and_back_is_as_before(values: np.ndarray, kind: 
 @pytest.mark.parametrize(
     ("unit", "number", "other", "expected"),
     [("mph", 60, "km/h", 96.56064), ("ft", 10, "m", 3.048), ("deg C", 100, "°F", 212), ("degF", -40, "C", -40),
-     ("ppm", 8, "mg/L", 8), ("cfs", 1, "m³/s", 0.028316847), ("m", 2, "cm", 200), ("degF", 32, "degC", 0)],
+     ("ppm", 8, "mg/L", 8), ("cfs", 1, "m³/s", 0.028316847), ("m", 2, "cm", 200), ("degF", 32, "degC", 0),
+     ("m^3/s", 1, "ft^3/s", 35.3146667)],
 )  # fmt: skip
 def test_known_conversions_agree_with_well_known_pairs(unit: str, number: float, other: str, expected: float) -> None:
     panel = make_panel(values=np.full((48, 4), number))
@@ -333,6 +334,7 @@ def test_units_without_a_known_way_are_refused_and_unstated_ones_are_taken_to_be
     unknown = align(panel, KnownPanel.of(with_unit(panel, "")), HISTORY)
     assert unknown.panel.unit == "" and "mg/L" in only(unknown, Level.NOTE).what
     assert not align(with_unit(panel, "mg/l "), KnownPanel.of(panel), HISTORY).findings
+    assert not align(with_unit(panel, "cfs"), KnownPanel.of(with_unit(panel, "ft^3/s")), HISTORY).findings
 
 
 def test_covariates_that_the_model_reads_must_be_there_and_are_aligned_like_the_readings() -> None:

@@ -132,9 +132,11 @@ def test_a_list_of_sites_from_before_the_end_of_the_period_is_asked_for_again(us
 def test_sites_whose_records_are_too_short_are_named_and_so_is_the_way_to_ask_again(usgs, asker) -> None:
     made_basin.fill(usgs)
     usgs.sites = [replace(site, end="2021-05-10T00:00:00+00:00") for site in usgs.sites]
+    usgs.sites[-1] = replace(usgs.sites[-1], longitude=math.nan)
     with pytest.raises(InputError) as caught:
         build_basin(RULES, asker)
-    assert "the records of 13 sites are too short for the period: USGS-01" in caught.value.what
+    assert "the records of 12 sites are too short for the period: USGS-01" in caught.value.what
+    assert "the places of 1 sites: USGS-13" in caught.value.what
     assert f"{datetime.now(UTC):%Y-%m-%d}" in caught.value.mend and "--refresh" in caught.value.mend
 
 

@@ -22,6 +22,7 @@ from candor.cli.screen import say
 from candor.data.panel import Covariate
 from candor.data.panel_store import load_panel
 from candor.files import read_json
+from candor.forecasting.runs import load_record
 from candor.progress import Report
 from candor.river import rain as rain_module
 from candor.river.imerg import Cell, cell_of
@@ -44,6 +45,8 @@ def test_a_basin_is_built_and_then_trained_on(usgs, build, capsys) -> None:
     panel = load_panel(Path("basin"))
     assert panel.name == "huc180102"
     assert run(["train", "basin", "--model", "linear", "history=24", "horizon=12", "--run", "r"]) == 0
+    gaps = load_record(Path("r")).gaps
+    assert gaps is not None and gaps.minimum == 0 and {-123456, -999999} < set(gaps.missing)  # in new files, too
     assert run(["evaluate", "r"]) == 0
     capsys.readouterr()
     asked = len(usgs.requests)

@@ -141,6 +141,9 @@ def test_nothing_new_is_no_news_and_the_same_hours(usgs, feed) -> None:
     assert news(again) == {} and set(news(first)) == set(SITES)
     assert again.panel.fingerprint == first.panel.fingerprint
     assert {path.name: path.stat().st_size for path in feed.folder.iterdir()} == kept
+    old = follow(feed, END + 9 * YOUNG, is_offline=True)  # nothing newer comes: the hours end with the last reading
+    assert old.panel.times.end == END + HOUR  # a quarter to serves the hour too
+    np.testing.assert_array_equal(old.panel.values[:-1], first.panel.values[1:])
     earlier = follow(feed, END - 10 * HOUR)  # a present that lies before the last one
     np.testing.assert_array_equal(earlier.panel.values[10:], first.panel.values[:-10])
 

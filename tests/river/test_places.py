@@ -42,6 +42,7 @@ def work(tmp_path: Path) -> Path:
         (("--archive", "work/notes.txt/basin.zip"), "nothing can be written here"),
         (("--archive", "/proc/basin.zip"), "nothing can be written here"),
         (("--archive", "folder.zip"), "this is a folder"),
+        (("--archive", "basin/basin.zip"), "could then not be built again"),
         (("--out", "new", "--cache", "new/cache"), "is replaced as a whole"),
         (("--out", "new", "--cache", "new"), "is replaced as a whole"),
     ],

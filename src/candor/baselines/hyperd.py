@@ -232,7 +232,7 @@ def laplacian(adjacency: Float[Tensor, "node node2"]) -> Float[Tensor, "node nod
     """Returns the normalised Laplacian of the graph without its self-loops, sender x receiver."""
     weights = adjacency - torch.diag(adjacency.diag())
     degree = weights.sum(dim=1)
-    root = torch.where(degree > 0, degree.clamp(min=1e-12).rsqrt(), 0.0)
+    root = torch.where(degree > 0, degree.clamp(min=torch.finfo(degree.dtype).tiny).rsqrt(), 0.0)
     return torch.eye(len(weights)) - root[:, None] * weights * root
 
 

@@ -158,7 +158,7 @@ def _neighbours(panel: Panel) -> NDArray[np.float32]:
     weights = adjacency_of(panel).toarray().T.astype(np.float32)  # receiver x sender
     np.fill_diagonal(weights, 0.0)
     sums = weights.sum(axis=1, keepdims=True)
-    return np.where(sums > 0, weights / np.maximum(sums, 1e-12), np.eye(len(weights), dtype=np.float32))
+    return np.where(sums > 0, weights / np.where(sums > 0, sums, np.float32(1)), np.eye(len(weights), dtype=np.float32))
 
 
 def _library() -> Any:

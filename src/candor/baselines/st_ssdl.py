@@ -245,7 +245,7 @@ class GraphConvolution(nn.Module):
 def normalised(adjacency: Float[Tensor, "node node2"]) -> Float[Tensor, "node node2"]:
     """Returns receiver x sender weights, divided by the root of both ends' outgoing weight."""
     degree = adjacency.sum(dim=1)
-    root = torch.where(degree > 0, degree.clamp(min=1e-12).rsqrt(), 0.0)
+    root = torch.where(degree > 0, degree.clamp(min=torch.finfo(degree.dtype).tiny).rsqrt(), 0.0)
     return root[:, None] * adjacency.T * root
 
 

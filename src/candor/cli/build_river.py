@@ -165,6 +165,12 @@ def _check_places(out: Path, archive: Path | None, cache: Path) -> None:
     check_panel_place(out)
     if archive is not None:
         check_archive_path(archive)
+        if archive.resolve().is_relative_to(out.resolve()):
+            raise InputError(
+                "the archive would lie in the folder of the panel, which could then not be built again",
+                where=str(archive),
+                mend="let --archive name a file outside of --out",
+            )
     if cache.resolve().is_relative_to(out.resolve()):
         raise InputError(
             "the answers of the services would be kept in the folder of the panel, which is replaced as a whole",

@@ -60,13 +60,13 @@ def follow(
     if out is not None:
         check_table_path(out)
     opened = open_run(run)
-    feed = _feed_of(opened, store or results_folder(run) / STORE)
+    feed = _feed_of(opened, run, store or results_folder(run) / STORE)
     if not offline:
         say_if_no_key()
 
     def once() -> None:
-        moment = present(now, feed.basin.times.zone)
-        _follow_once(opened, feed, moment, question, out, is_offline=offline, is_json=json, is_line=every is not None)
+        moment, is_line = present(now, feed.basin.times.zone), every is not None
+        _follow_once(opened, run, feed, moment, question, out, is_offline=offline, is_json=json, is_line=is_line)
 
     if every is None:
         once()
@@ -88,14 +88,14 @@ def _check_options(every: float | None, now: str | None, offline: bool) -> None:
         raise InputError(f"--every waits for what is new, and with {other} there is nothing", mend="give one of them")
 
 
-def _feed_of(opened: "Run", folder: Path) -> "Feed":
+def _feed_of(opened: "Run", run: Path, folder: Path) -> "Feed":
     """Returns what a run follows; a run on other data, or one that reads what no service has yet, is refused."""
     from candor.river.follow import Feed
 
     if "covariates" in opened.forecaster.state_:
         raise InputError(
             "the model also reads another quantity, such as rain, which is published months later",
-            where=str(opened.folder),
+            where=str(run),
             mend="follow a model that was trained without it",
         )
     provenance = opened.task().panel.provenance
@@ -104,6 +104,7 @@ def _feed_of(opened: "Run", folder: Path) -> "Feed":
 
 def _follow_once(
     opened: "Run",
+    run: Path,
     feed: "Feed",
     now: datetime,
     question: "Question",
@@ -125,7 +126,8 @@ def _follow_once(
     sites = [_as_plain(site, now) for site in found.sites]
     if not is_json:
         _show(found.sites, feed, now)
-    more = {"asked": now.isoformat(timespec="seconds"), "sites": sites}
+    # What was unpacked of a bundle file lies where nobody will find it: scripts are told what was named.
+    more = {"run": str(run), "asked": now.isoformat(timespec="seconds"), "sites": sites}
     deliver(opened, aligned.panel, found.findings, question, out, is_json=is_json, is_line=is_line, more=more)
 
 

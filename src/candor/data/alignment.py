@@ -261,7 +261,7 @@ def _convert(
 
 def _plain_unit(unit: str) -> str:
     """Returns the name that the table has for a unit, however it is spelled; one that it has not as it is."""
-    plain = unit.casefold().replace(" ", "").replace("°", "deg").replace("³", "3")
+    plain = unit.casefold().replace(" ", "").replace("°", "deg").replace("³", "3").replace("^", "")
     plain = _OTHER_SPELLINGS.get(plain, plain)
     return plain if any(plain in names for names in UNITS.values()) else unit.strip()
 

@@ -15,7 +15,7 @@ from candor.errors import InputError
 from candor.river.asking import Asker, require_client
 from candor.river.network import River, RiverEdge, find_river
 from candor.river.quality import QualityReport, StationQuality, quality_report, station_quality
-from candor.river.readings import as_frame, fetch_readings
+from candor.river.readings import USGS_SENTINELS, as_frame, fetch_readings
 from candor.river.settings import BasinSettings, period
 from candor.river.sites import UNKNOWN_ZONE, Catalogue, Site, common_zone, find_sites
 from candor.river.stations import Station, make_station
@@ -54,14 +54,14 @@ def build_basin(settings: BasinSettings, asker: Asker, name: str = "", rain: Rai
             mend="check the two codes; fewer digits of --huc name a larger basin",
         )
     axis = period(settings.start, settings.end, settings.zone or common_zone(sites))
-    candidates, told = _long_enough(sites, axis, settings.max_missing)
+    candidates, too_short = _long_enough(sites, axis, settings.max_missing)
     reason = "the service does not know its place"
-    told += [StationQuality(site, title, is_kept=False, reason=reason) for site, title in catalogue.unplaced]
+    unplaced = [StationQuality(site, title, is_kept=False, reason=reason) for site, title in catalogue.unplaced]
     answers = fetch_readings(asker, [site.id for site in candidates], settings.parameter, axis)
     stations = [make_station(site, as_frame(answers[site.id]), axis, settings) for site in candidates]
     kept, judged = _complete_enough(stations, settings)
     if len(kept) < settings.min_sites:
-        raise _too_few(kept, stations, told, catalogue, settings)
+        raise _too_few(kept, stations, too_short, catalogue, settings)
     findings = _findings(catalogue, kept, axis, is_zone_given=settings.zone is not None)
     river = find_river(asker, [station.site for station in kept], settings.max_distance_km, findings)
     _require_edges(river.edges, len(kept), settings)
@@ -71,7 +71,8 @@ def build_basin(settings: BasinSettings, asker: Asker, name: str = "", rain: Rai
     panel = _panel(kept, river.edges, axis, name or f"huc{settings.huc}", _provenance(settings, asker, kept, river))
     if rain is not None:
         panel = _with_rain(panel, rain, findings, is_offline=asker.is_offline)
-    return Basin(panel, quality_report(panel, sorted(told + judged, key=lambda one: one.id), findings), settings)
+    told = sorted(too_short + unplaced + judged, key=lambda one: one.id)
+    return Basin(panel, quality_report(panel, told, findings), settings)
 
 
 def _latest_end(settings: BasinSettings) -> datetime:
@@ -126,6 +127,9 @@ def _too_few(
         names = listed((one.id for one in too_short), most=5)
         rejected += f"; the records of {len(too_short)} sites are too short for the period: {names}"
         mend += f"; the list of records is of {catalogue.asked:%Y-%m-%d}, and --refresh asks for it again"
+    if catalogue.unplaced:
+        names = listed((site for site, _ in catalogue.unplaced), most=5)
+        rejected += f"; the service does not know the places of {len(catalogue.unplaced)} sites: {names}"
     return InputError(
         f"{len(kept)} stations lack at most {100 * settings.max_missing:g} % of the hours, and at least "
         f"{settings.min_sites} are asked for{rejected}",
@@ -215,6 +219,8 @@ def _provenance(settings: BasinSettings, asker: Asker, stations: Sequence[Statio
         "built": datetime.now(UTC).isoformat(timespec="seconds"),
         "versions": versions(),
         "settings": settings.model_dump(),
+        # What forecasts from other files of readings leave out as well.
+        "gaps": {"missing": list(USGS_SENTINELS), "minimum": None if settings.keep_negative else 0.0},
         "flowlines": {
             "length from NHDPlus (lengthkm)": river.official,
             "length measured on the geometry": river.measured,

@@ -39,6 +39,7 @@ from candor.settings import parse_settings
 _FORMAT = "candor-site-record-1"
 _TICK = timedelta(seconds=1)  # the finest that services are asked by
 _LONG_SILENCE = np.timedelta64(1, "D")  # of a sensor while another one at its site speaks
+_LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)  # before any reading
 _NO_READINGS = Readings(np.empty(0, "datetime64[us]"), np.empty(0))
 
 
@@ -121,15 +122,17 @@ def follow(
         feed: what is followed.
         now: the present, with a zone; nothing later is asked for.
         manners: how the service is treated.
-        is_offline: takes what is on disk and asks nobody.
+        is_offline: takes what is on disk, however old it is, and asks nobody.
         report: is told how far it has come.
     """
     now, axis = now.astimezone(UTC).replace(microsecond=0), feed.axis(now)
+    if is_offline and (last := _last_kept(feed, now)) is not None:
+        axis = feed.axis(min(now, last + HOUR))  # nothing newer will come: the hours end with the last reading
     records = SiteRecords(feed.folder, axis.start - HOUR / 2, now)
     sites, parameter, findings = feed.basin.sensor_ids, feed.settings.parameter, Findings()
     before = {site: _spoken(feed, site, records.read(site, parameter), findings=None) for site in sites}
     if not is_offline:
-        _ask_for_news(Asker(records, manners, report), records, feed, _is_any(before))
+        _ask_for_news(Asker(records, manners, report), records, feed)
     found = {site: _spoken(feed, site, records.read(site, parameter), findings) for site in sites}
     if records.damaged and is_offline:
         what, mend = "records on disk are damaged and were left out", "leave out --offline: they are fetched again"
@@ -234,7 +237,7 @@ class _Record:
     last: datetime
 
 
-def _ask_for_news(asker: Asker, records: SiteRecords, feed: Feed, has_kept: bool) -> None:
+def _ask_for_news(asker: Asker, records: SiteRecords, feed: Feed) -> None:
     """Lets every site be asked for what is new or still young; answers go into the records."""
     require_client()
     parameter = feed.settings.parameter
@@ -245,10 +248,18 @@ def _ask_for_news(asker: Asker, records: SiteRecords, feed: Feed, has_kept: bool
     try:
         asker.ask_all(asked, "fetching what is new")
     except InputError as error:
-        if not has_kept:
+        if _last_kept(feed, records.now) is None:
             raise
         mend = f"{error.mend}; --offline forecasts from what is kept"
         raise InputError(error.what, where=error.where, mend=mend) from error
+
+
+def _last_kept(feed: Feed, now: datetime) -> datetime | None:
+    """Returns the time of the last reading on disk until `now`, however old it is; None if there is none."""
+    records, parameter = SiteRecords(feed.folder, _LONG_AGO, now), feed.settings.parameter
+    kept = [_spoken(feed, site, records.read(site, parameter), findings=None) for site in feed.basin.sensor_ids]
+    last = [pd.Timestamp(readings.times[-1], tz="UTC").to_pydatetime() for readings in kept if len(readings.times)]
+    return max(last, default=None)
 
 
 def _is_any(found: Mapping[str, Readings]) -> bool:
