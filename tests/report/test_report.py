@@ -24,6 +24,7 @@ from candor.report.content import Content, gather
 from candor.report.judgement import errors_by_clock
 from candor.report.page import make_page
 from candor.report.places import bent_lines, find_places
+from candor.report.wording import amount
 from candor.versions import versions
 
 ALWAYS = {"trained", "forecast", "network", "data", "configuration"}
@@ -187,6 +188,11 @@ def test_names_from_outside_stay_names(page: str, tmp_path: Path) -> None:
         assert f"1 · {EVIL} ({EVIL}0)" in reader.texts["option"]  # shown as it is
         drawn = json.dumps(reader.data())
         assert "<script" not in drawn and "&lt;script" in drawn  # plotly would take it for HTML of its own
+
+
+def test_numbers_keep_three_digits_however_small_they_are() -> None:
+    errors = {2.5e-10: "0.000000000250 kg/m³", 0.0123: "0.0123 kg/m³", 12345.6: "12,346 kg/m³", 0.0: "0 kg/m³"}
+    assert {value: amount(value, "kg/m³") for value in errors} == errors
 
 
 @pytest.fixture
