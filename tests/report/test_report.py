@@ -57,9 +57,12 @@ def test_a_network_without_some_parts_says_nothing_of_them(tmp_path: Path) -> No
 
 
 def test_without_test_windows_nothing_is_said_of_errors(tmp_path: Path) -> None:
-    protocol = PROTOCOL.model_copy(update={"shares": (0.8, 0.2, 0.0)})
-    found = gather(load_run(make_run(tmp_path / "run", "last-value", protocol)))
+    protocol, units = PROTOCOL.model_copy(update={"shares": (0.8, 0.2, 0.0)}), ["m", "m", "ft", "", ""]
+    sensors = tuple(replace(one, unit=unit) for one, unit in zip(river().sensors, units, strict=True))
+    found = gather(load_run(make_run(tmp_path / "run", "last-value", protocol, replace(river(), sensors=sensors))))
     assert Reader(make_page(found)).sections() == ALWAYS
+    assert Reader(make_page(found)).data()["units"] == units  # a sensor without a unit has not that of others
+    assert "(m, ft, one that is not stated)" in found.introduction[2]
     assert "none to judge by" in found.introduction[-1]
 
 

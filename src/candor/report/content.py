@@ -118,10 +118,11 @@ def _introduce(run: Run, task: Task, check: CheckReport) -> Iterator[str]:
         f"A forecast reads the last {counted(protocol.history, 'step')} ({in_words(protocol.history * interval)}) and "
         f"gives the next {protocol.horizon} ({in_words(protocol.horizon * interval)}) of every sensor."
     )
-    if len({sensor.unit for sensor in panel.sensors}) > 1:
+    units = dict.fromkeys(sensor.unit or "one that is not stated" for sensor in panel.sensors)
+    if len(units) > 1:
         yield (
-            f"Sensors measure in different units ({panel.unit}): the errors of one sensor are in its own, and those "
-            "over several sensors mix them."
+            f"Sensors measure in different units ({', '.join(units)}): the errors of one sensor are in its own, and "
+            "those over several sensors mix them."
         )
     train, validation, test = (len(getattr(task.split, part)) for part in ("train", "validation", "test"))
     yield (
