@@ -56,6 +56,14 @@ def test_a_network_without_some_parts_says_nothing_of_them(tmp_path: Path) -> No
     assert Reader(make_page(gather(lesser))).sections() == ALWAYS | JUDGED | {"training"}
 
 
+def test_what_a_protocol_filled_is_not_shown_as_readings(tmp_path: Path) -> None:
+    protocol = PROTOCOL.model_copy(update={"fill": "forward-backward", "targets": "filled"})
+    panel = river().select(["g2", "g1", "g0"])  # the first is silent at the end
+    found = gather(load_run(make_run(tmp_path / "run", "last-value", protocol, panel)))
+    np.testing.assert_array_equal(found.outlook.readings, panel.values[-len(found.outlook.times) :])
+    assert np.isnan(found.outlook.readings[:, 0]).all() and found.liveliest == 2
+
+
 def test_without_test_windows_nothing_is_said_of_errors(tmp_path: Path) -> None:
     protocol, units = PROTOCOL.model_copy(update={"shares": (0.8, 0.2, 0.0)}), ["m", "m", "ft", "", ""]
     sensors = tuple(replace(one, unit=unit) for one, unit in zip(river().sensors, units, strict=True))

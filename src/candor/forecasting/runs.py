@@ -10,7 +10,7 @@ backtest.json   scores of a rolling origin, once backtested
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
@@ -128,6 +128,11 @@ class Run:
     def task(self) -> Task:
         """Returns the task the model was trained on; data that have changed since are refused."""
         return load_task(self.folder, self.record)
+
+    def measured(self) -> Panel:
+        """Returns the readings of the task as they were measured: where filled targets count, its panel has no gaps."""
+        protocol = self.record.protocol.model_copy(update={"targets": "observed"})
+        return replace(self, record=self.record.model_copy(update={"protocol": protocol})).task().panel
 
 
 def load_task(folder: Path, record: RunRecord) -> Task:
