@@ -2,7 +2,8 @@
 
 from math import floor, log10
 
-_MOST_DIGITS = 12
+MOST_DIGITS = 12
+"""After the point, in whatever is written for people."""
 
 
 def number(value: float | None, digits: int = 3) -> str:
@@ -10,5 +11,5 @@ def number(value: float | None, digits: int = 3) -> str:
     if value is None or value != value:
         return "–"
     if digits and 0 < abs(value) < 10.0 ** (1 - digits):  # little would be left of it
-        digits = min(digits - 1 - floor(log10(abs(value))), _MOST_DIGITS)
+        digits = min(digits - 1 - floor(log10(abs(value))), MOST_DIGITS)
     return f"{value:,.{digits}f}"

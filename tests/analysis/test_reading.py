@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from made_readings import daily, made_run, river_panel
+from made_readings import HISTORY, HORIZON, daily, made_run, river_panel
 from made_runs import make_run
 
 from candor.analysis.reading import FORECAST_PAGE, INDEX, SUMMARY, explain_run
@@ -66,6 +66,22 @@ def test_every_question_is_answered_or_said_to_have_no_answer(
     summary = json.loads((found.folder / SUMMARY).read_text())
     assert summary == json.loads(json.dumps(found.summary, allow_nan=False))
     assert summary["windows"] == 8 and list(summary["findings"]) == NAMES
+
+
+@pytest.mark.usefixtures("quick")
+def test_what_a_protocol_filled_is_told_as_missing(tmp_path: Path) -> None:
+    run = made_run(tmp_path / "run", river_panel().select(["g1", "g0"]))  # of which the first has gaps
+    protocol = run.record.protocol.model_copy(update={"fill": "forward-backward", "targets": "filled"})
+    filled = replace(run, record=run.record.model_copy(update={"protocol": protocol}))
+    assert filled.task().panel.mask.all()
+    found = explain_run(filled, windows=2)
+    assert found.summary["sensor"] == "g0"
+    explain_run(filled, sensor="g1", windows=2)
+    story = (found.folder / FORECAST_PAGE).read_text()
+    gone = ~run.task().panel.mask[-HISTORY - HORIZON : -HORIZON, 0]
+    assert gone.any() and f"{gone.sum()} of {HISTORY} readings were missing and filled" in story
+    left = run.task().panel.mask[-HORIZON:, 0].sum()
+    assert f"What happened is known for {left} of {HORIZON} steps" in story
 
 
 @pytest.mark.usefixtures("quick")

@@ -48,6 +48,23 @@ def test_the_forecast_is_that_of_predict_and_the_outcome_that_of_the_panel(
     assert f"off by {off:#.3g} m" in section.sentences[2] and f"and {held} readings" in section.sentences[2]
 
 
+@pytest.mark.parametrize(("level", "apart"), [(4139.5, 0.01), (101_325.0, 2.0), (2e-8, 3e-9), (10.0, 1.0)])
+def test_numbers_keep_the_digits_that_tell_them_apart(told: Told, level: float, apart: float) -> None:
+    """Levels of a lake above the sea, pressures in pascal, and dust in kilograms per cubic metre."""
+    values = level + apart * np.arange(4.0)
+    picture = replace(told.forecast, forecast=values, lower=values - apart, upper=values + apart, happened=values)
+    section = tell_forecast(replace(told, forecast=picture))
+    said = re.findall(r"([\d.,]+\d) (?:m|and)\b", " ".join(section.sentences[:2]))
+    wanted = [*values[[0, -1, -1, 0]], *(values[0] + [-apart, apart]), *(values[-1] + [-apart, apart])]
+    np.testing.assert_allclose([float(number.replace(",", "")) for number in said], wanted, atol=apart / 4)
+    assert section.table is not None
+    for row, value in zip(section.table.rows, values, strict=True):
+        cells = [float(cell.replace(",", "")) for cell in row[1:]]
+        np.testing.assert_allclose(cells, [value, value - apart, value + apart, value], atol=apart / 4)
+    alone = replace(told, forecast=picture, alone={"forward": values, "reverse": values + apart})
+    assert len(set(re.findall(r"[\d.,]+\d(?= m)", tell_branches(alone).sentences[-1]))) == 2
+
+
 def test_without_intervals_or_outcome_the_story_says_so(panel: Panel) -> None:
     unsure = made_candor(panel, is_calibrated=False)
     ahead = look_into(unsure, panel, COLUMN, panel.times.length)

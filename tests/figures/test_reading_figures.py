@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from figure_texts import assert_texts_stand_apart
 from matplotlib.collections import QuadMesh
+from matplotlib.colors import to_rgb
 from matplotlib.patches import FancyArrowPatch
 
 from candor.figures.allocation import AllocationPicture, Group, draw_allocation
@@ -212,6 +213,17 @@ def test_relations_are_arrows_to_who_hears_and_edges_stay_grey() -> None:
     widths = [ends[pair][0] for pair in heaviest]
     assert widths == sorted(widths, reverse=True) and len({ends[pair][1] for pair in heaviest}) == 1
     assert "heaviest 16 of 40" in drawing.figure.get_supxlabel() and len(drawing.table) == 40
+
+
+def test_the_key_of_an_allocation_names_the_lines_whatever_order_the_branches_have() -> None:
+    picture = allocation()
+    turned = dict(reversed(picture.overall.items()))
+    figure = draw_allocation(AllocationPicture(turned, picture.groups)).figure
+    (key,) = (axes.get_legend() for axes in figure.axes if axes.get_legend() is not None)
+    named = {text.get_text().partition(":")[0]: line for text, line in zip(key.texts, key.legend_handles, strict=True)}
+    bars = dict(zip(turned, figure.axes[1].patches, strict=True))
+    assert set(named) == set(BRANCHES)
+    assert all(to_rgb(named[name].get_color()) == bars[name].get_facecolor()[:3] for name in BRANCHES)
 
 
 def test_shares_of_arrivals_and_peers_are_percent_in_the_figure() -> None:

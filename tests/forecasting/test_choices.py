@@ -103,6 +103,9 @@ def test_reasons_are_given_for_what_was_chosen_and_not_for_what_somebody_set() -
     assert near[1] == "patches of 4 steps, one every 2: twice the horizon each, overlapping by half"
     reasons = choose_recipe(days(2000), None, {"patch_length": 6, "anchor": False, "curriculum": 5, "season": True})[1]
     assert reasons[1] == "patches of 6 steps, one every 4"
+    unread = "the newest 2 of the 28 steps that are read lie in no patch"
+    assert any(reason.startswith(unread) for reason in reasons)
+    assert not any("in no patch" in reason for reason in choose_recipe(days(2000, history=25), None, {})[1])
     assert "the first 5 steps of the horizon first, all of them from epoch 3 on: near steps are easier" in reasons
     assert not any("anchor:" in reason or "week of the year" in reason for reason in reasons)
     assert any("week of the year" in reason for reason in choose_recipe(days(2000), None, {})[1])

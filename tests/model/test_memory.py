@@ -1,6 +1,7 @@
 """A training step gives back all the memory it took, and what the functional branch takes is linear in the nodes."""
 
 import gc
+import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from candor.data.scaling import Scaler
 from candor.forecasting.trainable import CandorTrainable
 from candor.model.candor import CandorNetwork
 from candor.model.functional import FunctionalBranch
-from candor.model.propagation import EdgeArrays
+from candor.model.propagation import EdgeArrays, closed_walks
 from candor.model.settings import LossWeights, ModelSettings
 from candor.training.trainable import Moment
 
@@ -83,3 +84,12 @@ def test_scores_are_looked_at_in_blocks_and_nothing_grows_faster_than_the_nodes(
     assert max(few.scores, many.scores) <= 4_000
     assert many.made <= 2 * few.made
     assert whole.scores == 2 * 400 * 400 * SIZES["relations"] and whole.made > 9 * many.made
+
+
+def test_closed_walks_of_a_matrix_of_all_distances_take_no_more_than_its_edges() -> None:
+    receiver, sender = (ends.ravel() for ends in np.indices((100, 100)))
+    tracemalloc.start()
+    walks = closed_walks(receiver, sender, 100, 2)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert walks.shape == (2, 10_000) and most < 20 * receiver.nbytes  # a number for every open walk would be 100 times

@@ -24,6 +24,7 @@ from candor.report.content import Content, gather
 from candor.report.judgement import errors_by_clock
 from candor.report.page import make_page
 from candor.report.places import bent_lines, find_places
+from candor.report.wording import amount
 from candor.versions import versions
 
 ALWAYS = {"trained", "forecast", "network", "data", "configuration"}
@@ -55,10 +56,21 @@ def test_a_network_without_some_parts_says_nothing_of_them(tmp_path: Path) -> No
     assert Reader(make_page(gather(lesser))).sections() == ALWAYS | JUDGED | {"training"}
 
 
+def test_what_a_protocol_filled_is_not_shown_as_readings(tmp_path: Path) -> None:
+    protocol = PROTOCOL.model_copy(update={"fill": "forward-backward", "targets": "filled"})
+    panel = river().select(["g2", "g1", "g0"])  # the first is silent at the end
+    found = gather(load_run(make_run(tmp_path / "run", "last-value", protocol, panel)))
+    np.testing.assert_array_equal(found.outlook.readings, panel.values[-len(found.outlook.times) :])
+    assert np.isnan(found.outlook.readings[:, 0]).all() and found.liveliest == 2
+
+
 def test_without_test_windows_nothing_is_said_of_errors(tmp_path: Path) -> None:
-    protocol = PROTOCOL.model_copy(update={"shares": (0.8, 0.2, 0.0)})
-    found = gather(load_run(make_run(tmp_path / "run", "last-value", protocol)))
+    protocol, units = PROTOCOL.model_copy(update={"shares": (0.8, 0.2, 0.0)}), ["m", "m", "ft", "", ""]
+    sensors = tuple(replace(one, unit=unit) for one, unit in zip(river().sensors, units, strict=True))
+    found = gather(load_run(make_run(tmp_path / "run", "last-value", protocol, replace(river(), sensors=sensors))))
     assert Reader(make_page(found)).sections() == ALWAYS
+    assert Reader(make_page(found)).data()["units"] == units  # a sensor without a unit has not that of others
+    assert "(m, ft, one that is not stated)" in found.introduction[2]
     assert "none to judge by" in found.introduction[-1]
 
 
@@ -187,6 +199,11 @@ def test_names_from_outside_stay_names(page: str, tmp_path: Path) -> None:
         assert f"1 · {EVIL} ({EVIL}0)" in reader.texts["option"]  # shown as it is
         drawn = json.dumps(reader.data())
         assert "<script" not in drawn and "&lt;script" in drawn  # plotly would take it for HTML of its own
+
+
+def test_numbers_keep_three_digits_however_small_they_are() -> None:
+    errors = {2.5e-10: "0.000000000250 kg/m³", 0.0123: "0.0123 kg/m³", 12345.6: "12,346 kg/m³", 0.0: "0 kg/m³"}
+    assert {value: amount(value, "kg/m³") for value in errors} == errors
 
 
 @pytest.fixture

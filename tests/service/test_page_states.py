@@ -88,13 +88,20 @@ def test_a_lone_sensor_without_edges_coordinates_and_name_is_shown(browser: Brow
 
 
 def test_what_can_be_told_without_charts_is_told_without_them(browser: Browser) -> None:
-    server = PageServer([FakeModel("trio", trio())])
+    lakes = replace(trio(), values=trio().values + 4130)  # above the sea: levels differ by little for their size
+    model = FakeModel("lakes", lakes)
+    server = PageServer([model])
     with serve_page(server), opened(browser, server.address, has_charts=False) as page:
         page.locator("[data-sensor=b]").first.click()
         for name in ("forecast", "components", "fusion"):
             expect(page.locator(f".chart.{name}")).to_contain_text("The chart cannot be drawn")
         page.locator("summary", has_text="The forecast in numbers").click()
-        expect(page.get_by_role("group", name="The forecast in numbers").locator("tbody tr")).to_have_count(14)
+        rows = page.get_by_role("group", name="The forecast in numbers").locator("tbody tr")
+        expect(rows).to_have_count(14)
+        shown = [float(cell.replace(",", "")) for cell in rows.first.locator("td").all_inner_texts()]
+        forecast, half = (part[0, 1] for part in model.forecast(lakes.times.length))
+        assert shown == pytest.approx([forecast, forecast - half, forecast + half], abs=0.01, rel=0)
+        expect(page.locator(".figures")).to_contain_text(re.compile(r"\(4,1\d\d\.\d\d to 4,1\d\d\.\d\d\)"))
         expect(page.get_by_role("group", name="What arrived").locator("tbody tr")).to_have_count(2)
 
 

@@ -5,7 +5,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from candor.digits import MOST_DIGITS
 from candor.figures.style import Drawing
+
+_MOST_KNOWN = 7  # digits of a reading in single precision
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +37,7 @@ def in_digits(value: float, digits: int = 3) -> str:
     """Returns a number with so many digits that count, thousands set apart."""
     if value == 0 or not math.isfinite(value):
         return "0" if value == 0 else "unknown"
-    places = min(max(digits - 1 - math.floor(math.log10(abs(value))), 0), 6)
+    places = min(max(digits - 1 - math.floor(math.log10(abs(value))), 0), MOST_DIGITS)
     return f"{value:,.{places}f}"
 
 
@@ -40,6 +46,18 @@ def in_percent(share: float) -> str:
     return f"{100 * share:.1f} %" if 0 < abs(share) < 0.1 else f"{100 * share:.0f} %"
 
 
-def with_unit(value: float, unit: str) -> str:
+def digits_for(values: NDArray[np.floating], apart: float) -> int:
+    """Returns how many digits numbers need of which some lie only so far apart: three, or more if that is little.
+
+    Levels above the sea differ by a ten-thousandth of what they are: three digits would make them all the same.
+    """
+    largest = float(np.abs(values).max())
+    if not 0 < apart < largest:
+        return 3
+    needed = math.floor(math.log10(largest)) - math.floor(math.log10(apart)) + 2
+    return min(max(needed, 3), _MOST_KNOWN)
+
+
+def with_unit(value: float, unit: str, digits: int = 3) -> str:
     """Returns a number with its unit, if that is known."""
-    return f"{in_digits(value)} {unit}".rstrip()
+    return f"{in_digits(value, digits)} {unit}".rstrip()

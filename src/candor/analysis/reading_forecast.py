@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from candor.analysis.reading_finding import in_digits, in_percent, with_unit
+from candor.analysis.reading_finding import digits_for, in_digits, in_percent, with_unit
 from candor.analysis.reading_page import PageSection, PageTable
 from candor.analysis.reading_reconstruction import EmbeddingInverse, picture_reconstruction
 from candor.analysis.reading_states import Reading, read_windows
@@ -54,6 +54,13 @@ class Told:
         sensor = self.panel.sensors[self.column]
         return name_of(sensor.id, sensor.name)
 
+    @property
+    def digits(self) -> int:
+        """How many digits readings are told with: so many that the ends of the narrowest interval differ."""
+        values, lower, upper = self.forecast.forecast, self.forecast.lower, self.forecast.upper
+        apart = np.ptp(values) if lower is None or upper is None else np.min(upper - lower)
+        return digits_for(values, float(apart))
+
     def when(self, moment: datetime) -> str:
         """Returns a time in words, with the clock where readings are not daily."""
         return in_words(moment, self.panel.times.interval)
@@ -94,21 +101,24 @@ def look_into(candor: Candor, panel: Panel, column: int, origin: int) -> Told:
 def tell_forecast(told: Told) -> PageSection:
     """Returns the section about the forecast itself."""
     picture, unit = told.forecast, told.forecast.unit
-    values, times = picture.forecast, picture.times
+    values, times, digits = picture.forecast, picture.times, told.digits
+
+    def written(value: float) -> str:
+        return with_unit(float(value), unit, digits)
+
     highest, lowest = int(np.argmax(values)), int(np.argmin(values))
     sentences = [
         f"From {told.when(times[0])} to {told.when(times[-1])}, {told.name} is forecast to go from "
-        f"{with_unit(float(values[0]), unit)} to {with_unit(float(values[-1]), unit)}; the highest value is "
-        f"{with_unit(float(values[highest]), unit)} on {told.when(times[highest])}, the lowest "
-        f"{with_unit(float(values[lowest]), unit)} on {told.when(times[lowest])}."
+        f"{written(values[0])} to {written(values[-1])}; the highest value is {written(values[highest])} on "
+        f"{told.when(times[highest])}, the lowest {written(values[lowest])} on {told.when(times[lowest])}."
     ]
     if picture.lower is None or picture.upper is None:
         sentences.append("The model does not know how far its forecasts are off, so there are no intervals.")
     else:
         sentences.append(
             f"With a chance of {in_percent(picture.coverage)} the first reading lies between "
-            f"{in_digits(float(picture.lower[0]))} and {with_unit(float(picture.upper[0]), unit)}, the last between "
-            f"{in_digits(float(picture.lower[-1]))} and {with_unit(float(picture.upper[-1]), unit)}."
+            f"{in_digits(float(picture.lower[0]), digits)} and {written(picture.upper[0])}, the last between "
+            f"{in_digits(float(picture.lower[-1]), digits)} and {written(picture.upper[-1])}."
         )
     sentences.append(_what_happened(picture))
     return PageSection("The forecast", sentences, {"forecast-readings": draw_forecast(picture)}, _steps(told))
@@ -130,17 +140,18 @@ def _what_happened(picture: ForecastPicture) -> str:
 
 def _steps(told: Told) -> PageTable:
     picture, unit = told.forecast, f" [{told.forecast.unit}]" if told.forecast.unit else ""
+    digits = max(4, told.digits)
     columns = {"forecast": picture.forecast, "from": picture.lower, "to": picture.upper, "reading": picture.happened}
     known = {name: values for name, values in columns.items() if values is not None}
     rows = [
-        [told.when(moment), *(_cell(values[step]) for values in known.values())]
+        [told.when(moment), *(_cell(values[step], digits) for values in known.values())]
         for step, moment in enumerate(picture.times)
     ]
     return PageTable("All steps", ["time", *(f"{name}{unit}" for name in known)], rows)
 
 
-def _cell(value: float) -> str:
-    return "–" if np.isnan(value) else in_digits(float(value), 4)
+def _cell(value: float, digits: int) -> str:
+    return "–" if np.isnan(value) else in_digits(float(value), digits)
 
 
 def tell_past(candor: Candor, told: Told) -> PageSection:
@@ -202,8 +213,9 @@ def tell_branches(told: Told) -> PageSection:
         f"{in_percent(float(own[0]))} at the beginning of the horizon and {in_percent(float(own[-1]))} at its end."
         for branch, own in weights.items()
     ]
-    last = ", ".join(f"{branch} {with_unit(float(values[-1]), unit)}" for branch, values in told.alone.items())
-    together = with_unit(float(told.forecast.forecast[-1]), unit)
+    ends = {branch: with_unit(float(values[-1]), unit, told.digits) for branch, values in told.alone.items()}
+    last = ", ".join(f"{branch} {value}" for branch, value in ends.items())
+    together = with_unit(float(told.forecast.forecast[-1]), unit, told.digits)
     sentences.append(f"Alone they would say of the last step: {last}; together {together}.")
     by_step = {branch: _by_step(told, own) for branch, own in weights.items()}
     happened = told.forecast.happened

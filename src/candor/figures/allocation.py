@@ -59,10 +59,10 @@ def draw_allocation(picture: AllocationPicture) -> Drawing:
     dress(parts["ahead"], "beginning of the target patch", "", "By step ahead")
     for name in ("clock", "ahead"):
         parts[name].tick_params(labelleft=False)
-    handles, _ = parts["clock"].get_legend_handles_labels()
+    handles, drawn = parts["clock"].get_legend_handles_labels()
     parts["key"].set_axis_off()
     parts["key"].legend(
-        handles=handles, labels=[f"{name}: {_WORDS[name]}" for name in picture.overall], loc="center left", ncols=3,
+        handles=handles, labels=[f"{name}: {_WORDS[name]}" for name in drawn], loc="center left", ncols=3,
         fontsize=SMALL, frameon=False,
     )  # fmt: skip
     return Drawing(figure, _table(picture))

@@ -97,6 +97,11 @@ def choose_recipe(task: Task, preset: str | None, overrides: Mapping[str, Any]) 
         if followed != settled:
             ahead = f"{recipe.training.epochs} epochs and {task.protocol.horizon} steps"
             reasons.append(f"learning rate and curriculum: in proportion to {ahead}")
+    if uncovered := recipe.model_settings(1, task.protocol.history, task.protocol.horizon).uncovered:
+        reasons.append(
+            f"the newest {uncovered} of the {task.protocol.history} steps that are read lie in no patch: take a "
+            "history that is longer than patch_length by a multiple of patch_stride"
+        )
     if overrides:
         words = ", ".join(f"{name}={value}" for name, value in overrides.items())
         reasons.append(f"as you set, before all that was chosen: {words}")

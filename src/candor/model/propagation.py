@@ -162,17 +162,25 @@ def closed_walks(
 ) -> NDArray[np.int64]:
     """Returns the walks of `length` edges that end where they begin, as edge numbers: step x walk.
 
-    A walk i <- j <- ... <- i takes edges whose sender is the receiver of the next one.
+    A walk i <- j <- ... <- i takes edges whose sender is the receiver of the next one. The last edge is known by its
+    two ends: going on along all edges would need memory for every open walk, of which dense networks have many.
     """
     receiver, sender = receiver.astype(np.int64), sender.astype(np.int64)
+    walks = np.arange(len(receiver), dtype=np.int64)[None]
+    if length == 1:
+        return walks[:, sender == receiver]
     by_receiver = np.argsort(receiver, kind="stable")
     first = np.searchsorted(receiver[by_receiver], np.arange(nodes + 1))
-    walks = np.arange(len(receiver), dtype=np.int64)[None]
-    for _ in range(length - 1):
+    for _ in range(length - 2):
         middle = sender[walks[-1]]
         choices = first[middle + 1] - first[middle]
         repeated = np.repeat(walks, choices, axis=1)
         offset = np.arange(choices.sum()) - np.repeat(np.cumsum(choices) - choices, choices)
         onward = by_receiver[np.repeat(first[middle], choices) + offset]
         walks = np.concatenate([repeated, onward[None]])
-    return walks[:, sender[walks[-1]] == receiver[walks[0]]]
+    by_ends = np.argsort(receiver * nodes + sender)
+    ends, wanted = (receiver * nodes + sender)[by_ends], sender[walks[-1]] * nodes + receiver[walks[0]]
+    place = np.searchsorted(ends, wanted)
+    place[place == len(ends)] = 0  # beyond the last
+    is_closed = ends[place] == wanted
+    return np.concatenate([walks[:, is_closed], by_ends[place[is_closed]][None]])

@@ -114,6 +114,11 @@ class ModelSettings(Settings):
         return [patch * self.patch_stride for patch in range(self.patches)]
 
     @property
+    def uncovered(self) -> int:
+        """Newest steps of the history that lie in no patch: none if patches fit into it."""
+        return self.history - self.history_starts[-1] - self.patch_length
+
+    @property
     def target_starts(self) -> list[int]:
         """First steps of the target patches, kappa_q, counted from the start of the window."""
         first = self.patches * self.patch_stride

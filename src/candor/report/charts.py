@@ -90,7 +90,8 @@ def draw_outlook(outlook: Outlook, first: int, zone: str) -> Chart:
     def add(times: Sequence[datetime], heights: Numbers, **look: Any) -> None:
         choices[len(figure.data)] = heights.T
         shown = heights[:, first].astype(np.float32)
-        figure.add_scatter(x=_stamps(times), y=shown, hovertemplate="%{y:.4~g}", **look)
+        # Six digits: readings such as levels above the sea differ by little for their size.
+        figure.add_scatter(x=_stamps(times), y=shown, hovertemplate="%{y:.6~g}", **look)
 
     def add_forecast(made: Forecasts, name: str, colour: str, veil: str) -> None:
         if made.lower is not None and made.upper is not None:

@@ -11,10 +11,10 @@ from candor.data.checks import CheckReport, check_panel
 from candor.data.panel import Panel
 from candor.data.protocol import Task
 from candor.data.times import in_words
-from candor.figures.runs import read_epochs
+from candor.figures.runs import as_measured, read_epochs
 from candor.figures.training import Epoch
 from candor.forecasting.candor import Candor
-from candor.forecasting.runs import Run, RunRecord, load_task
+from candor.forecasting.runs import Run, RunRecord
 from candor.progress import Report, silent
 from candor.report.judgement import Judgement, judge_run
 from candor.report.outlook import Outlook, look_ahead
@@ -29,7 +29,7 @@ class Content:
 
     Args:
         record: what was trained on what.
-        panel: the readings that were used.
+        panel: the readings as they were measured.
         introduction: sentences that say what was trained on what.
         liveliest: place of the sensor with most readings in the test part, which is shown first.
         places: where sensors are drawn.
@@ -72,30 +72,23 @@ def gather(run: Run, report: Report = silent) -> Content:
         report: is told how far it has come.
     """
     task = run.task()
+    shown = as_measured(run, task)
     report("checking the data", None)
-    check = check_panel(_measured(run, task))
+    check = check_panel(shown.panel)
     report("forecasting", None)
     return Content(
         record=run.record,
-        panel=task.panel,
+        panel=shown.panel,
         introduction=tuple(_introduce(run, task, check)),
-        liveliest=_liveliest(task),
-        places=find_places(task.panel),
-        outlook=look_ahead(run.forecaster, task.panel),
+        liveliest=_liveliest(shown),
+        places=find_places(shown.panel),
+        outlook=look_ahead(run.forecaster, task.panel, shown.panel.values),
         judgement=judge_run(run, task, report),
         reasons=find_reasons(run.forecaster, task, report) if isinstance(run.forecaster, Candor) else None,
         epochs=tuple(read_epochs(run.folder)),
         check=check,
         settings=dict(_flattened(run.forecaster.settings())),
     )
-
-
-def _measured(run: Run, task: Task) -> Panel:
-    """Returns the readings as they were measured: a protocol may have gaps filled before anything else."""
-    if task.protocol.targets == "observed":
-        return task.panel
-    observed = task.protocol.model_copy(update={"targets": "observed"})
-    return load_task(run.folder, run.record.model_copy(update={"protocol": observed})).panel
 
 
 def _liveliest(task: Task) -> int:
@@ -118,10 +111,11 @@ def _introduce(run: Run, task: Task, check: CheckReport) -> Iterator[str]:
         f"A forecast reads the last {counted(protocol.history, 'step')} ({in_words(protocol.history * interval)}) and "
         f"gives the next {protocol.horizon} ({in_words(protocol.horizon * interval)}) of every sensor."
     )
-    if len({sensor.unit for sensor in panel.sensors}) > 1:
+    units = dict.fromkeys(sensor.unit or "one that is not stated" for sensor in panel.sensors)
+    if len(units) > 1:
         yield (
-            f"Sensors measure in different units ({panel.unit}): the errors of one sensor are in its own, and those "
-            "over several sensors mix them."
+            f"Sensors measure in different units ({', '.join(units)}): the errors of one sensor are in its own, and "
+            "those over several sensors mix them."
         )
     train, validation, test = (len(getattr(task.split, part)) for part in ("train", "validation", "test"))
     yield (

@@ -50,15 +50,15 @@ class Outlook:
     ahead: Forecasts
 
 
-def look_ahead(forecaster: Forecaster, panel: Panel) -> Outlook:
-    """Returns the outlook at the end of a panel."""
+def look_ahead(forecaster: Forecaster, panel: Panel, measured: Numbers) -> Outlook:
+    """Returns the outlook at the end of a panel, of which only some readings may have been measured: time x sensor."""
     length, horizon = panel.times.length, forecaster.horizon
     origin = max(forecaster.history, length - horizon)
     shown = max(forecaster.history, _PAST_HORIZONS * horizon) + length - origin
     begin = max(0, length - min(shown, max(horizon, _MOST_READINGS // len(panel.sensors))))
     return Outlook(
         times=_times(panel, begin, length),
-        readings=panel.values[begin:],
+        readings=measured[begin:],
         known=_forecast(forecaster, panel, origin),
         ahead=_forecast(forecaster, panel, length),
     )

@@ -82,7 +82,7 @@ def _policy(*scripts: str) -> str:
 def _data(content: Content, sections: list[Section]) -> dict[str, Any]:
     return {
         "charts": {name: chart.to_json() for section in sections for name, chart in section.charts.items()},
-        "units": [plain(sensor.unit or content.unit) for sensor in content.panel.sensors],
+        "units": [plain(sensor.unit) for sensor in content.panel.sensors],
         "chosen": content.liveliest,
     }
 

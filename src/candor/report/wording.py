@@ -3,6 +3,7 @@
 import math
 
 from candor.data.panel import Sensor
+from candor.digits import MOST_DIGITS
 
 NOTHING = "–"
 _LONGEST_LABEL = 22
@@ -14,7 +15,7 @@ def number(value: float | None) -> str:
         return NOTHING
     if value == 0:
         return "0"
-    places = min(max(2 - math.floor(math.log10(abs(value))), 0), 9)
+    places = min(max(2 - math.floor(math.log10(abs(value))), 0), MOST_DIGITS)
     return f"{value:,.{places}f}"
 
 

@@ -46,6 +46,7 @@ class Recipe(NetworkRecipe):
         It is a third of the history long, or twice the horizon where that is shorter.
         """
         half = max(1, min(history // 6, horizon))
-        patches = {"patch_length": min(2 * half, history), "patch_stride": half}
+        # What halves leave over of the history makes patches longer, so that the last one ends with the newest reading.
+        patches = {"patch_length": min(2 * half + history % half, history), "patch_stride": half}
         spans = {"nodes": nodes, "history": history, "horizon": horizon}
         return parse_settings(ModelSettings, spans | patches | SIZES[self.size] | self.model, "model settings")

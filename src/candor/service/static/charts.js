@@ -79,13 +79,13 @@ export function drawForecast(place, { history, forecast, unit, zone, hasClock })
   const steps = forecast.steps.map(wallClock);
   const traces = [];
   if (forecast.lower.some((value) => value !== null)) {
-    const edge = { x: steps, mode: "lines", line: { width: 0, color: colour("--blue") }, hovertemplate: "%{y:.4~g}" };
+    const edge = { x: steps, mode: "lines", line: { width: 0, color: colour("--blue") }, hovertemplate: "%{y:.6~g}" };
     const name = `${percent(forecast.coverage)} interval`;
     traces.push({ ...edge, y: forecast.lower, name: "at least", showlegend: false });
     const filled = { fill: "tonexty", fillcolor: veil("--blue", 0.22) };
-    traces.push({ ...edge, y: forecast.upper, name, ...filled, hovertemplate: "%{y:.4~g}<extra>at most</extra>" });
+    traces.push({ ...edge, y: forecast.upper, name, ...filled, hovertemplate: "%{y:.6~g}<extra>at most</extra>" });
   }
-  const line = (name, x, y, look) => ({ name, x, y, hovertemplate: "%{y:.4~g}", ...look });
+  const line = (name, x, y, look) => ({ name, x, y, hovertemplate: "%{y:.6~g}", ...look });
   const readings = { mode: "lines", line: { color: colour("--ink"), width: 1.6 } };
   traces.push(line("readings", history.times.map(wallClock), history.values, readings));
   const ahead = { mode: "lines", line: { color: colour("--blue"), width: 2.6 } };

@@ -5,7 +5,7 @@ import { drawForecast, drawOrTell } from "./charts.js";
 import { element } from "./elements.js";
 import { chartIn, foldedIn, reasonParts } from "./reasons.js";
 import { figureCards, flowsOf, judgement, numberTable, peersOf } from "./tables.js";
-import { moment, nameOf, number, sentence, signed } from "./words.js";
+import { digitsFor, moment, nameOf, number, sentence, signed } from "./words.js";
 
 const MOST_HISTORY = 1000; // readings before the forecast that are drawn
 const UNKNOWN_YET = "What happened is not known yet: move the slider back to compare a past forecast.";
@@ -167,12 +167,13 @@ function figuresOf(history, forecast, { unit, hasClock: clock }) {
   const last = place < 0 ? null : history.values[place];
   const [end, low, high] = [forecast.forecast.at(-1), forecast.lower.at(-1), forecast.upper.at(-1)];
   const when = (time) => moment(time, { hasClock: clock, hasYear: false });
-  const range = low === null || high === null ? "" : ` (${number(low)} to ${number(high)})`;
+  const written = (value) => number(value, digitsFor(forecast));
+  const range = low === null || high === null ? "" : ` (${written(low)} to ${written(high)})`;
   const change = last === null ? null : end - last;
   const read = place < 0 ? "no recent reading" : `last reading, ${when(history.times[place])}`;
   return [
-    { value: number(last), unit, words: read },
-    { value: number(end), unit, words: `forecast for ${when(forecast.steps.at(-1))}${range}` },
+    { value: written(last), unit, words: read },
+    { value: written(end), unit, words: `forecast for ${when(forecast.steps.at(-1))}${range}` },
     { value: signed(change), unit, words: "expected change until then" },
   ];
 }

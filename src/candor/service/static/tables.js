@@ -1,7 +1,7 @@
 // What is told in tables: what arrived along which edge, sensors that are listened to, and the numbers of a forecast.
 
 import { element } from "./elements.js";
-import { aligned, amount, inUnit, moment, nameOf, number, percent, span } from "./words.js";
+import { aligned, amount, digitsFor, inUnit, moment, nameOf, number, percent, span } from "./words.js";
 
 const MOST_ROWS = 8; // that are shown before somebody asks for all
 
@@ -87,9 +87,10 @@ export function numberTable(forecast, { unit, zone, hasClock }) {
   const hasOutcome = forecast.observed.some((value) => value !== null);
   const titles = [`local time (${zone})`, inUnit("forecast", unit), "at least", "at most"];
   if (hasOutcome) titles.push("what happened");
+  const digits = digitsFor(forecast);
   const rows = forecast.steps.map((time, place) => {
     const values = [forecast.forecast, forecast.lower, forecast.upper, ...(hasOutcome ? [forecast.observed] : [])];
-    const cells = values.map((column) => element("td", { class: "number" }, number(column[place])));
+    const cells = values.map((column) => element("td", { class: "number" }, number(column[place], digits)));
     return element("tr", {}, element("th", { scope: "row", class: "time" }, moment(time, { hasClock })), ...cells);
   });
   return table(titles, rows, "The forecast in numbers");

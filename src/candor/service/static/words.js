@@ -21,6 +21,16 @@ export function aligned(value, largest) {
   return value.toFixed(Math.min(Math.max(2 - Math.floor(Math.log10(largest || 1)), 0), MOST_PLACES));
 }
 
+/** Returns how many digits the numbers of a forecast need: so many that the ends of its narrowest interval differ. */
+export function digitsFor({ forecast, lower, upper }) {
+  const widths = lower.flatMap((low, place) => (low === null || upper[place] === null ? [] : [upper[place] - low]));
+  const apart = widths.length ? Math.min(...widths) : Math.max(...forecast) - Math.min(...forecast);
+  const largest = Math.max(...forecast.map(Math.abs));
+  if (!(apart > 0 && apart < largest)) return 3;
+  const needed = Math.floor(Math.log10(largest)) - Math.floor(Math.log10(apart)) + 2;
+  return Math.min(Math.max(needed, 3), 7); // single precision has no more
+}
+
 /** Returns a number with its sign, such as +0.52. */
 export function signed(value) {
   const text = number(value);
