@@ -24,8 +24,7 @@ from candor.forecasting import SeasonalNaive
 
 HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
 START = datetime(2024, 1, 1, tzinfo=UTC)
-HISTORY = 6
-LAWS = settings(max_examples=40)
+HISTORY, LAWS = 6, settings(max_examples=40)
 READINGS = st.floats(-100, 100, width=32) | st.just(np.nan)
 
 
@@ -290,8 +289,7 @@ def test_days_must_begin_when_the_models_do() -> None:
 
 def test_another_zone_moves_no_reading() -> None:
     panel = make_panel()
-    abroad = replace(panel, times=replace(panel.times, zone="Asia/Seoul"))
-    aligned = align(abroad, KnownPanel.of(panel), HISTORY)
+    aligned = align(panel.in_zone("Asia/Seoul"), KnownPanel.of(panel), HISTORY)
     assert aligned.panel.fingerprint == panel.fingerprint
     note = only(aligned, Level.NOTE)
     assert "Asia/Seoul" in note.what and "America/Los_Angeles" in note.what and "--zone" in note.mend

@@ -8,6 +8,7 @@ from pathlib import Path
 import certifi
 import made_basin
 import pytest
+import three_sites as of_three_sites
 from usgs_server import UsgsServer, served_by
 
 from candor.cli import run
@@ -41,6 +42,12 @@ def usgs(one_authority: Path) -> Iterator[UsgsServer]:
     """The server, with the clients pointed at it."""
     with _local_usgs(one_authority) as server:
         yield server
+
+
+@pytest.fixture
+def three_sites(usgs: UsgsServer) -> None:
+    """Lets the server have a day of readings of three sites."""
+    usgs.observations = of_three_sites.observations()
 
 
 @dataclass(frozen=True)

@@ -1,151 +1,25 @@
-"""How services are asked: kept answers, patience, pauses, parallel requests, and plain words when all fails."""
+"""How services are asked: patience, pauses, parallel requests, and plain words when all fails."""
 
-import json
 import subprocess
 import sys
 import threading
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import build_and_be_killed
 import httpx
 import pytest
 from dataretrieval.transport import http
-from usgs_answers import Observation, recorded
+from three_sites import ALL, AXIS, SITES, hours_of
+from usgs_answers import recorded
 from usgs_server import Trouble, UsgsServer, served_by
 
-from candor.data.times import TimeAxis
 from candor.errors import InputError
-from candor.river import cache as cache_module
 from candor.river import readings as readings_module
 from candor.river.asking import Asker, Clock, Manners
-from candor.river.cache import AnswerCache, Question
-from candor.river.readings import DAYS_AT_A_TIME, as_frame, fetch_readings
+from candor.river.cache import AnswerCache
+from candor.river.readings import as_frame, fetch_readings
 
-HOUR = timedelta(hours=1)
-AXIS = TimeAxis(datetime(2021, 5, 1, tzinfo=UTC), HOUR, 24)
-SITES = ["USGS-1", "USGS-2", "USGS-3"]
-
-
-@pytest.fixture(autouse=True)
-def three_sites(usgs: UsgsServer) -> None:
-    usgs.observations = [
-        Observation(site, "00300", f"sensor of {site}", AXIS.start + hour * HOUR, f"{hour}.5")
-        for site in SITES
-        for hour in range(24)
-    ]
-
-
-def hours_of(asker: Asker) -> dict[str, int]:
-    """Returns how many readings of each site arrive."""
-    return {site: len(as_frame(answers)) for site, answers in fetch_readings(asker, SITES, "00300", AXIS).items()}
-
-
-ALL = dict.fromkeys(SITES, 24)
-
-
-def test_what_was_answered_is_not_asked_again_and_needs_no_service(usgs, asker, tmp_path) -> None:
-    first = fetch_readings(asker, SITES, "00300", AXIS)
-    assert len(usgs.requests) == 3
-    usgs.troubles.append(Trouble("", times=99, status=503))
-    again = Asker(AnswerCache(tmp_path / "cache"))
-    assert fetch_readings(again, SITES, "00300", AXIS) == first
-    assert len(usgs.requests) == 3
-    assert again.record == asker.record
-
-
-@pytest.mark.parametrize(("days", "is_asked_again"), [(0.5, True), (2.9, True), (3.1, False), (400, False)])
-def test_only_what_was_fetched_soon_after_the_period_is_asked_for_again(
-    days, is_asked_again, usgs, asker, tmp_path
-) -> None:
-    fetch_readings(asker, SITES, "00300", AXIS)
-    for path in (tmp_path / "cache").rglob("*.json"):
-        note = json.loads(path.read_text(encoding="utf-8"))
-        path.write_text(json.dumps(note | {"fetched": (AXIS.end + timedelta(days=days)).isoformat()}))
-    for _ in range(2):  # what was asked for again is young no more
-        fetch_readings(Asker(AnswerCache(tmp_path / "cache")), SITES, "00300", AXIS)
-        assert len(usgs.requests) == (6 if is_asked_again else 3)
-
-
-def test_of_a_long_period_only_the_end_is_asked_for_again_and_not_twice_a_day(usgs, asker, tmp_path) -> None:
-    hours = 24 * (DAYS_AT_A_TIME + 5)
-    recent = TimeAxis(datetime.now(UTC).replace(minute=0, second=0, microsecond=0) - hours * HOUR, HOUR, hours)
-    fetch_readings(asker, SITES, "00300", recent)
-    fetch_readings(asker, SITES, "00300", recent)
-    assert len(usgs.requests) == 6, "a job that was killed goes on where it was"
-    for path in (tmp_path / "cache").rglob("*.json"):
-        note = json.loads(path.read_text(encoding="utf-8"))
-        path.write_text(json.dumps(note | {"fetched": (datetime.now(UTC) - timedelta(days=1.1)).isoformat()}))
-    fetch_readings(asker, SITES, "00300", recent)
-    assert len(usgs.requests) == 9
-
-
-def test_other_questions_have_other_answers(tmp_path) -> None:
-    cache = AnswerCache(tmp_path)
-    questions = [
-        Question("waterdata", "get_continuous", {"site": "1"}),
-        Question("waterdata", "get_continuous", {"site": "2"}),
-        Question("waterdata", "get_daily", {"site": "1"}),
-        Question("nldi", "get_continuous", {"site": "1"}),
-    ]
-    for number, question in enumerate(questions):
-        cache.keep(question, str(number).encode(), "http://somewhere")
-    assert [cache.find(question).content for question in questions] == [b"0", b"1", b"2", b"3"]
-
-
-def test_fresh_answers_take_the_place_of_kept_ones_when_asked_for(usgs, asker, tmp_path) -> None:
-    hours_of(asker)
-    usgs.observations = usgs.observations[:24]
-    assert hours_of(Asker(AnswerCache(tmp_path / "cache"))) == ALL
-    assert hours_of(Asker(AnswerCache(tmp_path / "cache"), fresh_since=datetime.now(UTC))) == {
-        **dict.fromkeys(SITES, 0),
-        "USGS-1": 24,
-    }
-    assert hours_of(Asker(AnswerCache(tmp_path / "cache")))["USGS-2"] == 0
-
-
-def test_a_refresh_goes_on_for_two_days_and_knows_what_it_is_of(tmp_path, monkeypatch) -> None:
-    cache, one, other = AnswerCache(tmp_path), {"huc": "18"}, {"huc": "03"}
-    begun = cache.begin_refresh(one)
-    assert cache.begin_refresh(one) == begun < cache.begin_refresh(other)
-    monkeypatch.setattr(cache_module, "REFRESH_LASTS", timedelta(0))
-    renewed = cache.begin_refresh(one)
-    assert renewed > begun, "what was fetched long ago is no longer fresh"
-    monkeypatch.undo()
-    assert cache.begin_refresh(one) == renewed
-    for note in (tmp_path / "refresh").iterdir():
-        note.write_text("{")
-    assert cache.begin_refresh(one) > renewed
-    cache.end_refresh(one)
-    assert len(list((tmp_path / "refresh").iterdir())) == 1
-    cache.end_refresh(one)
-
-
-@pytest.mark.parametrize("harm", ["change", "truncate", "remove", "note"])
-def test_a_damaged_answer_is_fetched_again(usgs, asker, tmp_path, harm: str) -> None:
-    hours_of(asker)
-    content = sorted((tmp_path / "cache").rglob("*.answer"))[0]
-    if harm == "change":
-        content.write_bytes(content.read_bytes()[:-1] + b"x")
-    elif harm == "truncate":
-        content.write_bytes(content.read_bytes()[:100])
-    elif harm == "remove":
-        content.unlink()
-    else:
-        content.with_suffix(".json").write_text("{")
-    again = Asker(AnswerCache(tmp_path / "cache"))
-    assert hours_of(again) == ALL
-    assert len(usgs.requests) == 4
-    assert len(again.cache.damaged) == 1
-
-
-def test_every_request_is_recorded_with_its_address_date_and_checksum(usgs, asker) -> None:
-    hours_of(asker)
-    assert [one["arguments"]["monitoring_location_id"] for one in asker.record] == SITES
-    for one in asker.record:
-        assert one["url"].startswith(usgs.address) and one["arguments"]["monitoring_location_id"] in one["url"]
-        assert datetime.fromisoformat(one["fetched"]).tzinfo is not None
-        assert len(one["sha256"]) == 64
+pytestmark = pytest.mark.usefixtures("three_sites")
 
 
 @pytest.mark.parametrize("status", [429, 500, 502, 503])
@@ -413,10 +287,3 @@ def test_an_interruption_ends_the_work_and_the_next_call_goes_on(usgs, tmp_path)
     assert usgs.asked("USGS-3") == []
     assert hours_of(Asker(AnswerCache(tmp_path / "cache"))) == ALL
     assert len(usgs.asked("USGS-1")) == 1
-
-
-def test_a_folder_that_cannot_be_written_is_told_of(usgs, tmp_path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match="cannot be kept") as caught:
-        hours_of(Asker(AnswerCache(tmp_path / "file" / "cache")))
-    assert "--cache" in caught.value.mend

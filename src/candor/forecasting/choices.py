@@ -149,6 +149,7 @@ def _reasons(task: Task, preset: str | None, recipe: Recipe, own: set[str]) -> l
     of_epoch = min(windows, training.epoch_windows or windows)
     steps, some = training.epochs * -(-of_epoch // training.batch), "" if of_epoch == windows else f"{of_epoch:,} of "
     length = "twice the horizon" if horizon < task.protocol.history // 6 else "a third of the history"
+    length = f"a little more than {length}" if sizes.patch_length > 2 * sizes.patch_stride else length
     sentences = [
         _spans_in_words(task, preset),
         f"patches of {sizes.patch_length} steps, one every {sizes.patch_stride}"

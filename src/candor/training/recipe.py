@@ -43,10 +43,10 @@ class Recipe(NetworkRecipe):
     def model_settings(self, nodes: int, history: int, horizon: int) -> ModelSettings:
         """Returns the sizes of the network; a patch overlaps the next by half.
 
-        It is a third of the history long, or twice the horizon where that is shorter.
+        It is a third of the history long, or twice the horizon where that is shorter. What halves leave over of the
+        history makes patches longer, so that the last one ends with the newest reading.
         """
         half = max(1, min(history // 6, horizon))
-        # What halves leave over of the history makes patches longer, so that the last one ends with the newest reading.
         patches = {"patch_length": min(2 * half + history % half, history), "patch_stride": half}
         spans = {"nodes": nodes, "history": history, "horizon": horizon}
         return parse_settings(ModelSettings, spans | patches | SIZES[self.size] | self.model, "model settings")
