@@ -42,6 +42,7 @@ def test_reading_training_and_judging_need_no_torch() -> None:
     code = (
         "import candor, sys\n"
         "task = candor.make_task(candor.load_dataset('klamath-daily'), candor.Protocol(history=28, horizon=14))\n"
+        "assert 'scipy.signal' not in sys.modules  # as slow to import as torch is, by half\n"
         "model = candor.Linear(28, 14).fit(task.panel, task.split)\n"
         "assert candor.evaluate(model, task).overall()['mae'] > 0\n"
         "assert 'torch' not in sys.modules\n"

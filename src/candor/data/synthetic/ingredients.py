@@ -6,7 +6,6 @@ off: a series made in many pieces has the same numbers as one made at once.
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.signal import lfilter
 
 from candor.data.panel import Edges
 from candor.data.synthetic.recipe import Recipe
@@ -23,6 +22,8 @@ class DecayingSum:
 
     def advance(self, inputs: Series) -> Series:
         """Returns the level at the next steps, given what comes in at each of them."""
+        from scipy.signal import lfilter  # slow to import, and every command knows this room
+
         levels = np.empty(inputs.shape)
         for retention in np.unique(self._retention):  # a handful of different ones
             columns = self._retention == retention
