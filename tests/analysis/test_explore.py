@@ -17,6 +17,7 @@ from candor.data.panel import Edges, Panel, Sensor
 from candor.data.synthetic import Truth, generate_river, generate_road
 from candor.data.times import TimeAxis
 from candor.errors import InputError
+from candor.figures.explore import LagPicture, draw_explore
 
 HOURLY = TimeAxis(datetime(2024, 1, 1, tzinfo=UTC), timedelta(hours=1), 24 * 28)
 
@@ -161,6 +162,15 @@ def test_profiles_that_are_drawn_are_written_and_correlate_as_said(tmp_path: Pat
         own = table[table["pair"] == name]
         assert len(own) == 168 and own["first"].unique().tolist() == [pair.first]
         assert np.corrcoef(own["first_usual"], own["second_usual"])[0, 1] == pytest.approx(pair.correlation, abs=1e-4)
+
+
+@pytest.mark.parametrize("distance", [np.arange(5.0), None])
+def test_clear_and_unclear_lags_are_told_apart(distance: np.ndarray | None) -> None:
+    ends, lags = ["a"] * 5, np.arange(5)
+    peaks = LagPicture(ends, ends, distance, "km", lags, np.ones(5), is_clear=lags > 2, interval=HOURLY.interval)
+    figure = draw_explore(replace(explore(small(waves([0.0]), [])), lags=peaks)).figure
+    key = figure.axes[1].get_legend()
+    assert key is not None and {text.get_text() for text in key.get_texts()} == {"unclear (3)", "clear peak (2)"}
 
 
 @pytest.mark.parametrize("distances", [[1.0], None])

@@ -41,6 +41,13 @@ def forecast_picture(frequency: str = "h", first: str = "2024-10-25 20:00", sens
     return ForecastPicture(sensor, "mg/L", times[:40], past, times[40:], forecast, forecast - 1, forecast + 2, 0.9)
 
 
+def scaled_picture(level: float, size: float) -> ForecastPicture:
+    """Returns the same forecast in another unit, or above another zero."""
+    picture = forecast_picture()
+    parts = {name: level + size * getattr(picture, name) for name in ("past", "forecast", "lower", "upper")}
+    return replace(picture, **parts)
+
+
 def component_picture(frequency: str = "h", patches: int = 23) -> ComponentPicture:
     times, chance = moments("2024-10-25", 4 * patches + 4, frequency), np.random.default_rng(0)
     return ComponentPicture(
@@ -89,6 +96,8 @@ DRAWINGS = {
     "forecast of five minutes": lambda: draw_forecast(forecast_picture("5min")),
     "forecast of days": lambda: draw_forecast(forecast_picture("D", "2024-12-01")),
     "forecast of months": lambda: draw_forecast(forecast_picture("MS", "2020-01-01")),
+    "forecast of a lake above the sea": lambda: draw_forecast(scaled_picture(4139.0, 0.01)),
+    "forecast of dust in kg/m3": lambda: draw_forecast(scaled_picture(0.0, 2e-9)),
     "components of hours": lambda: draw_components(component_picture()),
     "components of days": lambda: draw_components(component_picture("D", 8)),
     "components of one patch": lambda: draw_components(component_picture("D", 1)),
@@ -109,6 +118,15 @@ def test_no_text_leaves_the_figure_or_lies_on_another(name: str, monkeypatch: py
     figure = DRAWINGS[name]().figure
     assert figure.canvas.get_width_height()[0] == 1200
     assert_texts_stand_apart(figure, monkeypatch)
+
+
+@pytest.mark.parametrize(("level", "size"), [(4139.0, 0.01), (0.0, 2e-9), (101_000.0, 30.0)])
+def test_ticks_are_the_readings_themselves(level: float, size: float) -> None:
+    axes = draw_forecast(scaled_picture(level, size)).figure.axes[0]
+    axes.figure.canvas.draw()
+    shown = [float(label.get_text().replace("\N{MINUS SIGN}", "-")) for label in axes.get_yticklabels()]
+    np.testing.assert_allclose(shown, axes.get_yticks(), atol=size / 100)
+    assert len(set(shown)) == len(shown) > 3
 
 
 @pytest.mark.parametrize("name", ["forecast of hours", "edges on a map"])

@@ -185,26 +185,30 @@ def _draw_lags(axes: Axes, picture: LagPicture) -> None:
     size, word = next((size, word) for size, word in _UNITS if picture.interval >= size or size == _UNITS[-1][0])
     lag = picture.lag * (picture.interval / size)
     title = "(b) Peak lags of edges"
+    kinds = [
+        (chosen, colour, f"{label} ({chosen.sum():,})")
+        for chosen, colour, label in ((~picture.is_clear, GREY, "unclear"), (picture.is_clear, BLUE, "clear peak"))
+        if chosen.any()
+    ]
+    is_crowded = len(lag) > _FAINT
     if picture.distance is None:
         dress(axes, f"lag [{word}]: positive where the target follows", "edges", title)
         step = picture.interval / size
         bins = np.arange(lag.min() - step / 2, lag.max() + step, step)
-        axes.hist([lag[picture.is_clear], lag[~picture.is_clear]], bins=list(bins), stacked=True, color=[BLUE, GREY])
-        return
-    dress(axes, in_unit("distance", picture.distance_unit), f"lag [{word}]: positive where the target follows", title)
-    is_crowded = len(lag) > _FAINT
-    area, alpha = (7, 0.35) if is_crowded else (28, 0.75)
-    axes.axhline(0, color=GREY, linewidth=0.8)
-    for chosen, colour, label in ((~picture.is_clear, GREY, "unclear"), (picture.is_clear, BLUE, "clear peak")):
-        if chosen.any():
-            face = "none" if label == "unclear" else colour
-            name = f"{label} ({chosen.sum():,})"
+        colours, names = [colour for _, colour, _ in kinds], [name for _, _, name in kinds]
+        axes.hist([lag[chosen] for chosen, _, _ in kinds], bins=list(bins), stacked=True, color=colours, label=names)
+    else:
+        across = in_unit("distance", picture.distance_unit)
+        dress(axes, across, f"lag [{word}]: positive where the target follows", title)
+        area, alpha = (7, 0.35) if is_crowded else (28, 0.75)
+        axes.axhline(0, color=GREY, linewidth=0.8)
+        for chosen, colour, name in kinds:
             axes.scatter(
                 picture.distance[chosen],
                 lag[chosen],
                 s=area,
                 alpha=alpha,
-                facecolors=face,
+                facecolors="none" if colour == GREY else colour,
                 edgecolors=colour,
                 label=name,
             )

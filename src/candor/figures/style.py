@@ -89,6 +89,8 @@ def dress(axes: Axes, across: str = "", up: str = "", title: str = "") -> None:
     axes.set_xlabel(plain(across), fontsize=LABEL, color=BLACK)
     axes.set_ylabel(plain(up), fontsize=LABEL, color=BLACK)
     axes.tick_params(labelsize=SMALL, color=GREY, labelcolor=BLACK)
+    # Whole numbers at the ticks: what matplotlib takes off or divides by would stand small above, under the legend.
+    axes.ticklabel_format(axis="y", style="plain", useOffset=False)
     axes.grid(visible=True, color="#e6e6e6", linewidth=0.8)
     axes.set_axisbelow(True)
     for side, spine in axes.spines.items():
