@@ -41,6 +41,16 @@ def test_a_run_of_candor_has_every_section(page: str) -> None:
     assert Reader(page).sections() == ALWAYS | JUDGED | OF_CANDOR | {"training"}
 
 
+def test_where_rain_stands_for_shocks_nothing_is_said_of_shock_gates(page: str, content: Content) -> None:
+    assert content.reasons is not None and content.reasons.makeup is not None
+    makeup = content.reasons.makeup
+    fewer = replace(makeup, gates={name: gate for name, gate in makeup.gates.items() if "shock" not in name})
+    other = make_page(replace(content, reasons=replace(content.reasons, makeup=fewer)))
+    for made, words in ((page, "accumulation, release and shock."), (other, "accumulation and release.")):
+        assert f"Gates choose what counts as {words}" in made
+    assert "shock (here the rain that it was given)" in other
+
+
 def test_a_simple_rule_has_no_section_of_candor_and_is_not_compared_with_itself(simple: Path) -> None:
     found = gather(load_run(simple))
     assert Reader(make_page(found)).sections() == ALWAYS | JUDGED

@@ -103,16 +103,19 @@ def _components(content: Content) -> Section:
         "strengths": charts.draw_strengths(reasons.makeup, content.liveliest),
         "gates": charts.draw_gates(reasons.makeup, content.liveliest),
     }
+    has_shocks = any(name.startswith("shock") for name in reasons.makeup.gates)
+    shock = "what comes suddenly" if has_shocks else "here the rain that it was given"
+    gated = "accumulation, release and shock" if has_shocks else "accumulation and release"
     body = [
         paragraphs(["Before it forecasts, CANDOR splits the recent past of every sensor into background (what is usual "
-                    "here), accumulation (what builds up), release (what is let go) and shock (what comes suddenly)."]),
+                    f"here), accumulation (what builds up), release (what is let go) and shock ({shock})."]),
         _choice(content, "components"),
         chart_place("strengths", drawn["strengths"]),
         heading("Gates"),
         chart_place("gates", drawn["gates"]),
         note("Strengths are root mean squares of the network's states before they are normalised: compare a component "
-             "with itself, over time and over sensors, not with readings. Gates choose what counts as accumulation, "
-             "release and shock. The names say what each is meant for; whether it is that has to be seen."),
+             f"with itself, over time and over sensors, not with readings. Gates choose what counts as {gated}. The "
+             "names say what each is meant for; whether it is that has to be seen."),
     ]  # fmt: skip
     return Section("components", "What its past is made of", "\n".join(body), drawn)
 
