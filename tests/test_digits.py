@@ -2,7 +2,7 @@
 
 import pytest
 
-from candor.digits import number
+from candor.digits import number, significant
 
 
 @pytest.mark.parametrize(
@@ -15,3 +15,14 @@ from candor.digits import number
 )  # fmt: skip
 def test_small_numbers_keep_the_digits_that_count(value: float | None, digits: int, text: str) -> None:
     assert number(value, digits) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "digits", "text"),
+    [
+        (12345.678, 3, "12,346"), (-4139.52, 6, "-4,139.52"), (0.918, 3, "0.918"), (2.53e-9, 3, "0.00000000253"),
+        (0.0, 3, "0"), (1e-30, 3, "0.000000000000"),
+    ],
+)  # fmt: skip
+def test_numbers_are_written_with_the_digits_that_count(value: float, digits: int, text: str) -> None:
+    assert significant(value, digits) == text

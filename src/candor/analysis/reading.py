@@ -24,7 +24,7 @@ from candor.analysis.reading_states import affordable_windows, choose_origins, r
 from candor.data.protocol import Task
 from candor.data.splits import Origins
 from candor.errors import InputError
-from candor.figures.runs import as_measured, candor_of
+from candor.figures.runs import candor_of
 from candor.figures.style import Drawing
 from candor.files import atomic_folder, is_of_format, write_json
 from candor.forecasting.candor import Candor
@@ -98,7 +98,7 @@ def explain_run(
 
 
 def _ask(run: Run, sensor: str | None, time: datetime | str | None, windows: int | None) -> _Question:
-    candor, task = candor_of(run), as_measured(run, run.task())
+    candor, task = candor_of(run), run.as_measured(run.task())
     panel, length = task.panel, task.panel.times.length
     tested = panel.mask[task.split.test[0] :] if len(task.split.test) else panel.mask
     column = int(tested.sum(axis=0).argmax()) if sensor is None else find_sensor(panel, sensor)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from candor.digits import MOST_DIGITS
+from candor.digits import significant
 from candor.figures.style import Drawing
 
 _MOST_KNOWN = 7  # digits of a reading in single precision
@@ -35,10 +35,7 @@ class Finding:
 
 def in_digits(value: float, digits: int = 3) -> str:
     """Returns a number with so many digits that count, thousands set apart."""
-    if value == 0 or not math.isfinite(value):
-        return "0" if value == 0 else "unknown"
-    places = min(max(digits - 1 - math.floor(math.log10(abs(value))), 0), MOST_DIGITS)
-    return f"{value:,.{places}f}"
+    return significant(value, digits) if math.isfinite(value) else "unknown"
 
 
 def in_percent(share: float) -> str:

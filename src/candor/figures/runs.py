@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -49,7 +48,7 @@ def draw_run(
         time: of the first forecast step; None means the last one whose whole outcome is known.
         report: is told how far it has come.
     """
-    candor, task = candor_of(run), as_measured(run, run.task())
+    candor, task = candor_of(run), run.as_measured(run.task())
     column = _liveliest(task) if sensor is None else find_sensor(task.panel, sensor)
     length = task.panel.times.length
     known = max(candor.history, length - candor.horizon)
@@ -72,14 +71,6 @@ def draw_run(
         report("drawing", done / len(drawings))
         written += draw().write(folder, name)
     return written
-
-
-def as_measured(run: Run, task: Task) -> Task:
-    """Returns the task of a run with the readings that were measured, for people: a protocol may judge a filled series.
-
-    A network fills what it reads by the rule of the protocol, so that its forecasts from these readings are the same.
-    """
-    return task if task.protocol.targets == "observed" else replace(task, panel=run.measured())
 
 
 def candor_of(run: Run) -> Candor:

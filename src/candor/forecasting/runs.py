@@ -134,6 +134,13 @@ class Run:
         protocol = self.record.protocol.model_copy(update={"targets": "observed"})
         return replace(self, record=self.record.model_copy(update={"protocol": protocol})).task().panel
 
+    def as_measured(self, task: Task) -> Task:
+        """Returns its task with the readings that were measured, to be shown to people.
+
+        A network fills what it reads by the rule of the protocol, so that forecasts from these readings are the same.
+        """
+        return task if task.protocol.targets == "observed" else replace(task, panel=self.measured())
+
 
 def load_task(folder: Path, record: RunRecord) -> Task:
     """Returns the task of the run in `folder`, which need not be finished; data that have changed are refused."""

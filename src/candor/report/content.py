@@ -11,7 +11,7 @@ from candor.data.checks import CheckReport, check_panel
 from candor.data.panel import Panel
 from candor.data.protocol import Task
 from candor.data.times import in_words
-from candor.figures.runs import as_measured, read_epochs
+from candor.figures.runs import read_epochs
 from candor.figures.training import Epoch
 from candor.forecasting.candor import Candor
 from candor.forecasting.runs import Run, RunRecord
@@ -72,7 +72,7 @@ def gather(run: Run, report: Report = silent) -> Content:
         report: is told how far it has come.
     """
     task = run.task()
-    shown = as_measured(run, task)
+    shown = run.as_measured(task)
     report("checking the data", None)
     check = check_panel(shown.panel)
     report("forecasting", None)

@@ -3,7 +3,7 @@
 import math
 
 from candor.data.panel import Sensor
-from candor.digits import MOST_DIGITS
+from candor.digits import significant
 
 NOTHING = "–"
 _LONGEST_LABEL = 22
@@ -11,12 +11,7 @@ _LONGEST_LABEL = 22
 
 def number(value: float | None) -> str:
     """Returns a number with about three digits that count, thousands set apart; a dash where there is none."""
-    if value is None or not math.isfinite(value):
-        return NOTHING
-    if value == 0:
-        return "0"
-    places = min(max(2 - math.floor(math.log10(abs(value))), 0), MOST_DIGITS)
-    return f"{value:,.{places}f}"
+    return NOTHING if value is None or not math.isfinite(value) else significant(value)
 
 
 def percent(share: float | None) -> str:
