@@ -14,6 +14,7 @@ from candor.benchmark.results import cells_in, collect
 from candor.benchmark.suites import load_suite, suite_names
 from candor.benchmark.variants import FULL
 from candor.benchmark.writing import as_markdown
+from candor.forecasting import forecasters
 from candor.report.paper_truth import read_truth
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
@@ -35,6 +36,7 @@ def test_no_cell_of_the_quick_suite_failed() -> None:
     cells = results.drop_duplicates(["task", "model", "seed"])
     tasks = {task.label for task in load_suite("quick").tasks}
     assert set(cells["task"]) == tasks and results["value"].notna().all()
+    assert set(cells["model"]) == set(forecasters.names())
     assert len(cells) == len(tasks) * cells["model"].nunique() * cells["seed"].nunique()
 
 
