@@ -2,16 +2,19 @@
 
 import math
 from collections.abc import Iterator
-from typing import Self
+from typing import Annotated, Self
 
 from einops import rearrange
 from jaxtyping import Float
-from pydantic import PositiveInt, model_validator
+from pydantic import Field, PositiveInt, model_validator
 from torch import Tensor, nn
 
 from candor.data.windows import Windows
 from candor.model.dropout import Dropout
 from candor.settings import Settings
+
+Rate = Annotated[float, Field(ge=0.0, lt=1.0)]
+"""The share that a dropout takes away."""
 
 _WINDOWS_AT_A_TIME = 1024
 _VARIANCE_FLOOR = 1e-5

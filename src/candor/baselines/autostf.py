@@ -46,6 +46,7 @@ from candor.baselines._autostf_operators import (
     SparseAttention,
     SpatialAttention,
 )
+from candor.baselines._parts import Rate
 from candor.baselines.stid import StidNetwork, StidSizes
 from candor.forecasting.baseline import Baseline, BaselineNetwork, BaselineRecipe, BaselineStage, Frame
 from candor.forecasting.forecaster import REFUSE_UNKNOWN, forecasters
@@ -53,7 +54,6 @@ from candor.model.dropout import current_chance
 from candor.settings import Settings
 from candor.training.settings import TrainingSettings
 
-Rate = Annotated[float, Field(ge=0.0, lt=1.0)]
 Nodes = Annotated[int, Field(ge=2)]
 Choice = Mapping[str, Any]
 """The operators of each edge by name: `temporal` one list, `spatial` one for every patch."""

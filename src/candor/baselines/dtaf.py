@@ -30,14 +30,12 @@ from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from candor.baselines._parts import Attention, HeadedSizes
+from candor.baselines._parts import Attention, HeadedSizes, Rate
 from candor.forecasting.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame, Targets
 from candor.forecasting.forecaster import REFUSE_UNKNOWN, forecasters
 from candor.model.dropout import Dropout, current_chance
 from candor.model.layers import sinusoidal_positions
-from candor.training.settings import TrainingSettings
-
-Rate = Annotated[float, Field(ge=0.0, lt=1.0)]
+from candor.training.settings import UNCLIPPED, TrainingSettings
 
 VARIANCE_FLOOR = 1e-5
 PROBABILITY_FLOOR = 1e-8
@@ -292,7 +290,7 @@ class Dtaf(Baseline):
             learning_rate=5e-3,
             weight_decay=1e-5,
             milestones=tuple(range(2, 20)),
-            clip=1e9,
+            clip=UNCLIPPED,
         ),
     )
 

@@ -13,23 +13,21 @@ have none), is time of day and day of week; `calendar` can leave it out. Trainin
 early; the best weights are kept either way.
 """
 
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Float, Int
-from pydantic import Field, PositiveInt
+from pydantic import PositiveInt
 from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from candor.baselines._parts import Attention, HeadedSizes, standardise
+from candor.baselines._parts import Attention, HeadedSizes, Rate, standardise
 from candor.data.calendar import BINS_PER_DAY, DAYS_PER_WEEK
 from candor.forecasting.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame
 from candor.forecasting.forecaster import REFUSE_UNKNOWN, forecasters
 from candor.model.dropout import Dropout
-from candor.training.settings import TrainingSettings
-
-Rate = Annotated[float, Field(ge=0.0, lt=1.0)]
+from candor.training.settings import UNCLIPPED, TrainingSettings
 
 Tokens = Float[Tensor, "batch series width"]
 
@@ -118,7 +116,7 @@ class ITransformer(Baseline):
     recipe: BaselineRecipe = BaselineRecipe(
         loss="squared",
         training=TrainingSettings(
-            epochs=10, batch=32, learning_rate=1e-4, weight_decay=0.0, milestones=tuple(range(2, 10)), clip=1e9
+            epochs=10, batch=32, learning_rate=1e-4, weight_decay=0.0, milestones=tuple(range(2, 10)), clip=UNCLIPPED
         ),
     )
 

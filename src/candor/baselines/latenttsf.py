@@ -37,10 +37,9 @@ from candor.forecasting.baseline import (
 )
 from candor.forecasting.forecaster import REFUSE_UNKNOWN, forecasters
 from candor.settings import Settings
-from candor.training.settings import TrainingSettings
+from candor.training.settings import UNCLIPPED, TrainingSettings
 from candor.training.trainable import Moment, Objective
 
-UNCLIPPED = 1e9
 AUTOENCODER_SHARE = 0.5  # of a budget of time
 
 

@@ -18,23 +18,21 @@ settings and does not use. A schedule that it makes but never steps slows down i
 0.95: left out.
 """
 
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
 from einops import rearrange
 from jaxtyping import Float
-from pydantic import Field, PositiveInt
+from pydantic import PositiveInt
 from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from candor.baselines._parts import standardise
+from candor.baselines._parts import Rate, standardise
 from candor.forecasting.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame
 from candor.forecasting.forecaster import REFUSE_UNKNOWN, forecasters
 from candor.model.dropout import Dropout
 from candor.settings import Settings
-from candor.training.settings import TrainingSettings
-
-Rate = Annotated[float, Field(ge=0.0, lt=1.0)]
+from candor.training.settings import UNCLIPPED, TrainingSettings
 
 LEAST_TOKENS = 24
 
@@ -161,7 +159,7 @@ class ModernTcn(Baseline):
             weight_decay=0.0,
             milestones=tuple(range(4, 100)),
             decay=0.9,
-            clip=1e9,
+            clip=UNCLIPPED,
             patience=10,
         ),
     )

@@ -14,23 +14,21 @@ at a history of 12 instead of 16 and 8 at 336. The batch is 64 instead of 16, be
 """
 
 import math
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
 import torch
 from einops import rearrange
 from jaxtyping import Float
-from pydantic import Field, PositiveInt
+from pydantic import PositiveInt
 from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from candor.baselines._parts import HeadedSizes, standardise
+from candor.baselines._parts import HeadedSizes, Rate, standardise
 from candor.forecasting.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame
 from candor.forecasting.forecaster import REFUSE_UNKNOWN, forecasters
 from candor.model.dropout import Dropout
 from candor.training.settings import TrainingSettings
-
-Rate = Annotated[float, Field(ge=0.0, lt=1.0)]
 
 LEAST_PATCHES = 4  # without overlap
 FIRST_RANGE = 0.02

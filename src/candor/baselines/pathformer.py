@@ -38,7 +38,7 @@ from candor.forecasting.baseline import Baseline, BaselineNetwork, BaselineRecip
 from candor.forecasting.forecaster import REFUSE_UNKNOWN, forecasters
 from candor.model.dropout import Dropout, current_chance
 from candor.settings import Settings
-from candor.training.settings import TrainingSettings
+from candor.training.settings import UNCLIPPED, TrainingSettings
 
 SHORT_PATCHES = ((6, 4, 3, 2),) * 3
 LONG_PATCHES = ((16, 12, 8, 32), (12, 8, 6, 4), (8, 6, 4, 2))
@@ -305,7 +305,7 @@ class Pathformer(Baseline):
     sizes: PathformerSizes = PathformerSizes()
     recipe: BaselineRecipe = BaselineRecipe(
         training=TrainingSettings(
-            epochs=50, batch=16, learning_rate=1e-3, weight_decay=0.0, schedule="cosine", clip=1e9, patience=10
+            epochs=50, batch=16, learning_rate=1e-3, weight_decay=0.0, schedule="cosine", clip=UNCLIPPED, patience=10
         ),
     )
 

@@ -14,24 +14,22 @@ Training goes to the end instead of stopping early; the best weights are kept ei
 """
 
 import math
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
 import torch
 from einops import rearrange
 from jaxtyping import Float
-from pydantic import Field, PositiveInt
+from pydantic import PositiveInt
 from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 
-from candor.baselines._parts import Attention, HeadedSizes
+from candor.baselines._parts import Attention, HeadedSizes, Rate
 from candor.data.calendar import DAYS_PER_WEEK
 from candor.forecasting.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame
 from candor.forecasting.forecaster import REFUSE_UNKNOWN, forecasters
 from candor.model.dropout import Dropout
 from candor.model.layers import Mlp
-from candor.training.settings import TrainingSettings
-
-Rate = Annotated[float, Field(ge=0.0, lt=1.0)]
+from candor.training.settings import UNCLIPPED, TrainingSettings
 
 VARIANCE_FLOOR = 1e-5
 FIRST_DEVIATION = 0.02
@@ -149,7 +147,7 @@ class PhaseFormer(Baseline):
     # The rate is constant; gradients are not clipped.
     recipe: BaselineRecipe = BaselineRecipe(
         loss="squared",
-        training=TrainingSettings(epochs=30, batch=16, learning_rate=1e-3, weight_decay=0.0, clip=1e9),
+        training=TrainingSettings(epochs=30, batch=16, learning_rate=1e-3, weight_decay=0.0, clip=UNCLIPPED),
     )
 
     name = "phaseformer"

@@ -34,13 +34,12 @@ from candor.forecasting.baseline import Baseline, BaselineNetwork, BaselineRecip
 from candor.forecasting.forecaster import REFUSE_UNKNOWN, forecasters
 from candor.model.dropout import current_chance
 from candor.settings import Settings
-from candor.training.settings import TrainingSettings
+from candor.training.settings import UNCLIPPED, TrainingSettings
 
 PARTS = 5  # of the embedding: history, sensor, sensor at this time of day, time of day, day of week
 LEAST_DEVIATION, LARGEST_DEVIATION = 0.01, 0.99
 TEACHER_SHARE = 0.4  # of a budget of time
 TEACHER_TRAINING = GraphWavenet(history=1, horizon=1).recipe.training
-UNCLIPPED = 1e9
 
 
 class RstibMlpSizes(Settings):

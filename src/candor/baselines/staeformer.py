@@ -16,20 +16,20 @@ from typing import Any, ClassVar, Self
 import torch
 from einops import rearrange
 from jaxtyping import Float, Int
-from pydantic import Field, PositiveInt, model_validator
+from pydantic import PositiveInt, model_validator
 from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from candor.baselines._parts import Rate
 from candor.data.calendar import BINS_PER_DAY, DAYS_PER_WEEK
 from candor.forecasting.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame
 from candor.forecasting.forecaster import REFUSE_UNKNOWN, forecasters
 from candor.model.dropout import Dropout
 from candor.settings import Settings
-from candor.training.settings import TrainingSettings
+from candor.training.settings import UNCLIPPED, TrainingSettings
 
 CHANNELS = 3  # value, time of day, day of week
-NEVER_CLIPPED = 1e9
 
 
 class StaeformerSizes(Settings):
@@ -49,7 +49,7 @@ class StaeformerSizes(Settings):
     """Attention heads; the four embeddings together must be a multiple of them."""
     layers: PositiveInt = 3
     """Layers over time, and as many over sensors."""
-    dropout: float = Field(default=0.1, ge=0.0, lt=1.0)
+    dropout: Rate = 0.1
     """After each attention and each feed-forward part."""
 
     @property
@@ -162,7 +162,7 @@ class Staeformer(Baseline):
             weight_decay=3e-4,
             milestones=(20, 30),
             decay=0.1,
-            clip=NEVER_CLIPPED,
+            clip=UNCLIPPED,
             patience=30,
         ),
     )

@@ -24,12 +24,12 @@ from typing import Any, ClassVar
 import torch
 from einops import rearrange
 from jaxtyping import Bool, Float, Int
-from pydantic import Field, PositiveInt
+from pydantic import PositiveInt
 from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from candor.baselines._parts import HeadedSizes
+from candor.baselines._parts import HeadedSizes, Rate
 from candor.data.calendar import BINS_PER_DAY
 from candor.forecasting.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame, Targets
 from candor.forecasting.forecaster import REFUSE_UNKNOWN, forecasters
@@ -55,7 +55,7 @@ class TestamSizes(HeadedSizes):
     """Rows of the memory from which the learned graph is made and which the gate reads."""
     memory_width: PositiveInt = 32
     """Of each row."""
-    dropout: float = Field(default=0.0, ge=0.0, lt=1.0)
+    dropout: Rate = 0.0
     """After each attention, graph convolution and feed-forward part."""
 
 

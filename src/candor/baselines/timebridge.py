@@ -30,15 +30,13 @@ from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from candor.baselines._parts import HeadedSizes
+from candor.baselines._parts import HeadedSizes, Rate
 from candor.data.calendar import BINS_PER_DAY, DAYS_PER_WEEK
 from candor.forecasting.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame, Targets
 from candor.forecasting.forecaster import REFUSE_UNKNOWN, forecasters
 from candor.model.dropout import Dropout
 from candor.model.layers import Mlp
-from candor.training.settings import TrainingSettings
-
-Rate = Annotated[float, Field(ge=0.0, lt=1.0)]
+from candor.training.settings import UNCLIPPED, TrainingSettings
 
 DEVIATION_FLOOR = 1e-5
 LEAST_PATCHES = 4
@@ -243,7 +241,7 @@ class TimeBridge(Baseline):
     # The rate is halved after every epoch but the first; gradients are not clipped.
     recipe: BaselineRecipe = BaselineRecipe(
         training=TrainingSettings(
-            epochs=20, batch=16, learning_rate=5e-4, weight_decay=0.0, milestones=tuple(range(2, 20)), clip=1e9
+            epochs=20, batch=16, learning_rate=5e-4, weight_decay=0.0, milestones=tuple(range(2, 20)), clip=UNCLIPPED
         ),
     )
 

@@ -23,25 +23,23 @@ lowest rate, batches that fit, and sizes of third-party settings are taken.
 """
 
 import math
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
 import torch
 from einops import rearrange
 from jaxtyping import Float
-from pydantic import Field, NonNegativeInt, PositiveInt
+from pydantic import NonNegativeInt, PositiveInt
 from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from candor.baselines._parts import Attention
+from candor.baselines._parts import Attention, Rate
 from candor.data.windows import Windows
 from candor.forecasting.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame
 from candor.forecasting.forecaster import REFUSE_UNKNOWN, forecasters
 from candor.model.dropout import Dropout
 from candor.settings import Settings
-from candor.training.settings import TrainingSettings
-
-Rate = Annotated[float, Field(ge=0.0, lt=1.0)]
+from candor.training.settings import UNCLIPPED, TrainingSettings
 
 VARIANCE_FLOOR = 1e-5
 LEAST_STEPS = 6  # of the coarsest scale: three frequencies
@@ -247,7 +245,7 @@ class TimeMixerPP(Baseline):
     recipe: BaselineRecipe = BaselineRecipe(
         loss="squared",
         training=TrainingSettings(
-            epochs=30, batch=32, learning_rate=1e-3, weight_decay=0.0, schedule="cosine", clip=1e9
+            epochs=30, batch=32, learning_rate=1e-3, weight_decay=0.0, schedule="cosine", clip=UNCLIPPED
         ),
     )
 

@@ -15,25 +15,23 @@ inform, through the same embedding as the others, so they add no parameters; lik
 which node they are, and scaling within the window keeps their course but not their amount. Not read: the future.
 """
 
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
 import torch
 from einops import rearrange
 from jaxtyping import Float, Int
-from pydantic import Field, PositiveInt
+from pydantic import PositiveInt
 from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from candor.baselines._parts import Attention, HeadedSizes, standardise
+from candor.baselines._parts import Attention, HeadedSizes, Rate, standardise
 from candor.data.calendar import BINS_PER_DAY, DAYS_PER_WEEK
 from candor.forecasting.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame
 from candor.forecasting.forecaster import REFUSE_UNKNOWN, forecasters
 from candor.model.dropout import Dropout
 from candor.model.layers import sinusoidal_positions
-from candor.training.settings import TrainingSettings
-
-Rate = Annotated[float, Field(ge=0.0, lt=1.0)]
+from candor.training.settings import UNCLIPPED, TrainingSettings
 
 LEAST_PATCHES = 4
 
@@ -144,7 +142,7 @@ class TimeXer(Baseline):
     recipe: BaselineRecipe = BaselineRecipe(
         loss="squared",
         training=TrainingSettings(
-            epochs=10, batch=16, learning_rate=1e-3, weight_decay=0.0, milestones=tuple(range(2, 10)), clip=1e9
+            epochs=10, batch=16, learning_rate=1e-3, weight_decay=0.0, milestones=tuple(range(2, 10)), clip=UNCLIPPED
         ),
     )
 

@@ -13,22 +13,21 @@ but not their amount. As released, an unused schedule makes the first epoch 25 t
 leave both out. Training goes to the end instead of stopping early; the best weights are kept either way.
 """
 
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Float
-from pydantic import Field, PositiveInt
+from pydantic import PositiveInt
 from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from candor.baselines._parts import Rate
 from candor.forecasting.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame
 from candor.forecasting.forecaster import REFUSE_UNKNOWN, forecasters
 from candor.model.dropout import Dropout
 from candor.settings import Settings
-from candor.training.settings import TrainingSettings
-
-Rate = Annotated[float, Field(ge=0.0, lt=1.0)]
+from candor.training.settings import UNCLIPPED, TrainingSettings
 
 VARIANCE_FLOOR = 1e-5
 
@@ -121,7 +120,7 @@ class XLinear(Baseline):
             weight_decay=0.0,
             milestones=tuple(range(4, 20)),
             decay=0.9,
-            clip=1e9,
+            clip=UNCLIPPED,
         ),
     )
 

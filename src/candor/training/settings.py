@@ -7,6 +7,9 @@ from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveIn
 
 from candor.settings import Settings
 
+UNCLIPPED = 1e9
+"""As `clip`: no gradient is as long."""
+
 _FEWEST_EPOCHS = 8  # of a shortened training, so that its schedules keep their shape
 _FEWEST_STEPS, LEAST_BATCH = 1000, 16  # of a shortened training: few large steps would leave it at its beginning
 _SHARE_OF_LEARNING = 0.8  # of a budget; the rest is validation, and a margin
