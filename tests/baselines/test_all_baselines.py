@@ -7,6 +7,7 @@ import pytest
 import torch
 from frames import calendar, frame
 from networks import baselines
+from pydantic import ValidationError
 from torch import Tensor
 
 from candor.data.scaling import Scaler
@@ -57,6 +58,22 @@ def test_a_forecast_has_the_shape_of_the_horizon(name: str) -> None:
     learner.network.eval()
     with torch.no_grad():
         assert learner.forecast(batch()).shape == (6, HORIZON, NODES)
+
+
+def dropouts() -> list[tuple[str, str]]:
+    """Returns every model with each of its settings that is a share to drop."""
+    return [
+        (name, field)
+        for name in baselines()
+        for field in type(forecasters.get(name)(history=HISTORY, horizon=HORIZON).sizes).model_fields
+        if field.endswith("dropout")
+    ]
+
+
+@pytest.mark.parametrize(("name", "field"), dropouts())
+def test_dropping_everything_is_refused_before_anything_is_trained(name: str, field: str) -> None:
+    with pytest.raises(ValidationError, match=rf"{field}\n.*less than 1"):
+        forecasters.get(name)(history=HISTORY, horizon=HORIZON, sizes={field: 1.0})
 
 
 def stages() -> list[tuple[str, str]]:

@@ -27,12 +27,12 @@ from typing import Any, ClassVar
 import torch
 from einops import rearrange
 from jaxtyping import Float, Int
-from pydantic import NonNegativeFloat, PositiveInt
+from pydantic import PositiveInt
 from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from candor.baselines._parts import HeadedSizes
+from candor.baselines._parts import HeadedSizes, Rate
 from candor.data.calendar import BINS_PER_DAY, DAYS_PER_WEEK
 from candor.forecasting.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame
 from candor.forecasting.forecaster import REFUSE_UNKNOWN, forecasters
@@ -73,7 +73,7 @@ class D2stgnnSizes(HeadedSizes):
     """Of the hidden states of the future that all layers add up."""
     output_width: PositiveInt = 512
     """Hidden width of the last two layers."""
-    dropout: NonNegativeFloat = 0.1
+    dropout: Rate = 0.1
     """Within graphs, convolutions, recurrence and attention."""
 
 

@@ -19,11 +19,12 @@ from typing import Any, ClassVar
 import torch
 from einops import rearrange
 from jaxtyping import Float, Int
-from pydantic import NonNegativeFloat, PositiveInt
+from pydantic import PositiveInt
 from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from candor.baselines._parts import Rate
 from candor.data.calendar import BINS_PER_DAY
 from candor.forecasting.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame
 from candor.forecasting.forecaster import REFUSE_UNKNOWN, forecasters
@@ -51,7 +52,7 @@ class GraphWavenetSizes(Settings):
     """Groups of layers; the dilation begins with 1 in each."""
     layers: PositiveInt = 2
     """Of a block, at least: there are more where these do not see the whole history."""
-    dropout: NonNegativeFloat = 0.3
+    dropout: Rate = 0.3
     """After every graph convolution."""
 
 

@@ -27,6 +27,7 @@ from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from candor.baselines._parts import Rate
 from candor.baselines.graph_wavenet import GraphWavenet, GraphWavenetNetwork, GraphWavenetSizes
 from candor.baselines.stid import CHANNELS, ResidualBlock
 from candor.data.calendar import BINS_PER_DAY, DAYS_PER_WEEK
@@ -49,7 +50,7 @@ class RstibMlpSizes(Settings):
     """Of each part of the embedding; the representation is two and a half times as wide."""
     layers: PositiveInt = 3
     """Residual blocks of the encoder."""
-    dropout: NonNegativeFloat = 0.15
+    dropout: Rate = 0.15
     """Within the blocks."""
     information: NonNegativeFloat = 1e-3
     """What information costs, beta."""

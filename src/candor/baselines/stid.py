@@ -14,11 +14,12 @@ from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Float, Int
-from pydantic import NonNegativeFloat, PositiveInt
+from pydantic import PositiveInt
 from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from candor.baselines._parts import Rate
 from candor.data.calendar import BINS_PER_DAY, DAYS_PER_WEEK
 from candor.forecasting.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame
 from candor.forecasting.forecaster import REFUSE_UNKNOWN, forecasters
@@ -36,7 +37,7 @@ class StidSizes(Settings):
     """Of the embedded history and of each identity."""
     layers: PositiveInt = 3
     """Residual blocks."""
-    dropout: NonNegativeFloat = 0.15
+    dropout: Rate = 0.15
     """Within the blocks."""
 
 
