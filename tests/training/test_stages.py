@@ -13,23 +13,21 @@ import numpy as np
 import pytest
 import torch
 from safetensors.numpy import load_file
+from slope import Slope, slope_data
 from tiny import PROTOCOL
-from torch import Tensor, nn
 
 import candor.training.loop
 import candor.training.stages
-from candor.data.windows import Windows
 from candor.errors import InputError
 from candor.files import write_json
 from candor.forecasting import forecasters
 from candor.forecasting.contract import sample_panel
 from candor.forecasting.train import Limits, TrainingStoppedError, resume_run, train_model
 from candor.training.checkpoint import Checkpoint, Progress
-from candor.training.loop import Stopped, Trainer, TrainingData
+from candor.training.loop import Stopped, Trainer
 from candor.training.machine import Machine
 from candor.training.settings import TrainingSettings
 from candor.training.stages import Session, Stage
-from candor.training.trainable import Moment, Objective, Trainable
 
 MODELS = {"latenttsf": "autoencoder", "rstib-mlp": "teacher", "autostf": "search"}
 RATIOS = {"latenttsf": {"autoencoder_epochs": 1.0}, "rstib-mlp": {"teacher_epochs": 1.0}, "autostf": {}}
@@ -155,30 +153,6 @@ def test_a_run_that_begins_with_the_weights_of_another_needs_no_stages(
         np.testing.assert_allclose(second[name], first[name], atol=1e-6, err_msg=name)
 
 
-class Slope(Trainable):
-    """A forecast that is the last reading times a learned number."""
-
-    def __init__(self) -> None:
-        self.network: nn.Module = nn.Linear(1, 1, bias=False)
-        self.horizon = PROTOCOL.horizon
-        nn.init.zeros_(self.network.weight)
-
-    def objective(self, batch: dict[str, Tensor], moment: Moment) -> Objective:
-        mask = batch["target_mask"]
-        error = torch.where(mask, self.forecast(batch) - batch["targets"], 0.0).abs().sum() / moment.valid
-        return Objective(error, error.detach(), {})
-
-    def forecast(self, batch: dict[str, Tensor]) -> Tensor:
-        return self.network(batch["inputs"][:, -1:, :, None])[..., 0].expand(-1, self.horizon, -1)
-
-
-def data() -> TrainingData:
-    panel = sample_panel()
-    spans = np.nan_to_num(panel.values), PROTOCOL.history, PROTOCOL.horizon
-    windows = [Windows(panel, spans[0], np.arange(*rows), *spans[1:]) for rows in ((12, 412), (412, 500))]
-    return TrainingData(*windows, panel.sensor_ids, "m")
-
-
 class Clock(SimpleNamespace):
     """A clock that goes only when it is told to, and by `step` seconds whenever it is asked."""
 
@@ -197,7 +171,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 def session(folder: Path, **more: Any) -> Session:
-    return Session(data(), 0, folder, is_divisible=False, **{"began": 0.0} | more)
+    return Session(slope_data(), 0, folder, is_divisible=False, **{"began": 0.0} | more)
 
 
 def epochs_in(folder: Path) -> int:
@@ -225,7 +199,7 @@ def test_a_stage_whose_share_is_used_up_ends_for_good(tmp_path: Path, clock: Clo
     clock.step = 1.0
     found = session(tmp_path, budget_seconds=30.0).train(Slope(), stage)
     progress = Checkpoint(tmp_path / "first").progress()
-    assert progress.is_finished and 1 <= 4 * progress.epoch + progress.batch <= 15
+    assert progress.is_finished and 1 <= (progress.learned + progress.windows) / 100 <= 15  # batches
     again = session(tmp_path, budget_seconds=1e9).train(Slope(), stage)
     assert torch.equal(found["weight"], again["weight"]) and float(found["weight"]) != 0
     assert Checkpoint(tmp_path / "first").progress().epoch == progress.epoch

@@ -99,7 +99,7 @@ def write_scores(cell: Cell, folder: Path, threads: int | None) -> None:
         "versions": judged["versions"],
         "parameters": _count_parameters(folder) if cell.contender.model == "candor" else None,
         "threads": threads,
-        **_training(folder, judged["split"]),
+        **_training(folder),
     }
     place = {"data": judged["data"]["name"], "horizon": judged["protocol"]["horizon"]}
     write_json(folder / SCORES, place | {"values": values} | circumstances)
@@ -134,7 +134,7 @@ def _count_parameters(folder: Path) -> int:
         return sum(prod(state.get_slice(name).get_shape()) for name in weights)
 
 
-def _training(folder: Path, split: dict[str, Any]) -> dict[str, Any]:
+def _training(folder: Path) -> dict[str, Any]:
     """Returns how long a model learned and how far it came; models fitted in one go have no epochs.
 
     From how many windows it learned, and by which schedule, is told where a budget shortened it; elsewhere its settings
@@ -148,7 +148,5 @@ def _training(folder: Path, split: dict[str, Any]) -> dict[str, Any]:
     progress = Checkpoint(folder / TRAINING).progress()
     told = {"train_seconds": progress.seconds, "epochs": progress.epoch, "best_epoch": progress.best_epoch}
     if (path := folder / TRAINING / "schedule.json").is_file():
-        schedule, there = read_json(path), int(split["windows"]["train"])
-        learned = progress.epoch * min(there, schedule["epoch_windows"] or there) + progress.windows
-        told |= {"windows_learned": learned, "schedule": schedule}
+        told |= {"windows_learned": progress.learned + progress.windows, "schedule": read_json(path)}
     return untold | told

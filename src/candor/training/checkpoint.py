@@ -34,6 +34,10 @@ class Progress:
     """Batches of it that are done."""
     windows: int = 0
     """Windows that those held."""
+    epoch_windows: int | None = None
+    """Windows that it takes, settled before it began; None leaves that to the settings."""
+    learned: int = 0
+    """Windows of the epochs before it."""
     sums: dict[str, float] = field(default_factory=dict)
     """Terms of the objective so far in this epoch, each weighed by its windows."""
     best_error: float | None = None

@@ -28,6 +28,7 @@ from candor.training.batches import (
 from candor.training.checkpoint import Checkpoint, Progress, Weights
 from candor.training.crew import Crew
 from candor.training.machine import Machine
+from candor.training.pacing import Lap, Pacing
 from candor.training.processes import in_main_process, join_processes
 from candor.training.settings import TrainingSettings
 from candor.training.tensorboard import Curves
@@ -66,6 +67,7 @@ class Trainer:
         report: is told how far training has come.
         stop_reason: is asked after every step, in every process, whether to stop.
         stage: what is trained, if it is not the network itself, see candor.training.stages.
+        pacing: settles how many windows the epochs after the first take; None leaves it to the settings.
     """
 
     def __init__(
@@ -79,12 +81,13 @@ class Trainer:
         report: Report = silent,
         stop_reason: StopReason = lambda: None,
         stage: str = "",
+        pacing: Pacing | None = None,
     ) -> None:
         join_processes()
         settings, machine = broadcast_object_list([settings, machine])  # what was measured differs between processes
         self.trainable, self.data, self.settings, self.seed = trainable, data, settings, seed
         self.machine, self.checkpoint, self.report, self.stop_reason = machine, checkpoint, report, stop_reason
-        self.stage = stage
+        self.stage, self.pacing = stage, pacing
         self.accelerator = Accelerator()
         self.network = trainable.network.to(self.accelerator.device)
         kind = torch.optim.AdamW if settings.optimiser == "adamw" else torch.optim.Adam
@@ -108,8 +111,7 @@ class Trainer:
         try:
             with torch.random.fork_rng(devices=[]), Crew(self.trainable, self.machine.workers) as crew:
                 while not self.progress.is_finished:
-                    self._train_epoch(crew)
-                    self._end_epoch(crew)
+                    self._end_epoch(crew, *self._train_epoch(crew))
         finally:
             if self.curves is not None:
                 self.curves.close()
@@ -146,13 +148,16 @@ class Trainer:
             )
         broadcast(list(self.network.state_dict().values()))  # whatever chance is on other machines
 
-    def _train_epoch(self, crew: Crew) -> None:
+    def _train_epoch(self, crew: Crew) -> tuple[int, float]:
+        """Returns from how many windows it learned, and for how long; what a session before had done is not counted."""
         progress, settings = self.progress, self.settings
+        learned_before, began = progress.windows, time.monotonic()
         for group in self.optimiser.param_groups:
             group["lr"] = settings.rate(progress.epoch)
         crew.train(True)
-        windows = min(len(self.data.training), settings.epoch_windows or len(self.data.training))
-        order = epoch_order(len(self.data.training), self.seed, progress.epoch)[:windows]
+        there = len(self.data.training)
+        windows = min(there, progress.epoch_windows or settings.epoch_windows or there)
+        order = epoch_order(there, self.seed, progress.epoch)[:windows]
         batches = count_batches(windows, settings.batch)
         while progress.batch < batches:
             indices = order[progress.batch * settings.batch : (progress.batch + 1) * settings.batch]
@@ -160,6 +165,7 @@ class Trainer:
             progress.batch += 1
             self.report(self._words(), (progress.epoch + progress.batch / batches) / settings.epochs)
             self._save_if_due()
+        return progress.windows - learned_before, time.monotonic() - began
 
     def _train_batch(self, crew: Crew, indices: Indices) -> None:
         """Takes one step of the optimiser; the parts of all micro-batches and processes add up to its gradient."""
@@ -214,9 +220,15 @@ class Trainer:
         for parameter, gradient in zip(chosen, flat.split([p.numel() for p in chosen]), strict=True):
             parameter.grad = gradient.view_as(parameter)
 
-    def _end_epoch(self, crew: Crew) -> None:
-        """Judges the epoch, keeps its weights if they are the best, and writes down what came out."""
-        progress, settings = self.progress, self.settings
+    def _end_epoch(self, crew: Crew, learned: int, learning: float) -> None:
+        """Judges the epoch, keeps its weights if they are the best, and writes down what came out.
+
+        Args:
+            crew: the network, once for each thread.
+            learned: windows that this session learned from in the epoch.
+            learning: seconds which that took.
+        """
+        progress, settings, began = self.progress, self.settings, time.monotonic()
         error = self._validation_error(crew)
         sums = {name: total / progress.windows for name, total in progress.sums.items()}
         progress.seconds += self._lap()
@@ -227,6 +239,7 @@ class Trainer:
             "is_active": settings.is_active(progress.epoch),
             "train_error": sums.pop("error"),
             "terms": sums,
+            "windows": progress.windows,
             "validation_error": error,
             "unit": self.data.unit,
             "seconds": round(progress.seconds, 3),
@@ -239,10 +252,19 @@ class Trainer:
         if self.checkpoint is not None:
             in_main_process(partial(self._write_epoch, self.checkpoint, entry, self.best if is_best else None))
         stale = progress.epoch - (progress.best_epoch or 0)
+        progress.learned += progress.windows
         progress.epoch, progress.batch, progress.windows, progress.sums = progress.epoch + 1, 0, 0, {}
         progress.lines += 1
+        lap = Lap(learned, learning, time.monotonic() - began)
+        progress.epoch_windows = in_main_process(partial(self._windows_after, lap))  # clocks differ between processes
         progress.is_finished = progress.epoch >= settings.epochs or stale >= settings.patience
         self._save()
+
+    def _windows_after(self, lap: Lap) -> int | None:
+        """Returns how many windows the next epoch takes, if that is not left to the settings."""
+        if self.pacing is None or lap.windows == 0:  # a session before this one had learned all of the epoch
+            return None if self.pacing is None else self.progress.epoch_windows
+        return self.pacing.windows(lap, self.settings.epochs - self.progress.epoch, self.settings.batch)
 
     def _write_epoch(self, checkpoint: Checkpoint, entry: dict[str, Any], best: Weights | None) -> None:
         if best is not None:

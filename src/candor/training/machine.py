@@ -3,6 +3,7 @@
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
+from math import inf
 
 import numpy as np
 import torch
@@ -18,6 +19,7 @@ from candor.training.trainable import Moment, Trainable
 
 _FIRST = 4
 _WORTH_IT = 0.97
+_FEWEST_PASSES, _MOST_PASSES = 2, 3  # with each size; the first does not count
 # Timing is chance: a program that trains twice must not cut its batches in two ways, or the last digits would differ.
 _FOUND: "dict[tuple[object, ...], Machine]" = {}
 
@@ -54,6 +56,7 @@ def find_machine(
     report: Report = silent,
     *,
     is_divisible: bool = True,
+    seconds: float | None = None,
 ) -> Machine:
     """Returns what was found out for a checkpoint before, or by this program, or what suits this machine now.
 
@@ -64,6 +67,7 @@ def find_machine(
         checkpoint: where the finding is kept.
         report: is told that this takes a while.
         is_divisible: whether a batch may be cut into micro-batches.
+        seconds: that finding out may take, a little more or less; None takes as long as it takes.
     """
 
     def find() -> Machine:
@@ -76,7 +80,7 @@ def find_machine(
         parameters = sum(parameter.numel() for parameter in trainable.network.parameters())
         kind = type(trainable.network), parameters, batch, is_divisible, shapes
         if kind not in _FOUND:
-            _FOUND[kind] = _fastest(trainable, windows, batch, report, is_divisible)
+            _FOUND[kind] = _fastest(trainable, windows, batch, report, is_divisible, seconds)
         if path is not None:
             write_json(path, asdict(_FOUND[kind]))
         return _FOUND[kind]
@@ -84,13 +88,17 @@ def find_machine(
     return in_main_process(find)
 
 
-def _fastest(trainable: Trainable, windows: Windows, batch: int, report: Report, is_divisible: bool) -> Machine:
+def _fastest(
+    trainable: Trainable, windows: Windows, batch: int, report: Report, is_divisible: bool, seconds: float | None
+) -> Machine:
     """Returns what takes the least time per window.
 
     There is a thread for every core PyTorch may use; micro-batches double from a few as long as that pays. What cannot
     be divided goes through one network, which may use all cores; it is tried in small batches too, since a budget may
-    ask for these. On a graphics card everything goes through one network.
+    ask for these. On a graphics card everything goes through one network. Sizes that would take longer to try than the
+    `seconds` there are for all of it are not tried.
     """
+    until = time.perf_counter() + (inf if seconds is None else seconds)
     device = join_processes().device
     trainable.network.to(device)  # where it will be trained
     workers = torch.get_num_threads() if is_divisible and device.type == "cpu" else 1
@@ -100,10 +108,13 @@ def _fastest(trainable: Trainable, windows: Windows, batch: int, report: Report,
     with torch.random.fork_rng(devices=[]), Crew(trainable, workers) as crew:
         while True:
             report("finding out what suits this machine", None)
-            times[size] = _seconds_per_window(crew, windows, size, device)
+            times[size] = _seconds_per_window(crew, windows, size, device, until)
             if size == largest or (is_divisible and times[size] > min(times.values()) / _WORTH_IT):
                 break
-            size = min(2 * size, largest) if is_divisible else largest
+            larger = min(2 * size, largest) if is_divisible else largest
+            if time.perf_counter() + _FEWEST_PASSES * larger * workers * times[size] > until:
+                break
+            size = larger
     trainable.network.zero_grad(set_to_none=True)
     for name, buffer in trainable.network.named_buffers():
         buffer.copy_(before[name])  # such as running means
@@ -111,7 +122,7 @@ def _fastest(trainable: Trainable, windows: Windows, batch: int, report: Report,
     return Machine(best if is_divisible else batch, workers, times[best], {str(one): times[one] for one in times})
 
 
-def _seconds_per_window(crew: Crew, windows: Windows, size: int, device: torch.device) -> float:
+def _seconds_per_window(crew: Crew, windows: Windows, size: int, device: torch.device, until: float) -> float:
     batch = {name: tensor.to(device) for name, tensor in windows.batch(np.arange(size)).tensors().items()}
     valid = max(1, int(batch["target_mask"].sum()))
 
@@ -120,7 +131,9 @@ def _seconds_per_window(crew: Crew, windows: Windows, size: int, device: torch.d
 
     crew.train(True)
     workers, times = len(crew.members), []
-    for _ in range(3):
+    for number in range(_MOST_PASSES):
+        if number >= _FEWEST_PASSES and time.perf_counter() > until:
+            break
         began = time.perf_counter()
         crew.run(learn, range(workers))
         if device.type != "cpu":  # which only was told what to do

@@ -20,11 +20,13 @@ from candor.settings import parse_settings
 from candor.training.checkpoint import Checkpoint, Weights
 from candor.training.loop import Stopped, StopReason, Trainer, TrainingData
 from candor.training.machine import Machine, find_machine
+from candor.training.pacing import Pacing
 from candor.training.processes import in_main_process, join_processes
 from candor.training.settings import TrainingSettings
 from candor.training.trainable import Trainable
 
 _SHARE_IS_USED_UP = "its share of the budget is used up"
+_SHARE_OF_MEASURING = 0.1  # of the time of a stage, at most
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,8 @@ class Session:
         report: is told how far training has come.
         stop_reason: is asked after every step whether to stop.
         trains_on: whether to go on with the training in `folder`, or to take its best weights as they are.
-        budget_seconds: shortens all schedules so that training takes about this long; None leaves them.
+        budget_seconds: shortens all schedules so that training takes about this long, see candor.training.pacing; None
+            leaves them.
         is_divisible: whether a batch may be cut into micro-batches.
         began: when it began, on the monotonic clock in seconds.
     """
@@ -88,12 +91,17 @@ class Session:
             checkpoint,
             self.report,
             is_divisible=self.is_divisible,
+            seconds=None if seconds is None else _SHARE_OF_MEASURING * seconds,
         )
         left = None if seconds is None else max(0.0, seconds - (time.monotonic() - now))  # measuring took some of it
         settings = self._schedule(stage.training, left, machine, trainable.horizon, checkpoint)
         deadline = None if seconds is None or not stage.name else now + seconds
+        there = len(self.data.training)
         trainer = make(
-            settings=settings, machine=machine.sharing(settings.batch), stop_reason=self._stopping_at(deadline)
+            settings=settings,
+            machine=machine.sharing(settings.batch),
+            stop_reason=self._stopping_at(deadline),
+            pacing=None if left is None else Pacing.over(left, min(there, stage.training.epoch_windows or there)),
         )
         try:
             return trainer.run()
