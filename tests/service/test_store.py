@@ -125,6 +125,11 @@ def test_units_may_not_change_once_a_reading_is_stored(file: Path) -> None:
     store.check_units({"a": "m", "b": "ug/L"})
     with pytest.raises(InputError, match="stored in 'm', the model is in 'ft'"):
         store.check_units({"a": "ft"})
+    store.append([Reading("b", 1, 1.0)])
+    for spelling in ("ug/l", "µg/L", "ug/L"):  # the same unit, as another model spells it
+        store.check_units({"b": spelling})
+    with pytest.raises(InputError, match="stored in 'ug/L', the model is in 'mg/L'"):
+        store.check_units({"b": "mg/L"})
     store.close()
 
 

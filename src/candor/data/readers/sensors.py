@@ -18,6 +18,7 @@ from candor.data.readers.small_tables import (
     table_from_frame,
 )
 from candor.data.readers.sources import find_source
+from candor.data.units import distinct_units
 from candor.errors import InputError
 
 _THINGS = ("sensor", "station", "site", "node", "detector", "gauge", "gage", "location")
@@ -97,7 +98,7 @@ def read_sensors(
         mend = "add a row for each, with the id as it stands in the readings"
         findings.note(what, f"{where}: {listed(missing)}", len(missing), mend)
     sensors = tuple(described.get(i, Sensor(ids[i], unit=unit)) for i in range(len(ids)))
-    units = list(dict.fromkeys(sensor.unit for sensor in sensors))
+    units = distinct_units(sensor.unit for sensor in sensors)
     if len(units) > 1:
         what = "sensors have different units: one scale serves all in training, and errors are pooled over all"
         findings.warning(what, f"{where}: {listed(unit or 'none' for unit in units)}", len(units), "one file per unit")
