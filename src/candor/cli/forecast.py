@@ -133,7 +133,7 @@ def deliver(
         made = question.answer(opened.forecaster, recent)
     if "lower" not in made:
         say("no intervals: there was nothing the model could be calibrated on")
-    _warn_of_short_intervals(opened, question, findings)
+    question.report_short_intervals(opened.forecaster, findings)
     if out is not None:
         write_table(out, made)
         say(f"all {opened.record.protocol.horizon} steps of {len(recent.sensors):,} sensors: {out}")
@@ -142,20 +142,6 @@ def deliver(
     else:
         inputs.tell_findings(findings)
         _show(opened.record.label, recent, made, question)
-
-
-def _warn_of_short_intervals(opened: "Run", question: "Question", findings: "Findings") -> None:
-    """Adds a warning where so few errors of the model are known that intervals cannot hold what is asked of them."""
-    calibration = opened.forecaster.calibration_
-    if calibration is None:
-        return
-    borrowing = calibration.borrowing(question.coverage)
-    if borrowing.beyond_reach:
-        findings.warning(
-            f"too few errors of the model are known for intervals of {100 * question.coverage:g} %: they hold less",
-            f"{borrowing.beyond_reach:,} of {borrowing.cells:,} pairs of step and sensor",
-            mend="ask for less (--coverage), or train on a longer record",
-        )
 
 
 def _refuse_idle(readings: str | None, given: list[str]) -> None:
