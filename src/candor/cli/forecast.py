@@ -91,7 +91,8 @@ def forecast(
     options = (*understood, day_first, variable)
     files = None if readings is None else inputs.DataFiles(readings, None, sensors, *options)
     aligned = align(
-        opened.task().panel if files is None else _read(files, findings, None if zone else opened.record.zone),
+        # As it was measured: in a record that the protocol fills, no sensor would ever be silent.
+        opened.measured() if files is None else _read(files, findings, None if zone else opened.record.zone),
         known,
         opened.forecaster.rows_needed,
         now=None if now is None and files is None else present(now, known.panel.times.zone),
