@@ -36,6 +36,7 @@ def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
         (("--models", ","), "no model is named"),
         (("--tasks", "metr-la"), "its tasks: klamath-daily, synthetic-river"),
         (("--seeds", "-1"), "are not seeds"),
+        (("--seeds", f"0,{5000 * '9'}"), "are not seeds"),
         (("epochs",), "'epochs' is not a setting"),
     ],
 )

@@ -157,6 +157,7 @@ def test_a_service_that_is_busy_for_a_moment_is_asked_again(candor, usgs, run: P
     [
         (("--every", "1"), "5 or more"),
         (("--every", "nan"), "5 or more"),
+        (("--every", "inf"), "every inf minutes"),
         (("--every", "30", *NOW), "give one of them"),
         (("--every", "30", "--offline"), "give one of them"),
         (("--out", "f.xlsx"), ".csv or .parquet"),

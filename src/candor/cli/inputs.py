@@ -213,9 +213,11 @@ def parse_names(listed: str, thing: str) -> list[str]:
 
 def parse_seeds(listed: str) -> list[int]:
     """Returns seeds that are written with commas."""
+    from candor.settings import MOST_DIGITS
+
     words = parse_names(listed, "seed")
-    if not all(word.isascii() and word.isdigit() for word in words):
-        raise InputError(f"{listed!r} are not seeds", mend="write whole numbers with commas, e.g. --seeds 0,1,2")
+    if not all(word.isascii() and word.isdigit() and len(word) <= MOST_DIGITS for word in words):
+        raise InputError(f"{listed[:60]!r} are not seeds", mend="write whole numbers with commas, e.g. --seeds 0,1,2")
     return [int(word) for word in words]
 
 
