@@ -258,6 +258,16 @@ def test_a_bug_is_one_and_says_so(candor, monkeypatch) -> None:
     assert "bug in candor" in shown.err
 
 
+@pytest.mark.parametrize("error", [MemoryError(), RuntimeError("DefaultCPUAllocator: can't allocate memory: 9 bytes")])
+def test_too_little_memory_is_no_bug(candor, monkeypatch, error: Exception) -> None:
+    def fail(name: str) -> None:
+        raise error
+
+    monkeypatch.setattr("candor.data.catalog.load_dataset", fail)
+    shown = candor("train", "klamath-daily")
+    assert shown.code == 2 and "not enough memory" in shown.err and "bug" not in shown.err
+
+
 def test_the_installed_command_gives_its_exit_code(two_files) -> None:
     readings, _ = two_files
     for arguments, code in ((["data", "list"], 0), (["train", "nothing"], 2)):
