@@ -91,7 +91,8 @@ def test_a_bundle_is_followed_and_its_readings_lie_beside_it(candor, usgs, run: 
     assert followed.code == 0, followed.err
     pd.testing.assert_frame_equal(numbers(followed.out), numbers(expected.out))
     assert json.loads(followed.out)["run"] == bundle  # and not where it was unpacked
-    assert sorted(path.name for path in Path("klamath-results/live").iterdir()) == [f"{one}.parquet" for one in SITES]
+    live = Path(f"{bundle}-results") / "live"
+    assert sorted(path.name for path in live.iterdir()) == [f"{one}.parquet" for one in SITES]
     assert before and content() == before
 
 

@@ -273,7 +273,9 @@ def content_of_all(store: ReadingStore) -> list[tuple[str, int, float | None]]:
 
 
 def test_the_demo_keeps_its_readings_with_the_user_and_others_beside_the_run(tmp_path: Path) -> None:
-    assert store_file(tmp_path / "run", None) == tmp_path / ".candor-service" / "run.sqlite"
+    (tmp_path / "run.zip").touch()
+    for name in ("run", "run.zip"):
+        assert store_file(tmp_path / name, None) == tmp_path / ".candor-service" / f"{name}.sqlite"
     found = store_file(demo_bundle(), None)
     assert demo_bundle().parents[2] not in found.parents and found.parent.name == "service"
     assert store_file(demo_bundle(), tmp_path).parent == tmp_path
