@@ -144,8 +144,8 @@ def load_named(name: str) -> "Panel":
     from candor.data.catalog import datasets, load_dataset
     from candor.data.findings import Findings
 
-    panel, known, findings = load_dataset(name), datasets.get(name).fingerprint, Findings()
-    if known is not None and panel.fingerprint != known:
+    panel, findings = load_dataset(name), Findings()
+    if datasets.get(name).is_another(panel.fingerprint):
         what = "these data are not those that the catalogue knows by this name: another copy, or a part of it"
         findings.warning(
             what, name, mend=f"compare them with what `candor data info {name}` says, and get the files anew"
