@@ -67,7 +67,8 @@ def read_sensors(
         where, table = str(source.path), read_small_table(source)
     lookup = IdLookup(ids)
     columns = _find_columns(table, lookup, where, findings)
-    positions = lookup.positions(row[columns.id] for row in table.rows)
+    named = [row[columns.id].strip() for row in table.rows]
+    positions = lookup.positions(named)
     places = _read_places(table, columns, where, findings)
     described: dict[int, Sensor] = {}
     contradicted: list[str] = []
@@ -88,8 +89,11 @@ def read_sensors(
             where=where,
             mend="keep one row for each sensor",
         )
-    unknown = [table.rows[row][columns.id].strip() for row in np.flatnonzero(positions < 0)]
-    if unknown:
+    unknown = [named[row] for row in np.flatnonzero(positions < 0)]
+    if unknown and not described:
+        what = f"no row describes a sensor with readings ({listed(ids)}): all are ignored"
+        findings.warning(what, f"{where}: {listed(unknown)}", len(unknown), "write the ids in both files alike")
+    elif unknown:
         what = "rows describe sensors without readings: ignored"
         findings.note(what, f"{where}: {listed(unknown)}", len(unknown))
     missing = [sensor_id for i, sensor_id in enumerate(ids) if i not in described]
