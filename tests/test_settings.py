@@ -43,11 +43,22 @@ def test_overrides_are_read_as_yaml() -> None:
     assert parse_overrides(pairs) == expected
 
 
-@pytest.mark.parametrize("pair", ["horizon", "=3", "a=[1", "a=!!python/object/apply:os.system ['true']"])
+@pytest.mark.parametrize("content", [{"steps": 10**400}, {"steps": [1, -(10**18)]}, {"steps": {"steps": 10**5000}}])
+def test_a_number_out_of_all_proportion_is_refused(content: object) -> None:
+    with pytest.raises(InputError, match=r"^here: (steps\.)?steps: a whole number of more than 18 digits"):
+        parse_settings(Example, content, "here")
+    assert parse_settings(Example, {"steps": 10**18 - 1}, "here").steps == 10**18 - 1
+
+
+NOT_SETTINGS = ["horizon", "=3", "a=[1", "a=!!python/object/apply:os.system ['true']"]
+NOT_VALUES = ["last=2020-02-30", "a=0x_", f"a={5000 * '9'}"]
+
+
+@pytest.mark.parametrize("pair", [*NOT_SETTINGS, *NOT_VALUES], ids=lambda pair: pair[:20])
 def test_what_is_not_a_setting_is_refused(pair: str) -> None:
     with pytest.raises(InputError) as refused:
         parse_overrides([pair])
-    assert refused.value.mend.startswith("write ")
+    assert refused.value.mend.startswith("write ") and len(refused.value.what) < 150
 
 
 @pytest.mark.parametrize("text", ["- 1", "a: [", "just text", ""])

@@ -16,6 +16,7 @@ import pytest
 from candor.benchmark.cells import CellState, cells_of
 from candor.benchmark.running import run_cell
 from candor.benchmark.suites import load_suite
+from candor.data.catalog.dataset import Dataset
 from candor.files import locked_folder
 from candor.report.paper_grid import read_grid
 
@@ -36,6 +37,7 @@ def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
         (("--models", ","), "no model is named"),
         (("--tasks", "metr-la"), "its tasks: klamath-daily, synthetic-river"),
         (("--seeds", "-1"), "are not seeds"),
+        (("--seeds", f"0,{5000 * '9'}"), "are not seeds"),
         (("epochs",), "'epochs' is not a setting"),
     ],
 )
@@ -90,6 +92,19 @@ def test_a_part_of_a_grid_is_added_to_what_is_done_in_its_folder(candor, in_this
     assert found == {("seasonal-naive", 0)} and "in grid are not in the tables: last-value, linear" in said
     found, _, said = work("--models", "linear", "--seeds", "1")
     assert found == both and "in grid are not in the tables: seasonal-naive" in said
+
+
+def test_another_copy_of_a_dataset_is_noticed_before_cells_are_made_of_it(
+    candor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from candor.benchmark import local
+
+    monkeypatch.setattr(local, "run_locally", lambda *_: None)
+    words = ("benchmark", "quick", "--models", "last-value", "--tasks", "klamath-daily", "--out", "grid")
+    assert "warning" not in candor(*words).err
+    monkeypatch.setattr(Dataset, "is_another", lambda *_: True)
+    told = " ".join(candor(*words).err.split())
+    assert told.count("warning: these data are not those that the catalogue knows") == 1 and ": klamath-daily;" in told
 
 
 def test_a_cell_that_another_process_works_on_is_told_and_has_not_failed(candor, in_this_process: None) -> None:

@@ -5,12 +5,15 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 import xarray
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 import candor as package
 from candor.cli import app, inputs
@@ -18,6 +21,7 @@ from candor.cli.inputs import parse_interval, parse_names, parse_seeds
 from candor.cli.train import _smaller_preset
 from candor.data.catalog import datasets
 from candor.data.panel_store import load_panel
+from candor.data.times import as_option
 from candor.errors import InputError
 
 
@@ -187,6 +191,10 @@ def test_check_names_the_trouble_and_leaves_with_two(candor, tmp_path: Path) -> 
         (("train", "klamath-daily", "--model", "linaer"), "did you mean linear"),
         (("train", "klamath-daily", "horizon=many"), "horizon"),
         (("train", "klamath-daily", "horizon=5000"), "too few"),
+        (("train", "klamath-daily", f"horizon={400 * '9'}"), "horizon: a whole number of more than 18 digits"),
+        (("train", "klamath-daily", f"epochs={400 * '9'}"), "epochs: a whole number of more than 18 digits"),
+        (("train", "klamath-daily", "--seed", 400 * "9", "--model", "last-value"), "seed: a whole number of more"),
+        (("train", "klamath-daily", "last=2020-02-30"), "'2020-02-30'"),
         (("train", "klamath-daily", "wings=2"), "wings"),
         (("train", "klamath-daily", "wings"), "key=value"),
         (("train", "klamath-daily", "--preset", "nothing"), "known: "),
@@ -250,6 +258,16 @@ def test_a_bug_is_one_and_says_so(candor, monkeypatch) -> None:
     assert "bug in candor" in shown.err
 
 
+@pytest.mark.parametrize("error", [MemoryError(), RuntimeError("DefaultCPUAllocator: can't allocate memory: 9 bytes")])
+def test_too_little_memory_is_no_bug(candor, monkeypatch, error: Exception) -> None:
+    def fail(name: str) -> None:
+        raise error
+
+    monkeypatch.setattr("candor.data.catalog.load_dataset", fail)
+    shown = candor("train", "klamath-daily")
+    assert shown.code == 2 and "not enough memory" in shown.err and "bug" not in shown.err
+
+
 def test_the_installed_command_gives_its_exit_code(two_files) -> None:
     readings, _ = two_files
     for arguments, code in ((["data", "list"], 0), (["train", "nothing"], 2)):
@@ -272,6 +290,13 @@ def test_a_reader_that_stops_reading_is_no_error(flag: tuple[str, ...]) -> None:
 @pytest.mark.parametrize(("text", "minutes"), [("15min", 15), ("1h", 60), ("2 hours", 120), ("1d", 1440), ("30s", 0.5)])
 def test_intervals_are_read_as_written(text: str, minutes: float) -> None:
     assert parse_interval(text).total_seconds() == 60 * minutes
+
+
+@given(st.integers(1, 999_999_999), st.sampled_from([timedelta(microseconds=1), timedelta(seconds=1)]))
+@example(100, timedelta(minutes=1))  # 1.67 h, in words
+@example(36, timedelta(hours=1))
+def test_an_interval_that_is_suggested_can_be_typed(count: int, size: timedelta) -> None:
+    assert parse_interval(as_option(count * size)) == count * size
 
 
 @pytest.mark.parametrize("text", ["500ms", "1hs", "2", "-1h", "0h", "1 week"])

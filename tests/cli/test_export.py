@@ -53,6 +53,7 @@ def test_readings_can_stay_at_home(candor: Callable, run: Path, tmp_path: Path) 
         (("--out", "model.pt"), ".onnx"),
         (("--bundle", "b", "--rows", "many"), "number of rows"),
         (("--bundle", "b", "--rows", "0"), "number of rows"),
+        (("--bundle", "b", "--rows", 5000 * "9"), "number of rows"),
         (("--bundle", "b", "--rows", "9"), "too few"),
         (("--bundle", "b", "--rows", "99", "--without-readings"), "contradict"),
         (("--out", "model.onnx"), "not a network"),

@@ -91,7 +91,8 @@ def test_a_bundle_is_followed_and_its_readings_lie_beside_it(candor, usgs, run: 
     assert followed.code == 0, followed.err
     pd.testing.assert_frame_equal(numbers(followed.out), numbers(expected.out))
     assert json.loads(followed.out)["run"] == bundle  # and not where it was unpacked
-    assert sorted(path.name for path in Path("klamath-results/live").iterdir()) == [f"{one}.parquet" for one in SITES]
+    live = Path(f"{bundle}-results") / "live"
+    assert sorted(path.name for path in live.iterdir()) == [f"{one}.parquet" for one in SITES]
     assert before and content() == before
 
 
@@ -157,6 +158,7 @@ def test_a_service_that_is_busy_for_a_moment_is_asked_again(candor, usgs, run: P
     [
         (("--every", "1"), "5 or more"),
         (("--every", "nan"), "5 or more"),
+        (("--every", "inf"), "every inf minutes"),
         (("--every", "30", *NOW), "give one of them"),
         (("--every", "30", "--offline"), "give one of them"),
         (("--out", "f.xlsx"), ".csv or .parquet"),

@@ -262,6 +262,19 @@ def test_a_file_that_cannot_be_written_leaves_the_old_one(candor, run: Path, mon
     assert sorted(path.name for path in Path().iterdir()) == ["f.csv", "run"]
 
 
+def test_silent_sensors_are_named_also_where_a_protocol_fills_the_record(candor, tmp_path: Path) -> None:
+    filled = Protocol(history=24, horizon=6, fill="forward-backward", targets="filled")
+    silent = []
+    for name, protocol in (("filled", filled), ("plain", PROTOCOL)):
+        make_run(tmp_path / name, "last-value", protocol)
+        content = json.loads(candor("forecast", name, "--json").out)
+        silent.append([one["where"] for one in content["findings"] if "no reading in the last" in one["what"]])
+        forecast = [row["forecast"] for row in content["forecasts"]]
+        expected = load_run(tmp_path / name).forecaster.predict(make_task(river(), protocol).panel)
+        np.testing.assert_allclose(forecast, expected.reshape(-1), rtol=1e-6)
+    assert silent[0] == silent[1] and "Old mill" in silent[0][0]
+
+
 def test_below_and_above_are_two_sides_of_one_coin(candor, run: Path) -> None:
     chances = []
     for side in ("below", "above"):

@@ -110,6 +110,7 @@ def test_a_backtest_at_every_step_repeats_the_evaluation(candor, run: Path) -> N
         (("--part", "train"), "no part called 'train'"),
         (("--part", "tset"), "say --part test or validation"),
         (("--every", "0"), "--every"),
+        (("--every", "9" * 400), "--every"),
         (("--refit", "0"), "--refit"),
         (("--coverage", "90"), "between 0 and 1"),
     ],

@@ -13,12 +13,13 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from candor.data.alignment import UNITS, Aligned, KnownPanel, align
+from candor.data.alignment import Aligned, KnownPanel, align
 from candor.data.findings import Finding, Level
 from candor.data.panel import Covariate, Edges, Panel, Sensor
 from candor.data.readers.options import ReadOptions
 from candor.data.readers.panels import read_panel
 from candor.data.times import DAY, TimeAxis
+from candor.data.units import UNITS
 from candor.errors import InputError
 from candor.forecasting import SeasonalNaive
 
@@ -298,8 +299,7 @@ def test_another_zone_moves_no_reading() -> None:
 @LAWS
 @given(arrays(np.float32, (8, 4), elements=READINGS), st.sampled_from(sorted(UNITS)), st.randoms())
 def test_a_unit_converted_there_and_back_is_as_before(values: np.ndarray, kind: str, chance: Any) -> None:
-    unit, other = chance.choices(sorted(UNITS[kind]), k=2)
-    values[-1] = 1.0
+    (unit, other), values[-1] = chance.choices(sorted(UNITS[kind]), k=2), 1.0
     panel = with_unit(make_panel(8, values=values), unit)
     there = align(panel, KnownPanel.of(with_unit(panel, other)), HISTORY).panel
     back = align(there, KnownPanel.of(panel), HISTORY).panel
@@ -331,8 +331,8 @@ def test_units_without_a_known_way_are_refused_and_unstated_ones_are_taken_to_be
     assert unstated.panel.fingerprint == panel.fingerprint and "mg/L" in only(unstated, Level.NOTE).what
     unknown = align(panel, KnownPanel.of(with_unit(panel, "")), HISTORY)
     assert unknown.panel.unit == "" and "mg/L" in only(unknown, Level.NOTE).what
-    assert not align(with_unit(panel, "mg/l "), KnownPanel.of(panel), HISTORY).findings
-    assert not align(with_unit(panel, "cfs"), KnownPanel.of(with_unit(panel, "ft^3/s")), HISTORY).findings
+    for unit, same in (("mg/l ", "mg/L"), ("cfs", "ft^3/s"), ("µg/L", "ug/l")):
+        assert not align(with_unit(panel, unit), KnownPanel.of(with_unit(panel, same)), HISTORY).findings
 
 
 def test_covariates_that_the_model_reads_must_be_there_and_are_aligned_like_the_readings() -> None:

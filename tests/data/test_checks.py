@@ -164,6 +164,17 @@ def test_a_planted_defect_is_the_only_thing_found(
     assert mend in finding.mend
 
 
+@pytest.mark.parametrize(
+    ("interval", "own"),
+    [(timedelta(minutes=25), "100min"), (timedelta(hours=9), "36h"), (timedelta(seconds=1.5), "6s")],
+)
+def test_the_interval_that_is_suggested_is_exactly_that_of_the_sensor(interval: timedelta, own: str) -> None:
+    values = good_values()
+    every_fourth_row(values[:, SOUTH])
+    findings = check_panel(panel_of(values, interval)).findings
+    assert any(finding.mend.endswith(f"--interval {own}") for finding in findings)
+
+
 @pytest.mark.parametrize(("defect", "share"), [(None, 0.0), (stuck_once, 100 / ROWS), (constant, 1.0)])
 def test_the_flat_share_is_that_of_the_readings_that_stick(
     defect: Callable[[Values], None] | None, share: float

@@ -70,15 +70,16 @@ def test_figures_and_explanations_have_their_place_beside_a_bundle(monkeypatch: 
     for source in ("bundle", "given.zip"):
         for command in ("plot", "explain"):
             assert candor([command, source]) == 2
-            assert drawn.pop() == Path(f"{Path(source).stem}-results") / WRITTEN[command].split("/")[0]
+            assert drawn.pop() == Path(f"{source}-results") / WRITTEN[command].split("/")[0]
 
 
 def test_what_is_made_of_a_file_lies_beside_it_too(run: Run) -> None:
     assert candor(["evaluate", "given.zip"]) == 0
     assert candor(["report", "given.zip", "--out", "mine.html"]) == 0
     assert Path("mine.html").is_file()
-    assert [path.name for path in Path("given-results").iterdir()] == ["evaluation.json"]
-    scores = [json.loads((folder / "evaluation.json").read_text()) for folder in (run.folder, Path("given-results"))]
+    results = Path("given.zip-results")
+    assert [path.name for path in results.iterdir()] == ["evaluation.json"]
+    scores = [json.loads((folder / "evaluation.json").read_text()) for folder in (run.folder, results)]
     assert scores[0] == scores[1]
 
 
@@ -95,6 +96,9 @@ def test_the_folder_of_results_is_named_after_the_bundle_however_that_is_named(
         assert results_folder(path).resolve() == bundle.with_name("bundle-results")
     shutil.copytree(bundle, "model.v2")
     assert results_folder(Path("model.v2")) == Path("model.v2-results")
+    shutil.copytree(bundle, "given")  # beside given.zip, which may hold another model
+    assert results_folder(Path("given")) == Path("given-results")
+    assert results_folder(Path("given.zip")) == Path("given.zip-results")
     monkeypatch.chdir(bundle)
     assert results_folder(Path()) == bundle.with_name("bundle-results")
 

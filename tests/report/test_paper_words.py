@@ -5,8 +5,12 @@ from pathlib import Path
 import pandas as pd
 from paper_results import results, save
 
+from candor.data.catalog import load_dataset
+from candor.data.panel import Panel
+from candor.data.protocol import Protocol
+from candor.forecasting.runs import RunRecord
 from candor.report.paper_grid import read_grid
-from candor.report.paper_words import origin_of_task
+from candor.report.paper_words import origin_of_run, origin_of_task
 
 
 def said_of(found: pd.DataFrame, folder: Path) -> str:
@@ -28,3 +32,13 @@ def test_other_data_and_threads_are_told(tmp_path: Path) -> None:
     said = said_of(found.assign(threads=1 + ours, data_sha256=ours.map({True: "a" * 64, False: "b" * 64})), tmp_path)
     assert "Made on different data: made-up (bbbbbbbb) of stid and made-up (aaaaaaaa) of candor." in said
     assert "The same minutes on different numbers of threads: 1 of stid and 2 of candor." in said
+
+
+def test_runs_on_another_copy_of_a_dataset_are_told() -> None:
+    def said(panel: Panel, is_catalogued: bool) -> str:
+        record = RunRecord.of("linear", panel, Protocol(history=2, horizon=1), seed=0, is_catalogued=is_catalogued)
+        return origin_of_run(record, "run", "candor explain run").data
+
+    whole = load_dataset("klamath-daily")
+    assert "another copy than the catalogue knows" in said(whole.slice(0, 100), True)
+    assert "another copy" not in said(whole, True) + said(whole.slice(0, 100), False)

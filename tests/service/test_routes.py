@@ -110,6 +110,20 @@ def test_a_past_forecast_stands_beside_what_happened(live, panel: Panel, candor_
         np.testing.assert_allclose(np.array(series["observed"], float), observed[:, column], **SEVEN_DIGITS)
 
 
+@pytest.mark.parametrize(("coverage", "is_told"), [(0.9, False), (0.9999, True)])
+def test_it_is_said_where_intervals_cannot_hold_what_is_asked_of_them(
+    live, panel: Panel, sendable, coverage: float, is_told: bool
+) -> None:
+    asked = {"model": "plain", "coverage": coverage}
+    for content in (
+        live.post("/v1/forecast", readings=sendable(panel.slice(540, 600)), now=NOW, **asked),
+        live.get("/v1/forecast/latest", **asked),
+        live.get("/v1/forecast/at", time="2024-01-20", **asked),
+    ):
+        told = [finding for finding in content["findings"] if "too few errors of the model" in finding["what"]]
+        assert bool(told) == is_told and not any("--" in finding["mend"] for finding in told)
+
+
 def test_between_two_steps_the_later_one_is_taken(live) -> None:
     content = live.get("/v1/forecast/at", model="small", time="2024-01-20T05:20")
     assert content["time"] == "2024-01-20T06:00:00+01:00"

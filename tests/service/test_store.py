@@ -125,6 +125,11 @@ def test_units_may_not_change_once_a_reading_is_stored(file: Path) -> None:
     store.check_units({"a": "m", "b": "ug/L"})
     with pytest.raises(InputError, match="stored in 'm', the model is in 'ft'"):
         store.check_units({"a": "ft"})
+    store.append([Reading("b", 1, 1.0)])
+    for spelling in ("ug/l", "µg/L", "ug/L"):  # the same unit, as another model spells it
+        store.check_units({"b": spelling})
+    with pytest.raises(InputError, match="stored in 'ug/L', the model is in 'mg/L'"):
+        store.check_units({"b": "mg/L"})
     store.close()
 
 
@@ -268,7 +273,9 @@ def content_of_all(store: ReadingStore) -> list[tuple[str, int, float | None]]:
 
 
 def test_the_demo_keeps_its_readings_with_the_user_and_others_beside_the_run(tmp_path: Path) -> None:
-    assert store_file(tmp_path / "run", None) == tmp_path / ".candor-service" / "run.sqlite"
+    (tmp_path / "run.zip").touch()
+    for name in ("run", "run.zip"):
+        assert store_file(tmp_path / name, None) == tmp_path / ".candor-service" / f"{name}.sqlite"
     found = store_file(demo_bundle(), None)
     assert demo_bundle().parents[2] not in found.parents and found.parent.name == "service"
     assert store_file(demo_bundle(), tmp_path).parent == tmp_path

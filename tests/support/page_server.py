@@ -132,7 +132,7 @@ class FakeModel:
         }  # fmt: skip
         steps = self.times(origin, origin + self.horizon)
         units = {sensor.id: sensor.unit for sensor in self.panel.sensors}
-        answer = {"model": self.name, "time": steps[0], "units": units, "coverage": COVERAGE}
+        answer = {"model": self.name, "time": steps[0], "units": units, "coverage": COVERAGE, "findings": []}
         return answer | {"steps": steps, "sensors": sensors}
 
     def latest(self) -> Json:

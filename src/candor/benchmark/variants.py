@@ -10,7 +10,7 @@ from candor.benchmark.results import cells_in
 from candor.benchmark.suites import Contender, Suite, SuiteTask
 from candor.errors import InputError
 from candor.presets import load_preset
-from candor.settings import parse_settings
+from candor.settings import NOT_YAML, parse_settings
 
 FULL = "candor"
 _ROLES = ("role_background", "role_accumulation", "role_release")
@@ -86,8 +86,8 @@ def parse_values(text: str) -> tuple[str, list[Any]]:
     setting, equals, listed = text.partition("=")
     try:
         values = list(yaml.safe_load(f"[{listed}]")) if equals else list(SWEEPS.get(setting, ()))
-    except yaml.YAMLError:
-        what = f"the values of {setting!r} cannot be read: {listed!r}"
+    except NOT_YAML:
+        what = f"the values of {setting!r} cannot be read: {listed[:60]!r}"
         raise InputError(what, mend="write e.g. pairs=4,8,16,32; brackets come in pairs") from None
     if not setting.strip() or not values:
         raise InputError(f"{text!r} names no values", mend="write e.g. pairs=4,8,16,32")

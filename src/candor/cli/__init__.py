@@ -38,5 +38,21 @@ def run(arguments: Sequence[str]) -> int:
         if isinstance(error, OSError) and error.errno in _OUT_OF_REACH and error.filename:
             say_wrong(out_of_reach(os.fsdecode(error.filename), error))
             return 2
+        if _is_out_of_memory(error):
+            say_wrong(
+                InputError(
+                    "there is not enough memory for this",
+                    mend="take smaller batches (batch=16), a smaller network (size=small) or fewer sensors",
+                )
+            )
+            return 2
         say_bug(traceback.format_exc())
         return 1
+
+
+def _is_out_of_memory(error: Exception) -> bool:
+    """Returns whether memory did not suffice; PyTorch says so in words only."""
+    words = ("can't allocate memory", "out of memory")
+    return isinstance(error, MemoryError) or (
+        isinstance(error, RuntimeError) and any(some in str(error) for some in words)
+    )

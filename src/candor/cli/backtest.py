@@ -12,11 +12,15 @@ if TYPE_CHECKING:
     from candor.evaluation.judging import Part
     from candor.evaluation.rolling import Backtest
 
+_MOST_STEPS = 1_000_000  # beyond that, not even the words for a span of time reach
+
 
 def backtest(
     run: RunArgument,
     part: Annotated[str, typer.Option("--part", help="test or validation.")] = "test",
-    every: Annotated[int, typer.Option("--every", min=1, help="Steps from one forecast to the next.")] = 1,
+    every: Annotated[
+        int, typer.Option("--every", min=1, max=_MOST_STEPS, help="Steps from one forecast to the next.")
+    ] = 1,
     refit: Annotated[
         int | None, typer.Option("--refit", min=1, help="Learn anew after so many forecasts. (default: never)")
     ] = None,

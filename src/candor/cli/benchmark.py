@@ -1,5 +1,7 @@
 """`candor benchmark`: a grid of models, tasks and seeds, and the tables that come out."""
 
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,10 +12,12 @@ from rich.markup import escape
 from candor.cli import inputs
 from candor.cli.screen import console, print_json, say, table
 from candor.cli.watching import watching
+from candor.errors import InputError
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from candor.benchmark.cells import Cell
     from candor.benchmark.suites import Suite
     from candor.benchmark.tables import Table, TableCell
     from candor.figures.style import Drawing
@@ -132,6 +136,7 @@ def run_grid(suite: "Suite", whole: "Suite", grid: Path, *, workers: int, ray: s
     say(f"{suite.title}: {len(cells)} cells, {len(cells) - len(left)} of them done")
     if left_out:
         say(f"left out, since their data are not here: {', '.join(left_out)}")
+    _look_at_data(left)
     with stopped_by_sigterm(), watching(cells, grid) as watch:
         if ray is not None:
             run_on_cluster(left, grid, ray, watch)
@@ -147,6 +152,17 @@ def run_grid(suite: "Suite", whole: "Suite", grid: Path, *, workers: int, ray: s
     failed = {cell.name: failure_of(cell, grid) for cell in cells if states[cell.name] == CellState.FAILED}
     unfinished = [name for name, state in states.items() if state not in (CellState.DONE, CellState.FAILED)]
     return Work(grid, len(cells), left_out, results, failed, unfinished, _write(results, grid, whole))
+
+
+def _look_at_data(cells: "Sequence[Cell]") -> None:
+    """Tells of datasets that are other copies than those the catalogue knows, before hours are spent on them."""
+    from candor.data.catalog import datasets
+    from candor.presets import load_preset
+
+    for name in dict.fromkeys(load_preset(cell.task.preset).data for cell in cells):
+        with suppress(InputError):  # of what cannot be read each of its cells tells
+            if datasets.get(name).fingerprint is not None:
+                inputs.load_named(name)
 
 
 def _say_stopping() -> None:

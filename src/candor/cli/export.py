@@ -59,14 +59,16 @@ def export(
 
 def _rows(rows: str | None, without_readings: bool) -> "Rows | None":
     """Returns how much of the record goes along; None leaves it to the bundle."""
+    from candor.settings import MOST_DIGITS
+
     if without_readings:
         if rows is not None:
             raise InputError("--rows and --without-readings contradict each other", mend="give one of them")
         return "none"
     if rows is None or rows == "all":
         return "all" if rows else None
-    if not (rows.isdecimal() and int(rows) > 0):
-        raise InputError(f"{rows!r} is not a number of rows", mend="give a number such as 200, or all")
+    if not (rows.isdecimal() and len(rows) <= MOST_DIGITS and int(rows) > 0):
+        raise InputError(f"{rows[:60]!r} is not a number of rows", mend="give a number such as 200, or all")
     return int(rows)
 
 

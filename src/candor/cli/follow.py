@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 STORE = "live"
 _SHORTEST_MINUTES = 5.0  # sites report every fifteen minutes at best
+_LONGEST_MINUTES = 525_600.0  # a year; no clock waits for ever
 
 StoreOption = Annotated[
     Path | None,
@@ -78,7 +79,7 @@ def follow(
 def _check_options(every: float | None, now: str | None, offline: bool) -> None:
     if every is None:
         return
-    if not every >= _SHORTEST_MINUTES:
+    if not _SHORTEST_MINUTES <= every <= _LONGEST_MINUTES:
         raise InputError(
             f"the sites cannot be asked every {every:g} minutes",
             mend=f"give --every {_SHORTEST_MINUTES:g} or more: they report every 15 to 60 minutes",

@@ -91,7 +91,8 @@ def forecast(
     options = (*understood, day_first, variable)
     files = None if readings is None else inputs.DataFiles(readings, None, sensors, *options)
     aligned = align(
-        opened.task().panel if files is None else _read(files, findings, None if zone else opened.record.zone),
+        # As it was measured: in a record that the protocol fills, no sensor would ever be silent.
+        opened.measured() if files is None else _read(files, findings, None if zone else opened.record.zone),
         known,
         opened.forecaster.rows_needed,
         now=None if now is None and files is None else present(now, known.panel.times.zone),
@@ -133,7 +134,7 @@ def deliver(
         made = question.answer(opened.forecaster, recent)
     if "lower" not in made:
         say("no intervals: there was nothing the model could be calibrated on")
-    _warn_of_short_intervals(opened, question, findings)
+    question.report_short_intervals(opened.forecaster, findings)
     if out is not None:
         write_table(out, made)
         say(f"all {opened.record.protocol.horizon} steps of {len(recent.sensors):,} sensors: {out}")
@@ -142,20 +143,6 @@ def deliver(
     else:
         inputs.tell_findings(findings)
         _show(opened.record.label, recent, made, question)
-
-
-def _warn_of_short_intervals(opened: "Run", question: "Question", findings: "Findings") -> None:
-    """Adds a warning where so few errors of the model are known that intervals cannot hold what is asked of them."""
-    calibration = opened.forecaster.calibration_
-    if calibration is None:
-        return
-    borrowing = calibration.borrowing(question.coverage)
-    if borrowing.beyond_reach:
-        findings.warning(
-            f"too few errors of the model are known for intervals of {100 * question.coverage:g} %: they hold less",
-            f"{borrowing.beyond_reach:,} of {borrowing.cells:,} pairs of step and sensor",
-            mend="ask for less (--coverage), or train on a longer record",
-        )
 
 
 def _refuse_idle(readings: str | None, given: list[str]) -> None:

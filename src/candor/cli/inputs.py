@@ -144,8 +144,8 @@ def load_named(name: str) -> "Panel":
     from candor.data.catalog import datasets, load_dataset
     from candor.data.findings import Findings
 
-    panel, known, findings = load_dataset(name), datasets.get(name).fingerprint, Findings()
-    if known is not None and panel.fingerprint != known:
+    panel, findings = load_dataset(name), Findings()
+    if datasets.get(name).is_another(panel.fingerprint):
         what = "these data are not those that the catalogue knows by this name: another copy, or a part of it"
         findings.warning(
             what, name, mend=f"compare them with what `candor data info {name}` says, and get the files anew"
@@ -213,9 +213,11 @@ def parse_names(listed: str, thing: str) -> list[str]:
 
 def parse_seeds(listed: str) -> list[int]:
     """Returns seeds that are written with commas."""
+    from candor.settings import MOST_DIGITS
+
     words = parse_names(listed, "seed")
-    if not all(word.isascii() and word.isdigit() for word in words):
-        raise InputError(f"{listed!r} are not seeds", mend="write whole numbers with commas, e.g. --seeds 0,1,2")
+    if not all(word.isascii() and word.isdigit() and len(word) <= MOST_DIGITS for word in words):
+        raise InputError(f"{listed[:60]!r} are not seeds", mend="write whole numbers with commas, e.g. --seeds 0,1,2")
     return [int(word) for word in words]
 
 

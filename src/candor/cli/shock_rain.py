@@ -26,7 +26,9 @@ def shock_rain(
     ] = None,
     longest_lag: Annotated[float, typer.Option("--longest-lag", min=0, help="Hours.")] = 120,
     lag_step: Annotated[float, typer.Option("--lag-step", min=0, help="Hours from one lag to the next.")] = 2,
-    shifts: Annotated[int, typer.Option("--shifts", min=1, help="Circular shifts of the rain.")] = 20_000,
+    shifts: Annotated[
+        int, typer.Option("--shifts", min=1, max=10_000_000, help="Circular shifts of the rain.")
+    ] = 20_000,
     least_shift: Annotated[
         float,
         typer.Option(

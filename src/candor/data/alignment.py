@@ -26,23 +26,14 @@ from candor.data.checks.series import series_of
 from candor.data.findings import Findings, listed
 from candor.data.panel import Covariate, Edges, Panel
 from candor.data.panel_store import SIGNS_OF_DAMAGE, first_line, header_axes
-from candor.data.times import DAY, TimeAxis, in_words, zone_from_name
+from candor.data.times import DAY, TimeAxis, as_option, in_words, zone_from_name
+from candor.data.units import UNITS, plain_unit
 from candor.errors import InputError
 
 # Outside the range of training by more than its whole width is no weather that training just missed.
 WIDTHS_BEYOND = 1.0
 # One late row is how networks work; with more than two, the forecast is for times that people take for past.
 STALE_INTERVALS = 2
-# By quantity: how numbers become those of its first unit, factor * number + offset. The factors are exact; those of
-# `checks.units` are rounded, for guessing.
-UNITS = {
-    "speed": {"km/h": (1.0, 0.0), "mph": (1.609344, 0.0)},
-    "length": {"m": (1.0, 0.0), "cm": (0.01, 0.0), "mm": (0.001, 0.0), "ft": (0.3048, 0.0)},
-    "flow": {"m3/s": (1.0, 0.0), "ft3/s": (0.028316846592, 0.0)},
-    "temperature": {"degc": (1.0, 0.0), "degf": (5 / 9, -160 / 9)},
-    "content of fresh water": {"mg/l": (1.0, 0.0), "ppm": (1.0, 0.0)},  # a litre of it weighs a kilogram
-}
-_OTHER_SPELLINGS = {"kmh": "km/h", "kph": "km/h", "c": "degc", "f": "degf", "cfs": "ft3/s"}
 # An agency before a number, as in USGS-01646500, and zeros before it, which spreadsheets lose. Two agencies may give
 # the same number to two sensors.
 _SENSOR_ID = re.compile(r"(?:([^\W\d_]+)[-_:. ]+(?=\d))?(?:0+(?=\d))?(.*)", re.DOTALL)
@@ -234,7 +225,7 @@ def _convert(
     pairs = list(zip(units, wanted, strict=True))
     for unit, other in dict.fromkeys(pairs):
         columns = [column for column, pair in enumerate(pairs) if pair == (unit, other)]
-        known, known_other = _plain_unit(unit), _plain_unit(other)
+        known, known_other = plain_unit(unit), plain_unit(other)
         if known == known_other:
             continue
         if not known or not known_other:
@@ -259,13 +250,6 @@ def _convert(
     return values
 
 
-def _plain_unit(unit: str) -> str:
-    """Returns the name that the table has for a unit, however it is spelled; one that it has not as it is."""
-    plain = unit.casefold().replace(" ", "").replace("°", "deg").replace("³", "3").replace("^", "")
-    plain = _OTHER_SPELLINGS.get(plain, plain)
-    return plain if any(plain in names for names in UNITS.values()) else unit.strip()
-
-
 def _lay_on_grid(panel: Panel, known: TimeAxis, findings: Findings) -> Panel:
     """Returns the panel on the model's time grid and in its zone."""
     times, own, wanted = panel.times, panel.times.interval, known.interval
@@ -274,7 +258,7 @@ def _lay_on_grid(panel: Panel, known: TimeAxis, findings: Findings) -> Panel:
             f"rows of the readings are {in_words(own)} apart, those of the model {in_words(wanted)}; expected is the "
             "same interval, or a finer one that divides it",
             where=panel.name,
-            mend=f"give readings every {in_words(wanted)}; if they are, name it with --interval",
+            mend=f"give readings every {in_words(wanted)}; if they are, say --interval {as_option(wanted)}",
         )
     beside = (times.start - known.start) % own
     if beside and own % DAY == timedelta(0):

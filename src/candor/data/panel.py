@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from candor.data.fingerprint import ArrayDigest, digest_of
 from candor.data.times import TimeAxis
+from candor.data.units import distinct_units
 from candor.errors import InputError
 
 
@@ -166,8 +167,8 @@ class Panel:
 
     @property
     def unit(self) -> str:
-        """The unit all sensors share, or the several units joined by commas."""
-        return ", ".join(dict.fromkeys(sensor.unit for sensor in self.sensors if sensor.unit))
+        """The unit all sensors share as the first spells it, or the several units joined by commas."""
+        return ", ".join(distinct_units(sensor.unit for sensor in self.sensors if sensor.unit))
 
     @cached_property
     def fingerprint(self) -> str:

@@ -145,3 +145,11 @@ def in_words(span: timedelta) -> str:
         if abs(seconds) >= size:
             return f"{round(seconds / size, 2):g} {word}"
     return f"{seconds:g} s"
+
+
+def as_option(span: timedelta) -> str:
+    """Returns a span of time as it is typed for an option, to the microsecond: 100min, 36h, 1d, 0.5s."""
+    for size, word in ((DAY, "d"), (timedelta(hours=1), "h"), (timedelta(minutes=1), "min")):
+        if span % size == timedelta(0):
+            return f"{span // size}{word}"
+    return f"{span.total_seconds():.6f}".rstrip("0").rstrip(".") + "s"

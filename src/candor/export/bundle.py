@@ -101,13 +101,14 @@ def open_forecaster(path: Path) -> Forecaster:
 def results_folder(path: Path) -> Path:
     """Returns where commands write what they make of a run: a run directory itself, or a folder beside a bundle.
 
-    A bundle is given away as it was exported, and one more file in it would be a sign of damage.
+    A bundle is given away as it was exported, and one more file in it would be a sign of damage. The folder has the
+    whole name of the bundle: klamath.zip and klamath, which may be another model, lie side by side.
     """
     path = Path(path)
     if not is_bundle(path):
         return path
     named = path if path.name.strip(".") else path.resolve()  # "." and ".." say nothing of what they lead to
-    return named.with_name(f"{named.stem if named.is_file() else named.name}{_RESULTS}")
+    return named.with_name(f"{named.name}{_RESULTS}")
 
 
 def open_bundle(path: Path) -> Run:

@@ -6,6 +6,7 @@ from typing import Any
 from candor.data.catalog import datasets
 from candor.data.protocol import Task
 from candor.data.times import DAY, in_words
+from candor.data.units import distinct_units, plain_unit
 from candor.digits import number
 from candor.forecasting.forecaster import Forecaster
 from candor.forecasting.network import NetworkForecaster
@@ -81,7 +82,7 @@ def _scores(record: RunRecord, task: Task, evaluation: Mapping[str, Any] | None)
         f"## Scores\n\nOn {evaluation['windows']:,} windows of the test part, which the model has not seen "
         f"({evaluation['mask']}):\n\n{_table(heads, rows)}"
     )
-    if len({sensor.unit for sensor in task.panel.sensors}) > 1:
+    if len(distinct_units(sensor.unit for sensor in task.panel.sensors)) > 1:
         text += "\n\nSensors measure in different units, and these errors, which are over all of them, mix them."
     if simple := evaluation.get("simple_forecasters"):
         others = [(name, one["overall"], one["skill"]) for name, one in simple.items() if name != record.model]
@@ -129,9 +130,9 @@ def _limits(forecaster: Forecaster, evaluation: Mapping[str, Any] | None) -> str
 def _ranges(forecaster: Forecaster) -> str:
     """Returns between which numbers readings lay in training, for each unit."""
     known = forecaster.trained_on_
-    told = []
-    for unit in dict.fromkeys(sensor.unit for sensor in known.panel.sensors):
-        places = [place for place, sensor in enumerate(known.panel.sensors) if sensor.unit == unit]
+    units, told = [sensor.unit for sensor in known.panel.sensors], []
+    for unit in distinct_units(units):
+        places = [place for place, other in enumerate(units) if plain_unit(other) == plain_unit(unit)]
         lowest, highest = (_known(ends[place] for place in places) for ends in (known.lowest, known.highest))
         told.append(f"between {number(min(lowest))} and {number(max(highest))} {_plain(unit)}".rstrip())
     return ", ".join(told)

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from candor.data.findings import Findings
 from candor.data.panel import Panel
 from candor.data.writers import forecast_table
 from candor.errors import InputError
@@ -63,6 +64,18 @@ class Question:
                 probability = calibration.probability_below(forecast[None], self.threshold)[0]
                 columns["probability"] = (probability if self.below is not None else 1 - probability).astype("float32")
         return forecast_table(recent, forecast, **columns)
+
+    def report_short_intervals(self, forecaster: Forecaster, findings: Findings) -> None:
+        """Adds a warning where so few errors of a model are known that intervals cannot hold what is asked of them."""
+        if forecaster.calibration_ is None:
+            return
+        borrowing = forecaster.calibration_.borrowing(self.coverage)
+        if borrowing.beyond_reach:
+            findings.warning(
+                f"too few errors of the model are known for intervals of {100 * self.coverage:g} %: they hold less",
+                f"{borrowing.beyond_reach:,} of {borrowing.cells:,} pairs of step and sensor",
+                mend="ask for less (--coverage), or train on a longer record",
+            )
 
 
 def forecast_rows(made: pd.DataFrame) -> list[dict[str, Any]]:

@@ -11,6 +11,7 @@ from candor.data.checks import CheckReport, check_panel
 from candor.data.panel import Panel
 from candor.data.protocol import Task
 from candor.data.times import in_words
+from candor.data.units import distinct_units
 from candor.figures.runs import read_epochs
 from candor.figures.training import Epoch
 from candor.forecasting.candor import Candor
@@ -111,7 +112,7 @@ def _introduce(run: Run, task: Task, check: CheckReport) -> Iterator[str]:
         f"A forecast reads the last {counted(protocol.history, 'step')} ({in_words(protocol.history * interval)}) and "
         f"gives the next {protocol.horizon} ({in_words(protocol.horizon * interval)}) of every sensor."
     )
-    units = dict.fromkeys(sensor.unit or "one that is not stated" for sensor in panel.sensors)
+    units = distinct_units(sensor.unit or "one that is not stated" for sensor in panel.sensors)
     if len(units) > 1:
         yield (
             f"Sensors measure in different units ({', '.join(units)}): the errors of one sensor are in its own, and "

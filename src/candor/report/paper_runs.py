@@ -150,7 +150,7 @@ def make_exploration(name: str, own: Path | None, folder: Path, report: Report) 
             origin=Origin(
                 source=name if own is None else str(own),
                 command=shlex.join(["candor", "data", "explore", name if own is None else str(own)]),
-                data=data_in_words(name, panel.fingerprint, panel.unit),
+                data=data_in_words(name, panel.fingerprint, panel.unit, is_dataset=own is None),
                 protocol="The whole record; deviations are readings minus what is usual at their time of the week "
                 "(daily readings: week of the year).",
                 made=NOTHING,

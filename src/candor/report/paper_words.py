@@ -22,11 +22,20 @@ _FILLED = {
 _SHORT = 12  # digits of a checksum
 
 
-def data_in_words(name: str, checksum: str = "", unit: str = "") -> str:
-    """Returns what data are: the title that the catalogue gives, unit and the beginning of the checksum."""
+def data_in_words(name: str, checksum: str = "", unit: str = "", *, is_dataset: bool = False) -> str:
+    """Returns what data are: the title that the catalogue gives, unit and the beginning of the checksum.
+
+    Args:
+        name: of the data.
+        checksum: of their content.
+        unit: of the readings.
+        is_dataset: whether the checksum is that of a whole dataset, and can be compared with what the catalogue knows.
+    """
     title = f": {datasets.get(name).title}" if name in datasets else ""
     parts = [f"{name}{title}", *([f"unit {unit}"] if unit else [])]
-    return "; ".join([*parts, *([f"SHA-256 {checksum[:_SHORT]}…"] if checksum else [])])
+    parts += [f"SHA-256 {checksum[:_SHORT]}…"] if checksum else []
+    is_another = is_dataset and name in datasets and datasets.get(name).is_another(checksum)
+    return "; ".join([*parts, *(["another copy than the catalogue knows"] if is_another else [])])
 
 
 def protocol_in_words(protocol: Mapping[str, Any], windows: Mapping[str, int] | None = None) -> str:
@@ -73,7 +82,7 @@ def origin_of_run(record: RunRecord, source: str, command: str) -> Origin:
     return Origin(
         source=source,
         command=command,
-        data=data_in_words(record.data, record.fingerprint, record.unit),
+        data=data_in_words(record.data, record.fingerprint, record.unit, is_dataset=record.is_catalogued),
         protocol=f"{protocol_in_words(record.protocol.model_dump(mode='json'))} Seed {record.seed}.",
         made=in_dates([record.made.isoformat()] if record.made else []),
         versions=in_versions([record.versions]),

@@ -193,6 +193,8 @@ class PastForecast(_Answer):
     time: str
     units: dict[str, str]
     coverage: float | None
+    findings: list[FoundThing]
+    """About the intervals."""
     steps: list[str]
     sensors: dict[str, Series]
 

@@ -98,6 +98,7 @@ PAST = {
     "time": _TODAY,
     "units": _UNITS,
     "coverage": 0.9,
+    "findings": [],
     "steps": [_TODAY, _TOMORROW],
     "sensors": {
         _SENSOR: {

@@ -17,7 +17,7 @@ from candor.errors import InputError
 from candor.forecasting.forecaster import Forecaster
 from candor.forecasting.questions import Question, forecast_rows, rounded
 from candor.service.messages import ForecastQuestion
-from candor.service.readings import Sending, align_for_client, align_readings, present
+from candor.service.readings import Sending, align_for_client, align_readings, for_client, present
 from candor.service.served import Edition, Served
 from candor.service.settings import ServiceSettings
 from candor.service.stacking import Forecast
@@ -47,7 +47,7 @@ async def forecast_at(served: Served, time: str, coverage: float) -> dict[str, A
     edition = served.edition
     origin, panel = await run_sync(_readings_before, edition, time)
     forecast = await served.forecast(edition, panel)
-    return await run_sync(_past_content, served, edition, origin, forecast, coverage)
+    return await run_sync(_past_content, served, edition, origin, forecast, Question(coverage))
 
 
 async def overview(served: Served, time: str | None) -> dict[str, Any]:
@@ -125,21 +125,31 @@ def _content(
         "zone": times.zone,
         "units": _units(edition.known),
         "coverage": None if unknown else question.coverage,
-        "findings": [asdict(finding) for finding in recent.findings],
+        "findings": [asdict(finding) for finding in (*recent.findings, *_short_intervals(edition, question))],
         "forecasts": [row | unknown for row in rows] if unknown else rows,
     }
 
 
-def _past_content(served: Served, edition: Edition, origin: int, forecast: Forecast, coverage: float) -> dict[str, Any]:
+def _short_intervals(edition: Edition, question: Question) -> Findings:
+    """Returns the warning that intervals cannot hold what is asked of them, if they cannot."""
+    findings = Findings()
+    question.report_short_intervals(edition.forecaster, findings)
+    return for_client(findings)
+
+
+def _past_content(
+    served: Served, edition: Edition, origin: int, forecast: Forecast, question: Question
+) -> dict[str, Any]:
     stop = origin + edition.forecaster.horizon
-    lower, upper = _interval(edition.forecaster, forecast, coverage)
+    lower, upper = _interval(edition.forecaster, forecast, question.coverage)
     observed = edition.record.rows(origin, stop).values
     parts = {"forecast": forecast, "lower": lower, "upper": upper, "observed": observed}
     return {
         "model": served.name,
         "time": edition.record.grid.local(origin),
         "units": _units(edition.known),
-        "coverage": coverage if edition.forecaster.calibration_ is not None else None,
+        "coverage": question.coverage if edition.forecaster.calibration_ is not None else None,
+        "findings": [asdict(finding) for finding in _short_intervals(edition, question)],
         "steps": edition.record.grid.locals(origin, stop),
         "sensors": {
             sensor: {name: plain_numbers(part[:, column]) for name, part in parts.items()}

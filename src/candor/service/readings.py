@@ -21,6 +21,7 @@ from candor.service.store import Reading
 _MENDS = {
     "--missing": "send numbers; null stands for what was not measured",
     "--unit": "send numbers in the units that /v1/sensors names",
+    "--coverage": "ask for less coverage, or serve a model of a longer record",
     "--interval": "send readings at the interval that /v1/models names",
     "--zone": "send times with their offset, and only what was measured",
     "give a panel with these": "ask for the forecast after the run's own record (GET /v1/forecast/latest)",
@@ -73,8 +74,12 @@ def align_for_client(edition: Edition, panel: Panel, now: datetime | None, *, al
         )
     except InputError as error:
         raise InputError(error.what, where=error.where, mend=_for_client(error.mend)) from None
-    told = (replace(finding, mend=_for_client(finding.mend)) for finding in aligned.findings)
-    return Aligned(aligned.panel, Findings(told))
+    return Aligned(aligned.panel, for_client(aligned.findings))
+
+
+def for_client(findings: Findings) -> Findings:
+    """Returns findings with mends for those who talk with a service."""
+    return Findings(replace(finding, mend=_for_client(finding.mend)) for finding in findings)
 
 
 def _for_client(mend: str) -> str:

@@ -109,7 +109,7 @@ def store_file(source: Path, folder: Path | None) -> Path:
     if folder is None and source == demo_bundle():
         folder = Path(pooch.os_cache("candor")) / "service"
     if folder is None:
-        return source.parent / STORE_FOLDER / f"{name}.sqlite"
+        return source.parent / STORE_FOLDER / f"{source.name or name}.sqlite"  # klamath.zip is not klamath
     place = sha256(os.fsencode(source.parent.resolve() / source.name)).hexdigest()
     return folder / f"{name}-{place[:_PLACE_LETTERS]}.sqlite"
 

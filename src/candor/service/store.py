@@ -17,6 +17,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from candor.data.units import plain_unit
 from candor.errors import InputError
 from candor.service.errors import RefusedError
 
@@ -91,13 +92,13 @@ class ReadingStore:
         return int(self._database.execute("PRAGMA data_version").fetchone()[0])
 
     def check_units(self, units: Mapping[str, str]) -> None:
-        """Remembers the units of sensors; refuses others than those of the readings that are stored."""
+        """Remembers the units of sensors; refuses others, not other spellings, than those of the stored readings."""
         with self._transaction() as database:
             # Sensors of which no reading is stored may change their unit.
             stored = "SELECT sensor, unit FROM units WHERE EXISTS (SELECT 1 FROM readings WHERE sensor = units.sensor)"
             known = dict(database.execute(stored).fetchall())
             for sensor, unit in units.items():
-                if known.get(sensor, unit) != unit:
+                if plain_unit(known.get(sensor, unit)) != plain_unit(unit):
                     raise InputError(
                         f"readings of sensor {sensor} are stored in {known[sensor]!r}, the model is in {unit!r}",
                         where=str(self._path),

@@ -81,21 +81,43 @@ def test_cells_that_were_never_written_are_missing(
 def test_of_bytes_and_of_variables_that_name_their_fill_every_other_number_is_a_reading(tmp_path: Path) -> None:
     values = partly_written(tmp_path / "bytes.nc", "NETCDF3_64BIT", "i1")
     np.testing.assert_array_equal(values, [[1, 2], [-127, -127], [4, -127]])
-    values = partly_written(tmp_path / "named.nc", "NETCDF3_64BIT", "i2", missing_value=np.int16(2))
-    np.testing.assert_array_equal(values, [[1, np.nan], [-32767, -32767], [4, -32767]])
+    values = partly_written(tmp_path / "named.nc", "NETCDF3_64BIT", "i2", fill=2, readings=(-32767, 2))
+    np.testing.assert_array_equal(values, [[-32767, np.nan], [np.nan, np.nan], [4, np.nan]])
 
 
-def partly_written(path: Path, kind: Any, number: Any, **attributes: Any) -> Any:
+@pytest.mark.parametrize(
+    ("number", "missing"),
+    [("i2", np.int16(2)), ("i2", np.float64(2)), ("i2", "2"), ("f4", np.float32(2.1)), ("f4", np.float64(2.1)),
+     ("f4", "2.1"), ("f4", np.array([-9999.0, 2.1])), ("f8", np.float64(2.1)), ("f8", "2.1")],
+)  # fmt: skip
+def test_what_a_file_says_is_missing_is_missing_in_whatever_type_it_says_so(
+    number: Any, missing: Any, tmp_path: Path
+) -> None:
+    readings = (1, 2 if number == "i2" else 2.1)
+    path = tmp_path / "said.nc"
+    values = partly_written(path, "NETCDF3_64BIT", number, readings=readings, missing_value=missing)
+    np.testing.assert_array_equal(values, [[1, np.nan], [np.nan, np.nan], [4, np.nan]])
+
+
+@pytest.mark.parametrize(("number", "missing"), [("i2", 2.5), ("i2", 1e20), ("i2", np.nan), ("i2", "none"), ("f4", "")])
+def test_what_no_reading_can_be_stands_for_none(number: Any, missing: Any, tmp_path: Path) -> None:
+    values = partly_written(tmp_path / "odd.nc", "NETCDF3_64BIT", number, missing_value=missing)
+    np.testing.assert_array_equal(values, [[1, 2], [np.nan, np.nan], [4, np.nan]])
+
+
+def partly_written(
+    path: Path, kind: Any, number: Any, fill: Any = None, readings: tuple[float, float] = (1, 2), **attributes: Any
+) -> Any:
     with netCDF4.Dataset(path, "w", format=kind) as file:
         file.createDimension("time", 3)
         file.createDimension("site", 2)
         time = file.createVariable("time", "f8", ("time",))
         time.units = "hours since 2020-01-01"
         time[:] = [0, 1, 2]
-        level = file.createVariable("level", number, ("time", "site"))
+        level = file.createVariable("level", number, ("time", "site"), fill_value=fill)
         level.setncatts(attributes)
         level.set_auto_maskandscale(False)
-        level[0] = [1, 2]
+        level[0] = readings
         level[2, 0] = 4
     return read_netcdf(path).values
 

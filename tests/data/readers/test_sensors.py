@@ -89,6 +89,13 @@ def test_rows_about_strangers_are_ignored_with_a_note(tmp_path: Path) -> None:
     assert "999" in only(findings).where
 
 
+def test_a_table_about_strangers_alone_is_warned_of(tmp_path: Path) -> None:
+    sensors, findings = read(tmp_path, TABLE + "0773869,Bridge,1,2,\n")
+    assert sensors == tuple(Sensor(sensor, unit="mph") for sensor in IDS)
+    assert findings[0].level is Level.WARNING and "773869, 767541, 717447" in findings[0].what
+    assert findings[0].where.endswith("0773869") and "alike" in findings[0].mend
+
+
 def test_an_id_with_a_point_means_the_whole_number_unless_it_is_an_id_itself(tmp_path: Path) -> None:
     text = TABLE + "773869.0,pointed,,,\n"
     assert read(tmp_path, text)[0][0].name == "pointed"

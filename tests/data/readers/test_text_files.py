@@ -1,6 +1,7 @@
 """A text file as strangers write it becomes the right panel, or plain words about what is wrong with it."""
 
 import gzip
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -154,6 +155,8 @@ def test_rows_without_a_readable_time_are_counted_and_left_out(read: Any) -> Non
         (PLAIN.replace(",20", ',"20'), "several lines"),
         (PLAIN.replace("2,20", '2,"20\n"'), "several lines"),
         ("time,station,flow,depth\n2020-05-01,a,2,3\n2020-05-02,b,2,3\n", "may hold its readings: flow, depth"),
+        ("Station: weir\nSerial: 7\n\n" + PLAIN, "'Station: weir', has 1 cell where the next ones have 3"),
+        ("Serial,7\n" + PLAIN, "'Serial, 7', has 2 cells where the next ones have 3"),
         ("time,sensor,value\n2020-05-01,,2\n2020-05-02,,2\n", "no row names its sensor"),
         ("time,place,flow\n2020-05-01,x,2\n2020-05-01,y,2\n2020-05-02,x,2\n2020-05-02,y,2\n", "different sensors"),
         ("time,place,flow\n" + "".join(f"2020-05-0{i % 3 + 1},{i},{i}\n" for i in range(9)), "different sensors"),
@@ -278,6 +281,19 @@ def test_numbers_as_ids_are_one_sensor_however_they_are_written(read: Any) -> No
     panel, _ = read("time,sensor,value\n2020-05-01,7,1\n2020-05-02,7.0,2\n2020-05-02,007,3\n")
     assert panel.sensor_ids == ("007", "7")
     np.testing.assert_array_equal(panel.values, [[np.nan, 1], [3, 2]])
+
+
+def test_what_sensors_read_beside_their_readings_is_not_mixed_with_them(read: Any) -> None:
+    moments = [f"2020-05-01 {hour:02}:{minute:02}" for hour in range(3) for minute in (0, 10)]
+    rows = {what: "".join(f"{time},a,{what},{i}\n" for i, time in enumerate(moments)) for what in ("flow", "heat")}
+    head = "time,site,parameter,value\n"
+    with pytest.raises(InputError, match="may tell them apart: parameter"):
+        read(head + rows["flow"] + rows["heat"], interval=timedelta(minutes=10))
+    # One quantity alone, on its own grid or on a coarser one, and readings that are merely repeated.
+    for content, minutes in ((head + rows["flow"], 10), (head + rows["flow"], 60)):
+        assert read(content, interval=timedelta(minutes=minutes))[0].values[0, 0] == 0
+    repeated = (head + 2 * rows["flow"]).replace(",parameter", "").replace(",flow", "")
+    assert "share sensor and grid moment" in read(repeated, zone="UTC", interval=timedelta(minutes=10))[1][-1].what
 
 
 def test_columns_beside_a_long_table_are_named_as_unused(read: Any) -> None:

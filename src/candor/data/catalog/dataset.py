@@ -38,6 +38,10 @@ class Dataset:
         """Returns whether the data can be loaded here."""
         return all(find_data(*names) is not None for names in self.needs)
 
+    def is_another(self, fingerprint: str) -> bool:
+        """Returns whether the content of a whole panel is known not to be that of this dataset."""
+        return self.fingerprint is not None and self.fingerprint != fingerprint
+
 
 datasets: Registry[Dataset] = Registry("dataset")
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from candor.data.checks.report import percent, short_time
 from candor.data.findings import Findings, listed
 from candor.data.panel import Panel
-from candor.data.times import in_words
+from candor.data.times import as_option, in_words
 
 # A record of 200 rows leaves some 20 to judge by: chance, not skill.
 LEAST_ROWS = 200
@@ -178,10 +178,10 @@ def _report_own_intervals(panel: Panel, alive: dict[str, Coverage], findings: Fi
         if coverage.step > 1:
             slow[coverage.step].append(sensor)
     for step, sensors in sorted(slow.items()):
-        own, grid = (in_words(times * panel.times.interval) for times in (step, 1))
+        own, grid = step * panel.times.interval, panel.times.interval
         findings.note(
-            f"sensors report at one row in {step}: every {own}, where the rows are {grid} apart", listed(sensors),
-            len(sensors), f"to bring all sensors to that grid, say --interval {own.replace(' ', '')}",
+            f"sensors report at one row in {step}: every {in_words(own)}, where the rows are {in_words(grid)} apart",
+            listed(sensors), len(sensors), f"to bring all sensors to that grid, say --interval {as_option(own)}",
         )  # fmt: skip
 
 

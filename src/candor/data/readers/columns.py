@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
+from candor.data.findings import listed
 from candor.data.readers.numbers import EMPTY_CELLS
 from candor.data.readers.sources import Source, TextLayout, sniff_layout, unreadable
 from candor.data.readers.stamps import count_times
@@ -88,6 +89,14 @@ def _refuse_wrong_top(layout: TextLayout, where: str) -> None:
         raise InputError(what, where=where, mend="turn the table, so that each sensor is a column")
     if not layout.has_rows:
         raise InputError("there are column names but no rows", where=where, mend="export the readings again")
+    if layout.cells_below:
+        cells = f"{len(layout.names)} cell{'s' * (len(layout.names) > 1)}"
+        raise InputError(
+            f"the first row, {listed(layout.names, 2)[:60]!r}, has {cells} where the next ones have "
+            f"{layout.cells_below}: it does not name all columns",
+            where=where,
+            mend="remove the lines above the column names, or begin each with #; every column needs a name",
+        )
 
 
 def _walk_csv(

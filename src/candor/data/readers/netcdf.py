@@ -2,8 +2,12 @@
 
 import subprocess
 import sys
+import warnings
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
 
 from candor.data.findings import listed
 from candor.data.readers.classic import MOST_SHRINKING, as_readings
@@ -22,7 +26,6 @@ _ENGINES: dict[bytes, Literal["scipy", "netcdf4"]] = {
     b"CDF\x02": "scipy",
     b"\x89HDF": "netcdf4",
 }
-_FILLS = frozenset(("_FillValue", "missing_value"))
 
 # Reads everything, and refuses a file that claims to hold more than its bytes can.
 _READ_ALL = """
@@ -67,8 +70,12 @@ def read_netcdf(path: Path | str, variable: str | None = None) -> WideReadings:
             _try_in_a_child(source.path)
         times = xarray.coders.CFDatetimeCoder(time_unit="us")
         with xarray.open_dataset(location, engine=engine, decode_cf=False) as stored:
-            _name_default_fills(stored)
-            dataset = xarray.decode_cf(stored, decode_times=times, decode_timedelta=False)
+            _name_fills(stored)
+            with warnings.catch_warnings():
+                warnings.simplefilter(
+                    "ignore", xarray.SerializationWarning
+                )  # of several numbers that stand for missing
+                dataset = xarray.decode_cf(stored, decode_times=times, decode_timedelta=False)
             return _read_variable(dataset, _choose(dataset, variable, where), where)
 
 
@@ -89,17 +96,40 @@ def _try_in_a_child(path: Path) -> None:
         raise ValueError(said[-1] if said else "the NetCDF library fell over")
 
 
-def _name_default_fills(stored: "xarray.Dataset") -> None:
-    """Says of variables that do not say it themselves what stands in cells that were never written.
+def _name_fills(stored: "xarray.Dataset") -> None:
+    """Says of variables what stands for no reading, in numbers of their own type.
 
-    Bytes have no such number: all of theirs may be readings.
+    Cells that were never written hold a number that the library has for the type, unless `_FillValue` names another;
+    `missing_value` changes nothing about that. Bytes have no such number: all of theirs may be readings.
     """
     from netCDF4 import default_fillvals
 
     for part in stored.data_vars.values():
-        kind = part.dtype
-        if part.ndim == 2 and kind.kind in "fiu" and kind.itemsize > 1 and _FILLS.isdisjoint(part.attrs):
-            part.attrs["_FillValue"] = kind.type(default_fillvals[kind.str[1:]])
+        kind, attributes = part.dtype, part.attrs
+        if part.ndim != 2 or kind.kind not in "fiu":
+            continue
+        if "_FillValue" not in attributes and kind.itemsize > 1:
+            attributes["_FillValue"] = default_fillvals[kind.str[1:]]
+        for name in ("_FillValue", "missing_value"):
+            numbers = _of_type(kind, attributes.pop(name, ()))
+            if numbers:
+                attributes[name] = numbers[0] if len(numbers) == 1 else np.array(numbers)
+
+
+def _of_type(kind: "np.dtype[Any]", attribute: Any) -> list[Any]:
+    """Returns the finite numbers of an attribute as a variable of that type holds them, without those it cannot hold.
+
+    Programs write -999.9 as a text, or in double precision beside readings in single precision, where no reading would
+    ever be equal to it.
+    """
+    found = []
+    for number in np.ravel(attribute).tolist():
+        with suppress(ValueError, OverflowError, TypeError), np.errstate(all="ignore"):
+            number = float(number) if isinstance(number, str) else number
+            typed = kind.type(number)
+            if np.isfinite(typed) and (kind.kind == "f" or typed == number):
+                found.append(typed)
+    return found
 
 
 def _choose(dataset: "xarray.Dataset", variable: str | None, where: str) -> str:

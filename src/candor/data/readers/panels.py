@@ -27,6 +27,7 @@ from candor.files import sha256_of_file
 from candor.progress import Report, silent
 
 _ROWS_PER_TIME = 1.1  # of a wide table that has words too; more are rows of several sensors
+_READINGS_PER_CELL = 1.5  # of a long table that has further columns; with more, these say what was read
 _FEW_ROWS = 100
 _TEXT_TABLES = {"csv", "txt", "tsv", "dat", ""}
 File = Path | str
@@ -127,6 +128,7 @@ def lay_on_grid(
     _report_times(readings, survey, grid, writer, findings, where)
     if writer.readings == 0:
         raise InputError("there is not a single reading", where=where, mend="one column of numbers per sensor")
+    _refuse_several_quantities(readings, grid, writer, where)
     texts = [] if readings.is_long else _text_columns(values, readings.ids, numbers)
     _refuse_rows_of_several_sensors(readings, survey, bool(texts), where)
     return _without(texts, values, times, readings.ids, findings, where)
@@ -160,6 +162,20 @@ def _refuse_rows_of_several_sensors(readings: Readings, survey: StampSurvey, has
             where=where,
             mend="call the columns time, sensor and value; if one holds the date and another the time of day, "
             "put both into one, such as 2020-10-08 06:00",
+        )
+
+
+def _refuse_several_quantities(readings: Readings, grid: Grid, writer: GridWriter, where: str) -> None:
+    """Refuses a long table whose sensors read several things at once: the last of them would stand for all."""
+    if not isinstance(readings, TableReadings) or not readings.is_long or not readings.unused or grid.off_grid:
+        return
+    per_cell = writer.readings / int(np.count_nonzero(~np.isnan(writer.values)))
+    if per_cell > _READINGS_PER_CELL:
+        raise InputError(
+            f"sensors have {per_cell:.1f} readings at each moment on average; columns that were not read may tell them "
+            f"apart: {listed(readings.unused)}",
+            where=where,
+            mend="keep the rows of one quantity, such as water temperature; or remove rows that are repeated",
         )
 
 

@@ -18,6 +18,7 @@ from candor.data.readers.small_tables import (
     table_from_frame,
 )
 from candor.data.readers.sources import find_source
+from candor.data.units import distinct_units
 from candor.errors import InputError
 
 _THINGS = ("sensor", "station", "site", "node", "detector", "gauge", "gage", "location")
@@ -66,7 +67,8 @@ def read_sensors(
         where, table = str(source.path), read_small_table(source)
     lookup = IdLookup(ids)
     columns = _find_columns(table, lookup, where, findings)
-    positions = lookup.positions(row[columns.id] for row in table.rows)
+    named = [row[columns.id].strip() for row in table.rows]
+    positions = lookup.positions(named)
     places = _read_places(table, columns, where, findings)
     described: dict[int, Sensor] = {}
     contradicted: list[str] = []
@@ -87,8 +89,11 @@ def read_sensors(
             where=where,
             mend="keep one row for each sensor",
         )
-    unknown = [table.rows[row][columns.id].strip() for row in np.flatnonzero(positions < 0)]
-    if unknown:
+    unknown = [named[row] for row in np.flatnonzero(positions < 0)]
+    if unknown and not described:
+        what = f"no row describes a sensor with readings ({listed(ids)}): all are ignored"
+        findings.warning(what, f"{where}: {listed(unknown)}", len(unknown), "write the ids in both files alike")
+    elif unknown:
         what = "rows describe sensors without readings: ignored"
         findings.note(what, f"{where}: {listed(unknown)}", len(unknown))
     missing = [sensor_id for i, sensor_id in enumerate(ids) if i not in described]
@@ -97,7 +102,7 @@ def read_sensors(
         mend = "add a row for each, with the id as it stands in the readings"
         findings.note(what, f"{where}: {listed(missing)}", len(missing), mend)
     sensors = tuple(described.get(i, Sensor(ids[i], unit=unit)) for i in range(len(ids)))
-    units = list(dict.fromkeys(sensor.unit for sensor in sensors))
+    units = distinct_units(sensor.unit for sensor in sensors)
     if len(units) > 1:
         what = "sensors have different units: one scale serves all in training, and errors are pooled over all"
         findings.warning(what, f"{where}: {listed(unit or 'none' for unit in units)}", len(units), "one file per unit")

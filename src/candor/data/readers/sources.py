@@ -2,6 +2,7 @@
 
 import csv
 import re
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -99,6 +100,7 @@ class TextLayout:
         lines_on_top: how many lines come before the second row, blank lines and remarks (#) included.
         has_decimal_comma: whether 1,5 may mean one and a half: commas divide no cells and no number has a point.
         has_rows: whether anything comes after the first row.
+        cells_below: how many cells most of the next lines have, if that is more than the first row has; else 0.
     """
 
     delimiter: str
@@ -106,6 +108,7 @@ class TextLayout:
     lines_on_top: int
     has_decimal_comma: bool
     has_rows: bool
+    cells_below: int
 
 
 def sniff_layout(source: Source) -> TextLayout:
@@ -140,6 +143,7 @@ def sniff_layout(source: Source) -> TextLayout:
         lines_on_top=top + 1,
         has_decimal_comma=delimiter != "," and not any(map(with_point.search, lines[top + 1 :])),
         has_rows=any(line.strip() for line in lines[top + 1 :]) or len(head) == _HEAD_BYTES,
+        cells_below=_count_below(rows, delimiter, len(names)),
     )
 
 
@@ -156,3 +160,13 @@ def _divide(rows: list[str], path: Path) -> tuple[str, list[str]]:
     except csv.Error as error:
         raise unreadable(path, error) from None
     return delimiter, best_names
+
+
+def _count_below(rows: list[str], delimiter: str, first: int) -> int:
+    """Returns how many cells most rows below the first have, if that is more than the first has; else 0."""
+    for mark in delimiter if first > 1 else _DELIMITERS:
+        counts = Counter(len(next(csv.reader([row], delimiter=mark))) for row in rows[1:])
+        (cells, lines), *_ = counts.most_common(1) or [(0, 0)]
+        if cells > first and 2 * lines >= len(rows):
+            return cells
+    return 0
