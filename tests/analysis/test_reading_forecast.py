@@ -2,14 +2,16 @@
 
 import re
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
 from made_readings import HISTORY, daily, made_candor, river_panel
 
-from candor.analysis.reading_forecast import Told, look_into, tell_branches, tell_forecast, tell_past
+from candor.analysis.reading_forecast import Told, in_words, look_into, tell_branches, tell_forecast, tell_past
 from candor.analysis.reading_sources import tell_arrivals, tell_peers
 from candor.data.panel import Edges, Panel
+from candor.data.times import TimeAxis
 from candor.forecasting.candor import Candor
 from candor.model.head import Head
 
@@ -71,6 +73,17 @@ def test_without_intervals_or_outcome_the_story_says_so(panel: Panel) -> None:
     sentences = tell_forecast(ahead).sentences
     assert any("no intervals" in sentence for sentence in sentences)
     assert "What happened is not known." in sentences
+
+
+def test_times_are_told_as_far_as_they_differ() -> None:
+    said = {}
+    for seconds in (10, 3600, 86400):
+        interval = timedelta(seconds=seconds)
+        times = TimeAxis(datetime(2024, 11, 3, 8, tzinfo=UTC), interval, 2, "America/Los_Angeles").local.to_pydatetime()
+        said[seconds] = [in_words(moment, interval) for moment in times]
+    assert said[10] == ["03 Nov 2024 01:00:00 UTC−07:00", "03 Nov 2024 01:00:10 UTC−07:00"]
+    assert said[3600] == ["03 Nov 2024 01:00 UTC−07:00", "03 Nov 2024 01:00 UTC−08:00"]
+    assert said[86400] == ["03 Nov 2024", "04 Nov 2024"]
 
 
 def test_branches_alone_are_decoded_by_the_same_head(told: Told, candor: Candor, panel: Panel) -> None:

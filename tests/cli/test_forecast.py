@@ -2,6 +2,8 @@
 
 import json
 import shutil
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
@@ -60,6 +62,14 @@ def test_times_are_on_the_local_clock_and_the_screen_shows_names_and_unit(candor
     for words in ("linear on river [m]", "2024-01-26 01:00", "Upper weir", "Old mill [broken]", "90 % from", "f.csv"):
         assert words in shown.out + shown.err
     assert "NaN" not in shown.out and "nan" not in Path("f.csv").read_text()
+
+
+def test_the_two_hours_of_autumn_are_told_apart_on_the_screen(candor, tmp_path: Path) -> None:
+    panel = river()
+    times = replace(panel.times, start=datetime(2024, 10, 26, 23, tzinfo=UTC) - panel.times.length * timedelta(hours=1))
+    shown = candor("forecast", make_run(tmp_path / "autumn", "last-value", panel=replace(panel, times=times)))
+    for words in ("2024-10-27 01:00 ", "2024-10-27 02:00 UTC+02:00", "2024-10-27 02:00 UTC+01:00"):
+        assert words in shown.out
 
 
 def test_how_a_file_is_read_cannot_be_said_where_there_is_none(candor, run: Path) -> None:

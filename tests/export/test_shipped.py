@@ -4,6 +4,7 @@ import numpy as np
 
 from candor.data.catalog import load_dataset
 from candor.export import demo_bundle, open_bundle
+from candor.export.card import model_card
 from candor.forecasting.runs import load_run, model_checksum, summarise_run
 
 
@@ -33,6 +34,9 @@ def test_its_scores_are_its_own() -> None:
     card = (demo_bundle() / "README.md").read_text(encoding="utf-8")
     assert f"| all |  | {summary.score('mae'):.3f} |" in card
     assert "public domain" in card
+    run = load_run(demo_bundle())  # which was of the catalogue before its whole record went along
+    record = run.record.model_copy(update={"is_catalogued": True})
+    assert card == model_card(record, run.forecaster, run.task(), summary.evaluation)
 
 
 def test_it_is_small() -> None:

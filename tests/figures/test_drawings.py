@@ -4,7 +4,7 @@ import math
 import subprocess
 import sys
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -18,10 +18,11 @@ from matplotlib.patches import FancyArrowPatch
 from candor.errors import InputError
 from candor.figures.components import ComponentPicture, draw_components
 from candor.figures.edges import EdgePicture, WeightedEdges, draw_edges
+from candor.figures.explore import LagPicture, _draw_lags
 from candor.figures.forecast import ForecastPicture, draw_forecast
 from candor.figures.fusion import FusionPicture, draw_fusion, draw_fusions
 from candor.figures.heat import HeatCell, draw_changes
-from candor.figures.style import Drawing, name_of, on_axis, plain
+from candor.figures.style import Drawing, name_of, new_figure, on_axis, plain
 from candor.figures.training import Epoch, draw_training
 
 LONG = name_of("420853121505501", "Klamath River at Miller Island Boat Ramp, far below the surface")
@@ -30,7 +31,8 @@ GATES = ("accumulation", "release", "shock, against this background", "shock, ag
 
 
 def moments(first: str, count: int, frequency: str, zone: str = "Europe/Berlin") -> list[datetime]:
-    return list(pd.date_range(first, periods=count, freq=frequency, tz=zone).to_pydatetime())
+    start = pd.Timestamp(first).tz_localize(zone, ambiguous=True)  # where the clock showed it twice, the first time
+    return list(pd.date_range(start, periods=count, freq=frequency).to_pydatetime())
 
 
 def forecast_picture(frequency: str = "h", first: str = "2024-10-25 20:00", sensor: str = LONG) -> ForecastPicture:
@@ -48,8 +50,8 @@ def scaled_picture(level: float, size: float) -> ForecastPicture:
     return replace(picture, **parts)
 
 
-def component_picture(frequency: str = "h", patches: int = 23) -> ComponentPicture:
-    times, chance = moments("2024-10-25", 4 * patches + 4, frequency), np.random.default_rng(0)
+def component_picture(frequency: str = "h", patches: int = 23, first: str = "2024-10-25") -> ComponentPicture:
+    times, chance = moments(first, 4 * patches + 4, frequency), np.random.default_rng(0)
     return ComponentPicture(
         LONG, times[: 4 * patches : 4], times[7::4][:patches],
         {name: chance.random(patches) for name in COMPONENTS}, {name: chance.random(patches) for name in GATES},
@@ -94,11 +96,13 @@ SIZED = {
 DRAWINGS = {
     "forecast of hours": lambda: draw_forecast(forecast_picture()),
     "forecast of five minutes": lambda: draw_forecast(forecast_picture("5min")),
+    "forecast when the clock is set back": lambda: draw_forecast(forecast_picture("5min", "2024-10-27 00:30")),
     "forecast of days": lambda: draw_forecast(forecast_picture("D", "2024-12-01")),
     "forecast of months": lambda: draw_forecast(forecast_picture("MS", "2020-01-01")),
     "forecast of a lake above the sea": lambda: draw_forecast(scaled_picture(4139.0, 0.01)),
     "forecast of dust in kg/m3": lambda: draw_forecast(scaled_picture(0.0, 2e-9)),
     "components of hours": lambda: draw_components(component_picture()),
+    "components when the clock is set back": lambda: draw_components(component_picture("5min", 8, "2024-10-27 02:00")),
     "components of days": lambda: draw_components(component_picture("D", 8)),
     "components of one patch": lambda: draw_components(component_picture("D", 1)),
     "edges on a map": lambda: draw_edges(edge_picture()),
@@ -180,12 +184,41 @@ def test_ticks_stand_at_round_times_of_the_local_clock() -> None:
     assert "Europe/Berlin" in axes.get_xlabel() and "2024" in axes.get_xlabel()
 
 
-def test_stacked_strengths_reach_their_sum(tmp_path: Path) -> None:
-    picture = component_picture()
+def test_both_hours_of_autumn_have_their_place_and_their_ticks() -> None:
+    picture = forecast_picture("2min", "2024-10-27 01:30")  # it ends in the second hour from 2 to 3
+    (axes,) = draw_forecast(picture).figure.axes
+    at = np.concatenate([line.get_xdata() for line in axes.get_lines() if line.get_label() in ("readings", "forecast")])
+    np.testing.assert_allclose(np.diff(at), 2 / (24 * 60))
+    low, high = axes.get_xlim()
+    assert low < at[0] and at[-1] < high
+    shown = [label.get_text().split("\n")[1:] for label in axes.get_xticklabels()]
+    assert shown[:3] == [["01:30"], ["01:45"], ["02:00", "UTC+02:00"]]
+    assert shown[-3:] == [["02:45", "UTC+02:00"], ["02:00", "UTC+01:00"], ["02:15", "UTC+01:00"]]
+    np.testing.assert_allclose(np.diff(axes.get_xticks()), 15 / (24 * 60))  # also where the clock is set
+
+
+def test_seconds_stand_at_ticks_that_are_less_than_minutes_apart() -> None:
+    for frequency, first in (("s", ["20:00:00", "20:00:10"]), ("10s", ["20:00", "20:02"])):
+        (axes,) = draw_forecast(forecast_picture(frequency)).figure.axes
+        assert [label.get_text().split("\n")[1] for label in axes.get_xticklabels()][:2] == first
+    lags = LagPicture(["a"], ["b"], None, "", np.array([3]), np.ones(1), np.ones(1, bool), timedelta(seconds=10))
+    axes = new_figure("").subplots()
+    _draw_lags(axes, lags)
+    assert "[s]" in axes.get_xlabel()
+    assert any(bar.get_x() < 30 < bar.get_x() + bar.get_width() and bar.get_height() for bar in axes.patches)
+
+
+def test_every_strength_stands_at_its_own_height_and_patches_are_told_apart(tmp_path: Path) -> None:
+    picture = component_picture("5min", 6, "2024-10-27 02:20")
     drawing = draw_components(picture)
-    strengths, _ = drawing.figure.axes
-    tops = np.array([[bar.get_y() + bar.get_height() for bar in bars] for bars in strengths.containers])
-    np.testing.assert_allclose(tops[-1], sum(picture.strengths.values()))
+    strengths, gates = drawing.figure.axes
+    for line, (name, values) in zip(strengths.get_lines(), picture.strengths.items(), strict=True):
+        assert line.get_label() == name
+        np.testing.assert_array_equal(line.get_ydata(), values)
+    assert not strengths.patches and "stacked" not in strengths.get_ylabel()
+    labels = [label.get_text() for label in gates.get_xticklabels()]
+    assert labels[0] == "27 Oct 02:20\nUTC+02:00\nto 27 Oct 02:55\nUTC+02:00"
+    assert len(set(labels)) == 6
     table = read_back(drawing, tmp_path)
     np.testing.assert_array_equal(table["shock strength"], picture.strengths["shock"])
     np.testing.assert_array_equal(table["release gate"], picture.gates["release"])

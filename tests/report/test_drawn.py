@@ -126,7 +126,7 @@ def test_the_outlook_of_every_sensor_is_drawn_at_its_times(charts: dict[str, Any
         expected |= {(part, made.times[0]): (made.times, heights) for part, heights in parts.items()}
     chart, seen = charts["forecast"], set()
     for trace, heights in zip(chart["data"], choices(chart), strict=True):
-        times = [datetime.fromisoformat(stamp) for stamp in trace["x"]]
+        times = [datetime.strptime(name, "%d %b %Y %H:%M") for name in trace["x"]]
         key = next(key for key in expected if (key[0], key[1].replace(tzinfo=None)) == (trace["name"], times[0]))
         moments, wanted = expected[key]
         assert times == [moment.replace(tzinfo=None) for moment in moments]
@@ -147,6 +147,7 @@ def test_reasons_of_every_sensor_are_drawn(charts: dict[str, Any], content: Cont
         for drawn, wanted in zip(of_one[name], known.values(), strict=True):
             np.testing.assert_allclose(drawn, wanted, rtol=1e-6)
     assert [trace["name"] for trace in charts["strengths"]["data"]] == list(reasons.makeup.strengths)
+    assert {trace["mode"] for trace in charts["strengths"]["data"]} == {"lines+markers"}  # sizes make no stack
     assert [trace["name"] for trace in charts["gates"]["data"]] == list(reasons.makeup.gates)
     usual = [numbers(trace["y"]) for trace in charts["fusion"]["data"] if trace["name"] == "usual"]
     np.testing.assert_allclose(usual, list(reasons.usual_fusion.values()), rtol=1e-6)

@@ -13,19 +13,44 @@ from page_server import FakeModel, PageServer, browsing, opened, serve_page, sli
 from playwright.sync_api import Browser, Page, expect
 
 import candor
+from candor.data.clock import written
 from candor.data.panel import Panel, Sensor
 from candor.data.times import TimeAxis
 
 KENO = "11509500"
-STACKED = """({ layout, data }) => ({
-  barmode: layout.barmode,
-  types: data.map((trace) => trace.type),
+DRAWN = """({ layout, data }) => ({
+  barmode: layout.barmode ?? "",
+  marks: data.map((trace) => trace.mode ?? trace.type),
   heights: Object.fromEntries(data.map((trace) => [trace.name, Array.from(trace.y)])),
 })"""
 TRACES = """({ data }) => Object.fromEntries(data.map(({ name, x, y, fill }) => (
   [name, { x: Array.from(x), y: Array.from(y), fill }]
 )))"""
 FILLS = "all => all.map(one => getComputedStyle(one).fill)"
+AXIS = """([times, model]) => import("/static/clock.js").then(({ clockOf, timeAxis }) => {
+  const axis = timeAxis([...times.slice(0, 2), ...times.slice(3)], clockOf(model)); // of one moment nothing is known
+  const { categoryarray: order, tickvals, ticktext } = axis.layout;
+  const ticks = tickvals.map((tick, index) => [Math.round(tick), ...ticktext[index].split("<br>").slice(1)]);
+  return { names: axis.names(times), places: times.map(axis.place), title: axis.title, order, ticks };
+})"""
+TICKS: dict[tuple[datetime, int], dict[int, list[str]]] = {  # by first moment and seconds from one to the next
+    (datetime(2024, 11, 3, 7, tzinfo=UTC), 1800): {
+        0: ["00:00"], 2: ["01:00", "UTC−07:00"], 4: ["01:00", "UTC−08:00"], 6: ["02:00"],
+    },
+    (datetime(2024, 3, 10, 8, tzinfo=UTC), 1800): {0: ["00:00"], 2: ["01:00"], 4: ["03:00"], 6: ["04:00"]},
+    (datetime(2024, 6, 1, tzinfo=UTC), 10): {0: ["17:00:00"], 3: ["17:00:30"], 6: ["17:01:00"]},
+}  # fmt: skip
+UNDER_BARS = """(one) => {
+  const bar = document.getElementById("moments").getBoundingClientRect();
+  const isAbove = bar.top < innerHeight / 2;
+  const before = one.getBoundingClientRect();
+  scrollBy(0, isAbove ? before.top - 4 : before.bottom - innerHeight + 4);
+  const there = one.getBoundingClientRect();
+  one.focus();
+  const after = one.getBoundingClientRect();
+  const covered = (box) => (isAbove ? bar.bottom - box.top : box.bottom - bar.top);
+  return [covered(there), covered(after)];
+}"""
 OVERHANG = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 INNER_OVERHANG = "one.scrollWidth - one.clientWidth"
 
@@ -78,8 +103,14 @@ def unfold(page: Page, words: str) -> None:
 
 def table(page: Page, label: str) -> list[list[str]]:
     """Returns the texts of a table, row by row."""
-    rows = page.get_by_role("group", name=label).locator("tbody tr").all()
-    return [row.locator("th, td").all_inner_texts() for row in rows]
+    rows = page.get_by_role("group", name=label).locator("tbody tr")
+    found: list[list[str]] = rows.evaluate_all("all => all.map(row => Array.from(row.cells, cell => cell.innerText))")
+    return found
+
+
+def in_days(time: str) -> str:
+    """Returns a time as the page writes it where readings are daily."""
+    return f"{datetime.fromisoformat(time):%-d\u00a0%b %Y}"
 
 
 def as_number(text: str) -> float:
@@ -129,9 +160,9 @@ def test_a_click_on_the_map_opens_the_sensor_with_all_its_panels(page: Page, mod
         expect(panel.locator(f".chart.{name} .xtitle")).to_contain_text("local time")
     components = ["background", "accumulation", "release", "shock"]
     expect(panel.locator(".chart.components .legendtext")).to_have_text(components)
-    drawn = panel.locator(".chart.components").evaluate(STACKED)
+    drawn = panel.locator(".chart.components").evaluate(DRAWN)
     strengths = model.explain(KENO, None)["components"]
-    assert drawn["barmode"] == "stack" and set(drawn["types"]) == {"bar"}
+    assert drawn["barmode"] == "" and drawn["marks"] == ["lines+markers"] * 4  # sizes do not add up to a stack
     assert list(drawn["heights"]) == components
     for name in components:
         assert drawn["heights"][name] == pytest.approx(strengths[name])
@@ -153,24 +184,26 @@ def test_the_chart_of_a_forecast_holds_readings_forecast_and_interval(page: Page
     choose(page, KENO)
     drawn = page.locator(".chart.forecast").evaluate(TRACES)
     asked = model.at(None)
-    steps, series = [time[:19] for time in asked["steps"]], asked["sensors"][KENO]
+    steps, series = [in_days(time) for time in asked["steps"]], asked["sensors"][KENO]
     assert list(drawn) == ["at least", "90\u00a0% interval", "readings", "forecast"]
     for name, part in (("at least", "lower"), ("90\u00a0% interval", "upper"), ("forecast", "forecast")):
         assert drawn[name]["x"] == steps
         assert drawn[name]["y"] == pytest.approx(series[part])
     assert drawn["90\u00a0% interval"]["fill"] == "tonexty"  # down to the trace before, its lower end
     past = model.past(KENO, None, 4 * model.horizon)
-    assert drawn["readings"]["x"] == [time[:19] for time in past["times"]]
+    assert drawn["readings"]["x"] == [in_days(time) for time in past["times"]]
+    order = page.locator(".chart.forecast").evaluate("({ layout }) => layout.xaxis.categoryarray")
+    assert order == drawn["readings"]["x"] + steps
     assert drawn["readings"]["y"] == past["values"]
     assert sum(value is not None for value in past["values"]) > 10
 
 
 def test_the_chart_of_the_branches_holds_their_shares_by_part_of_the_forecast(page: Page, model: FakeModel) -> None:
     choose(page, KENO)
-    drawn = page.locator(".chart.fusion").evaluate(STACKED)
+    drawn = page.locator(".chart.fusion").evaluate(DRAWN)
     fusion = model.explain(KENO, None)["fusion"]
     words = {"own past and sensors alike": "functional", "along the edges": "forward", "against the edges": "reverse"}
-    assert drawn["barmode"] == "stack" and list(drawn["heights"]) == list(words)
+    assert drawn["barmode"] == "stack" and set(drawn["marks"]) == {"bar"} and list(drawn["heights"]) == list(words)
     for name, branch in words.items():
         shares = [100 * part[branch] for part in fusion]
         assert drawn["heights"][name] == pytest.approx(shares) and len(set(shares)) == len(shares) > 1
@@ -186,6 +219,41 @@ def test_the_table_of_a_forecast_is_the_forecast(page: Page, model: FakeModel) -
     forecast, half = model.forecast(model.panel.times.length)
     expected = np.stack([forecast, forecast - half, forecast + half], axis=2)[:, place]
     assert shown == pytest.approx(expected, rel=5e-3)
+
+
+def test_what_a_mouse_finds_in_charts_stands_in_tables_too(page: Page, model: FakeModel) -> None:
+    choose(page, KENO)
+    why, past = model.explain(KENO, None), model.past(KENO, None, 4 * model.horizon)
+    for words, parts, factor in (("components", why["components"], 1), ("shares", _shares(why["fusion"]), 100)):
+        unfold(page, f"The {words} in numbers")
+        shown = [[as_number(cell) for cell in row[1:]] for row in table(page, f"The {words} in numbers")]
+        expected = factor * np.array(list(parts.values())).T
+        assert np.array(shown) == pytest.approx(expected, rel=5e-3, abs=0.06 if factor == 100 else 0)
+    unfold(page, "The readings in numbers")
+    readings = page.get_by_role("group", name="The readings in numbers")
+    readings.get_by_role("button", name="Show all 56").click()
+    expect(readings).to_be_focused()  # what was pressed is gone
+    newest = [(in_days(time), value) for time, value in zip(past["times"], past["values"], strict=True)][::-1]
+    rows = table(page, "The readings in numbers")
+    assert [day for day, _ in rows] == [day for day, _ in newest]
+    for (_, cell), (_, value) in zip(rows, newest, strict=True):
+        assert cell == "–" if value is None else as_number(cell) == pytest.approx(value, rel=5e-3)
+    arrived = page.get_by_role("group", name="What arrived").locator("td.heat span").all_inner_texts()
+    weights = {f"{round(100 * one['weight'], 1):g}\u00a0%" for one in why["contributions"]}
+    assert set(arrived) == weights and len(arrived) == len(why["contributions"])
+
+
+def _shares(fusion: list[dict[str, Any]]) -> dict[str, list[float]]:
+    return {branch: [part[branch] for part in fusion] for branch in ("functional", "forward", "reverse")}
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+def test_what_keys_lead_to_is_not_hidden_by_the_bars(page: Page, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 700})
+    choose(page, KENO)
+    for words in ("The components in numbers", "The shares in numbers"):
+        before, after = page.locator("summary", has_text=words).evaluate(UNDER_BARS)
+        assert before > 0 >= after
 
 
 def test_the_slider_compares_a_past_forecast_with_what_happened(page: Page, browser: Browser, model: FakeModel) -> None:
@@ -304,6 +372,15 @@ def test_moments_are_told_on_the_clock_of_the_run_when_the_clocks_change(browser
             local = axis.local[row]
             expect(page.locator("#moment")).to_have_text(f"{local.day}\u00a0{local:%b %Y, %H:%M}")
             expect(page).to_have_url(re.compile(re.escape(quote(local.isoformat()))))
+        for (start, seconds), ticks in TICKS.items():
+            times = TimeAxis(start, timedelta(seconds=seconds), 8, axis.zone).local
+            asked = [[moment.isoformat() for moment in times], {"zone": axis.zone, "interval_seconds": seconds}]
+            found = page.evaluate(AXIS, asked)
+            clock = f"%-d\u00a0%b %Y, {'%H:%M:%S' if seconds == 10 else '%H:%M'}"
+            assert found["names"] == found["order"] == [written(moment, clock) for moment in times.to_pydatetime()]
+            assert found["places"] == list(range(8))  # as far apart as the moments, whatever the clock does
+            assert found["ticks"] == [[place, *text] for place, text in ticks.items()]
+            assert found["title"] == "local time (America/Los_Angeles), 2024"
 
 
 def test_the_switch_of_the_theme_is_remembered(browser: Browser, model: FakeModel) -> None:

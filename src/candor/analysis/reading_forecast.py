@@ -11,8 +11,8 @@ from candor.analysis.reading_finding import digits_for, in_digits, in_percent, w
 from candor.analysis.reading_page import PageSection, PageTable
 from candor.analysis.reading_reconstruction import EmbeddingInverse, picture_reconstruction
 from candor.analysis.reading_states import Reading, read_windows
+from candor.data.clock import clock_form, written
 from candor.data.panel import Panel
-from candor.data.times import DAY
 from candor.figures.branches import BranchPicture, draw_branches
 from candor.figures.components import draw_components
 from candor.figures.forecast import ForecastPicture, draw_forecast
@@ -72,7 +72,7 @@ class Told:
 
 def in_words(moment: datetime, interval: timedelta) -> str:
     """Returns a local time as people write it: with the clock unless readings are daily."""
-    return moment.strftime("%d %b %Y" if interval % DAY == timedelta(0) else "%d %b %Y %H:%M")
+    return written(moment, f"%d %b %Y {clock_form(interval)}")
 
 
 @torch.no_grad()

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -201,7 +201,7 @@ def _show(model: str, recent: "Panel", made: "pd.DataFrame", question: "Question
     """Prints the first steps of every sensor, or of some if there are many."""
     from rich.markup import escape
 
-    from candor.data.times import DAY
+    from candor.data.clock import clock_form, written
 
     horizon, sensors = int(made["step"].max()), recent.sensors[:_MOST_ROWS]
     steps = max(1, min(_MOST_ROWS // len(sensors), _MOST_STEPS, horizon))
@@ -214,13 +214,13 @@ def _show(model: str, recent: "Panel", made: "pd.DataFrame", question: "Question
     has_names = any(sensor.name for sensor in sensors)
     places = ["sensor", "name", "time"] if has_names else ["sensor", "time"]
     shown = table(f"{model} on {escape(recent.name)}{unit}", *places, *heads, left=len(places))
-    clock = "%Y-%m-%d" if recent.times.interval % DAY == timedelta(0) else "%Y-%m-%d %H:%M"
+    form = f"%Y-%m-%d {clock_form(recent.times.interval)}"
     for sensor in sensors:
         names = [escape(sensor.id), escape(sensor.name)] if has_names else [escape(sensor.id)]
         for row in made[made["sensor"] == sensor.id].head(steps).to_dict("records"):
             numbers = [number(row[name]) for name in ("forecast", "lower", "upper") if name in row]
             chance = [_chance(row["probability"])] if "probability" in row else []
-            shown.add_row(*names, row["time"].strftime(clock), *numbers, *chance)
+            shown.add_row(*names, written(row["time"].to_pydatetime(), form), *numbers, *chance)
             names = [""] * len(names)
         if steps > 1:
             shown.add_section()

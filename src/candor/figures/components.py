@@ -9,6 +9,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
+from candor.data.clock import clock_of
 from candor.figures.style import (
     BLUE,
     GREEN,
@@ -18,11 +19,14 @@ from candor.figures.style import (
     VERMILION,
     Drawing,
     add_legend,
+    at_tick,
     dress,
     new_figure,
 )
 
-_COLOURS = {"background": BLUE, "accumulation": ORANGE, "release": GREEN, "shock": VERMILION}
+_LOOKS = {
+    "background": (BLUE, "o-"), "accumulation": (ORANGE, "s-"), "release": (GREEN, "^--"), "shock": (VERMILION, "D-."),
+}  # fmt: skip
 _MOST_DAYS, _MOST_CLOCKS = 8, 6  # labels there is room for
 
 
@@ -46,17 +50,22 @@ class ComponentPicture:
 
 
 def draw_components(picture: ComponentPicture) -> Drawing:
-    """Returns the figure of strengths, stacked, above the gates."""
-    note = "Strengths are root mean squares of the network's states before they are normalised."
+    """Returns the figure of strengths above the gates.
+
+    Each component is a line of its own: sizes of states do not add up, so that the height of a stack would say nothing.
+    """
+    note = (
+        "Strengths are root mean squares of the network's states before they are normalised. They do not add up: "
+        "compare\na component with itself."
+    )
     figure = new_figure(f"Recent past of {picture.sensor}", note, height=6.0)
     strengths, gates = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
     places = np.arange(len(picture.starts))
-    dress(strengths, "", "strength, stacked")
-    below = np.zeros(len(places))
+    dress(strengths, "", "strength, without unit")
     for name, values in picture.strengths.items():
-        strengths.bar(places, values, bottom=below, width=0.7, color=_COLOURS[name], label=name)
-        below = below + values
-    strengths.grid(visible=False, axis="x")
+        colour, line = _LOOKS[name]
+        strengths.plot(places, values, line, color=colour, markersize=4, linewidth=1.6, label=name)
+    strengths.set_ylim(bottom=0)
     add_legend(strengths, len(picture.strengths))
     dress(gates, "history patch (first to last reading)", "gate: 0 shut, 1 open")
     for (name, values), colour in zip(picture.gates.items(), (ORANGE, GREEN, VERMILION, PURPLE), strict=False):
@@ -69,14 +78,11 @@ def draw_components(picture: ComponentPicture) -> Drawing:
 
 def _label_patches(axes: Axes, picture: ComponentPicture) -> None:
     """Writes beginning and end of patches in two lines, of so many patches as there is room for."""
-    clock, most = ("%d %b", _MOST_DAYS) if _are_whole_days(picture) else ("%d %b %H:%M", _MOST_CLOCKS)
+    clock = clock_of((*picture.starts, *picture.ends))
+    most = _MOST_CLOCKS if clock else _MOST_DAYS
     shown = range(0, len(picture.starts), -(-len(picture.starts) // most))
-    texts = [f"{picture.starts[i].strftime(clock)}\nto {picture.ends[i].strftime(clock)}" for i in shown]
-    axes.set_xticks(list(shown), texts, fontsize=SMALL)
-
-
-def _are_whole_days(picture: ComponentPicture) -> bool:
-    return len({moment.time() for moment in (*picture.starts, *picture.ends)}) == 1
+    starts, ends = ([at_tick(moment, f"%d %b {clock}") for moment in row] for row in (picture.starts, picture.ends))
+    axes.set_xticks(list(shown), [f"{starts[place]}\nto {ends[place]}" for place in shown], fontsize=SMALL)
 
 
 def _table(picture: ComponentPicture) -> pd.DataFrame:

@@ -30,7 +30,9 @@ from candor.figures.style import (
 )
 
 _HEIGHT = 8.2  # inches
-_UNITS = ((timedelta(days=1), "days"), (timedelta(hours=1), "h"), (timedelta(minutes=1), "min"))
+_UNITS = (
+    (timedelta(days=1), "days"), (timedelta(hours=1), "h"), (timedelta(minutes=1), "min"), (timedelta(seconds=1), "s"),
+)  # fmt: skip
 _WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MONTHS = ("Jan", "Apr", "Jul", "Oct")
 _FAINT = 300  # edges from which on dots are small and pale

@@ -12,6 +12,7 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
+from candor.data.clock import clock_of
 from candor.figures.style import (
     BLUE,
     GREY,
@@ -19,6 +20,7 @@ from candor.figures.style import (
     ORANGE,
     SMALL,
     Drawing,
+    at_tick,
     dress,
     new_figure,
     plain,
@@ -90,9 +92,10 @@ def _draw_map(axes: Axes, picture: PropagationPicture, values: NDArray[np.floati
     axes.set_ylim(sensors - 0.5, -0.5)
     axes.set_xlim(-0.5, patches + 0.5)  # both maps share their patches
     starts = picture.starts
-    clock = "%d %b" if len({start.time() for start in starts}) == 1 else "%d %b\n%H:%M"
+    form = f"%d %b\n{clock_of(starts)}"
     shown = range(0, len(starts), -(-len(starts) // _MOST_PATCHES))
-    axes.set_xticks(list(shown), [starts[place].strftime(clock) for place in shown], fontsize=SMALL)
+    texts = [at_tick(starts[place], form) for place in shown]
+    axes.set_xticks(list(shown), texts, fontsize=SMALL)
     if sensors <= _MOST_NAMES:
         names = [name if len(name) <= _LONGEST_ID else f"{name[: _LONGEST_ID - 1]}…" for name in picture.sensors]
         axes.set_yticks(range(sensors), [plain(name) for name in names], fontsize=SMALL - 1)

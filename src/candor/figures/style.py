@@ -5,7 +5,7 @@ Everything is set on the figure itself, never in matplotlib's global state, so t
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import matplotlib
@@ -19,6 +19,7 @@ from matplotlib.font_manager import findfont, get_font
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from numpy.typing import NDArray
 
+from candor.data.clock import written
 from candor.errors import InputError
 from candor.files import atomic_file
 
@@ -31,7 +32,8 @@ TITLE, LABEL, SMALL = 12.0, 10.0, 8.5  # points
 _MOST_TICKS = 8
 # Steps between ticks and what pandas calls them.
 _STEPS = (
-    *((timedelta(minutes=minutes), f"{minutes}min") for minutes in (1, 5, 15, 30)),
+    *((timedelta(seconds=seconds), f"{seconds}s") for seconds in (1, 2, 5, 10, 15, 30)),
+    *((timedelta(minutes=minutes), f"{minutes}min") for minutes in (1, 2, 5, 10, 15, 30)),
     *((timedelta(hours=hours), f"{hours}h") for hours in (1, 3, 6, 12)),
     *((timedelta(days=days), f"{days}D") for days in (1, 2, 7, 14)),
     *((timedelta(days=28 * months), f"{months}MS") for months in (1, 3, 12)),
@@ -113,24 +115,49 @@ def on_axis(times: Sequence[datetime]) -> NDArray[np.float64]:
 
 def use_local_times(axes: Axes, times: Sequence[datetime]) -> None:
     """Writes the times of the horizontal axis as the clock of their zone shows them; `times` are all that it spans."""
-    first, last = times[0], times[-1]
-    ticks, clock = _ticks(first, last)
-    axes.set_xticks(on_axis(ticks), [tick.strftime(clock) for tick in ticks])
-    years = f"{first.year}" if first.year == last.year else f"{first.year}–{last.year}"
-    axes.set_xlabel(f"local time ({first.tzinfo}), {years}", fontsize=LABEL, color=BLACK)
+    ticks, texts = round_times(times[0], times[-1], _MOST_TICKS)
+    axes.set_xticks(on_axis(ticks) if ticks else [], texts)
+    axes.set_xlabel(time_label(times[0], times[-1]), fontsize=LABEL, color=BLACK)
+    first, last = (moment.astimezone(UTC) for moment in (times[0], times[-1]))  # sums of local times forget the fold
     room = 0.015 * (last - first) or timedelta(hours=1)
     axes.set_xlim(*on_axis([first - room, last + room]))
 
 
-def _ticks(first: datetime, last: datetime) -> tuple[list[datetime], str]:
-    """Returns a few round moments between two, counted on the local clock, and how they are written."""
-    begin, end = (pd.Timestamp(moment.replace(tzinfo=None)) for moment in (first, last))
-    step, frequency = next(((s, f) for s, f in _STEPS if last - first <= _MOST_TICKS * s), _STEPS[-1])
-    local = pd.date_range(begin.normalize(), end, freq=frequency)
-    local = local[local >= begin]
-    ticks = local.tz_localize(first.tzinfo, ambiguous=np.ones(len(local), bool), nonexistent="shift_forward")
-    clock = "%d %b\n%H:%M" if step < timedelta(days=1) else "%d %b" if step < timedelta(days=28) else "%b %Y"
-    return list(ticks.to_pydatetime()), clock
+def time_label(first: datetime, last: datetime) -> str:
+    """Returns the label of an axis of local times between two: their zone and their years."""
+    years = f"{first.year}" if first.year == last.year else f"{first.year}–{last.year}"
+    return f"local time ({first.tzinfo}), {years}"
+
+
+def round_times(first: datetime, last: datetime, most: int) -> tuple[list[datetime], list[str]]:
+    """Returns a few round moments between two, counted on the local clock, and how they are written at an axis.
+
+    Of an hour that the clock shows twice both are there, with their offsets. One that it leaves out is not.
+    """
+    begin, end = (moment.astimezone(UTC) for moment in (first, last))
+    step, frequency = next(((s, f) for s, f in _STEPS if end - begin <= most * s), _STEPS[-1])
+    early, late = sorted(pd.Timestamp(moment.replace(tzinfo=None)) for moment in (first, last))
+    is_fine = step <= timedelta(hours=1)
+    # Some hours more, since the clock may be set back before the last moment.
+    local = pd.date_range(early.floor("h") if is_fine else early.normalize(), late + timedelta(hours=3), freq=frequency)
+    turns = [
+        local.tz_localize(first.tzinfo, ambiguous=np.full(len(local), is_first), nonexistent="shift_forward")
+        for is_first in ((True, False) if is_fine else (True,))
+    ]
+    ticks = turns[0].append(turns[1:]).unique().sort_values()
+    shown = list(ticks[(ticks >= begin) & (ticks <= end)].to_pydatetime())
+    return shown, [at_tick(tick, _tick_form(step)) for tick in shown]
+
+
+def at_tick(moment: datetime, form: str) -> str:
+    """Returns a moment as it is written under an axis, where an offset has a line of its own."""
+    return written(moment, form).replace(" UTC", "\nUTC")
+
+
+def _tick_form(step: timedelta) -> str:
+    if step < timedelta(days=1):
+        return "%d %b\n%H:%M:%S" if step < timedelta(minutes=1) else "%d %b\n%H:%M"
+    return "%d %b" if step < timedelta(days=28) else "%b %Y"
 
 
 def plain(text: str) -> str:

@@ -20,18 +20,21 @@ from candor.figures.training import Epoch, kept_epoch
 from candor.report.judgement import ClockErrors, Judgement
 from candor.report.outlook import COVERAGE, Forecasts, Outlook
 from candor.report.reasons import Makeup, Reasons
+from candor.report.time_axis import use_moments, use_patches
 from candor.report.wording import number
 
 Numbers = NDArray[np.floating]
 INK = "ink"  # stands for the colour of the text, which differs by day and by night
-_COMPONENTS = {"background": BLUE, "accumulation": ORANGE, "release": GREEN, "shock": VERMILION}
+_COMPONENTS = {
+    "background": (BLUE, "circle"), "accumulation": (ORANGE, "square"), "release": (GREEN, "triangle-up"),
+    "shock": (VERMILION, "diamond"),
+}  # fmt: skip
 _GATES = (ORANGE, GREEN, VERMILION, PURPLE)
 BRANCHES = {
     "functional": ("own past and sensors alike", BLUE),
     "forward": ("along the edges", ORANGE),
     "reverse": ("against the edges", GREEN),
 }
-_MOST_PATCH_NAMES = 6  # that a narrow screen has room for
 _ROOM = {"l": 8, "r": 12, "t": 8, "b": 8}  # pixels; labels make their own
 _ABOVE = {"orientation": "h", "x": 0, "y": 1.02, "xanchor": "left", "yanchor": "bottom", "traceorder": "normal"}
 
@@ -82,16 +85,18 @@ def new_figure(across: str = "", up: str = "", **layout: Any) -> go.Figure:
     return figure
 
 
-def draw_outlook(outlook: Outlook, first: int, zone: str) -> Chart:
+def draw_outlook(outlook: Outlook, first: int) -> Chart:
     """Returns the chart of readings, the last known and the next forecast of the sensor that is chosen."""
-    figure = new_figure(f"local time ({zone})", hovermode="x unified")
+    figure = new_figure(hovermode="x unified")
+    names = use_moments(figure, [*outlook.times, *outlook.ahead.times])
     choices: dict[int, Numbers] = {}
 
     def add(times: Sequence[datetime], heights: Numbers, **look: Any) -> None:
         choices[len(figure.data)] = heights.T
         shown = heights[:, first].astype(np.float32)
         # Six digits: readings such as levels above the sea differ by little for their size.
-        figure.add_scatter(x=_stamps(times), y=shown, hovertemplate="%{y:.6~g}", **look)
+        at = [names[moment.timestamp()] for moment in times]
+        figure.add_scatter(x=at, y=shown, hovertemplate="%{y:.6~g}", **look)
 
     def add_forecast(made: Forecasts, name: str, colour: str, veil: str) -> None:
         if made.lower is not None and made.upper is not None:
@@ -106,11 +111,6 @@ def draw_outlook(outlook: Outlook, first: int, zone: str) -> Chart:
     band = f" with {100 * COVERAGE:g} % intervals" if outlook.ahead.lower is not None else ""
     says = f"Recent readings of the chosen sensor, the last forecast whose outcome is known and the next one{band}"
     return Chart(figure, 380, says, choices, has_unit=True)
-
-
-def _stamps(times: Sequence[datetime]) -> list[str]:
-    """Returns times as plotly reads them: what the local clock showed."""
-    return [moment.strftime("%Y-%m-%d %H:%M:%S") for moment in times]
 
 
 def draw_steps(judgement: Judgement, unit: str, interval: str) -> Chart:
@@ -194,13 +194,18 @@ def draw_training(epochs: Sequence[Epoch], unit: str) -> Chart:
 
 
 def draw_strengths(makeup: Makeup, first: int) -> Chart:
-    """Returns the chart of the components of the chosen sensor's recent past, stacked."""
-    figure = new_figure("", "strength, stacked", barmode="stack", hovermode="x unified")
+    """Returns the chart of the components of the chosen sensor's recent past.
+
+    Each is a line of its own: sizes of states do not add up, so that the height of a stack would say nothing.
+    """
+    figure = new_figure("", "strength, without unit", hovermode="x unified")
+    patches = use_patches(figure, makeup.starts, makeup.ends)
     for name, heights in makeup.strengths.items():
-        shown = heights[first].astype(np.float32)
-        figure.add_bar(x=_spans(makeup), y=shown, name=name, marker={"color": _COMPONENTS[name]})
-    figure.update_traces(hovertemplate="%{y:.3~g}")
-    _name_patches(figure, makeup)
+        colour, symbol = _COMPONENTS[name]
+        look: dict[str, Any] = {"mode": "lines+markers", "line": {"color": colour}, "marker": {"symbol": symbol}}
+        figure.add_scatter(x=patches, y=heights[first].astype(np.float32), name=name, **look)
+    figure.update_traces(hovertemplate="%{y:.3~g}", marker={"size": 8})
+    figure.update_yaxes(rangemode="tozero")
     says = "Strength of background, accumulation, release and shock in the recent past of the chosen sensor"
     return Chart(figure, 320, says, dict(enumerate(makeup.strengths.values())))
 
@@ -208,34 +213,15 @@ def draw_strengths(makeup: Makeup, first: int) -> Chart:
 def draw_gates(makeup: Makeup, first: int) -> Chart:
     """Returns the chart of how far the gates of the chosen sensor were open."""
     figure = new_figure("", "gate: 0 shut, 1 open", hovermode="x unified")
+    patches = use_patches(figure, makeup.starts, makeup.ends)
     for (name, heights), colour in zip(makeup.gates.items(), _GATES, strict=False):
         shown, line = heights[first].astype(np.float32), {"color": colour}
-        figure.add_scatter(x=_spans(makeup), y=shown, name=name, mode="lines+markers", line=line)
+        figure.add_scatter(x=patches, y=shown, name=name, mode="lines+markers", line=line)
     figure.update_traces(hovertemplate="%{y:.2f}")
     figure.update_yaxes(range=[-0.03, 1.03])
-    _name_patches(figure, makeup)
     return Chart(
         figure, 320, "How far the gates of the chosen sensor were open", dict(enumerate(makeup.gates.values()))
     )
-
-
-def _name_patches(figure: go.Figure, makeup: Makeup) -> None:
-    """Writes the first readings of so many patches as there is room for under the axis."""
-    shown = range(0, len(makeup.starts), -(-len(makeup.starts) // _MOST_PATCH_NAMES))
-    spans, clock = _spans(makeup), _clock(makeup)
-    starts = [makeup.starts[place].strftime(clock.replace(" %H", "<br>%H")) for place in shown]
-    figure.update_xaxes(type="category", tickvals=[spans[place] for place in shown], ticktext=starts, tickangle=0)
-    figure.update_xaxes(title={"text": "patch of the past, by its first reading"})
-
-
-def _spans(makeup: Makeup) -> list[str]:
-    clock = _clock(makeup)
-    return [f"{a.strftime(clock)} – {b.strftime(clock)}" for a, b in zip(makeup.starts, makeup.ends, strict=True)]
-
-
-def _clock(makeup: Makeup) -> str:
-    """Returns how moments are written: without the clock where they are whole days."""
-    return "%d %b" if len({moment.time() for moment in (*makeup.starts, *makeup.ends)}) == 1 else "%d %b %H:%M"
 
 
 def draw_fusion(reasons: Reasons, first: int) -> Chart:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from candor.data.clock import clock_form, written
 from candor.data.times import in_words
 from candor.report import charts, maps
 from candor.report.content import Content
@@ -86,9 +87,9 @@ def _skill(content: Content) -> Section:
 
 
 def _forecast(content: Content) -> Section:
-    chart = charts.draw_outlook(content.outlook, content.liveliest, content.panel.times.zone)
-    ahead = content.outlook.ahead
-    begin, end = (moment.strftime("%Y-%m-%d %H:%M") for moment in (ahead.times[0], ahead.times[-1]))
+    chart = charts.draw_outlook(content.outlook, content.liveliest)
+    ahead, form = content.outlook.ahead, f"%Y-%m-%d {clock_form(content.panel.times.interval)}"
+    begin, end = (written(moment, form) for moment in (ahead.times[0], ahead.times[-1]))
     said = [f"The next forecast runs from {begin} to {end}; the one before it is shown beside what happened."]
     if ahead.lower is not None:
         said.append(f"Shaded: where {100 * COVERAGE:g} % of the readings are expected.")
@@ -113,9 +114,10 @@ def _components(content: Content) -> Section:
         chart_place("strengths", drawn["strengths"]),
         heading("Gates"),
         chart_place("gates", drawn["gates"]),
-        note("Strengths are root mean squares of the network's states before they are normalised: compare a component "
-             f"with itself, over time and over sensors, not with readings. Gates choose what counts as {gated}. The "
-             "names say what each is meant for; whether it is that has to be seen."),
+        note("Strengths are root mean squares of the network's states before they are normalised. They do not add up: "
+             "compare a component with itself, over time and over sensors, not with others or with readings. Gates "
+             f"choose what counts as {gated}. The names say what each is meant for; whether it is that has to be "
+             "seen."),
     ]  # fmt: skip
     return Section("components", "What its past is made of", "\n".join(body), drawn)
 

@@ -1,11 +1,17 @@
 // The charts of one sensor, drawn by plotly, which takes texts for a small kind of HTML: what comes from outside is
 // escaped.
 
+import { moment, MOST_TICKS, namedAxis, span, timeAxis } from "./clock.js";
 import { colour, veil } from "./theme.js";
-import { moment, percent, sentence, span, wallClock } from "./words.js";
+import { percent, sentence } from "./words.js";
 
-const COMPONENTS = { background: "--blue", accumulation: "--orange", release: "--green", shock: "--vermilion" };
-const GATES = {
+export const COMPONENTS = {
+  background: ["background", "--blue", "circle"],
+  accumulation: ["accumulation", "--orange", "square"],
+  release: ["release", "--green", "triangle-up"],
+  shock: ["shock", "--vermilion", "diamond"],
+};
+export const GATES = {
   accumulation: ["accumulation", "--orange", "circle"],
   release: ["release", "--green", "square"],
   shock_current: ["shock, own background", "--vermilion", "diamond"],
@@ -16,7 +22,7 @@ export const BRANCHES = {
   forward: ["along the edges", "--orange"],
   reverse: ["against the edges", "--green"],
 };
-const MOST_TICKS = 6;
+const LETTER = 7; // pixels
 const SETTINGS = { displayModeBar: false, responsive: true };
 let library = null;
 
@@ -75,8 +81,9 @@ function escaped(text) {
 }
 
 /** Draws readings, forecast with its interval, and what happened. */
-export function drawForecast(place, { history, forecast, unit, zone, hasClock }) {
-  const steps = forecast.steps.map(wallClock);
+export function drawForecast(place, { history, forecast, unit, clock }) {
+  const axis = timeAxis([...history.times, ...forecast.steps], clock);
+  const steps = axis.names(forecast.steps);
   const traces = [];
   if (forecast.lower.some((value) => value !== null)) {
     const edge = { x: steps, mode: "lines", line: { width: 0, color: colour("--blue") }, hovertemplate: "%{y:.6~g}" };
@@ -87,68 +94,69 @@ export function drawForecast(place, { history, forecast, unit, zone, hasClock })
   }
   const line = (name, x, y, look) => ({ name, x, y, hovertemplate: "%{y:.6~g}", ...look });
   const readings = { mode: "lines", line: { color: colour("--ink"), width: 1.6 } };
-  traces.push(line("readings", history.times.map(wallClock), history.values, readings));
+  traces.push(line("readings", axis.names(history.times), history.values, readings));
   const ahead = { mode: "lines", line: { color: colour("--blue"), width: 2.6 } };
   traces.push(line("forecast", steps, forecast.forecast, ahead));
   if (forecast.observed.some((value) => value !== null)) {
     const look = { mode: "lines+markers", line: { color: colour("--vermilion"), width: 1.8 }, marker: { size: 6 } };
     traces.push(line("what happened", steps, forecast.observed, look));
   }
-  const start = { type: "line", xref: "x", yref: "paper", x0: steps[0], x1: steps[0], y0: 0, y1: 1 };
-  const shapes = [{ ...start, line: { color: colour("--soft"), width: 1, dash: "dot" } }];
-  const [tickformat, hoverformat] = hasClock ? ["%H:%M\n%-d %b %Y", "%-d %b %Y, %H:%M"] : ["%-d %b\n%Y", "%-d %b %Y"];
-  const xaxis = { type: "date", nticks: 6, tickformat, hoverformat };
-  return draw(place, traces, `local time (${zone})`, unit || "reading", { height: 340, shapes, xaxis });
+  const start = axis.place(forecast.steps[0]);
+  const border = { type: "line", xref: "x", yref: "paper", x0: start, x1: start, y0: 0, y1: 1 };
+  const shapes = [{ ...border, line: { color: colour("--soft"), width: 1, dash: "dot" } }];
+  return draw(place, traces, axis.title, unit || "reading", { height: 340, shapes, xaxis: axis.layout });
 }
 
-/** Draws how strong the four components were in each patch of the past, stacked. */
-export function drawComponents(place, { patches, components, hasClock }) {
-  const names = patches.map((patch) => span(patch, hasClock));
-  const traces = Object.keys(COMPONENTS).filter((name) => components[name]).map((name) => (
-    bar(name, names, components[name], COMPONENTS[name], "%{y:.3~g}")
-  ));
-  const layout = { barmode: "stack", bargap: 0.3, xaxis: categories(patches, names, hasClock) };
-  return draw(place, traces, "patch of the past, first to last reading (local time)", "strength, without unit", layout);
+/**
+ * Draws how strong the four components were in each patch of the past. Each is a line of its own: sizes of states do not
+ * add up, so that the height of a stack would say nothing.
+ */
+export function drawComponents(place, { patches, components, clock }) {
+  return drawLines(place, patches, clock, { looks: COMPONENTS, heights: components, format: "%{y:.3~g}" }, {
+    up: "strength, without unit", yaxis: { rangemode: "tozero" },
+  });
 }
 
 /** Draws how far the gates were open in each patch of the past. */
-export function drawGates(place, { patches, gates, hasClock }) {
-  const names = patches.map((patch) => span(patch, hasClock));
-  const known = Object.entries(GATES).filter(([name]) => gates[name]); // where rain stands for shocks, two are not there
+export function drawGates(place, { patches, gates, clock }) {
+  return drawLines(place, patches, clock, { looks: GATES, heights: gates, format: "%{y:.2f}" }, {
+    up: "gate: 0 shut, 1 open", yaxis: { range: [-0.03, 1.03] },
+  });
+}
+
+function drawLines(place, patches, clock, { looks, heights, format }, { up, yaxis }) {
+  const names = patches.map((patch) => span(patch, clock));
+  const known = Object.entries(looks).filter(([name]) => heights[name]); // where rain stands for shocks, some are not
   const traces = known.map(([name, [words, tone, symbol]]) => ({
-    x: names, y: gates[name], name: words, mode: "lines+markers", line: { color: colour(tone) },
-    marker: { symbol, size: 8 }, hovertemplate: "%{y:.2f}",
+    x: names, y: heights[name], name: words, mode: "lines+markers", line: { color: colour(tone) },
+    marker: { symbol, size: 8 }, hovertemplate: format,
   }));
-  const layout = { xaxis: categories(patches, names, hasClock), yaxis: { range: [-0.03, 1.03] } };
-  return draw(place, traces, "patch of the past, first to last reading (local time)", "gate: 0 shut, 1 open", layout);
+  const across = "patch of the past, first to last reading (local time)";
+  return draw(place, traces, across, up, { xaxis: categories(place, patches, names, clock), yaxis });
 }
 
 /** Draws how much each branch of the network counts in each part of the forecast; the shares sum to 100 %. */
-export function drawFusion(place, { fusion, hasClock }) {
-  const names = fusion.map((patch) => span(patch, hasClock));
-  const traces = Object.entries(BRANCHES).map(([branch, [words, tone]]) => (
-    bar(words, names, fusion.map((patch) => 100 * patch[branch]), tone, "%{y:.0f} %")
-  ));
-  const layout = {
-    barmode: "stack", bargap: 0.3,
-    xaxis: categories(fusion, names, hasClock), yaxis: { range: [0, 100.5] },
-  };
+export function drawFusion(place, { fusion, clock }) {
+  const names = fusion.map((patch) => span(patch, clock));
+  const traces = Object.entries(BRANCHES).map(([branch, [words, tone]]) => ({
+    type: "bar", name: words, x: names, y: fusion.map((patch) => 100 * patch[branch]), marker: { color: colour(tone) },
+    hovertemplate: "%{y:.0f} %",
+  }));
+  const xaxis = categories(place, fusion, names, clock);
+  const layout = { barmode: "stack", bargap: 0.3, xaxis, yaxis: { range: [0, 100.5] } };
   const across = "part of the forecast, first to last step (local time)";
   return draw(place, traces, across, "share in the forecast [%]", layout);
 }
 
-function bar(name, x, y, tone, hovertemplate) {
-  return { type: "bar", name, x, y, marker: { color: colour(tone) }, hovertemplate };
-}
-
 /** Returns an axis that names as many patches as there is room for, in two lines each: from, to. */
-function categories(patches, names, hasClock) {
-  const every = Math.ceil(patches.length / MOST_TICKS);
-  const places = names.map((_, place) => place).filter((place) => place % every === 0);
-  const options = { hasClock, hasYear: false };
-  const ticktext = places.map((place) => {
-    const { start, end } = patches[place];
-    return start === end ? moment(start, options) : `${moment(start, options)}<br>– ${moment(end, options)}`;
-  });
-  return { type: "category", tickvals: places, ticktext, tickangle: 0, showgrid: false };
+function categories(place, patches, names, clock) {
+  const written = (time) => moment(time, clock, { hasYear: false }).replace(" UTC", "<br>UTC");
+  const texts = patches.map(({ start, end }) => (
+    start === end ? written(start) : `${written(start)}<br>– ${written(end)}`
+  ));
+  const longest = Math.max(...texts.flatMap((text) => text.split("<br>").map((line) => line.length)));
+  const most = Math.min(Math.max(Math.floor(place.clientWidth / (LETTER * longest)), 1), MOST_TICKS);
+  const every = Math.ceil(patches.length / most);
+  const shown = [...patches.keys()].filter((index) => index % every === 0);
+  return { ...namedAxis(names, shown, shown.map((index) => texts[index])), showgrid: false };
 }

@@ -3,13 +3,14 @@
 import { ask, askOnce, hasToken, keepToken, newest } from "./api.js";
 import { legendOf, makePaint, MEASURES, paintTitle } from "./colours.js";
 import { loadPlotly } from "./charts.js";
+import { moment } from "./clock.js";
 import { byId, element } from "./elements.js";
 import { SensorList } from "./list.js";
 import { createMap } from "./map.js";
 import { createMoments } from "./moments.js";
 import { SensorPanel } from "./sensor.js";
 import { onTheme, startTheme } from "./theme.js";
-import { amount, counted, duration, moment, nameOf, next, sentence } from "./words.js";
+import { amount, counted, duration, nameOf, next, sentence } from "./words.js";
 
 const state = { models: [], model: null, sensors: new Map(), rows: new Map(), paint: null };
 Object.assign(state, { sensor: null, moment: null, latest: null }); // ids and times; no moment means the latest

@@ -1,7 +1,7 @@
 // The slider over moments: which forecast is shown, the latest or one whose outcome is known by now.
 
+import { clockOf, inZone, moment } from "./clock.js";
 import { byId, debounced } from "./elements.js";
-import { inZone, moment } from "./words.js";
 
 const PATIENCE = 180; // milliseconds of rest before the service is asked
 
@@ -25,7 +25,7 @@ export function createMoments(changed) {
   function write() {
     const isLatest = Number(slider.value) === axis.last;
     const time = isLatest ? axis.latest : timeAt(axis, Number(slider.value));
-    const text = `${moment(time, { hasClock: axis.hasClock })}${isLatest ? " (latest)" : ""}`;
+    const text = `${moment(time, axis.clock)}${isLatest ? " (latest)" : ""}`;
     told.textContent = text;
     slider.setAttribute("aria-valuetext", text);
     slider.style.setProperty("--share", `${(100 * Number(slider.value)) / Math.max(axis.last, 1)}%`);
@@ -61,14 +61,13 @@ function axisOf(model, latest) {
   const end = Date.parse(latest) > Date.parse(model.last_origin) ? latest : model.last_origin; // whichever is newer
   const [first, step] = [Date.parse(model.first_origin), 1000 * model.interval_seconds];
   return {
-    first, step, latest: end, zone: model.zone, horizon: model.horizon,
+    first, step, latest: end, clock: clockOf(model), horizon: model.horizon,
     last: Math.max(Math.round((Date.parse(end) - first) / step), 0), // the position of the latest forecast
-    hasClock: model.interval_seconds % 86400 !== 0,
   };
 }
 
 function timeAt(axis, position) {
-  return position >= axis.last ? null : inZone(axis.first + position * axis.step, axis.zone, axis.latest);
+  return position >= axis.last ? null : inZone(axis.first + position * axis.step, axis.clock.zone, axis.latest);
 }
 
 function positionOf(axis, time) {

@@ -1,16 +1,18 @@
 // The reasons of a forecast, part by part, as CANDOR gives them.
 
-import { drawComponents, drawFusion, drawGates, drawOrTell } from "./charts.js";
+import { BRANCHES, COMPONENTS, drawComponents, drawFusion, drawGates, drawOrTell, GATES } from "./charts.js";
 import { element } from "./elements.js";
-import { arrivalTable, peerTable } from "./tables.js";
+import { arrivalTable, patchTable, peerTable } from "./tables.js";
+import { number, percent } from "./words.js";
 
 const ARRIVED =
   "Deviations that the last patch of this sensor received from its neighbours, by when they were measured. " +
-  "Sizes have no unit.";
+  "Sizes have no unit; under each stands the weight of the sender.";
 const NOTHING_ARRIVED =
   "Nothing: no edge of the network leads to or from this sensor, or this variant of the model does not listen to edges.";
 const STRENGTHS =
-  "Sizes of the network's states, without unit: compare a component with itself, over time and over sensors.";
+  "Sizes of the network's states, without unit. They do not add up: compare a component with itself, over time and " +
+  "over sensors, not with another.";
 const PEERS =
   "Found by their behaviour, not by the map. Weights sum to 100 % and say how much each helps to predict; alike, from " +
   "−1 to 1, says how much its background resembles this one. A relation is one of the ways to listen that the model " +
@@ -21,9 +23,9 @@ export function reasonParts(section, why, told) {
   const charts = [];
   const parts = [
     element("h3", {}, "What its recent past is made of"),
-    ...componentParts(section, { ...why, hasClock: told.hasClock }, charts),
+    ...componentParts(section, { ...why, clock: told.clock }, charts),
     element("h3", {}, "What the forecast rests on"),
-    fusionChart(section, { ...why, hasClock: told.hasClock }, charts),
+    ...fusionParts(section, { ...why, clock: told.clock }, charts),
     element("h3", {}, "What arrived along which edge"),
     ...(why.flows.length
       ? [note(ARRIVED), arrivalTable(why.flows, told)]
@@ -37,22 +39,43 @@ export function reasonParts(section, why, told) {
 }
 
 function componentParts(section, content, charts) {
-  if (!Object.keys(content.components).length) return [note("This variant of the model does not split the past.")];
+  const { patches, components, gates, clock } = content;
+  if (!Object.keys(components).length) return [note("This variant of the model does not split the past.")];
   const chart = chartIn(section, "components", "Strength of the four components by patch of the past");
   charts.push({ chart, draw: () => drawComponents(chart, content) });
-  if (!content.gates) return [chart, note(STRENGTHS)];
-  const gates = chartIn(section, "gates", "How far the gates were open by patch of the past");
-  const draw = () => drawGates(gates, content);
-  charts.push({ chart: gates, draw });
-  const folded = foldedIn(section, "How far the gates were open", gates);
-  folded.addEventListener("toggle", () => drawOrTell(gates, draw));
-  return [chart, note(STRENGTHS), folded];
+  const numbers = "The components in numbers";
+  const parts = [
+    chart, note(STRENGTHS),
+    foldedIn(section, numbers, patchTable(patches, columnsOf(COMPONENTS, components), number, clock, numbers)),
+  ];
+  return gates ? [...parts, gatesFold(section, content, charts)] : parts;
 }
 
-function fusionChart(section, content, charts) {
+function gatesFold(section, content, charts) {
+  const { patches, gates, clock } = content;
+  const chart = chartIn(section, "gates", "How far the gates were open by patch of the past");
+  const draw = () => drawGates(chart, content);
+  charts.push({ chart, draw });
+  const share = (value) => value.toFixed(2);
+  const numbers = patchTable(patches, columnsOf(GATES, gates), share, clock, "The gates in numbers");
+  const folded = foldedIn(section, "How far the gates were open", element("div", {}, chart, numbers));
+  folded.addEventListener("toggle", () => drawOrTell(chart, draw));
+  return folded;
+}
+
+function fusionParts(section, content, charts) {
+  const { fusion, clock } = content;
   const chart = chartIn(section, "fusion", "Share of each branch in each part of the forecast");
   charts.push({ chart, draw: () => drawFusion(chart, content) });
-  return chart;
+  const shares = Object.fromEntries(Object.keys(BRANCHES).map((name) => [name, fusion.map((part) => part[name])]));
+  const numbers = "The shares in numbers";
+  const table = patchTable(fusion, columnsOf(BRANCHES, shares), percent, clock, numbers);
+  return [chart, foldedIn(section, numbers, table)];
+}
+
+/** Returns the columns of a table with the words that a chart has for them. */
+function columnsOf(looks, values) {
+  return Object.entries(looks).filter(([name]) => values[name]).map(([name, [words]]) => [words, values[name]]);
 }
 
 function note(text) {
@@ -69,4 +92,13 @@ export function chartIn(section, name, words) {
 export function foldedIn(section, words, content) {
   const before = [...section.querySelectorAll("details")].find((one) => one.firstChild.textContent === words);
   return element("details", { open: before?.open }, element("summary", {}, words), content);
+}
+
+/** Returns the same, with what is long: it is made when it is opened, not for all who do not look. */
+export function longFoldedIn(section, words, make) {
+  const folded = foldedIn(section, words, null);
+  const fill = () => folded.open && folded.children.length === 1 && folded.append(make());
+  fill();
+  folded.addEventListener("toggle", fill);
+  return folded;
 }

@@ -2,10 +2,11 @@
 
 import { ask, askOnce, newest } from "./api.js";
 import { drawForecast, drawOrTell } from "./charts.js";
+import { clockOf, moment } from "./clock.js";
 import { element } from "./elements.js";
-import { chartIn, foldedIn, reasonParts } from "./reasons.js";
-import { figureCards, flowsOf, judgement, numberTable, peersOf } from "./tables.js";
-import { digitsFor, moment, nameOf, number, sentence, signed } from "./words.js";
+import { chartIn, foldedIn, longFoldedIn, reasonParts } from "./reasons.js";
+import { figureCards, flowsOf, judgement, numberTable, peersOf, readingTable } from "./tables.js";
+import { digitsFor, nameOf, number, sentence, signed } from "./words.js";
 
 const MOST_HISTORY = 1000; // readings before the forecast that are drawn
 const UNKNOWN_YET = "What happened is not known yet: move the slider back to compare a past forecast.";
@@ -94,7 +95,7 @@ export class SensorPanel {
     ]);
     this.#others.found(all.findings ?? []);
     const forecast = { steps: all.steps, coverage: all.coverage, ...all.sensors[sensor.id] };
-    const told = { unit: sensor.unit, zone: model.zone, hasClock: hasClock(model) };
+    const told = { unit: sensor.unit, clock: clockOf(model) };
     const chart = chartIn(section, "forecast", `Readings and forecast of ${nameOf(sensor)}`);
     section.replaceChildren(
       figureCards(figuresOf(history, forecast, told)),
@@ -102,6 +103,7 @@ export class SensorPanel {
       chart,
       element("p", { class: "verdict small" }, judgement(forecast, sensor.unit) || UNKNOWN_YET),
       foldedIn(section, "The forecast in numbers", numberTable(forecast, told)),
+      longFoldedIn(section, "The readings in numbers", () => readingTable(history, forecast, told)),
     );
     await this.#draw(chart, () => drawForecast(chart, { history, forecast, ...told }));
   }
@@ -119,7 +121,7 @@ export class SensorPanel {
     const why = await (time ? askOnce : ask)("/v1/explain", {}, { signal, body, model });
     const reasons = { flows: flowsOf(why.contributions), peers: peersOf(why.peers) };
     this.#others.explained(sensor.id, reasons);
-    const told = { sensors, choose: this.#others.choose, sensor: sensor.id, hasClock: hasClock(model) };
+    const told = { sensors, choose: this.#others.choose, sensor: sensor.id, clock: clockOf(model) };
     const { parts, charts } = reasonParts(section, { ...why, ...reasons }, told);
     section.replaceChildren(...parts);
     await Promise.all(charts.map(({ chart, draw }) => this.#draw(chart, draw)));
@@ -162,11 +164,11 @@ async function forecastsAt(model, time, signal) {
   return { coverage: latest.coverage, findings: latest.findings, steps: [], sensors };
 }
 
-function figuresOf(history, forecast, { unit, hasClock: clock }) {
+function figuresOf(history, forecast, { unit, clock }) {
   const place = history.values.findLastIndex((value) => value !== null);
   const last = place < 0 ? null : history.values[place];
   const [end, low, high] = [forecast.forecast.at(-1), forecast.lower.at(-1), forecast.upper.at(-1)];
-  const when = (time) => moment(time, { hasClock: clock, hasYear: false });
+  const when = (time) => moment(time, clock, { hasYear: false });
   const written = (value) => number(value, digitsFor(forecast));
   const range = low === null || high === null ? "" : ` (${written(low)} to ${written(high)})`;
   const change = last === null ? null : end - last;
@@ -176,8 +178,4 @@ function figuresOf(history, forecast, { unit, hasClock: clock }) {
     { value: written(end), unit, words: `forecast for ${when(forecast.steps.at(-1))}${range}` },
     { value: signed(change), unit, words: "expected change until then" },
   ];
-}
-
-function hasClock(model) {
-  return model.interval_seconds % 86400 !== 0;
 }

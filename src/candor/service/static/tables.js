@@ -1,7 +1,8 @@
 // What is told in tables: what arrived along which edge, sensors that are listened to, and the numbers of a forecast.
 
+import { moment, span } from "./clock.js";
 import { element } from "./elements.js";
-import { aligned, amount, digitsFor, inUnit, moment, nameOf, number, percent, span } from "./words.js";
+import { aligned, amount, digitsFor, inUnit, nameOf, number, percent } from "./words.js";
 
 const MOST_ROWS = 8; // that are shown before somebody asks for all
 
@@ -31,10 +32,10 @@ export function peersOf(peers) {
 }
 
 /** Returns the table of what arrived: a row for each edge, a cell for each patch of the past it speaks of. */
-export function arrivalTable(flows, { sensors, choose, hasClock }) {
+export function arrivalTable(flows, { sensors, choose, clock }) {
   const patches = distinctPatches(flows);
   const largest = flows.flatMap((flow) => flow.parts).reduce((most, part) => Math.max(most, part.size), 0) || 1;
-  const titles = ["from", ...patches.map((patch) => span(patch, hasClock)), "in all"];
+  const titles = ["from", ...patches.map((patch) => span(patch, clock)), "in all"];
   const rows = flows.map((flow) => {
     const words = flow.direction === "forward" ? "→ along the edge" : "← against the edge";
     const sender = element("th", { scope: "row" }, sensorLink(sensors, flow.sensor, choose));
@@ -56,7 +57,7 @@ function heatCell(flow, patch, largest) {
   const size = parts.reduce((sum, part) => sum + part.size, 0);
   const cell = element("td", { class: "heat number" }, parts.length ? aligned(size, largest) : "");
   if (parts.length) {
-    cell.title = `weight ${parts.map((part) => percent(part.weight)).join(", ")}`;
+    cell.append(element("span", {}, parts.map((part) => percent(part.weight)).join(", ")));
     cell.style.setProperty("--heat", `${Math.round((55 * Math.min(size, largest)) / largest)}%`);
     cell.classList.add(flow.direction);
   }
@@ -83,17 +84,38 @@ export function peerTable(peers, { sensors, choose, sensor }) {
 }
 
 /** Returns the table of one forecast, step by step. */
-export function numberTable(forecast, { unit, zone, hasClock }) {
+export function numberTable(forecast, { unit, clock }) {
   const hasOutcome = forecast.observed.some((value) => value !== null);
-  const titles = [`local time (${zone})`, inUnit("forecast", unit), "at least", "at most"];
+  const titles = [`local time (${clock.zone})`, inUnit("forecast", unit), "at least", "at most"];
   if (hasOutcome) titles.push("what happened");
   const digits = digitsFor(forecast);
   const rows = forecast.steps.map((time, place) => {
     const values = [forecast.forecast, forecast.lower, forecast.upper, ...(hasOutcome ? [forecast.observed] : [])];
     const cells = values.map((column) => element("td", { class: "number" }, number(column[place], digits)));
-    return element("tr", {}, element("th", { scope: "row", class: "time" }, moment(time, { hasClock })), ...cells);
+    return rowOf(moment(time, clock), cells);
   });
   return table(titles, rows, "The forecast in numbers");
+}
+
+/** Returns the table of the readings before a forecast, the newest first. */
+export function readingTable({ times, values }, forecast, { unit, clock }) {
+  const digits = digitsFor(forecast);
+  const rows = times.map((time, place) => (
+    rowOf(moment(time, clock), [element("td", { class: "number" }, number(values[place], digits))])
+  ));
+  return foldedTable([`local time (${clock.zone})`, inUnit("reading", unit)], rows.reverse(), "The readings in numbers");
+}
+
+/** Returns a table of numbers by patch: `columns` are words and the numbers under them, written by `write`. */
+export function patchTable(patches, columns, write, clock, caption) {
+  const rows = patches.map((patch, place) => (
+    rowOf(span(patch, clock), columns.map(([, values]) => element("td", { class: "number" }, write(values[place]))))
+  ));
+  return table(["local time", ...columns.map(([words]) => words)], rows, caption);
+}
+
+function rowOf(time, cells) {
+  return element("tr", {}, element("th", { scope: "row", class: "time" }, time), ...cells);
 }
 
 /** Returns a button that chooses the sensor it names. */
@@ -110,7 +132,7 @@ function foldedTable(titles, rows, caption) {
   const more = element("button", { type: "button", class: "quiet more" }, `Show all ${rows.length}`);
   more.addEventListener("click", () => {
     for (const row of rows) row.hidden = false;
-    rows[MOST_ROWS].querySelector("button")?.focus();
+    (rows[MOST_ROWS].querySelector("button") ?? made).focus(); // what was pressed goes
     more.remove();
   });
   made.append(more);

@@ -1,8 +1,6 @@
-// How numbers, times, spans and names are written. Times keep the clock that the service gave them.
+// How numbers, lengths of time and names are written.
 
-const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 const UNITS = [["day", 86400], ["hour", 3600], ["minute", 60], ["second", 1]];
-const ISO = /^(\d{4})-(\d{2})-(\d{2})T(\d{2}):(\d{2})(?::(\d{2})(?:\.\d+)?)?(Z|[+-]\d{2}:?\d{2})?$/;
 const MOST_PLACES = 12; // after the point, as elsewhere in candor: dust in kg/m³ is some 0.00000001
 export const NOTHING = "–";
 
@@ -67,51 +65,6 @@ export function duration(seconds) {
 /** Returns the time to come, such as `next 14 days` or `next hour`. */
 export function next(seconds) {
   return `next ${duration(seconds).replace(/^1 /, "")}`;
-}
-
-/** Returns what the local clock showed, as charts read it: the time without its offset. */
-export function wallClock(time) {
-  return time.replace(/(Z|[+-]\d{2}:?\d{2})$/, "");
-}
-
-/** Returns a time such as `5 Mar 2025, 14:05`; whole days go without the clock, and a known year can be left out. */
-export function moment(time, { hasClock = true, hasYear = true } = {}) {
-  const found = ISO.exec(time);
-  if (!found) return time;
-  const [, year, month, day, hour, minute] = found;
-  const date = `${Number(day)}\u00a0${MONTHS[Number(month) - 1]}${hasYear ? ` ${year}` : ""}`; // kept on one line
-  return hasClock ? `${date}, ${hour}:${minute}` : date;
-}
-
-/** Returns from when to when, such as `5 Mar – 8 Mar`. */
-export function span({ start, end }, hasClock) {
-  const options = { hasClock, hasYear: false };
-  return start === end ? moment(start, options) : `${moment(start, options)} –\u00a0${moment(end, options)}`;
-}
-
-/** Returns the instant `milliseconds` after 1970 as a time on the clock of a zone, with its offset. */
-export function inZone(milliseconds, zone, sample) {
-  const minutes = zoneOffset(milliseconds, zone) ?? offsetMinutes(ISO.exec(sample)?.[7] ?? "Z");
-  const clock = new Date(milliseconds + 60000 * minutes).toISOString().slice(0, 19);
-  const two = (count) => String(Math.floor(Math.abs(count))).padStart(2, "0");
-  return `${clock}${minutes < 0 ? "-" : "+"}${two(minutes / 60)}:${two(minutes % 60)}`;
-}
-
-function zoneOffset(milliseconds, zone) {
-  const fixed = /^(?:UTC|GMT)?([+-]\d{2}:?\d{2})$/.exec(zone);
-  if (fixed) return offsetMinutes(fixed[1]);
-  try {
-    const format = new Intl.DateTimeFormat("en", { timeZone: zone, timeZoneName: "longOffset" });
-    const part = format.formatToParts(milliseconds).find((one) => one.type === "timeZoneName");
-    return offsetMinutes(part.value.replace("GMT", "") || "Z");
-  } catch {
-    return null; // a zone that this browser does not know
-  }
-}
-
-function offsetMinutes(text) {
-  const found = /^([+-])(\d{2}):?(\d{2})$/.exec(text);
-  return found ? (found[1] === "-" ? -1 : 1) * (60 * Number(found[2]) + Number(found[3])) : 0;
 }
 
 /** Returns what people call a sensor: its name, or its id where it has none. */
