@@ -83,6 +83,9 @@ class Backtest:
             "refitted_by": "the settings of the model, to the end of their schedules",
             "is_adaptive": self.pace.is_adaptive,
         }
+        if self.refits and content["intervals"] is not None:  # these tell of the first model only
+            for name in ("most_residuals_of_a_step_and_sensor", "borrowing"):
+                content["intervals"].pop(name, None)
         if self.pace.is_adaptive and content["intervals"] is not None:
             content["intervals"]["method"] = "adaptive conformal per step and sensor, from the calibrated intervals"
         return content
