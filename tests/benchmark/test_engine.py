@@ -38,7 +38,7 @@ from candor.benchmark.running import run_cell
 from candor.benchmark.suites import Contender, Suite
 from candor.errors import InputError
 from candor.files import locked_folder, read_json, write_json
-from candor.forecasting.runs import load_record
+from candor.forecasting.runs import RunState, load_record
 from candor.forecasting.train import TRAINING, BusyError
 from candor.training.checkpoint import Checkpoint
 
@@ -168,6 +168,28 @@ def test_a_cell_that_comes_to_its_end_is_done_whatever_was_said_of_it(
     assert not (tmp_path / cell.name / FAILURE).exists()
     write_failure(cell, tmp_path, "its process ended with code 1, 2 times")
     assert cell.state(tmp_path) == CellState.DONE
+
+
+def test_a_cell_killed_while_it_is_judged_states_the_threads_that_trained_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (cell,) = cells_of(suite({"name": "stid", "model": "stid"}))
+    engine, told = candor.benchmark.running, list[int | None]()
+
+    def kill(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(engine, "train_cell", lambda folder, *_: (folder / "model").mkdir(exist_ok=True))
+    monkeypatch.setattr(engine, "summarise_run", lambda folder: SimpleNamespace(state=RunState.TRAINED))
+    monkeypatch.setattr(engine, "write_scores", lambda cell, folder, threads: told.append(threads))
+    monkeypatch.setattr(engine, "evaluate_run", kill)
+    monkeypatch.setattr("torch.get_num_threads", lambda: 7)
+    with pytest.raises(KeyboardInterrupt):
+        run_cell(cell, tmp_path)
+    monkeypatch.setattr(engine, "evaluate_run", lambda *_: None)
+    monkeypatch.setattr("torch.get_num_threads", lambda: 3)
+    assert run_cell(cell, tmp_path) == CellState.DONE
+    assert told == [7]
 
 
 def test_a_cell_that_replaces_its_folder_stops_no_onlooker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -88,6 +88,29 @@ def test_a_backtest_is_written_beside_the_run(candor, run: Path) -> None:
     assert json.loads(printed.out)["backtest"]["refits"] == []
 
 
+def test_a_backtest_that_was_interrupted_goes_on(candor, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    command, learn = ("backtest", run, "--every", "6", "--refit", "5", "--adaptive"), Linear._learn
+    fits: list[int] = []
+
+    def learn_or_leave(self, panel, split, report):
+        fits.append(panel.times.length)
+        if len(fits) == 2:
+            raise KeyboardInterrupt
+        return learn(self, panel, split, report)
+
+    assert candor(*command).code == 0
+    whole = (run / "backtest.json").read_text()
+    (run / "backtest.json").unlink()
+    monkeypatch.setattr(Linear, "_learn", learn_or_leave)
+    shown = candor(*command)
+    assert shown.code == 130 and "the same command goes on" in shown.err
+    assert not (run / "backtest.json").exists() and (run / "refits").is_dir()
+    shown = candor(*command)
+    assert shown.code == 0 and "1 of 3 refits are kept from before" in shown.err
+    assert (run / "backtest.json").read_text() == whole
+    assert len(fits) == 4 and not (run / "refits").exists()
+
+
 def test_refits_that_learn_longer_than_the_run_did_are_told_of(candor, run: Path, monkeypatch) -> None:
     monkeypatch.setattr("candor.forecasting.train.notes_on_refits", lambda folder: [f"{folder.name} was cut short"])
     shown = candor("backtest", run, "--every", "12", "--refit", "5")

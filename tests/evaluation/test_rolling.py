@@ -163,6 +163,8 @@ def test_json_states_the_pace_and_when_the_model_learned_anew() -> None:
     expected = [task.panel.times.local[row].isoformat() for row in task.split.test[::10][4::4]]
     assert content["backtest"]["refits"] == expected
     assert "adaptive" in content["intervals"]["method"]
+    assert "borrowing" not in content["intervals"]  # each model has a calibration of its own
+    assert backtest(fitted(task), task).to_json()["intervals"]["borrowing"]["cells"] == 30
     assert content["protocol"] == PROTOCOL.model_dump(mode="json")
     assert content["windows"] == len(task.split.test[::10])
 

@@ -2,6 +2,7 @@
 
 cell.json     what the cell is; another cell in its place is refused
 scores.json   what it scored, once it is done; with cell.json it stands for the whole run directory
+threads.json  how many threads a network is trained with, noted before: it may be judged by another process
 status.json   what is being done now and by which process, for those who watch
 failure.json  why it failed
 """
@@ -19,6 +20,7 @@ from candor.files import MissingFileError, read_json, write_json
 from candor.settings import Settings, parse_settings
 
 CELL, SCORES, STATUS, FAILURE = "cell.json", "scores.json", "status.json", "failure.json"
+THREADS = "threads.json"
 
 
 class CellState(StrEnum):

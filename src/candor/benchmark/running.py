@@ -11,13 +11,13 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from candor.benchmark.cells import CELL, FAILURE, STATUS, Cell, CellState, write_failure
+from candor.benchmark.cells import CELL, FAILURE, STATUS, THREADS, Cell, CellState, write_failure
 from candor.benchmark.results import write_scores
 from candor.data.catalog import load_dataset
 from candor.data.protocol import make_task
 from candor.errors import InputError
 from candor.evaluation.judging import evaluate_run
-from candor.files import locked_folder, write_json
+from candor.files import locked_folder, read_json, write_json
 from candor.forecasting.choices import choose_protocol, choose_settings
 from candor.forecasting.runs import RECORD, Run, RunState, load_run, summarise_run
 from candor.forecasting.train import TRAINING, BusyError, Limits, TrainingStoppedError, resume_run, train_model
@@ -47,8 +47,9 @@ def _run_alone(cell: Cell, grid: Path, interruption: Interruption) -> CellState:
     folder = grid / cell.name
     write_json(folder / CELL, cell.model_dump(mode="json"))
     (folder / FAILURE).unlink(missing_ok=True)
-    report, threads = _Status(folder / STATUS), _threads(cell, folder)
+    report = _Status(folder / STATUS)
     try:
+        threads = _threads(cell, folder)
         run = train_cell(folder, cell.budget_minutes, partial(_begin, cell, folder, report), report, interruption)
         write_json(folder / CELL, cell.model_dump(mode="json"))  # a run made in one go replaces its folder
         if summarise_run(folder).state != RunState.EVALUATED:
@@ -71,12 +72,17 @@ def _run_alone(cell: Cell, grid: Path, interruption: Interruption) -> CellState:
 
 
 def _threads(cell: Cell, folder: Path) -> int | None:
-    """Returns how many threads a network is about to be trained with; None for others, and if it is trained already."""
-    if not cell.contender.is_network or (folder / "model").is_dir():
-        return None
-    import torch
+    """Returns how many threads a network is trained with, or was if a session before had trained it; None for others.
 
-    return torch.get_num_threads()
+    None too where a network was trained before this was noted.
+    """
+    if not cell.contender.is_network:
+        return None
+    if not (folder / "model").is_dir():
+        import torch
+
+        write_json(folder / THREADS, {"threads": torch.get_num_threads()})
+    return int(read_json(folder / THREADS)["threads"]) if (folder / THREADS).is_file() else None
 
 
 def train_cell(

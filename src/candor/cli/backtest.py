@@ -1,5 +1,7 @@
 """`candor backtest`: a run as it would have done in operation, forecast after forecast."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
@@ -9,7 +11,10 @@ from candor.cli.evaluate import RunArgument, show, show_intervals
 from candor.cli.screen import print_json, progress, say, tell
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from candor.evaluation.judging import Part
+    from candor.evaluation.refits import KeptRefits
     from candor.evaluation.rolling import Backtest
 
 _MOST_STEPS = 1_000_000  # beyond that, not even the words for a span of time reach
@@ -32,10 +37,11 @@ def backtest(
 ) -> None:
     """Let a run forecast its test part step by step with what was known by then: tables, and backtest.json.
 
-    The file lies in the run directory; that of a bundle lies in a folder beside it.
+    The file lies in the run directory; that of a bundle lies in a folder beside it. With --refit what was learned is
+    kept there too until the end: after Ctrl-C or a kill the same command goes on.
     """
     from candor.errors import InputError
-    from candor.evaluation import Pace
+    from candor.evaluation import Pace, keeping_refits
     from candor.evaluation import backtest as backtest_forecaster
     from candor.export import open_run, results_folder
     from candor.files import write_json
@@ -47,13 +53,16 @@ def backtest(
         raise InputError(f"there is no part called {part!r} to backtest on", mend="say --part test or validation")
     opened, path = open_run(run), results_folder(run) / BACKTEST
     checksum = model_checksum(opened.folder)  # before judging: training may go on meanwhile and leave another model
+    judged, task = cast("Part", part), opened.task()
     notes = [] if refit is None else notes_on_refits(opened.folder)
     for note in notes:
         say(note)
-    with progress() as report:
-        done = backtest_forecaster(opened.forecaster, opened.task(), cast("Part", part), pace, report)
-    content = done.to_json() | {"model_sha256": checksum, "notes": notes}
-    write_json(path, content)
+    keeping = keeping_refits(path.parent, opened.forecaster, task, judged, pace, checksum)
+    with nullcontext() if refit is None else _telling(keeping) as refits:
+        with progress() as report:
+            done = backtest_forecaster(opened.forecaster, task, judged, pace, report, refits)
+        content = done.to_json() | {"model_sha256": checksum, "notes": notes}
+        write_json(path, content)
     if json:
         print_json(content)
         return
@@ -64,6 +73,20 @@ def backtest(
         show_intervals(done.evaluation)
     tell(_in_words(done))
     say(f"all steps and sensors: {path}")
+
+
+@contextmanager
+def _telling(keeping: "AbstractContextManager[KeptRefits]") -> "Iterator[KeptRefits]":
+    """Yields refits that are kept; says what was kept from before, and on Ctrl-C how to go on."""
+    with keeping as refits:
+        if refits.note:
+            say(refits.note)
+        try:
+            yield refits
+        except KeyboardInterrupt:
+            if refits.is_begun:
+                say("what was learned so far is kept: the same command goes on from there")
+            raise
 
 
 def _in_words(done: "Backtest") -> str:

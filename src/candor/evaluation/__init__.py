@@ -1,6 +1,17 @@
 """Judging forecasters on a task, all under the same rules."""
 
 from candor.evaluation.judging import Evaluation, evaluate, evaluate_run, evaluate_simple
-from candor.evaluation.rolling import Backtest, Pace, backtest
+from candor.evaluation.refits import keeping_refits
+from candor.evaluation.rolling import Backtest, Pace, Refits, backtest
 
-__all__ = ["Backtest", "Evaluation", "Pace", "backtest", "evaluate", "evaluate_run", "evaluate_simple"]
+__all__ = [
+    "Backtest",
+    "Evaluation",
+    "Pace",
+    "Refits",
+    "backtest",
+    "evaluate",
+    "evaluate_run",
+    "evaluate_simple",
+    "keeping_refits",
+]

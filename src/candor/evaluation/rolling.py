@@ -7,6 +7,7 @@ is refitted, and to adapt the intervals.
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from candor.errors import InputError
 from candor.evaluation.judging import Evaluation, Part, check_part
 from candor.forecasting.forecaster import Forecaster, IntervalForecast
 from candor.forecasting.intervals import AdaptiveCoverage, Calibration
+from candor.forecasting.train import is_network
 from candor.metrics import IntervalAccumulator, ScoreAccumulator
 from candor.progress import Report, silent, within
 
@@ -45,6 +47,18 @@ class Pace:
             raise InputError("forecasts and refits can be one step or more apart, not fewer", mend="give 1 or more")
         if not 0 < self.coverage < 1:
             raise InputError(f"a coverage must lie between 0 and 1, not {self.coverage}", mend="give 0.9 for 90 %")
+
+
+class Refits:
+    """Models that learn anew on the way; see candor.evaluation.refits for those that outlast a kill."""
+
+    def is_kept(self, row: int) -> bool:
+        """Returns whether the model for the forecasts from a row on is there already."""
+        return False
+
+    def learned_before(self, row: int, forecaster: Forecaster, task: Task, report: Report) -> Forecaster:
+        """Returns a forecaster with the same settings that learned from the rows before `row`."""
+        return learn_anew(row, forecaster, task, report)
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,13 +97,21 @@ class Backtest:
             "refitted_by": "the settings of the model, to the end of their schedules",
             "is_adaptive": self.pace.is_adaptive,
         }
+        if self.refits and content["intervals"] is not None:  # these tell of the first model only
+            for name in ("most_residuals_of_a_step_and_sensor", "borrowing"):
+                content["intervals"].pop(name, None)
         if self.pace.is_adaptive and content["intervals"] is not None:
             content["intervals"]["method"] = "adaptive conformal per step and sensor, from the calibrated intervals"
         return content
 
 
 def backtest(
-    forecaster: Forecaster, task: Task, part: Part = "test", pace: Pace | None = None, report: Report = silent
+    forecaster: Forecaster,
+    task: Task,
+    part: Part = "test",
+    pace: Pace | None = None,
+    report: Report = silent,
+    refits: Refits | None = None,
 ) -> Backtest:
     """Returns the scores of a fitted forecaster that goes through a part of a task.
 
@@ -100,6 +122,7 @@ def backtest(
             no intervals before the first refit.
         pace: how often it forecasts and learns anew, and which intervals it gives.
         report: is told how far it has come.
+        refits: where models that learned anew are kept, see `candor.evaluation.keeping_refits`; None keeps none.
     """
     if part not in ("validation", "test"):
         raise InputError(f"a model cannot be backtested on its {part} part", mend="choose test or validation")
@@ -108,8 +131,8 @@ def backtest(
     scores = ScoreAccumulator(horizon, len(panel.sensors))
     intervals = IntervalAccumulator(horizon, len(panel.sensors), pace.coverage)
     windows, has_intervals = 0, False
-    refits: dict[int, datetime] = {}
-    for stretch in walk(forecaster, task, part, pace, report):
+    moments: dict[int, datetime] = {}
+    for stretch in walk(forecaster, task, part, pace, report, refits):
         rows = stretch.origins[:, None] + np.arange(horizon)
         scores.update(stretch.forecast, panel.values[rows], panel.mask[rows])
         if stretch.intervals is not None:
@@ -117,25 +140,40 @@ def backtest(
             intervals.update(stretch.intervals.lower, stretch.intervals.upper, panel.values[rows], panel.mask[rows])
         windows += len(stretch.origins)
         if stretch.refits:
-            refits.setdefault(stretch.refits, panel.times.local[stretch.origins[0]].to_pydatetime())
+            moments.setdefault(stretch.refits, panel.times.local[stretch.origins[0]].to_pydatetime())
     judged = Evaluation(forecaster, task, part, windows, scores, intervals if has_intervals else None)
-    return Backtest(judged, pace, tuple(refits.values()))
+    return Backtest(judged, pace, tuple(moments.values()))
 
 
-def walk(forecaster: Forecaster, task: Task, part: Part, pace: Pace, report: Report = silent) -> Iterator[Stretch]:
+def rows_of_refits(task: Task, part: Part, pace: Pace) -> list[int]:
+    """Returns the rows of the forecasts before which the model learns anew."""
+    origins: Origins = getattr(task.split, part)[:: pace.every]
+    return [] if pace.refit is None else [int(row) for row in origins[pace.refit :: pace.refit]]
+
+
+def walk(
+    forecaster: Forecaster,
+    task: Task,
+    part: Part,
+    pace: Pace,
+    report: Report = silent,
+    refits: Refits | None = None,
+) -> Iterator[Stretch]:
     """Yields the forecasts of a part in order of time; none of them depends on readings from its origin on."""
     origins: Origins = getattr(task.split, part)[:: pace.every]
-    length = pace.refit or max(len(origins), 1)
+    length, refits = pace.refit or max(len(origins), 1), refits or Refits()
     models = -(-len(origins) // length)
-    name, whole, worked = f"backtesting {forecaster.name}", models + _WORK_OF_A_REFIT * (models - 1), 0
+    # What is kept takes no time: the time left is told of what is still to be done.
+    works = [0 if refits.is_kept(row) else _WORK_OF_A_REFIT for row in rows_of_refits(task, part, pace)]
+    name, whole, worked = f"backtesting {forecaster.name}", models + sum(works), 0
     calibration = None if part == "validation" else forecaster.calibration_
     ends = _Ends(task, pace)
     for number in range(models):
         turn = origins[number * length : (number + 1) * length]
         if number:
-            ends_at = worked + _WORK_OF_A_REFIT
+            ends_at = worked + works[number - 1]
             listen = within(report, name, f"refit {number} of {models - 1}", worked / whole, ends_at / whole)
-            forecaster, worked = _refitted(forecaster, task, int(turn[0]), listen), ends_at
+            forecaster, worked = refits.learned_before(int(turn[0]), forecaster, task, listen), ends_at
             calibration = forecaster.calibration_
         done = 0
         for batch, forecast in forecaster.predict_in_batches(task.panel, turn):
@@ -174,10 +212,26 @@ def _single(ends: tuple[NDArray[np.floating], NDArray[np.floating]]) -> tuple[ND
     return ends[0].astype(np.float32), ends[1].astype(np.float32)
 
 
-def _refitted(forecaster: Forecaster, task: Task, origin: int, report: Report) -> Forecaster:
-    """Returns a forecaster with the same settings that learned from the rows before `origin`."""
-    protocol, known = task.protocol, task.panel.slice(0, origin)
+def learn_anew(
+    row: int, forecaster: Forecaster, task: Task, report: Report = silent, training: Path | None = None
+) -> Forecaster:
+    """Returns a forecaster with the same settings that learned from the rows before `row`.
+
+    Args:
+        row: the first that is not known yet.
+        forecaster: whose settings are taken.
+        task: what it is judged on.
+        report: is told how far it has come.
+        training: where a network keeps the state of its training, and goes on if there is one; None keeps none.
+    """
+    protocol, known = task.protocol, task.panel.slice(0, row)
     learn, validate, _ = protocol.shares
     shares = (learn / (learn + validate), validate / (learn + validate), 0.0)
-    split = split_origins(origin, protocol.history, protocol.horizon, protocol.split, shares)
-    return type(forecaster)(**forecaster.settings()).fit(known, split, report)
+    split = split_origins(row, protocol.history, protocol.horizon, protocol.split, shares)
+    anew = type(forecaster)(**forecaster.settings())
+    if training is None or not is_network(forecaster.name):
+        return anew.fit(known, split, report)
+    from candor.forecasting.network import NetworkForecaster
+
+    assert isinstance(anew, NetworkForecaster)
+    return anew.fit(known, split, report, folder=training)

@@ -6,6 +6,7 @@ data/           the panel, for somebody's own data; datasets of the catalogue ar
 training/       of networks: the state of their training, see candor.forecasting.train
 evaluation.json scores on the test part, once evaluated
 backtest.json   scores of a rolling origin, once backtested
+refits/         what a backtest under way has learned, see candor.evaluation.refits
 """
 
 import os
