@@ -144,8 +144,8 @@ def round_times(first: datetime, last: datetime, most: int) -> tuple[list[dateti
         local.tz_localize(first.tzinfo, ambiguous=np.full(len(local), is_first), nonexistent="shift_forward")
         for is_first in ((True, False) if is_fine else (True,))
     ]
-    ticks = turns[0].append(turns[1:]).unique().sort_values()
-    shown = list(ticks[(ticks >= begin) & (ticks <= end)].to_pydatetime())
+    found = {tick.astimezone(UTC): tick for ticks in turns for tick in ticks.to_pydatetime()}
+    shown = [found[moment] for moment in sorted(found) if begin <= moment <= end]
     return shown, [at_tick(tick, _tick_form(step)) for tick in shown]
 
 
