@@ -13,7 +13,7 @@ from candor.errors import InputError
 from candor.evaluation import Pace, backtest, keeping_refits
 from candor.evaluation import refits as module
 from candor.evaluation.rolling import rows_of_refits
-from candor.files import locked_folder, write_json
+from candor.files import locked_folder, read_json, write_json
 from candor.forecasting import Linear, forecasters
 from candor.forecasting.contract import sample_panel
 from candor.forecasting.forecaster import Forecaster
@@ -55,9 +55,10 @@ def rolled(
     task: Task = TASK,
     model: Forecaster = MODEL,
     report: Report = silent,
+    training: Path | None = None,
 ) -> tuple[str, dict[str, Any]]:
     """Returns what was found from before, and the scores."""
-    with keeping_refits(folder, model, task, "test", pace, model_sha256) as refits:
+    with keeping_refits(folder, model, task, "test", pace, model_sha256, training) as refits:
         return refits.note, backtest(model, task, "test", pace, report, refits).to_json()
 
 
@@ -162,20 +163,25 @@ def test_the_time_left_is_told_of_what_is_still_to_be_learned(tmp_path: Path, fi
     assert heard[-1] == 1.0
 
 
-def test_all_refits_are_fed_as_the_first_one_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    fed: list[list[str]] = []
+def test_all_refits_are_fed_as_the_run_or_the_first_one_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fed: list[list[Any]] = []
 
     def learn(row: int, forecaster: Forecaster, task: Task, report: Report, training: Path) -> Forecaster:
         place = training / "teacher" / "machine.json"
-        fed.append([path.read_text() for path in training.rglob("machine.json")])
+        fed.append([read_json(path)["workers"] for path in training.rglob("machine.json")])
         if not place.is_file():
-            write_json(place, len(fed))
+            write_json(place, {"workers": 7})
         return MODEL
 
     monkeypatch.setattr(module, "learn_anew", learn)
+    monkeypatch.setattr("torch.get_num_threads", lambda: 3)
     rolled(tmp_path)
-    assert fed == [[], ["1\n"], ["1\n"]]
+    assert fed == [[], [7], [7]]
     assert list(tmp_path.iterdir()) == []
+    for workers in (3, 4):  # as many threads as here, and others
+        write_json(tmp_path / "training" / "teacher" / "machine.json", {"workers": workers})
+        rolled(tmp_path, training=tmp_path / "training")
+    assert fed[3:] == [[3], [3], [3], [], [7], [7]]
 
 
 def test_a_network_killed_while_it_learns_anew_goes_on_within_its_training(tmp_path: Path) -> None:

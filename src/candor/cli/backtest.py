@@ -45,7 +45,7 @@ def backtest(
     from candor.evaluation import backtest as backtest_forecaster
     from candor.export import open_run, results_folder
     from candor.files import write_json
-    from candor.forecasting.runs import BACKTEST, model_checksum
+    from candor.forecasting.runs import BACKTEST, TRAINING, model_checksum
     from candor.forecasting.train import notes_on_refits
 
     pace = Pace(every, refit, adaptive, coverage)
@@ -57,7 +57,8 @@ def backtest(
     notes = [] if refit is None else notes_on_refits(opened.folder)
     for note in notes:
         say(note)
-    keeping = keeping_refits(path.parent, opened.forecaster, task, judged, pace, checksum)
+    training = opened.folder / TRAINING
+    keeping = keeping_refits(path.parent, opened.forecaster, task, judged, pace, checksum, training)
     with nullcontext() if refit is None else _telling(keeping) as refits:
         with progress() as report:
             done = backtest_forecaster(opened.forecaster, task, judged, pace, report, refits)

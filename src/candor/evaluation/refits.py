@@ -4,7 +4,7 @@ refits/test-every-7-refit-20/   those of one pace, where the results of a run li
     refits.json                 what they depend on; those of another model, other data or versions are never taken
     row-412/model/              the model that learned from the rows before row 412
     row-433/training/           of networks: the state of a refit under way, see candor.training.checkpoint
-    machine/                    of networks: how the first refit was fed, see candor.training.machine; so are all others
+    machine/                    of networks: how all refits are fed, see candor.training.machine
 
 Models are kept, and no scores: who goes on forecasts with each of them again in order of time, so that scores and
 adaptive intervals come out to the bit as if nothing had happened.
@@ -80,7 +80,13 @@ class KeptRefits(Refits):
 
 @contextmanager
 def keeping_refits(
-    folder: Path, forecaster: Forecaster, task: Task, part: Part, pace: Pace, model_sha256: str
+    folder: Path,
+    forecaster: Forecaster,
+    task: Task,
+    part: Part,
+    pace: Pace,
+    model_sha256: str,
+    training: Path | None = None,
 ) -> Iterator[KeptRefits]:
     """Yields the refits of a backtest, with those that an earlier one of the same kind left; they go when it ends well.
 
@@ -91,6 +97,7 @@ def keeping_refits(
         part: which part of the task.
         pace: how the backtest proceeds; refits are the same whatever the intervals.
         model_sha256: checksum of the model of the run.
+        training: the state of the training of the run, which need not be there; networks are fed as they were in it.
     """
     place = folder / REFITS / f"{part}-every-{pace.every}-refit-{pace.refit}"
     circumstances = {
@@ -106,6 +113,8 @@ def keeping_refits(
         _hold(held, place)
         refits, is_done = KeptRefits(place), False
         refits.note = _take_up(refits, record, rows_of_refits(task, part, pace))
+        if training is not None and not refits.is_begun:
+            _feed_alike(training, place / _MACHINE)
         try:
             yield refits
             is_done = True
@@ -157,6 +166,15 @@ def _hold(held: ExitStack, folder: Path) -> None:
     except BlockingIOError:
         what = "another session is backtesting this run at the same pace"
         raise InputError(what, where=str(folder), mend="wait for it, or stop it first") from None
+
+
+def _feed_alike(training: Path, machine: Path) -> None:
+    """Lets refits be fed as the run was if it had as many threads: what is measured each time differs by chance."""
+    if found := [read_json(path) for path in training.rglob(f"{_MACHINE}.json")]:
+        import torch
+
+        if all(one.get("workers") == torch.get_num_threads() for one in found):
+            _copy_machines(training, machine)
 
 
 def _copy_machines(source: Path, target: Path) -> None:
