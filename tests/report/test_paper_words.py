@@ -5,7 +5,9 @@ from pathlib import Path
 import pandas as pd
 from paper_results import results, save
 
+from candor.report.paper_found import find_results
 from candor.report.paper_grid import read_grid
+from candor.report.paper_together import sensitivity_table
 from candor.report.paper_words import origin_of_task
 
 
@@ -28,3 +30,13 @@ def test_other_data_and_threads_are_told(tmp_path: Path) -> None:
     said = said_of(found.assign(threads=1 + ours, data_sha256=ours.map({True: "a" * 64, False: "b" * 64})), tmp_path)
     assert "Made on different data: made-up (bbbbbbbb) of stid and made-up (aaaaaaaa) of candor." in said
     assert "The same minutes on different numbers of threads: 1 of stid and 2 of candor." in said
+
+
+def test_a_second_sweep_of_a_setting_is_not_taken_for_further_seeds(tmp_path: Path) -> None:
+    for name, error in (("first", 1.0), ("second", 9.0)):
+        save(results({"pairs=4": [error], "pairs=8": [error + 1]}), tmp_path / name)
+    save(results({"spatial_orders=1": [3.0]}), tmp_path / "third")
+    table = sensitivity_table(find_results([tmp_path]).grids)
+    assert [(name, cells[0].text) for name, cells in table.rows] == [
+        ("pairs=4", "1.0000"), ("pairs=8", "2.0000"), ("spatial_orders=1", "3.0000"),
+    ]  # fmt: skip
