@@ -1,12 +1,20 @@
-"""What all tests share: where real data lie, and how hard hypothesis tries."""
+"""What all tests share: where real data lie, how hard hypothesis tries, and what is made once for all of them."""
 
+import gc
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import jaxtyping
 import pytest
+import typer.main
 from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    from candor.data.panel import Panel
 
 # Machines that run tests are busy and noisy: nothing here is judged by the clock. `make test` tries the same examples
 # every time; `make test-slow` looks for new ones.
@@ -32,6 +40,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.path.stem.removeprefix("test_") not in _LONGEST)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Spares the search for garbage what is imported here: about a million things, all of which stay."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Checks the shapes of all tensors in the tests of the model; in all others that only takes time."""
@@ -46,6 +66,19 @@ def whole_batches() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def made_once() -> Iterator[None]:
+    """The table of commands and the datasets that come with the package are made once: neither can be changed."""
+    from candor.data.catalog import datasets
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(typer.main, "get_command", cache(typer.main.get_command))
+        for entry in [datasets.get(name) for name in datasets]:
+            if not entry.needs:
+                patch.setitem(datasets._entries, entry.name, replace(entry, load=cache(entry.load)))
+        yield
+
+
 @pytest.fixture(scope="session")
 def real_data() -> Path:
     """The folder of real datasets; tests that need it are skipped where it is absent."""
@@ -53,3 +86,22 @@ def real_data() -> Path:
     if not folder or not Path(folder).is_dir():
         pytest.skip("real datasets are not on this machine (set CANDOR_DATA to their folder)")
     return Path(folder)
+
+
+@pytest.fixture
+def no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Figures are made and their tables written, but pictures of them are left empty: to draw them takes longest."""
+
+    def leave_empty(_: object, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+
+    monkeypatch.setattr("candor.figures.style.Drawing._write_figure", leave_empty)
+
+
+@pytest.fixture(scope="session")
+def metr_la(real_data: Path) -> "Panel":
+    """The whole of METR-LA, read once."""
+    from candor.data.catalog import load_dataset
+
+    return load_dataset("metr-la")

@@ -19,16 +19,24 @@ import httpx
 import pytest
 import typer
 import yaml
+from fastapi.testclient import TestClient
 from jaxtyping import config
 from markdown.extensions.toc import slugify
 
 import candor
 from candor.cli import run
 from candor.cli.app import app
+from candor.data.catalog import datasets
+from candor.export import demo_bundle
+from candor.forecasting import forecasters
 from candor.forecasting.runs import load_run
 from candor.presets import preset_names
+from candor.service.app import make_service
 from candor.service.messages import ForecastQuestion
 from candor.service.metrics import PATHS, Metrics
+from candor.service.run import store_file
+from candor.service.served import open_models
+from candor.service.settings import ServiceSettings
 
 REPOSITORY = Path(__file__).parents[1]
 DOCS = REPOSITORY / "docs"
@@ -157,16 +165,18 @@ def test_commands_run_and_print_what_is_shown(workplace: tuple[Path, list[str]])
     assert workplace[1] == []
 
 
-def test_python_runs_and_prints_what_its_comments_say(workplace: tuple[Path, list[str]]) -> None:
-    codes = {page: "\n".join(Page(page).blocks("python")) for page in PAGES}
-    # In a process of its own, because pages register datasets and models; in one, because importing takes longest.
-    steps = [f"print({page!r}, flush=True)\nexec({code!r}, {{'__name__': '__main__'}})" for page, code in codes.items()]
-    command = [sys.executable, "-c", "\n".join(steps)]
-    done = subprocess.run(command, cwd=workplace[0], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    shown = [[page, *re.findall(r"^print\(.*  # (.*)$", code, flags=re.MULTILINE)] for page, code in codes.items()]
-    assert sum(len(lines) > 1 for lines in shown) >= 5
-    assert done.stdout.splitlines() == [line for lines in shown for line in lines]
+def test_python_runs_and_prints_what_its_comments_say(
+    workplace: tuple[Path, list[str]], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for registry in (datasets, forecasters):  # what pages register is forgotten with the test
+        monkeypatch.setattr(registry, "_entries", dict(registry._entries))
+    monkeypatch.chdir(workplace[0])
+    pages = {page: "\n".join(Page(page).blocks("python")) for page in PAGES}
+    shown = {page: re.findall(r"^print\(.*  # (.*)$", code, flags=re.MULTILINE) for page, code in pages.items()}
+    assert sum(bool(lines) for lines in shown.values()) >= 5
+    for page, code in pages.items():
+        exec(code, {"__name__": "__main__"})
+        assert capsys.readouterr().out.splitlines() == shown[page], page
 
 
 @pytest.mark.slow
@@ -324,20 +334,11 @@ def test_request_bodies_are_those_the_service_takes() -> None:
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
-    """A client of the demo, served as the page says; asked to end, it leaves with 0."""
-    code = "from candor.cli import main; main()"
-    options = ["--port", "0", "--store", str(tmp_path_factory.mktemp("store"))]
-    command = [sys.executable, "-c", code, "serve", "--demo", *options]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout is not None
-            found = next(filter(None, (re.search(r"http://[\d.:]+", line) for line in process.stdout)), None)
-            assert found is not None, "the service did not start"
-            with httpx.Client(base_url=found[0], timeout=120, trust_env=False) as client:
-                yield client
-        finally:
-            process.terminate()
-    assert process.returncode == 0
+    """A client of the model that comes with candor, as `candor serve --demo` serves it."""
+    settings, metrics, store = ServiceSettings(), Metrics(), tmp_path_factory.mktemp("store")
+    models = open_models([demo_bundle()], settings, metrics, lambda source: store_file(source, store))
+    with TestClient(make_service(models, settings, metrics).app, base_url=SERVED) as client:
+        yield client
 
 
 def test_requests_shown_are_answered_and_what_was_sent_is_used(service: httpx.Client) -> None:

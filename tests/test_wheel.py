@@ -20,7 +20,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     build = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder / "dist")]
     subprocess.run(build, cwd=REPOSITORY, check=True, capture_output=True)
     (wheel,) = (folder / "dist").glob("candor_forecast-*.whl")
-    install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--target"]
+    install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--no-compile", "--target"]
     subprocess.run([*install, str(folder / "site"), str(wheel)], check=True, capture_output=True)
     return folder / "site"
 

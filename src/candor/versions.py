@@ -1,6 +1,7 @@
 """What a result was made with, so that it can be made again."""
 
 import platform
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
 _PACKAGES = ("candor-forecast", "numpy", "pandas", "pyarrow", "scipy", "torch")
@@ -11,6 +12,7 @@ def versions() -> dict[str, str]:
     return {"python": platform.python_version()} | {package: version_of(package) for package in _PACKAGES}
 
 
+@cache
 def version_of(package: str) -> str:
     """Returns the version of a package, in words where it is not installed."""
     try:

@@ -154,6 +154,7 @@ def test_the_command_draws_and_writes_the_numbers(tmp_path: Path, capsys: pytest
     assert (tmp_path / "explore.png").stat().st_size > 10_000 and (tmp_path / "explore.svg").exists()
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_profiles_that_are_drawn_are_written_and_correlate_as_said(tmp_path: Path) -> None:
     picture = explore(small(waves([0.0, 0.1, 3.0]), []))
     write_exploration(picture, tmp_path)

@@ -15,7 +15,7 @@ from tiny import tiny_recipe
 from candor.analysis.activity import activity_of
 from candor.analysis.rain import gauge_rain
 from candor.analysis.reading_forecast import look_into, tell_past
-from candor.analysis.shock_rain_runs import LagChoice, RainChoice, compare_runs, write_comparison
+from candor.analysis.shock_rain_runs import LagChoice, RainChoice, RunsAgainstRain, compare_runs, write_comparison
 from candor.cli import run as candor
 from candor.data.panel import Panel
 from candor.data.protocol import Protocol
@@ -48,10 +48,22 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return [base / "first", base / "second"]
 
 
+@pytest.fixture(scope="module")
+def compared(folders: list[Path]) -> RunsAgainstRain:
+    """Both of them against the rain that comes with the river."""
+    return compare_runs(folders, lags=LAGS)
+
+
+@pytest.fixture(scope="module")
+def wet(folders: list[Path]) -> Path:
+    """A run that reads rain (RainAdd)."""
+    return train_wet(folders[0].parent / "added", "added")
+
+
 @pytest.fixture(scope="module", params=["unread", "added"])
 def asked(request: pytest.FixtureRequest, folders: list[Path]) -> Path:
-    """A run that is given no rain, and one that reads it (RainAdd)."""
-    return folders[0] if request.param == "unread" else train_wet(folders[0].parent / "added", "added")
+    """A run that is given no rain, and one that reads it."""
+    return folders[0] if request.param == "unread" else request.getfixturevalue("wet")
 
 
 def train_wet(folder: Path, rain: str) -> Path:
@@ -90,7 +102,10 @@ def test_a_run_whose_shocks_are_the_rain_has_no_gates_to_ask(tmp_path: Path) -> 
     assert gates == ["accumulation gate", "release gate"]
 
 
-def test_a_file_of_gauges_gives_what_the_covariate_gives(folders: list[Path], tmp_path: Path) -> None:
+@pytest.mark.usefixtures("no_pictures")
+def test_a_file_of_gauges_gives_what_the_covariate_gives(
+    folders: list[Path], compared: RunsAgainstRain, tmp_path: Path
+) -> None:
     panel = river()
     times = panel.times.local.tz_localize(None)
     table = pd.DataFrame(panel.covariates["rain"].values[:, ::-1], columns=["w", "x", "y", "z"])
@@ -99,9 +114,9 @@ def test_a_file_of_gauges_gives_what_the_covariate_gives(folders: list[Path], tm
     names = dict(zip(panel.sensor_ids, ("z", "y", "x", "w"), strict=True))
     pd.DataFrame({"Gauge": names.values(), "Station": names.keys()}).to_csv(tmp_path / "gauges.csv", index=False)
     choice = RainChoice(rainfall=tmp_path / "rain.csv", gauges=tmp_path / "gauges.csv")
-    by_file, by_covariate = compare_runs(folders, choice, LAGS), compare_runs(folders, lags=LAGS)
+    by_file = compare_runs(folders, choice, LAGS)
     assert by_file.gauges == ("z", "y", "x", "w") and by_file.steps < 60
-    np.testing.assert_allclose(by_file.found.null, by_covariate.found.null, atol=1e-12)
+    np.testing.assert_allclose(by_file.found.null, compared.found.null, atol=1e-12)
     assert np.isnan(choice.of(panel).values[:20]).all()
     files = ["--rain", str(tmp_path / "rain.csv"), "--gauges", str(tmp_path / "gauges.csv")]
     options = ["--longest-lag", "8", "--shifts", "200", "--out", str(tmp_path / "out")]
@@ -136,6 +151,7 @@ def test_the_command_writes_table_json_and_figure(folders: list[Path], capsys: p
     assert (1 + (shifts >= expected.found.rho - 1e-9).sum()) / (1 + len(shifts)) == content["p"]
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_a_bundle_is_asked_as_its_run_is_and_stays_as_it_was(folders: list[Path], tmp_path: Path) -> None:
     bundle = write_bundle(load_run(folders[0]), tmp_path / "given", "all")
     before = {path: path.read_bytes() for path in bundle.rglob("*") if path.is_file()}
@@ -146,8 +162,8 @@ def test_a_bundle_is_asked_as_its_run_is_and_stays_as_it_was(folders: list[Path]
 
 
 @pytest.mark.parametrize("least", [1, 6, 12, 17])
-def test_the_floor_of_p_counts_the_shifts_that_bring_every_lag_back(folders: list[Path], least: int) -> None:
-    found = replace(compare_runs(folders, lags=LAGS), least_shift=float(least))
+def test_the_floor_of_p_counts_the_shifts_that_bring_every_lag_back(compared: RunsAgainstRain, least: int) -> None:
+    found = replace(compared, least_shift=float(least))
     lags, ring = found.found.lags.tolist(), found.steps + 8
     allowed = range(least, ring - least + 1)
     back = [
@@ -159,10 +175,12 @@ def test_the_floor_of_p_counts_the_shifts_that_bring_every_lag_back(folders: lis
     assert (found.p_floor == 0) == (least > 16 or not back)
 
 
-def test_runs_that_were_given_rain_are_told_from_those_that_were_not(folders: list[Path], tmp_path: Path) -> None:
-    wet = train_wet(tmp_path / "added", "added")
-    for runs, given in ((folders, [False, False]), ([wet], [True])):
-        *_, kept = write_comparison(compare_runs(runs, lags=LAGS), tmp_path / "out")
+@pytest.mark.usefixtures("no_pictures")
+def test_runs_that_were_given_rain_are_told_from_those_that_were_not(
+    compared: RunsAgainstRain, wet: Path, tmp_path: Path
+) -> None:
+    for found, given in ((compared, [False, False]), (compare_runs([wet], lags=LAGS), [True])):
+        *_, kept = write_comparison(found, tmp_path / "out")
         assert [row["reads_rain"] for row in json.loads(kept.read_text())["checkpoints"]] == given
         (entry,) = make_shock_rain(kept, tmp_path / "paper", silent)
         assert ("never saw" in entry.title) == ("not given" in entry.shows[0]) == (not any(given))

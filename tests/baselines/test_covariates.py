@@ -14,6 +14,7 @@ from candor.forecasting import forecasters
 from candor.forecasting.contract import sample_panel
 from candor.forecasting.forecaster import Forecaster, load_forecaster
 
+ROWS = 200
 READERS = [name for name in forecasters.names() if getattr(forecasters.get(name), "reads_covariates", False)]
 
 
@@ -35,7 +36,7 @@ def test_the_models_of_the_rainfall_table_read_rain() -> None:
 
 @pytest.mark.parametrize("name", READERS)
 def test_rain_before_a_forecast_is_read_and_none_after_it(name: str, tmp_path: Path) -> None:
-    panel = sample_panel()
+    panel = sample_panel().slice(0, ROWS)
     rain = np.random.default_rng(0).gamma(0.3, size=panel.values.shape).astype(np.float32)
     wet, origins = with_rain(panel, rain), np.array([100])
     fitted = make(name, covariates=("rain",)).fit(wet)
@@ -57,14 +58,14 @@ def test_rain_before_a_forecast_is_read_and_none_after_it(name: str, tmp_path: P
 
 @pytest.mark.parametrize("name", READERS)
 def test_rain_changes_nothing_where_it_is_not_asked_for(name: str) -> None:
-    panel = sample_panel()
+    panel = sample_panel().slice(0, ROWS)
     rain = np.ones(panel.values.shape, np.float32)
     dry, wet = (make(name).fit(given) for given in (panel, with_rain(panel, rain)))
     assert np.array_equal(dry.predict(panel), wet.predict(panel)) and dry.quantities_read() == ()
 
 
 def test_a_model_that_cannot_read_rain_says_who_can() -> None:
-    panel = sample_panel()
+    panel = sample_panel().slice(0, ROWS)
     with pytest.raises(InputError, match="reads no covariates") as refused:
         make("stid", covariates=("rain",)).fit(with_rain(panel, np.ones(panel.values.shape, np.float32)))
     assert all(name in refused.value.mend for name in READERS)

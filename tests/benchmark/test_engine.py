@@ -51,14 +51,28 @@ def suite(*contenders: object, **changes: object) -> Suite:
     return Suite(**content | changes)
 
 
-def test_cells_are_done_once_and_then_left_alone(tmp_path: Path) -> None:
-    cells = cells_of(suite())
-    run_locally(cells, tmp_path, workers=2)
-    assert [cell.state(tmp_path) for cell in cells] == [CellState.DONE] * 2
-    written = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*") if path.is_file()}
-    assert [run_cell(cell, tmp_path) for cell in cells] == [CellState.DONE] * 2
-    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*") if path.is_file()} == written
-    found = collect(cells, tmp_path)
+@pytest.fixture(scope="module")
+def worked(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Cell], Path]:
+    """Three cells that two processes at a time worked on, of which the first cannot be done, and their folder."""
+    grid = tmp_path_factory.mktemp("grid")
+    odd = {"name": "odd", "model": "stid", "settings": {"wings": 2}}
+    cells = cells_of(suite(odd, "last-value", {"name": "stid", "model": "stid", "settings": FEW}))
+    run_locally(cells, grid, workers=2)
+    return cells, grid
+
+
+def test_a_failed_cell_says_why_and_stops_no_other(worked: tuple[list[Cell], Path]) -> None:
+    cells, grid = worked
+    assert [cell.state(grid) for cell in cells] == [CellState.FAILED, CellState.DONE, CellState.DONE]
+    assert "wings" in failure_of(cells[0], grid)
+
+
+def test_cells_are_done_once_and_then_left_alone(worked: tuple[list[Cell], Path]) -> None:
+    (_, *cells), grid = worked
+    written = {path: path.stat().st_mtime_ns for path in grid.rglob("*") if path.is_file()}
+    assert [run_cell(cell, grid) for cell in cells] == [CellState.DONE] * 2
+    assert {path: path.stat().st_mtime_ns for path in grid.rglob("*") if path.is_file()} == written
+    found = collect(cells, grid)
     assert not found.duplicated(["task", "model", "seed", "step", "metric"]).any()
     assert set(found["model"]) == {"last-value", "stid"} and set(found["step"]) == {0, 1, 3, 7, 14}
     assert found["data_sha256"].nunique() == 1 and found["protocol"].nunique() == 1
@@ -84,13 +98,6 @@ def test_cores_are_counted_that_may_be_used() -> None:
         assert usable_cores() == 1
     finally:
         os.sched_setaffinity(0, mine)
-
-
-def test_a_failed_cell_says_why_and_stops_no_other(tmp_path: Path) -> None:
-    cells = cells_of(suite({"name": "odd", "model": "stid", "settings": {"wings": 2}}, "last-value"))
-    run_locally(cells, tmp_path, workers=1)
-    assert [cell.state(tmp_path) for cell in cells] == [CellState.FAILED, CellState.DONE]
-    assert "wings" in failure_of(cells[0], tmp_path)
 
 
 def test_a_cell_whose_process_dies_is_given_one_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -62,6 +62,7 @@ def test_variants_tried_in_two_goes_share_the_full_model_and_all_results(candor)
     assert Path("asked/ablations.png").stat().st_size > 5_000
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_cells_with_other_settings_are_not_mixed_in(candor) -> None:
     assert candor("ablate", *WORDS, "--variants", "mean-fusion").code == 0
     other = [word if word != "pairs=4" else "pairs=2" for word in WORDS]

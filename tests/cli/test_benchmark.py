@@ -53,7 +53,7 @@ def test_a_suite_without_its_data_is_refused(candor, monkeypatch: pytest.MonkeyP
     assert outcome.code == 2 and "not on this machine: metr-la, pems-bay" in outcome.err
 
 
-def test_a_suite_is_run_once_and_its_cells_are_ordinary_runs(candor) -> None:
+def test_a_suite_is_run_once_and_its_cells_are_ordinary_runs(candor, in_this_process: None) -> None:
     words = ("benchmark", "quick", "--models", "linear", "--seeds", "0", "--out", "grid")
     first = candor(*words)
     assert first.code == 0, first.err
@@ -121,6 +121,7 @@ def test_a_cell_that_another_process_works_on_is_told_and_has_not_failed(candor,
 
 
 def test_the_command_that_the_paper_proposes_for_a_grid_is_accepted(candor) -> None:
+    """Here cells have processes of their own, as outside of tests."""
     chosen = ("--models", "last-value", "--tasks", "klamath-daily", "--seeds", "0")
     assert candor("benchmark", "quick", *chosen, "--out", "grid").code == 0
     (cell,) = cells_of(load_suite("quick").chosen(["last-value"], [0], tasks=["klamath-daily"]))

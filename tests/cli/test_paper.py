@@ -2,6 +2,7 @@
 
 import json
 import shlex
+import shutil
 from pathlib import Path
 
 import pandas as pd
@@ -18,16 +19,21 @@ from candor.report.paper_found import find_results
 from candor.report.paper_missing import find_missing
 
 
-@pytest.fixture
-def grid(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What `candor benchmark quick --models last-value,linear --seeds 0,1` leaves when half of its tasks are done."""
-    folder = tmp_path / "runs" / "benchmark-quick"
+    folder = tmp_path_factory.mktemp("made") / "benchmark-quick"
     suite = load_suite("quick").chosen(["last-value", "linear"], [0, 1], None)
     cells = [cell for cell in cells_of(suite) if cell.task.preset == "klamath-daily"]
     for cell in cells:
         run_cell(cell, folder)
     save_results(collect(cells, folder), folder / "results.parquet")
     return folder
+
+
+@pytest.fixture
+def grid(made: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(made, tmp_path / "runs" / "benchmark-quick")
 
 
 def test_a_grid_becomes_tables_and_a_page(candor, grid: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -61,6 +67,7 @@ def test_every_command_that_is_proposed_is_understood(grid: Path) -> None:
             assert not hasattr(here, "commands") and not context.args, command
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_what_cannot_be_read_is_told_and_the_rest_is_made(candor) -> None:
     Path("runs/broken").mkdir(parents=True)
     Path("runs/broken/results.parquet").write_bytes(b"nothing")

@@ -8,19 +8,26 @@ import pytest
 from made_runs import PROTOCOL, make_run
 
 from candor.cli import app
+from candor.cli import run as typed
 
 
-@pytest.fixture
-def runs(candor, tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Four runs in four states: judged, trained, unfinished and damaged; and what is no run."""
-    folder = tmp_path / "runs"
-    candor("evaluate", make_run(folder / "judged"))
+    folder = tmp_path_factory.mktemp("made") / "runs"
+    assert typed(["evaluate", str(make_run(folder / "judged"))]) == 0
     make_run(folder / "group" / "trained", "last-value")
     shutil.rmtree(make_run(folder / "unfinished") / "model")
     (make_run(folder / "damaged") / "run.json").write_text('{"model": "li')
     make_run(folder / ".half-written")
     (folder / "notes").mkdir()
     return folder
+
+
+@pytest.fixture
+def runs(made: Path, tmp_path: Path) -> Path:
+    """The same for a test to do with what it likes."""
+    return shutil.copytree(made, tmp_path / "runs")
 
 
 def test_all_runs_are_listed_with_their_state(candor, runs: Path) -> None:

@@ -1,14 +1,13 @@
 """The graph of a panel follows its weights, or else its distances."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from candor.data.adjacency import adjacency_of
 from candor.data.catalog import load_dataset
-from candor.data.panel import Edges
+from candor.data.panel import Edges, Panel
 from candor.forecasting.contract import sample_panel
 
 
@@ -44,7 +43,7 @@ def test_shuffling_sensors_permutes_the_graph() -> None:
     np.testing.assert_allclose(adjacency_of(shuffled).toarray(), adjacency_of(panel).toarray()[np.ix_(order, order)])
 
 
-def test_metr_la_has_the_official_adjacency(real_data: Path) -> None:
-    dense = adjacency_of(load_dataset("metr-la")).toarray()
+def test_metr_la_has_the_official_adjacency(metr_la: Panel) -> None:
+    dense = adjacency_of(metr_la).toarray()
     assert np.count_nonzero(dense) == 1722
     np.testing.assert_array_equal(np.diag(dense), 1.0)

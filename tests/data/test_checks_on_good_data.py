@@ -169,7 +169,8 @@ def test_highway_speeds_hold_three_stuck_detectors_and_no_change_of_unit(real_da
 
 
 def test_zeros_of_highway_detectors_are_taken_for_missing(real_data: Path) -> None:
-    panel = read(real_data / "metr-la.parquet")
+    whole = read(real_data / "metr-la.parquet")
+    panel = whole.select(whole.sensor_ids[::5])
     zeros = next(f for f in warnings_of(check_panel(panel)) if "zero" in f.what)
     assert "--missing 0" in zeros.mend
     assert zeros.count > 0.98 * np.count_nonzero(panel.values == 0)

@@ -1,15 +1,13 @@
 """The scaler is the mean and the population deviation of what training reads, and can be undone."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from candor.data.catalog import load_dataset
 from candor.data.missing import fill
+from candor.data.panel import Panel
 from candor.data.scaling import Scaler, fit_scaler
 from candor.data.splits import split_origins
 from candor.data.windows import count_inputs
@@ -96,8 +94,8 @@ def test_unscaling_undoes_scaling(values: np.ndarray, mean: float, deviation: fl
     np.testing.assert_allclose(scaler.unscale(scores), values, rtol=1e-5, atol=1e-3)
 
 
-def test_metr_la_has_the_scaler_of_the_benchmark(real_data: Path) -> None:
-    values = fill(load_dataset("metr-la").values, "zero")
+def test_metr_la_has_the_scaler_of_the_benchmark(metr_la: Panel) -> None:
+    values = fill(metr_la.values, "zero")
     split = split_origins(len(values), 12, 12, "windows", (0.7, 0.1, 0.2))
     scaler = fit_scaler(values, count_inputs(split.train, 12, len(values)))
     assert (round(scaler.mean, 5), round(scaler.deviation, 5)) == (54.40593, 19.49374)

@@ -30,12 +30,21 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return made
 
 
+@pytest.fixture(scope="module")
+def made(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a bundle of the whole record, and with its file."""
+    folder = tmp_path_factory.mktemp("bundles")
+    write_bundle(run, folder / "given.zip", "all")
+    write_bundle(run, folder / "bundle", "all")
+    return folder
+
+
 @pytest.fixture(autouse=True)
-def bundle(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder of a bundle with the whole record, where the commands are given, and its file beside it."""
+def bundle(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of a bundle where the commands are given, and its file beside it."""
     monkeypatch.chdir(tmp_path)
-    write_bundle(run, tmp_path / "given.zip", "all")
-    return write_bundle(run, tmp_path / "bundle", "all")
+    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
+    return tmp_path / "bundle"
 
 
 def contents(folder: Path) -> dict[str, str]:

@@ -18,13 +18,20 @@ from candor.forecasting.runs import Run, load_run, save_run
 PLACES = ("run", "run/model", "bundle", "bundle.zip")
 
 
-@pytest.fixture
-def places(make_candor, panel: Panel, tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def made(make_candor, panel: Panel, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a model of CANDOR in every form in which one is kept."""
-    run = save_run(tmp_path / "run", make_candor(), panel, Protocol(history=12, horizon=4), is_catalogued=False)
-    write_bundle(run, tmp_path / "bundle")
-    write_bundle(run, tmp_path / "bundle.zip")
-    return tmp_path
+    folder = tmp_path_factory.mktemp("made")
+    run = save_run(folder / "run", make_candor(), panel, Protocol(history=12, horizon=4), is_catalogued=False)
+    write_bundle(run, folder / "bundle")
+    write_bundle(run, folder / "bundle.zip")
+    return folder
+
+
+@pytest.fixture
+def places(made: Path, tmp_path: Path) -> Path:
+    """The same for a test to do with what it likes."""
+    return shutil.copytree(made, tmp_path, dirs_exist_ok=True)
 
 
 def test_every_form_of_a_model_gives_the_same_forecasts(places: Path, make_candor, panel: Panel) -> None:

@@ -127,7 +127,7 @@ def test_no_text_leaves_the_figure_or_lies_on_another(name: str, monkeypatch: py
 @pytest.mark.parametrize(("level", "size"), [(4139.0, 0.01), (0.0, 2e-9), (101_000.0, 30.0)])
 def test_ticks_are_the_readings_themselves(level: float, size: float) -> None:
     axes = draw_forecast(scaled_picture(level, size)).figure.axes[0]
-    axes.figure.canvas.draw()
+    axes.figure.draw_without_rendering()
     shown = [float(label.get_text().replace("\N{MINUS SIGN}", "-")) for label in axes.get_yticklabels()]
     np.testing.assert_allclose(shown, axes.get_yticks(), atol=size / 100)
     assert len(set(shown)) == len(shown) > 3
@@ -155,6 +155,7 @@ def read_back(drawing: Drawing, folder: Path) -> pd.DataFrame:
     return pd.read_csv(drawing.write(folder, "figure")[2])
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_the_table_of_a_forecast_holds_its_lines_on_the_local_clock(tmp_path: Path) -> None:
     picture = forecast_picture()  # in its nights the clock is set back
     drawing = draw_forecast(picture)
@@ -208,6 +209,7 @@ def test_seconds_stand_at_ticks_that_are_less_than_minutes_apart() -> None:
     assert any(bar.get_x() < 30 < bar.get_x() + bar.get_width() and bar.get_height() for bar in axes.patches)
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_every_strength_stands_at_its_own_height_and_patches_are_told_apart(tmp_path: Path) -> None:
     picture = component_picture("5min", 6, "2024-10-27 02:20")
     drawing = draw_components(picture)
@@ -224,6 +226,7 @@ def test_every_strength_stands_at_its_own_height_and_patches_are_told_apart(tmp_
     np.testing.assert_array_equal(table["release gate"], picture.gates["release"])
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_systems_stand_beside_each_other_with_their_ranges(tmp_path: Path) -> None:
     systems = {
         "road": {"functional": (0.3, 0.2, 0.4), "forward": (0.7, 0.6, 0.8)},
@@ -238,6 +241,7 @@ def test_systems_stand_beside_each_other_with_their_ranges(tmp_path: Path) -> No
     assert [label.get_text() for label in axes.get_yticklabels()] == list(systems)
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_bands_of_fusion_hold_four_fifths_of_the_samples(tmp_path: Path) -> None:
     picture = fusion_picture()
     table = read_back(draw_fusion(picture), tmp_path)
@@ -297,6 +301,7 @@ def test_a_direction_that_the_network_does_not_have_leaves_its_place_empty() -> 
     assert [axes.axison for axes in drawing.figure.axes] == [False, False, False]
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_a_table_that_belongs_to_no_figure_is_not_replaced(tmp_path: Path) -> None:
     (tmp_path / "edges.csv").write_text("from,to\na,b\n")
     drawing = draw_edges(edge_picture(4))

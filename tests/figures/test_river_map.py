@@ -73,7 +73,7 @@ PANELS = {
 
 def written(figure: Figure) -> list[tuple[str, Bbox]]:
     """Returns all texts with the boxes they fill, in dots."""
-    figure.canvas.draw()
+    figure.draw_without_rendering()
     texts = [text for text in figure.findobj(Text) if text.get_visible() and text.get_text().strip()]
     return [(text.get_text(), Text.get_window_extent(text)) for text in texts]
 
@@ -86,7 +86,7 @@ def places_of(figure: Figure) -> np.ndarray:
 
 def arrows_of(figure: Figure) -> set[tuple[int, int]]:
     """Returns from which mark to which every arrow leads, by where its tail and its head are on the page."""
-    figure.canvas.draw()
+    figure.draw_without_rendering()
     marks, found = places_of(figure), set()
     for arrow in figure.axes[0].findobj(FancyArrowPatch):
         path = figure.axes[0].transData.transform_path(arrow.get_path())
@@ -127,14 +127,14 @@ def test_arrows_lead_from_source_to_target_and_over_no_other_sensor(name: str) -
 
 def test_arrows_to_and_fro_do_not_lie_on_one_another() -> None:
     figure = draw_river_map(network(("ab", "ba"), {"a": (8.0, 47.0), "b": (9.0, 47.0)})).figure
-    figure.canvas.draw()
+    figure.draw_without_rendering()
     there, back = (arrow.get_window_extent() for arrow in figure.axes[0].findobj(FancyArrowPatch))
     assert there.y0 > back.y1 or back.y0 > there.y1 or abs(there.y0 - back.y0) > 10
 
 
 def test_north_is_up_east_is_right_and_the_bar_has_its_length() -> None:
     figure = draw_river_map(network(FORK_WAYS, FORK)).figure
-    figure.canvas.draw()
+    figure.draw_without_rendering()
     marks = places_of(figure)
     labels = {text: box for text, box in written(figure) if text.startswith("sensor")}
     assert len(labels) == 4

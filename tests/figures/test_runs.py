@@ -106,6 +106,7 @@ def test_windows_are_spread_over_the_test_part_or_the_last_part_there_is() -> No
     assert choose_windows(Split(empty, empty, empty, 0), 4000).tolist() == [4000]
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_the_command_writes_all_figures_into_the_run(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
     assert candor(["plot", str(run.folder), "--sensor", "s1", "--time", "2024-01-06T12:00"]) == 0
     written = sorted(path.name for path in (run.folder / "figures").iterdir())

@@ -73,10 +73,14 @@ def test_it_learns_a_daily_rhythm_that_the_last_reading_does_not_know() -> None:
     assert evaluate(ours, task).overall()["mae"] < 0.8 * evaluate(simple, task).overall()["mae"]
 
 
-def test_it_needs_no_split_and_knows_its_errors() -> None:
-    panel = sample_panel()
-    ours = Candor(history=12, horizon=4, recipe=tiny_recipe(epochs=1)).fit(panel)
-    interval = ours.predict_interval(panel)
+@pytest.fixture(scope="module")
+def ours() -> Candor:
+    """A forecaster that learned for an epoch, and was told nothing of a split."""
+    return Candor(history=12, horizon=4, recipe=tiny_recipe(epochs=1)).fit(sample_panel())
+
+
+def test_it_needs_no_split_and_knows_its_errors(ours: Candor) -> None:
+    interval = ours.predict_interval(sample_panel())
     assert (interval.lower <= interval.forecast).all() and (interval.forecast <= interval.upper).all()
 
 
@@ -147,9 +151,8 @@ def test_role_maps_stay_the_identity_until_the_activation_epoch(tmp_path: Path) 
     assert not any(np.array_equal(role, np.eye(8)) for role in maps_after(1))
 
 
-def test_an_anchored_forecast_moves_with_the_level_of_the_readings() -> None:
+def test_an_anchored_forecast_moves_with_the_level_of_the_readings(ours: Candor) -> None:
     panel = sample_panel()
-    ours = Candor(history=12, horizon=4, recipe=tiny_recipe(epochs=1)).fit(panel)
     raised = replace(panel, values=panel.values + np.float32(3))
     origin, alive = np.array([400]), [0, 1, 2, 4]  # the dead sensor is filled with a mean, which does not move
     moved = ours.predict(raised, origin) - ours.predict(panel, origin)

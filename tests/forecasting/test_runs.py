@@ -21,12 +21,19 @@ from candor.presets import load_preset
 PROTOCOL = Protocol(history=24, horizon=6)
 
 
-@pytest.fixture
-def run(tmp_path: Path) -> Path:
-    task = make_task(sample_panel(), PROTOCOL)
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that no test changes."""
+    task, folder = make_task(sample_panel(), PROTOCOL), tmp_path_factory.mktemp("made") / "run"
     model = Linear(history=24, horizon=6, seed=3, penalty=2.0).fit(task.panel, task.split)
-    save_run(tmp_path / "run", model, task.panel, PROTOCOL, is_catalogued=False)
-    return tmp_path / "run"
+    save_run(folder, model, task.panel, PROTOCOL, is_catalogued=False)
+    return folder
+
+
+@pytest.fixture
+def run(made: Path, tmp_path: Path) -> Path:
+    """A copy of it for a test to do with what it likes."""
+    return shutil.copytree(made, tmp_path / "run")
 
 
 def test_a_run_moved_elsewhere_answers_the_same(run: Path, tmp_path: Path) -> None:

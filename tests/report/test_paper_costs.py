@@ -62,6 +62,7 @@ def test_rows_have_dashes_for_what_a_model_has_not_and_name_reconstructions() ->
     assert "without" not in cost_table(plain).note
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_costs_are_drawn_against_the_errors_that_the_suite_ranks_by(grid: Grid, tmp_path: Path) -> None:
     found = find_errors(profile(), [grid])
     assert found is not None and (found.metric, found.by_model) == ("mse", {name: [v] for name, v in SQUARED.items()})

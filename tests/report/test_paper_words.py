@@ -9,7 +9,9 @@ from candor.data.catalog import load_dataset
 from candor.data.panel import Panel
 from candor.data.protocol import Protocol
 from candor.forecasting.runs import RunRecord
+from candor.report.paper_found import find_results
 from candor.report.paper_grid import read_grid
+from candor.report.paper_together import sensitivity_table
 from candor.report.paper_words import origin_of_run, origin_of_task
 
 
@@ -42,3 +44,13 @@ def test_runs_on_another_copy_of_a_dataset_are_told() -> None:
     whole = load_dataset("klamath-daily")
     assert "another copy than the catalogue knows" in said(whole.slice(0, 100), True)
     assert "another copy" not in said(whole, True) + said(whole.slice(0, 100), False)
+
+
+def test_a_second_sweep_of_a_setting_is_not_taken_for_further_seeds(tmp_path: Path) -> None:
+    for name, error in (("first", 1.0), ("second", 9.0)):
+        save(results({"pairs=4": [error], "pairs=8": [error + 1]}), tmp_path / name)
+    save(results({"spatial_orders=1": [3.0]}), tmp_path / "third")
+    table = sensitivity_table(find_results([tmp_path]).grids)
+    assert [(name, cells[0].text) for name, cells in table.rows] == [
+        ("pairs=4", "1.0000"), ("pairs=8", "2.0000"), ("spatial_orders=1", "3.0000"),
+    ]  # fmt: skip

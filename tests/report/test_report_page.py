@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 from page_server import browsing, opened
-from playwright.sync_api import Browser, Page, expect
+from patient import expect
+from playwright.sync_api import Browser, Page
 from read_report import EVIL, Reader
 
 from candor.report.content import Content

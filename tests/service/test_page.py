@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from page_server import FakeModel, PageServer, browsing, opened, serve_page, slide
-from playwright.sync_api import Browser, Page, expect
+from patient import expect
+from playwright.sync_api import Browser, Page
 
 import candor
 from candor.data.clock import written

@@ -10,7 +10,8 @@ from urllib.parse import quote
 import numpy as np
 import pytest
 from page_server import FakeModel, PageServer, browsing, opened, serve_page, slide
-from playwright.sync_api import Browser, Page, expect
+from patient import expect
+from playwright.sync_api import Browser, Page
 
 from candor.data.panel import Panel, Sensor
 from candor.data.times import TimeAxis

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 from page_server import STATIC, browsing, opened
-from playwright.sync_api import Browser, expect
+from patient import expect
+from playwright.sync_api import Browser
 
 
 @pytest.fixture(scope="module")

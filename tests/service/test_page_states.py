@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from page_server import STATIC, FakeModel, PageServer, browsing, opened, serve_page
-from playwright.sync_api import Browser, Page, Route, expect
+from patient import expect
+from playwright.sync_api import Browser, Page, Route
 
 from candor.data.panel import Edges, Panel, Sensor
 from candor.data.times import TimeAxis

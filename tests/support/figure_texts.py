@@ -11,7 +11,7 @@ from matplotlib.transforms import Bbox
 
 def drawn_texts(figure: Figure, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Bbox]]:
     """Returns all texts that are drawn, with the boxes they fill, in dots."""
-    figure.canvas.draw()  # settles the layout
+    figure.draw_without_rendering()  # settles the layout
     found, draw = [], Text.draw
 
     def note(text: Text, renderer: RendererBase) -> None:
@@ -21,7 +21,7 @@ def drawn_texts(figure: Figure, monkeypatch: pytest.MonkeyPatch) -> list[tuple[s
 
     with monkeypatch.context() as patched:
         patched.setattr(Text, "draw", note)
-        figure.canvas.draw()
+        figure.draw_without_rendering()
     return found
 
 

@@ -2,6 +2,7 @@
 
 import math
 from datetime import UTC, datetime, timedelta
+from functools import cache
 
 from made_rivers import straight
 from usgs_answers import Observation, sensor_id
@@ -38,8 +39,14 @@ def fill(server: UsgsServer) -> None:
         )
         for place, name in enumerate(names)
     ]
-    server.observations = []
-    for name in names[:-1]:
+    server.observations = list(_observations())
+
+
+@cache
+def _observations() -> tuple[Observation, ...]:
+    """Returns all readings of the basin, made once: there are thousands of them."""
+    found = []
+    for name in (*GOOD, FULL_OF_GAPS):
         steps = 4 if name in GOOD[:2] else 1  # readings an hour
         for step in range(steps * HOURS):
             hour = step / steps
@@ -47,8 +54,9 @@ def fill(server: UsgsServer) -> None:
             value = "-999999" if name == "USGS-05" and hour in (100, 101) else oxygen(name, hour)
             if not is_lost:
                 moment = START + hour * HOUR
-                server.observations.append(Observation(name, "00300", sensor_id((name, 0)), moment, value))
-    server.observations += [
+                found.append(Observation(name, "00300", sensor_id((name, 0)), moment, value))
+    found += [
         Observation(TWO_SENSORS, "00300", sensor_id((TWO_SENSORS, 1)), START + hour * HOUR, "1.00")
         for hour in range(HOURS - 1)
     ]
+    return tuple(found)

@@ -15,7 +15,8 @@ from urllib.parse import parse_qs, urlsplit
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
+from patient import PATIENCE, expect
+from playwright.sync_api import Browser, Locator, Page, sync_playwright
 
 import candor
 from candor.data.panel import Panel
@@ -23,7 +24,6 @@ from candor.data.times import in_words
 
 STATIC = Path(candor.__file__).parent / "service" / "static"
 COVERAGE = 0.9
-_PATIENCE = 90_000  # milliseconds: machines that run tests are busy
 _KINDS = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 _COMPONENTS = ("background", "accumulation", "release", "shock")
 Json = dict[str, Any]
@@ -370,8 +370,7 @@ def opened(
     troubles: list[str] = []
     window = browser.new_context(viewport={"width": 1440, "height": 900}, **context)
     page = window.new_page()
-    page.set_default_timeout(_PATIENCE)
-    expect.set_options(timeout=_PATIENCE)
+    page.set_default_timeout(PATIENCE)
     page.on("console", lambda message: troubles.append(message.text) if message.type in ("error", "warning") else None)
     page.on("pageerror", lambda error: troubles.append(str(error)))
     page.on("dialog", lambda dialog: troubles.append(f"a dialog: {dialog.message}"))
@@ -380,6 +379,7 @@ def opened(
         page.route("**/plotly.min.js", lambda route: route.fulfill(body="", content_type=_KINDS[".js"]))
     try:
         page.goto(address)
+        expect(page.locator("#loading")).to_be_hidden()  # else the first click would come too early, and wait
         yield page
     finally:
         window.close()

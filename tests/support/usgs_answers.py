@@ -4,6 +4,7 @@ import json
 import uuid
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -39,11 +40,15 @@ class Observation:
             self.unit, self.approval, None if self.qualifier is None else list(self.qualifier),
             "2026-10-01T00:58:19.731858+00:00", None,
         )  # fmt: skip
-        name = str(uuid.uuid5(uuid.NAMESPACE_OID, f"{self.sensor} {self.time.isoformat()}"))
         properties = dict(zip(OBSERVATION_PROPERTIES, values, strict=True))
-        return {"type": "Feature", "properties": properties, "id": name, "geometry": None}
+        return {"type": "Feature", "properties": properties, "id": self._name, "geometry": None}
+
+    @cached_property
+    def _name(self) -> str:
+        return str(uuid.uuid5(uuid.NAMESPACE_OID, f"{self.sensor} {self.time.isoformat()}"))
 
 
+@cache
 def sensor_id(number: object) -> str:
     """Returns an id as long as the service's for a sensor known by a number."""
     return uuid.uuid5(uuid.NAMESPACE_OID, f"sensor {number}").hex
