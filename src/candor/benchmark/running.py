@@ -81,7 +81,10 @@ def _threads(cell: Cell, folder: Path) -> int | None:
     if not (folder / "model").is_dir():
         import torch
 
-        write_json(folder / THREADS, {"threads": torch.get_num_threads()})
+        if (folder / THREADS).is_file():
+            torch.set_num_threads(int(read_json(folder / THREADS)["threads"]))  # goes on with as many as it began with
+        else:
+            write_json(folder / THREADS, {"threads": torch.get_num_threads()})
     return int(read_json(folder / THREADS)["threads"]) if (folder / THREADS).is_file() else None
 
 

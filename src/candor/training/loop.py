@@ -262,8 +262,10 @@ class Trainer:
 
     def _windows_after(self, lap: Lap) -> int | None:
         """Returns how many windows the next epoch takes, if that is not left to the settings."""
-        if self.pacing is None or lap.windows == 0:  # a session before this one had learned all of the epoch
-            return None if self.pacing is None else self.progress.epoch_windows
+        if self.pacing is None:
+            return None
+        if lap.windows == 0:  # a session before this one had learned all of the epoch
+            return self.progress.epoch_windows
         return self.pacing.windows(lap, self.settings.epochs - self.progress.epoch, self.settings.batch)
 
     def _write_epoch(self, checkpoint: Checkpoint, entry: dict[str, Any], best: Weights | None) -> None:

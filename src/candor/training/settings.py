@@ -80,16 +80,18 @@ class TrainingSettings(Settings):
             horizon: steps of a forecast.
         """
         learned = int(_SHARE_OF_LEARNING * affordable)
-        if learned >= self.epochs * min(windows, self.epoch_windows or windows):
+        windows = min(windows, self.epoch_windows or windows)
+        if learned >= self.epochs * windows:
             return self
         epochs = min(self.epochs, max(_FEWEST_EPOCHS, learned // windows))
         batch = min(self.batch, max(LEAST_BATCH, learned // _FEWEST_STEPS))
         of_epoch = max(min(windows, batch), min(windows, learned // epochs))
+        judged = max(1, of_epoch // 2)  # forecasting takes about a third of learning
         return self.in_epochs(epochs, horizon).model_copy(
             update={
                 "batch": batch,
                 "epoch_windows": of_epoch,
-                "validation_windows": max(1, of_epoch // 2),  # forecasting takes about a third of learning
+                "validation_windows": min(self.validation_windows or judged, judged),
             }
         )
 

@@ -26,7 +26,7 @@ from candor.training.settings import TrainingSettings
 from candor.training.trainable import Trainable
 
 _SHARE_IS_USED_UP = "its share of the budget is used up"
-_SHARE_OF_MEASURING = 0.1  # of the time of a stage, at most
+_SHARE_OF_MEASURING = 0.1  # of the time of a stage; a little more where two passes take longer than that
 
 
 @dataclass(frozen=True)
