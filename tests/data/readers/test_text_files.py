@@ -289,8 +289,11 @@ def test_what_sensors_read_beside_their_readings_is_not_mixed_with_them(read: An
     head = "time,site,parameter,value\n"
     with pytest.raises(InputError, match="may tell them apart: parameter"):
         read(head + rows["flow"] + rows["heat"], interval=timedelta(minutes=10))
+    late = "2020-05-01 03:00:07,a,flow,6\n"  # one stamp beside the grid
+    with pytest.raises(InputError, match="may tell them apart: parameter"):
+        read(head + rows["flow"] + rows["heat"] + late, interval=timedelta(minutes=10))
     # One quantity alone, on its own grid or on a coarser one, and readings that are merely repeated.
-    for content, minutes in ((head + rows["flow"], 10), (head + rows["flow"], 60)):
+    for content, minutes in ((head + rows["flow"], 10), (head + rows["flow"] + late, 60)):
         assert read(content, interval=timedelta(minutes=minutes))[0].values[0, 0] == 0
     repeated = (head + 2 * rows["flow"]).replace(",parameter", "").replace(",flow", "")
     assert "share sensor and grid moment" in read(repeated, zone="UTC", interval=timedelta(minutes=10))[1][-1].what

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from candor.data.clock import clock_form, written
 from candor.data.findings import Findings
 from candor.data.times import TimeAxis, zone_from_name
 
@@ -68,8 +69,9 @@ def local_time(times: TimeAxis, row: int) -> str:
 
 
 def short_time(times: TimeAxis, row: int) -> str:
-    """Returns the local time of a row for sentences, to the minute."""
-    return local_time(times, row)[:16].replace("T", " ")
+    """Returns the local time of a row for sentences, to the minute, or to what readings closer than that need."""
+    moment = (times.start + row * times.interval).astimezone(zone_from_name(times.zone))
+    return written(moment, f"%Y-%m-%d {clock_form(times.interval) or '%H:%M'}")
 
 
 def percent(share: float) -> str:

@@ -119,17 +119,18 @@ def _name_fills(stored: "xarray.Dataset") -> None:
 def _of_type(kind: "np.dtype[Any]", attribute: Any) -> list[Any]:
     """Returns the finite numbers of an attribute as a variable of that type holds them, without those it cannot hold.
 
-    Programs write -999.9 as a text, or in double precision beside readings in single precision, where no reading would
-    ever be equal to it.
+    Programs write -999.9 as a text, or in another precision than the readings, where none would ever be equal to it. In
+    single precision beside readings in double it may stand for what it is in both.
     """
-    found = []
-    for number in np.ravel(attribute).tolist():
+    found, given = [], np.ravel(attribute)
+    meant = given.astype(str).tolist() if given.dtype == np.float32 and kind == np.float64 else []
+    for number in [*given.tolist(), *meant]:
         with suppress(ValueError, OverflowError, TypeError), np.errstate(all="ignore"):
             number = float(number) if isinstance(number, str) else number
             typed = kind.type(number)
             if np.isfinite(typed) and (kind.kind == "f" or typed == number):
                 found.append(typed)
-    return found
+    return list(dict.fromkeys(found))
 
 
 def _choose(dataset: "xarray.Dataset", variable: str | None, where: str) -> str:

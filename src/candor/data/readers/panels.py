@@ -27,7 +27,7 @@ from candor.files import sha256_of_file
 from candor.progress import Report, silent
 
 _ROWS_PER_TIME = 1.1  # of a wide table that has words too; more are rows of several sensors
-_READINGS_PER_CELL = 1.5  # of a long table that has further columns; with more, these say what was read
+_READINGS_AT_ONCE = 1.5  # of a sensor in a long table that has further columns; with more, these say what was read
 _FEW_ROWS = 100
 _TEXT_TABLES = {"csv", "txt", "tsv", "dat", ""}
 File = Path | str
@@ -128,7 +128,7 @@ def lay_on_grid(
     _report_times(readings, survey, grid, writer, findings, where)
     if writer.readings == 0:
         raise InputError("there is not a single reading", where=where, mend="one column of numbers per sensor")
-    _refuse_several_quantities(readings, grid, writer, where)
+    _refuse_several_quantities(readings, survey, writer, where)
     texts = [] if readings.is_long else _text_columns(values, readings.ids, numbers)
     _refuse_rows_of_several_sensors(readings, survey, bool(texts), where)
     return _without(texts, values, times, readings.ids, findings, where)
@@ -165,14 +165,18 @@ def _refuse_rows_of_several_sensors(readings: Readings, survey: StampSurvey, has
         )
 
 
-def _refuse_several_quantities(readings: Readings, grid: Grid, writer: GridWriter, where: str) -> None:
-    """Refuses a long table whose sensors read several things at once: the last of them would stand for all."""
-    if not isinstance(readings, TableReadings) or not readings.is_long or not readings.unused or grid.off_grid:
+def _refuse_several_quantities(readings: Readings, survey: StampSurvey, writer: GridWriter, where: str) -> None:
+    """Refuses a long table whose sensors read several things at once: the last of them would stand for all.
+
+    A coarse grid has several readings a cell too, but those have stamps of their own; rows without a reading share one.
+    """
+    if not isinstance(readings, TableReadings) or not readings.is_long or not readings.unused:
         return
     per_cell = writer.readings / int(np.count_nonzero(~np.isnan(writer.values)))
-    if per_cell > _READINGS_PER_CELL:
+    at_once = min(survey.rows_per_stamp, per_cell)
+    if at_once > _READINGS_AT_ONCE:
         raise InputError(
-            f"sensors have {per_cell:.1f} readings at each moment on average; columns that were not read may tell them "
+            f"sensors have {at_once:.1f} readings at each moment on average; columns that were not read may tell them "
             f"apart: {listed(readings.unused)}",
             where=where,
             mend="keep the rows of one quantity, such as water temperature; or remove rows that are repeated",

@@ -32,6 +32,7 @@ class StampSurvey:
         direction: 1 if the file runs forwards in time, -1 if backwards, 0 if it has no order.
         sensor_intervals: for long readings, how many of the sensors looked at have each interval as their usual one.
         calendar_steps: what most series go by instead of an interval: months, quarters or years; empty if by none.
+        rows_per_stamp: for long readings, in how many rows a stamp stands on average, for each sensor looked at.
     """
 
     distinct: Stamps
@@ -40,6 +41,7 @@ class StampSurvey:
     direction: int
     sensor_intervals: Counter[timedelta]
     calendar_steps: str
+    rows_per_stamp: float
 
 
 def survey_stamps(readings: Readings, where: str) -> StampSurvey:
@@ -75,6 +77,7 @@ def survey_stamps(readings: Readings, where: str) -> StampSurvey:
         wrong = distinct[0] if distinct[0] < _FIRST_YEAR else distinct[-1]
         raise InputError(f"the time {wrong} cannot be true", where=where, mend="correct it, or remove the row")
     series = [np.unique(np.concatenate(parts)) for parts in of_sensor.values() if parts]
+    stamps_there, rows_there = sum(map(len, series)), sum(len(part) for parts in of_sensor.values() for part in parts)
     series = [own for own in series if len(own) > 1]
     calendar = Counter(calendar_steps(own) for own in series or [distinct])
     is_ordered = min(forwards, backwards) <= 0.2 * max(forwards, backwards)
@@ -85,6 +88,7 @@ def survey_stamps(readings: Readings, where: str) -> StampSurvey:
         direction=0 if not is_ordered else 1 if forwards > backwards else -1,
         sensor_intervals=Counter(usual_interval(own) for own in series),
         calendar_steps=max(calendar, key=lambda unit: (calendar[unit], unit == "")),
+        rows_per_stamp=rows_there / max(stamps_there, 1),
     )
 
 
