@@ -2,7 +2,9 @@
 
 import platform
 from functools import cache
+from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 
 _PACKAGES = ("candor-forecast", "numpy", "pandas", "pyarrow", "scipy", "torch")
 
@@ -19,3 +21,12 @@ def version_of(package: str) -> str:
         return version(package)
     except PackageNotFoundError:
         return "not installed"
+
+
+@cache
+def code_checksum() -> str:
+    """Returns the SHA-256 of this package's code, which changes between versions for those who run a clone."""
+    package, found = Path(__file__).parent, sha256()
+    for path in sorted(package.rglob("*.py")):
+        found.update(path.relative_to(package).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+    return found.hexdigest()

@@ -27,7 +27,8 @@ def backtest(
         int, typer.Option("--every", min=1, max=_MOST_STEPS, help="Steps from one forecast to the next.")
     ] = 1,
     refit: Annotated[
-        int | None, typer.Option("--refit", min=1, help="Learn anew after so many forecasts. (default: never)")
+        int | None,
+        typer.Option("--refit", min=1, max=_MOST_STEPS, help="Learn anew after so many forecasts. (default: never)"),
     ] = None,
     adaptive: Annotated[
         bool, typer.Option("--adaptive", help="Widen intervals after misses and narrow them after hits.")
@@ -43,6 +44,7 @@ def backtest(
     from candor.errors import InputError
     from candor.evaluation import Pace, keeping_refits
     from candor.evaluation import backtest as backtest_forecaster
+    from candor.evaluation.judging import check_part
     from candor.export import open_run, results_folder
     from candor.files import write_json
     from candor.forecasting.runs import BACKTEST, TRAINING, model_checksum
@@ -54,6 +56,7 @@ def backtest(
     opened, path = open_run(run), results_folder(run) / BACKTEST
     checksum = model_checksum(opened.folder)  # before judging: training may go on meanwhile and leave another model
     judged, task = cast("Part", part), opened.task()
+    check_part(task, judged)  # before anything is written
     notes = [] if refit is None else notes_on_refits(opened.folder)
     for note in notes:
         say(note)

@@ -24,7 +24,7 @@ from candor.files import WriteError, in_plain_words, locked_folder, read_json, w
 from candor.forecasting.forecaster import Forecaster, read_model
 from candor.forecasting.runs import TRAINING
 from candor.progress import Report
-from candor.versions import versions
+from candor.versions import code_checksum, version_of, versions
 
 REFITS = "refits"
 _RECORD, _MODEL, _MACHINE = "refits.json", "model", "machine"
@@ -106,7 +106,8 @@ def keeping_refits(
         "model_sha256": model_sha256,
         "data_sha256": task.panel.fingerprint,
         "protocol": task.protocol.model_dump(mode="json"),
-        "versions": versions(),
+        "versions": versions() | {"lightgbm": version_of("lightgbm")},
+        "code_sha256": code_checksum(),
     }
     record = {"circumstances": circumstances, "part": part, "every": pace.every, "refit_after": pace.refit}
     with ExitStack() as held:

@@ -362,6 +362,7 @@ def notes_on_training(folder: Path) -> list[str]:
 
 def notes_on_refits(folder: Path) -> list[str]:
     """Returns how a training anew by the settings of a run differs from its own, in sentences."""
+    from candor.forecasting.starting import START
     from candor.training.checkpoint import Checkpoint
 
     training = folder / TRAINING
@@ -370,11 +371,14 @@ def notes_on_refits(folder: Path) -> list[str]:
         return []
     whole, shortened, progress = _settled_in(training), _schedule_in(training), checkpoint.progress()
     anew = f"refits learn by its settings as they are, {whole.epochs} epochs each"
+    notes = []
     if shortened is not None and shortened != whole:
-        return [f"a budget shortened the schedules of this run: {anew}"]
-    if not progress.is_finished:
-        return [f"the training of this run was cut short in epoch {progress.epoch + 1}: {anew}"]
-    return []
+        notes.append(f"a budget shortened the schedules of this run: {anew}")
+    elif not progress.is_finished:
+        notes.append(f"the training of this run was cut short in epoch {progress.epoch + 1}: {anew}")
+    if (training / START).is_file():
+        notes.append("this run began with the weights of another (--init): refits begin with weights drawn by chance")
+    return notes
 
 
 def _settled_in(training: Path) -> "TrainingSettings":
