@@ -42,7 +42,8 @@ def run(arguments: Sequence[str]) -> int:
             say_wrong(
                 InputError(
                     "there is not enough memory for this",
-                    mend="take smaller batches (batch=16), a smaller network (size=small) or fewer sensors",
+                    mend="take fewer sensors, a shorter record or a longer --interval; in training also smaller "
+                    "batches (batch=16) or a smaller network (size=small)",
                 )
             )
             return 2
