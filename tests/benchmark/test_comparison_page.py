@@ -61,8 +61,9 @@ def spelled(values: pd.Series, digits: int, *, has_spread: bool) -> str:
 
 def test_the_table_of_the_quick_suite_has_all_models_and_their_scores() -> None:
     (table,) = tables_of("Two small tasks")
-    known = dict(list(scores("quick").groupby(["task", "model", "metric"])["value"]))
-    assert {model_of(cell) for cell in table} == set(forecasters.names())
+    results = scores("quick")
+    known = dict(list(results.groupby(["task", "model", "metric"])["value"]))
+    assert {model_of(cell) for cell in table} == set(results["model"]) <= set(forecasters.names())
     for cell, row in table.items():
         name = model_of(cell)
         assert [bare(score) for score in row] == [
@@ -86,7 +87,7 @@ def test_the_best_of_the_quick_suite_are_bold_and_the_second_underlined() -> Non
 def test_the_table_of_the_river_has_all_models_their_scores_and_the_windows_they_learned_from() -> None:
     (table,) = tables_of("KOREA4_DO, eight days ahead")
     results = scores("river")
-    assert {model_of(cell) for cell in table} == set(forecasters.names())
+    assert {model_of(cell) for cell in table} == set(results["model"]) <= set(forecasters.names())
     for cell, row in table.items():
         of_model = results[results["model"] == model_of(cell)].set_index("metric")
         learned = of_model.loc["mse", "windows_learned"]
@@ -117,7 +118,7 @@ def test_the_table_of_costs_has_what_was_measured() -> None:
     (table,) = tables_of("What they cost")
     known = pd.read_csv(RESULTS / "profile-klamath-daily" / "profile.csv")
     known = known.set_index(known["name"].map(model_of))
-    assert {model_of(cell) for cell in table} == set(known.index) >= set(forecasters.names())
+    assert {model_of(cell) for cell in table} == set(known.index)
     for cell, row in table.items():
         of_model = known.loc[model_of(cell)]
         whole = [
