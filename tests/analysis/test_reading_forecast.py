@@ -40,6 +40,7 @@ def test_the_forecast_is_that_of_predict_and_the_outcome_that_of_the_panel(
     np.testing.assert_array_equal(told.forecast.forecast, made.forecast[0, :, COLUMN])
     section = tell_forecast(told)
     assert section.table is not None and len(section.table.rows) == 4
+    assert section.sentences[1].startswith("Intervals made to hold 90 % of the readings put the first one between ")
     for step, row in enumerate(section.table.rows):
         numbers = [float(cell) for cell in row[1:]]
         expected = [part[0, step, COLUMN] for part in (made.forecast, made.lower, made.upper)]

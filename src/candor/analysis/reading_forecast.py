@@ -116,7 +116,7 @@ def tell_forecast(told: Told) -> PageSection:
         sentences.append("The model does not know how far its forecasts are off, so there are no intervals.")
     else:
         sentences.append(
-            f"With a chance of {in_percent(picture.coverage)} the first reading lies between "
+            f"Intervals made to hold {in_percent(picture.coverage)} of the readings put the first one between "
             f"{in_digits(float(picture.lower[0]), digits)} and {written(picture.upper[0])}, the last between "
             f"{in_digits(float(picture.lower[-1]), digits)} and {written(picture.upper[-1])}."
         )
