@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 SETTINGS = "settings.json"
 # What the grids of `candor benchmark` and `candor truth` note in the folder of a run before it is trained.
-_NOTES = {"cell.json", "status.json", "threads.json"}
+_NOTES = {"cell.json", "status.json", "threads.json", "failure.json"}
 
 
 def check_budget(minutes: float | None) -> None:
