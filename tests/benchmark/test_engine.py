@@ -199,6 +199,24 @@ def test_a_cell_killed_while_it_is_judged_states_the_threads_that_trained_it(
     assert told == [7]
 
 
+def test_a_killed_cell_goes_on_with_as_many_threads_as_it_began_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (cell,) = cells_of(suite({"name": "stid", "model": "stid"}))
+    taken: list[int] = []
+
+    def kill(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(candor.benchmark.running, "train_cell", kill)
+    monkeypatch.setattr("torch.set_num_threads", taken.append)
+    for usual in (7, 3):
+        monkeypatch.setattr("torch.get_num_threads", lambda usual=usual: usual)
+        with pytest.raises(KeyboardInterrupt):
+            run_cell(cell, tmp_path)
+    assert taken == [7]
+
+
 def test_a_cell_that_replaces_its_folder_stops_no_onlooker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (cell,) = cells_of(suite("last-value"))
     place = tmp_path / cell.name / CELL

@@ -110,7 +110,7 @@ def test_another_pace_takes_nothing_and_leaves_it_there(tmp_path: Path, fits: Fi
     assert rolled(tmp_path)[0].startswith("2 of 3")
 
 
-@pytest.mark.parametrize("what", ["model", "settings", "data", "versions"])
+@pytest.mark.parametrize("what", ["model", "settings", "data", "versions", "code"])
 def test_what_was_learned_in_other_circumstances_is_learned_anew(
     tmp_path: Path, fits: Fits, what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -125,6 +125,8 @@ def test_what_was_learned_in_other_circumstances_is_learned_anew(
         changes["task"] = make_task(replace(TASK.panel, values=TASK.panel.values + 1), TASK.protocol)
     if what == "versions":
         monkeypatch.setattr(module, "versions", lambda: {"candor-forecast": "99"})
+    if what == "code":
+        monkeypatch.setattr(module, "code_checksum", lambda: "that of other code")
     fits.rows = []
     note, _ = rolled(tmp_path, **changes)
     assert "another model" in note and "anew" in note

@@ -215,7 +215,13 @@ def test_a_budget_ends_training_in_good_order_with_a_model_and_it_goes_on_later(
     training = tmp_path / "pieces" / "training"
     schedule = read_json(training / "settings.json")["recipe"]["training"] | {"epochs": 1}
     write_json(training / "schedule.json", schedule)
-    assert notes_on_refits(tmp_path / "pieces") == [f"a budget shortened the schedules of this run: {anew}"]
+    shortened = [f"a budget shortened the schedules of this run: {anew}"]
+    assert notes_on_refits(tmp_path / "pieces") == shortened
+    write_json(training / "schedule.json", schedule | {"epochs": 2})
+    assert notes_on_refits(tmp_path / "pieces") == []  # all of it seemed to fit in
+    checkpoint = Checkpoint(training)
+    checkpoint.log(1, checkpoint.read_log()[1] | {"windows": 96})  # and then less did
+    assert notes_on_refits(tmp_path / "pieces") == shortened
 
 
 def test_an_interruption_leaves_a_run_that_says_how_to_go_on(tmp_path: Path) -> None:
@@ -238,6 +244,8 @@ def test_training_can_begin_with_the_weights_of_another_run(tmp_path: Path, whol
     started = train_model(sample_panel(), PROTOCOL, "candor", settings, tmp_path / "second", **more)
     first = load_run(whole).forecaster.predict(sample_panel())
     np.testing.assert_allclose(started.forecaster.predict(sample_panel()), first, atol=1e-4)
+    (note,) = notes_on_refits(tmp_path / "second")
+    assert "--init" in note and "drawn by chance" in note
 
 
 @pytest.mark.slow

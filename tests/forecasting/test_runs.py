@@ -144,7 +144,8 @@ def test_what_a_killed_beginning_left_is_begun_again_and_nothing_else_is(tmp_pat
     left = tmp_path / "left"
     (left / "training").mkdir(parents=True)
     (left / "training" / "settings.json").write_text("{}")
-    for name in ("cell.json", "status.json", "threads.json", ".run.json.abcd1234", ".data.abcd1234"):
+    half_written = (".run.json.abcd1234", ".data.abcd1234", ".failure.json.abcd1234")
+    for name in ("cell.json", "status.json", "threads.json", *half_written):
         (left / name).touch()
     for place in (tmp_path / "new", left):
         check_run_place(place, "candor")

@@ -80,3 +80,9 @@ def test_a_shortened_training_fits_in_and_keeps_the_order_of_its_schedules(
     assert short.prefix(short.epochs - 1, horizon) == horizon
     assert len(short.milestones) == len(whole.milestones)
     assert all(milestone <= short.epochs * max(1, max(whole.milestones) / epochs) + 1 for milestone in short.milestones)
+
+
+def test_a_shortened_training_takes_and_judges_no_more_windows_than_were_asked_for() -> None:
+    asked = TrainingSettings(epochs=10, batch=16, epoch_windows=100, validation_windows=5)
+    short = asked.within(10_000, 1126, 12)  # 900 of them to learn from
+    assert (short.epochs, short.epoch_windows, short.validation_windows) == (9, 100, 5)

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 SETTINGS = "settings.json"
 # What the grids of `candor benchmark` and `candor truth` note in the folder of a run before it is trained.
-_NOTES = {"cell.json", "status.json", "threads.json"}
+_NOTES = {"cell.json", "status.json", "threads.json", "failure.json"}
 
 
 def check_budget(minutes: float | None) -> None:
@@ -371,8 +371,10 @@ def notes_on_refits(folder: Path) -> list[str]:
         return []
     whole, shortened, progress = _settled_in(training), _schedule_in(training), checkpoint.progress()
     anew = f"refits learn by its settings as they are, {whole.epochs} epochs each"
+    # Where more seemed to fit in than did, epochs after the first took fewer windows.
+    taken = {line["windows"] for line in checkpoint.read_log() if "windows" in line}
     notes = []
-    if shortened is not None and shortened != whole:
+    if shortened is not None and (shortened != whole or len(taken) > 1):
         notes.append(f"a budget shortened the schedules of this run: {anew}")
     elif not progress.is_finished:
         notes.append(f"the training of this run was cut short in epoch {progress.epoch + 1}: {anew}")
