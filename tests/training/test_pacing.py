@@ -112,16 +112,17 @@ def test_how_many_windows_an_epoch_takes_outlasts_a_kill(
     assert lines[3]["windows"] == settled != lines[0]["windows"]
 
 
-@given(lap=st.builds(Lap, counts, seconds, seconds), left=seconds, epochs=st.integers(1, 100), least=st.integers(1, 64))
+@given(lap=st.builds(Lap, counts, seconds, seconds), left=seconds, epochs=st.integers(1, 100), batch=st.integers(1, 64))
 def test_epochs_fit_into_the_time_left_or_are_as_short_as_may_be(
-    lap: Lap, left: float, epochs: int, least: int
+    lap: Lap, left: float, epochs: int, batch: int
 ) -> None:
     pacing = Pacing(time.monotonic() + left, most=5000)
-    found = pacing.windows(lap, epochs, least)
-    assert least <= found <= 5000
+    found = pacing.windows(lap, epochs, batch)
+    assert batch <= found <= 5000 and (found == 5000 or found % batch == 0)
     taken = epochs * (lap.judging + found * lap.learning / lap.windows)
-    assert found == least or taken <= left + 1e-6
-    assert found == 5000 or taken + epochs * lap.learning / lap.windows >= left - 0.5  # the clock went on meanwhile
+    assert found == batch or taken <= left + 1e-6
+    a_batch_more = taken + epochs * batch * lap.learning / lap.windows
+    assert found == 5000 or a_batch_more >= left - 0.5  # the clock went on meanwhile
 
 
 @pytest.mark.parametrize(("allowed", "tried"), [(None, [4, 8, 16, 32, 64]), (6.5, [4, 8]), (0.0, [4])])

@@ -264,7 +264,7 @@ class Trainer:
         """Returns how many windows the next epoch takes, if that is not left to the settings."""
         if self.pacing is None:
             return None
-        if lap.windows == 0:  # a session before this one had learned all of the epoch
+        if lap.windows < self.settings.batch:  # a session before this one had learned nearly all of the epoch
             return self.progress.epoch_windows
         return self.pacing.windows(lap, self.settings.epochs - self.progress.epoch, self.settings.batch)
 

@@ -7,6 +7,8 @@ first goes by what the one before it showed.
 import time
 from dataclasses import dataclass
 
+from candor.training.batches import in_whole_batches
+
 _SHARE_OF_TRAINING = 0.95  # of the time that is left; the rest is a margin for a last epoch slower than the others
 
 
@@ -36,9 +38,9 @@ class Pacing:
         """Returns that of a training which begins, or goes on, now and may take so long."""
         return cls(time.monotonic() + _SHARE_OF_TRAINING * seconds, most)
 
-    def windows(self, lap: Lap, epochs: int, least: int) -> int:
-        """Returns how many windows each of the epochs that are left may take, after one that took `lap`; not fewer than
-        `least`, if there are as many."""
+    def windows(self, lap: Lap, epochs: int, batch: int) -> int:
+        """Returns how many windows each of the epochs that are left may take after one that took `lap`: whole batches,
+        one at least."""
         for_learning = (self.ends_at - time.monotonic()) / max(epochs, 1) - lap.judging
         affordable = int(for_learning * lap.windows / lap.learning) if lap.learning > 0 else self.most
-        return min(max(affordable, least), self.most)
+        return in_whole_batches(affordable, batch, self.most)

@@ -6,6 +6,7 @@ from typing import Literal
 from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 
 from candor.settings import Settings
+from candor.training.batches import in_whole_batches
 
 UNCLIPPED = 1e9
 """As `clip`: no gradient is as long."""
@@ -85,7 +86,7 @@ class TrainingSettings(Settings):
             return self
         epochs = min(self.epochs, max(_FEWEST_EPOCHS, learned // windows))
         batch = min(self.batch, max(LEAST_BATCH, learned // _FEWEST_STEPS))
-        of_epoch = max(min(windows, batch), min(windows, learned // epochs))
+        of_epoch = in_whole_batches(learned // epochs, batch, windows)
         judged = max(1, of_epoch // 2)  # forecasting takes about a third of learning
         return self.in_epochs(epochs, horizon).model_copy(
             update={
