@@ -11,7 +11,7 @@ from frames import calendar, frame, metr_la_frame, parameters
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from candor.baselines._autostf_operators import LearnedGraph, SparseAttention
+from candor.baselines._autostf_operators import LearnedGraph, SparseAttention, SpatialAttention
 from candor.baselines.autostf import AutoStf, AutoStfNetwork, AutoStfSizes, Cell, SearchNetwork, in_turn
 from candor.forecasting.baseline import Frame
 from candor.forecasting.contract import sample_panel
@@ -50,6 +50,13 @@ def test_it_has_the_parameters_counted_by_hand() -> None:
     assert parameters(SearchNetwork(AutoStfSizes(), metr_la_frame())) == searched == 377_151
     in_turns = searched - scores - 3 * (convolution + attention_in_time)  # three patches need all of the other cell's
     assert parameters(AutoStfNetwork(AutoStfSizes(), metr_la_frame())) == in_turns
+
+
+def test_layers_of_attention_over_the_network_begin_alike_and_without_biases() -> None:
+    first, second = SpatialAttention(5, 8, layers=2, heads=2, dropout=0.0).layers
+    weights, others = dict(first.named_parameters()), dict(second.named_parameters())
+    assert all(torch.equal(others[name], one) and others[name] is not one for name, one in weights.items())
+    assert not any(weights[f"{part}.bias"].any() for part in ("query", "value", "out"))
 
 
 @pytest.mark.parametrize("nodes", [2, 3, 4, 5])

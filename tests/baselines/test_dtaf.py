@@ -11,6 +11,7 @@ from candor.baselines.dtaf import (
     SECOND_READING,
     DtafNetwork,
     DtafSizes,
+    Refinement,
     SplineLinear,
     Stabiliser,
     divergence,
@@ -34,6 +35,14 @@ def test_it_has_the_parameters_counted_by_hand(as_released: bool, attentions: in
     expected = patch * width + drift + extractors + joining + 2 * width + attentions * attention + head
     network = DtafNetwork(DtafSizes(as_released=as_released), metr_la_frame())
     assert parameters(network) == expected == total
+
+
+def test_attention_begins_as_that_of_pytorch() -> None:
+    torch.manual_seed(0)
+    attention, limit = Refinement(DtafSizes(width=64)).attention, (6 / (64 + 3 * 64)) ** 0.5
+    for layer in (attention.query, attention.key_value):
+        assert 0.99 * limit < layer.weight.abs().max() <= limit
+    assert not any(layer.bias.any() for layer in (attention.query, attention.key_value, attention.out))
 
 
 def test_bases_are_those_of_cubic_splines() -> None:

@@ -54,6 +54,11 @@ def test_it_has_the_parameters_counted_by_hand() -> None:
     assert parameters(RstibMlpNetwork(shared, metr_la_frame())) == published - 1 - (half + 1) * width
 
 
+def test_training_ends_no_sooner_than_the_released_one_can() -> None:
+    training = RstibMlp(history=12, horizon=12).recipe.training
+    assert (training.epochs, training.patience) == (300, 150 + 20)
+
+
 def test_information_is_the_divergence_from_a_standard_normal_distribution() -> None:
     mean, deviation = torch.randn(2, 3, 7), torch.rand(2, 3, 7) + 0.01
     expected = kl_divergence(Normal(mean, deviation), Normal(0.0, 1.0)).sum(dim=-1)

@@ -4,6 +4,7 @@ import json
 
 from made_results import made_results, made_suite
 
+from candor.benchmark.notes import shown_name
 from candor.benchmark.tables import tables_of
 
 
@@ -18,6 +19,14 @@ def test_models_with_fewer_seeds_are_named() -> None:
     assert "mean over seeds 0, 1, 2 (linear: seed 0; dlinear: seeds 1, 2) ± standard deviation (ddof 1);" in note
     assert "mean over seeds 0, 1, 2 ± standard deviation (ddof 1);" in note_of({"candor": full, "stid": full})
     assert "mean over seed 0;" in note_of({"candor": [1.0], "stid": [2.0]})
+
+
+def test_a_reconstruction_is_named_as_one_wherever_a_note_names_it() -> None:
+    errors = {"candor": [1.0, 2.0], "msthg": [1.0], "msthg-wide": [1.0]}
+    note = note_of(errors, changes=json.dumps({"epochs": 3}))
+    assert "(msthg (reconstruction), msthg-wide (reconstruction): seed 0)" in note
+    assert "epochs=3 of candor, msthg (reconstruction), msthg-wide (reconstruction)" in note
+    assert all(shown_name(name) == name for name in ("stid", "candor-small", "without-roles"))
 
 
 def test_settings_that_were_changed_are_stated_with_whose_they_are() -> None:

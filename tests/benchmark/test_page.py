@@ -8,6 +8,7 @@ import torch
 from frames import calendar, frame
 from torch import Tensor
 
+from candor.benchmark.notes import shown_name
 from candor.forecasting import forecasters
 from candor.forecasting.baseline import Baseline, BaselineNetwork
 
@@ -27,9 +28,10 @@ NETWORKS = list(filter(is_network, forecasters.names()))
 
 
 def readers(of_what: str) -> set[str]:
-    """Returns the models in a row of the table of calendars."""
+    """Returns the models in a row of the table of calendars, all of which are named as people are shown them."""
     (row,) = re.findall(rf"^\| {of_what} \| (.*) \|$", PAGE, flags=re.MULTILINE)
-    return set(row.split(", "))
+    names = {shown_name(name): name for name in forecasters.names()}
+    return {names[shown] for shown in row.split(", ")}
 
 
 def normalisers() -> set[str]:

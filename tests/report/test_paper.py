@@ -291,6 +291,15 @@ def test_cells_tell_the_command_and_what_was_not_done(tmp_path: Path) -> None:
     assert gap.command == found.grids[0].command()
 
 
+def test_a_reconstruction_that_is_missing_is_named_as_one(tmp_path: Path) -> None:
+    suite = load_suite("quick")
+    errors = {one.name: [1.0] for one in suite.contenders if one.name != "msthg"}
+    cells = cells_of(suite.chosen(["stid"], [0], tasks=["klamath-daily"]))
+    save(results(errors, task="klamath-daily"), tmp_path / "grid", cells)
+    missing = [one.what for one in find_missing(find_results([tmp_path])) if "klamath-daily: no results of" in one.what]
+    assert [what.partition("no results of ")[2] for what in missing] == ["1 model (msthg (reconstruction))"]
+
+
 def test_what_was_begun_is_made_by_the_command_that_is_named_for_it(tmp_path: Path) -> None:
     rain = ablation("klamath-daily", ["rain-added", "rain-alone"], {}, seeds=(0, 1))
     errors = results({"candor": [1.0], "rain-added": [1.1]}, task="klamath-daily")

@@ -1,5 +1,6 @@
 """Operators that AutoSTF chooses from, and layers around them; see `candor.baselines.autostf`."""
 
+import copy
 import math
 from typing import NamedTuple
 
@@ -106,7 +107,8 @@ class SpatialAttention(nn.Module):
     def __init__(self, nodes: int, width: int, layers: int, heads: int, dropout: float) -> None:
         super().__init__()
         self.positions = nn.Parameter(torch.randn(nodes, width))
-        self.layers = nn.ModuleList(AttentionLayer(width, heads, dropout) for _ in range(layers))
+        layer = AttentionLayer(width, heads, dropout)
+        self.layers = nn.ModuleList(copy.deepcopy(layer) for _ in range(layers))  # all begin alike, as released
         self.norm = nn.LayerNorm(width)
         self.dropout = Dropout(dropout)
 
@@ -127,6 +129,8 @@ class AttentionLayer(nn.Module):
         self.value, self.out = GroupedLinear(width, width), GroupedLinear(width, width)
         for layer in (self.query, self.key, self.value, self.out):
             nn.init.xavier_uniform_(layer.weight)
+        for layer in (self.query, self.value, self.out):
+            nn.init.zeros_(layer.bias)
         self.light = LightForward(width, dropout)
         self.norm, self.light_norm = nn.LayerNorm(width), nn.LayerNorm(width)
         self.dropout = Dropout(dropout)

@@ -16,9 +16,10 @@ anew whenever it forecasts, and forgets what was searched; here the choice is fi
 beside the weights on the training part, not on the validation part, which chooses among epochs. Attention over time
 rates queries by all keys, not by a random sample. Keys have no bias: it cancels in the softmax. Every node attends to
 itself, so that nodes without edges can. Both stages have ninety epochs instead of 300 and 200 that stop early: after 80
-the rate is 1e-7. Forecasts are not cut to the range of training. Calendar and gaps are as in `candor.baselines.stid`.
-Where patches of equal length need a longer history its first value is repeated; a short one has fewer patches. Before a
-search, operators take turns.
+the rate is 1e-7. The second stage begins with the first rate; released, it goes on with rate, schedule and optimiser of
+the best epoch of the search. Forecasts are not cut to the range of training. Calendar and gaps are as in
+`candor.baselines.stid`. Where patches of equal length need a longer history its first value is repeated; a short one
+has fewer patches. Before a search, operators take turns.
 
 The operators are in a file beside this one, `candor.baselines._autostf_operators`: the only model of two files, since
 together they would be too long for one.

@@ -229,11 +229,16 @@ class SplineLinear(nn.Module):
 
 
 class Refinement(nn.Module):
-    """Attention among the patches of a series, added to them, and a norm."""
+    """Attention among the patches of a series, with the first weights of PyTorch's own, added to them, and a norm."""
 
     def __init__(self, sizes: DtafSizes) -> None:
         super().__init__()
         self.attention = Attention(sizes.width, sizes.heads, sizes.dropout)
+        limit = math.sqrt(6 / (sizes.width + 3 * sizes.width))  # queries, keys and values are one matrix there
+        for layer in (self.attention.query, self.attention.key_value):
+            nn.init.uniform_(layer.weight, -limit, limit)
+        for layer in (self.attention.query, self.attention.key_value, self.attention.out):
+            nn.init.zeros_(layer.bias)
         self.norm = nn.LayerNorm(sizes.width)
         self.dropout = Dropout(sizes.dropout)
 

@@ -12,8 +12,8 @@ where the paper writes one angle for the whole forecast. A normalisation of stat
 Changed: nothing is learned from what was not measured. The autoencoder is judged on the readings it rebuilds, in
 training those of the history, in validation those of the horizon. Where a target is missing the sensor's value before
 it, or else its first, is encoded in its place, and a step at which no sensor was measured does not count. Best weights
-have the smallest absolute error of decoded forecasts (released: squared). All windows count, not every sixtieth.
-Clipping is off.
+have the smallest absolute error of decoded forecasts (released: squared). All windows count, not every sixtieth, and
+those of the autoencoder are histories, not 24 steps. Clipping is off.
 """
 
 from typing import Any, ClassVar

@@ -15,6 +15,8 @@ model, but not asked for forecasts. Without `has_teacher` all sensors are equall
 errors and difficulty do not count. Values are z-scores, not shares of the largest reading, and the calendar beside them
 are fractions of a day and of a week. Steps of the dynamic embedding are joined before its core, which is the same; the
 bias of that join cancels in the softmax and is left out. Widths follow from the settings and are not fixed numbers.
+Training ends at the 170th epoch at the earliest, as there, but the best weights may be those of any epoch (released:
+from the 150th on).
 """
 
 import math
@@ -238,6 +240,7 @@ class RstibMlp(Baseline):
     """
 
     sizes: RstibMlpSizes = RstibMlpSizes()
+    # The released code begins to count its patience of 20 epochs at the 150th.
     recipe: RstibMlpRecipe = RstibMlpRecipe(
         training=TrainingSettings(
             epochs=300,
@@ -246,7 +249,7 @@ class RstibMlp(Baseline):
             weight_decay=0.0,
             milestones=(1, 20, 50, 75, 100, 150, 200),
             clip=UNCLIPPED,
-            patience=20,
+            patience=170,
         ),
     )
 

@@ -7,6 +7,8 @@ from typing import Any
 
 import pandas as pd
 
+from candor.forecasting import forecasters
+
 _ABOUT_RECONSTRUCTIONS = "(reconstruction): rebuilt by us from what is published, without the authors' code; not ranked"
 _MOST_NAMED = 4
 
@@ -65,6 +67,17 @@ def write_note(results: pd.DataFrame, lineup: Lineup, metric: str, wins: Mapping
     return "; ".join(parts)
 
 
+def is_reconstruction(model: str) -> bool:
+    """Returns whether a contender is a model that was rebuilt without its authors' code, with whatever settings."""
+    kinds = [name for name in forecasters.names() if model == name or model.startswith(f"{name}-")]
+    return bool(kinds) and forecasters.get(max(kinds, key=len)).is_reconstruction
+
+
+def shown_name(model: str) -> str:
+    """Returns the name of a contender as people are shown it: of a reconstruction it says so."""
+    return f"{model} (reconstruction)" if is_reconstruction(model) else model
+
+
 def unit_of(results: pd.DataFrame) -> str:
     """Returns the unit of errors as it is printed."""
     return str(results["unit"].iloc[0] or "the unit of the sensors")
@@ -117,7 +130,7 @@ def _models_by(results: pd.DataFrame, column: str) -> dict[Any, list[str]]:
 
 
 def _whose(models: Sequence[str]) -> str:
-    return ", ".join(models) if len(models) <= _MOST_NAMED else f"{len(models)} models"
+    return ", ".join(map(shown_name, models)) if len(models) <= _MOST_NAMED else f"{len(models)} models"
 
 
 def seeds_of(results: pd.DataFrame) -> str:
@@ -133,7 +146,7 @@ def seeds_of(results: pd.DataFrame) -> str:
         if sets == {tuple(every)}:
             continue
         said = _listed(sets.pop()) if len(sets) == 1 else "not all of them on every task"
-        others.setdefault(said, []).append(model)
+        others.setdefault(said, []).append(shown_name(model))
     exceptions = "; ".join(f"{', '.join(models)}: {said}" for said, models in others.items())
     return f"{_listed(every)} ({exceptions})" if exceptions else _listed(every)
 

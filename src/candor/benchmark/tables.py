@@ -12,10 +12,9 @@ from statistics import mean, stdev
 
 import pandas as pd
 
-from candor.benchmark.notes import Lineup, write_note
+from candor.benchmark.notes import Lineup, is_reconstruction, shown_name, write_note
 from candor.benchmark.results import ALL_STEPS
 from candor.benchmark.suites import Suite
-from candor.forecasting import forecasters
 
 OURS = "candor"
 NOTHING = "–"
@@ -60,12 +59,6 @@ class Table:
 def is_ours(model: str) -> bool:
     """Returns whether a contender is CANDOR, of whatever size."""
     return model.split("-")[0] == OURS
-
-
-def is_reconstruction(model: str) -> bool:
-    """Returns whether a contender is a model that was rebuilt without its authors' code, with whatever settings."""
-    kinds = [name for name in forecasters.names() if model == name or model.startswith(f"{name}-")]
-    return bool(kinds) and forecasters.get(max(kinds, key=len)).is_reconstruction
 
 
 def _is_rival(model: str) -> bool:
@@ -164,7 +157,7 @@ def make_table(
             TableCell(_text(errors[model].get(place), place), model in best[place][0], model in best[place][1])
             for place in places
         ]
-        rows.append((f"{model} (reconstruction)" if model in lineup.reconstructions else model, tuple(cells)))
+        rows.append((shown_name(model), tuple(cells)))
     wins = strict_wins(results, rules.metric) if rules.has_rivals else {}
     if lineup.baselines and rules.has_rivals:
         rows += [

@@ -128,6 +128,7 @@ def run_grid(suite: "Suite", whole: "Suite", grid: Path, *, workers: int, ray: s
     from candor.benchmark.cells import CellState, cells_of, failure_of
     from candor.benchmark.cluster import run_on_cluster
     from candor.benchmark.local import run_locally, stopped_by_sigterm
+    from candor.benchmark.notes import shown_name
     from candor.benchmark.results import collect, collect_whole
 
     suite, left_out = suite.available()
@@ -146,7 +147,7 @@ def run_grid(suite: "Suite", whole: "Suite", grid: Path, *, workers: int, ray: s
         _show_all(collect(cells, grid), suite)
     results, others = collect_whole(whole, grid)
     if others:
-        names = ", ".join(dict.fromkeys(cell.contender.name for cell in others))
+        names = ", ".join(dict.fromkeys(shown_name(cell.contender.name) for cell in others))
         say(f"cells of another suite, budget or settings in {grid} are not in the tables: {names}")
     states = {cell.name: cell.state(grid) for cell in cells}
     failed = {cell.name: failure_of(cell, grid) for cell in cells if states[cell.name] == CellState.FAILED}

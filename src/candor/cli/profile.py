@@ -104,6 +104,7 @@ def _times(factor: float, cost: float | None) -> float | None:
 def _draw(found: "Profile", errors: "Errors", folder: Path) -> list[Path]:
     """Draws errors against parameters and against time, and says which models have only one of the two."""
     from candor.benchmark.drawing import draw_costs
+    from candor.benchmark.notes import shown_name
     from candor.benchmark.profiling import bubbles_of
 
     drawings = draw_costs(found, errors)
@@ -119,5 +120,5 @@ def _draw(found: "Profile", errors: "Errors", folder: Path) -> list[Path]:
         ("without a network, or without errors that are numbers", left_out),
     ):
         if names:
-            say(f"not in the figures, since {what}: {', '.join(sorted(names))}")
+            say(f"not in the figures, since {what}: {', '.join(map(shown_name, sorted(names)))}")
     return [file for name, drawing in drawings.items() for file in drawing.write(folder, name)]

@@ -4,6 +4,7 @@ import shlex
 from collections.abc import Iterator
 
 from candor.benchmark.cells import Cell, cells_of, failure_of
+from candor.benchmark.notes import shown_name
 from candor.benchmark.profiling import labels_of
 from candor.benchmark.suites import load_suite, suite_names
 from candor.benchmark.variants import INTERVENTIONS, SWEEPS, VARIANTS
@@ -155,6 +156,6 @@ def _gaps(grid: Grid) -> Iterator[Missing]:
         there = {model for place, model, _ in known if place == task}
         models = list(dict.fromkeys(model for place, model, _ in lacking if place == task and model not in there))
         seeds = sum(place == task and model in there for place, model, _ in lacking)
-        words = [f"{counted(len(models), 'model')} ({listed(models, _MOST_NAMED)})"] if models else []
+        words = [f"{counted(len(models), 'model')} ({listed(map(shown_name, models), _MOST_NAMED)})"] if models else []
         words += [f"{counted(seeds, 'further seed')} of models that are there"] if seeds else []
         yield Missing(f"{grid.folder}, {task}: no results of {' and '.join(words)}", command)
