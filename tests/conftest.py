@@ -67,6 +67,14 @@ def whole_batches() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
+def unhurried_disk() -> Iterator[None]:
+    """What is written need not outlive a power cut: to wait for the disk takes longer than to write small files."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda descriptor: None)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
 def made_once() -> Iterator[None]:
     """The table of commands and the datasets that come with the package are made once: neither can be changed."""
     from candor.data.catalog import datasets
