@@ -31,6 +31,9 @@ _OF_MODEL = Path(__file__).parent / "model"
 if "CANDOR_DATA" not in os.environ and _BESIDE.is_dir():
     os.environ["CANDOR_DATA"] = str(_BESIDE)
 
+# So many are there before garbage is looked for: tests make many things that live as long as the test.
+_NEW_THINGS = 20_000
+
 # Files whose tests start processes or train: begun last, one would keep a worker busy while the other has no more.
 _LONGEST = ("readme", "candor", "processes", "engine", "docs", "contract", "stages", "benchmark", "workers", "wheel")
 
@@ -49,6 +52,7 @@ def pytest_collection() -> Generator[None, object, object]:
     finally:
         gc.collect()
         gc.freeze()
+        gc.set_threshold(_NEW_THINGS)
         gc.enable()
 
 
