@@ -12,6 +12,7 @@ import jaxtyping
 import pytest
 import typer.main
 from hypothesis import HealthCheck, settings
+from pictures import without_paint
 
 if TYPE_CHECKING:
     from candor.data.panel import Panel
@@ -109,6 +110,13 @@ def no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
         path.touch()
 
     monkeypatch.setattr("candor.figures.style.Drawing._write_figure", leave_empty)
+
+
+@pytest.fixture
+def unpainted() -> Iterator[None]:
+    """Figures are laid out, so that trouble with them shows, but pictures of them are left empty."""
+    with without_paint():
+        yield
 
 
 @pytest.fixture(scope="session")
