@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from candor.data.panel import Panel
@@ -152,7 +152,6 @@ def test_the_panel_says_what_it_is(case: Case) -> None:
     assert again.fingerprint == panel.fingerprint
 
 
-@settings(deadline=None, max_examples=25)
 @given(
     st.sampled_from(KINDS),
     st.integers(1, 12),
