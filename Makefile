@@ -17,7 +17,7 @@ test: $(INSTALLED)
 	$(BIN)/python -m pytest -m "not slow" -n 2 --dist loadfile --no-loadscope-reorder --durations 30
 
 test-slow: $(INSTALLED)
-	CANDOR_EXPLORE=1 $(BIN)/python -m pytest -m slow
+	CANDOR_EXPLORE=1 $(BIN)/python -m pytest -m "slow or hypothesis"
 
 check: $(INSTALLED)
 	$(BIN)/ruff check src tests benchmarks

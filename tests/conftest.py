@@ -12,6 +12,7 @@ import jaxtyping
 import pytest
 import typer.main
 from hypothesis import HealthCheck, settings
+from pictures import without_paint
 
 if TYPE_CHECKING:
     from candor.data.panel import Panel
@@ -31,6 +32,9 @@ _OF_MODEL = Path(__file__).parent / "model"
 if "CANDOR_DATA" not in os.environ and _BESIDE.is_dir():
     os.environ["CANDOR_DATA"] = str(_BESIDE)
 
+# So many are there before garbage is looked for: tests make many things that live as long as the test.
+_NEW_THINGS = 20_000
+
 # Files whose tests start processes or train: begun last, one would keep a worker busy while the other has no more.
 _LONGEST = ("readme", "candor", "processes", "engine", "docs", "contract", "stages", "benchmark", "workers", "wheel")
 
@@ -49,6 +53,7 @@ def pytest_collection() -> Generator[None, object, object]:
     finally:
         gc.collect()
         gc.freeze()
+        gc.set_threshold(_NEW_THINGS)
         gc.enable()
 
 
@@ -63,6 +68,14 @@ def whole_batches() -> Iterator[None]:
     """Networks are given whole batches at once: to time smaller ones takes longer than most tests train."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("candor.training.machine._FIRST", 1_000_000)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def unhurried_disk() -> Iterator[None]:
+    """What is written need not outlive a power cut: to wait for the disk takes longer than to write small files."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda descriptor: None)
         yield
 
 
@@ -97,6 +110,13 @@ def no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
         path.touch()
 
     monkeypatch.setattr("candor.figures.style.Drawing._write_figure", leave_empty)
+
+
+@pytest.fixture
+def unpainted() -> Iterator[None]:
+    """Figures are laid out, so that trouble with them shows, but pictures of them are left empty."""
+    with without_paint():
+        yield
 
 
 @pytest.fixture(scope="session")

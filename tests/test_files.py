@@ -42,6 +42,26 @@ def test_a_file_appears_whole_or_not_at_all(tmp_path: Path) -> None:
     assert path.read_text() == "whole"
 
 
+def test_what_is_written_is_on_the_disk_before_it_takes_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flushed: list[tuple[int, bool]] = []
+
+    def note(descriptor: int) -> None:
+        flushed.append((os.fstat(descriptor).st_ino, any((tmp_path / name).exists() for name in ("a.txt", "f"))))
+
+    monkeypatch.setattr(os, "fsync", note)
+    with atomic_file(tmp_path / "a.txt") as temporary:
+        temporary.write_text("whole")
+    assert flushed == [((tmp_path / "a.txt").stat().st_ino, False)]
+    (tmp_path / "a.txt").unlink()
+    with atomic_folder(tmp_path / "f") as temporary:
+        (temporary / "deep").mkdir()
+        for name in ("x", "deep/y"):
+            (temporary / name).write_text(name)
+    assert sorted(flushed[1:]) == sorted(((tmp_path / "f" / name).stat().st_ino, False) for name in ("x", "deep/y"))
+
+
 def test_an_interrupted_writer_leaves_the_old_file_and_folder(tmp_path: Path) -> None:
     file, folder = tmp_path / "a.txt", tmp_path / "f"
     file.write_text("old")

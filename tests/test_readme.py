@@ -50,6 +50,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(candor.forecasting.train, "train_model", train_quickly)
 
 
+@pytest.mark.usefixtures("unpainted")
 def test_the_commands_run_and_print_what_is_shown(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, quick: None
 ) -> None:

@@ -185,6 +185,7 @@ def test_a_record_too_short_for_lags_says_so(tmp_path: Path, distances: list[flo
     assert "too few readings" in (tmp_path / "explore.svg").read_text()
 
 
+@pytest.mark.usefixtures("unpainted")
 def test_without_edges_or_a_second_sensor_there_is_still_a_figure(tmp_path: Path) -> None:
     picture = explore(small(waves([0.0]), []))
     assert picture.lags is None and picture.similar is None and picture.opposite is None

@@ -73,6 +73,7 @@ def test_cells_with_other_settings_are_not_mixed_in(candor) -> None:
     assert set(zip(results["model"], results["seed"], strict=True)) == {("candor", 1), ("without-physical", 1)}
 
 
+@pytest.mark.usefixtures("unpainted")
 def test_a_failed_variant_is_told_and_the_others_are_shown(candor) -> None:
     shown = candor("ablate", *WORDS, "--variants", "rain-added,mean-fusion", "--json")
     assert shown.code == 1

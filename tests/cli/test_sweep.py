@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from pictures import without_paint
 from tiny import SIZES
 
 from candor.benchmark.cells import cells_of
@@ -34,7 +35,8 @@ def test_values_are_trained_drawn_and_added_to_in_a_second_go(candor) -> None:
     assert pd.read_csv(folder / "sweep-pairs.csv")["pairs"].tolist() == [2, 4]
     assert (folder / "sweep-pairs.png").stat().st_size > 5_000
 
-    second = candor("sweep", "klamath-daily", "pairs=3", *TINY, "--json")
+    with without_paint():
+        second = candor("sweep", "klamath-daily", "pairs=3", *TINY, "--json")
     content = json.loads(second.out)
     assert second.code == 0 and content["setting"] == "pairs" and list(content["mae"]) == ["2", "3", "4"]
     results = pd.read_parquet(folder / "results.parquet")

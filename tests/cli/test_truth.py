@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from pictures import without_paint
 from tiny import SIZES
 
 from candor.analysis.truth import cells
@@ -14,7 +15,8 @@ ONE = ("truth", "--datasets", "synthetic-road", "--seeds", "1", "--out", "asked"
 
 
 def test_the_command_trains_asks_writes_and_is_done_the_second_time(candor, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = candor(*ONE)
+    with without_paint(but=("truth",)):
+        asked = candor(*ONE)
     assert asked.code == 0, asked.err
     for words in ("synthetic-road: explanations", "shock gates", "largest residual", "random numbers", "goal 0.9"):
         assert words in asked.out
@@ -25,7 +27,8 @@ def test_the_command_trains_asks_writes_and_is_done_the_second_time(candor, monk
     assert str(Path.cwd()) not in Path("asked/truth.json").read_text()
 
     monkeypatch.setattr(cells, "train_model", lambda *_, **__: pytest.fail("it was trained again"))
-    again = candor(*ONE, "--json")
+    with without_paint():
+        again = candor(*ONE, "--json")
     assert again.code == 0, again.err
     assert json.loads(again.out)["rows"] == content["rows"]
     assert candor("runs", "list", "asked").code == 0

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.signal import lfilter
@@ -332,7 +332,6 @@ def longest_gap(column: Values) -> int:
     return longest
 
 
-@settings(deadline=None, max_examples=60)
 @given(small_panels())
 def test_any_panel_gets_a_report_whose_numbers_agree_with_plain_counting(panel: Panel) -> None:
     report = check_panel(panel)
@@ -359,7 +358,6 @@ def test_any_panel_gets_a_report_whose_numbers_agree_with_plain_counting(panel: 
     assert bool(report.findings.errors) == bool(np.isnan(panel.values).all())
 
 
-@settings(deadline=None, max_examples=50)
 @given(small_panels())
 def test_a_gap_starts_where_the_summary_says(panel: Panel) -> None:
     for column, summary in zip(panel.values.T, check_panel(panel).sensors, strict=True):

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -72,7 +72,6 @@ def panels(draw: st.DrawFn) -> Panel:
     )
 
 
-@settings(deadline=None, max_examples=40)
 @given(panels())
 def test_loading_undoes_saving(panel: Panel) -> None:
     with TemporaryDirectory() as folder:

@@ -5,7 +5,7 @@ from math import floor
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from mapie.conformity_scores import AbsoluteConformityScore
@@ -17,7 +17,6 @@ from candor.errors import InputError
 from candor.forecasting.intervals import AdaptiveCoverage, Borrowing, Calibration, calibrate
 
 COVERAGES = st.sampled_from([0.05, 0.5, 0.8, 0.9, 0.98, 0.999])
-QUICKLY = settings(max_examples=30)
 
 
 def lopsided(windows, steps, sensors):
@@ -48,7 +47,6 @@ def everywhere(calibration, forecast=0.0):
     return forecast if np.ndim(forecast) else np.full((1, *calibration.counts.shape), forecast)
 
 
-@QUICKLY
 @given(st.lists(st.integers(-1000, 1000), min_size=2, max_size=60, unique=True), st.integers(1, 39))
 def test_of_n_plus_one_residuals_each_left_out_in_turn_just_the_promised_number_is_covered(residuals, fortieths):
     total, miss_rate = len(residuals), Fraction(fortieths, 40)
@@ -99,7 +97,6 @@ def test_the_ends_are_those_of_mapie_for_each_step_and_sensor_alone(coverage):
         np.testing.assert_allclose(found[..., step, sensor].T, expected[:, :, 0], rtol=1e-12)
 
 
-@QUICKLY
 @given(gappy_residuals(), st.randoms(use_true_random=False), COVERAGES)
 def test_permuting_sensors_permutes_the_answers(residuals, random, coverage):
     order = list(range(residuals.shape[2]))
@@ -113,7 +110,6 @@ def test_permuting_sensors_permutes_the_answers(residuals, random, coverage):
     assert permuted.borrowing(coverage) == plain.borrowing(coverage)
 
 
-@QUICKLY
 @given(gappy_residuals())
 def test_intervals_are_finite_and_never_narrower_for_more_coverage(residuals):
     calibration = calibrate(residuals)
@@ -127,7 +123,6 @@ def test_intervals_are_finite_and_never_narrower_for_more_coverage(residuals):
         np.testing.assert_array_equal([lower[number], upper[number]], single)
 
 
-@QUICKLY
 @given(gappy_residuals(), st.sampled_from([0.0, 0.5, -1000.0]))
 def test_the_probability_lies_between_0_and_1_and_never_falls_as_the_threshold_rises(residuals, forecast):
     thresholds = np.linspace(-15, 15, 121)[:, None, None] + forecast
@@ -137,7 +132,6 @@ def test_the_probability_lies_between_0_and_1_and_never_falls_as_the_threshold_r
     assert (np.diff(probability, axis=0) >= 0).all() and (probability[0] < probability[-1]).all()
 
 
-@QUICKLY
 @given(gappy_residuals(), COVERAGES)
 def test_the_probability_passes_half_the_miss_rate_at_either_end(residuals, coverage):
     calibration = calibrate(residuals)
@@ -156,7 +150,6 @@ def test_the_probability_passes_half_the_miss_rate_at_either_end(residuals, cove
     assert (below(upper - margin) <= 1 - half + resolution + rounding).all()
 
 
-@settings(max_examples=50)
 @given(hnp.arrays(np.float64, st.integers(1, 40), elements=st.integers(-20, 20)), st.integers(-25, 25))
 def test_the_probability_is_a_rank_among_the_residuals(residuals, threshold):
     calibration = calibrate(residuals[:, None, None])
@@ -167,7 +160,6 @@ def test_the_probability_is_a_rank_among_the_residuals(residuals, threshold):
         assert found == pytest.approx((below + upto + 1) / 2 / (len(residuals) + 1))
 
 
-@QUICKLY
 @given(gappy_residuals(), COVERAGES, st.sampled_from([np.float32, np.float64]))
 def test_a_calibration_survives_being_stored_in_the_precision_that_was_given(residuals, coverage, precision):
     calibration = calibrate(residuals.astype(precision))
@@ -230,7 +222,6 @@ def test_where_errors_differ_by_a_factor_only_borrowed_residuals_are_as_good_as_
     np.testing.assert_allclose(ends[1, :, 1] / ends[1, 1, 1], factor[:, 1] / factor[1, 1], rtol=1e-3)
 
 
-@QUICKLY
 @given(gappy_residuals(), COVERAGES, st.sampled_from([1 / 64, 1024]))
 def test_the_unit_of_one_sensor_concerns_no_other(residuals, coverage, factor):
     residuals[0] = 0.25  # every sensor can tell its size
@@ -330,7 +321,6 @@ def test_under_drift_the_adaptive_coverage_is_the_wanted_one_where_the_fixed_is_
     assert fixed_share.max() < 0.8
 
 
-@settings(max_examples=25)
 @given(st.lists(st.integers(1, 4), min_size=1, max_size=30), st.sampled_from([0.02, 0.3]), st.integers(0, 2**32 - 1))
 def test_walking_equals_the_rule_applied_to_what_was_known_at_each_origin(gaps, rate, seed):
     chance, coverage, origins = np.random.default_rng(seed), 0.8, np.cumsum(gaps)

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from mapie.metrics.regression import regression_coverage_score, regression_mean_width_score, regression_mwi_score
@@ -57,7 +57,6 @@ def parts_of(view, *arrays):
         yield tuple(array.take(position, axis).ravel() for array in arrays)
 
 
-@settings(max_examples=25)
 @given(batches(), st.sampled_from(VIEWS))
 def test_scores_equal_the_formulas_written_out_for_one_target_after_the_other(batch, view):
     scores = scored(*batch).scores(view)
@@ -100,7 +99,6 @@ def test_the_interval_between_the_true_quantiles_scores_best():
     assert min(scores, key=scores.get) == 0.0
 
 
-@settings(max_examples=25)
 @given(batches(), st.data())
 def test_splitting_into_batches_and_merging_change_nothing(batch, data):
     windows = len(batch[0])
@@ -129,7 +127,6 @@ def test_merging_leaves_both_accumulators_as_they_were():
     assert (first.scores(), second.scores()) == before
 
 
-@settings(max_examples=25)
 @given(batches(), st.sampled_from([np.nan, np.inf, -np.inf, 3e38]))
 def test_values_behind_the_mask_never_matter(batch, junk):
     *values, mask = batch
@@ -140,14 +137,12 @@ def test_values_behind_the_mask_never_matter(batch, junk):
             np.testing.assert_array_equal(clean[name], dirty[name])
 
 
-@settings(max_examples=25)
 @given(batches())
 def test_without_a_mask_a_target_that_is_not_a_number_is_a_missing_one(batch):
     lower, upper, target, mask = batch
     assert_same_scores(scored(*batch), scored(lower, upper, np.where(mask, target, np.nan)))
 
 
-@settings(max_examples=25)
 @given(batches(), st.randoms(use_true_random=False))
 def test_permuting_sensors_permutes_their_scores_and_no_others(batch, random):
     order = list(range(batch[0].shape[2]))

@@ -6,7 +6,7 @@ from itertools import pairwise, permutations
 import numpy as np
 import pytest
 import sklearn.metrics
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -91,7 +91,6 @@ def test_nash_sutcliffe_equals_the_coefficient_of_determination_of_scikit_learn(
     np.testing.assert_allclose(scored(*batch).scores("sensor")["nse"], expected, rtol=1e-12)
 
 
-@settings(deadline=None, max_examples=50)
 @given(batches())
 def test_streamed_efficiencies_equal_those_of_plain_series(batch):
     scores = scored(*batch).scores("sensor")
@@ -102,7 +101,6 @@ def test_streamed_efficiencies_equal_those_of_plain_series(batch):
         np.testing.assert_allclose(scores["kge"][position], kge, rtol=1e-9, atol=1e-9)
 
 
-@settings(deadline=None, max_examples=50)
 @given(batches())
 def test_efficiencies_overall_are_the_mean_and_median_of_the_sensors_that_have_one(batch):
     overall, by_sensor = scored(*batch).scores(), scored(*batch).scores("sensor")
@@ -115,7 +113,6 @@ def test_efficiencies_overall_are_the_mean_and_median_of_the_sensors_that_have_o
         np.testing.assert_allclose(overall[name], summary(defined) if defined else np.nan)
 
 
-@settings(deadline=None, max_examples=50)
 @given(batches())
 def test_efficiencies_of_a_step_are_the_mean_of_the_sensors_that_have_one(batch):
     by_step = scored(*batch).scores("step")
@@ -133,7 +130,6 @@ def test_sensors_that_lie_far_from_each_other_do_not_pass_for_well_forecast():
     assert (scores.scores("step")["nse"] <= 0).all() and scores.scores()["nse"] <= 1e-9
 
 
-@settings(deadline=None, max_examples=50)
 @given(batches(), st.data())
 def test_splitting_into_batches_and_the_order_of_merging_change_nothing(batch, data):
     windows = len(batch[0])
@@ -165,7 +161,6 @@ def test_merging_leaves_both_accumulators_as_they_were():
     assert (first.scores(), second.scores()) == before
 
 
-@settings(deadline=None, max_examples=50)
 @given(batches(), st.sampled_from([np.nan, np.inf, -np.inf, 3e38, 0.0]))
 def test_values_behind_the_mask_never_matter(batch, junk):
     forecast, target, mask = batch
@@ -176,7 +171,6 @@ def test_values_behind_the_mask_never_matter(batch, junk):
             np.testing.assert_array_equal(clean[name], dirty[name])
 
 
-@settings(deadline=None, max_examples=50)
 @given(batches(), st.randoms(use_true_random=False))
 def test_permuting_sensors_permutes_their_scores_and_no_others(batch, random):
     order = list(range(batch[0].shape[2]))
@@ -218,7 +212,6 @@ def test_sums_are_kept_in_double_precision():
     assert accumulator.scores()["mae"] == pytest.approx(float(np.float32(0.1)), rel=1e-12)
 
 
-@settings(deadline=None, max_examples=50)
 @given(batches(least=1))
 def test_a_perfect_forecast_has_no_error_and_full_efficiency_where_it_is_defined(batch):
     _, target, mask = batch
@@ -340,7 +333,6 @@ def test_inputs_are_not_changed():
         np.testing.assert_array_equal(array, copy)
 
 
-@settings(deadline=None, max_examples=50)
 @given(st.floats(0, 1e6), st.floats(1e-3, 1e6))
 def test_skill_is_the_share_of_the_error_of_the_reference_that_is_avoided(score, reference):
     kept = (1 - skill(score, reference)) * reference

@@ -1,11 +1,11 @@
 """The fast model against the literal one: forecasts, every loss term, and the gradient of every parameter."""
 
 from dataclasses import asdict, replace
-from functools import cache
+from functools import cache, lru_cache
 
 import pytest
 import torch
-from oracle import oracle_forward
+from oracle import OracleOutput, oracle_forward
 from oracle_losses import oracle_losses
 from oracle_parameters import OracleProblem, OracleSettings, random_parameters, random_problem
 from torch import Tensor
@@ -96,20 +96,26 @@ def problem_of(settings: OracleSettings, seed: int, density: float = 0.5, self_l
     return random_problem(settings, seed, density=density, self_loops=self_loops)
 
 
+@lru_cache(maxsize=1)
+def as_written(settings: OracleSettings, problem: OracleProblem, prefix: int) -> tuple[dict[str, Tensor], OracleOutput]:
+    """Returns parameters and the forward pass of the equations, once for all losses of it that follow."""
+    leaves = {name: value.requires_grad_() for name, value in random_parameters(settings, seed=1).items()}
+    clock = problem.time_of_day, problem.day_of_week
+    return leaves, oracle_forward(leaves, settings, problem.adjacency, problem.values, *clock, prefix)
+
+
 @cache
 def by_the_equations(
     settings: OracleSettings, problem: OracleProblem, prefix: int, is_active: bool, is_masked: bool, in_units: bool
 ) -> tuple[Tensor, dict[str, Tensor], dict[str, Tensor | None]]:
     """Returns forecast, losses and gradients as they are written, once for all that is compared with them."""
-    leaves = {name: value.requires_grad_() for name, value in random_parameters(settings, seed=1).items()}
-    clock = problem.time_of_day, problem.day_of_week
-    output = oracle_forward(leaves, settings, problem.adjacency, problem.values, *clock, prefix)
+    leaves, output = as_written(settings, problem, prefix)
     weights = {ORACLE_NAMES[name]: value for name, value in WEIGHTS.model_dump().items()}
     mask = problem.mask if is_masked else torch.ones_like(problem.mask)
     unscale = (3.0, 2.0) if in_units else None
     expected = oracle_losses(output, leaves, settings, problem.targets, mask, weights, is_active, prefix, unscale)
-    expected["total"].backward()
-    gradients = {name: leaf.grad for name, leaf in leaves.items()}
+    found = torch.autograd.grad(expected["total"], list(leaves.values()), retain_graph=True, allow_unused=True)
+    gradients = dict(zip(leaves, found, strict=True))
     return output.forecast.detach(), {name: term.detach() for name, term in expected.items()}, gradients
 
 

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from made_runs import make_run
 from paper_results import results, save, write_profile, write_shock_rain, write_truth
+from pictures import without_paint
 from tiny import PROTOCOL, tiny_recipe
 
 from candor.benchmark.cells import Cell, CellState, cells_of
@@ -88,7 +89,8 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> Path:
     save(results(PARTS, task="other"), runs / "ablations-b")
     save(results({"pairs=4": [1.0], "pairs=16": [0.5]}), runs / "sweep-pairs")
     save(results({"temporal_span=1": [3.0]}, task="other"), runs / "sweep-span")
-    write_truth(runs / "truth")
+    with without_paint(but=("truth",)):
+        write_truth(runs / "truth")
     write_shock_rain(runs / "one" / "figures")
     write_shock_rain(runs / "two", "second-river")
     write_profile(runs / "profile-metr-la")
@@ -100,7 +102,8 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def made(everything: Path) -> Paper:
-    return write_paper([everything], everything.parent / "paper")
+    with without_paint(but=("truth",)):  # the one whose picture is looked at
+        return write_paper([everything], everything.parent / "paper")
 
 
 @pytest.fixture
@@ -383,6 +386,7 @@ def test_an_interruption_leaves_what_was_there(tmp_path: Path, monkeypatch: pyte
     assert tree(tmp_path / "paper") == before and [path.name for path in tmp_path.iterdir()] == ["paper"]
 
 
+@pytest.mark.usefixtures("unpainted")
 def test_a_run_of_another_model_is_named_and_stops_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(paper_module, "make_exploration", lambda *_: [])
     run = make_run(tmp_path / "linear")

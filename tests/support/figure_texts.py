@@ -11,7 +11,9 @@ from matplotlib.transforms import Bbox
 
 def drawn_texts(figure: Figure, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Bbox]]:
     """Returns all texts that are drawn, with the boxes they fill, in dots."""
-    figure.draw_without_rendering()  # settles the layout
+    layout = figure.get_layout_engine()
+    assert layout is not None
+    layout.execute(figure)  # once before it is done as texts are drawn: so it settles
     found, draw = [], Text.draw
 
     def note(text: Text, renderer: RendererBase) -> None:

@@ -115,8 +115,11 @@ def check_input_is_left_alone(make: Make) -> None:
 def check_same_seed_same_answer(make: Make) -> None:
     """Fitting again with the same settings gives the same forecasts to the bit."""
     first, panel, split = _fitted(make)
+    expected = first.predict(panel, split.test)
+    if np.array_equal(expected, _fitted_on_another_test_part(make).predict(panel, split.test)):
+        return  # who learned the same from other readings learns the same from these
     second, _, _ = _fit(make)
-    _assert_equal(first.predict(panel, split.test), second.predict(panel, split.test), "the same seed differs")
+    _assert_equal(expected, second.predict(panel, split.test), "the same seed differs")
 
 
 def check_saved_answers_the_same(make: Make) -> None:
@@ -160,8 +163,7 @@ def check_history_is_enough(make: Make) -> None:
 def check_test_part_is_not_learned(make: Make) -> None:
     """Changing the readings of the test part does not change what is learned."""
     first, panel, split = _fitted(make)
-    test_begins = int(split.test[0])
-    second = make().fit(_with_values_from(panel, test_begins, -500.0), split)
+    second = _fitted_on_another_test_part(make)
     before = split.test[:1]
     for one, other in zip(_answers(first, panel, before), _answers(second, panel, before), strict=True):
         _assert_equal(one, other, "the test part was learned")
@@ -193,6 +195,13 @@ def _split(forecaster: Forecaster) -> Split:
 def _fitted(make: Make) -> tuple[Forecaster, Panel, Split]:
     """Returns one fitted forecaster for all checks that only ask it: fitting is what takes time."""
     return _fit(make)
+
+
+@lru_cache(maxsize=1)
+def _fitted_on_another_test_part(make: Make) -> Forecaster:
+    """Returns another forecaster, fitted where the test part holds other readings, for all checks that ask it."""
+    _, panel, split = _fitted(make)
+    return make().fit(_with_values_from(panel, int(split.test[0]), -500.0), split)
 
 
 def _fit(make: Make) -> tuple[Forecaster, Panel, Split]:

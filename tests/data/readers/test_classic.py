@@ -222,7 +222,6 @@ def test_a_damaged_hdf5_file_gives_an_input_error_or_readings(
     assert readings.values.shape == (len(readings.row_stamps), len(readings.ids))
 
 
-@settings(max_examples=50, deadline=None)
 @given(
     record=arrays(np.float32, (12, 3), elements=st.sampled_from([np.nan, 0, 1, 2.5, 60])),
     length=st.integers(1, 4),

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from candor.data.panel import Edges
@@ -39,7 +39,6 @@ def transports(draw: st.DrawFn) -> tuple[Callable[[], Transport], Edges, np.ndar
     return lambda: Transport(edges, delays, attenuation, 5), edges, delays, attenuation
 
 
-@settings(deadline=None, max_examples=50)
 @given(transports(), st.integers(0, 99))
 def test_what_arrives_is_the_delayed_total_upstream(case: tuple, seed: int) -> None:
     build, edges, delays, attenuation = case
@@ -56,7 +55,6 @@ def test_what_arrives_is_the_delayed_total_upstream(case: tuple, seed: int) -> N
     np.testing.assert_allclose(arrived, expected, atol=1e-12)
 
 
-@settings(deadline=None, max_examples=50)
 @given(transports(), st.lists(st.integers(1, 30), min_size=1, max_size=4))
 def test_transport_in_pieces_is_transport_at_once(case: tuple, lengths: list[int]) -> None:
     own = np.random.default_rng(0).normal(size=(40, 5))
@@ -84,7 +82,6 @@ def test_deviations_stay_bounded_in_a_circle() -> None:
     np.testing.assert_allclose(arrived[-1], 4.0)
 
 
-@settings(deadline=None, max_examples=50)
 @given(
     st.lists(st.sampled_from([0.0, 0.5, 0.9, 0.99]), min_size=1, max_size=6),
     st.lists(st.integers(1, 30), min_size=1, max_size=4),

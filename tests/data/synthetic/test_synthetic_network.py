@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from candor.data.panel import Edges
@@ -36,7 +36,6 @@ def straight_kilometres(network: Network) -> np.ndarray:
     return 2 * 6371 * np.arcsin(np.sqrt(north + shrink * east))
 
 
-@settings(deadline=None, max_examples=30)
 @given(SIZES, SEEDS)
 def test_all_water_leaves_a_river_by_one_outlet(count: int, seed: int) -> None:
     edges = settle(Recipe("river", count, 1, seed)).network.edges
@@ -52,7 +51,6 @@ def test_a_river_has_springs_reaches_and_confluences() -> None:
     assert (joining >= 5).all()
 
 
-@settings(deadline=None, max_examples=30)
 @given(SIZES, SEEDS)
 def test_a_road_network_is_in_one_piece(count: int, seed: int) -> None:
     edges = settle(Recipe("road", count, 1, seed)).network.edges
@@ -67,7 +65,6 @@ def test_roads_part_and_join_at_junctions() -> None:
     assert np.bincount(edges.target).max() > 1
 
 
-@settings(deadline=None, max_examples=30)
 @given(KINDS, SIZES, SEEDS)
 def test_no_way_is_shorter_than_the_straight_line(kind: str, count: int, seed: int) -> None:
     network = settle(Recipe(kind, count, 1, seed)).network
@@ -75,7 +72,6 @@ def test_no_way_is_shorter_than_the_straight_line(kind: str, count: int, seed: i
     assert network.edges.distance_unit == "km"
 
 
-@settings(deadline=None, max_examples=30)
 @given(KINDS, SIZES, SEEDS)
 def test_delays_are_travel_times_and_little_arrives(kind: str, count: int, seed: int) -> None:
     world = settle(Recipe(kind, count, 1, seed))
@@ -98,7 +94,6 @@ def background_correlation(world: World) -> np.ndarray:
     return np.corrcoef(world.background.between(0, two_weeks).T)
 
 
-@settings(deadline=None, max_examples=30)
 @given(KINDS, st.integers(2, 60), SEEDS)
 def test_twins_look_alike_though_no_path_joins_them(kind: str, count: int, seed: int) -> None:
     world = settle(Recipe(kind, count, 1, seed))
