@@ -20,14 +20,13 @@ def test_distances_become_a_gaussian_without_a_threshold() -> None:
     assert np.count_nonzero(dense) == len(panel.edges) == 41
 
 
-def test_given_weights_win_and_a_threshold_leaves_edges_out() -> None:
+def test_given_weights_win_over_distances() -> None:
     edges = Edges(np.array([0, 1, 2]), np.array([1, 2, 2]), np.array([5.0, 1.0, 0.0]), np.array([0.5, 0.05, 1.0]))
     panel = replace(sample_panel(), edges=edges)
     dense = adjacency_of(panel).toarray()
     assert dense[0, 1] == 0.5
     assert dense[1, 2] == pytest.approx(0.05)
     assert dense[2, 2] == 1.0
-    assert np.count_nonzero(adjacency_of(panel, threshold=0.1).toarray()) == 2
 
 
 def test_edges_that_say_nothing_weigh_one_and_no_edges_are_legal() -> None:

@@ -7,22 +7,12 @@ from candor.data.panel import Panel
 from candor.graph import adjacency, gaussian_weights
 
 
-def adjacency_of(panel: Panel, sigma: float | None = None, threshold: float | None = None) -> csr_array:
-    """Returns J, sensor x sensor, where J[i, j] > 0 is the weight of the edge from i to j.
-
-    Args:
-        panel: the sensors and their edges; none is legal.
-        sigma: width of the Gaussian of distances, in their unit; None takes their standard deviation.
-        threshold: edges lighter than this are left out; None keeps all.
-    """
+def adjacency_of(panel: Panel) -> csr_array:
+    """Returns J, sensor x sensor, where J[i, j] > 0 is the weight of the edge from i to j; no edges are legal."""
     edges = panel.edges
-    source, target = edges.source, edges.target
-    if edges.weight is not None:
-        weight = edges.weight
-        kept = np.ones(len(edges), bool) if threshold is None else weight >= threshold
-        weight = weight[kept]
-    elif edges.distance is not None:
-        weight, kept = gaussian_weights(edges.distance, sigma, threshold)
-    else:
-        weight, kept = np.ones(len(edges), np.float32), np.ones(len(edges), bool)
-    return adjacency(source[kept], target[kept], weight, len(panel.sensors))
+    weight = edges.weight
+    if weight is None and edges.distance is not None:
+        weight, _ = gaussian_weights(edges.distance)
+    if weight is None:
+        weight = np.ones(len(edges), np.float32)
+    return adjacency(edges.source, edges.target, weight, len(panel.sensors))
