@@ -44,8 +44,8 @@ def test_rows_of_the_operators_sum_to_one_or_zero() -> None:
     model = network()
     states = model.explain(*inputs())
     for path, support in (
-        (states.forward, model.physical.forward_support),
-        (states.reverse, model.physical.reverse_support),
+        (states.paths["forward"], model.physical.forward_support),
+        (states.paths["reverse"], model.physical.reverse_support),
     ):
         rows = torch.zeros(*path.weights.shape[:-1], 6, dtype=torch.float64)
         rows.scatter_add_(-1, support.receiver.expand_as(path.weights), path.weights)
@@ -117,9 +117,9 @@ def test_a_node_does_not_feel_what_cannot_reach_it_along_edges() -> None:
     values, *calendar = inputs()
     changed = values.clone()
     changed[..., 3] += 1.0  # the other river
-    before, after = (model.explain(given, *calendar).representations for given in (values, changed))
-    for one, other in ((before.forward, after.forward), (before.reverse, after.reverse)):
-        moved = (one - other).abs().amax(dim=(0, 2, 3))
+    before, after = (model.explain(given, *calendar).representations.by_branch for given in (values, changed))
+    for direction in ("forward", "reverse"):
+        moved = (before[direction] - after[direction]).abs().amax(dim=(0, 2, 3))
         assert moved[[0, 1, 2, 5]].max() == 0
         assert moved[[3, 4]].min() > 1e-6
 
@@ -129,7 +129,7 @@ def test_the_functional_branch_reaches_beyond_the_map() -> None:
     values, *calendar = inputs()
     changed = values.clone()
     changed[..., 5] += 1.0
-    forecasts = [model.explain(v, *calendar).representations.functional for v in (values, changed)]
+    forecasts = [model.explain(v, *calendar).representations.by_branch["functional"] for v in (values, changed)]
     assert (forecasts[0] - forecasts[1]).abs().amax(dim=(0, 2, 3)).min() > 1e-9
 
 

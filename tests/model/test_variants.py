@@ -219,7 +219,7 @@ def test_one_direction_feeds_back_its_own_prediction() -> None:
     both, one = network_of(), network_of("forward-only")
     kept = {name: value for name, value in both.state_dict().items() if not name.startswith(("physical.rev", "fusion"))}
     one.load_state_dict(kept, strict=False)
-    alone, together = one.encode(*inputs()).forward, both.encode(*inputs()).forward
+    alone, together = (model.encode(*inputs()).paths["forward"] for model in (one, both))
     torch.testing.assert_close(alone.temporal, together.temporal)  # the history is the same,
     torch.testing.assert_close(
         alone.predictions[..., 0, :], together.predictions[..., 0, :]

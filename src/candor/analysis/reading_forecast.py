@@ -82,10 +82,10 @@ def look_into(candor: Candor, panel: Panel, column: int, origin: int) -> Told:
     batch = windows.batch(np.array([0])).tensors()
     states, _ = network_states(trainable, batch)
     _, anchor = trainable.anchored(batch)
-    network, scaler = trainable.network, trainable.scaler
+    scaler = trainable.scaler
     alone = {
-        branch: ((network.head(forecasts, candor.horizon) + anchor) * scaler.deviation + scaler.mean)[0, :, column]
-        for branch, forecasts in states.representations.by_branch.items()
+        branch: ((forecast + anchor) * scaler.deviation + scaler.mean)[0, :, column]
+        for branch, forecast in states.branch_forecasts().items()
     }
     return Told(
         panel=panel,

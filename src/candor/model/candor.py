@@ -51,16 +51,6 @@ class Encoding:
     functional: FunctionalStates | None
     forecast_inputs: ForecastInputs
 
-    @property
-    def forward(self) -> PathStates:
-        """The forward path."""
-        return self.paths["forward"]
-
-    @property
-    def reverse(self) -> PathStates:
-        """The reverse path."""
-        return self.paths["reverse"]
-
 
 @dataclass(frozen=True)
 class Explanation(Encoding):
@@ -198,7 +188,6 @@ class CandorNetwork(nn.Module):
 
     def represent(self, inputs: ForecastInputs) -> Representations:
         """Returns the forecast representations of the branches and how much each counts."""
-        projected: Forecasts | None = None
         by_branch: dict[str, Forecasts] = {}
         for branch in self.settings.branches:
             if branch == "functional":
@@ -206,7 +195,7 @@ class CandorNetwork(nn.Module):
                 by_branch[branch] = self._correct(projected, inputs)
             else:
                 by_branch[branch] = self._path(branch).readout(inputs.predictions[branch])
-        return Representations(projected, by_branch, self.fusion.weights(inputs.nodes, *inputs.clock))
+        return Representations(by_branch, self.fusion.weights(inputs.nodes, *inputs.clock))
 
     def representing(self) -> list[nn.Parameter]:
         """Returns the parameters that `represent` uses."""

@@ -1,9 +1,8 @@
 """Representations, fusion, head, overlap average and masked error in one pass over blocks that stay in cache.
 
 Errors are sums of absolute values, so their gradients are known as soon as a block is decoded: forward and backward of
-a block follow each other while its activations are still at hand. Nothing as wide as
-a representation is ever stored whole. The numbers are those of `represent`, `fuse`, `Head.forward` and the mean of
-absolute errors.
+a block follow each other while its activations are still at hand. Nothing as wide as a representation is ever stored
+whole. The numbers are those of `represent`, `fuse`, `Head.forward` and the mean of absolute errors.
 
 | equation | where |
 |---|---|

@@ -51,7 +51,6 @@ class PathStates:
 
     gates: Gates
     target_gates: Float[Tensor, "batch node target"]
-
     temporal: States
     residual: States
     contribution: States

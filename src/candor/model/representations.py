@@ -2,8 +2,7 @@
 
 | symbol | code | shape |
 |---|---|---|
-| F0 | projected | batch node target forecast |
-| F^func, F->, F<- | functional, forward, reverse | batch node target forecast |
+| F^func, F->, F<- | by_branch | batch node target forecast |
 | lambda | fusion_weights | batch node target branch |
 """
 
@@ -24,12 +23,10 @@ class Representations:
     """The forecast representations of the branches and the weights they are fused with.
 
     Args:
-        projected: F0, where the functional branch begins; None without it.
         by_branch: the representations by branch, in the order of the fusion weights.
         fusion_weights: how much each branch counts.
     """
 
-    projected: Forecasts | None
     by_branch: dict[str, Forecasts]
     fusion_weights: Float[Tensor, "batch node target branch"]
 
@@ -37,21 +34,6 @@ class Representations:
     def branches(self) -> tuple[Forecasts, ...]:
         """The branches in the order of the fusion weights."""
         return tuple(self.by_branch.values())
-
-    @property
-    def functional(self) -> Forecasts:
-        """F^func."""
-        return self.by_branch["functional"]
-
-    @property
-    def forward(self) -> Forecasts:
-        """F->."""
-        return self.by_branch["forward"]
-
-    @property
-    def reverse(self) -> Forecasts:
-        """F<-."""
-        return self.by_branch["reverse"]
 
 
 @dataclass(frozen=True)

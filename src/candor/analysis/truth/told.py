@@ -111,7 +111,7 @@ def _by_patch(encoding: Encoding) -> dict[str, Tensor]:
 
 def _by_window(network: CandorNetwork, encoding: Encoding, sensors: int) -> dict[str, Tensor]:
     """Returns weights and what arrived, window x edge x position; likeness, resemblance, window x sensor x sensor."""
-    functional, states = encoding.functional, encoding.forward
+    functional, states = encoding.functional, encoding.paths["forward"]
     assert functional is not None  # variants without are refused
     likeness = torch.zeros(len(functional.weights), sensors, sensors)
     likeness.scatter_add_(2, functional.neighbour, functional.weights)  # all channels of a neighbour together
