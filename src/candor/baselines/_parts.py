@@ -4,11 +4,13 @@ import math
 from collections.abc import Iterator
 from typing import Annotated, Self
 
+import torch
 from einops import rearrange
 from jaxtyping import Float
 from pydantic import Field, PositiveInt, model_validator
 from torch import Tensor, nn
 
+from candor.data.calendar import BINS_PER_DAY, DAYS_PER_WEEK
 from candor.data.windows import Windows
 from candor.model.dropout import Dropout
 from candor.settings import Settings
@@ -70,3 +72,14 @@ def standardise(series: Float[Tensor, "batch time series"]) -> tuple[Tensor, Ten
     mean = series.mean(dim=1, keepdim=True)
     deviation = (series.var(dim=1, keepdim=True, correction=0) + _VARIANCE_FLOOR).sqrt()
     return (series - mean) / deviation, mean, deviation
+
+
+def calendar_series(time_of_day: Tensor, day_of_week: Tensor, steps: int) -> Float[Tensor, "batch time 2"]:
+    """Returns time of day and day of week of the first steps, each as a series from -1/2 to 1/2."""
+    both = torch.stack([time_of_day / (BINS_PER_DAY - 1), day_of_week / (DAYS_PER_WEEK - 1)], dim=-1)
+    return both[:, :steps] - 0.5
+
+
+def xavier_table(rows: int, width: int) -> nn.Parameter:
+    """Returns a learned vector for each row."""
+    return nn.Parameter(nn.init.xavier_uniform_(torch.empty(rows, width)))

@@ -30,14 +30,13 @@ from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from candor.baselines._parts import Attention, HeadedSizes, Rate
+from candor.baselines._parts import Attention, HeadedSizes, Rate, standardise
 from candor.forecasting.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame, Targets
 from candor.forecasting.forecaster import REFUSE_UNKNOWN, forecasters
 from candor.model.dropout import Dropout, current_chance
 from candor.model.layers import sinusoidal_positions
 from candor.training.settings import UNCLIPPED, TrainingSettings
 
-VARIANCE_FLOOR = 1e-5
 PROBABILITY_FLOOR = 1e-8
 LEAST_PATCHES = 3  # without overlap
 SECOND_READING = 0.5  # weight of the errors of the second reading of a window
@@ -116,9 +115,8 @@ class DtafNetwork(BaselineNetwork):
 
     def read(self, values: Float[Tensor, "batch time node"]) -> tuple[Float[Tensor, "batch horizon node"], Patches]:
         """Returns the forecast, and the patches of all series without what drifts."""
-        mean = values.mean(dim=1, keepdim=True)
-        deviation = (values.var(dim=1, keepdim=True, correction=0) + VARIANCE_FLOOR).sqrt()
-        series = rearrange((values - mean) / deviation, "b t n -> (b n) t")
+        scores, mean, deviation = standardise(values)
+        series = rearrange(scores, "b t n -> (b n) t")
         longer = torch.cat([series, series[:, -1:].expand(-1, self.stride)], dim=1)
         patches = longer.unfold(1, self.patch, self.stride)  # series patch step
         states = self.dropout(self.embedding(patches) + self.get_buffer("positions"))

@@ -25,6 +25,7 @@ from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from candor.baselines._parts import xavier_table
 from candor.data.calendar import BINS_PER_DAY, DAYS_PER_WEEK
 from candor.forecasting.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame
 from candor.forecasting.forecaster import REFUSE_UNKNOWN, forecasters
@@ -59,10 +60,10 @@ class FastNetwork(BaselineNetwork):
         self.history = frame.history
         self.router = Router(frame.history, experts, frame.nodes)
         self.experts = GatedExperts(frame.history, width, experts)
-        self.time_of_day = _table(BINS_PER_DAY, width)
-        self.day_of_week = _table(DAYS_PER_WEEK, width)
-        self.nodes = _table(frame.nodes, width)
-        self.agents = _table(sizes.agents, width)
+        self.time_of_day = xavier_table(BINS_PER_DAY, width)
+        self.day_of_week = xavier_table(DAYS_PER_WEEK, width)
+        self.nodes = xavier_table(frame.nodes, width)
+        self.agents = xavier_table(sizes.agents, width)
         self.blocks = nn.ModuleList(Block(sizes, frame, is_first=layer == 0) for layer in range(sizes.layers))
         self.head = nn.Sequential(nn.Linear(last, last), nn.ReLU(), nn.Linear(last, frame.horizon))
 
@@ -118,9 +119,9 @@ class Router(nn.Module):
     def __init__(self, history: int, experts: int, nodes: int) -> None:
         super().__init__()
         self.window = nn.Linear(history, experts)
-        self.time_of_day = _table(BINS_PER_DAY, experts)
-        self.day_of_week = _table(DAYS_PER_WEEK, experts)
-        self.nodes = _table(nodes, experts)
+        self.time_of_day = xavier_table(BINS_PER_DAY, experts)
+        self.day_of_week = xavier_table(DAYS_PER_WEEK, experts)
+        self.nodes = xavier_table(nodes, experts)
 
     def forward(
         self, window: Float[Tensor, "batch node time"], slot: Int[Tensor, " batch"], day: Int[Tensor, " batch"]
@@ -163,10 +164,6 @@ class AgentAttention(nn.Module):
         gathered = self.gathered(gathering @ values)  # batch agent width
         returning = (self.scale * queries @ agent_keys.T).softmax(dim=-1)  # batch node agent
         return self.norm(self.returned(returning @ gathered) + states)
-
-
-def _table(rows: int, width: int) -> nn.Parameter:
-    return nn.Parameter(nn.init.xavier_uniform_(torch.empty(rows, width)))
 
 
 @forecasters.register("fast")

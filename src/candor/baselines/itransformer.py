@@ -22,8 +22,7 @@ from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from candor.baselines._parts import Attention, HeadedSizes, Rate, standardise
-from candor.data.calendar import BINS_PER_DAY, DAYS_PER_WEEK
+from candor.baselines._parts import Attention, HeadedSizes, Rate, calendar_series, standardise
 from candor.forecasting.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame
 from candor.forecasting.forecaster import REFUSE_UNKNOWN, forecasters
 from candor.model.dropout import Dropout
@@ -73,17 +72,12 @@ class ITransformerNetwork(BaselineNetwork):
         nodes = values.shape[2]
         scores, mean, deviation = standardise(values) if self.normalise else (values, 0.0, 1.0)
         if self.calendar:
-            scores = torch.cat([scores, self._marks(time_of_day, day_of_week)], dim=2)
+            scores = torch.cat([scores, calendar_series(time_of_day, day_of_week, self.embedding.in_features)], dim=2)
         tokens = self.dropout(self.embedding(scores.transpose(1, 2)))
         for layer in self.layers:
             tokens = layer(tokens)
         forecast = self.head(self.norm(tokens[:, :nodes]))
         return forecast.transpose(1, 2) * deviation + mean
-
-    def _marks(self, time_of_day: Tensor, day_of_week: Tensor) -> Float[Tensor, "batch time mark"]:
-        """Returns the calendar of the history, each series from -1/2 to 1/2."""
-        marks = torch.stack([time_of_day / (BINS_PER_DAY - 1), day_of_week / (DAYS_PER_WEEK - 1)], dim=-1)
-        return marks[:, : self.embedding.in_features] - 0.5
 
 
 class Layer(nn.Module):

@@ -23,7 +23,7 @@ from pydantic import PositiveInt
 from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 
-from candor.baselines._parts import Attention, HeadedSizes, Rate
+from candor.baselines._parts import Attention, HeadedSizes, Rate, standardise
 from candor.data.calendar import DAYS_PER_WEEK
 from candor.forecasting.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame
 from candor.forecasting.forecaster import REFUSE_UNKNOWN, forecasters
@@ -31,7 +31,6 @@ from candor.model.dropout import Dropout
 from candor.model.layers import Mlp
 from candor.training.settings import UNCLIPPED, TrainingSettings
 
-VARIANCE_FLOOR = 1e-5
 FIRST_DEVIATION = 0.02
 LEAST_CYCLES = 4
 
@@ -80,9 +79,8 @@ class PhaseFormerNetwork(BaselineNetwork):
         day_of_week: Tensor,
         covariates: Tensor | None = None,
     ) -> Float[Tensor, "batch horizon node"]:
-        mean = values.mean(dim=1, keepdim=True)
-        deviation = (values.var(dim=1, keepdim=True, correction=0) + VARIANCE_FLOOR).sqrt()
-        whole = ((values - mean) / deviation)[:, self.get_buffer("places")]
+        scores, mean, deviation = standardise(values)
+        whole = scores[:, self.get_buffer("places")]
         tokens = self.embedding(rearrange(whole, "b (c p) n -> (b n) p c", p=self.period))
         tokens = self.units[0](tokens)
         for passed_on, unit in zip(self.passed_on, self.units[1:], strict=True):

@@ -29,7 +29,7 @@ from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from candor.baselines._parts import Rate
+from candor.baselines._parts import Rate, xavier_table
 from candor.baselines.graph_wavenet import GraphWavenet, GraphWavenetNetwork, GraphWavenetSizes
 from candor.baselines.stid import CHANNELS, ResidualBlock
 from candor.data.calendar import BINS_PER_DAY, DAYS_PER_WEEK
@@ -102,10 +102,10 @@ class RstibMlpNetwork(BaselineNetwork):
         width, half = PARTS * sizes.width, PARTS * sizes.width // 2
         self.sizes, self.sensors = sizes, frame.nodes
         self.series = nn.Linear(CHANNELS * frame.history, sizes.width)
-        self.nodes = _table(frame.nodes, sizes.width)
+        self.nodes = xavier_table(frame.nodes, sizes.width)
         self.dynamic = DynamicEmbedding(sizes.width, frame)
-        self.time_of_day = _table(BINS_PER_DAY, sizes.width)
-        self.day_of_week = _table(DAYS_PER_WEEK, sizes.width)
+        self.time_of_day = xavier_table(BINS_PER_DAY, sizes.width)
+        self.day_of_week = xavier_table(DAYS_PER_WEEK, sizes.width)
         self.encoder = nn.Sequential(*(ResidualBlock(width, sizes.dropout) for _ in range(sizes.layers)))
         self.input_mean = nn.Linear(half, width)
         self.input_deviation = None if sizes.as_released else nn.Linear(half, width)
@@ -220,10 +220,6 @@ class DynamicEmbedding(nn.Module):
     def forward(self, bins: Int[Tensor, "batch time"]) -> Float[Tensor, "batch node width"]:
         joined = self.steps(self.times[bins].transpose(1, 2))[..., 0]  # batch width
         return F.softmax(torch.einsum("bi,ijk,nj->bnk", joined, self.core, self.nodes), dim=1)
-
-
-def _table(rows: int, width: int) -> nn.Parameter:
-    return nn.Parameter(nn.init.xavier_uniform_(torch.empty(rows, width)))
 
 
 def _within_limits(deviation: Tensor) -> Tensor:

@@ -30,8 +30,7 @@ from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from candor.baselines._parts import HeadedSizes, Rate
-from candor.data.calendar import BINS_PER_DAY, DAYS_PER_WEEK
+from candor.baselines._parts import HeadedSizes, Rate, calendar_series
 from candor.forecasting.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame, Targets
 from candor.forecasting.forecaster import REFUSE_UNKNOWN, forecasters
 from candor.model.dropout import Dropout
@@ -110,7 +109,8 @@ class TimeBridgeNetwork(BaselineNetwork):
         mean = values.mean(dim=1, keepdim=True)
         deviation = values.std(dim=1, keepdim=True, correction=min(1, self.history - 1))
         scores = (values - mean) / (deviation + DEVIATION_FLOOR)
-        series = torch.cat([scores, self._marks(time_of_day, day_of_week)], dim=2)[:, self.history % self.patch :]
+        series = torch.cat([scores, calendar_series(time_of_day, day_of_week, self.history)], dim=2)
+        series = series[:, self.history % self.patch :]
         tokens = self.dropout(self.embedding(rearrange(series, "b (t p) n -> b n t p", p=self.patch)))
         forecast = self.head(self.layers(tokens)[:, : self.nodes].flatten(2))  # batch node horizon
         return forecast.transpose(1, 2) * deviation + mean
@@ -122,11 +122,6 @@ class TimeBridgeNetwork(BaselineNetwork):
             "prediction": (1 - share) * targets.error(forecast),
             "frequency": share * frequency_error(forecast, targets),
         }
-
-    def _marks(self, time_of_day: Tensor, day_of_week: Tensor) -> Float[Tensor, "batch time mark"]:
-        """Returns the calendar of the history, each series from -1/2 to 1/2."""
-        marks = torch.stack([time_of_day / (BINS_PER_DAY - 1), day_of_week / (DAYS_PER_WEEK - 1)], dim=-1)
-        return marks[:, : self.history] - 0.5
 
 
 def frequency_error(forecast: Float[Tensor, "batch horizon node"], targets: Targets) -> Tensor:

@@ -25,8 +25,7 @@ from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from candor.baselines._parts import Attention, HeadedSizes, Rate, standardise
-from candor.data.calendar import BINS_PER_DAY, DAYS_PER_WEEK
+from candor.baselines._parts import Attention, HeadedSizes, Rate, calendar_series, standardise
 from candor.forecasting.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame
 from candor.forecasting.forecaster import REFUSE_UNKNOWN, forecasters
 from candor.model.dropout import Dropout
@@ -82,7 +81,7 @@ class TimeXerNetwork(BaselineNetwork):
         covariates: Float[Tensor, "batch time node quantity"] | None = None,
     ) -> Float[Tensor, "batch horizon node"]:
         scores, mean, deviation = standardise(values)
-        informing = [scores, self._marks(time_of_day, day_of_week)]
+        informing = [scores, calendar_series(time_of_day, day_of_week, self.history)]
         if covariates is not None:
             informing.append(standardise(covariates.flatten(2))[0])
         exogenous = self.dropout(self.series_embedding(torch.cat(informing, dim=2).transpose(1, 2)))
@@ -98,11 +97,6 @@ class TimeXerNetwork(BaselineNetwork):
         patches = rearrange(scores[:, left_out:], "b (t p) n -> b n t p", p=self.patch)
         embedded = self.patch_embedding(patches) + self.get_buffer("positions")
         return self.dropout(torch.cat([embedded, self.global_tokens.expand(len(scores), -1, -1, -1)], dim=2))
-
-    def _marks(self, time_of_day: Tensor, day_of_week: Tensor) -> Float[Tensor, "batch time mark"]:
-        """Returns the calendar of the history, each series from -1/2 to 1/2."""
-        marks = torch.stack([time_of_day / (BINS_PER_DAY - 1), day_of_week / (DAYS_PER_WEEK - 1)], dim=-1)
-        return marks[:, : self.history] - 0.5
 
 
 class Layer(nn.Module):

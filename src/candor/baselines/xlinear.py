@@ -22,14 +22,12 @@ from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from candor.baselines._parts import Rate
+from candor.baselines._parts import Rate, standardise
 from candor.forecasting.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame
 from candor.forecasting.forecaster import REFUSE_UNKNOWN, forecasters
 from candor.model.dropout import Dropout
 from candor.settings import Settings
 from candor.training.settings import UNCLIPPED, TrainingSettings
-
-VARIANCE_FLOOR = 1e-5
 
 
 class XLinearSizes(Settings):
@@ -75,10 +73,8 @@ class XLinearNetwork(BaselineNetwork):
     ) -> Float[Tensor, "batch horizon node"]:
         nodes = values.shape[2]
         series = values if covariates is None else torch.cat([values, covariates.flatten(2)], dim=2)
-        mean = series.mean(dim=1, keepdim=True)
-        deviation = (series.var(dim=1, keepdim=True, correction=0) + VARIANCE_FLOOR).sqrt()
-        scores = ((series - mean) / deviation).transpose(1, 2)
-        embedded = self.embedding_dropout(self.embedding(scores))  # batch series width
+        scores, mean, deviation = standardise(series)
+        embedded = self.embedding_dropout(self.embedding(scores.transpose(1, 2)))  # batch series width
         tokens = self.global_tokens.expand(len(values), -1, -1)
         own, shared = self.over_time(torch.cat([embedded[:, :nodes], tokens], dim=-1)).chunk(2, dim=-1)
         meeting = torch.cat([embedded, shared], dim=1).transpose(1, 2)  # batch width series
