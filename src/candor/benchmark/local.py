@@ -11,7 +11,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
-from candor.benchmark.cells import Cell, CellState, parse_cell, write_failure
+from candor.benchmark.cells import Cell, parse_cell, write_failure
 from candor.benchmark.running import run_cell
 
 _TRIES = 2  # a process may be killed through no fault of its cell
@@ -101,8 +101,7 @@ def work(content: Any, grid: str) -> str:
     asked: list[str] = []
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: asked.append("the grid was stopped"))
-    state = run_cell(parse_cell(content), Path(grid), lambda: asked[0] if asked else None)
-    return CellState(state).value
+    return run_cell(parse_cell(content), Path(grid), lambda: asked[0] if asked else None).value
 
 
 @contextmanager

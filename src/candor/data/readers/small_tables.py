@@ -256,8 +256,7 @@ def _parquet_table(source: Source) -> SmallTable:
                 cells=facts.num_rows * len(file.schema_arrow),
             )
             frame = file.read().to_pandas()
-        table = table_from_frame(frame)
-    return table
+        return table_from_frame(frame)
 
 
 def _column_text(column: "pd.Series[Any]") -> list[str]:
