@@ -15,7 +15,8 @@ MODELS = sorted(
     path.stem.replace("_", "-") for path in FOLDER.glob("*.py") if not path.stem.startswith("_")
 )  # a file is a model
 PARTS = ("Idea", "Read", "Changed")
-PUBLIC = re.compile(r"`([\w.-]+/[\w.-]+)`")  # owner and name of a repository
+PUBLIC = re.compile(r"`([\w.-]+/[\w-]+)`")  # owner and name of a repository; with a dot in the name it is a file
+LICENCE = r"(?:MIT|(?:Apache|BSD|L?GPL|AGPL|MPL|CC)-[\w.-]+)(?: by its README)?|no licence file|licence unknown"
 LEAST_WORDS = 8  # of a part that says something
 SENTENCES = 2  # that an idea is told in
 
@@ -29,6 +30,11 @@ def parts_of(name: str) -> dict[str, str]:
         word = next(word for word in PARTS if part.startswith(word))
         found[word] = f"{found.get(word, '')} {part}"
     return found
+
+
+def repositories(name: str) -> list[str]:
+    """Returns the public repositories that were read for a model; what stands in brackets is within one."""
+    return PUBLIC.findall(re.sub(r"\([^()]*\)", "", parts_of(name)["Read"]))
 
 
 def rows() -> dict[str, list[str]]:
@@ -51,7 +57,7 @@ def test_a_model_names_paper_and_year_its_idea_what_was_read_and_what_was_change
 @pytest.mark.parametrize("name", MODELS)
 def test_a_model_with_public_code_was_compared_with_the_code_that_was_read(name: str) -> None:
     kind = forecasters.get(name)
-    read = {found for found in PUBLIC.findall(parts_of(name)["Read"]) if not found.endswith(".py")}
+    read = repositories(name)
     if getattr(kind, "is_reconstruction", False):
         assert name not in rows()
         return
@@ -62,6 +68,13 @@ def test_a_model_with_public_code_was_compared_with_the_code_that_was_read(name:
     assert any(one in repository for one in read)
     assert re.search(r"\b[0-9a-f]{12,40}\b", repository), "the commit is missing"
     assert re.search(r"\d", shape) and re.search(r"\d", parameters) and re.search(r"\d", difference)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_model_names_the_licence_of_each_public_repository_that_was_read(name: str) -> None:
+    read = " ".join(parts_of(name)["Read"].split())
+    for repository in repositories(name):
+        assert re.search(rf"`{re.escape(repository)}` \((?:{LICENCE})[;)]", read), repository
 
 
 def test_no_row_is_of_a_model_that_is_not_there() -> None:

@@ -4,10 +4,10 @@ Idea: operators over time and operators over the network are searched in two sma
 condensed to a few patches between them. The operators of the second cell are shared by all patches, but each patch
 chooses among them for itself.
 
-Read: `usail-hkust/AutoSTF` (`src/model`, `search.py`, `train.py`, `model_settings/METR-LA.yaml`). As there, both cells
-have four nodes, the identity part is STID, every other layer of attention over the network sees neighbours only, and
-training begins with the weights of the search. A search weighs two operators of every edge, drawn by their chances, and
-ends with the likeliest one of each; `training/found.json` of a run says which.
+Read: `usail-hkust/AutoSTF` (MIT by its README; `src/model`, `search.py`, `train.py`, `model_settings/METR-LA.yaml`). As
+there, both cells have four nodes, the identity part is STID, every other layer of attention over the network sees
+neighbours only, and training begins with the weights of the search. A search weighs two operators of every edge, drawn
+by their chances, and ends with the likeliest one of each; `training/found.json` of a run says which.
 
 Changed: graph operators propagate along the graph, as the paper describes: a node hears those whose edges lead to it,
 and over the learned graph, whose rows add up to one, a weighted mean. With `as_released` they keep only what a node

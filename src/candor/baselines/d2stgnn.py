@@ -5,9 +5,9 @@ Idea: a sensor's readings mix what diffused to it from its neighbours with what 
 guess the diffused part, explains it with graph convolutions, takes it off, explains the rest with a recurrence and
 attention, takes that off too, and forecasts both parts as hidden states that the layers add up.
 
-Read: `zezhishao/D2STGNN` (`models`, `configs/METR-LA.yaml`, `main.py`, `utils`), whose recipe this is. As released,
-positions are added to all remembered states again at every forecast step, and the roads weigh the dynamic graphs but
-are not graphs of their own.
+Read: `zezhishao/D2STGNN` (no licence file; `models`, `configs/METR-LA.yaml`, `main.py`, `utils`), whose recipe this is.
+As released, positions are added to all remembered states again at every forecast step, and the roads weigh the dynamic
+graphs but are not graphs of their own.
 
 Changed, with the same result: a graph that is repeated for every step of the kernel meets the sum over those steps
 instead; the gate's first layer is applied to calendar and nodes apart. Calendar positions are whole numbers instead of

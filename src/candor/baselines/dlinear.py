@@ -4,8 +4,8 @@
 Idea: a moving average splits the history into trend and remainder, and one linear layer each maps them straight to the
 horizon. All sensors share the two layers; there is no normalisation, calendar or graph.
 
-Read: `cure-lab/LTSF-Linear` and `thuml/Time-Series-Library` (`models/DLinear.py`), and the METR-LA settings of the
-BasicTS library, whose recipe this is.
+Read: `cure-lab/LTSF-Linear` (Apache-2.0) and `thuml/Time-Series-Library` (MIT; `models/DLinear.py`), and the METR-LA
+settings of the BasicTS library, whose recipe this is.
 
 Changed: the moving average spans at most half the history, as 25 steps would make a trend of 12 a nearly constant line.
 A history of one step has no remainder; its layer then only adds its bias. First weights are one over the history, as in

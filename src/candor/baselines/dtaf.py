@@ -4,10 +4,10 @@ Idea: in time, a mixture of Kolmogorov-Arnold experts takes off what drifts in t
 is joined with the patches before; in frequency, those components of a patch are kept that grew most since the patch
 before. Attention refines both branches, and one linear layer forecasts each series by itself.
 
-Read: `PandaJunk/DTAF` (`ts_benchmark/baselines/dtaf`, `scripts/DTAF`); there are no settings for this protocol. The
-norm within the fusion is left out, as in most of its scripts. Frequencies are those along the features of an embedded
-patch. Weights of the patches before are not made to sum to one. In training every window is read twice with different
-dropout, and to each series a random part of another one is added, in the targets too.
+Read: `PandaJunk/DTAF` (no licence file; `ts_benchmark/baselines/dtaf`, `scripts/DTAF`); there are no settings for this
+protocol. The norm within the fusion is left out, as in most of its scripts. Frequencies are those along the features of
+an embedded patch. Weights of the patches before are not made to sum to one. In training every window is read twice with
+different dropout, and to each series a random part of another one is added, in the targets too.
 
 Changed: each branch has an attention of its own, as the paper describes; `as_released` has one attention for both. A
 patch has at most a third of the history, patches begin at most half a patch apart, and the moving average spans at

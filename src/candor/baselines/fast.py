@@ -4,8 +4,8 @@ Idea: nodes exchange information through a few learned agents instead of with ea
 number of nodes and not with its square. Feed-forward layers are mixtures of gated linear experts, weighed by a router
 that knows the node, the time of day, the day of week and the window.
 
-Read: `yijizhao/FaST` (`main-master/FaST/arch/fast_arch.py` and its settings for San Diego). No graph is read. Of the
-calendar only the last step that was read counts. All routers read the window, not the states.
+Read: `yijizhao/FaST` (no licence file; `main-master/FaST/arch/fast_arch.py` and its settings for San Diego). No graph
+is read. Of the calendar only the last step that was read counts. All routers read the window, not the states.
 
 Changed: the original reads raw values and trains with a smooth absolute error over all targets; here z-scores are read,
 and the absolute error of the observed targets is made small, as for the other models. Each window is scaled by its own

@@ -3,9 +3,9 @@
 Idea: gated dilated convolutions see a long stretch of time in few layers, and after each of them states diffuse over
 the network. They diffuse along the roads, against them, and over a graph that two tables of node embeddings form.
 
-Read: `nnzhan/Graph-WaveNet` (`model.py`, `engine.py`, `util.py`). An edge's weight is divided by all that
-its sender sends, and in the reverse graph by all that its receiver receives. Convolutions are written as the linear
-layers they are: 1 x 1 ones over states, those in time over pairs of states.
+Read: `nnzhan/Graph-WaveNet` (MIT; `model.py`, `engine.py`, `util.py`). An edge's weight is divided by all that its
+sender sends, and in the reverse graph by all that its receiver receives. Convolutions are written as the linear layers
+they are: 1 x 1 ones over states, those in time over pairs of states.
 
 Changed: only the newest step of the skip connections reaches the forecast, so only that is computed. The 1 x 1
 convolutions beside the graph convolutions, and the last layer's graph convolution and normalisation, never reach it

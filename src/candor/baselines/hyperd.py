@@ -4,9 +4,9 @@ Idea: every sensor has a learned profile of the day and of the week, refined ove
 taken off the history and added to the forecast. What remains is forecast by multilayer perceptrons on its frequencies,
 over the sensors and over time, and a second term of the objective keeps slow movements in the profiles.
 
-Read: `ll121202/HyperD` (`baselines/HyperD`, `Initialization.py`). There are no settings for METR-LA; those of PEMS04
-are taken. The learning rate is the one that training really had: its one-cycle schedule was made for steps of time but
-advanced once per epoch, and so never left a twenty-fifth of its peak.
+Read: `ll121202/HyperD` (no licence file; `baselines/HyperD`, `Initialization.py`). There are no settings for METR-LA;
+those of PEMS04 are taken. The learning rate is the one that training really had: its one-cycle schedule was made for
+steps of time but advanced once per epoch, and so never left a twenty-fifth of its peak.
 
 Changed: a step reads the profiles' rows of its own time; `as_released` reads rows that are history - 1 steps late, for
 the row of the last step that was read stood for the first. Means that profiles begin with leave out missing readings,

@@ -3,10 +3,10 @@
 Idea: a token is not what all sensors read at one step but what one sensor read at all steps. Attention among these
 tokens then learns which series belong together, and the feed-forward layers learn what series look like.
 
-Read: `thuml/iTransformer` (`model`, `layers`, `experiments`, `scripts/multivariate_forecasting/PEMS`) and its copy in
-`thuml/Time-Series-Library`. Sizes, rate and batch are those of PEMS08 for 12 steps, the published traffic network with
-the most similar number of sensors. The authors switch scaling within the window off for half of their traffic settings:
-`normalise`. Nodes have no identity, so that the network does not care about their order and number.
+Read: `thuml/iTransformer` (MIT; `model`, `layers`, `experiments`, `scripts/multivariate_forecasting/PEMS`) and its copy
+in `thuml/Time-Series-Library` (MIT). Sizes, rate and batch are those of PEMS08 for 12 steps, the published traffic
+network with the most similar number of sensors. The authors switch scaling within the window off for half of their
+traffic settings: `normalise`. Nodes have no identity, so that the network does not care about their order and number.
 
 Changed: the calendar, whose series the original reads as further tokens wherever its files have times (those of PEMS
 have none), is time of day and day of week; `calendar` can leave it out. Training goes to the end instead of stopping

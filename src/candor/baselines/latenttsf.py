@@ -4,10 +4,11 @@ Idea: forecasters of raw readings develop hidden states without temporal order. 
 the readings of all sensors at one time to a state; frozen, it lets another forecaster work on states, whose forecast is
 decoded at the end.
 
-Read: `Muyiiiii/LatentTSF` (`my_AE.py`, `my_train.py`, `run_ae.sh`, `run_train.sh`). The method wraps any forecaster;
-this is the one of its scripts, DLinear (`candor.baselines.dlinear`), to be compared with DLinear alone. There are no
-settings for traffic speeds: these are those of Solar (137 sensors). As released, directions are compared step by step,
-where the paper writes one angle for the whole forecast. A normalisation of states that is off there is left out.
+Read: `Muyiiiii/LatentTSF` (MIT; `my_AE.py`, `my_train.py`, `run_ae.sh`, `run_train.sh`). The method wraps any
+forecaster; this is the one of its scripts, DLinear (`candor.baselines.dlinear`), to be compared with DLinear alone.
+There are no settings for traffic speeds: these are those of Solar (137 sensors). As released, directions are compared
+step by step, where the paper writes one angle for the whole forecast. A normalisation of states that is off there is
+left out.
 
 Changed: nothing is learned from what was not measured. The autoencoder is judged on the readings it rebuilds, in
 training those of the history, in validation those of the horizon. Where a target is missing the sensor's value before

@@ -3,11 +3,11 @@
 Idea: give convolutions over time the wide kernels that made them strong again for images. A convolution of each channel
 by itself mixes time; one MLP mixes the features of a node, another one the nodes of a feature.
 
-Read: `luodhhh/ModernTCN` (`ModernTCN-Long-term-forecasting`: `models/ModernTCN.py`, `exp/exp_ModernTCN.py`, `scripts`).
-One stage, as in all scripts, with a wide and a narrow kernel side by side that are not merged after training. No
-calendar is read. Both MLPs have weights of their own for every node or feature, so that the size grows with the square
-of the nodes: 6.5 million parameters on METR-LA, and 58 million with the width of 64 and the ratio of 8 that Traffic
-has, beside a dropout of 0.9. No sizes for this protocol are published: ours are smaller.
+Read: `luodhhh/ModernTCN` (MIT; `ModernTCN-Long-term-forecasting`: `models/ModernTCN.py`, `exp/exp_ModernTCN.py`,
+`scripts`). One stage, as in all scripts, with a wide and a narrow kernel side by side that are not merged after
+training. No calendar is read. Both MLPs have weights of their own for every node or feature, so that the size grows
+with the square of the nodes: 6.5 million parameters on METR-LA, and 58 million with the width of 64 and the ratio of 8
+that Traffic has, beside a dropout of 0.9. No sizes for this protocol are published: ours are smaller.
 
 Changed: the original reads 960 steps in patches of 8 that begin every 4. Here patches begin more often where the
 history has less than 24 of these, and have one step where one begins at each, as at a history of 12. A kernel is never

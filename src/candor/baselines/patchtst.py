@@ -3,11 +3,12 @@
 Idea: overlapping patches of a series are the words that a transformer reads, not single steps. Every sensor is read by
 itself with the same weights, so that all of them teach one small network.
 
-Read: `yuqinie98/PatchTST` (`PatchTST_supervised`: `models/PatchTST.py`, `layers/PatchTST_backbone.py`, `scripts`), and
-the settings of the BasicTS library for METR-LA (336 steps from 336), which are ours: absolute errors and not squared
-ones, as for other models in that library. Batch normalisation takes the place of layer normalisation, and every layer
-adds the scores of its attention to those of the layer before. No calendar is read. The head of self-supervised
-training, the decomposition and heads for single sensors, which the published settings switch off, are left out.
+Read: `yuqinie98/PatchTST` (Apache-2.0; `PatchTST_supervised`: `models/PatchTST.py`, `layers/PatchTST_backbone.py`,
+`scripts`), and the settings of the BasicTS library for METR-LA (336 steps from 336), which are ours: absolute errors
+and not squared ones, as for other models in that library. Batch normalisation takes the place of layer normalisation,
+and every layer adds the scores of its attention to those of the layer before. No calendar is read. The head of
+self-supervised training, the decomposition and heads for single sensors, which the published settings switch off, are
+left out.
 
 Changed: a patch has at most a quarter of the history, and the next begins half a patch later, rounded up: 3 and 2 steps
 at a history of 12 instead of 16 and 8 at 336. The batch is 64 instead of 16, because windows are so much shorter.

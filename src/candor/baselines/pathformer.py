@@ -3,8 +3,8 @@
 Idea: every layer offers experts that cut the history into patches of different sizes, and a router sends each window to
 the two that suit it. An expert attends to the steps within each patch and to the patches among each other.
 
-Read: the paper's abstract and `decisionintelligence/pathformer` (`models`, `layers`, `utils/Other.py`, `exp`,
-`scripts/multivariate`, and issue 15 of the released code). Sizes, rate and batch are those of Electricity. As
+Read: the paper's abstract and `decisionintelligence/pathformer` (no licence file; `models`, `layers`, `utils/Other.py`,
+`exp`, `scripts/multivariate`, and issue 15 of the released code). Sizes, rate and batch are those of Electricity. As
 released, the router sees the first feature only and sends all nodes of a window the same way. No calendar is read.
 
 Changed; `as_released` takes the first three back:

@@ -3,8 +3,8 @@
 Idea: a series is folded by its period, and a token holds what one phase of the period read in all cycles, instead of
 what all phases read in one. Phases are few and steady, so a handful of routers lets them exchange what they know.
 
-Read: `neumyor/PhaseFormer_TSL` (`models/PhaseFormer.py`, `scripts/run_traffic.sh`); the sizes are those of Traffic for
-most horizons. Nodes do not feel each other, and no calendar is read: phase 0 is the start of the window. The MLP
+Read: `neumyor/PhaseFormer_TSL` (MIT; `models/PhaseFormer.py`, `scripts/run_traffic.sh`); the sizes are those of Traffic
+for most horizons. Nodes do not feel each other, and no calendar is read: phase 0 is the start of the window. The MLP
 variants and the affine scaling that the original switches off are left out, and so are the arguments it never uses.
 
 Changed: the original reads thirty days. Here the period is a day (a week for daily data) where the history holds two of

@@ -4,9 +4,9 @@ Idea: histories and targets are both noisy, so an MLP on identities of place and
 and noise that it adds to its own input and to the targets; all three may carry little information. A teacher that knows
 the network of sensors tells which of them are hard: for these errors count less and information costs more.
 
-Read: `mchen644/RSTIB` (`methods/student`, `engine.py`, `config/student/pems04`); there are settings for PEMS04 only.
-The targets' noise is drawn in the network's unit and added in the unit of the errors, as released. That is the sensors'
-unit, which the price of information goes with. Distillation is logged there, but never learned from.
+Read: `mchen644/RSTIB` (MIT; `methods/student`, `engine.py`, `config/student/pems04`); there are settings for PEMS04
+only. The targets' noise is drawn in the network's unit and added in the unit of the errors, as released. That is the
+sensors' unit, which the price of information goes with. Distillation is logged there, but never learned from.
 
 Changed: the deviation of the input's noise has a layer of its own; `as_released` uses that of its mean for both. In use
 all noise is at its mean, so that a forecast is no matter of chance (released: one draw, or the mean of twelve). The

@@ -4,7 +4,7 @@ Idea: the window and its usual counterpart (what the same hours of the week were
 recurrent encoder and are snapped to learned prototypes; how far apart they are is made to agree between the states and
 the prototypes. The decoder starts from the window's state and works on a graph made of both.
 
-Read: `Jimmy-7664/ST-SSDL` (`model_STSSDL`, `generate_training_data_his_*.py`); sizes are those of METR-LA.
+Read: `Jimmy-7664/ST-SSDL` (MIT; `model_STSSDL`, `generate_training_data_his_*.py`); sizes are those of METR-LA.
 
 Changed: the usual window is averaged over the rows that training windows read, not over 80 % of the calendar, which
 holds the validation part. An hour of the week without readings is the sensor's mean (released: zero in its unit). The

@@ -3,8 +3,8 @@
 Idea: each pair of a step of the history and a sensor has an embedding of its own, learned freely and shared by all
 windows. With it a plain transformer, first over time and then over sensors, needs neither a graph nor other devices.
 
-Read: `XDZhelheim/STAEformer` (`model/STAEformer.py`, its YAML settings and `model/train.py`). The head is the released
-default: all steps of a sensor side by side, one linear layer to the horizon.
+Read: `XDZhelheim/STAEformer` (no licence file; `model/STAEformer.py`, its YAML settings and `model/train.py`). The head
+is the released default: all steps of a sensor side by side, one linear layer to the horizon.
 
 Changed: calendar positions are whole numbers instead of fractions multiplied back; the fractions are made of them. The
 table of the time of day always has 288 rows, of which coarser data use some. The original does not clip gradients: a

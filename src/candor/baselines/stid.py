@@ -3,8 +3,8 @@
 Idea: graph models gain mostly because samples become distinguishable in space and time. A learned identity of the
 sensor, the time of day and the day of week beside the history lets a plain residual MLP do as well.
 
-Read: the paper and `zezhishao/STID` (`stid/stid_arch`, `stid/STID_METR-LA.py`). The identities are those of the last
-step that was read. 1 x 1 convolutions over nodes are written as the linear layers they are.
+Read: the paper and `zezhishao/STID` (no licence file; `stid/stid_arch`, `stid/STID_METR-LA.py`). The identities are
+those of the last step that was read. 1 x 1 convolutions over nodes are written as the linear layers they are.
 
 Changed: calendar positions come as whole numbers; beside the values the network reads them as fractions of a day and of
 a week, where the released code reads the day as 0 to 6. Epochs and batch are those of the BasicTS library.

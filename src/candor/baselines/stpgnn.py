@@ -3,7 +3,7 @@
 Idea: a few pivotal sensors gather and pass on the traffic of many. Sensors are scored by how strongly they lead and
 follow all others, and a graph among the highest works beside a learned graph that changes with the time of day.
 
-Read: the paper's abstract, another reader's summary, and `Kongwy5689/STPGNN` (`model.py`, `engine.py`, `train.py`,
+Read: the paper's abstract, another reader's summary, and `Kongwy5689/STPGNN` (MIT; `model.py`, `engine.py`, `train.py`,
 `util.py`). It grew out of Graph WaveNet, see there for convolutions in time and for histories of other lengths. As
 released, the zeros in front of a history count when sensors are scored, and a pivotal sensor receives from those that
 follow it.

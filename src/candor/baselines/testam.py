@@ -3,9 +3,9 @@
 Idea: three experts read the same window, one node by node, one along a learned graph, one with attention among all
 nodes. A gate sends each node and step to one of them, and learns that as a classifier from which expert erred how much.
 
-Read: `HyunWookL/TESTAM` (`model.py`, `engine.py`, `util.py`, `run.py`) after its update of August 2024. The labels that
-teach the gate are those of that code with the published settings: if the chosen expert erred most, the two others in
-proportion to their errors, so that the worse of the two weighs more, and besides always the expert that erred least.
+Read: `HyunWookL/TESTAM` (MIT; `model.py`, `engine.py`, `util.py`, `run.py`) after its update of August 2024. The labels
+that teach the gate are those of that code with the published settings: if the chosen expert erred most, the two others
+in proportion to their errors, so that the worse of the two weighs more, and besides always the expert that erred least.
 
 Changed:
 - The original forecasts as many steps as it reads. Where horizon and history differ, a linear layer over time follows

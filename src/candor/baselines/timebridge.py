@@ -4,11 +4,11 @@ Idea: drift within a series makes patches look alike that are not, so attention 
 them without their local means. Drift that series have in common is what ties them together, so attention across series
 keeps it.
 
-Read: `Hank0626/TimeBridge` (`model`, `layers`, `experiments`, `scripts/TimeBridge.sh`). The objective adds the error of
-the forecast's Fourier coefficients to its absolute error. The means that are taken off run along the features of an
-embedded patch, and no gradient passes through them. Attention across series is axial: they are laid out as a square in
-the order of the sensors, zeros fill it up and are attended to. No sizes for this protocol are published: ours lie
-between those of Solar and Electricity.
+Read: `Hank0626/TimeBridge` (MIT; `model`, `layers`, `experiments`, `scripts/TimeBridge.sh`). The objective adds the
+error of the forecast's Fourier coefficients to its absolute error. The means that are taken off run along the features
+of an embedded patch, and no gradient passes through them. Attention across series is axial: they are laid out as a
+square in the order of the sensors, zeros fill it up and are attended to. No sizes for this protocol are published: ours
+lie between those of Solar and Electricity.
 
 Changed: a patch has at most a quarter of the history, so that short histories have four, and as many patches are kept
 as there are, at most; where patches do not fill the history the oldest steps are left out. Of the calendar it reads

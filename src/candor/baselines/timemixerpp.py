@@ -4,14 +4,15 @@ Idea: a series is read at several scales, and each scale is folded by several pe
 and a column per phase. Attention along the two axes parts season from trend, convolutions carry seasons to coarser and
 trends to finer scales, and periods count by their amplitudes; every scale forecasts, and the mean is taken.
 
-Read: the paper, and `WenjieDu/PyPOTS` (`pypots/nn/modules/timemixerpp`), third-party code that by its own account
-follows an anonymous repository of the authors, which could not be read; they released none. Where both differ the paper
-is followed: scales are made by strided convolutions and not by means, all of them forecast and not the coarsest alone,
-periods are rounded up, and queries and keys are as wide as the states. Where the paper is silent PyPOTS is followed:
-windows are scaled at every scale, with a weight and a shift per node, and attention is added to what it read, in images
-with a weight that begins at zero. Nodes share all further weights, as in PyPOTS; the paper writes of one embedding of
-all nodes together, which would leave a handful of numbers to forecast all of them from. Seasons attend to one phase of
-all cycles and trends to all phases of one cycle, as in PyPOTS and the paper's formulas; its words say the reverse.
+Read: the paper, and `WenjieDu/PyPOTS` (BSD-3-Clause; `pypots/nn/modules/timemixerpp`), third-party code that by its own
+account follows an anonymous repository of the authors, which could not be read; they released none. Where both differ
+the paper is followed: scales are made by strided convolutions and not by means, all of them forecast and not the
+coarsest alone, periods are rounded up, and queries and keys are as wide as the states. Where the paper is silent PyPOTS
+is followed: windows are scaled at every scale, with a weight and a shift per node, and attention is added to what it
+read, in images with a weight that begins at zero. Nodes share all further weights, as in PyPOTS; the paper writes of
+one embedding of all nodes together, which would leave a handful of numbers to forecast all of them from. Seasons attend
+to one phase of all cycles and trends to all phases of one cycle, as in PyPOTS and the paper's formulas; its words say
+the reverse.
 
 Changed: the periods are those of the strongest frequencies of the training windows, found once, instead of those of the
 batch at hand in every block: a forecast must not depend on other windows. Amplitudes are those of each series in each

@@ -3,10 +3,11 @@
 Idea: a series that is forecast becomes patches and one learned global token, a series that only informs becomes a
 single token. Patches attend to each other; the global token alone looks at the other series and tells the patches.
 
-Read: `thuml/TimeXer` (`models/TimeXer.py`, `scripts/multivariate/Traffic`), multivariate mode: every node is forecast,
-and all nodes and the calendar inform. Every series is scaled by its own mean and deviation within the window. Dropout
-falls on the forecast itself too, as released. No sizes for this protocol are published: ours are a quarter of the width
-that Traffic has. Training goes to the end instead of stopping early; the best weights are kept either way.
+Read: `thuml/TimeXer` (no licence file; `models/TimeXer.py`, `scripts/multivariate/Traffic`), multivariate mode: every
+node is forecast, and all nodes and the calendar inform. Every series is scaled by its own mean and deviation within the
+window. Dropout falls on the forecast itself too, as released. No sizes for this protocol are published: ours are a
+quarter of the width that Traffic has. Training goes to the end instead of stopping early; the best weights are kept
+either way.
 
 Changed: a patch has at most a quarter of the history, so that short histories have four; where patches do not fill the
 history the oldest steps are left out (as released: the newest). Of the calendar it reads time of day and day of week,

@@ -3,9 +3,9 @@
 Idea: a gate is a small MLP whose sigmoid multiplies its own input, and two of them are enough. The first filters what a
 series and its learned global token say over time; the second filters across series, where the global token meets them.
 
-Read: `Zaiwen/XLinear` (`models/XLinear.py`, `script/pems`), multivariate mode: every node is forecast and all nodes
-inform. The published runs on PEMS forecast a single sensor; their sizes are kept. Every series is scaled by its own
-mean and deviation within the window. No calendar is read.
+Read: `Zaiwen/XLinear` (no licence file; `models/XLinear.py`, `script/pems`), multivariate mode: every node is forecast
+and all nodes inform. The published runs on PEMS forecast a single sensor; their sizes are kept. Every series is scaled
+by its own mean and deviation within the window. No calendar is read.
 
 Changed: covariates, an extension in between its two modes: those of every node join the series that the second gate
 filters, through the same embedding; without covariates nothing is added. Scaling within the window keeps their course
