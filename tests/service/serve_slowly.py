@@ -1,4 +1,4 @@
-"""Serves a run whose forecasts take as long as the test wants: the file it waits for is the third argument."""
+"""Serves a run, twice, whose forecasts take as long as the test wants: the file it waits for is the third argument."""
 
 import sys
 import time
@@ -10,7 +10,10 @@ from candor.service.settings import ServiceSettings
 
 
 def main(run: str, store: str, signal_file: str) -> None:
-    """Serves until a signal comes; a forecast that has begun leaves a file, and waits for another to be there."""
+    """Serves until a signal comes, and then once more, as PyTorch takes longer to load than all that is looked at.
+
+    A forecast that has begun leaves a file, and waits for another to be there.
+    """
     real = batching.forecast_windows
 
     def forecast(*arguments):
@@ -20,7 +23,8 @@ def main(run: str, store: str, signal_file: str) -> None:
         return real(*arguments)
 
     batching.forecast_windows = forecast
-    serve([Path(run)], ServiceSettings(port=0, store=Path(store)), lambda address: print(address, flush=True))
+    for _ in range(2):
+        serve([Path(run)], ServiceSettings(port=0, store=Path(store)), lambda address: print(address, flush=True))
 
 
 if __name__ == "__main__":

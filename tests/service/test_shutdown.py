@@ -8,11 +8,25 @@ from pathlib import Path
 import httpx
 
 PATIENCE = 120
+SCRIPT = Path(__file__).parent / "serve_slowly.py"
 
 
-def test_accepted_requests_are_answered_and_new_ones_refused(command, linear_run: Path, tmp_path: Path) -> None:
-    go_on, script = tmp_path / "go", Path(__file__).parent / "serve_slowly.py"
-    service = command(script, linear_run, tmp_path / "store", go_on)
+def test_a_busy_service_ends_with_the_last_answer_and_an_idle_one_at_once(command, linear_run, tmp_path: Path) -> None:
+    """One process serves twice: it would not come to the second service if the first did not end well."""
+    go_on = tmp_path / "go"
+    service = command(SCRIPT, linear_run, tmp_path / "store", go_on)
+    stop_while_it_forecasts(service, go_on)
+    with httpx.Client(base_url=service.stdout.readline().strip(), timeout=PATIENCE, trust_env=False) as client:
+        assert client.get("/readyz").status_code == 200  # this connection stays open
+        service.send_signal(signal.SIGINT)
+        service.send_signal(signal.SIGTERM)  # a second signal does no harm
+        _, err = service.communicate(timeout=PATIENCE)
+    assert service.returncode == 0, err
+    assert "Traceback" not in err
+
+
+def stop_while_it_forecasts(service, go_on: Path) -> None:
+    """Accepted requests are answered and new ones refused."""
     client = httpx.Client(base_url=service.stdout.readline().strip(), timeout=PATIENCE, trust_env=False)
     answers: list[httpx.Response] = []
     with client:
@@ -31,19 +45,6 @@ def test_accepted_requests_are_answered_and_new_ones_refused(command, linear_run
         go_on.touch()
         waiting.join(PATIENCE)
     assert answers[0].status_code == 200 and answers[0].json()["forecasts"]
-    assert service.wait(PATIENCE) == 0
-
-
-def test_an_idle_service_ends_at_once_and_a_second_signal_does_no_harm(command, linear_run, tmp_path) -> None:
-    script = Path(__file__).parent / "serve_slowly.py"
-    service = command(script, linear_run, tmp_path / "store", tmp_path / "go")
-    with httpx.Client(base_url=service.stdout.readline().strip(), timeout=PATIENCE, trust_env=False) as client:
-        assert client.get("/readyz").status_code == 200  # this connection stays open
-        service.send_signal(signal.SIGINT)
-        service.send_signal(signal.SIGTERM)
-        _, err = service.communicate(timeout=PATIENCE)
-    assert service.returncode == 0, err
-    assert "Traceback" not in err
 
 
 def wait_until(is_so) -> None:
