@@ -46,6 +46,7 @@ from candor.benchmark.profiling import (
 )
 from candor.benchmark.suites import load_suite
 from candor.data.adjacency import adjacency_of
+from candor.data.panel import Panel
 from candor.errors import InputError
 from candor.figures.bubbles import Bubble, Cost, draw_bubbles, pareto_line
 from candor.forecasting import forecasters
@@ -161,9 +162,8 @@ def test_candor_at_the_shape_of_a_preset_has_the_size_that_the_paper_states(nowh
         find_ground("korea4-do")
 
 
-def test_a_made_up_graph_has_as_many_edges_as_the_real_one(real_data: Path, request: pytest.FixtureRequest) -> None:
-    real = adjacency_of(find_ground("metr-la").panel)
-    request.getfixturevalue("nowhere")
+def test_a_made_up_graph_has_as_many_edges_as_the_real_one(metr_la: Panel, nowhere: None) -> None:
+    real = adjacency_of(metr_la)
     made_up = adjacency_of(find_ground("metr-la").panel)
     assert made_up.nnz == real.nnz - np.count_nonzero(real.diagonal())
     assert made_up.shape == real.shape
