@@ -8,6 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import typer
+from pictures import without_paint
 
 from candor.benchmark.cells import cells_of
 from candor.benchmark.results import collect, save_results
@@ -38,7 +39,8 @@ def grid(made: Path, tmp_path: Path) -> Path:
 
 def test_a_grid_becomes_tables_and_a_page(candor, grid: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(paper_module, "make_schematics", lambda *_: [])
-    shown = candor("paper")
+    with without_paint(but=("explore.svg",)):
+        shown = candor("paper")
     assert shown.code == 0, shown.err
     assert "paper/index.html" in shown.out and "Models beside each other" in shown.out
     found = pd.read_parquet(grid / "results.parquet")

@@ -28,7 +28,8 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_values_are_trained_drawn_and_added_to_in_a_second_go(candor) -> None:
-    first = candor("sweep", "klamath-daily", "pairs=4,2", *TINY)
+    with without_paint(but=("sweep-pairs.png",)):
+        first = candor("sweep", "klamath-daily", "pairs=4,2", *TINY)
     assert first.code == 0, first.err
     assert "pairs=2" in first.out and "pairs=4" in first.out
     folder = Path("runs/sweep-klamath-daily-pairs")

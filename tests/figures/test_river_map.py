@@ -218,6 +218,7 @@ def test_labels_keep_clear_of_marks_of_the_frame_and_of_one_another(count: int, 
         assert not np.all((leader > other_low) & (leader < other_high), axis=1).any()
 
 
+@pytest.mark.usefixtures("unpainted")
 def test_the_command_draws_the_bundled_river(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["data", "map", "klamath-daily", "--out", str(tmp_path / "new" / "map.png")]) == 0
     assert sorted(path.name for path in (tmp_path / "new").iterdir()) == ["map.csv", "map.png", "map.svg"]

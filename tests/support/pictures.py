@@ -16,17 +16,20 @@ def without_paint(but: Container[str] = ()) -> Iterator[None]:
     """Leaves pictures empty while figures are laid out as ever, which is where they warn or fail.
 
     Args:
-        but: names of figures that are painted nevertheless.
+        but: what is painted nevertheless: names of figures, endings, or both, such as truth, .svg or truth.svg.
     """
     from candor.figures import style
 
     paint = style.Drawing._write_figure
 
+    def is_painted(path: Path) -> bool:
+        return any(part in but for part in (path.stem, path.suffix, path.name))
+
     def lay_out(drawing: "Drawing", path: Path) -> None:
-        if path.stem in but:
+        if is_painted(path):
             paint(drawing, path)
             return
-        if path.suffix == ".png":
+        if path.suffix == ".png" and not is_painted(path.with_suffix(".svg")):  # which would lay it out, too
             drawing.figure.draw_without_rendering()
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()

@@ -71,7 +71,7 @@ def test_a_goal_is_reached_by_any_answer_of_ours_and_by_no_rule() -> None:
 
 
 def test_all_files_tell_the_same(tmp_path: Path) -> None:
-    with without_paint(but=("truth",)):
+    with without_paint(but=("truth.png",)):
         files = write_results(CELLS, tmp_path, COMMAND)
     assert [file.name for file in files] == [
         "truth.json", "truth.md", "truth.png", "truth.svg", "truth.csv",
