@@ -119,7 +119,7 @@ def assert_contributions_sum_to_the_graph_term(candor: Candor, panel: Panel, spa
     states, physical = states_at(candor, panel, ROW), candor.trained().network.physical
     for direction in ("forward", "reverse"):
         path, support = getattr(physical, f"{direction}_path"), getattr(physical, f"{direction}_support")
-        of_path = getattr(states, direction)
+        of_path = states.paths[direction]
         dense = torch.zeros(span, 5, 5)
         dense[:, support.receiver, support.sender] = of_path.weights[0]
         residual = of_path.residual[0]
