@@ -101,8 +101,7 @@ def as_written(settings: OracleSettings, problem: OracleProblem, prefix: int) ->
     """Returns parameters and the forward pass of the equations, once for all losses of it that follow."""
     leaves = {name: value.requires_grad_() for name, value in random_parameters(settings, seed=1).items()}
     clock = problem.time_of_day, problem.day_of_week
-    given = leaves, settings, problem.adjacency, problem.values, *clock, prefix
-    return leaves, oracle_forward(*given, skips_unread=True)
+    return leaves, oracle_forward(leaves, settings, problem.adjacency, problem.values, *clock, prefix)
 
 
 @cache

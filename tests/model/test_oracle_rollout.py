@@ -133,21 +133,6 @@ def test_carried_states_predict_the_same_patches(history: int, span: int, orders
             predicted[direction] = temporal + arriving
 
 
-@pytest.mark.parametrize("prefix", [1, 4, 7])
-def test_what_nobody_reads_changes_neither_forecasts_nor_gradients(prefix: int) -> None:
-    problem = random_problem(SMALL, 62, self_loops=True)
-    found = []
-    for skips_unread in (False, True):
-        leaves = {name: value.requires_grad_() for name, value in random_parameters(SMALL, 61).items()}
-        given = leaves, SMALL, problem.adjacency, problem.values, problem.time_of_day, problem.day_of_week, prefix
-        forecast = oracle_forward(*given, skips_unread=skips_unread).forecast
-        gradients = torch.autograd.grad(forecast.square().sum(), list(leaves.values()), allow_unused=True)
-        found.append([forecast.detach(), *(torch.zeros(()) if one is None else one for one in gradients)])
-    for whole, skipped in zip(*found, strict=True):
-        torch.testing.assert_close(skipped, whole, rtol=1e-10, atol=1e-11)
-    assert torch.equal(found[0][0], found[1][0])
-
-
 def test_operators_are_one_softmax_over_incoming_edges() -> None:
     parameters, problem, output = solve(SMALL)
     first, second = (parameters[f"physical.{order}_nodes.weight"] for order in ("first", "second"))

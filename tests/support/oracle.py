@@ -175,8 +175,6 @@ def oracle_forward(
     time_of_day: Tensor,
     day_of_week: Tensor,
     prefix: int | None = None,
-    *,
-    skips_unread: bool = False,
 ) -> OracleOutput:
     """Returns the forecast of one batch with every quantity on the way to it.
 
@@ -188,12 +186,9 @@ def oracle_forward(
         time_of_day: bins 0 to 287 of history and horizon (batch, time + horizon).
         day_of_week: 0 for Monday to 6, same shape.
         prefix: steps to forecast, at most the horizon; target patches that start later are not decoded.
-        skips_unread: whether to leave out what is computed again in the roll-out and not read; nothing that is returned
-            depends on it.
     """
     prefix = settings.horizon if prefix is None else prefix
-    network = adjacency.to(values.dtype)
-    inputs = OracleInputs(parameters, settings, network, values, time_of_day, day_of_week, skips_unread)
+    inputs = OracleInputs(parameters, settings, adjacency.to(values.dtype), values, time_of_day, day_of_week)
     decoded = [start for start in target_starts(settings) if start < settings.history + prefix]
     decomposition = decompose(inputs)
     history = integrate_history(inputs, decomposition)

@@ -106,12 +106,12 @@ def path_gate(inputs: OracleInputs, direction: str, steps: list[int]) -> Tensor:
     return torch.sigmoid(mlp(inputs.parameters, f"physical.{direction}_path.gate", context, torch.relu))
 
 
-def graph_output(inputs: OracleInputs, direction: str, operators: Tensor, residual: Tensor, first: int = 0) -> Tensor:
-    """Returns o at every patch of the propagation residuals E from the `first` on, (batch, node, patch, hidden)."""
+def graph_output(inputs: OracleInputs, direction: str, operators: Tensor, residual: Tensor) -> Tensor:
+    """Returns o at every patch of the propagation residuals E, (batch, node, patch, hidden)."""
     span, name = inputs.settings.temporal_span, f"physical.{direction}_path"
     off_diagonal = 1 - torch.eye(inputs.settings.nodes, dtype=residual.dtype)
     outputs = []
-    for patch in range(first, residual.shape[2]):
+    for patch in range(residual.shape[2]):
         window = [residual[:, :, max(patch - span + position, 0)] for position in range(1, span + 1)]
         features = torch.relu(linear(inputs.parameters, f"{name}.window_map", torch.cat(window, dim=-1)))
         transformed = features.chunk(span, dim=-1)  # Psi by position, each (batch, node, hidden)
@@ -129,19 +129,16 @@ def graph_output(inputs: OracleInputs, direction: str, operators: Tensor, residu
 
 
 def path_states(
-    inputs: OracleInputs, direction: str, operators: Tensor, gated: Tensor, first: int = 0
+    inputs: OracleInputs, direction: str, operators: Tensor, gated: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Returns L, E and o at every patch of a gated sequence H~, the first patch being the first of the history.
-
-    Of o only the patches from the `first` on.
-    """
+    """Returns L, E and o at every patch of a gated sequence H~, the first patch being the first of the history."""
     name, width = f"physical.{direction}_path", inputs.settings.hidden
     recurrent = gru(inputs.parameters, f"{name}.gru", gated)
     positioned = recurrent + sinusoidal_positions(gated.shape[2], width, gated)
     temporal = causal_attention(inputs.parameters, f"{name}.attention", positioned, inputs.settings.heads)
     backcast = torch.relu(linear(inputs.parameters, f"{name}.backcast", temporal))
     residual = layer_norm(inputs.parameters, f"{name}.norm", gated - backcast)
-    return temporal, residual, graph_output(inputs, direction, operators, residual, first)
+    return temporal, residual, graph_output(inputs, direction, operators, residual)
 
 
 def roll_out(
@@ -155,9 +152,7 @@ def roll_out(
     predictions: dict[str, list[Tensor]] = {direction: [] for direction in DIRECTIONS}
     for start in decoded:
         for direction in DIRECTIONS:
-            sequence = sequences[direction]
-            first = sequence.shape[2] - 1 if inputs.skips_unread else 0
-            temporal, _, output = path_states(inputs, direction, operators[direction], sequence, first)
+            temporal, _, output = path_states(inputs, direction, operators[direction], sequences[direction])
             predictions[direction].append(temporal[:, :, -1] + output[:, :, -1])
         mean = (predictions["forward"][-1] + predictions["reverse"][-1]) / 2
         for direction in DIRECTIONS:

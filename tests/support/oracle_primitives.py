@@ -17,10 +17,7 @@ ROW_NORM_FLOOR = 1e-300
 
 @dataclass(frozen=True)
 class OracleInputs:
-    """Everything a part of the model may read: parameters, sizes, network and one batch.
-
-    With skips_unread the roll-out leaves out what it would compute of earlier patches and nobody would read.
-    """
+    """Everything a part of the model may read: parameters, sizes, network and one batch."""
 
     parameters: Parameters
     settings: OracleSettings
@@ -28,7 +25,6 @@ class OracleInputs:
     values: Tensor
     time_of_day: Tensor
     day_of_week: Tensor
-    skips_unread: bool = False
 
     def calendar_rows(self, steps: list[int], tables: str = "calendar") -> Tensor:
         """Returns `[time of day || day of week]` at the given steps of the window, (batch, step, 2 hidden)."""
