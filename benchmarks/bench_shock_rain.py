@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from candor.analysis.shock_rain import Checkpoint, compare_with_rain
+from candor.research.shock_rain import Checkpoint, compare_with_rain
 from measure import cost_of, report
 
 LAGS = range(-120, 121, 2)

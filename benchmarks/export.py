@@ -24,9 +24,9 @@ import torch
 from candor.data.panel import Edges, Panel, Sensor
 from candor.data.scaling import Scaler
 from candor.data.times import TimeAxis
-from candor.export.onnx_file import OnnxFile, export_onnx, open_session
 from candor.forecasting.candor import Candor
 from candor.presets import load_preset
+from candor.runs.onnx.onnx_file import OnnxFile, export_onnx, open_session
 from speed import SPACE, least_seconds, metr_la_edges
 
 BATCHES, THREADS = (1, 16), (1, 2)

@@ -22,11 +22,11 @@ from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry
 
 from candor.data.scaling import Scaler
-from candor.forecasting.trainable import CandorTrainable
-from candor.model.candor import CandorNetwork
-from candor.model.fusion import fuse
-from candor.model.settings import LossWeights
-from candor.training.trainable import Moment
+from candor.nets.candor.candor import CandorNetwork
+from candor.nets.candor.fusion import fuse
+from candor.nets.candor.settings import LossWeights
+from candor.nets.candor.trainable import CandorTrainable
+from candor.nets.trainable import Moment
 from speed import SPACE, Problem, make_problem, sides
 
 WINDOWS = 16

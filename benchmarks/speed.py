@@ -47,14 +47,14 @@ from oracle_losses import oracle_losses
 from candor.data.adjacency import adjacency_of
 from candor.data.catalog import datasets
 from candor.data.scaling import Scaler
-from candor.forecasting.trainable import CandorTrainable
-from candor.model.candor import CandorNetwork
-from candor.model.losses import LossSpace
-from candor.model.propagation import EdgeArrays
-from candor.model.settings import LossWeights, ModelSettings
+from candor.nets.candor.candor import CandorNetwork
+from candor.nets.candor.losses import LossSpace
+from candor.nets.candor.propagation import EdgeArrays
+from candor.nets.candor.settings import LossWeights, ModelSettings
+from candor.nets.candor.trainable import CandorTrainable
+from candor.nets.trainable import Moment, Trainable
 from candor.presets import load_preset
 from candor.training.crew import Crew
-from candor.training.trainable import Moment, Trainable
 
 SPACE = LossSpace(54.40593, 19.49374)
 METR_LA_EDGES = 1722

@@ -28,7 +28,7 @@ settings.load_profile("exploring" if os.environ.get("CANDOR_EXPLORE") else "repe
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 _BESIDE = Path(__file__).parents[2] / "shared" / "data"
-_OF_MODEL = Path(__file__).parent / "model"
+_OF_MODEL = Path(__file__).parent / "nets" / "candor"
 if "CANDOR_DATA" not in os.environ and _BESIDE.is_dir():
     os.environ["CANDOR_DATA"] = str(_BESIDE)
 
@@ -109,7 +109,7 @@ def no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
 
-    monkeypatch.setattr("candor.figures.style.Drawing._write_figure", leave_empty)
+    monkeypatch.setattr("candor.render.figures.style.Drawing._write_figure", leave_empty)
 
 
 @pytest.fixture

@@ -27,10 +27,10 @@ import candor
 from candor.cli import run
 from candor.cli.app import app
 from candor.data.catalog import datasets
-from candor.export import demo_bundle
 from candor.forecasting import forecasters
-from candor.forecasting.runs import load_run
 from candor.presets import preset_names
+from candor.runs.bundle import demo_bundle
+from candor.runs.run import load_run
 from candor.service.app import make_service
 from candor.service.messages import ForecastQuestion
 from candor.service.metrics import PATHS, Metrics
@@ -286,13 +286,15 @@ def labels_in(code: str) -> set[str]:
 
 
 def test_the_page_of_equations_and_the_code_know_the_same_labels() -> None:
-    sources = [path.read_text(encoding="utf-8") for path in (REPOSITORY / "src/candor/model").glob("*.py")]
+    sources = [path.read_text(encoding="utf-8") for path in (REPOSITORY / "src/candor/nets/candor").glob("*.py")]
     assert labels_in("\n".join(sources)) == set(equations())
 
 
-@pytest.mark.parametrize("path", sorted((REPOSITORY / "src/candor/model").glob("*.py")), ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path", sorted((REPOSITORY / "src/candor/nets/candor").glob("*.py")), ids=lambda path: path.stem
+)
 def test_every_file_of_the_model_begins_with_its_equations_and_where_they_stand(path: Path) -> None:
-    module = f"candor.model.{path.stem}".removesuffix(".__init__")
+    module = f"candor.nets.candor.{path.stem}".removesuffix(".__init__")
     listed = dict(
         re.findall(rf"^\| ({LABEL}) \| (`.*`) \|$", inspect.getdoc(importlib.import_module(module)) or "", re.M)
     )

@@ -4,10 +4,10 @@ from importlib.resources import files
 
 import pytest
 
+from candor.core.errors import InputError
 from candor.data.catalog import datasets, load_dataset
 from candor.data.protocol import Protocol, make_task
 from candor.data.splits import split_origins
-from candor.errors import InputError
 from candor.presets import load_preset, preset_names
 
 BASINS = ("basin030501", "basin031300", "basin180102")

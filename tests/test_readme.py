@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import typer
 
-import candor.forecasting.train
+import candor.runs.fit
 from candor.cli import run
 from candor.cli.app import app
 from candor.presets import merge
@@ -40,14 +40,14 @@ def sessions() -> list[dict[str, list[str]]]:
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Networks are trained in a second, whatever was chosen for them and said."""
-    train = candor.forecasting.train.train_model
+    train = candor.runs.fit.train_model
 
     def train_quickly(panel: Any, protocol: Any, model: str, settings: dict[str, Any], *rest: Any, **more: Any) -> Any:
         if "recipe" in settings:
             settings = {**settings, "recipe": merge(settings["recipe"], QUICK)}
         return train(panel, protocol, model, settings, *rest, **more)
 
-    monkeypatch.setattr(candor.forecasting.train, "train_model", train_quickly)
+    monkeypatch.setattr(candor.runs.fit, "train_model", train_quickly)
 
 
 @pytest.mark.usefixtures("unpainted")

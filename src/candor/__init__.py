@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from candor.core.errors import InputError
     from candor.data.catalog import load_dataset
     from candor.data.checks import check_panel
     from candor.data.findings import Findings
@@ -18,10 +19,9 @@ if TYPE_CHECKING:
     from candor.data.readers.options import ReadOptions
     from candor.data.readers.panels import read_panel
     from candor.data.times import TimeAxis
-    from candor.errors import InputError
-    from candor.evaluation import evaluate
     from candor.forecasting import Forecaster, HistoricalAverage, LastValue, Linear, SeasonalNaive, load_forecaster
     from candor.forecasting.candor import Candor
+    from candor.runs import evaluate
 
 _HOMES = {
     "candor.data.catalog": ("load_dataset",),
@@ -33,8 +33,8 @@ _HOMES = {
     "candor.data.readers.options": ("ReadOptions",),
     "candor.data.readers.panels": ("read_panel",),
     "candor.data.times": ("TimeAxis",),
-    "candor.errors": ("InputError",),
-    "candor.evaluation": ("evaluate",),
+    "candor.core.errors": ("InputError",),
+    "candor.runs": ("evaluate",),
     "candor.forecasting": (
         *("Forecaster", "HistoricalAverage", "LastValue", "Linear", "SeasonalNaive", "load_forecaster"),
     ),

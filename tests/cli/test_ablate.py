@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from tiny import SIZES
 
-from candor.forecasting.runs import load_run
+from candor.runs.run import load_run
 
 TINY = [f"{key}={value}" for key, value in SIZES.items()] + [
     "epochs=1",
@@ -22,8 +22,8 @@ WORDS = ("klamath-daily", *TINY, "--seeds", "0", "--out", "asked")
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cells in this process: what is under test is what comes of them."""
-    from candor.benchmark import local
-    from candor.benchmark.running import run_cell
+    from candor.research import local
+    from candor.research.running import run_cell
 
     monkeypatch.setattr(local, "run_locally", lambda cells, grid, *_: [run_cell(cell, grid) for cell in cells])
 

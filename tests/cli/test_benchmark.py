@@ -13,18 +13,18 @@ import pandas as pd
 import psutil
 import pytest
 
-from candor.benchmark.cells import CellState, cells_of
-from candor.benchmark.running import run_cell
-from candor.benchmark.suites import load_suite
+from candor.core.files import locked_folder
 from candor.data.catalog.dataset import Dataset
-from candor.files import locked_folder
-from candor.report.paper_grid import read_grid
+from candor.render.paper.grid import read_grid
+from candor.research.cells import CellState, cells_of
+from candor.research.running import run_cell
+from candor.research.suites import load_suite
 
 
 @pytest.fixture
 def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cells in this process: what is under test is what comes of them."""
-    from candor.benchmark import local
+    from candor.research import local
 
     monkeypatch.setattr(local, "run_locally", lambda cells, grid, *_: [run_cell(cell, grid) for cell in cells])
 
@@ -97,7 +97,7 @@ def test_a_part_of_a_grid_is_added_to_what_is_done_in_its_folder(candor, in_this
 def test_another_copy_of_a_dataset_is_noticed_before_cells_are_made_of_it(
     candor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from candor.benchmark import local
+    from candor.research import local
 
     monkeypatch.setattr(local, "run_locally", lambda *_: None)
     words = ("benchmark", "quick", "--models", "last-value", "--tasks", "klamath-daily", "--out", "grid")

@@ -18,10 +18,10 @@ import candor as package
 from candor.cli import app, inputs
 from candor.cli.inputs import parse_interval, parse_names, parse_seeds
 from candor.cli.train import _smaller_preset
+from candor.core.errors import InputError
 from candor.data.catalog import datasets
 from candor.data.panel_store import load_panel
 from candor.data.times import as_option
-from candor.errors import InputError
 
 
 def test_version_and_help(candor) -> None:
@@ -179,7 +179,7 @@ def test_check_names_the_trouble_and_leaves_with_two(candor, tmp_path: Path) -> 
     assert "Traceback" not in shown.out + shown.err
     content = json.loads(candor("data", "check", "bad.csv", "--json").out)
     assert content["findings"][0]["level"] == "error"
-    assert content["findings"][0]["mend"]
+    assert content["findings"][0]["hint"]
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from made_runs import PROTOCOL, make_run, river
 
 from candor.data.protocol import make_task
-from candor.evaluation import evaluate_simple
+from candor.runs import evaluate_simple
 
 
 def cells(line: str) -> list[str]:

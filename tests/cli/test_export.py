@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from made_runs import make_run, river
 
-from candor.export import open_bundle
 from candor.forecasting import forecasters
-from candor.forecasting.runs import save_run
+from candor.runs.bundle import open_bundle
+from candor.runs.run import save_run
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from usgs_server import Trouble, UsgsServer, served_by
 from candor.cli import follow as follow_module
 from candor.data.panel import Edges, Panel, Sensor
 from candor.data.times import TimeAxis
-from candor.forecasting.runs import load_run
+from candor.runs.run import load_run
 
 SITES, HOURS, LATER = GOOD[2:5], 300, 8
 END = START + HOURS * HOUR
@@ -180,7 +180,7 @@ def test_runs_that_have_no_feed_are_refused(candor, usgs, run: Path, tmp_path: P
     assert shown.code == 2 and "build-river" in shown.err
     rainy = load_run(run)
     rainy.forecaster.state_["covariates"] = np.ones((2, 1))  # what models keep that read any
-    monkeypatch.setattr("candor.export.open_run", lambda _: rainy)
+    monkeypatch.setattr("candor.runs.bundle.open_run", lambda _: rainy)
     shown = candor("data", "follow", run, *NOW)
     assert shown.code == 2 and "also reads another quantity" in " ".join(shown.err.split())
     assert usgs.requests == []

@@ -15,7 +15,7 @@ from candor.data.panel_store import save_panel
 from candor.data.protocol import Protocol, make_task
 from candor.data.readers.options import ReadOptions
 from candor.data.readers.panels import read_panel
-from candor.forecasting.runs import load_run
+from candor.runs.run import load_run
 
 # The last row of the river, 25 January 2024 at 23:00 UTC, is 26 January at midnight in Berlin.
 NOW = ("--now", "2024-01-26T00:30")

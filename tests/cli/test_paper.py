@@ -10,14 +10,14 @@ import pytest
 import typer
 from pictures import without_paint
 
-from candor.benchmark.cells import cells_of
-from candor.benchmark.results import collect, save_results
-from candor.benchmark.running import run_cell
-from candor.benchmark.suites import load_suite
 from candor.cli.app import app
-from candor.report import paper as paper_module
-from candor.report.paper_found import find_results
-from candor.report.paper_missing import find_missing
+from candor.render.paper.found import find_results
+from candor.render.paper.missing import find_missing
+from candor.render.report import paper as paper_module
+from candor.research.cells import cells_of
+from candor.research.results import collect, save_results
+from candor.research.running import run_cell
+from candor.research.suites import load_suite
 
 
 @pytest.fixture(scope="module")

@@ -7,9 +7,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from candor.benchmark import profiling
-from candor.benchmark.measuring import Job, MeasurementError, ModelProfile
 from candor.forecasting import forecasters
+from candor.research import profiling
+from candor.research.measuring import Job, MeasurementError, ModelProfile
 
 QUICK = ("--preset", "klamath-daily", "--batch", 2, "--warm-ups", 0, "--passes", 1, "--out", "costs")
 

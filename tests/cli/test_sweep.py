@@ -8,11 +8,11 @@ import pytest
 from pictures import without_paint
 from tiny import SIZES
 
-from candor.benchmark.cells import cells_of
-from candor.benchmark.results import collect_whole
-from candor.benchmark.variants import SWEEPS, parse_values, sweep, values_in
-from candor.errors import InputError
-from candor.files import write_json
+from candor.core.errors import InputError
+from candor.core.files import write_json
+from candor.research.cells import cells_of
+from candor.research.results import collect_whole
+from candor.research.variants import SWEEPS, parse_values, sweep, values_in
 
 TINY = [f"{key}={value}" for key, value in SIZES.items() if key != "pairs"]
 TINY += ["epochs=1", "epoch_windows=16", "batch=16", "validation_windows=4", "first=2024-06-01"]
@@ -21,8 +21,8 @@ TINY += ["epochs=1", "epoch_windows=16", "batch=16", "validation_windows=4", "fi
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cells in this process: what is under test is what comes of them."""
-    from candor.benchmark import local
-    from candor.benchmark.running import run_cell
+    from candor.research import local
+    from candor.research.running import run_cell
 
     monkeypatch.setattr(local, "run_locally", lambda cells, grid, *_: [run_cell(cell, grid) for cell in cells])
 
@@ -88,12 +88,12 @@ def test_values_are_read_as_settings_are(text: str, values: list[object]) -> Non
 def test_no_values_are_refused(text: str) -> None:
     with pytest.raises(InputError, match=r"no values|cannot be read") as refused:
         parse_values(text)
-    assert refused.value.mend.startswith("write e.g. pairs=4,8")
+    assert refused.value.hint.startswith("write e.g. pairs=4,8")
 
 
 def test_a_bare_setting_has_the_values_of_the_paper(candor, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
-    monkeypatch.setattr("candor.benchmark.local.run_locally", lambda cells, *_: asked.extend(c.name for c in cells))
+    monkeypatch.setattr("candor.research.local.run_locally", lambda cells, *_: asked.extend(c.name for c in cells))
     shown = candor("sweep", "klamath-daily", "pairs", *TINY, "--json")
     assert shown.code == 0, shown.err
     assert asked == [f"klamath-daily/pairs={pairs}/seed-0" for pairs in (4, 8, 16, 32)]

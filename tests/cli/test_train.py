@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from tiny import SIZES
 
-from candor.forecasting.runs import load_record, summarise_run
+from candor.runs.run import load_record, summarise_run
 from candor.training.checkpoint import Checkpoint
 
 QUICK = [f"{name}={value}" for name, value in SIZES.items()] + ["history=12", "horizon=4", "epochs=1", "batch=128"]
@@ -24,7 +24,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from made_runs import river
     from tiny import PROTOCOL, tiny_recipe
 
-    from candor.forecasting.train import train_model
+    from candor.runs.fit import train_model
 
     folder = tmp_path_factory.mktemp("runs") / "candor"
     train_model(river(), PROTOCOL, "candor", {"recipe": tiny_recipe(epochs=1)}, folder, is_catalogued=False)
@@ -145,13 +145,13 @@ def test_data_that_are_gone_are_named_with_what_to_bring_back(candor, trained: P
     shutil.rmtree("run/data")
     gone = candor("train", "--resume", "run")
     assert gone.code == 2
-    assert "no longer in its folder" in gone.err and "to mend it: bring the folder data/" in gone.err
+    assert "no longer in its folder" in gone.err and "to hint it: bring the folder data/" in gone.err
     record = load_record(Path("run")).model_dump(mode="json") | {"data": "korea4-do", "is_catalogued": True}
     Path("run/run.json").write_text(json.dumps(record))
     monkeypatch.setenv("CANDOR_DATA", str(Path("nothing").resolve()))
     gone = candor("train", "--resume", "run")
     assert gone.code == 2
-    assert "the dataset 'korea4-do', which this run was trained on" in gone.err and "to mend it" in gone.err
+    assert "the dataset 'korea4-do', which this run was trained on" in gone.err and "hint" in gone.err
 
 
 @pytest.mark.parametrize("what", [("klamath-daily", "--model", "graph-wavenet"), ("--resume", "run")])

@@ -7,7 +7,7 @@ import pytest
 from pictures import without_paint
 from tiny import SIZES
 
-from candor.analysis.truth import cells
+from candor.research.truth import cells
 
 TINY = [f"{key}={value}" for key, value in SIZES.items()]
 TINY += ["data.sensors=6", "data.steps=200", "history=12", "horizon=4", "epochs=1", "epoch_windows=16", "batch=16"]

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from candor.benchmark.cells import CELL, FAILURE, STATUS, Cell, CellState, cells_of
-from candor.benchmark.running import run_cell
-from candor.benchmark.suites import load_suite
 from candor.cli import watching
-from candor.files import write_json
-from candor.progress import Report
+from candor.core.files import write_json
+from candor.core.progress import Report
+from candor.research.cells import CELL, FAILURE, STATUS, Cell, CellState, cells_of
+from candor.research.running import run_cell
+from candor.research.suites import load_suite
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""New readings either fit a trained model after all that was done to them is said, or are refused with the mend."""
+"""New readings either fit a trained model after all that was done to them is said, or are refused with the hint."""
 
 import json
 from collections.abc import Sequence
@@ -13,6 +13,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from candor.core.errors import InputError
 from candor.data.alignment import Aligned, KnownPanel, align
 from candor.data.findings import Finding, Level
 from candor.data.panel import Covariate, Edges, Panel, Sensor
@@ -20,7 +21,6 @@ from candor.data.readers.options import ReadOptions
 from candor.data.readers.panels import read_panel
 from candor.data.times import DAY, TimeAxis
 from candor.data.units import UNITS
-from candor.errors import InputError
 from candor.forecasting import SeasonalNaive
 
 HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
@@ -62,7 +62,7 @@ def only(aligned: Aligned, level: Level) -> Finding:
 def refusal(readings: Panel, known: Panel, **options: Any) -> InputError:
     with pytest.raises(InputError) as caught:
         align(readings, KnownPanel.of(known), options.pop("history", HISTORY), **options)
-    assert caught.value.mend
+    assert caught.value.hint
     return caught.value
 
 
@@ -215,13 +215,13 @@ def test_sensors_that_are_merely_spelled_otherwise_are_matched_and_said(known: l
 )
 def test_spellings_that_may_mean_two_sensors_are_suggested_but_not_matched(known: str, given: str, hint: str) -> None:
     error = refusal(make_panel(ids=given.split()), make_panel(ids=known.split()))
-    assert error.mend.endswith(hint) and all(repr(name) in error.what for name in f"{known} {given}".split())
+    assert error.hint.endswith(hint) and all(repr(name) in error.what for name in f"{known} {given}".split())
 
 
 def test_a_short_history_is_refused_or_made_up_as_silence() -> None:
     panel = make_panel()
     error = refusal(panel.slice(40, 48), panel, history=12)
-    assert "8 rows" in error.what and "12" in error.what and "2024-01-02 04:00" in error.mend  # 12:00 UTC
+    assert "8 rows" in error.what and "12" in error.what and "2024-01-02 04:00" in error.hint  # 12:00 UTC
     aligned = align(panel.slice(40, 48), KnownPanel.of(panel), 12, allow_short=True)
     assert aligned.panel.times == panel.slice(36, 48).times and np.isnan(aligned.panel.values[:4]).all()
     assert only(aligned, Level.NOTE).count == 4 and (aligned.panel.values[4:] == panel.values[40:]).all()
@@ -275,13 +275,13 @@ def test_readings_beside_the_grid_move_to_its_nearest_moment() -> None:
 def test_intervals_that_do_not_divide_the_models_are_refused() -> None:
     for interval, words in ((2 * HOUR, "2 h"), (25 * MINUTE, "25 min")):
         error = refusal(every(interval), make_panel())
-        assert words in error.what and "1 h" in error.what and "1 h" in error.mend
+        assert words in error.what and "1 h" in error.what and "1 h" in error.hint
 
 
 def test_days_must_begin_when_the_models_do() -> None:
     known = every(DAY, start=START + 8 * HOUR, zone="UTC-08:00")
     error = refusal(every(DAY, zone="UTC"), known)
-    assert "00:00 UTC" in error.what and "08:00 UTC" in error.what and "--zone UTC-08:00" in error.mend
+    assert "00:00 UTC" in error.what and "08:00 UTC" in error.what and "--zone UTC-08:00" in error.hint
     dates = pd.DataFrame({"time": pd.date_range("2024-03-01", periods=9).astype(str), "a": range(9), "b": range(9)})
     mended = read_panel(dates, options=ReadOptions(zone="UTC-08:00"))
     assert align(mended, KnownPanel.of(known), HISTORY).panel.times == mended.times
@@ -293,7 +293,7 @@ def test_another_zone_moves_no_reading() -> None:
     aligned = align(panel.in_zone("Asia/Seoul"), KnownPanel.of(panel), HISTORY)
     assert aligned.panel.fingerprint == panel.fingerprint
     note = only(aligned, Level.NOTE)
-    assert "Asia/Seoul" in note.what and "America/Los_Angeles" in note.what and "--zone" in note.mend
+    assert "Asia/Seoul" in note.what and "America/Los_Angeles" in note.what and "--zone" in note.hint
 
 
 @LAWS
@@ -323,10 +323,10 @@ def test_known_conversions_agree_with_well_known_pairs(unit: str, number: float,
 def test_units_without_a_known_way_are_refused_and_unstated_ones_are_taken_to_be_the_models() -> None:
     panel = make_panel()
     error = refusal(with_unit(panel, "uS/cm"), panel)
-    assert "uS/cm" in error.what and "mg/L" in error.what and "--unit mg/L" in error.mend
+    assert "uS/cm" in error.what and "mg/L" in error.what and "--unit mg/L" in error.hint
     refusal(with_unit(panel, "MW"), with_unit(panel, "mW"))  # in units that are not known, case may mean much
     huge = with_unit(make_panel(values=np.full((48, 4), 3e38)), "m")
-    assert "--missing" in refusal(huge, with_unit(panel, "mm")).mend
+    assert "--missing" in refusal(huge, with_unit(panel, "mm")).hint
     unstated = align(with_unit(panel, ""), KnownPanel.of(panel), HISTORY)
     assert unstated.panel.fingerprint == panel.fingerprint and "mg/L" in only(unstated, Level.NOTE).what
     unknown = align(panel, KnownPanel.of(with_unit(panel, "")), HISTORY)
@@ -387,7 +387,7 @@ def test_old_readings_are_warned_of_and_a_clock_a_little_ahead_is_forgiven() -> 
 def test_readings_from_the_future_are_refused_but_empty_rows_there_are_not() -> None:
     panel = make_panel()
     error = refusal(panel, panel, now=START + 20 * HOUR)
-    assert "2024-01-02 15:00" in error.what and "2024-01-01 12:00" in error.what and "--zone" in error.mend
+    assert "2024-01-02 15:00" in error.what and "2024-01-01 12:00" in error.what and "--zone" in error.hint
     empty = replace(panel, values=np.where(np.arange(48)[:, None] <= 20, panel.values, np.nan))
     aligned = align(empty, KnownPanel.of(panel), HISTORY, now=START + 20 * HOUR)
     assert aligned.panel.fingerprint == panel.slice(0, 21).fingerprint

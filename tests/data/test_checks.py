@@ -127,7 +127,7 @@ def one_absurd_reading(column: Values) -> None:
 
 
 @pytest.mark.parametrize(
-    ("defect", "level", "what", "where", "count", "mend"),
+    ("defect", "level", "what", "where", "count", "hint"),
     [
         (dead, Level.WARNING, "no reading at all", "south", 1, "leave them out"),
         (stopped, Level.WARNING, "stopped", "south since 2021-05-23 10:00", 1, "leave them out"),
@@ -151,7 +151,7 @@ def one_absurd_reading(column: Values) -> None:
     ],
 )
 def test_a_planted_defect_is_the_only_thing_found(
-    defect: Callable[[Values], None], level: Level, what: str, where: str, count: int, mend: str
+    defect: Callable[[Values], None], level: Level, what: str, where: str, count: int, hint: str
 ) -> None:
     values = good_values()
     defect(values[:, SOUTH])
@@ -161,7 +161,7 @@ def test_a_planted_defect_is_the_only_thing_found(
     assert where in finding.where
     assert not any(sensor in finding.where for sensor in IDS if sensor != "south")
     assert finding.count == count
-    assert mend in finding.mend
+    assert hint in finding.hint
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ def test_the_interval_that_is_suggested_is_exactly_that_of_the_sensor(interval: 
     values = good_values()
     every_fourth_row(values[:, SOUTH])
     findings = check_panel(panel_of(values, interval)).findings
-    assert any(finding.mend.endswith(f"--interval {own}") for finding in findings)
+    assert any(finding.hint.endswith(f"--interval {own}") for finding in findings)
 
 
 @pytest.mark.parametrize(("defect", "share"), [(None, 0.0), (stuck_once, 100 / ROWS), (constant, 1.0)])

@@ -131,7 +131,7 @@ def test_temperatures_below_zero_on_few_nights_are_a_note() -> None:
     panel = panel_of(mild_winter, 2_400)
     (finding,) = check_panel(panel).findings
     assert (finding.level, finding.count) == (Level.NOTE, int((panel.values < 0).sum()))
-    assert "--minimum 0" in finding.mend
+    assert "--minimum 0" in finding.hint
 
 
 def read(path: Path) -> Panel:
@@ -176,5 +176,5 @@ def test_highway_speeds_hold_three_stuck_detectors_and_no_change_of_unit(speeds:
 def test_zeros_of_highway_detectors_are_taken_for_missing(speeds: Panel) -> None:
     panel = speeds.select(speeds.sensor_ids[::5])
     zeros = next(f for f in warnings_of(check_panel(panel)) if "zero" in f.what)
-    assert "--missing 0" in zeros.mend
+    assert "--missing 0" in zeros.hint
     assert zeros.count > 0.98 * np.count_nonzero(panel.values == 0)

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from candor.core.errors import InputError
 from candor.data.panel import Covariate, Edges, Panel, Sensor
 from candor.data.times import DAY, TimeAxis, zone_from_name
-from candor.errors import InputError
 
 HOUR = timedelta(hours=1)
 READINGS = st.floats(-100, 100, width=32) | st.just(np.nan)

@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from candor.core.errors import InputError
 from candor.data import panel_store
 from candor.data.panel import Covariate, Edges, Panel, Sensor
 from candor.data.panel_store import (
@@ -26,7 +27,6 @@ from candor.data.panel_store import (
     save_panel,
 )
 from candor.data.times import TimeAxis
-from candor.errors import InputError
 
 ZONES = ("UTC", "America/Los_Angeles", "Asia/Kolkata", "UTC-08:00")
 NUMBERS = st.floats(width=32, allow_infinity=False)

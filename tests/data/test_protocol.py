@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from candor.core.errors import InputError
+from candor.core.settings import parse_overrides, parse_settings, read_yaml
 from candor.data.panel import Panel, Sensor
 from candor.data.protocol import Protocol, make_task, suggest_protocol
 from candor.data.times import DAY, TimeAxis
-from candor.errors import InputError
-from candor.settings import parse_overrides, parse_settings, read_yaml
 
 
 def make_panel(rows: int, interval: timedelta = timedelta(hours=1)) -> Panel:

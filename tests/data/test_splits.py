@@ -8,8 +8,8 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
+from candor.core.errors import InputError
 from candor.data.splits import Split, SplitKind, split_origins
-from candor.errors import InputError
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from candor.core.errors import InputError
 from candor.data.times import TimeAxis, in_words, standard_offset, zone_from_name
-from candor.errors import InputError
 
 HOUR = timedelta(hours=1)
 # Both hemispheres, a half-hour change, a change at midnight, a zone that calls summer its standard time, and none.

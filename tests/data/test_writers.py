@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from candor.core.errors import InputError
 from candor.data import writers
 from candor.data.panel import Covariate, Edges, Panel, Sensor
 from candor.data.panel_store import load_panel, save_panel
@@ -21,7 +22,6 @@ from candor.data.readers.options import ReadOptions
 from candor.data.readers.panels import read_panel
 from candor.data.times import DAY, TimeAxis
 from candor.data.writers import export_panel, forecast_table, write_table
-from candor.errors import InputError
 
 HOUR = timedelta(hours=1)
 IDS = st.from_regex(r"[A-Za-z0-9]{1,8}|0[0-9]{3}|S-[0-9]{2}", fullmatch=True)

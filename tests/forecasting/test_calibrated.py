@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from pydantic.dataclasses import dataclass
 from safetensors.numpy import load_file, save_file
 
+from candor.core.errors import InputError, NotFittedError
 from candor.data.alignment import align
 from candor.data.panel import Panel, Sensor
 from candor.data.splits import Split, split_origins
 from candor.data.times import TimeAxis
-from candor.errors import InputError, NotFittedError
 from candor.forecasting import HistoricalAverage, LastValue, Linear, forecasters, load_forecaster
 from candor.forecasting import forecaster as module
 from candor.forecasting.contract import sample_panel

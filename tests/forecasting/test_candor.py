@@ -21,20 +21,20 @@ from safetensors.numpy import load_file
 from tiny import PROTOCOL, SIZES, tiny_recipe
 
 import candor.forecasting.candor
+from candor.core.errors import InputError
+from candor.core.files import locked_folder, read_json, write_json
+from candor.core.settings import parse_settings
 from candor.data.alignment import align
 from candor.data.panel import Covariate
 from candor.data.protocol import make_task
-from candor.errors import InputError
-from candor.evaluation import evaluate
-from candor.files import locked_folder, read_json, write_json
 from candor.forecasting import LastValue, forecasters, load_forecaster
 from candor.forecasting.candor import Candor
 from candor.forecasting.choices import choose_recipe, choose_settings
 from candor.forecasting.contract import sample_panel
-from candor.forecasting.runs import load_record, load_run
-from candor.forecasting.starting import find_first_weights
-from candor.forecasting.train import Limits, TrainingStoppedError, notes_on_refits, resume_run, train_model
-from candor.settings import parse_settings
+from candor.runs import evaluate
+from candor.runs.fit import Limits, TrainingStoppedError, notes_on_refits, resume_run, train_model
+from candor.runs.run import load_record, load_run
+from candor.runs.starting import find_first_weights
 from candor.training.checkpoint import Checkpoint
 from candor.training.loop import Stopped, Trainer
 from candor.training.machine import Machine
@@ -346,7 +346,7 @@ def test_of_two_trainings_that_begin_together_the_second_writes_nothing(
         with locked_folder(training):
             yield
 
-    monkeypatch.setattr("candor.forecasting.train.locked_folder", locked_after_another)
+    monkeypatch.setattr("candor.runs.fit.locked_folder", locked_after_another)
     with pytest.raises(InputError, match="a run in this folder already"):
         train(folder)
     assert list((folder / "training").iterdir()) == [] and (folder / "run.json").read_text() == "of the other"

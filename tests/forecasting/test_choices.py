@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 from tiny import PROTOCOL
 
+from candor.core.errors import InputError
 from candor.data.panel import Panel, Sensor
 from candor.data.protocol import Protocol, Task, make_task
 from candor.data.times import TimeAxis
-from candor.errors import InputError
 from candor.forecasting.choices import choose_protocol, choose_recipe, choose_settings
 from candor.forecasting.contract import sample_panel
 from candor.forecasting.forecaster import forecasters
+from candor.nets.recipe import Recipe
 from candor.presets import load_preset
-from candor.training.recipe import Recipe
 
 
 def days(count: int, history: int = 28, horizon: int = 14) -> Task:
@@ -36,7 +36,7 @@ def test_what_is_chosen_can_be_overruled_and_is_said() -> None:
     )
     with pytest.raises(InputError) as refused:
         choose_recipe(task, None, {"seasons": True})
-    assert refused.value.mend.startswith("did you mean season? known: ") and ", pairs, " in refused.value.mend
+    assert refused.value.hint.startswith("did you mean season? known: ") and ", pairs, " in refused.value.hint
     for wrong in ({"wings": 2}, {"epochs": "many"}, {"training": 3}):
         with pytest.raises(InputError):
             choose_recipe(task, None, wrong)
@@ -56,15 +56,15 @@ def test_what_is_chosen_can_be_overruled_and_is_said() -> None:
 def test_one_value_for_a_group_of_settings_is_refused(model: str, settings: dict[str, object]) -> None:
     with pytest.raises(InputError, match="is a group of settings") as refused:
         choose_settings(model, make_task(sample_panel(), PROTOCOL), None, settings)
-    assert refused.value.mend == f"name one of them: {next(iter(settings))}.NAME=VALUE"
+    assert refused.value.hint == f"name one of them: {next(iter(settings))}.NAME=VALUE"
 
 
 @pytest.mark.parametrize("model", ["candor", "stid", "linear"])
 def test_a_model_or_seed_that_is_named_as_a_setting_is_asked_for_by_its_option(model: str) -> None:
-    for setting, mend in (({"model": "dlinear"}, "--model dlinear?"), ({"seed": 5}, "--seed 5, or --seeds of a grid?")):
+    for setting, hint in (({"model": "dlinear"}, "--model dlinear?"), ({"seed": 5}, "--seed 5, or --seeds of a grid?")):
         with pytest.raises(InputError) as refused:
             choose_settings(model, make_task(sample_panel(), PROTOCOL), None, setting | {"pairs": 4})
-        assert refused.value.mend == f"did you mean {mend}"
+        assert refused.value.hint == f"did you mean {hint}"
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ def test_steps_beyond_the_horizon_are_refused_where_somebody_set_them() -> None:
     for own in ({"steps": [100]}, {"steps": [1, 8], "horizon": 7}):
         with pytest.raises(InputError, match="beyond the horizon") as refused:
             choose_protocol(panel, "klamath-daily", own)
-        assert "or a longer horizon" in refused.value.mend
+        assert "or a longer horizon" in refused.value.hint
     assert choose_protocol(panel, "klamath-daily", {"steps": [100], "horizon": 100})[0].reported_steps() == (100,)
     assert choose_protocol(panel, "klamath-daily", {"horizon": 7})[0].reported_steps() == (1, 3, 7)
 

@@ -7,12 +7,12 @@ import pytest
 from pydantic.dataclasses import dataclass
 from tiny import tiny_recipe
 
+from candor.core.errors import InputError
+from candor.core.settings import parse_settings
 from candor.data.panel import Panel
-from candor.errors import InputError
 from candor.forecasting import Forecaster, forecasters
 from candor.forecasting.contract import check_forecaster
 from candor.forecasting.forecaster import REFUSE_UNKNOWN
-from candor.settings import parse_settings
 
 # Two steps: the second shows what the first left in the optimiser, and in what draws chance.
 TWO_STEPS = {"epochs": 1, "epoch_windows": 96, "batch": 48, "validation_windows": 24}

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from candor.core.errors import InputError
 from candor.data.panel import Covariate, Panel
-from candor.errors import InputError
 from candor.forecasting.contract import sample_panel
 from candor.forecasting.covariates import learn_covariates, read_covariates
 
@@ -66,4 +66,4 @@ def test_a_quantity_of_which_training_knows_nothing_is_refused_however_much_is_k
 def test_a_quantity_that_the_panel_does_not_have_is_refused_with_those_it_has() -> None:
     with pytest.raises(InputError, match="no covariate called 'snow'") as refused:
         learn_covariates(with_rain(some_rain()), ["snow"], TRAIN_END)
-    assert "rain" in refused.value.mend
+    assert "rain" in refused.value.hint

@@ -10,12 +10,12 @@ import torch
 from tiny import tiny_recipe
 from torch.nn import functional as F
 
+from candor.core.errors import InputError, NotFittedError
 from candor.data.panel import Edges, Panel
-from candor.errors import InputError, NotFittedError
 from candor.forecasting.candor import Candor
 from candor.forecasting.contract import sample_panel
 from candor.forecasting.explanation import ForecastExplanation, network_states
-from candor.model.candor import Explanation as NetworkStates
+from candor.nets.candor.candor import Explanation as NetworkStates
 
 ROW = 400
 
@@ -223,7 +223,7 @@ def test_impossible_questions_are_refused_in_plain_words(candor: Candor, panel: 
     for time in (time_of(panel, 11), time_of(panel, panel.times.length + 1), datetime(1990, 1, 1, tzinfo=UTC)):
         with pytest.raises(InputError, match="the 12 steps before it") as refused:
             candor.explain(panel, "s0", time)
-        assert panel.times.local[12].isoformat() in refused.value.mend
+        assert panel.times.local[12].isoformat() in refused.value.hint
     with pytest.raises(InputError, match="is not a time"):
         candor.explain(panel, "s0", "yesterday")
     with pytest.raises(InputError, match="longer record"):

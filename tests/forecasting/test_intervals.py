@@ -13,7 +13,7 @@ from mapie.regression import SplitConformalRegressor
 from safetensors.numpy import load, save
 from sklearn.linear_model import LinearRegression
 
-from candor.errors import InputError
+from candor.core.errors import InputError
 from candor.forecasting.intervals import AdaptiveCoverage, Borrowing, Calibration, calibrate
 
 COVERAGES = st.sampled_from([0.05, 0.5, 0.8, 0.9, 0.98, 0.999])

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from candor.errors import InputError
+from candor.core.errors import InputError
 from candor.graph import great_circle_km, nearest_neighbours
 from candor.graph.nearest import EARTH_RADIUS_KM
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import candor.graph.reachability as reachability
-from candor.errors import InputError
+from candor.core.errors import InputError
 from candor.graph import components, downstream_pairs, isolated
 
 without_deadline = settings(deadline=None)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from candor.errors import InputError
+from candor.core.errors import InputError
 from candor.graph import adjacency, gaussian_weights
 from candor.graph.weights import SMALLEST_WEIGHT
 

@@ -13,7 +13,7 @@ from three_sites import ALL, AXIS, SITES, hours_of
 from usgs_answers import recorded
 from usgs_server import Trouble, UsgsServer, served_by
 
-from candor.errors import InputError
+from candor.core.errors import InputError
 from candor.river import readings as readings_module
 from candor.river.asking import Asker, Clock, Manners
 from candor.river.cache import AnswerCache
@@ -109,14 +109,14 @@ def test_a_pause_that_is_too_long_is_told_of_with_the_way_to_a_key(usgs, tmp_pat
     with pytest.raises(InputError) as caught:
         hours_of(Asker(AnswerCache(tmp_path / "cache"), clock=clock))
     assert "too many requests" in caught.value.what and clock.waits == []
-    assert "API_USGS_PAT" in caught.value.mend and "signup" in caught.value.mend
+    assert "API_USGS_PAT" in caught.value.hint and "signup" in caught.value.hint
 
 
 def test_a_service_that_stays_out_of_order_is_told_of_and_what_was_answered_is_kept(usgs, asker, tmp_path) -> None:
     usgs.troubles.append(Trouble("USGS-3", times=999, status=503))
     with pytest.raises(InputError, match="out of order") as caught:
         hours_of(asker)
-    assert str(tmp_path / "cache") in caught.value.mend
+    assert str(tmp_path / "cache") in caught.value.hint
     kept = len(list((tmp_path / "cache").rglob("*.json")))
     assert kept == 2
     usgs.troubles.clear()
@@ -143,7 +143,7 @@ def test_the_words_of_the_service_reach_the_reader_and_a_refusal_is_not_asked_ag
     assert usgs.address not in caught.value.what
     assert len(usgs.requests) == 1
     if status == 403:
-        assert "API_USGS_PAT" in caught.value.mend
+        assert "API_USGS_PAT" in caught.value.hint
 
 
 def test_cut_connections_lose_nothing(usgs, asker) -> None:
@@ -213,7 +213,7 @@ def test_a_client_whose_answers_cannot_be_looked_at_is_refused(usgs, asker, tmp_
     monkeypatch.setattr(http, "HTTPX_ASYNC_DEFAULTS", http.HTTPX_DEFAULTS | place)  # as in some later version
     with pytest.raises(InputError, match="dataretrieval") as caught:
         hours_of(asker)
-    assert "pip install" in caught.value.mend
+    assert "pip install" in caught.value.hint
     assert list((tmp_path / "cache").rglob("*.answer")) == []
 
 
@@ -224,7 +224,7 @@ def test_without_a_network_the_words_are_plain_and_come_at_once(tmp_path) -> Non
     with served_by(server, retries=0), pytest.raises(InputError) as caught:
         hours_of(Asker(AnswerCache(tmp_path / "cache"), clock=clock))
     assert "cannot be reached" in caught.value.what and clock.waits == []
-    assert "connection to the internet" in caught.value.mend and "run the same command again" in caught.value.mend
+    assert "connection to the internet" in caught.value.hint and "run the same command again" in caught.value.hint
 
 
 def test_a_few_questions_are_under_way_at_a_time_and_no_more(usgs, tmp_path) -> None:

@@ -18,11 +18,11 @@ from tiny import tiny_recipe
 from usgs_answers import sensor_id
 from usgs_server import MadeSite, Trouble
 
+from candor.core.errors import InputError
+from candor.core.files import read_json
 from candor.data.findings import Finding, Level
 from candor.data.panel import Covariate
 from candor.data.panel_store import load_panel
-from candor.errors import InputError
-from candor.files import read_json
 from candor.river.archive import export_archive
 from candor.river.asking import Asker
 from candor.river.build import Basin, build_basin
@@ -137,7 +137,7 @@ def test_sites_whose_records_are_too_short_are_named_and_so_is_the_way_to_ask_ag
         build_basin(RULES, asker)
     assert "the records of 12 sites are too short for the period: USGS-01" in caught.value.what
     assert "the places of 1 sites: USGS-13" in caught.value.what
-    assert f"{datetime.now(UTC):%Y-%m-%d}" in caught.value.mend and "--refresh" in caught.value.mend
+    assert f"{datetime.now(UTC):%Y-%m-%d}" in caught.value.hint and "--refresh" in caught.value.hint
 
 
 def test_offline_an_old_list_of_sites_is_taken_and_told_of(built, tmp_path) -> None:
@@ -146,7 +146,7 @@ def test_offline_an_old_list_of_sites_is_taken_and_told_of(built, tmp_path) -> N
     note.write_text(json.dumps(json.loads(note.read_text()) | {"fetched": "2021-05-12T08:00:00+00:00"}))
     basin = build_basin(RULES, Asker(AnswerCache(tmp_path / "cache"), is_offline=True))
     assert basin.panel.fingerprint == built.basin.panel.fingerprint
-    assert [one.mend for one in basin.report.findings if "2021-05-12" in one.what] == [
+    assert [one.hint for one in basin.report.findings if "2021-05-12" in one.what] == [
         "leave out --offline: the list is asked for again"
     ]
 
@@ -161,9 +161,9 @@ def test_answers_that_were_damaged_are_counted_and_what_is_noticed_is_told_with_
     assert basin.panel.fingerprint == whole
     lines = [in_words(one) for one in basin.report.findings]
     assert f"note: {asker.cache.folder} answers on disk were damaged and were fetched again (2 times)" in lines
-    old = replace(basin, report=replace(basin.report, findings=[Finding(Level.WARNING, "is old", mend="ask again")]))
+    old = replace(basin, report=replace(basin.report, findings=[Finding(Level.WARNING, "is old", hint="ask again")]))
     assert all(f"- {line}\n" in dataset_card(basin) for line in lines)
-    assert "- warning: is old; to mend it: ask again\n" in dataset_card(old)
+    assert "- warning: is old; to hint it: ask again\n" in dataset_card(old)
 
 
 def test_the_mean_of_the_hour_is_an_option(built) -> None:
@@ -173,7 +173,7 @@ def test_the_mean_of_the_hour_is_an_option(built) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "words", "mend"),
+    ("changes", "words", "hint"),
     [
         ({"min_sites": 12}, "11 stations lack at most 10 %", "--min-sites"),
         ({"min_edges": 44}, "at least 44 are asked for", "--min-edges"),
@@ -183,11 +183,11 @@ def test_the_mean_of_the_hour_is_an_option(built) -> None:
         ({"zone": "Mars"}, "no time zone", "IANA"),
     ],
 )
-def test_what_cannot_be_built_is_told_in_plain_words(built, changes, words: str, mend: str) -> None:
+def test_what_cannot_be_built_is_told_in_plain_words(built, changes, words: str, hint: str) -> None:
     with pytest.raises(InputError) as caught:
         build_basin(RULES.model_copy(update=changes), built.asker())
     assert words in caught.value.what
-    assert mend in caught.value.mend
+    assert hint in caught.value.hint
 
 
 @pytest.mark.parametrize("changes", [{"huc": "030501"}, {"parameter": "00010"}])

@@ -7,8 +7,8 @@ import pytest
 from three_sites import ALL, AXIS, HOUR, SITES, hours_of
 from usgs_server import Trouble
 
+from candor.core.errors import InputError
 from candor.data.times import TimeAxis
-from candor.errors import InputError
 from candor.river import cache as cache_module
 from candor.river.asking import Asker
 from candor.river.cache import AnswerCache, Question
@@ -125,4 +125,4 @@ def test_a_folder_that_cannot_be_written_is_told_of(usgs, tmp_path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="cannot be kept") as caught:
         hours_of(Asker(AnswerCache(tmp_path / "file" / "cache")))
-    assert "--cache" in caught.value.mend
+    assert "--cache" in caught.value.hint

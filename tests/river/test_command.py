@@ -19,16 +19,16 @@ from usgs_server import Trouble, UsgsServer, served_by
 
 from candor.cli import run
 from candor.cli.screen import say
+from candor.core.files import read_json
+from candor.core.progress import Report
 from candor.data.panel import Covariate
 from candor.data.panel_store import load_panel
-from candor.files import read_json
-from candor.forecasting.runs import load_record
-from candor.progress import Report
 from candor.river import rain as rain_module
 from candor.river.imerg import Cell, cell_of
 from candor.river.imerg_archive import EarthdataArchive, Granule
 from candor.river.imerg_ranges import Patience
 from candor.river.rain_store import RainStore, StoredHalfHour
+from candor.runs.run import load_record
 
 HALF_HOUR = timedelta(minutes=30)
 BASIN = ("--huc", "180102", "--start", "2021-05-01", "--end", "2021-05-21", "--max-distance-km", "50")
@@ -190,7 +190,7 @@ def test_rain_that_is_not_published_yet_is_told_of_on_the_screen_in_the_report_a
     # A row ends its hour: the first hundred rows end until the last published half hour does.
     words = "the rain of 404 of 504 hours is unknown: the archive does not have it yet"
     assert words in " ".join(err.split()) and "months later" in err and words in out
-    assert "to mend it: build again later: only what is lacking is read" in out
+    assert "to hint it: build again later: only what is lacking is read" in out
     assert np.isnan(load_panel(Path("basin")).covariates["rain"].values).any(axis=1).sum() == 404
     (finding,) = [one for one in read_json(Path("basin/quality.json"))["findings"] if "rain" in one["what"]]
     assert words in finding["what"] and finding["level"] == "warning"

@@ -17,7 +17,7 @@ from usgs_answers import Observation, sensor_id
 from usgs_server import Trouble, UsgsServer
 
 from candor import files
-from candor.errors import InputError
+from candor.core.errors import InputError
 from candor.river.asking import Manners
 from candor.river.build import build_basin
 from candor.river.follow import Feed, Followed, follow
@@ -197,14 +197,14 @@ def test_a_service_out_of_order_for_a_while_is_waited_for(usgs, feed) -> None:
 def test_a_service_out_of_order_is_told_of_and_what_was_kept_serves_offline(usgs, feed) -> None:
     with pytest.raises(InputError, match="no site has a reading") as nothing:
         follow(feed, END, is_offline=True)
-    assert "--offline" in nothing.value.mend
+    assert "--offline" in nothing.value.hint
     whole = follow(feed, END)
     read_on(usgs, 2)
     usgs.troubles.append(Trouble(SITES[3], times=999, status=503))
     with pytest.raises(InputError) as caught:
         follow(feed, END + 2 * HOUR, manners=replace(HASTY, at_once=1))
     assert "out of order" in caught.value.what
-    assert "--offline" in caught.value.mend and str(feed.folder) in caught.value.mend
+    assert "--offline" in caught.value.hint and str(feed.folder) in caught.value.hint
     usgs.requests.clear()
     found = follow(feed, END + 2 * HOUR, is_offline=True)
     assert usgs.requests == []
@@ -293,4 +293,4 @@ def test_other_panels_cannot_be_followed(built, tmp_path, changes, words: str) -
     with pytest.raises(InputError) as caught:
         Feed.of(panel, provenance, NEEDED, tmp_path)
     assert words in caught.value.what
-    assert "build the basin" in caught.value.mend
+    assert "build the basin" in caught.value.hint

@@ -9,8 +9,8 @@ from made_rivers import DEGREE, straight
 from usgs_answers import recorded
 from usgs_server import MadeSite, Trouble
 
+from candor.core.errors import InputError
 from candor.data.findings import Findings
-from candor.errors import InputError
 from candor.river import lengths
 from candor.river.asking import Asker
 from candor.river.build import build_basin
@@ -53,7 +53,7 @@ def test_a_service_that_does_not_tell_is_told_of_and_the_geometry_is_measured(us
     assert [edge.kilometres for edge in river.edges] == pytest.approx([DEGREE / 2, DEGREE, DEGREE / 2], abs=0.002)
     assert (river.official, river.measured) == (0, 3)
     (one,) = findings
-    assert "official lengths" in one.what and "later" in one.mend and "NHDPlus" in one.where
+    assert "official lengths" in one.what and "later" in one.hint and "NHDPlus" in one.where
 
 
 @pytest.mark.parametrize("lost", [False, True])

@@ -10,8 +10,8 @@ import pytest
 
 from candor import files
 from candor.cli import run
+from candor.core.errors import InputError
 from candor.data.panel_store import load_panel
-from candor.errors import InputError
 from candor.river.archive import export_archive
 from candor.river.folder import save_basin
 

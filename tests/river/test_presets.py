@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from candor.core.errors import InputError
+from candor.core.files import read_json
 from candor.data.catalog import datasets
-from candor.errors import InputError
-from candor.files import read_json
 from candor.river.card import dataset_card
 from candor.river.folder import save_basin
 from candor.river.presets import PRESETS, compare_totals, compare_with_paper, preset_called

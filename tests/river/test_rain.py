@@ -21,11 +21,11 @@ from hypothesis import strategies as st
 from imerg_granules import LATITUDES, LONGITUDES, GranuleServer, name_at, search_answer, write_granule
 from numpy.typing import NDArray
 
+from candor.core.errors import InputError
 from candor.data.fingerprint import digest_of
 from candor.data.panel import Panel, Sensor
 from candor.data.panel_store import load_panel, save_panel
 from candor.data.times import TimeAxis
-from candor.errors import InputError
 from candor.river.imerg import Cell
 from candor.river.imerg_archive import EarthdataArchive, Granule
 from candor.river.imerg_ranges import Patience

@@ -19,7 +19,7 @@ import requests
 from earthaccess.system import System
 from imerg_granules import LATITUDES, LONGITUDES, GranuleServer, name_at, search_answer, write_granule
 
-from candor.errors import InputError
+from candor.core.errors import InputError
 from candor.river import imerg_ranges
 from candor.river.imerg import Cell, read_half_hour
 from candor.river.imerg_archive import EarthdataArchive, granule_of, sign_in
@@ -150,7 +150,7 @@ def test_the_pauses_double_and_obey_the_service(server: GranuleServer, monkeypat
     with pytest.raises(InputError, match="does not answer") as refused:
         reader.read(f"{server.url}/{name_at(START)}", RawIOBase.readall)
     assert pauses == [1.5, 3, 6, 12, 24] and len(server.requests) == 6
-    assert "is kept" in refused.value.mend
+    assert "is kept" in refused.value.hint
     pauses.clear()
     server.headers = {"Retry-After": "7"}
     with pytest.raises(InputError):
@@ -177,7 +177,7 @@ def test_a_long_pause_is_kept_and_one_that_is_too_long_is_not_begun(
     server.always, server.headers = 429, asks_for(imerg_ranges.LONGEST_PAUSE + 600)
     with pytest.raises(InputError, match="does not answer") as refused:
         archive.read(granule_at(server), CELLS)
-    assert "is kept" in refused.value.mend and len(pauses) == 1 and len(server.requests) == asked + 1
+    assert "is kept" in refused.value.hint and len(pauses) == 1 and len(server.requests) == asked + 1
 
 
 def test_a_pause_until_a_date_that_has_passed_is_none_and_nonsense_is_not_obeyed(
@@ -202,7 +202,7 @@ def test_a_login_that_may_not_read_is_told_what_to_approve(server: GranuleServer
     server.always = refusal
     with pytest.raises(InputError, match="login") as refused:
         archive_at(server).read(granule_at(server), CELLS)
-    assert "NASA GESDISC DATA ARCHIVE" in refused.value.mend
+    assert "NASA GESDISC DATA ARCHIVE" in refused.value.hint
     assert len(server.requests) == 1, "a refusal does not pass by asking again"
 
 
@@ -259,7 +259,7 @@ def test_a_missing_login_is_explained_with_every_way_to_mend_it(tmp_path: Path) 
     with pytest.raises(InputError, match="needs a login at NASA's Earthdata") as refused:
         sign_in()
     for words in ("https://urs.earthdata.nasa.gov", "NASA GESDISC DATA ARCHIVE", "EARTHDATA_TOKEN", ".netrc"):
-        assert words in refused.value.mend
+        assert words in refused.value.hint
     (tmp_path / "no-netrc").write_text("machine example.org login a password b\n")
     with pytest.raises(InputError, match="needs a login"):
         sign_in()
@@ -294,11 +294,11 @@ def test_a_refused_password_and_an_unreachable_service_are_told_apart(
     monkeypatch.setattr(earthaccess.Auth, "_find_or_create_token", unreachable)
     with pytest.raises(InputError, match=r"cannot be reached \(no route to host\)") as refused:
         sign_in()
-    assert "network" in refused.value.mend
+    assert "network" in refused.value.hint
 
 
 def test_without_the_package_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "earthaccess", None)
     with pytest.raises(InputError, match="package earthaccess") as refused:
         sign_in()
-    assert "candor-forecast[river]" in refused.value.mend
+    assert "candor-forecast[river]" in refused.value.hint

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from imerg_granules import FILL, LATITUDES, LONGITUDES, name_at, write_granule
 
+from candor.core.errors import InputError
 from candor.data.panel import Sensor
-from candor.errors import InputError
 from candor.river.imerg import Cell, cell_of, read_half_hour, start_of
 
 V07 = "3B-HHR.MS.MRG.3IMERG.20000601-S000000-E002959.0000.V07A.cut10x10.HDF5"
@@ -135,7 +135,7 @@ def test_what_is_no_rate_is_unknown(tmp_path: Path, stored: float) -> None:
 def test_version_06_is_refused_by_its_name_and_by_its_content(recorded: Path) -> None:
     with pytest.raises(InputError, match="version 06 of IMERG; only version 07") as refused:
         read_half_hour(recorded / V06, V06, [Cell(0, 0)])
-    assert refused.value.where == V06 and "version 07" in refused.value.mend
+    assert refused.value.where == V06 and "version 07" in refused.value.hint
     with pytest.raises(InputError, match="layout of IMERG V07"):
         read_half_hour(recorded / V06, V07, [Cell(0, 0)])
 
@@ -153,7 +153,7 @@ def test_version_06_is_refused_by_its_name_and_by_its_content(recorded: Path) ->
 def test_other_products_runs_and_versions_are_refused_by_name(name: str) -> None:
     with pytest.raises(InputError) as refused:
         start_of(name)
-    assert refused.value.where == name and refused.value.mend
+    assert refused.value.where == name and refused.value.hint
 
 
 @pytest.mark.parametrize(

@@ -107,7 +107,7 @@ def test_a_zone_that_is_not_known_is_told_of_and_can_be_given(usgs, asker, zone:
     for given, expected in ((None, ["warning"]), ("UTC", []), ("America/Denver", [])):
         basin = build_basin(rules.model_copy(update={"zone": given}), asker)
         assert basin.panel.times.zone == (given or "UTC")
-        assert [one.level for one in basin.report.findings if "--zone" in one.mend] == expected
+        assert [one.level for one in basin.report.findings if "--zone" in one.hint] == expected
 
 
 def test_of_several_sensors_the_most_complete_speaks_for_the_site(usgs, asker) -> None:

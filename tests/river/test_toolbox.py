@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from candor.core.errors import InputError
 from candor.data.catalog import load_dataset
 from candor.data.panel import Edges, Panel, Sensor
 from candor.data.times import TimeAxis
-from candor.errors import InputError
 from candor.river.toolbox import (
     confluences,
     direct_edges,
@@ -175,10 +175,10 @@ def test_lengths_without_distances_or_unit_are_refused_with_the_mend() -> None:
     bare = made([Sensor("a"), Sensor("b")], [(0, 1)], None)
     with pytest.raises(InputError, match="no distances") as refused:
         path_lengths(bare)
-    assert "distance_km" in refused.value.mend
+    assert "distance_km" in refused.value.hint
     with pytest.raises(InputError, match="unit of the edges' distances is ''") as refused:
         travel_hours(river("ab", unit=""), 1.0)
-    assert "distance_km" in refused.value.mend
+    assert "distance_km" in refused.value.hint
 
 
 def test_a_sensor_that_flows_into_itself_is_named() -> None:

@@ -53,7 +53,7 @@ class Live:
         answer = self.client.request(method, path, **request)
         assert answer.headers["content-type"] == "application/json", answer.text
         content = answer.json()
-        assert set(content) == {"error"} and set(content["error"]) == {"code", "what", "where", "mend"}
+        assert set(content) == {"error"} and set(content["error"]) == {"code", "what", "where", "hint"}
         return answer.status_code, content["error"]
 
 

@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from candor.core.errors import InputError
 from candor.data.panel import Panel
-from candor.errors import InputError
 from candor.forecasting.forecaster import State, refuse_unbounded
 from candor.forecasting.network import NetworkForecaster
-from candor.forecasting.runs import load_run
+from candor.runs.run import load_run
 from candor.service import batching, stacking
 from candor.service.batching import Worker
 from candor.service.metrics import Metrics

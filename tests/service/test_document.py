@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis.errors import Unsatisfiable
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
-from candor.export import demo_bundle
 from candor.forecasting.explanation import Gates
+from candor.runs.bundle import demo_bundle
 from candor.service import answers, examples, messages
 from candor.service.metrics import PATHS, Metrics
 from candor.service.served import open_models

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from candor.core.errors import InputError
 from candor.data.alignment import KnownPanel
 from candor.data.missing import Fill, fill
 from candor.data.panel import Covariate, Panel, Sensor
 from candor.data.times import TimeAxis
-from candor.errors import InputError
 from candor.forecasting import LastValue
 from candor.forecasting.contract import sample_panel
 from candor.service.forecasts import _align_latest
@@ -214,7 +214,7 @@ def test_rain_that_clients_cannot_send_is_told(store: ReadingStore, monkeypatch:
     assert (told.level, told.count) == ("warning", 2)
     with pytest.raises(InputError, match="also reads rain") as refused:
         align_for_client(edition, panel, None)
-    assert "/v1/forecast/latest" in refused.value.mend
+    assert "/v1/forecast/latest" in refused.value.hint
 
 
 def test_of_readings_that_meet_the_nearest_wins_then_the_later() -> None:

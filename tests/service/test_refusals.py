@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from candor.core.errors import InputError
 from candor.data.panel import Panel
-from candor.errors import InputError
 from candor.service.run import prepare
 from candor.service.settings import ServiceSettings
 
@@ -135,7 +135,7 @@ def test_readings_that_make_no_forecast_are_refused(live, panel: Panel, sendable
     found, error = live.refusal("POST", "/v1/forecast", json=request)
     assert found == status
     assert words in error["what"]
-    assert "--" not in error["mend"]  # a client has no command line
+    assert "--" not in error["hint"]  # a client has no command line
 
 
 def test_what_a_client_can_send_instead_is_said(live, panel: Panel, sendable) -> None:
@@ -146,10 +146,10 @@ def test_what_a_client_can_send_instead_is_said(live, panel: Panel, sendable) ->
         ({"readings": rows[-5:]}, "allow_short"),
     ):
         request = {"model": "small", "readings": rows, "now": NOW} | change
-        assert words in live.refusal("POST", "/v1/forecast", json=request)[1]["mend"]
+        assert words in live.refusal("POST", "/v1/forecast", json=request)[1]["hint"]
     shouted = [row | {"sensor": row["sensor"].upper()} for row in rows]
     findings = live.post("/v1/forecast", model="small", readings=shouted, now=NOW)["findings"]
-    assert any("/v1/sensors" in finding["mend"] for finding in findings if "state no unit" in finding["what"])
+    assert any("/v1/sensors" in finding["hint"] for finding in findings if "state no unit" in finding["what"])
 
 
 def test_no_answer_names_an_option_of_the_command_line() -> None:
@@ -157,7 +157,7 @@ def test_no_answer_names_an_option_of_the_command_line() -> None:
     from candor.service.readings import _MENDS
 
     options = set(re.findall(r"--[a-z-]+", Path(alignment.__file__).read_text(encoding="utf-8")))
-    # The one mend that names a lower bound names the number for missing before it.
+    # The one hint that names a lower bound names the number for missing before it.
     assert {"--missing", "--zone", "--unit"} <= options <= {*_MENDS, "--minimum"}
 
 
@@ -198,7 +198,7 @@ def test_trouble_that_can_be_borne_is_said(live, panel: Panel, sendable, change,
     readings = change(sendable(panel.slice(550, 600)))
     content = live.post("/v1/forecast", model="small", readings=readings, now=NOW, allow_short=True)
     assert any(finding["level"] == level and words in finding["what"] for finding in content["findings"])
-    assert not [finding for finding in content["findings"] if "--" in finding["mend"]]
+    assert not [finding for finding in content["findings"] if "--" in finding["hint"]]
     assert len(content["forecasts"]) == 20
     assert np.isfinite([row["forecast"] for row in content["forecasts"]]).all()
 
@@ -253,7 +253,7 @@ def test_one_reading_of_another_century_does_not_stretch_the_record(start, linea
         assert answer.status_code == (200 if is_kept else 400), answer.text
     error = service.refusal("POST", "/v1/readings", json={"readings": readings})[1]
     assert "100 steps of 1 h before the run's own record, 2024-01-01T" in error["what"]
-    assert grid[1].isoformat() in error["mend"]
+    assert grid[1].isoformat() in error["hint"]
     assert service.get("/v1/models")["models"][0]["first_origin"] == panel.times.slice(-76, 0).local[0].isoformat()
     withdrawn = [reading | {"value": None} for reading in readings]
     assert service.post("/v1/readings", readings=withdrawn)["accepted"] == 2

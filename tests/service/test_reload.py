@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from made_runs import PROTOCOL, make_run, river
 
-from candor.export import write_bundle
-from candor.forecasting.runs import load_run, model_checksum
+from candor.runs.bundle import write_bundle
+from candor.runs.run import load_run, model_checksum
 
 PATIENCE = 120
 

@@ -11,7 +11,7 @@ from made_runs import make_run
 
 from candor.data.adjacency import adjacency_of
 from candor.data.panel import Panel
-from candor.forecasting.runs import load_run, model_checksum
+from candor.runs.run import load_run, model_checksum
 from candor.service import answers
 
 NOW = "2024-01-26T00:30:00+01:00"  # half an hour after the last reading
@@ -121,7 +121,7 @@ def test_it_is_said_where_intervals_cannot_hold_what_is_asked_of_them(
         live.get("/v1/forecast/at", time="2024-01-20", **asked),
     ):
         told = [finding for finding in content["findings"] if "too few errors of the model" in finding["what"]]
-        assert bool(told) == is_told and not any("--" in finding["mend"] for finding in told)
+        assert bool(told) == is_told and not any("--" in finding["hint"] for finding in told)
 
 
 def test_between_two_steps_the_later_one_is_taken(live) -> None:
@@ -255,7 +255,7 @@ def test_a_model_without_its_record_learns_of_the_present_from_clients(
     (summary,) = service.get("/v1/models")["models"]
     assert summary["last_reading"] is summary["first_origin"] is summary["last_origin"] is None
     status, error = service.refusal("GET", "/v1/forecast/latest")
-    assert (status, error["code"]) == (400, "bad_input") and "POST" in error["mend"]
+    assert (status, error["code"]) == (400, "bad_input") and "POST" in error["hint"]
     recent = panel.slice(500, 600)
     made = load_run(candor_run).forecaster.predict(recent)[0]
     sent = service.post("/v1/forecast", readings=sendable(recent), now=NOW)
@@ -269,7 +269,7 @@ def test_a_model_that_does_not_know_its_errors_forecasts_without_intervals(start
     from made_runs import PROTOCOL
 
     from candor.forecasting import LastValue
-    from candor.forecasting.runs import save_run
+    from candor.runs.run import save_run
 
     model = LastValue(history=24, horizon=6).fit(panel)
     save_run(tmp_path / "unsure", model, panel, PROTOCOL, is_catalogued=False)

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from made_runs import make_run, river
 
+from candor.core.errors import InputError
 from candor.data.panel import Sensor
-from candor.errors import InputError
 from candor.service.pages import page_files
 from candor.service.run import bind, prepare
 from candor.service.security import check_binding, is_loopback, read_token

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 from made_runs import make_run, river
 
+from candor.core.errors import InputError
 from candor.data.protocol import Protocol
-from candor.errors import InputError
-from candor.export import demo_bundle
-from candor.forecasting.runs import load_run
+from candor.runs.bundle import demo_bundle
+from candor.runs.run import load_run
 from candor.service.metrics import Metrics
 from candor.service.run import store_file
 from candor.service.served import Models, Served, open_models

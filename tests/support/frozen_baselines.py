@@ -17,7 +17,7 @@ from torch import Tensor
 from candor.data.scaling import Scaler
 from candor.forecasting import forecasters
 from candor.forecasting.baseline import BaselineNetwork, BaselineTrainable
-from candor.training.trainable import Moment
+from candor.nets.trainable import Moment
 
 FROZEN = Path(__file__).parents[1] / "fixtures" / "baselines" / "frozen.json"
 AS_RELEASED = "as_released"

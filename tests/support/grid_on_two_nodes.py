@@ -13,11 +13,11 @@ from typing import Any
 import psutil
 from ray.cluster_utils import Cluster
 
-from candor.benchmark.cells import Cell, cells_of, status_of
-from candor.benchmark.cluster import run_on_cluster
-from candor.benchmark.suites import Contender, Suite
-from candor.files import write_json
-from candor.forecasting.train import TRAINING
+from candor.core.files import write_json
+from candor.research.cells import Cell, cells_of, status_of
+from candor.research.cluster import run_on_cluster
+from candor.research.suites import Contender, Suite
+from candor.runs.fit import TRAINING
 from candor.training.checkpoint import Checkpoint
 
 SETTINGS = {"epochs": 30, "width": 4, "layers": 1, "batch": 256}

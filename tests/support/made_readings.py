@@ -9,21 +9,21 @@ import numpy as np
 import torch
 from tiny import SIZES
 
-from candor.analysis.reading_states import Reading, read_windows
 from candor.data.adjacency import adjacency_of
 from candor.data.alignment import KnownPanel
 from candor.data.panel import Edges, Panel, Sensor
 from candor.data.protocol import Protocol
 from candor.data.scaling import Scaler
 from candor.data.windows import Windows, future_windows
+from candor.explain.states import Reading, read_windows
 from candor.forecasting.candor import Candor
 from candor.forecasting.contract import sample_panel
 from candor.forecasting.intervals import calibrate
-from candor.forecasting.runs import Run, save_run
-from candor.forecasting.trainable import CandorTrainable
-from candor.model.candor import CandorNetwork
-from candor.model.propagation import EdgeArrays
-from candor.model.settings import LossWeights, ModelSettings
+from candor.nets.candor.candor import CandorNetwork
+from candor.nets.candor.propagation import EdgeArrays
+from candor.nets.candor.settings import LossWeights, ModelSettings
+from candor.nets.candor.trainable import CandorTrainable
+from candor.runs.run import Run, save_run
 
 HISTORY, HORIZON = 12, 4
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from candor.benchmark.suites import Suite
+from candor.research.suites import Suite
 
 
 def made_suite(**changes: object) -> Suite:

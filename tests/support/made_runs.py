@@ -6,12 +6,12 @@ from typing import Any
 
 import pandas as pd
 
+from candor.core.files import atomic_folder
 from candor.data.panel import Panel, Sensor
 from candor.data.protocol import Protocol, make_task
-from candor.files import atomic_folder
 from candor.forecasting import forecasters
 from candor.forecasting.contract import sample_panel
-from candor.forecasting.runs import save_run
+from candor.runs.run import save_run
 
 PROTOCOL = Protocol(history=24, horizon=6)
 _KNOWN: dict[str | None, dict[Path, bytes]] = {}

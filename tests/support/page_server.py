@@ -32,10 +32,10 @@ Json = dict[str, Any]
 class _RefusalError(Exception):
     """An answer with an error in it."""
 
-    def __init__(self, status: int, code: str, what: str, mend: str = "") -> None:
+    def __init__(self, status: int, code: str, what: str, hint: str = "") -> None:
         super().__init__(what)
         self.status = status
-        self.content = {"error": {"code": code, "what": what, "where": "", "mend": mend}}
+        self.content = {"error": {"code": code, "what": what, "where": "", "hint": hint}}
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,7 +146,7 @@ class FakeModel:
             for sensor, columns in found["sensors"].items()
             for step, time in enumerate(found["steps"])
         ]  # fmt: skip
-        remark = {"level": "warning", "what": "readings are missing", "where": "the end", "mend": "", "count": 3}
+        remark = {"level": "warning", "what": "readings are missing", "where": "the end", "hint": "", "count": 3}
         last = self.times(self.panel.times.length - 1, self.panel.times.length)[0]
         answer = {"model": self.name, "version": "0123abcd", "last_reading": last, "zone": self.panel.times.zone}
         return answer | {"units": found["units"], "coverage": COVERAGE, "findings": [remark], "forecasts": rows}

@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from candor.analysis.truth.asking import Findings
-from candor.analysis.truth.cells import Cell as TruthCell
-from candor.analysis.truth.cells import Scored
-from candor.analysis.truth.pulses import Curve
-from candor.analysis.truth.results import write_results
-from candor.analysis.truth.scores import Score
-from candor.benchmark.cells import Cell
-from candor.benchmark.measuring import ModelProfile
-from candor.benchmark.profiling import Circumstances, Profile
-from candor.files import write_json
+from candor.core.files import write_json
+from candor.research.cells import Cell
+from candor.research.measuring import ModelProfile
+from candor.research.profiling import Circumstances, Profile
+from candor.research.truth.asking import Findings
+from candor.research.truth.cells import Cell as TruthCell
+from candor.research.truth.cells import Scored
+from candor.research.truth.pulses import Curve
+from candor.research.truth.results import write_results
+from candor.research.truth.scores import Score
 
 VERSIONS = {"python": "3.11", "torch": "2.13.0"}
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from candor.figures.style import Drawing
+    from candor.render.figures.style import Drawing
 
 
 @contextmanager
@@ -18,7 +18,7 @@ def without_paint(but: Container[str] = ()) -> Iterator[None]:
     Args:
         but: what is painted nevertheless: names of figures, endings, or both, such as truth, .svg or truth.svg.
     """
-    from candor.figures import style
+    from candor.render.figures import style
 
     paint = style.Drawing._write_figure
 

@@ -7,8 +7,8 @@ from torch import Tensor, nn
 
 from candor.data.windows import Windows
 from candor.forecasting.contract import sample_panel
+from candor.nets.trainable import Moment, Objective, Trainable
 from candor.training.loop import TrainingData
-from candor.training.trainable import Moment, Objective, Trainable
 
 
 class Slope(Trainable):

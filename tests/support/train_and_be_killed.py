@@ -8,7 +8,7 @@ from tiny import PROTOCOL, tiny_recipe
 import candor.training.loop
 import candor.training.machine
 from candor.forecasting.contract import sample_panel
-from candor.forecasting.train import resume_run, train_model
+from candor.runs.fit import resume_run, train_model
 from candor.training.machine import Machine
 
 if __name__ == "__main__":

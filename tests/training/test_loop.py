@@ -13,15 +13,15 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 import candor.training.tensorboard
+from candor.core.errors import InputError
 from candor.data.panel import Edges, Panel, Sensor
 from candor.data.times import TimeAxis
 from candor.data.windows import Windows
-from candor.errors import InputError
+from candor.nets.schedule import TrainingSettings
+from candor.nets.trainable import Moment, Objective, Trainable
 from candor.training.checkpoint import Checkpoint
 from candor.training.loop import Stopped, Trainer, TrainingData
 from candor.training.machine import Machine, find_machine
-from candor.training.settings import TrainingSettings
-from candor.training.trainable import Moment, Objective, Trainable
 
 
 @dataclass

@@ -15,14 +15,14 @@ import candor.training.loop
 import candor.training.machine
 import candor.training.pacing
 import candor.training.stages
-from candor.files import write_json
+from candor.core.files import write_json
+from candor.nets.schedule import TrainingSettings
+from candor.nets.trainable import Moment, Objective
 from candor.training.checkpoint import Checkpoint
 from candor.training.loop import Trainer
 from candor.training.machine import find_machine
 from candor.training.pacing import Lap, Pacing
-from candor.training.settings import TrainingSettings
 from candor.training.stages import Session, Stage
-from candor.training.trainable import Moment, Objective
 
 BUDGET = 1000.0
 WHOLE = TrainingSettings(epochs=40, batch=80, milestones=(20, 36), patience=100)

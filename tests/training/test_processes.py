@@ -19,7 +19,7 @@ from tiny import SIZES
 import candor.training.checkpoint
 import candor.training.processes
 from candor.cli import run
-from candor.errors import InputError
+from candor.core.errors import InputError
 from candor.training.checkpoint import Checkpoint
 from candor.training.loop import Stopped
 from candor.training.processes import join_processes
@@ -135,7 +135,7 @@ def test_two_processes_stop_together_go_on_and_learn_what_one_learns(
 
 
 def assert_same_files_and_forecasts(one: Path, two: Path) -> None:
-    from candor.forecasting.runs import load_run
+    from candor.runs.run import load_run
 
     names = [sorted(str(file.relative_to(folder)) for file in folder.rglob("*")) for folder in (one, two)]
     assert names[0] == names[1]

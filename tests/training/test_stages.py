@@ -18,15 +18,15 @@ from tiny import PROTOCOL
 
 import candor.training.loop
 import candor.training.stages
-from candor.errors import InputError
-from candor.files import write_json
+from candor.core.errors import InputError
+from candor.core.files import write_json
 from candor.forecasting import forecasters
 from candor.forecasting.contract import sample_panel
-from candor.forecasting.train import Limits, TrainingStoppedError, resume_run, train_model
+from candor.nets.schedule import TrainingSettings
+from candor.runs.fit import Limits, TrainingStoppedError, resume_run, train_model
 from candor.training.checkpoint import Checkpoint, Progress
 from candor.training.loop import Stopped, Trainer
 from candor.training.machine import Machine
-from candor.training.settings import TrainingSettings
 from candor.training.stages import Session, Stage
 
 MODELS = {"latenttsf": "autoencoder", "rstib-mlp": "teacher", "autostf": "search"}

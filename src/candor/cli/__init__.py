@@ -21,8 +21,8 @@ def run(arguments: Sequence[str]) -> int:
     """Returns the exit code of the command line `candor ARGUMENTS`."""
     from candor.cli.app import app
     from candor.cli.screen import say_bug, say_wrong
-    from candor.errors import InputError
-    from candor.files import out_of_reach
+    from candor.core.errors import InputError
+    from candor.core.files import out_of_reach
 
     try:
         outcome = app(list(arguments), prog_name="candor", standalone_mode=True)
@@ -42,7 +42,7 @@ def run(arguments: Sequence[str]) -> int:
             say_wrong(
                 InputError(
                     "there is not enough memory for this",
-                    mend="take fewer sensors, a shorter record or a longer --interval; in training also smaller "
+                    hint="take fewer sensors, a shorter record or a longer --interval; in training also smaller "
                     "batches (batch=16) or a smaller network (size=small)",
                 )
             )

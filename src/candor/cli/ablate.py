@@ -13,7 +13,7 @@ from candor.cli.benchmark import run_grid
 from candor.cli.screen import console, table
 
 if TYPE_CHECKING:
-    from candor.benchmark.pairing import Change
+    from candor.research.pairing import Change
 
 PresetArgument = Annotated[str, typer.Argument(metavar="PRESET", help="A preset, e.g. korea4-do-192 or metr-la.")]
 SettingsArgument = Annotated[
@@ -46,9 +46,9 @@ def ablate(
     json: inputs.JsonOption = False,
 ) -> None:
     """Train CANDOR with and without each of its parts, and show how much worse it gets."""
-    from candor.benchmark.pairing import paired_changes, parameters_of
-    from candor.benchmark.variants import CHANGES, FULL, VARIANTS, ablation
-    from candor.settings import parse_overrides
+    from candor.core.settings import parse_overrides
+    from candor.research.pairing import paired_changes, parameters_of
+    from candor.research.variants import CHANGES, FULL, VARIANTS, ablation
 
     chosen = list(VARIANTS) if variants is None else inputs.parse_names(variants, "variant")
     folder, shared = out or Path("runs") / f"ablations-{preset}", parse_overrides(settings or [])
@@ -60,7 +60,7 @@ def ablate(
     changes = [] if work.results.empty else paired_changes(work.results, FULL)
     sizes = parameters_of(work.results)
     if changes:
-        from candor.benchmark.drawing import draw_ablations, split_changes
+        from candor.render.figures.benchmark import draw_ablations, split_changes
 
         for name, some in split_changes(changes).items():
             work.draw(draw_ablations(some, preset), name)
@@ -86,9 +86,9 @@ def sweep(
     json: inputs.JsonOption = False,
 ) -> None:
     """Train CANDOR with several values of one setting, and show the errors."""
-    from candor.benchmark.variants import parse_values, values_in
-    from candor.benchmark.variants import sweep as make_sweep
-    from candor.settings import parse_overrides
+    from candor.core.settings import parse_overrides
+    from candor.research.variants import parse_values, values_in
+    from candor.research.variants import sweep as make_sweep
 
     name, values = parse_values(setting)
     folder, shared = out or Path("runs") / f"sweep-{preset}-{name}", parse_overrides(settings or [])
@@ -99,7 +99,7 @@ def sweep(
     work = run_grid(suite, whole, folder, workers=workers, ray=ray, is_json=json)
     errors: dict[str, list[float]] = {}
     if not work.results.empty:
-        from candor.benchmark.drawing import draw_setting, errors_by_value
+        from candor.render.figures.benchmark import draw_setting, errors_by_value
 
         errors = errors_by_value(work.results, name)
         work.draw(draw_setting(work.results, name, preset), f"sweep-{name}")
@@ -108,8 +108,8 @@ def sweep(
 
 
 def _show_changes(changes: "Sequence[Change]", sizes: dict[str, int]) -> None:
-    from candor.benchmark.drawing import paper_name
-    from candor.benchmark.variants import FULL
+    from candor.render.figures.benchmark import paper_name
+    from candor.research.variants import FULL
 
     metrics = list(dict.fromkeys(change.metric for change in changes))
     shown = table(

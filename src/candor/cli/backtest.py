@@ -13,9 +13,9 @@ from candor.cli.screen import print_json, progress, say, tell
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-    from candor.evaluation.judging import Part
-    from candor.evaluation.refits import KeptRefits
-    from candor.evaluation.rolling import Backtest
+    from candor.runs.backtesting import Backtest
+    from candor.runs.evaluation import Part
+    from candor.runs.refits import KeptRefits
 
 _MOST_STEPS = 1_000_000  # beyond that, not even the words for a span of time reach
 
@@ -41,18 +41,18 @@ def backtest(
     The file lies in the run directory; that of a bundle lies in a folder beside it. With --refit what was learned is
     kept there too until the end: after Ctrl-C or a kill the same command goes on.
     """
-    from candor.errors import InputError
-    from candor.evaluation import Pace, keeping_refits
-    from candor.evaluation import backtest as backtest_forecaster
-    from candor.evaluation.judging import check_part
-    from candor.export import open_run, results_folder
-    from candor.files import write_json
-    from candor.forecasting.runs import BACKTEST, TRAINING, model_checksum
-    from candor.forecasting.train import notes_on_refits
+    from candor.core.errors import InputError
+    from candor.core.files import write_json
+    from candor.runs import Pace, keeping_refits
+    from candor.runs import backtest as backtest_forecaster
+    from candor.runs.bundle import open_run, results_folder
+    from candor.runs.evaluation import check_part
+    from candor.runs.fit import notes_on_refits
+    from candor.runs.run import BACKTEST, TRAINING, model_checksum
 
     pace = Pace(every, refit, adaptive, coverage)
     if part not in ("test", "validation"):
-        raise InputError(f"there is no part called {part!r} to backtest on", mend="say --part test or validation")
+        raise InputError(f"there is no part called {part!r} to backtest on", hint="say --part test or validation")
     opened, path = open_run(run), results_folder(run) / BACKTEST
     checksum = model_checksum(opened.folder)  # before judging: training may go on meanwhile and leave another model
     judged, task = cast("Part", part), opened.task()

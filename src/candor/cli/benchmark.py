@@ -12,15 +12,15 @@ from rich.markup import escape
 from candor.cli import inputs
 from candor.cli.screen import console, print_json, say, table
 from candor.cli.watching import watching
-from candor.errors import InputError
+from candor.core.errors import InputError
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from candor.benchmark.cells import Cell
-    from candor.benchmark.suites import Suite
-    from candor.benchmark.tables import Table, TableCell
-    from candor.figures.style import Drawing
+    from candor.render.figures.style import Drawing
+    from candor.research.cells import Cell
+    from candor.research.suites import Suite
+    from candor.research.tables import Table, TableCell
 
 
 def benchmark(
@@ -50,10 +50,10 @@ def benchmark(
     json: inputs.JsonOption = False,
 ) -> None:
     """Run a suite: cells that are done are skipped, killed ones go on, failed ones are told and stop nothing."""
-    from candor.benchmark.results import cells_in
-    from candor.benchmark.suites import load_suite
+    from candor.core.settings import parse_overrides
     from candor.forecasting import forecasters
-    from candor.settings import parse_overrides
+    from candor.research.results import cells_in
+    from candor.research.suites import load_suite
 
     base, given, grid = load_suite(suite), parse_overrides(settings or []), out or Path("runs") / f"benchmark-{suite}"
     chosen = base.chosen(
@@ -125,11 +125,11 @@ def run_grid(suite: "Suite", whole: "Suite", grid: Path, *, workers: int, ray: s
         ray: address of a cluster to work on instead.
         is_json: whether no tables are shown.
     """
-    from candor.benchmark.cells import CellState, cells_of, failure_of
-    from candor.benchmark.cluster import run_on_cluster
-    from candor.benchmark.local import run_locally, stopped_by_sigterm
-    from candor.benchmark.notes import shown_name
-    from candor.benchmark.results import collect, collect_whole
+    from candor.research.cells import CellState, cells_of, failure_of
+    from candor.research.cluster import run_on_cluster
+    from candor.research.local import run_locally, stopped_by_sigterm
+    from candor.research.notes import shown_name
+    from candor.research.results import collect, collect_whole
 
     suite, left_out = suite.available()
     cells = cells_of(suite)
@@ -171,8 +171,8 @@ def _say_stopping() -> None:
 
 
 def _write(results: "pd.DataFrame", grid: Path, suite: "Suite") -> list[Path]:
-    from candor.benchmark.results import save_results
-    from candor.benchmark.writing import write_grid_tables
+    from candor.research.results import save_results
+    from candor.research.writing import write_grid_tables
 
     if results.empty:
         return []
@@ -182,8 +182,8 @@ def _write(results: "pd.DataFrame", grid: Path, suite: "Suite") -> list[Path]:
 
 def _show_all(results: "pd.DataFrame", suite: "Suite") -> None:
     """Prints the tables of all models, and how often even our worst seed is better than a baseline's best."""
-    from candor.benchmark.joint import paper_tables_of
-    from candor.benchmark.tables import strict_wins
+    from candor.research.joint import paper_tables_of
+    from candor.research.tables import strict_wins
 
     for shown in paper_tables_of(results, suite, is_whole=True):
         _show(shown)
@@ -195,7 +195,7 @@ def _show_all(results: "pd.DataFrame", suite: "Suite") -> None:
 
 def _show(whole: "Table") -> None:
     """Prints the errors over all steps, at every horizon the first metric; the files have the others."""
-    from candor.benchmark.joint import AVERAGE
+    from candor.research.joint import AVERAGE
 
     (first, columns), *others = whole.groups
     if others and others[-1][0] == AVERAGE:

@@ -11,11 +11,11 @@ import typer
 
 from candor.cli import inputs
 from candor.cli.screen import console, percent, print_json, progress, say, table
-from candor.digits import number
-from candor.errors import InputError
+from candor.core.digits import number
+from candor.core.errors import InputError
 
 if TYPE_CHECKING:
-    from candor.progress import Report
+    from candor.core.progress import Report
     from candor.river.build import Basin, RainStep
     from candor.river.cache import AnswerCache
     from candor.river.imerg_archive import EarthdataArchive
@@ -100,7 +100,7 @@ def build_river(
         keep_negative=keep_negative,
     )  # fmt: skip
     if refresh and offline:
-        raise InputError("--refresh asks everything anew and --offline asks nobody", mend="give one of them")
+        raise InputError("--refresh asks everything anew and --offline asks nobody", hint="give one of them")
     folder = cache or default_cache()
     _check_places(out, archive, folder)
     if not offline:
@@ -169,13 +169,13 @@ def _check_places(out: Path, archive: Path | None, cache: Path) -> None:
             raise InputError(
                 "the archive would lie in the folder of the panel, which could then not be built again",
                 where=str(archive),
-                mend="let --archive name a file outside of --out",
+                hint="let --archive name a file outside of --out",
             )
     if cache.resolve().is_relative_to(out.resolve()):
         raise InputError(
             "the answers of the services would be kept in the folder of the panel, which is replaced as a whole",
             where=str(cache),
-            mend="let --cache and --out name folders beside one another",
+            hint="let --cache and --out name folders beside one another",
         )
 
 
@@ -189,18 +189,18 @@ def say_if_no_key() -> None:
 
 def _settings(preset: str | None, **options: Any) -> "BasinSettings":
     """Returns the settings of a preset, or none, with what was given in their place."""
+    from candor.core.settings import parse_settings
     from candor.river.presets import preset_called
     from candor.river.settings import BasinSettings
-    from candor.settings import parse_settings
 
     given = {name: value for name, value in options.items() if value is not None}
     if preset is not None:
         if "huc" in given:
-            raise InputError("a preset has its own basin", mend="give --preset or --huc")
+            raise InputError("a preset has its own basin", hint="give --preset or --huc")
         given = preset_called(preset).settings.model_dump() | given
     lacking = [f"--{name}" for name in ("huc", "start", "end") if name not in given]
     if lacking:
-        raise InputError(f"{', '.join(lacking)} must be given", mend="or name a basin of the paper with --preset")
+        raise InputError(f"{', '.join(lacking)} must be given", hint="or name a basin of the paper with --preset")
     return parse_settings(BasinSettings, given, "build-river")
 
 

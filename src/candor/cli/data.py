@@ -13,8 +13,8 @@ from candor.cli.explore import explore
 from candor.cli.follow import follow
 from candor.cli.map import draw_map
 from candor.cli.screen import console, percent, print_json, progress, say, table
-from candor.digits import number
-from candor.errors import InputError
+from candor.core.digits import number
+from candor.core.errors import InputError
 
 if TYPE_CHECKING:
     from candor.data.checks import CheckReport
@@ -28,7 +28,7 @@ _MOST_SENSORS = 40
 @data_app.command("check")
 @inputs.takes_data
 def check(files: inputs.DataFiles, json: inputs.JsonOption = False) -> None:
-    """Say what is wrong with readings (and edges and sensors), where, how often, and how to mend it."""
+    """Say what is wrong with readings (and edges and sensors), where, how often, and how to correct it."""
     from candor.data.checks import check_panel
     from candor.data.findings import Findings
 
@@ -39,7 +39,7 @@ def check(files: inputs.DataFiles, json: inputs.JsonOption = False) -> None:
             report = check_panel(panel, listen)
         findings.extend(report.findings)
     except InputError as error:
-        findings.error(error.what, error.where, mend=error.mend)
+        findings.error(error.what, error.where, hint=error.hint)
     if json:
         print_json(
             {
@@ -60,12 +60,12 @@ def _show_findings(findings: "Findings") -> None:
         console().print("Nothing to complain about.")
         return
     colours = {"error": "red", "warning": "yellow", "note": "dim"}
-    shown = table(f"Findings ({len(findings)})", "level", "what", "where", "how many", "to mend it", left=3)
+    shown = table(f"Findings ({len(findings)})", "level", "what", "where", "how many", "hint", left=3)
     shown.columns[-1].justify = "left"
     for level in colours:
         for finding in findings:
             if finding.level == level:
-                cells = (finding.what, finding.where, f"{finding.count:,}", finding.mend)
+                cells = (finding.what, finding.where, f"{finding.count:,}", finding.hint)
                 shown.add_row(f"[{colours[level]}]{level}[/]", *(_plain(cell) for cell in cells))
     console().print(shown)
 
@@ -133,7 +133,7 @@ def info(files: inputs.DataFiles, json: inputs.JsonOption = False) -> None:
         if entry is None:
             raise
         here = "yes, but it cannot be read" if entry.is_available() else "no"
-        facts["here"] = f"{here}: {error.what}. {error.mend}"
+        facts["here"] = f"{here}: {error.what}. {error.hint}"
     if json:
         print_json(facts)
         return

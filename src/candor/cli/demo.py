@@ -7,13 +7,13 @@ import typer
 
 from candor.cli.evaluate import show
 from candor.cli.screen import console, percent, progress, say, table, tell
-from candor.digits import number
-from candor.errors import InputError
+from candor.core.digits import number
+from candor.core.errors import InputError
 
 if TYPE_CHECKING:
     from candor.data.panel import Panel
-    from candor.evaluation.judging import Evaluation
-    from candor.forecasting.runs import Run
+    from candor.runs.evaluation import Evaluation
+    from candor.runs.run import Run
 
 _DATA = "klamath-daily"
 
@@ -60,18 +60,18 @@ def _introduce(panel: "Panel") -> None:
 
 def _train_candor(panel: "Panel", settings: list[str], folder: Path) -> "Run":
     """Returns the run of CANDOR in a folder; one that is there already goes on, or is taken as it is if finished."""
+    from candor.core.settings import parse_overrides
     from candor.data.protocol import make_task
     from candor.forecasting.choices import choose_protocol, choose_settings
-    from candor.forecasting.runs import RECORD
-    from candor.forecasting.train import resume_run, train_model
-    from candor.settings import parse_overrides
+    from candor.runs.fit import resume_run, train_model
+    from candor.runs.run import RECORD
 
     if (folder / RECORD).is_file():
         if settings:
             raise InputError(
                 "there is a run in this folder already, with settings of its own",
                 where=str(folder),
-                mend="leave out the settings to go on with it, choose another folder (--out), or delete it",
+                hint="leave out the settings to go on with it, choose another folder (--out), or delete it",
             )
         say(f"going on with the run in {folder}; delete it to begin anew")
         with progress() as report:
@@ -85,8 +85,8 @@ def _train_candor(panel: "Panel", settings: list[str], folder: Path) -> "Run":
 
 def _train_simple(panel: "Panel", run: "Run", out: Path) -> "dict[str, Run]":
     """Returns runs of the simple forecasters under the same protocol, in place of those of an earlier demo."""
-    from candor.evaluation.judging import SIMPLE
-    from candor.forecasting.train import train_model
+    from candor.runs.evaluation import SIMPLE
+    from candor.runs.fit import train_model
 
     protocol = run.record.protocol
     with progress() as report:
@@ -101,7 +101,7 @@ def _train_simple(panel: "Panel", run: "Run", out: Path) -> "dict[str, Run]":
 def _judge(run: "Run") -> "Evaluation":
     """Returns the scores of a run on the test part, and keeps them in its folder."""
     with progress() as report:
-        from candor.evaluation import evaluate_run
+        from candor.runs import evaluate_run
 
         return evaluate_run(run, report)
 
@@ -110,7 +110,7 @@ def _draw(run: "Run") -> Path:
     """Draws the figures of a run and returns their folder."""
     with progress() as report:
         report("preparing figures", None)  # the first import of matplotlib looks for the fonts of the machine
-        from candor.figures.runs import FIGURES, draw_run
+        from candor.render.figures.runs import FIGURES, draw_run
 
         draw_run(run, run.folder / FIGURES, report=report)
     return run.folder / FIGURES
@@ -118,8 +118,8 @@ def _draw(run: "Run") -> Path:
 
 def _tell(run: "Run", out: Path) -> Path:
     """Writes the report of a run beside it and returns its path."""
-    from candor.report import write_report
-    from candor.report.page import REPORT
+    from candor.render.report import write_report
+    from candor.render.report.page import REPORT
 
     with progress() as report:
         return write_report(run, out / REPORT, report)

@@ -8,12 +8,12 @@ import typer
 
 from candor.cli import inputs
 from candor.cli.screen import console, percent, print_json, progress, say, table
-from candor.digits import number
+from candor.core.digits import number
 
 if TYPE_CHECKING:
     from candor.data.protocol import Task
-    from candor.evaluation.judging import Evaluation
     from candor.forecasting.forecaster import Forecaster
+    from candor.runs.evaluation import Evaluation
 
 RunArgument = Annotated[
     Path,
@@ -30,11 +30,11 @@ def evaluate(
 
     The file lies in the run directory; that of a bundle lies in a folder beside it.
     """
-    from candor.evaluation import evaluate_simple
-    from candor.export import open_run, results_folder
-    from candor.files import write_json
-    from candor.forecasting.runs import EVALUATION, model_checksum
+    from candor.core.files import write_json
     from candor.metrics import as_json
+    from candor.runs import evaluate_simple
+    from candor.runs.bundle import open_run, results_folder
+    from candor.runs.run import EVALUATION, model_checksum
 
     opened, path = open_run(run), results_folder(run) / EVALUATION
     checksum = model_checksum(opened.folder)  # before judging: training may go on meanwhile and leave another model
@@ -67,7 +67,7 @@ def evaluate(
 
 def judge(forecaster: "Forecaster", task: "Task") -> "Evaluation":
     """Returns the evaluation on the test part, with a progress bar."""
-    from candor.evaluation import evaluate as evaluate_forecaster
+    from candor.runs import evaluate as evaluate_forecaster
 
     with progress() as report:
         return evaluate_forecaster(forecaster, task, report=report)

@@ -27,12 +27,12 @@ def explain(
     json: inputs.JsonOption = False,
 ) -> None:
     """Tell what a run of CANDOR learned and where one of its forecasts came from: figures, numbers, pages to read."""
-    from candor.export import open_run, results_folder
+    from candor.runs.bundle import open_run, results_folder
 
     opened = open_run(run)
     with progress() as report:
         report("explaining | preparing figures", 0.0)  # the first import of matplotlib looks for the machine's fonts
-        from candor.analysis.reading import EXPLAINED, FORECAST_PAGE, INDEX, explain_run
+        from candor.explain.reading import EXPLAINED, FORECAST_PAGE, INDEX, explain_run
 
         found = explain_run(opened, out or results_folder(run) / EXPLAINED, sensor, time, windows, report)
     if json:

@@ -8,7 +8,7 @@ from rich.markup import escape
 
 from candor.cli import inputs
 from candor.cli.screen import console, print_json, progress, say, table
-from candor.digits import number
+from candor.core.digits import number
 
 
 @inputs.takes_data
@@ -27,8 +27,8 @@ def explore(
     panel, _ = files.load()
     with progress() as report:
         report("preparing figures", None)  # the first import of matplotlib looks for the fonts of the machine
-        from candor.analysis.explore import explore as explore_panel
-        from candor.analysis.explore import write_exploration
+        from candor.research.explore import explore as explore_panel
+        from candor.research.explore import write_exploration
 
         picture = explore_panel(panel, sensor, longest_lag, report)
         written = write_exploration(picture, out or Path(f"explore-{inputs.folder_name(panel.name)}"))

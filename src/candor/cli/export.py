@@ -7,11 +7,11 @@ import typer
 
 from candor.cli import inputs
 from candor.cli.screen import print_json, progress, tell
-from candor.errors import InputError
+from candor.core.errors import InputError
 
 if TYPE_CHECKING:
-    from candor.export.bundle import Rows
-    from candor.forecasting.runs import Run
+    from candor.runs.bundle.bundle import Rows
+    from candor.runs.run import Run
 
 _ONNX = ".onnx"
 
@@ -38,15 +38,15 @@ def export(
     json: inputs.JsonOption = False,
 ) -> None:
     """Write a trained model for others: an ONNX file with --out, a portable bundle with --bundle, or both."""
-    from candor.export import open_run
+    from candor.runs.bundle import open_run
 
     chosen = _rows(rows, without_readings)
     if out is None and bundle is None:
-        raise InputError("nothing is asked for", mend="say --out FILE.onnx, --bundle FILE.zip or --bundle FOLDER")
+        raise InputError("nothing is asked for", hint="say --out FILE.onnx, --bundle FILE.zip or --bundle FOLDER")
     if bundle is None and chosen is not None:
-        raise InputError("--rows and --without-readings are about a bundle", mend="say --bundle as well")
+        raise InputError("--rows and --without-readings are about a bundle", hint="say --bundle as well")
     if out is not None and out.suffix != _ONNX:
-        raise InputError(f"an ONNX file ends in {_ONNX}", where=str(out), mend=f"--out {out.stem}{_ONNX}")
+        raise InputError(f"an ONNX file ends in {_ONNX}", where=str(out), hint=f"--out {out.stem}{_ONNX}")
     opened = open_run(run)
     content: dict[str, Any] = {"run": str(run), "model": opened.record.model}
     if bundle is not None:
@@ -59,22 +59,22 @@ def export(
 
 def _rows(rows: str | None, without_readings: bool) -> "Rows | None":
     """Returns how much of the record goes along; None leaves it to the bundle."""
-    from candor.settings import MOST_DIGITS
+    from candor.core.settings import MOST_DIGITS
 
     if without_readings:
         if rows is not None:
-            raise InputError("--rows and --without-readings contradict each other", mend="give one of them")
+            raise InputError("--rows and --without-readings contradict each other", hint="give one of them")
         return "none"
     if rows is None or rows == "all":
         return "all" if rows else None
     if not (rows.isdecimal() and len(rows) <= MOST_DIGITS and int(rows) > 0):
-        raise InputError(f"{rows[:60]!r} is not a number of rows", mend="give a number such as 200, or all")
+        raise InputError(f"{rows[:60]!r} is not a number of rows", hint="give a number such as 200, or all")
     return int(rows)
 
 
 def _export_bundle(opened: "Run", path: Path, rows: "Rows | None", *, is_quiet: bool) -> dict[str, Any]:
-    from candor.export import write_bundle
-    from candor.export.manifest import CARD
+    from candor.runs.bundle import write_bundle
+    from candor.runs.bundle.manifest import CARD
 
     with progress() as report:
         report("packing", None)
@@ -87,7 +87,7 @@ def _export_bundle(opened: "Run", path: Path, rows: "Rows | None", *, is_quiet: 
 
 
 def _export_onnx(opened: "Run", path: Path, *, is_quiet: bool) -> dict[str, Any]:
-    from candor.export.onnx_file import export_onnx
+    from candor.runs.onnx.onnx_file import export_onnx
 
     with progress() as report:
         written = export_onnx(opened.forecaster, path, report)

@@ -13,12 +13,12 @@ from candor.cli.build_river import say_if_no_key
 from candor.cli.evaluate import RunArgument
 from candor.cli.forecast import AboveOption, BelowOption, CoverageOption, NowOption, OutOption, deliver, present
 from candor.cli.screen import console, progress, say, say_wrong, table
-from candor.errors import InputError
+from candor.core.errors import InputError
 
 if TYPE_CHECKING:
     from candor.forecasting.questions import Question
-    from candor.forecasting.runs import Run
     from candor.river.follow import Feed, SiteNews
+    from candor.runs.run import Run
 
 STORE = "live"
 _SHORTEST_MINUTES = 5.0  # sites report every fifteen minutes at best
@@ -53,8 +53,8 @@ def follow(
     younger than three days are asked for again, because they are revised.
     """
     from candor.data.writers import check_table_path
-    from candor.export import open_run, results_folder
     from candor.forecasting.questions import Question
+    from candor.runs.bundle import open_run, results_folder
 
     question = Question(coverage, below, above)
     _check_options(every, now, offline)
@@ -82,11 +82,11 @@ def _check_options(every: float | None, now: str | None, offline: bool) -> None:
     if not _SHORTEST_MINUTES <= every <= _LONGEST_MINUTES:
         raise InputError(
             f"the sites cannot be asked every {every:g} minutes",
-            mend=f"give --every {_SHORTEST_MINUTES:g} or more: they report every 15 to 60 minutes",
+            hint=f"give --every {_SHORTEST_MINUTES:g} or more: they report every 15 to 60 minutes",
         )
     if now is not None or offline:
         other = "--now" if now is not None else "--offline"
-        raise InputError(f"--every waits for what is new, and with {other} there is nothing", mend="give one of them")
+        raise InputError(f"--every waits for what is new, and with {other} there is nothing", hint="give one of them")
 
 
 def _feed_of(opened: "Run", run: Path, folder: Path) -> "Feed":
@@ -97,7 +97,7 @@ def _feed_of(opened: "Run", run: Path, folder: Path) -> "Feed":
         raise InputError(
             "the model also reads another quantity, such as rain, which is published months later",
             where=str(run),
-            mend="follow a model that was trained without it",
+            hint="follow a model that was trained without it",
         )
     provenance = opened.task().panel.provenance
     return Feed.of(opened.forecaster.trained_on_.panel, provenance, opened.forecaster.rows_needed, folder)

@@ -11,8 +11,8 @@ import typer
 from candor.cli import inputs
 from candor.cli.evaluate import RunArgument
 from candor.cli.screen import console, print_json, progress, say, table
-from candor.digits import number
-from candor.errors import InputError
+from candor.core.digits import number
+from candor.core.errors import InputError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from candor.data.findings import Findings
     from candor.data.panel import Panel
     from candor.forecasting.questions import Question
-    from candor.forecasting.runs import Run
+    from candor.runs.run import Run
 
 _MOST_ROWS, _MOST_STEPS = 24, 6
 
@@ -69,8 +69,8 @@ def forecast(
     from candor.data.alignment import align
     from candor.data.findings import Findings
     from candor.data.writers import check_table_path
-    from candor.export import open_run
     from candor.forecasting.questions import Question
+    from candor.runs.bundle import open_run
 
     question = Question(coverage, below, above)
     how = {
@@ -152,13 +152,13 @@ def _refuse_idle(readings: str | None, given: list[str]) -> None:
     if given and (readings is None or readings in datasets or Path(readings).is_dir()):
         where = "the run's own data" if readings is None else readings
         what = f"{', '.join(given)} say how a file is read, and these readings are known as they are"
-        raise InputError(what, where=where, mend="leave that out, or name a file: --readings FILE")
+        raise InputError(what, where=where, hint="leave that out, or name a file: --readings FILE")
 
 
 def _refuse_to_replace_input(out: Path, *given: Path | str | None) -> None:
     """Refuses to write the forecast over a file that it is made from: the readings would be gone."""
     if out.exists() and any(file is not None and Path(file).exists() and out.samefile(file) for file in given):
-        raise InputError("the forecast would take the place of its own input", where=str(out), mend="name another file")
+        raise InputError("the forecast would take the place of its own input", where=str(out), hint="name another file")
 
 
 def _read(files: inputs.DataFiles, findings: "Findings", wall_zone: str | None) -> "Panel":

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 
 from candor.cli.screen import progress, say
-from candor.errors import InputError
-from candor.files import looking_at
+from candor.core.errors import InputError
+from candor.core.files import looking_at
 
 if TYPE_CHECKING:
     from candor.data.findings import Findings
@@ -113,7 +113,7 @@ class DataFiles:
         from candor.data.panel_store import is_panel_folder, load_panel
 
         if not self.data:
-            raise InputError("no data are named", mend="give a file of readings, a dataset or a panel folder")
+            raise InputError("no data are named", hint="give a file of readings, a dataset or a panel folder")
         path = Path(self.data)
         if self.data in datasets or is_panel_folder(path):
             self.refuse_options()
@@ -135,7 +135,7 @@ class DataFiles:
             raise InputError(
                 f"a dataset or a panel folder has its own edges, sensors, units and times: {options} cannot be given",
                 where=self.data,
-                mend="leave it out, or import the files anew: candor data import FILE --out FOLDER",
+                hint="leave it out, or import the files anew: candor data import FILE --out FOLDER",
             )
 
 
@@ -148,7 +148,7 @@ def load_named(name: str) -> "Panel":
     if datasets.get(name).is_another(panel.fingerprint):
         what = "these data are not those that the catalogue knows by this name: another copy, or a part of it"
         findings.warning(
-            what, name, mend=f"compare them with what `candor data info {name}` says, and get the files anew"
+            what, name, hint=f"compare them with what `candor data info {name}` says, and get the files anew"
         )
     tell_findings(findings)
     return panel
@@ -161,8 +161,8 @@ def tell_findings(findings: "Findings", levels: Sequence[str] = ("warning", "not
             if finding.level == level:
                 count = f" ({finding.count:,})" if finding.count > 1 else ""
                 place = f": {finding.where}" if finding.where else ""
-                mend = f"; {finding.mend}" if finding.mend else ""
-                say(f": {finding.what}{count}{place}{mend}", label=level, colour=_COLOURS[level])
+                hint = f"; {finding.hint}" if finding.hint else ""
+                say(f": {finding.what}{count}{place}{hint}", label=level, colour=_COLOURS[level])
 
 
 def folder_name(name: str) -> str:
@@ -207,17 +207,17 @@ def parse_names(listed: str, thing: str) -> list[str]:
     """
     names = [name.strip() for name in listed.split(",") if name.strip()]
     if not names:
-        raise InputError(f"no {thing} is named", mend="write names with commas, or leave the option out")
+        raise InputError(f"no {thing} is named", hint="write names with commas, or leave the option out")
     return names
 
 
 def parse_seeds(listed: str) -> list[int]:
     """Returns seeds that are written with commas."""
-    from candor.settings import MOST_DIGITS
+    from candor.core.settings import MOST_DIGITS
 
     words = parse_names(listed, "seed")
     if not all(word.isascii() and word.isdigit() and len(word) <= MOST_DIGITS for word in words):
-        raise InputError(f"{listed[:60]!r} are not seeds", mend="write whole numbers with commas, e.g. --seeds 0,1,2")
+        raise InputError(f"{listed[:60]!r} are not seeds", hint="write whole numbers with commas, e.g. --seeds 0,1,2")
     return [int(word) for word in words]
 
 
@@ -228,7 +228,7 @@ def parse_interval(text: str) -> timedelta:
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+)\s*", text.lower())
     seconds = float(match[1]) * units.get(match[2], 0) if match else 0
     if not 0 < seconds < 1e9:
-        raise InputError(f"{text!r} is not an interval", mend="write it like 15min, 1h or 1d")
+        raise InputError(f"{text!r} is not an interval", hint="write it like 15min, 1h or 1d")
     return timedelta(seconds=seconds)
 
 
@@ -237,4 +237,4 @@ def parse_moment(text: str) -> datetime:
     try:
         return datetime.fromisoformat(text)
     except ValueError:
-        raise InputError(f"{text!r} is not a time", mend="write it like 2012-03-01 or 2012-03-01T06:00") from None
+        raise InputError(f"{text!r} is not a time", hint="write it like 2012-03-01 or 2012-03-01T06:00") from None

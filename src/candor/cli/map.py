@@ -7,7 +7,7 @@ import typer
 
 from candor.cli import inputs
 from candor.cli.screen import progress, say
-from candor.errors import InputError
+from candor.core.errors import InputError
 
 _ENDINGS = (".png", ".svg")
 
@@ -22,12 +22,12 @@ def draw_map(
         raise InputError(
             f"a map is written as PNG and SVG, not as {out.suffix or 'a file without an ending'}",
             where=str(out),
-            mend=f"end the name with {' or '.join(_ENDINGS)}",
+            hint=f"end the name with {' or '.join(_ENDINGS)}",
         )
     panel, _ = files.load()
     with progress() as report:
         report("drawing the map", None)  # the first import of matplotlib looks for the fonts of the machine
-        from candor.figures.river_map import draw_river_map
+        from candor.render.figures.river_map import draw_river_map
 
         written = draw_river_map(panel).write(out.parent, out.stem)
     say(", ".join(str(path) for path in written))

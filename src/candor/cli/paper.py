@@ -10,7 +10,7 @@ from candor.cli import inputs
 from candor.cli.screen import console, print_json, progress, say, table
 
 if TYPE_CHECKING:
-    from candor.report.paper import Paper
+    from candor.render.paper.paper import Paper
 
 _RUNS = Path("runs")
 
@@ -29,7 +29,7 @@ def paper(
         say(f"there is no folder {_RUNS}: nothing but the method is drawn")
     with progress() as report:
         report("making the paper | preparing figures", 0.0)  # the first import of matplotlib looks for fonts
-        from candor.report.paper import write_paper
+        from candor.render.paper.paper import write_paper
 
         made = write_paper(searched, out, report)
     if json:
@@ -44,7 +44,7 @@ def paper(
 
 def _show(made: "Paper") -> None:
     """Prints what was made by section, and where."""
-    from candor.report.paper_index import INDEX, SECTIONS
+    from candor.render.paper.index import INDEX, SECTIONS
 
     shown = table("Tables and figures", "section", "tables", "figures")
     for section, entries in made.entries.items():

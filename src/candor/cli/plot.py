@@ -22,12 +22,12 @@ OutOption = Annotated[
 
 def plot(run: RunArgument, sensor: SensorOption = None, time: TimeOption = None, out: OutOption = None) -> None:
     """Draw what a run of CANDOR learned and forecasts: PNG and SVG files, with the numbers beside them as CSV."""
-    from candor.export import open_run, results_folder
+    from candor.runs.bundle import open_run, results_folder
 
     opened = open_run(run)
     with progress() as report:
         report("preparing figures", None)  # the first import of matplotlib looks for the fonts of the machine
-        from candor.figures.runs import FIGURES, draw_run
+        from candor.render.figures.runs import FIGURES, draw_run
 
         folder = out or results_folder(run) / FIGURES
         written = draw_run(opened, folder, sensor, time, report)

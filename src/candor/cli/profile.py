@@ -7,10 +7,10 @@ import typer
 
 from candor.cli import inputs
 from candor.cli.screen import console, print_json, progress, say, table
-from candor.digits import number
+from candor.core.digits import number
 
 if TYPE_CHECKING:
-    from candor.benchmark.profiling import Errors, Profile
+    from candor.research.profiling import Errors, Profile
 
 
 def profile(
@@ -31,7 +31,7 @@ def profile(
 
     Models without a network, such as trees and simple rules, have a time of forecasting only.
     """
-    from candor.benchmark.profiling import (
+    from candor.research.profiling import (
         choose_contenders,
         circumstances_of,
         find_ground,
@@ -103,9 +103,9 @@ def _times(factor: float, cost: float | None) -> float | None:
 
 def _draw(found: "Profile", errors: "Errors", folder: Path) -> list[Path]:
     """Draws errors against parameters and against time, and says which models have only one of the two."""
-    from candor.benchmark.drawing import draw_costs
-    from candor.benchmark.notes import shown_name
-    from candor.benchmark.profiling import bubbles_of
+    from candor.render.figures.benchmark import draw_costs
+    from candor.research.notes import shown_name
+    from candor.research.profiling import bubbles_of
 
     drawings = draw_costs(found, errors)
     if not drawings:

@@ -16,12 +16,12 @@ def report(
     ] = None,
 ) -> None:
     """Tell all about a run in one HTML file that needs no network: skill, forecasts, why, errors, data, settings."""
-    from candor.export import open_run, results_folder
+    from candor.runs.bundle import open_run, results_folder
 
     opened = open_run(run)
     with progress() as listen:
         listen("preparing charts", None)
-        from candor.report.page import REPORT, write_report
+        from candor.render.report.page import REPORT, write_report
 
         path = write_report(opened, out or results_folder(run) / REPORT, listen)
     tell(f"report: {path}")

@@ -10,10 +10,10 @@ import typer
 from candor.cli import inputs
 from candor.cli.evaluate import RunArgument
 from candor.cli.screen import console, percent, print_json, say, table
-from candor.digits import number
+from candor.core.digits import number
 
 if TYPE_CHECKING:
-    from candor.forecasting.runs import RunSummary
+    from candor.runs.run import RunSummary
 
 runs_app = typer.Typer(help="List runs, look into one, compare several.", no_args_is_help=True)
 
@@ -24,7 +24,7 @@ def list_runs(
     json: inputs.JsonOption = False,
 ) -> None:
     """List the runs in a folder: model, data, protocol, seed, test errors if evaluated, and when they were made."""
-    from candor.forecasting.runs import find_runs, summarise_run
+    from candor.runs.run import find_runs, summarise_run
 
     found = [summarise_run(run) for run in find_runs(folder)]
     if json:
@@ -42,8 +42,8 @@ def list_runs(
 @runs_app.command("show")
 def show_run(run: RunArgument, json: inputs.JsonOption = False) -> None:
     """Tell what a run is: model and settings, data, protocol, versions, and its scores if it has been judged."""
-    from candor.export import open_run
-    from candor.forecasting.runs import summarise_run
+    from candor.runs.bundle import open_run
+    from candor.runs.run import summarise_run
 
     opened = open_run(run) if run.is_file() else None  # the file of a bundle stays unpacked as long as this is kept
     folder = run if opened is None else opened.folder
@@ -69,7 +69,7 @@ def compare_runs(
     json: inputs.JsonOption = False,
 ) -> None:
     """Put runs beside each other, the best test MAE first if they were judged on the same data by the same rules."""
-    from candor.evaluation.comparison import compare
+    from candor.runs.comparison import compare
 
     comparison = compare(runs)
     if json:
@@ -106,7 +106,7 @@ def _show_table(title: str, summaries: "list[RunSummary]") -> None:
 
 def _model(summary: "RunSummary") -> str | None:
     """Returns the model of a run as people are shown it; one that this version does not know by its bare name."""
-    from candor.errors import InputError
+    from candor.core.errors import InputError
 
     if summary.record is None:
         return None
@@ -134,7 +134,7 @@ def _content(summary: "RunSummary") -> dict[str, Any]:
 
 def _model_facts(run: Path) -> dict[str, Any]:
     """Returns what model.json says, without opening the model."""
-    from candor.files import read_json
+    from candor.core.files import read_json
 
     content = read_json(run / "model" / "model.json")
     return {"settings": content.get("settings"), "calibrated": content.get("is_calibrated")}

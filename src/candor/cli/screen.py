@@ -23,9 +23,9 @@ from rich.progress import (
 )
 from rich.table import Table
 
-from candor.digits import number
-from candor.errors import InputError
-from candor.progress import Report
+from candor.core.digits import number
+from candor.core.errors import InputError
+from candor.core.progress import Report
 
 _SPEED_PERIOD = 3600.0  # seconds; the usual thirty know no speed where steps are a minute apart
 _SHORTEST_SILENCE, _LONGEST_SILENCE = 10.0, 600.0  # seconds between two lines where there is no bar
@@ -81,15 +81,15 @@ def tell(text: str) -> None:
 
 
 def say_wrong(error: InputError) -> None:
-    """Prints what is wrong with the input, where, and how to mend it.
+    """Prints what is wrong with the input, where, and how to correct it.
 
     Of several processes one on each machine does so: a file may lack on one machine only.
     """
     screen = errors(is_quiet=count_processes() > 1 and os.environ.get("LOCAL_RANK", "0") != "0")
     place = f"[bold]{escape(error.where)}[/]: " if error.where else ""
     screen.print(f"[red]candor:[/] {place}{escape(error.what)}", soft_wrap=True)
-    if error.mend:
-        screen.print(f"  to mend it: {escape(error.mend)}", soft_wrap=True)
+    if error.hint:
+        screen.print(f"  to hint it: {escape(error.hint)}", soft_wrap=True)
 
 
 def say_bug(trace: str) -> None:

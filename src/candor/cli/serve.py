@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from candor.cli.screen import say, tell
-from candor.errors import InputError
+from candor.core.errors import InputError
 
 
 def serve(
@@ -34,32 +34,32 @@ def serve(
 ) -> None:
     """Serve forecasts of runs over HTTP, with a page for people, until Ctrl-C or SIGTERM."""
     if not runs and not demo:
-        raise InputError("there is nothing to serve", mend="name a run directory, or say --demo")
+        raise InputError("there is nothing to serve", hint="name a run directory, or say --demo")
     try:
         import fastapi  # noqa: F401
         import prometheus_client  # noqa: F401
         import uvicorn  # noqa: F401
     except ImportError as error:
         what = f"serving needs the package {error.name}, which is not installed"
-        raise InputError(what, mend="pip install 'candor-forecast[serve]'") from None
+        raise InputError(what, hint="pip install 'candor-forecast[serve]'") from None
     import logging
 
+    from candor.core.settings import parse_overrides, parse_settings
     from candor.service.run import serve as run_service
     from candor.service.security import read_token
     from candor.service.settings import ServiceSettings
-    from candor.settings import parse_overrides, parse_settings
 
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
     sources = list(runs or [])
     if demo:
-        from candor.export import demo_bundle
+        from candor.runs.bundle import demo_bundle
 
         sources.append(demo_bundle())
     own = {"host": host, "port": port, "allow_open": allow_open, "store": store, "token": read_token(token_file)}
     limits = parse_overrides(settings or [])
     if twice := own.keys() & limits.keys():
         what = f"{', '.join(sorted(twice))} cannot be given by --set"
-        raise InputError(what, mend="use --host, --port, --token-file, --allow-open and --store")
+        raise InputError(what, hint="use --host, --port, --token-file, --allow-open and --store")
     chosen = parse_settings(ServiceSettings, limits | own, "--set")
     say("opening the models")
     run_service(sources, chosen, lambda address: tell(f"serving at {address} (Ctrl-C ends it)"))

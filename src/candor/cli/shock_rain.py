@@ -8,10 +8,10 @@ from rich.markup import escape
 
 from candor.cli import inputs
 from candor.cli.screen import console, print_json, progress, say, table
-from candor.digits import number
+from candor.core.digits import number
 
 if TYPE_CHECKING:
-    from candor.analysis.shock_rain_runs import RunsAgainstRain
+    from candor.research.shock_rain_runs import RunsAgainstRain
 
 
 def shock_rain(
@@ -43,10 +43,10 @@ def shock_rain(
     """Compare the shock activity of runs with rain over lags, and test it against circular shifts of the rain."""
     with progress() as report:
         report("opening runs", None)
-        from candor.analysis.shock_rain_runs import LagChoice, RainChoice, compare_runs, write_comparison
-        from candor.export import results_folder
-        from candor.figures.runs import FIGURES
-        from candor.files import read_json
+        from candor.core.files import read_json
+        from candor.render.figures.runs import FIGURES
+        from candor.research.shock_rain_runs import LagChoice, RainChoice, compare_runs, write_comparison
+        from candor.runs.bundle import results_folder
 
         lags = LagChoice(longest_lag, lag_step, shifts, least_shift)
         found = compare_runs(runs, RainChoice(covariate, rain, gauges), lags, report=report)

@@ -14,7 +14,7 @@ import typer
 
 from candor.cli import inputs
 from candor.cli.screen import count_processes, print_json, progress, say, say_wrong
-from candor.errors import InputError
+from candor.core.errors import InputError
 
 if TYPE_CHECKING:
     from candor.data.panel import Panel
@@ -43,9 +43,9 @@ def train(
     json: inputs.JsonOption = False,
 ) -> None:
     """Fit a model to data and keep it in a run directory; or go on with a training that was stopped."""
-    from candor.forecasting.runs import load_record
-    from candor.forecasting.train import Limits, check_budget, is_network, notes_on_training, resume_run, train_model
-    from candor.settings import parse_overrides
+    from candor.core.settings import parse_overrides
+    from candor.runs.fit import Limits, check_budget, is_network, notes_on_training, resume_run, train_model
+    from candor.runs.run import load_record
 
     check_budget(budget_minutes)
     if resume is not None:
@@ -97,7 +97,7 @@ def _refuse_with_resume(context: typer.Context) -> None:
     if given:
         raise InputError(
             f"a run goes on with the data and settings it began with: {', '.join(given)} cannot be given as well",
-            mend="give --resume RUN alone, with --budget-minutes if you like; other settings need a run of their own",
+            hint="give --resume RUN alone, with --budget-minutes if you like; other settings need a run of their own",
         )
 
 
@@ -140,11 +140,11 @@ def _smaller_preset(model: str, preset: str | None) -> Iterator[str]:
 def _refuse_many_processes(model: str) -> None:
     """Refuses a model whose work several processes cannot share, if there are several."""
     from candor.forecasting.forecaster import forecasters
-    from candor.forecasting.train import is_network
+    from candor.runs.fit import is_network
 
     can_be_shared = is_network(model) and not getattr(forecasters.get(model), "needs_whole_batches", False)
     if count_processes() > 1 and not can_be_shared:
-        raise InputError(f"{model} is fitted by one process", mend="leave out torchrun or accelerate launch")
+        raise InputError(f"{model} is fitted by one process", hint="leave out torchrun or accelerate launch")
 
 
 @contextmanager
@@ -165,7 +165,7 @@ def _together() -> Iterator[None]:
             raise
         raise InputError(
             f"another of the {count_processes()} processes ended before its time",
-            mend="see what it said, then go on: candor train --resume RUN, launched as before",
+            hint="see what it said, then go on: candor train --resume RUN, launched as before",
         ) from None
     state.destroy_process_group()
 
@@ -176,7 +176,7 @@ def _interruption() -> Iterator[Callable[[], str | None]]:
 
     A training that was stopped so leaves with the exit code of an interruption.
     """
-    from candor.forecasting.train import TrainingStoppedError
+    from candor.runs.fit import TrainingStoppedError
 
     received: list[str] = []
 

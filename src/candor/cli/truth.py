@@ -10,10 +10,10 @@ from rich.markup import escape
 
 from candor.cli import inputs
 from candor.cli.screen import console, print_json, progress, say, table
-from candor.digits import number
+from candor.core.digits import number
 
 if TYPE_CHECKING:
-    from candor.analysis.truth.results import Row
+    from candor.research.truth.results import Row
 
 _DATASETS = "synthetic-river,synthetic-road"
 
@@ -35,11 +35,11 @@ def truth(
     """Train CANDOR on synthetic networks, and score its explanations against the truth, beside simple rules."""
     with progress() as report:
         report("opening", None)
-        from candor.analysis.truth.cells import cells_of
-        from candor.analysis.truth.results import rows_of, verdicts, write_results
-        from candor.analysis.truth.workers import run_cells
-        from candor.files import read_json
-        from candor.settings import parse_overrides
+        from candor.core.files import read_json
+        from candor.core.settings import parse_overrides
+        from candor.research.truth.cells import cells_of
+        from candor.research.truth.results import rows_of, verdicts, write_results
+        from candor.research.truth.workers import run_cells
 
         names = inputs.parse_names(datasets, "dataset")
         cells = cells_of(names, inputs.parse_seeds(seeds), parse_overrides(settings or []), budget_minutes)

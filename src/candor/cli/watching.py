@@ -12,8 +12,8 @@ from rich.markup import escape
 from candor.cli.screen import errors, progress, table, time_left
 
 if TYPE_CHECKING:
-    from candor.benchmark.cells import Cell
-    from candor.benchmark.local import Watch
+    from candor.research.cells import Cell
+    from candor.research.local import Watch
 
 
 @contextmanager
@@ -64,7 +64,7 @@ class _Onlooker:
 
     def look(self) -> None:
         """Finds out which cells are done and failed by now."""
-        from candor.benchmark.cells import CellState
+        from candor.research.cells import CellState
 
         states = {cell.name: cell.state(self._grid) for cell in self._cells if cell.name not in self._done}
         self._done.update(name for name, state in states.items() if state == CellState.DONE)
@@ -72,7 +72,7 @@ class _Onlooker:
 
     def status(self, cell: "Cell") -> dict[str, Any]:
         """Returns what a cell says of its work."""
-        from candor.benchmark.cells import status_of
+        from candor.research.cells import status_of
 
         return status_of(cell, self._grid)
 

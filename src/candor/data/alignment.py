@@ -5,8 +5,8 @@ aligned = align(readings, known, history=48)
 aligned.panel                                     # the model's sensors in its order, on its grid, in its units
 aligned.findings                                  # what was done on the way, and what looks wrong
 
-What can be mended without guessing is mended and said; what would need a guess is refused. Nothing is filled in here:
-a sensor that is not there is NaN throughout, and the model's own rule fills it.
+What can be corrected without guessing is corrected and said; what would need a guess is refused. Nothing is filled in
+here: a sensor that is not there is NaN throughout, and the model's own rule fills it.
 """
 
 import re
@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from candor.core.errors import InputError
 from candor.data.checks.flat import LEAST_RUN
 from candor.data.checks.report import short_time
 from candor.data.checks.sensors import columns_of
@@ -28,7 +29,6 @@ from candor.data.panel import Covariate, Edges, Panel
 from candor.data.panel_store import SIGNS_OF_DAMAGE, first_line, header_axes
 from candor.data.times import DAY, TimeAxis, as_option, in_words, zone_from_name
 from candor.data.units import UNITS, plain_unit
-from candor.errors import InputError
 
 # Outside the range of training by more than its whole width is no weather that training just missed.
 WIDTHS_BEYOND = 1.0
@@ -94,7 +94,7 @@ class KnownPanel:
                 raise ValueError("every sensor needs a lowest and a highest reading")
         except SIGNS_OF_DAMAGE as error:
             what = f"this is not the description of a model's training data ({first_line(error)})"
-            raise InputError(what, where=where, mend="train the model again") from None
+            raise InputError(what, where=where, hint="train the model again") from None
         return KnownPanel(panel, tuple(lowest.tolist()), tuple(highest.tolist()))
 
 
@@ -161,13 +161,13 @@ def _find_sensors(readings: Panel, known: Panel, least_share: float, findings: F
     renamed = {s: others[0] for s, others in spelled.items() if len(others) == 1 and claims[others[0]] == [s]}
     called = {sensor: sensor for sensor in exact} | renamed
     hints = [f"{s!r} may be {' or '.join(map(repr, spelled[s]))}" for s in spelled if s not in renamed]
-    mend = "add what is missing, and call the sensors as the model does" + (f": {listed(hints)}" if hints else "")
+    hint = "add what is missing, and call the sensors as the model does" + (f": {listed(hints)}" if hints else "")
     if not called or len(called) / len(wanted) < least_share:
         raise InputError(
             f"{len(called) or 'none'} of the model's {len(wanted)} sensors are in the readings, {least_share:.0%} are "
             f"needed; the model's are called {listed(map(repr, wanted))}, the readings' {listed(map(repr, given))}",
             where=readings.name,
-            mend=mend,
+            hint=hint,
         )
     if renamed:
         pairs = listed(f"{other!r} is {sensor!r}" for sensor, other in renamed.items())
@@ -175,7 +175,7 @@ def _find_sensors(readings: Panel, known: Panel, least_share: float, findings: F
     if extra := sorted(set(given) - set(called.values())):
         findings.note("sensors are unknown to the model: left out", listed(extra), len(extra))
     if missing := [sensor for sensor in wanted if sensor not in called]:
-        findings.warning("sensors of the model are absent: treated as silent", listed(missing), len(missing), mend)
+        findings.warning("sensors of the model are absent: treated as silent", listed(missing), len(missing), hint)
     place = {sensor: column for column, sensor in enumerate(given)}
     return [place[called[sensor]] if sensor in called else -1 for sensor in wanted]
 
@@ -197,7 +197,7 @@ def _take_sensors(readings: Panel, known: Panel, columns: list[int], findings: F
     """Returns the model's sensors and covariates in its order and units; what is not there is NaN."""
     if absent := [name for name in known.covariates if name not in readings.covariates]:
         what = f"the model also reads {listed(absent)}; the readings come with {listed(readings.covariates) or 'none'}"
-        raise InputError(what, where=readings.name, mend="give a panel with these, or train a model without them")
+        raise InputError(what, where=readings.name, hint="give a panel with these, or train a model without them")
 
     def take(values: NDArray[np.float32], units: list[str], wanted: list[str], what: str) -> NDArray[np.float32]:
         taken = np.pad(values, ((0, 0), (0, 1)), constant_values=np.nan)[:, columns]  # column -1 is the added one
@@ -208,7 +208,7 @@ def _take_sensors(readings: Panel, known: Panel, columns: list[int], findings: F
     values = take(readings.values, units, wanted, "readings")
     if np.isnan(values).all():
         what = f"no sensor of the model has a reading; expected are some of {listed(known.sensor_ids)}"
-        raise InputError(what, where=readings.name, mend="check which numbers --missing and --minimum take away")
+        raise InputError(what, where=readings.name, hint="check which numbers --missing and --minimum take away")
     covariates = {}
     for name, covariate in known.covariates.items():
         given = readings.covariates[name]
@@ -238,7 +238,7 @@ def _convert(
             raise InputError(
                 f"{what} are in {unit}, the model expects {other}, and there is no known way from one to the other",
                 where=where,
-                mend=f"give them in {other}; if they are, say --unit {other}",
+                hint=f"give them in {other}; if they are, say --unit {other}",
             )
         (factor, offset), (divisor, subtracted) = UNITS[kind][known], UNITS[kind][known_other]
         with np.errstate(over="ignore"):
@@ -246,7 +246,7 @@ def _convert(
         findings.note(f"{what} were converted as {kind}, from {unit} to {other}", where, len(columns))
     if np.isinf(values).any():
         found = f"{what} hold numbers too large to be converted, of 1e35 and more; expected are measurements"
-        raise InputError(found, where=where, mend="if a number stands for missing, name it with --missing")
+        raise InputError(found, where=where, hint="if a number stands for missing, name it with --missing")
     return values
 
 
@@ -258,7 +258,7 @@ def _lay_on_grid(panel: Panel, known: TimeAxis, findings: Findings) -> Panel:
             f"rows of the readings are {in_words(own)} apart, those of the model {in_words(wanted)}; expected is the "
             "same interval, or a finer one that divides it",
             where=panel.name,
-            mend=f"give readings every {in_words(wanted)}; if they are, say --interval {as_option(wanted)}",
+            hint=f"give readings every {in_words(wanted)}; if they are, say --interval {as_option(wanted)}",
         )
     beside = (times.start - known.start) % own
     if beside and own % DAY == timedelta(0):
@@ -267,18 +267,18 @@ def _lay_on_grid(panel: Panel, known: TimeAxis, findings: Findings) -> Panel:
             f"days of the readings begin at {times.start:%H:%M} UTC, {in_words(beside)} after the model's, which are "
             f"expected to begin at {known.start:%H:%M} UTC",
             where=panel.name,
-            mend=f"read the dates with {zone}; means over other days must be taken anew",
+            hint=f"read the dates with {zone}; means over other days must be taken anew",
         )
     if times.zone != known.zone:
-        mend = f"if they were written down in {known.zone}, say --zone {known.zone}"
-        findings.note(f"times of {times.zone} were put on the model's clock, {known.zone}", panel.name, mend=mend)
+        hint = f"if they were written down in {known.zone}, say --zone {known.zone}"
+        findings.note(f"times of {times.zone} were put on the model's clock, {known.zone}", panel.name, hint=hint)
     if own == wanted and not beside:
         return replace(panel, times=replace(times, zone=known.zone))
     shift = f", {in_words(beside)} late," if beside else ""
     is_day_from_moment = wanted % DAY == timedelta(0) and own % DAY != timedelta(0)
     (findings.warning if is_day_from_moment else findings.note)(
         f"readings every {in_words(own)}{shift} were laid on the model's grid of {in_words(wanted)}: the nearest to a "
-        "moment counts, none are averaged", panel.name, mend="if the model was trained on means, give means",
+        "moment counts, none are averaged", panel.name, hint="if the model was trained on means, give means",
     )  # fmt: skip
     return _to_nearest_moments(panel, known)
 
@@ -320,7 +320,7 @@ def _end_at_last_reading(panel: Panel, now: datetime | None, findings: Findings)
             f"readings reach until {short_time(times, int(rows[-1]))}; expected are none later than now, "
             f"{now.astimezone(zone_from_name(times.zone)):%Y-%m-%d %H:%M}",
             where=panel.name,
-            mend="give the true --zone of the file, or remove the rows that were not measured",
+            hint="give the true --zone of the file, or remove the rows that were not measured",
         )
     stop, to_come = int(past[-1]) + 1, len(rows) - len(past)
     if to_come:
@@ -341,7 +341,7 @@ def _begin_early_enough(panel: Panel, history: int, allow_short: bool, findings:
         raise InputError(
             f"there are {length} rows until the last reading; the model needs {history}",
             where=panel.name,
-            mend=f"give readings from {begin} on, or allow a short history: what is missing counts as silence",
+            hint=f"give readings from {begin} on, or allow a short history: what is missing counts as silence",
         )
     findings.note(f"rows before the first were added without readings, from {begin} on", panel.name, missing)
     times, added = panel.times.slice(-missing, length), ((missing, 0), (0, 0))
@@ -364,13 +364,13 @@ def _report_sensors(panel: Panel, known: KnownPanel, columns: list[int], history
         # At an end of its range a sensor may rest: dry rain gauges, detectors capped at 70 mph.
         if len(readings) > LEAST_RUN and np.ptp(readings) == 0 and low < readings[0] < high:
             stuck.append(f"{name} at {readings[0]:.6g}")
-    for found, what, mend in (
+    for found, what, hint in (
         (silent, f"sensors have no reading in the last {history} rows", "expect poor forecasts there"),
         (stuck, f"sensors repeat one number for {LEAST_RUN + 1} readings or more", "empty them if the sensors stick"),
         (far, "readings lie far outside of what training saw", "check the sensors, and the unit of the readings"),
     ):
         if found:
-            findings.warning(what, listed(found), len(found), mend)
+            findings.warning(what, listed(found), len(found), hint)
 
 
 def _report_age(times: TimeAxis, now: datetime | None, horizon: int | None, findings: Findings) -> None:
@@ -380,4 +380,4 @@ def _report_age(times: TimeAxis, now: datetime | None, horizon: int | None, find
         last, begin = short_time(times, times.length - 1), short_time(times, times.length)
         end = f"to {short_time(times, times.length + horizon - 1)}" if horizon else "on"
         what = f"the last reading is {in_words(age)} old: the forecast is for {begin} {end}"
-        findings.warning(what, last, mend="give newer readings")
+        findings.warning(what, last, hint="give newer readings")

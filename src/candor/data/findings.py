@@ -15,29 +15,29 @@ class Level(StrEnum):
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing noticed: `what` in plain words, `where` (file, sensor, time), `count` of cases, and the `mend`."""
+    """One thing noticed: `what` in plain words, `where` (file, sensor, time), `count` of cases, and the `hint`."""
 
     level: Level
     what: str
     where: str = ""
     count: int = 1
-    mend: str = ""
+    hint: str = ""
 
 
 class Findings(list[Finding]):
     """A list of findings that readers add to as they go."""
 
-    def error(self, what: str, where: str = "", count: int = 1, mend: str = "") -> None:
+    def error(self, what: str, where: str = "", count: int = 1, hint: str = "") -> None:
         """Adds an error: the data cannot be used as they are."""
-        self.append(Finding(Level.ERROR, what, where, count, mend))
+        self.append(Finding(Level.ERROR, what, where, count, hint))
 
-    def warning(self, what: str, where: str = "", count: int = 1, mend: str = "") -> None:
+    def warning(self, what: str, where: str = "", count: int = 1, hint: str = "") -> None:
         """Adds a warning: the data can be used, but something was left out or looks wrong."""
-        self.append(Finding(Level.WARNING, what, where, count, mend))
+        self.append(Finding(Level.WARNING, what, where, count, hint))
 
-    def note(self, what: str, where: str = "", count: int = 1, mend: str = "") -> None:
+    def note(self, what: str, where: str = "", count: int = 1, hint: str = "") -> None:
         """Adds a note: a choice that was made, or a fact worth knowing."""
-        self.append(Finding(Level.NOTE, what, where, count, mend))
+        self.append(Finding(Level.NOTE, what, where, count, hint))
 
     @property
     def errors(self) -> list[Finding]:

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pooch
 
-from candor.errors import InputError
-from candor.files import looking_at
+from candor.core.errors import InputError
+from candor.core.files import looking_at
 
 
 def data_folders() -> list[Path]:
@@ -33,6 +33,6 @@ def require_data(dataset: str, *names: str, get_it: str) -> Path:
         looked = " and ".join(str(folder) for folder in data_folders())
         raise InputError(
             f"{dataset} is not on this machine: {' or '.join(names)} was looked for in {looked}",
-            mend=f"{get_it}; put it there, or name its folder with the environment variable CANDOR_DATA",
+            hint=f"{get_it}; put it there, or name its folder with the environment variable CANDOR_DATA",
         )
     return found

@@ -15,10 +15,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+from candor.core.errors import InputError
 from candor.data.fingerprint import ArrayDigest, digest_of
 from candor.data.times import TimeAxis
 from candor.data.units import distinct_units
-from candor.errors import InputError
 
 
 @dataclass(frozen=True)
@@ -200,7 +200,7 @@ class Panel:
             raise InputError(
                 f"there is nothing between {first or 'the start'} and {last or 'the end'}",
                 where=self.name or "panel",
-                mend=f"the record runs from {local[0]} to {local[-1]}" if len(local) else "",
+                hint=f"the record runs from {local[0]} to {local[-1]}" if len(local) else "",
             )
         return self.slice(start, stop)
 
@@ -216,7 +216,7 @@ class Panel:
             raise InputError(
                 f"there is no sensor called {', '.join(unknown[:5])}",
                 where=self.name or "panel",
-                mend=f"known: {', '.join(self.sensor_ids[:10])}{' ...' if len(position) > 10 else ''}",
+                hint=f"known: {', '.join(self.sensor_ids[:10])}{' ...' if len(position) > 10 else ''}",
             )
         columns = [position[sensor_id] for sensor_id in ids]
         return replace(

@@ -18,11 +18,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from candor.core.errors import InputError
+from candor.core.files import atomic_folder, looking_at, read_json, write_json
 from candor.data.fingerprint import ArrayDigest
 from candor.data.panel import Covariate, Edges, Panel, Sensor
 from candor.data.times import TimeAxis
-from candor.errors import InputError
-from candor.files import atomic_folder, looking_at, read_json, write_json
 
 FORMAT_VERSION = 1
 HEADER = "panel.json"
@@ -76,20 +76,20 @@ def check_panel_place(folder: Path) -> None:
     folder = Path(folder)
     with looking_at(folder):
         if folder.exists() and not folder.is_dir():
-            raise InputError("this is a file, and a folder is needed", where=str(folder), mend="name a folder")
+            raise InputError("this is a file, and a folder is needed", where=str(folder), hint="name a folder")
         there = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
         others = sorted(there - _OWN if is_panel_folder(folder) else there)
     if others:
         raise InputError(
             f"this folder holds other things, such as {others[0]}, and a panel takes the place of all that is in it",
             where=str(folder),
-            mend="name an empty folder or a new one",
+            hint="name an empty folder or a new one",
         )
     if Path.cwd().is_relative_to(folder.resolve()):
         raise InputError(
             "the command was started in this folder, so that another one cannot take its place",
             where=str(folder),
-            mend="name a folder inside it, or start the command from elsewhere",
+            hint="name a folder inside it, or start the command from elsewhere",
         )
     check_writable(folder)
 
@@ -105,7 +105,7 @@ def check_writable(path: Path) -> None:
             pass
     except OSError as error:
         raise InputError(
-            f"nothing can be written here ({error.strerror or error})", where=str(path), mend="choose another place"
+            f"nothing can be written here ({error.strerror or error})", where=str(path), hint="choose another place"
         ) from None
 
 
@@ -115,7 +115,7 @@ def covariate_file(folder: Path, name: str) -> Path:
         raise InputError(
             f"a covariate called {name!r} cannot be saved: its name becomes the name of a file",
             where=str(folder),
-            mend="give it a name without slashes",
+            hint="give it a name without slashes",
         )
     return folder / "covariates" / f"{name}.parquet"
 
@@ -221,13 +221,13 @@ def load_panel(folder: Path) -> Panel:
         raise InputError(
             f"the panel folder is damaged ({first_line(error)})",
             where=str(folder),
-            mend="import it again",
+            hint="import it again",
         ) from None
     if panel.fingerprint != header.get("fingerprint"):
         raise InputError(
             "the content does not match its fingerprint: the files were changed or damaged",
             where=str(folder),
-            mend="import it again",
+            hint="import it again",
         )
     return panel
 
@@ -238,7 +238,7 @@ def _read_panel(folder: Path, header: dict[str, Any]) -> Panel:
         raise InputError(
             f"the panel has format version {version}; this candor reads {FORMAT_VERSION}",
             where=str(folder),
-            mend="import it again with this version",
+            hint="import it again with this version",
         )
     times, sensors = header_axes(header)
     ids = tuple(sensor.id for sensor in sensors)

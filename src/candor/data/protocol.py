@@ -6,11 +6,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, PositiveInt, model_validator
 
+from candor.core.settings import Settings
 from candor.data.missing import Fill, fill
 from candor.data.panel import Panel
 from candor.data.splits import Split, SplitKind, split_origins
 from candor.data.times import DAY
-from candor.settings import Settings
 
 HOUR = timedelta(hours=1)
 # YAML makes dates of texts that look like one.

@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from candor.errors import InputError
+from candor.core.errors import InputError
 
 Origins = NDArray[np.int64]
 SplitKind = Literal["windows", "time"]
@@ -42,7 +42,7 @@ def split_origins(
     if not (abs(sum(shares) - 1.0) <= 1e-6 and min(shares) >= 0):  # so that NaN is refused as well
         raise InputError(
             f"the shares of a split must be positive and sum to 1, not {shares}",
-            mend="give those of training, validation and test, e.g. shares=[0.6,0.2,0.2]",
+            hint="give those of training, validation and test, e.g. shares=[0.6,0.2,0.2]",
         )
     if kind == "windows":
         split = _split_windows(length, history, horizon, shares)
@@ -54,7 +54,7 @@ def split_origins(
             raise InputError(
                 f"the record has {length} rows: too few for a {name} part with a history of {history} and a "
                 f"horizon of {horizon} steps",
-                mend="give a longer record, or a shorter history or horizon",
+                hint="give a longer record, or a shorter history or horizon",
             )
     return split
 

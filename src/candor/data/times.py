@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from candor.errors import InputError
+from candor.core.errors import InputError
 
 _FIXED_OFFSET = re.compile(r"(?:UTC|GMT)?([+-])(\d{1,2})(?::?(\d{2}))?")
 DAY = timedelta(days=1)
@@ -32,7 +32,7 @@ def zone_from_name(name: str) -> tzinfo:
     except (ZoneInfoNotFoundError, ValueError, OSError):
         raise InputError(
             f"there is no time zone called {name!r}",
-            mend="give an IANA name such as America/Los_Angeles, or an offset such as UTC-08:00",
+            hint="give an IANA name such as America/Los_Angeles, or an offset such as UTC-08:00",
         ) from None
 
 
@@ -134,7 +134,7 @@ class TimeAxis:
         except (ValueError, OverflowError, NotImplementedError) as error:  # the last two at the ends of the calendar
             raise InputError(
                 f"{moment!r} is not a time ({error})",
-                mend="write it like 2020-10-08 or 2020-10-08T06:00",
+                hint="write it like 2020-10-08 or 2020-10-08T06:00",
             ) from None
 
 

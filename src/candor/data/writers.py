@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from candor.core.errors import InputError
+from candor.core.files import atomic_file, is_of_format, read_json, sha256_of_file, write_json
 from candor.data.panel import Panel
 from candor.data.panel_store import is_panel_folder
-from candor.errors import InputError
-from candor.files import atomic_file, is_of_format, read_json, sha256_of_file, write_json
 
 EXPORTED = ".candor-export.json"
 """In a folder of exported files: their checksums, by which a later export knows them from files of others."""
@@ -19,7 +19,7 @@ _FORMAT = "candor-export-1"
 def export_panel(panel: Panel, folder: Path, format: str) -> list[Path]:
     """Writes readings, covariates, edges and sensors as CSV or Parquet files and returns their paths."""
     if format not in {"csv", "parquet"}:
-        raise InputError(f"{format!r} is not a format of export", mend="say --format csv or --format parquet")
+        raise InputError(f"{format!r} is not a format of export", hint="say --format csv or --format parquet")
     _refuse_clashing_names(panel)
     columns = list(panel.sensor_ids)
     tables = {"readings": panel.to_frame().reset_index()}
@@ -42,14 +42,14 @@ def export_panel(panel: Panel, folder: Path, format: str) -> list[Path]:
 def _earlier_export(folder: Path, files: list[Path]) -> dict[str, str]:
     """Returns the checksums that exports to a folder left; refuses to write over anything that they did not write."""
     if is_panel_folder(folder):
-        raise InputError("this is a panel folder, which has files of its own", where=str(folder), mend="name another")
+        raise InputError("this is a panel folder, which has files of its own", where=str(folder), hint="name another")
     written: dict[str, str] = {}
     if is_of_format(folder / EXPORTED, _FORMAT):
         written = dict(read_json(folder / EXPORTED)["sha256"])
     for file in files:
         if file.exists() and (not file.is_file() or written.get(file.name) != sha256_of_file(file)):
             what = f"{file.name} is there already, and it is not as an earlier export left it"
-            raise InputError(what, where=str(folder), mend="name another folder")
+            raise InputError(what, where=str(folder), hint="name another folder")
     return written
 
 
@@ -85,7 +85,7 @@ def check_table_path(path: Path) -> None:
     """Refuses a file for a table that would be neither CSV nor Parquet."""
     if Path(path).suffix not in {".csv", ".parquet"}:
         raise InputError(
-            "tables are written as CSV or Parquet", where=str(path), mend="give a name that ends in .csv or .parquet"
+            "tables are written as CSV or Parquet", where=str(path), hint="give a name that ends in .csv or .parquet"
         )
 
 
@@ -96,7 +96,7 @@ def write_table(path: Path, table: pd.DataFrame) -> None:
         _write(table, Path(path))
     except OSError as error:
         what = f"the file cannot be written ({error.strerror or error})"
-        raise InputError(what, where=str(path), mend="choose another place, or make room") from None
+        raise InputError(what, where=str(path), hint="choose another place, or make room") from None
 
 
 def _refuse_clashing_names(panel: Panel) -> None:
@@ -104,10 +104,10 @@ def _refuse_clashing_names(panel: Panel) -> None:
         if name in {"readings", "edges", "sensors"} or Path(name).name != name:
             raise InputError(
                 f"a covariate called {name!r} cannot be exported: its name becomes the name of a file",
-                mend="give it a name without slashes other than readings, edges and sensors",
+                hint="give it a name without slashes other than readings, edges and sensors",
             )
     if "time" in panel.sensor_ids:
-        raise InputError("a sensor called 'time' cannot be exported beside the times", mend="give it another id")
+        raise InputError("a sensor called 'time' cannot be exported beside the times", hint="give it another id")
 
 
 def _edge_table(panel: Panel) -> pd.DataFrame:

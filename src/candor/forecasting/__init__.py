@@ -7,10 +7,11 @@ from candor.forecasting.simple import HistoricalAverage, LastValue, Linear, Seas
 
 # Networks need PyTorch, which the simple rules do not: they are imported when they are asked for.
 forecasters.announce("candor", "candor.forecasting.candor")
-for _file in files("candor.baselines").iterdir():
+forecasters.announce("lightgbm", "candor.forecasting.lightgbm")
+for _file in files("candor.nets.baselines").iterdir():
     _module, _, _ending = _file.name.partition(".")
     if _ending == "py" and not _module.startswith("_"):
-        forecasters.announce(_module.replace("_", "-"), f"candor.baselines.{_module}")
+        forecasters.announce(_module.replace("_", "-"), f"candor.nets.baselines.{_module}")
 
 __all__ = [
     "Forecaster",

@@ -1,4 +1,4 @@
-"""What a baseline is made of: a network, its sizes and its recipe, in one file of `candor.baselines`.
+"""What a baseline is made of: a network, its sizes and its recipe, in one file of `candor.nets.baselines`.
 
 A baseline keeps to the common protocol. It reads z-scores of the same histories as every model, with gaps filled in the
 same way, and is judged on the same observed targets; what is its own are the network, the objective and the training.
@@ -32,18 +32,18 @@ from numpy.typing import NDArray
 from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 
+from candor.core.errors import InputError
+from candor.core.settings import Settings
 from candor.data.panel import Panel
 from candor.data.scaling import Scaler
 from candor.data.splits import Split
 from candor.data.windows import Windows
-from candor.errors import InputError
 from candor.forecasting.covariates import learn_covariates, read_covariates
 from candor.forecasting.forecaster import REFUSE_UNKNOWN, State, forecasters
 from candor.forecasting.network import NetworkForecaster, edges_of, found_in
-from candor.settings import Settings
-from candor.training.recipe import NetworkRecipe
+from candor.nets.recipe import NetworkRecipe
+from candor.nets.trainable import Moment, Objective, Trainable
 from candor.training.stages import Stage
-from candor.training.trainable import Moment, Objective, Trainable
 
 SECONDS_PER_DAY = 86_400
 
@@ -121,7 +121,7 @@ class Targets:
 class BaselineNetwork(nn.Module, ABC):
     """A network from z-scores of the history to z-scores of the horizon.
 
-    Chance in training comes from `candor.model.dropout` only: its draws are the same whatever thread they happen on.
+    Chance in training comes from `candor.nets.dropout` only: its draws are the same whatever thread they happen on.
     """
 
     @abstractmethod
@@ -266,7 +266,7 @@ class Baseline(NetworkForecaster):
         if not self.reads_covariates:
             readers = [name for name in forecasters if getattr(forecasters.get(name), "reads_covariates", False)]
             raise InputError(
-                f"{self.name} reads no covariates", mend=f"leave `covariates` out, or use {' or '.join(readers)}"
+                f"{self.name} reads no covariates", hint=f"leave `covariates` out, or use {' or '.join(readers)}"
             )
         return learn_covariates(panel, self.covariates, split.train_end)
 

@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 from pydantic import model_validator
 from pydantic.dataclasses import dataclass
 
+from candor.core.progress import Report, silent
+from candor.core.settings import parse_settings
 from candor.data.panel import Panel
 from candor.data.protocol import Protocol, Task
 from candor.data.scaling import Scaler
@@ -18,11 +20,9 @@ from candor.forecasting.covariates import learn_covariates, read_covariates
 from candor.forecasting.explanation import ForecastExplanation, explain_window, find_origin, find_sensor
 from candor.forecasting.forecaster import REFUSE_UNKNOWN, State, forecasters
 from candor.forecasting.network import NetworkForecaster, edges_of
-from candor.forecasting.trainable import CandorTrainable
-from candor.model.candor import CandorNetwork
-from candor.progress import Report, silent
-from candor.settings import parse_settings
-from candor.training.recipe import Recipe
+from candor.nets.candor.candor import CandorNetwork
+from candor.nets.candor.trainable import CandorTrainable
+from candor.nets.recipe import Recipe
 
 _RECIPE = "recipe"
 

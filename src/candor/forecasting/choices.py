@@ -6,16 +6,16 @@ from datetime import timedelta
 from difflib import get_close_matches
 from typing import Any
 
+from candor.core.errors import InputError
+from candor.core.settings import parse_settings
 from candor.data.panel import Panel
 from candor.data.protocol import Protocol, Task, suggest_protocol
 from candor.data.times import in_words
-from candor.errors import InputError
 from candor.forecasting.forecaster import forecasters, label_of
-from candor.model.settings import LossWeights, ModelSettings
+from candor.nets.candor.settings import LossWeights, ModelSettings
+from candor.nets.recipe import NetworkRecipe, Recipe
+from candor.nets.schedule import TrainingSettings
 from candor.presets import load_preset, merge
-from candor.settings import parse_settings
-from candor.training.recipe import NetworkRecipe, Recipe
-from candor.training.settings import TrainingSettings
 
 _STEPS_OF_TRAINING = 600
 _TWO_YEARS = timedelta(days=730)
@@ -30,7 +30,7 @@ def choose_protocol(panel: Panel, preset: str | None, overrides: Mapping[str, An
     chosen = parse_settings(Protocol, protocol.model_dump() | for_protocol, "settings")
     if "steps" in for_protocol and any(step > chosen.horizon for step in chosen.steps):
         what = f"steps={list(chosen.steps)} reach beyond the horizon of {chosen.horizon} steps"
-        raise InputError(what, mend=f"give steps from 1 to {chosen.horizon}, or a longer horizon")
+        raise InputError(what, hint=f"give steps from 1 to {chosen.horizon}, or a longer horizon")
     return chosen, rest
 
 
@@ -67,7 +67,7 @@ def choose_settings(
             target = target.setdefault(step, {})
         target[name] = value
     whose = f"those of {label_of(model)}" + (f" as published for {preset}" if published else "")
-    return merge(sections, placed), [f"sizes and training: {whose}, see candor.baselines"]
+    return merge(sections, placed), [f"sizes and training: {whose}, see candor.nets.baselines"]
 
 
 def _at(content: Mapping[str, Any], path: tuple[str, ...]) -> Mapping[str, Any]:
@@ -88,7 +88,7 @@ def choose_recipe(task: Task, preset: str | None, overrides: Mapping[str, Any]) 
     if recipe.keeps_level and not recipe.anchor:
         if "keeps_level" in placed:
             what = "keeps_level says how the anchor is used, and there is no anchor"
-            raise InputError(what, mend="give anchor=true as well, or leave out keeps_level")
+            raise InputError(what, hint="give anchor=true as well, or leave out keeps_level")
         recipe = recipe.model_copy(update={"keeps_level": False})
     if settled is None:
         reasons = _reasons(task, preset, recipe, set(placed) | set(placed.get("model", {})))
@@ -209,8 +209,8 @@ def _in_sections(overrides: Mapping[str, Any]) -> dict[str, Any]:
             names = list(dict.fromkeys(name for one in homes for name in one.model_fields))
             near = get_close_matches(key.rpartition(".")[2], names, 1)
             meant = f"did you mean {near[0]}? " if near else ""
-            mend = f"{meant}known: {', '.join(names)}, loss.TERM"
-            raise InputError(f"there is no setting called {key!r}", mend=mend)
+            hint = f"{meant}known: {', '.join(names)}, loss.TERM"
+            raise InputError(f"there is no setting called {key!r}", hint=hint)
     return placed
 
 
@@ -221,11 +221,11 @@ def _refuse_groups(overrides: Mapping[str, Any], groups: Collection[str]) -> Non
     """
     for key, value in overrides.items():
         if key == "model" and isinstance(value, str):
-            raise InputError("a model is chosen by an option, not by a setting", mend=f"did you mean --model {value}?")
+            raise InputError("a model is chosen by an option, not by a setting", hint=f"did you mean --model {value}?")
         if key == "seed":
             what = "a seed is chosen by an option, not by a setting"
-            raise InputError(what, mend=f"did you mean --seed {value}, or --seeds of a grid?")
+            raise InputError(what, hint=f"did you mean --seed {value}, or --seeds of a grid?")
         if key in groups and not isinstance(value, Mapping):
             raise InputError(
-                f"{key} is a group of settings and cannot be {value!r}", mend=f"name one of them: {key}.NAME=VALUE"
+                f"{key} is a group of settings and cannot be {value!r}", hint=f"name one of them: {key}.NAME=VALUE"
             )

@@ -14,10 +14,10 @@ from tempfile import TemporaryDirectory
 import numpy as np
 from numpy.typing import NDArray
 
+from candor.core.errors import InputError, NotFittedError
 from candor.data.panel import Edges, Panel, Sensor
 from candor.data.splits import Origins, Split, split_origins
 from candor.data.times import TimeAxis
-from candor.errors import InputError, NotFittedError
 from candor.forecasting.forecaster import Forecaster, IntervalForecast, read_model
 
 Make = Callable[[], Forecaster]

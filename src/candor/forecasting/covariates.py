@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from candor.core.errors import InputError
 from candor.data.panel import Panel
-from candor.errors import InputError
 from candor.forecasting.forecaster import State
 
 Transform = Callable[[NDArray[np.float32]], NDArray[np.float32]]
@@ -23,7 +23,7 @@ def learn_covariates(panel: Panel, names: Sequence[str], train_end: int, transfo
         raise InputError(
             f"nothing is known of {unknown[0]!r} in the training part: there is nothing to learn from it",
             where=panel.name,
-            mend="leave it out, or begin later: first=DATE",
+            hint="leave it out, or begin later: first=DATE",
         )
     means = np.nansum(seen, axis=(0, 1)) / counts
     deviations = np.sqrt(np.nansum((seen - means) ** 2, axis=(0, 1)) / counts)
@@ -45,7 +45,7 @@ def _stacked(panel: Panel, names: Sequence[str], transform: Transform | None) ->
     if lacking := [name for name in names if name not in panel.covariates]:
         known = ", ".join(panel.covariates) or "none"
         raise InputError(
-            f"the panel has no covariate called {lacking[0]!r}", where=panel.name, mend=f"there are: {known}"
+            f"the panel has no covariate called {lacking[0]!r}", where=panel.name, hint=f"there are: {known}"
         )
     stacked = np.stack([panel.covariates[name].values for name in names], axis=-1)
     return stacked if transform is None else transform(stacked)

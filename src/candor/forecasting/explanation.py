@@ -15,17 +15,17 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
+from candor.core.errors import InputError
 from candor.data.panel import Panel
 from candor.data.windows import Windows
-from candor.errors import InputError
 from candor.forecasting.forecaster import refuse_unbounded
-from candor.forecasting.trainable import CandorTrainable, rain_in
-from candor.model.candor import Explanation as NetworkStates
-from candor.model.decomposition import Components
-from candor.model.functional import FunctionalStates, resemblances
-from candor.model.history import COMPONENT_NAMES
-from candor.model.physical import Path, PathStates, PhysicalBranch
-from candor.model.propagation import DirectionalSupport
+from candor.nets.candor.candor import Explanation as NetworkStates
+from candor.nets.candor.decomposition import Components
+from candor.nets.candor.functional import FunctionalStates, resemblances
+from candor.nets.candor.history import COMPONENT_NAMES
+from candor.nets.candor.physical import Path, PathStates, PhysicalBranch
+from candor.nets.candor.propagation import DirectionalSupport
+from candor.nets.candor.trainable import CandorTrainable, rain_in
 
 Direction = Literal["forward", "reverse"]
 Numbers = NDArray[np.float32]
@@ -182,15 +182,15 @@ def find_origin(panel: Panel, time: datetime | str | None, history: int) -> int:
     origin = length if time is None else panel.times.index_of(time)
     if history <= origin <= length:
         return origin
-    mend = "give a longer record"
+    hint = "give a longer record"
     if history <= length:
         first, last = (panel.times.slice(row, row + 1).local[0].isoformat() for row in (history, length))
-        mend = f"choose a time from {first} to {last}"
+        hint = f"choose a time from {first} to {last}"
     raise InputError(
         f"a forecast from {time or 'the end of the record'} on cannot be explained: it needs the {history} steps "
         "before it, and they must be in the record",
         where=panel.name,
-        mend=mend,
+        hint=hint,
     )
 
 

@@ -24,15 +24,15 @@ from pydantic.dataclasses import dataclass
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
+from candor.core.errors import InputError, NotFittedError
+from candor.core.files import atomic_folder, read_json, write_json
+from candor.core.progress import Report, silent
+from candor.core.registry import Registry
+from candor.core.settings import parse_settings
 from candor.data.alignment import KnownPanel
 from candor.data.panel import Panel
 from candor.data.splits import Origins, Split
-from candor.errors import InputError, NotFittedError
-from candor.files import atomic_folder, read_json, write_json
 from candor.forecasting.intervals import Calibration, calibrate
-from candor.progress import Report, silent
-from candor.registry import Registry
-from candor.settings import parse_settings
 
 FORMAT_VERSION = 1
 REFUSE_UNKNOWN = ConfigDict(extra="forbid")
@@ -45,7 +45,7 @@ _LEAST_WINDOWS = 1_000  # a calibration keeps 999 of each step and sensor
 forecasters: Registry[type["Forecaster"]] = Registry("model")
 # Runs and bundles hold forecasters and are made of them, so their code lies above this and is found by name.
 openers: Registry[Callable[[Path], "Forecaster"]] = Registry("way to open a model")
-openers.announce("run or bundle", "candor.export.bundle")
+openers.announce("run or bundle", "candor.runs.bundle.bundle")
 
 
 def _refuse_to_overwrite(folder: Path) -> None:
@@ -55,7 +55,7 @@ def _refuse_to_overwrite(folder: Path) -> None:
         raise InputError(
             f"there is something else than a model in this place, such as {others[0]}",
             where=str(folder),
-            mend="name a folder of its own, which need not be there yet",
+            hint="name a folder of its own, which need not be there yet",
         )
 
 
@@ -131,7 +131,7 @@ class Forecaster(ABC):
                 f"the panel has {panel.times.length} rows; a history of {self.history} and a horizon of "
                 f"{self.horizon} steps need {self.history + self.horizon}",
                 where=panel.name,
-                mend="give a longer record, or a shorter history or horizon",
+                hint="give a longer record, or a shorter history or horizon",
             )
         if split is not None:
             return split
@@ -192,7 +192,7 @@ class Forecaster(ABC):
                 f"a forecast needs {self.history} rows of history; the panel has {panel.times.length} rows and the "
                 f"forecasts asked for start at rows {origins.min()} to {origins.max()}",
                 where=panel.name,
-                mend="give more history",
+                hint="give more history",
             )
         panel = panel.in_zone(self.trained_on_.panel.times.zone)  # by whose clock the model knows days and weeks
         return refuse_unbounded(self._forecast(panel, origins), panel.name)
@@ -276,19 +276,19 @@ class Forecaster(ABC):
         """
         path = Path(path)
         if not path.exists():
-            what, mend = "there is no such file or folder", "name a run directory, a bundle or a folder of save()"
-            raise InputError(what, where=str(path), mend=mend)
+            what, hint = "there is no such file or folder", "name a run directory, a bundle or a folder of save()"
+            raise InputError(what, where=str(path), hint=hint)
         is_model = (path / _MODEL).is_file()
         found = read_model(path) if is_model else openers.get("run or bundle")(path)
         if not isinstance(found, cls):
             what = f"this is a model of {type(found).__name__} ({found.name}), not of {cls.__name__}"
-            mend = f"call {type(found).__name__}.load, or Forecaster.load, which takes models of every kind"
-            raise InputError(what, where=str(path), mend=mend)
+            hint = f"call {type(found).__name__}.load, or Forecaster.load, which takes models of every kind"
+            raise InputError(what, where=str(path), hint=hint)
         return found
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "state_"):
-            raise NotFittedError(f"this {self.name} forecaster is not fitted yet", mend="call fit(panel) first")
+            raise NotFittedError(f"this {self.name} forecaster is not fitted yet", hint="call fit(panel) first")
 
     def _known_errors(self) -> Calibration:
         """Returns the calibration; without one there are no intervals and no probabilities."""
@@ -297,7 +297,7 @@ class Forecaster(ABC):
             raise NotFittedError(
                 f"this {self.name} forecaster does not know how far its forecasts are off: it was fitted without a "
                 "validation part, or nothing was measured in it",
-                mend="fit it with a split that has a validation part",
+                hint="fit it with a split that has a validation part",
             )
         return self.calibration_
 
@@ -314,7 +314,7 @@ class Forecaster(ABC):
                 raise InputError(
                     f"the {word} of the panel differ from those the model was fitted on: {difference}",
                     where=panel.name,
-                    mend="give the same sensors in the same order (panel.select), interval and unit",
+                    hint="give the same sensors in the same order (panel.select), interval and unit",
                 )
 
 
@@ -352,7 +352,7 @@ def refuse_unbounded(forecast: NDArray[np.float32], where: str = "readings") -> 
         raise InputError(
             "the forecast is not a number: readings are out of all proportion, or the model is damaged",
             where=where,
-            mend="leave out what is not a measurement",
+            hint="leave out what is not a measurement",
         )
     return forecast
 
@@ -377,7 +377,7 @@ def read_model(folder: Path) -> Forecaster:
             f"the model has format version {content.get('format_version')}; "
             f"this version of candor reads {FORMAT_VERSION}",
             where=where,
-            mend="use the version of candor that made it, or train again with this one",
+            hint="use the version of candor that made it, or train again with this one",
         )
     kind = forecasters.get(str(content.get("name")))
     forecaster = parse_settings(kind, content.get("settings"), where)

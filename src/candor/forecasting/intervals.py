@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from candor.errors import InputError
+from candor.core.errors import InputError
 
 Numbers = NDArray[np.floating]
 Ends = tuple[Numbers, Numbers]
@@ -146,7 +146,7 @@ class Calibration:
         self._check(forecast)
         limit = np.asarray(threshold, np.float64)
         if not np.isfinite(limit).all():
-            raise InputError("a threshold must be a finite number", mend="give it in the unit of the sensor")
+            raise InputError("a threshold must be a finite number", hint="give it in the unit of the sensor")
         residual = np.broadcast_to(limit, forecast.shape) - forecast
         probability = np.empty(forecast.shape)
         for step, sensor in np.ndindex(self.counts.shape):
@@ -169,7 +169,7 @@ class Calibration:
         try:
             return Calibration(state["residuals"], state["counts"])
         except (KeyError, ValueError) as error:
-            raise InputError(f"the saved calibration is damaged ({error})", mend="calibrate again") from None
+            raise InputError(f"the saved calibration is damaged ({error})", hint="calibrate again") from None
 
     def _ends(self, coverage: ArrayLike) -> tuple[Numbers, Numbers, NDArray[np.int64]]:
         """Returns the residuals at both ends, and which pool was enough: 0 own, 1 sensor, 2 network, 3 none."""
@@ -234,7 +234,7 @@ class Calibration:
 def _checked(coverage: ArrayLike) -> NDArray[np.float64]:
     shares = np.asarray(coverage, np.float64)
     if not ((shares > 0) & (shares < 1)).all():  # so that NaN is refused as well
-        raise InputError(f"a coverage must lie between 0 and 1, not {shares}", mend="give 0.9 for 90 %")
+        raise InputError(f"a coverage must lie between 0 and 1, not {shares}", hint="give 0.9 for 90 %")
     return shares
 
 
@@ -257,7 +257,7 @@ def calibrate(residuals: Numbers) -> Calibration:
     if not is_observed.any():
         raise InputError(
             "nothing was observed in the windows set aside for calibration, so nothing is known of the errors",
-            mend="set aside a period in which sensors report",
+            hint="set aside a period in which sensors report",
         )
     _, steps, sensors = residuals.shape
     most = int(np.clip(_MOST_NUMBERS // (steps * sensors), _LEAST_RESIDUALS, _MOST_RESIDUALS))
@@ -332,7 +332,7 @@ class AdaptiveCoverage:
     def __init__(self, calibration: Calibration, coverage: float = 0.9, rate: float = 0.005) -> None:
         _checked(coverage)
         if not 0 < rate < 1:
-            raise InputError(f"the rate of adaption must lie between 0 and 1, not {rate}", mend="try 0.005")
+            raise InputError(f"the rate of adaption must lie between 0 and 1, not {rate}", hint="try 0.005")
         self.calibration = calibration
         self.coverage = coverage
         self.rate = rate

@@ -13,23 +13,23 @@ import torch
 from numpy.typing import NDArray
 from pydantic.dataclasses import dataclass
 
+from candor.core.errors import InputError
+from candor.core.progress import Report, silent
 from candor.data.adjacency import adjacency_of
 from candor.data.missing import Fill, fill
 from candor.data.panel import Panel
 from candor.data.scaling import Scaler, fit_scaler
 from candor.data.splits import Origins, Split
 from candor.data.windows import Windows, count_inputs, future_windows
-from candor.errors import InputError
 from candor.forecasting.forecaster import REFUSE_UNKNOWN, Forecaster, State
 from candor.forecasting.simple import training_means
-from candor.model.propagation import EdgeArrays
-from candor.progress import Report, silent
+from candor.nets.candor.propagation import EdgeArrays
+from candor.nets.recipe import NetworkRecipe
+from candor.nets.trainable import Trainable
 from candor.training.batches import micro_batches
 from candor.training.crew import Crew
 from candor.training.loop import StopReason, TrainingData
-from candor.training.recipe import NetworkRecipe
 from candor.training.stages import Session, Stage
-from candor.training.trainable import Trainable
 
 _WINDOWS_AT_A_TIME = 16
 WEIGHTS, FOUND = "weights/", "found"
@@ -175,7 +175,7 @@ class NetworkForecaster(Forecaster):
             return
         raise InputError(
             f"the weights to begin with are not those of such a network: {difference}",
-            mend="begin with a run of the same model, sensors, history, horizon and sizes",
+            hint="begin with a run of the same model, sensors, history, horizon and sizes",
         )
 
     def _new(

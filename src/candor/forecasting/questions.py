@@ -7,10 +7,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from candor.core.errors import InputError
 from candor.data.findings import Findings
 from candor.data.panel import Panel
 from candor.data.writers import forecast_table
-from candor.errors import InputError
 from candor.forecasting.forecaster import Forecaster
 
 
@@ -30,9 +30,9 @@ class Question:
 
     def __post_init__(self) -> None:
         if self.below is not None and self.above is not None:
-            raise InputError("below and above are two questions", mend="ask one of them at a time")
+            raise InputError("below and above are two questions", hint="ask one of them at a time")
         if not 0 < self.coverage < 1:
-            raise InputError(f"a coverage must lie between 0 and 1, not {self.coverage}", mend="give 0.9 for 90 %")
+            raise InputError(f"a coverage must lie between 0 and 1, not {self.coverage}", hint="give 0.9 for 90 %")
 
     @property
     def threshold(self) -> float | None:
@@ -55,7 +55,7 @@ class Question:
         if calibration is None and self.threshold is not None:
             raise InputError(
                 f"this {forecaster.name} forecaster does not know how far its forecasts are off, and so no chances",
-                mend="fit it with a split that has a validation part",
+                hint="fit it with a split that has a validation part",
             )
         if calibration is not None:
             lower, upper = calibration.interval(forecast[None], self.coverage)
@@ -74,7 +74,7 @@ class Question:
             findings.warning(
                 f"too few errors of the model are known for intervals of {100 * self.coverage:g} %: they hold less",
                 f"{borrowing.beyond_reach:,} of {borrowing.cells:,} pairs of step and sensor",
-                mend="ask for less (--coverage), or train on a longer record",
+                hint="ask for less (--coverage), or train on a longer record",
             )
 
 

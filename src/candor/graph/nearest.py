@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial import cKDTree
 
-from candor.errors import InputError
+from candor.core.errors import InputError
 from candor.graph.positions import EdgeList
 
 EARTH_RADIUS_KM = 6371.0088  # mean radius of the Earth (IUGG)
@@ -119,6 +119,6 @@ def _degrees(
             raise InputError(
                 f"the {name} is {degrees.flat[outside[0]]}; expected -{largest} to {largest}",
                 where=f"sensor at position {outside[0]}",
-                mend="give degrees, and look whether latitude and longitude were swapped",
+                hint="give degrees, and look whether latitude and longitude were swapped",
             )
     return north, east

@@ -5,7 +5,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components, dijkstra
 
-from candor.errors import InputError
+from candor.core.errors import InputError
 from candor.graph.positions import EdgeList, edge_lengths, edge_positions
 
 _NUMBERS_PER_BLOCK = 4_000_000  # 32 MB of distances in memory at a time
@@ -50,7 +50,7 @@ def downstream_pairs(
     if limit is not None and not limit >= 0:
         raise InputError(
             f"the limit of downstream distances is {limit}; expected zero or more",
-            mend="give it in the unit of the segment lengths, or leave it out for no limit",
+            hint="give it in the unit of the segment lengths, or leave it out for no limit",
         )
     reach = np.inf if limit is None else limit * (1 + _ROUNDING)
     segments = _shortest_segments(source, target, lengths, sensors)

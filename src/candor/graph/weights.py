@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
-from candor.errors import InputError
+from candor.core.errors import InputError
 from candor.graph.positions import edge_lengths, edge_positions
 
 # The smallest normal float32, about 1.2e-38: smaller numbers vanish on some processors.
@@ -47,7 +47,7 @@ def gaussian_weights(
     if threshold is not None and not 0 <= threshold <= 1:
         raise InputError(
             f"the threshold of the edge weights is {threshold}; expected a number from 0 to 1",
-            mend="weights lie between 0 and 1; 0.1 is usual, and none at all keeps every edge",
+            hint="weights lie between 0 and 1; 0.1 is usual, and none at all keeps every edge",
         )
     exact = np.exp(-(_widths_away(lengths, sigma) ** 2))
     kept = np.ones(len(exact), np.bool_) if threshold is None else exact >= threshold
@@ -99,7 +99,7 @@ def _widths_away(lengths: NDArray[np.float64], sigma: float | None) -> NDArray[n
     if not 0 < sigma < np.inf:
         raise InputError(
             f"sigma is {sigma}; expected a positive length",
-            mend="give it in the unit of the distances, or leave it out to have it computed",
+            hint="give it in the unit of the distances, or leave it out to have it computed",
         )
     with np.errstate(over="ignore"):  # infinitely many widths away is a weight of zero
         # Beyond 1e3 widths every weight is zero; the cap keeps the square from overflowing.

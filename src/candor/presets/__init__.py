@@ -7,11 +7,11 @@ from typing import Any
 
 from pydantic import Field, PositiveInt
 
+from candor.core.errors import InputError
+from candor.core.settings import Settings, parse_settings, read_yaml
 from candor.data.protocol import Protocol
-from candor.errors import InputError
-from candor.model.settings import ModelSettings
-from candor.settings import Settings, parse_settings, read_yaml
-from candor.training.recipe import Recipe
+from candor.nets.candor.settings import ModelSettings
+from candor.nets.recipe import Recipe
 
 
 class Preset(Settings):
@@ -33,7 +33,7 @@ class Preset(Settings):
         if self.nodes is None or self.recipe is None:
             raise InputError(
                 f"the preset for {self.data} has no sizes of the model",
-                mend=f"presets with sizes: {', '.join(n for n in preset_names() if load_preset(n).nodes)}",
+                hint=f"presets with sizes: {', '.join(n for n in preset_names() if load_preset(n).nodes)}",
             )
         return self.recipe.model_settings(self.nodes, self.protocol.history, self.protocol.horizon)
 
@@ -46,7 +46,7 @@ def preset_names() -> list[str]:
 def load_preset(name: str) -> Preset:
     """Returns the preset called `name`."""
     if name not in _contents():
-        raise InputError(f"there is no preset called {name!r}", mend=f"known: {', '.join(preset_names())}")
+        raise InputError(f"there is no preset called {name!r}", hint=f"known: {', '.join(preset_names())}")
     return parse_settings(Preset, _contents()[name], f"preset {name}")
 
 

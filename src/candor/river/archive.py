@@ -5,10 +5,10 @@ import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
+from candor.core.errors import InputError
+from candor.core.files import atomic_file, sha256_of_file
 from candor.data.panel_store import check_writable, is_panel_folder, load_panel
 from candor.data.writers import export_panel
-from candor.errors import InputError
-from candor.files import atomic_file, sha256_of_file
 
 CHECKSUMS = "SHA256SUMS"
 _LONG_AGO = (1980, 1, 1, 0, 0, 0)  # no time of its own: the same basin makes the same bytes
@@ -17,9 +17,9 @@ _LONG_AGO = (1980, 1, 1, 0, 0, 0)  # no time of its own: the same basin makes th
 def check_archive_path(path: Path) -> None:
     """Refuses a name under which no archive can be written."""
     if Path(path).suffix != ".zip":
-        raise InputError("an archive is a zip file", where=str(path), mend="give a name that ends in .zip")
+        raise InputError("an archive is a zip file", where=str(path), hint="give a name that ends in .zip")
     if Path(path).is_dir():
-        raise InputError("this is a folder, and an archive is a file", where=str(path), mend="give another name")
+        raise InputError("this is a folder, and an archive is a file", where=str(path), hint="give another name")
     check_writable(path)
 
 
@@ -32,7 +32,7 @@ def export_archive(folder: Path, path: Path) -> list[str]:
     folder, path = Path(folder), Path(path)
     check_archive_path(path)
     if not is_panel_folder(folder):
-        raise InputError("this is not a panel folder", where=str(folder), mend="build the basin first")
+        raise InputError("this is not a panel folder", where=str(folder), hint="build the basin first")
     with tempfile.TemporaryDirectory() as workplace:
         export_panel(load_panel(folder), Path(workplace), "csv")
         files = {f"panel/{file.relative_to(folder).as_posix()}": file for file in _files_in(folder)}
@@ -41,7 +41,7 @@ def export_archive(folder: Path, path: Path) -> list[str]:
             _pack(files, path)
         except OSError as error:
             what = f"the archive cannot be written ({error.strerror or error})"
-            raise InputError(what, where=str(path), mend="choose another place, or make room") from None
+            raise InputError(what, where=str(path), hint="choose another place, or make room") from None
     return [*sorted(files), CHECKSUMS]
 
 

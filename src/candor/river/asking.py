@@ -17,8 +17,8 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from candor.errors import InputError
-from candor.progress import Report, silent
+from candor.core.errors import InputError
+from candor.core.progress import Report, silent
 from candor.river.cache import Answer, AnswerCache, Question
 
 if TYPE_CHECKING:
@@ -228,7 +228,7 @@ def require_client() -> None:
     except ImportError as error:
         raise InputError(
             f"building a river needs packages that are not installed ({error.name or error})",
-            mend="pip install 'candor-forecast[river]'",
+            hint="pip install 'candor-forecast[river]'",
         ) from None
 
 
@@ -258,7 +258,7 @@ def _not_on_disk(what: str, lacking: int, total: int, cache: AnswerCache) -> Ser
     return ServiceError(
         f"{what}: {lacking} of {total} answers are not on disk, and nobody may be asked",
         where=str(cache.folder),
-        mend="leave out --offline where there is a network, or name the folder of an earlier time with --cache",
+        hint="leave out --offline where there is a network, or name the folder of an earlier time with --cache",
     )
 
 
@@ -270,21 +270,21 @@ def _in_plain_words(error: "DataRetrievalError", question: Question, cache: Answ
     detail = _first_sentence(error)
     if status == _TOO_MANY_REQUESTS:
         return ServiceError(
-            "the service answers no more for now: too many requests", where=where, mend=f"{key}; {again}"
+            "the service answers no more for now: too many requests", where=where, hint=f"{key}; {again}"
         )
     if status == 403:
-        mend = f"check the key in {KEY_VARIABLE}, or unset it; {key}"
-        return ServiceError(f"the service refuses to answer ({detail})", where=where, mend=mend)
+        hint = f"check the key in {KEY_VARIABLE}, or unset it; {key}"
+        return ServiceError(f"the service refuses to answer ({detail})", where=where, hint=hint)
     if status is not None and status < 500:
         return ServiceError(
-            f"the service does not accept the request ({detail})", where=where, mend="check the options"
+            f"the service does not accept the request ({detail})", where=where, hint="check the options"
         )
     if status is not None:
-        return ServiceError(f"the service is out of order ({detail})", where=where, mend=again)
+        return ServiceError(f"the service is out of order ({detail})", where=where, hint=again)
     if error.retryable:
-        mend = f"check the connection to the internet (a proxy is named in HTTPS_PROXY); {again}"
-        return ServiceError(f"the service cannot be reached ({detail})", where=where, mend=mend)
-    return ServiceError(f"the answer of the service cannot be read ({detail})", where=where, mend=again)
+        hint = f"check the connection to the internet (a proxy is named in HTTPS_PROXY); {again}"
+        return ServiceError(f"the service cannot be reached ({detail})", where=where, hint=hint)
+    return ServiceError(f"the answer of the service cannot be read ({detail})", where=where, hint=again)
 
 
 def _first_sentence(error: BaseException) -> str:

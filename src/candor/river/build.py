@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from candor.core.errors import InputError
+from candor.core.versions import versions
 from candor.data.findings import Findings, listed
 from candor.data.panel import Covariate, Edges, Panel, Sensor
 from candor.data.times import TimeAxis
-from candor.errors import InputError
 from candor.river.asking import Asker, require_client
 from candor.river.network import River, RiverEdge, find_river
 from candor.river.quality import QualityReport, StationQuality, quality_report, station_quality
@@ -19,7 +20,6 @@ from candor.river.readings import USGS_SENTINELS, as_frame, fetch_readings
 from candor.river.settings import BasinSettings, period
 from candor.river.sites import UNKNOWN_ZONE, Catalogue, Site, common_zone, find_sites
 from candor.river.stations import Station, make_station
-from candor.versions import versions
 
 RainStep = Callable[[tuple[Sensor, ...], TimeAxis], tuple[Covariate, Mapping[str, Any]]]
 """Returns the rain at the sensors' coordinates for every hour of the axis, and where it came from."""
@@ -51,7 +51,7 @@ def build_basin(settings: BasinSettings, asker: Asker, name: str = "", rain: Rai
     if not sites:
         raise InputError(
             f"no site of hydrologic unit {settings.huc} measures parameter {settings.parameter} continuously",
-            mend="check the two codes; fewer digits of --huc name a larger basin",
+            hint="check the two codes; fewer digits of --huc name a larger basin",
         )
     axis = period(settings.start, settings.end, settings.zone or common_zone(sites))
     candidates, too_short = _long_enough(sites, axis, settings.max_missing)
@@ -122,11 +122,11 @@ def _too_few(
     shares = sorted((station.missing_share, station.site.id) for station in stations if station not in kept)
     near = listed((f"{site} ({100 * share:.1f} %)" for share, site in shares), most=5)
     rejected = f"; the next by missing hours are {near}" if near else ""
-    mend = "choose another period, raise --max-missing, or lower --min-sites"
+    hint = "choose another period, raise --max-missing, or lower --min-sites"
     if too_short:
         names = listed((one.id for one in too_short), most=5)
         rejected += f"; the records of {len(too_short)} sites are too short for the period: {names}"
-        mend += f"; the list of records is of {catalogue.asked:%Y-%m-%d}, and --refresh asks for it again"
+        hint += f"; the list of records is of {catalogue.asked:%Y-%m-%d}, and --refresh asks for it again"
     if catalogue.unplaced:
         names = listed((site for site, _ in catalogue.unplaced), most=5)
         rejected += f"; the service does not know the places of {len(catalogue.unplaced)} sites: {names}"
@@ -134,7 +134,7 @@ def _too_few(
         f"{len(kept)} stations lack at most {100 * settings.max_missing:g} % of the hours, and at least "
         f"{settings.min_sites} are asked for{rejected}",
         where=f"hydrologic unit {settings.huc}",
-        mend=mend,
+        hint=hint,
     )
 
 
@@ -142,11 +142,11 @@ def _findings(catalogue: Catalogue, kept: Sequence[Station], axis: TimeAxis, *, 
     findings = Findings()
     if catalogue.asked < axis.end:
         what = f"the list of sites is of {catalogue.asked:%Y-%m-%d}, before the end of the period; some may lack"
-        findings.warning(what, mend="leave out --offline: the list is asked for again")
+        findings.warning(what, hint="leave out --offline: the list is asked for again")
     zones = sorted({site.zone for site in catalogue.sites})
     if axis.zone == UNKNOWN_ZONE and not is_zone_given:
         what = "the service does not say in which zone the sites lie; the panel keeps the clock of UTC"
-        findings.warning(what, mend="give their zone with --zone: hours of the day and days of the week depend on it")
+        findings.warning(what, hint="give their zone with --zone: hours of the day and days of the week depend on it")
     if len(zones) > 1:
         findings.note(f"the sites lie in the zones {listed(zones)}; the panel keeps the clock of {axis.zone}")
     for station in kept:
@@ -164,7 +164,7 @@ def _require_edges(edges: Sequence[RiverEdge], stations: int, settings: BasinSet
             f"{len(edges)} pairs of stations lie below one another within {settings.max_distance_km:g} km of river, "
             f"and at least {least} are asked for",
             where=f"hydrologic unit {settings.huc}",
-            mend="raise --max-distance-km, or lower --min-edges",
+            hint="raise --max-distance-km, or lower --min-edges",
         )
 
 
@@ -198,7 +198,7 @@ def _panel(
 def _with_rain(panel: Panel, rain: RainStep, findings: Findings, *, is_offline: bool) -> Panel:
     covariate, origin = rain(panel.sensors, panel.times)
     if unknown := unknown_rain(covariate, is_offline=is_offline):
-        findings.warning(unknown, mend="build again later: only what is lacking is read")
+        findings.warning(unknown, hint="build again later: only what is lacking is read")
     return replace(panel, covariates={"rain": covariate}, provenance={**panel.provenance, "rain": dict(origin)})
 
 

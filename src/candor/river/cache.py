@@ -13,9 +13,9 @@ from typing import Any
 
 import pooch
 
+from candor.core.errors import InputError
+from candor.core.files import atomic_file, read_json, write_json
 from candor.data.fingerprint import digest_of
-from candor.errors import InputError
-from candor.files import atomic_file, read_json, write_json
 
 FORMAT_VERSION = 1
 REFRESH_LASTS = timedelta(days=2)
@@ -123,7 +123,7 @@ class AnswerCache:
         return InputError(
             f"the answer of a service cannot be kept ({error.strerror or error})",
             where=str(self.folder),
-            mend="make room, or name another folder with --cache",
+            hint="make room, or name another folder with --cache",
         )
 
     def _files(self, question: Question) -> tuple[Path, Path]:

@@ -7,10 +7,10 @@ card.md         the same for people: what the dataset is, where it comes from, h
 from dataclasses import asdict
 from pathlib import Path
 
+from candor.core.errors import InputError
+from candor.core.files import atomic_folder, read_json, remove_leftovers, write_json
 from candor.data.locations import find_data
 from candor.data.panel_store import check_panel_place, save_panel
-from candor.errors import InputError
-from candor.files import atomic_folder, read_json, remove_leftovers, write_json
 from candor.river.build import Basin
 from candor.river.card import dataset_card
 from candor.river.presets import PRESETS, Difference, compare_totals, compare_with_paper, preset_called
@@ -39,7 +39,7 @@ def save_basin(basin: Basin, folder: Path, preset: str | None = None) -> list[Di
             (temporary / CARD).write_text(dataset_card(basin, differences), encoding="utf-8")
     except OSError as error:
         what = f"the basin cannot be written ({error.strerror or error})"
-        raise InputError(what, where=str(folder), mend="choose another place, or make room") from None
+        raise InputError(what, where=str(folder), hint="choose another place, or make room") from None
     return differences
 
 
@@ -66,5 +66,5 @@ def _read_report(path: Path) -> QualityReport:
         sites, edges, hours, observed = (int(content[name]) for name in ("sites", "edges", "hours", "observed"))
     except (LookupError, TypeError, ValueError):
         what = "the quality report lacks its numbers"
-        raise InputError(what, where=str(path), mend="build the basin again") from None
+        raise InputError(what, where=str(path), hint="build the basin again") from None
     return QualityReport((), sites, edges, hours, observed)

@@ -22,19 +22,19 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from candor.core.errors import InputError
+from candor.core.files import atomic_file
+from candor.core.progress import Report, silent
+from candor.core.settings import parse_settings
 from candor.data.findings import Findings, listed
 from candor.data.panel import Panel
 from candor.data.panel_store import SIGNS_OF_DAMAGE
 from candor.data.times import TimeAxis
-from candor.errors import InputError
-from candor.files import atomic_file
-from candor.progress import Report, silent
 from candor.river.asking import Asker, Manners, require_client
 from candor.river.cache import Answer, AnswerCache, Question
 from candor.river.hours import on_grid
 from candor.river.readings import YOUNG, Readings, ask_for_readings, valid_readings
 from candor.river.settings import HOUR, BasinSettings
-from candor.settings import parse_settings
 
 _FORMAT = "candor-site-record-1"
 _TICK = timedelta(seconds=1)  # the finest that services are asked by
@@ -70,13 +70,13 @@ class Feed:
                 "only basins that `candor data build-river` wrote can be followed: these data do not say which sites "
                 "and sensors they came from",
                 where=basin.name,
-                mend="build the basin and train on its folder; for other data give new readings to `candor forecast`",
+                hint="build the basin and train on its folder; for other data give new readings to `candor forecast`",
             )
         if lost := [sensor for sensor in basin.sensor_ids if sensor not in sensors]:
             raise InputError(
                 f"the basin does not say which sensors speak for {listed(lost)}",
                 where=basin.name,
-                mend="build the basin again and train on its folder",
+                hint="build the basin again and train on its folder",
             )
         settings = parse_settings(BasinSettings, provenance["settings"], f"settings of {basin.name}")
         return Feed(basin, settings, sensors, hours, Path(folder))
@@ -135,15 +135,15 @@ def follow(
         _ask_for_news(Asker(records, manners, report), records, feed)
     found = {site: _spoken(feed, site, records.read(site, parameter), findings) for site in sites}
     if records.damaged and is_offline:
-        what, mend = "records on disk are damaged and were left out", "leave out --offline: they are fetched again"
-        findings.warning(f"{what}: {listed(records.damaged)}", str(feed.folder), len(records.damaged), mend)
+        what, hint = "records on disk are damaged and were left out", "leave out --offline: they are fetched again"
+        findings.warning(f"{what}: {listed(records.damaged)}", str(feed.folder), len(records.damaged), hint)
     elif records.damaged:
         findings.note("records on disk were damaged and were fetched again", str(feed.folder), len(records.damaged))
     if not _is_any(found):
         kept = f"leave out --offline: nothing of that time is kept in {feed.folder}"
-        mend = kept if is_offline else "look at https://waterdata.usgs.gov whether they are at work, and try later"
+        hint = kept if is_offline else "look at https://waterdata.usgs.gov whether they are at work, and try later"
         what = f"no site has a reading since {axis.local[0]:%Y-%m-%d %H:%M}"
-        raise InputError(what, where=feed.basin.name, mend=mend)
+        raise InputError(what, where=feed.basin.name, hint=hint)
     names = {sensor.id: sensor.name for sensor in feed.basin.sensors}
     news = tuple(_news(site, names[site], before[site], found[site]) for site in sites)
     return Followed(_panel(feed, axis, found, now), news, findings)
@@ -221,7 +221,7 @@ class SiteRecords(AnswerCache):
             raise InputError(
                 f"what a site read cannot be kept ({error.strerror or error})",
                 where=str(self.folder),
-                mend="make room, or name another folder with --store",
+                hint="make room, or name another folder with --store",
             ) from None
 
     def _path(self, site: str) -> Path:
@@ -250,8 +250,8 @@ def _ask_for_news(asker: Asker, records: SiteRecords, feed: Feed) -> None:
     except InputError as error:
         if _last_kept(feed, records.now) is None:
             raise
-        mend = f"{error.mend}; --offline forecasts from what is kept"
-        raise InputError(error.what, where=error.where, mend=mend) from error
+        hint = f"{error.hint}; --offline forecasts from what is kept"
+        raise InputError(error.what, where=error.where, hint=hint) from error
 
 
 def _last_kept(feed: Feed, now: datetime) -> datetime | None:
@@ -290,7 +290,7 @@ def _spoken(feed: Feed, site: str, rows: pd.DataFrame, findings: Findings | None
     others = [sensor for sensor, moment in latest.items() if moment - silent_since > _LONG_SILENCE]
     if findings is not None and others:
         what = f"the sensor that the model knows ({feed.sensors[site]}) is silent, and another one speaks: left out"
-        findings.warning(what, f"{site}: {listed(others)}", mend="build the basin again and train on it")
+        findings.warning(what, f"{site}: {listed(others)}", hint="build the basin again and train on it")
     return chosen
 
 

@@ -16,8 +16,8 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
+from candor.core.errors import InputError
 from candor.data.panel import Sensor
-from candor.errors import InputError
 
 VERSION = "07"
 DOI = "10.5067/GPM/IMERG/3B-HH/07"
@@ -56,7 +56,7 @@ def cell_of(sensor: Sensor) -> Cell:
         raise InputError(
             f"the place of the sensor is not known: latitude {latitude}, longitude {longitude}",
             where=f"sensor {sensor.id}",
-            mend="give its latitude and longitude in degrees; rain is read where the sensor stands",
+            hint="give its latitude and longitude in degrees; rain is read where the sensor stands",
         )
     # Rounded to the millionth of a cell first: 58.2 * 10 is a little less than 582 in floating point.
     east = np.floor(round((longitude + 180) % 360 * _CELLS_PER_DEGREE, 6))
@@ -74,13 +74,13 @@ def start_of(name: str) -> datetime:
         raise InputError(
             "this is not the name of a half hour of IMERG's final run",
             where=name,
-            mend="expected a name like 3B-HHR.MS.MRG.3IMERG.20200101-S000000-E002959.0000.V07B.HDF5",
+            hint="expected a name like 3B-HHR.MS.MRG.3IMERG.20200101-S000000-E002959.0000.V07B.HDF5",
         )
     if match["version"] != VERSION:
         raise InputError(
             f"this is version {match['version']} of IMERG; only version {VERSION} is read",
             where=name,
-            mend=f"take the file of the same half hour from GPM_3IMERGHH version {VERSION}: "
+            hint=f"take the file of the same half hour from GPM_3IMERGHH version {VERSION}: "
             "the variables and the epoch of other versions differ",
         )
     return datetime.strptime(match["start"] + "+0000", "%Y%m%d-S%H%M%S%z").astimezone(UTC)
@@ -108,7 +108,7 @@ def read_half_hour(file: Path | RawIOBase, name: str, cells: Sequence[Cell]) -> 
         raise InputError(
             f"the file does not have the layout of IMERG V{VERSION} ({error})",
             where=name,
-            mend="fetch it again; if it stays so, the archive has changed",
+            hint="fetch it again; if it stays so, the archive has changed",
         ) from None
     found = np.array([lines[column][row] for column, row in zip(columns, rows, strict=True)], np.float32)
     # -9999.9 stands for missing; no other rate below zero has a meaning either.
@@ -128,7 +128,7 @@ def _check_layout(grid: Any, rates: Any, name: str, start: datetime) -> None:
             raise InputError(
                 f"the {what} in the file: {found}; expected {wanted}",
                 where=name,
-                mend=f"take the file from GPM_3IMERGHH version {VERSION}",
+                hint=f"take the file from GPM_3IMERGHH version {VERSION}",
             )
 
 
@@ -141,7 +141,7 @@ def _find(coordinates: Any, wanted: list[float], what: str, name: str) -> list[i
             raise InputError(
                 f"the file has no cell at {what} {degrees}; it reaches from {axis.min():.2f} to {axis.max():.2f}",
                 where=name,
-                mend="take the file of the whole Earth, or one that was cut around the sensors",
+                hint="take the file of the whole Earth, or one that was cut around the sensors",
             )
     return nearest
 

@@ -10,7 +10,7 @@ import numpy as np
 import requests
 from numpy.typing import NDArray
 
-from candor.errors import InputError
+from candor.core.errors import InputError
 from candor.river.imerg import VERSION, Cell, read_half_hour, start_of
 from candor.river.imerg_ranges import Patience, RemoteReader
 
@@ -108,7 +108,7 @@ def granule_of(answer: Any) -> Granule:
         raise InputError(
             "the archive lists this file without an address to read it at",
             where=str(answer["umm"].get("GranuleUR", "search answer")),
-            mend="give the same command again later",
+            hint="give the same command again later",
         )
     name = url.rsplit("/", 1)[-1]
     return Granule(name, start_of(name), url, _megabytes(answer["umm"]))
@@ -122,7 +122,7 @@ def sign_in() -> EarthdataArchive:
     except ImportError:
         raise InputError(
             "rain needs the package earthaccess, which is not installed",
-            mend='install it: pip install "candor-forecast[river]"',
+            hint='install it: pip install "candor-forecast[river]"',
         ) from None
     login = Auth()
     for strategy in ("environment", "netrc"):
@@ -134,17 +134,17 @@ def sign_in() -> EarthdataArchive:
             raise InputError(
                 "Earthdata refuses the login",
                 where={"environment": "EARTHDATA_USERNAME and EARTHDATA_PASSWORD", "netrc": ".netrc"}[strategy],
-                mend="try the name and the password at https://urs.earthdata.nasa.gov",
+                hint="try the name and the password at https://urs.earthdata.nasa.gov",
             ) from None
         except requests.RequestException as error:
             raise InputError(
                 f"Earthdata cannot be reached ({str(error).splitlines()[0]})",
                 where="https://urs.earthdata.nasa.gov",
-                mend="rain is fetched over the network: look whether this machine has one",
+                hint="rain is fetched over the network: look whether this machine has one",
             ) from None
         if login.authenticated:
             return EarthdataArchive(login)
-    raise InputError("rain needs a login at NASA's Earthdata, and none was found", mend=_HOW_TO_LOG_IN)
+    raise InputError("rain needs a login at NASA's Earthdata, and none was found", hint=_HOW_TO_LOG_IN)
 
 
 def _megabytes(described: Any) -> float:

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import requests
 
-from candor.errors import InputError
+from candor.core.errors import InputError
 
 Result = TypeVar("Result")
 BLOCK = 32 * 1024  # bytes
@@ -70,7 +70,7 @@ class RemoteReader:
             raise InputError(
                 "the archive sent another part of the file than was asked for",
                 where=url,
-                mend="give the same command again later: what was read so far is kept",
+                hint="give the same command again later: what was read so far is kept",
             )
         file.add(first, body, size=int(match[3]))
         return len(body)
@@ -87,7 +87,7 @@ class RemoteReader:
             raise InputError(
                 "the archive wants a login, and this one may not read the file",
                 where=url,
-                mend="log in at https://urs.earthdata.nasa.gov, open Applications, Authorized Apps, and approve "
+                hint="log in at https://urs.earthdata.nasa.gov, open Applications, Authorized Apps, and approve "
                 "NASA GESDISC DATA ARCHIVE; if you use a token, make a new one: they last 60 days",
             )
         response.raise_for_status()
@@ -130,7 +130,7 @@ class Patience:
                     raise InputError(
                         f"the service does not answer ({str(error).splitlines()[0]})",
                         where=where,
-                        mend="look whether this machine has a network, and give the same command again later: "
+                        hint="look whether this machine has a network, and give the same command again later: "
                         "what was read so far is kept",
                     ) from None
             self.wait(seconds)

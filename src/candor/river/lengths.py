@@ -38,7 +38,7 @@ def official_lengths(asker: Asker, comids: Iterable[str], findings: Findings) ->
         findings.warning(
             f"the official lengths of the river could not be had, and {instead}: {error.what}",
             where=error.where,
-            mend="build again later: the rest is kept",
+            hint="build again later: the rest is kept",
         )
     rows = [row for answer in answers for row in json.loads(answer.content)]
     return {str(row["comid"]): row["lengthkm"] for row in rows if row["lengthkm"] and row["lengthkm"] > 0}

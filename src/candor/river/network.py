@@ -94,7 +94,7 @@ def _edges_from(
     own = path[comids[source.id]]
     start, off = own.locate(source.longitude, source.latitude)
     if off > FAR_FROM_LINE:
-        findings.note(f"lies {off:.1f} km from its flowline", where=source.id, mend="look at its place on a map")
+        findings.note(f"lies {off:.1f} km from its flowline", where=source.id, hint="look at its place on a map")
     below = distances_below(own, path.values())
     edges = []
     for site in sites:

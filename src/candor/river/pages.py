@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
-from candor.errors import InputError
+from candor.core.errors import InputError
 from candor.river.asking import quiet_client
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def watched_client() -> Iterator[list[str]]:
     if not addresses:
         raise InputError(
             "the installed version of dataretrieval does not let its answers be looked at",
-            mend="pip install 'dataretrieval==1.4.0'",
+            hint="pip install 'dataretrieval==1.4.0'",
         )
 
 

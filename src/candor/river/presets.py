@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from candor.errors import InputError
+from candor.core.errors import InputError
 from candor.river.quality import QualityReport
 from candor.river.settings import BasinSettings
 
@@ -58,7 +58,7 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
 def preset_called(name: str) -> Preset:
     """Returns the preset called `name`, or says which there are."""
     if name not in PRESETS:
-        raise InputError(f"there is no preset called {name!r}", mend=f"known: {', '.join(PRESETS)}")
+        raise InputError(f"there is no preset called {name!r}", hint=f"known: {', '.join(PRESETS)}")
     return PRESETS[name]
 
 

@@ -61,11 +61,11 @@ class QualityReport:
 
 
 def in_words(finding: Finding) -> str:
-    """Returns a finding as one line: how grave, where, what, how often, and how to mend it."""
+    """Returns a finding as one line: how grave, where, what, how often, and how to correct it."""
     where = f"{finding.where} " if finding.where else ""
     times = f" ({finding.count:,} times)" if finding.count > 1 else ""
-    mend = f"; to mend it: {finding.mend}" if finding.mend else ""
-    return f"{finding.level}: {where}{finding.what}{times}{mend}"
+    hint = f"; to hint it: {finding.hint}" if finding.hint else ""
+    return f"{finding.level}: {where}{finding.what}{times}{hint}"
 
 
 def station_quality(station: Station, reason: str = "") -> StationQuality:

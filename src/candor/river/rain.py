@@ -16,15 +16,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from candor.core.errors import InputError
+from candor.core.progress import Report, silent
+from candor.core.versions import version_of
 from candor.data.fingerprint import digest_of
 from candor.data.panel import Covariate, Sensor
 from candor.data.times import TimeAxis
-from candor.errors import InputError
-from candor.progress import Report, silent
 from candor.river.imerg import DOI, HALF_HOUR, VERSION, Cell, cell_of
 from candor.river.imerg_archive import PRODUCT, Archive, Granule, sign_in
 from candor.river.rain_store import RainStore, StoredHalfHour, as_plain
-from candor.versions import version_of
 
 UNIT = "mm/h"
 _HOUR = timedelta(hours=1)
@@ -86,7 +86,7 @@ def _check_axis(times: TimeAxis) -> None:
         raise InputError(
             f"rain is made for hourly times on the hour or half hour of UTC; these are every {times.interval} "
             f"from {times.start.isoformat()}",
-            mend="lay the readings on an hourly grid first",
+            hint="lay the readings on an hourly grid first",
         )
 
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from candor.core.errors import InputError
+from candor.core.files import read_json, write_json
 from candor.data.fingerprint import digest_of
-from candor.errors import InputError
-from candor.files import read_json, write_json
 from candor.river.imerg import VERSION, Cell
 
 _FORMAT_VERSION = 1
@@ -106,7 +106,7 @@ class RainStore:
             raise InputError(
                 f"the rain that was read cannot be kept ({error.strerror or error})",
                 where=str(self.folder),
-                mend="make room, or name another folder with --cache",
+                hint="make room, or name another folder with --cache",
             ) from None
 
 

@@ -5,9 +5,9 @@ from typing import Literal
 
 from pydantic import Field
 
+from candor.core.errors import InputError
+from candor.core.settings import Settings
 from candor.data.times import TimeAxis
-from candor.errors import InputError
-from candor.settings import Settings
 
 HOUR = timedelta(hours=1)
 Hourly = Literal["nearest", "mean"]
@@ -45,10 +45,10 @@ def period(start: str, end: str, zone: str) -> TimeAxis:
     epoch = TimeAxis(datetime(1970, 1, 1, tzinfo=UTC), HOUR, 0, zone)
     axis = epoch.slice(epoch.index_of(start), epoch.index_after(end))
     if axis.length == 0:
-        raise InputError(f"the period from {start} to {end} has no hours", mend="let --end lie after --start")
+        raise InputError(f"the period from {start} to {end} has no hours", hint="let --end lie after --start")
     if axis.end > datetime.now(UTC):
         raise InputError(
             f"the period ends on {end}, which is not over yet",
-            mend="give an --end in the past: answers are kept on disk, and an unfinished one would stay unfinished",
+            hint="give an --end in the past: answers are kept on disk, and an unfinished one would stay unfinished",
         )
     return axis

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
+from candor.core.errors import InputError
 from candor.data.panel import Panel
-from candor.errors import InputError
 from candor.graph import downstream_pairs, great_circle_km
 
 METRES = {"m": 1.0, "km": 1000.0, "mi": 1609.344, "ft": 0.3048}
@@ -44,7 +44,7 @@ def topological_order(panel: Panel) -> tuple[str, ...]:
         raise InputError(
             f"the edges lead in a circle: {' -> '.join(names)}; a river has none",
             where=panel.name or "panel",
-            mend="turn round or remove the edge that leads upstream",
+            hint="turn round or remove the edge that leads upstream",
         )
     return tuple(panel.sensor_ids[position] for position in order)
 
@@ -114,7 +114,7 @@ def path_lengths(panel: Panel) -> NDArray[np.float64]:
         raise InputError(
             "the edges have no distances",
             where=panel.name or "panel",
-            mend="give the edges a column distance_km, the length of the river between the two sensors",
+            hint="give the edges a column distance_km, the length of the river between the two sensors",
         )
     count = len(panel.sensors)
     lengths = np.full((count, count), np.inf)
@@ -137,7 +137,7 @@ def travel_hours(panel: Panel, metres_per_second: float) -> NDArray[np.float64]:
     if not 0 < metres_per_second < np.inf:
         raise InputError(
             f"the speed of the water is {metres_per_second} m/s; expected a positive number",
-            mend="give metres per second, about 0.3 to 1.5 for rivers",
+            hint="give metres per second, about 0.3 to 1.5 for rivers",
         )
     lengths = path_lengths(panel)
     unit = panel.edges.distance_unit
@@ -145,7 +145,7 @@ def travel_hours(panel: Panel, metres_per_second: float) -> NDArray[np.float64]:
         raise InputError(
             f"the unit of the edges' distances is {unit!r}; expected one of {', '.join(METRES)}",
             where=panel.name or "panel",
-            mend="name the column of the edges with its unit, such as distance_km",
+            hint="name the column of the edges with its unit, such as distance_km",
         )
     return lengths * (METRES[unit] / metres_per_second / _SECONDS_PER_HOUR)
 

@@ -24,7 +24,7 @@ class ErrorContent(_Answer):
     """What was found, and what was expected instead."""
     where: str
     """The part of the request."""
-    mend: str
+    hint: str
     """What can be done about it."""
 
 
@@ -134,7 +134,7 @@ class FoundThing(_Answer):
     level: str
     what: str
     where: str
-    mend: str
+    hint: str
     count: int
 
 

@@ -48,8 +48,8 @@ class PatientConnection(H11Protocol):
         if self.conn.our_state not in {h11.IDLE, h11.SEND_RESPONSE}:  # an answer is on its way already
             self.transport.abort()
             return
-        mend = "speak HTTP/1.1"
-        answer = RefusedError(400, "bad_http", "this is not a request that can be read", mend=mend).answer()
+        hint = "speak HTTP/1.1"
+        answer = RefusedError(400, "bad_http", "this is not a request that can be read", hint=hint).answer()
         headers = [*answer.raw_headers, (b"connection", b"close")]
         for event in (
             h11.Response(status_code=400, headers=headers, reason=b"Bad Request"),

@@ -1,4 +1,4 @@
-"""The one shape in which the service says that something is wrong: `{"error": {"code", "what", "where", "mend"}}`."""
+"""The one shape in which the service says that something is wrong: `{"error": {"code", "what", "where", "hint"}}`."""
 
 import json
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
-from candor.errors import InputError
+from candor.core.errors import InputError
 
 _MOST_PROBLEMS = 5
 _CODES = {404: "not_found", 405: "method_not_allowed", 406: "not_acceptable", 415: "wrong_media_type"}
@@ -23,7 +23,7 @@ class RefusedError(InputError):
         code: what programs tell refusals apart by, in snake_case.
         what: what was found, and what was expected instead.
         where: the part of the request it was found in.
-        mend: what the client can do about it.
+        hint: what the client can do about it.
         headers: further headers of the answer.
     """
 
@@ -34,10 +34,10 @@ class RefusedError(InputError):
         what: str,
         *,
         where: str = "",
-        mend: str = "",
+        hint: str = "",
         headers: Mapping[str, str] | None = None,
     ) -> None:
-        super().__init__(what, where=where, mend=mend)
+        super().__init__(what, where=where, hint=hint)
         self.status = status
         self.code = code
         self.headers = dict(headers or {})
@@ -57,7 +57,7 @@ class Answer(JSONResponse):
 
 def error_content(code: str, error: InputError) -> dict[str, Any]:
     """Returns an error in the shape that all errors have."""
-    return {"error": {"code": code, "what": error.what, "where": error.where, "mend": error.mend}}
+    return {"error": {"code": code, "what": error.what, "where": error.where, "hint": error.hint}}
 
 
 def add_error_handlers(app: FastAPI) -> None:
@@ -71,7 +71,7 @@ def add_error_handlers(app: FastAPI) -> None:
 def _answer_input_error(request: Request, error: Exception) -> Answer:
     assert isinstance(error, InputError)
     refusal = error if isinstance(error, RefusedError) else RefusedError(
-        400, "bad_input", error.what, where=error.where, mend=error.mend
+        400, "bad_input", error.what, where=error.where, hint=error.hint
     )  # fmt: skip
     return refusal.answer()
 
@@ -83,8 +83,8 @@ def _answer_wrong_shape(request: Request, error: Exception) -> Answer:
     more = len(problems) - len(told)
     what = "; ".join(told) + (f"; and {more} more" if more > 0 else "")
     where = str(problems[0]["loc"][0]) if problems and problems[0]["loc"] else "request"
-    mend = "the shape of requests stands in /v1/openapi.json; a body is JSON with the header content-type"
-    return RefusedError(422, "wrong_shape", what, where=where, mend=mend).answer()
+    hint = "the shape of requests stands in /v1/openapi.json; a body is JSON with the header content-type"
+    return RefusedError(422, "wrong_shape", what, where=where, hint=hint).answer()
 
 
 def _place(path: tuple[Any, ...]) -> str:
@@ -98,11 +98,11 @@ def _answer_http_error(request: Request, error: Exception) -> Answer:
         404: "there is nothing under this address",
         405: f"{request.method} is not possible here",
     }.get(error.status_code, str(error.detail))
-    mend = "the addresses stand in /v1/openapi.json" if error.status_code in {404, 405} else ""
+    hint = "the addresses stand in /v1/openapi.json" if error.status_code in {404, 405} else ""
     path = request.url.path[:200]
-    return RefusedError(error.status_code, code, what, where=path, mend=mend, headers=error.headers).answer()
+    return RefusedError(error.status_code, code, what, where=path, hint=hint, headers=error.headers).answer()
 
 
 def _answer_bug(request: Request, error: Exception) -> Answer:
-    mend = "this is a bug in candor, not in the request; the log of the service says more"  # uvicorn writes the trace
-    return RefusedError(500, "internal", "something went wrong inside the service", mend=mend).answer()
+    hint = "this is a bug in candor, not in the request; the log of the service says more"  # uvicorn writes the trace
+    return RefusedError(500, "internal", "something went wrong inside the service", hint=hint).answer()

@@ -27,7 +27,7 @@ ERROR = {
         "code": "unknown_model",
         "what": "there is no model called 'danube'",
         "where": "model",
-        "mend": f"there are: {_MODEL}",
+        "hint": f"there are: {_MODEL}",
     }
 }
 HEALTH = {"status": "ok"}
@@ -82,7 +82,7 @@ FORECAST = {
     "findings": [
         {
             "level": "warning", "what": "sensors have no reading in the last 28 rows", "where": _OTHER,
-            "mend": "expect poor forecasts there", "count": 1,
+            "hint": "expect poor forecasts there", "count": 1,
         }
     ],
     "forecasts": [

@@ -30,7 +30,7 @@ async def explain(served: Served, asked: ExplainQuestion, settings: ServiceSetti
     if not isinstance(forecaster, Candor):
         raise RefusedError(
             409, "no_explanation", f"a {forecaster.name} model cannot say where its forecasts come from",
-            where=f"model {served.name}", mend="ask a model of CANDOR; /v1/models says which explain",
+            where=f"model {served.name}", hint="ask a model of CANDOR; /v1/models says which explain",
         )  # fmt: skip
     find_column(edition, asked.sensor)
     panel, time = await run_sync(_readings_before, edition, asked, settings)

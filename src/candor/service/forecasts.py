@@ -9,11 +9,11 @@ import numpy as np
 from anyio.to_thread import run_sync
 from numpy.typing import NDArray
 
+from candor.core.errors import InputError
 from candor.data.alignment import Aligned
 from candor.data.checks.report import local_time
 from candor.data.findings import Findings
 from candor.data.panel import Panel
-from candor.errors import InputError
 from candor.forecasting.forecaster import Forecaster
 from candor.forecasting.questions import Question, forecast_rows, rounded
 from candor.service.messages import ForecastQuestion
@@ -69,14 +69,14 @@ def find_origin(edition: Edition, time: str | None) -> int:
         raise InputError(
             f"the service knows fewer than the {edition.forecaster.rows_needed} steps that the model reads",
             where="record",
-            mend="send readings (POST /v1/readings), or forecast from your own (POST /v1/forecast)",
+            hint="send readings (POST /v1/readings), or forecast from your own (POST /v1/forecast)",
         )
     first, last = origins
     origin = last if time is None else grid.row_from(time)
     if not first <= origin <= last:
         what = "a forecast needs the steps before it, and they must be in the record"
-        mend = f"choose a time from {grid.local(first)} to {grid.local(last)}"
-        raise InputError(what, where=f"time {time}", mend=mend)
+        hint = f"choose a time from {grid.local(first)} to {grid.local(last)}"
+        raise InputError(what, where=f"time {time}", hint=hint)
     return origin
 
 
@@ -108,8 +108,8 @@ def _report_unknown(panel: Panel, history: int, findings: Findings) -> None:
     for name, covariate in panel.covariates.items():
         if unknown := int(np.isnan(covariate.values[-history:]).all(axis=1).sum()):
             what = f"{name} is unknown in {unknown} of the last {history} steps: the model takes it to be as usual"
-            mend = "train on a record that reaches further, or serve a model that does not read it"
-            findings.warning(what, name, unknown, mend)
+            hint = "train on a record that reaches further, or serve a model that does not read it"
+            findings.warning(what, name, unknown, hint)
 
 
 def _content(

@@ -19,7 +19,7 @@ def overload(seconds: float = 1.0) -> RefusedError:
     wait = min(max(math.ceil(seconds), 1), _MOST_RETRY_SECONDS)
     return RefusedError(
         429, "overload", "too many requests wait already",
-        mend=f"come back in {wait} s", headers={"Retry-After": str(wait)},
+        hint=f"come back in {wait} s", headers={"Retry-After": str(wait)},
     )  # fmt: skip
 
 
@@ -74,7 +74,7 @@ class BodyLimit:
             except TimeoutError:
                 what = f"the body did not arrive within {self._settings.body_seconds:g} s"
                 await refuse(
-                    RefusedError(408, "too_slow", what, where="body", mend="send it faster"), scope, receive, send
+                    RefusedError(408, "too_slow", what, where="body", hint="send it faster"), scope, receive, send
                 )
                 return
             except RefusedError as refusal:
@@ -106,7 +106,7 @@ class BodyLimit:
         most = self._settings.most_body_bytes
         if size > most:
             what = f"the body is larger than {most:,} bytes"
-            raise RefusedError(413, "too_large", what, where="body", mend="send fewer readings at a time")
+            raise RefusedError(413, "too_large", what, where="body", hint="send fewer readings at a time")
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:
@@ -177,7 +177,7 @@ class Doors:
         if self.is_closing:
             refusal = RefusedError(
                 503, "shutting_down", "the service is about to stop",
-                mend="ask again when another one runs", headers={"Retry-After": "5", "Connection": "close"},
+                hint="ask again when another one runs", headers={"Retry-After": "5", "Connection": "close"},
             )  # fmt: skip
             await refuse(refusal, scope, receive, send)
             return

@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 from numpy.typing import NDArray
 
+from candor.core.errors import InputError
 from candor.data.checks.report import local_time
 from candor.data.times import TimeAxis, zone_from_name
-from candor.errors import InputError
 
 _FIRST_YEAR, _LAST_YEAR = 1900, 2200
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -26,10 +26,10 @@ def parse_moment(text: str, zone: str) -> datetime:
             moment = moment.replace(tzinfo=zone_from_name(zone))
         moment = moment.astimezone(UTC)
     except (ValueError, OverflowError):
-        raise InputError(f"{text[:60]!r} is not a time", mend="write it like 2024-03-01T06:00:00+01:00") from None
+        raise InputError(f"{text[:60]!r} is not a time", hint="write it like 2024-03-01T06:00:00+01:00") from None
     if not _FIRST_YEAR <= moment.year < _LAST_YEAR:
         what = f"{text[:60]!r} is a time out of all proportion; expected are years from {_FIRST_YEAR} to {_LAST_YEAR}"
-        raise InputError(what, mend="write it like 2024-03-01T06:00:00+01:00")
+        raise InputError(what, hint="write it like 2024-03-01T06:00:00+01:00")
     return moment
 
 

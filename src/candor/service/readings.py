@@ -6,11 +6,11 @@ from datetime import UTC, datetime
 
 import numpy as np
 
+from candor.core.errors import InputError
 from candor.data.alignment import Aligned, align
 from candor.data.findings import Findings, listed
 from candor.data.panel import Panel, Sensor
 from candor.data.times import in_words
-from candor.errors import InputError
 from candor.service.errors import RefusedError
 from candor.service.messages import SentReading
 from candor.service.moments import Grid, lay, parse_moment, to_microseconds
@@ -73,18 +73,18 @@ def align_for_client(edition: Edition, panel: Panel, now: datetime | None, *, al
             panel, model.trained_on_, model.rows_needed, now=now, horizon=model.horizon, allow_short=allow_short
         )
     except InputError as error:
-        raise InputError(error.what, where=error.where, mend=_for_client(error.mend)) from None
+        raise InputError(error.what, where=error.where, hint=_for_client(error.hint)) from None
     return Aligned(aligned.panel, for_client(aligned.findings))
 
 
 def for_client(findings: Findings) -> Findings:
-    """Returns findings with mends for those who talk with a service."""
-    return Findings(replace(finding, mend=_for_client(finding.mend)) for finding in findings)
+    """Returns findings with hints for those who talk with a service."""
+    return Findings(replace(finding, hint=_for_client(finding.hint)) for finding in findings)
 
 
-def _for_client(mend: str) -> str:
+def _for_client(hint: str) -> str:
     """Returns what a client can do where somebody at a command line would choose an option, which a client cannot."""
-    return next((words for option, words in _MENDS.items() if option in mend), mend)
+    return next((words for option, words in _MENDS.items() if option in hint), hint)
 
 
 def storable(
@@ -107,7 +107,7 @@ def storable(
             raise InputError(
                 f"the reading of {reading.time} is later than now, {now.isoformat(timespec='minutes')}",
                 where=f"sensor {reading.sensor}",
-                mend="give times with their offset, and only what was measured",
+                hint="give times with their offset, and only what was measured",
             )
         if reading.value is not None and moments[reading.time] < grid.edge(earliest):
             place = "the run's own record" if edition.record.has_own else "now"
@@ -115,7 +115,7 @@ def storable(
                 f"the reading of {reading.time} is too old: more than {settings.most_steps_back:,} steps of "
                 f"{in_words(axis.interval)} before {place}, {grid.local(beginning)}",
                 where=f"sensor {reading.sensor}",
-                mend=f"check the year; readings from {grid.local(earliest)} on are kept",
+                hint=f"check the year; readings from {grid.local(earliest)} on are kept",
             )
     return [Reading(reading.sensor, moments[reading.time], reading.value) for reading in readings]
 
@@ -124,7 +124,7 @@ def unknown_sensor(edition: Edition, name: str) -> RefusedError:
     """Returns the refusal of a sensor that the model does not know."""
     what = f"the model knows no sensor called {name[:200]}"
     return RefusedError(
-        404, "unknown_sensor", what, where="sensor", mend=f"there are {listed(edition.known.sensor_ids)}"
+        404, "unknown_sensor", what, where="sensor", hint=f"there are {listed(edition.known.sensor_ids)}"
     )
 
 
@@ -141,7 +141,7 @@ def _panel_of(
     columns = {sensor: column for column, sensor in enumerate(dict.fromkeys(each.sensor for each in readings))}
     if len(columns) > settings.most_sensors:
         what = f"the readings name {len(columns):,} sensors; at most {settings.most_sensors:,} are taken"
-        raise RefusedError(413, "too_large", what, where="readings", mend="send the sensors of the model only")
+        raise RefusedError(413, "too_large", what, where="readings", hint="send the sensors of the model only")
     grid, texts = Grid(edition.known.times), _moments(readings, edition.known.times.zone)
     moments = np.array([texts[each.time] for each in readings], np.int64)
     places = np.array([columns[each.sensor] for each in readings], np.int64)
@@ -152,7 +152,7 @@ def _panel_of(
             f"the readings run from {grid.local(first)} to {grid.local(first + length - 1)}, {length:,} steps of "
             f"{in_words(grid.axis.interval)} for {len(columns):,} sensors",
             where="readings",
-            mend=f"send recent readings only; the model reads {edition.forecaster.rows_needed} steps",
+            hint=f"send recent readings only; the model reads {edition.forecaster.rows_needed} steps",
         )
     values = np.full((length, len(columns)), np.nan, np.float32)
     lay(grid, values, first, places, moments, np.array([each.value for each in readings], np.float32))
@@ -170,4 +170,4 @@ def _report(
         findings.note(f"readings lie beside the model's grid of {interval}: the nearest moment counts", count=moved)
     if repeated := len(readings) - len(np.unique(cells)):
         what = "readings share sensor and moment with another: the nearest counts, then the last"
-        findings.warning(what, count=repeated, mend="send one reading for each sensor and moment")
+        findings.warning(what, count=repeated, hint="send one reading for each sensor and moment")

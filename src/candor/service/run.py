@@ -13,8 +13,8 @@ from types import FrameType
 import pooch
 import uvicorn
 
-from candor.errors import InputError
-from candor.export import demo_bundle
+from candor.core.errors import InputError
+from candor.runs.bundle import demo_bundle
 from candor.service.app import make_service
 from candor.service.connection import patient_protocol
 from candor.service.limits import Doors
@@ -122,5 +122,5 @@ def bind(host: str, port: int) -> socket.socket:
     except (OSError, UnicodeError) as error:
         raise InputError(
             f"the service cannot listen at {host}, port {port} ({error})",
-            mend="choose another --port, or end what listens there",
+            hint="choose another --port, or end what listens there",
         ) from None

@@ -9,7 +9,7 @@ from pathlib import Path
 from pydantic import SecretStr
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from candor.errors import InputError
+from candor.core.errors import InputError
 from candor.service.errors import RefusedError
 from candor.service.limits import refuse
 from candor.service.settings import ServiceSettings
@@ -45,7 +45,7 @@ def read_token(file: Path | None) -> SecretStr | None:
     token = text.strip()
     if not token or not all("!" <= letter <= "~" for letter in token):
         what = "a token is one line of letters, digits and signs without spaces"
-        raise InputError(what, where=where, mend="make one: openssl rand -hex 32 > token.txt")
+        raise InputError(what, where=where, hint="make one: openssl rand -hex 32 > token.txt")
     return SecretStr(token)
 
 
@@ -58,7 +58,7 @@ def is_loopback(host: str) -> bool:
     try:
         found = {str(entry[4][0]) for entry in socket.getaddrinfo(host, None)}
     except (OSError, UnicodeError):
-        raise InputError(f"there is no network address called {host!r}", mend="give --host 127.0.0.1") from None
+        raise InputError(f"there is no network address called {host!r}", hint="give --host 127.0.0.1") from None
     return all(ipaddress.ip_address(address.partition("%")[0]).is_loopback for address in found)
 
 
@@ -67,7 +67,7 @@ def check_binding(settings: ServiceSettings) -> None:
     if settings.token is None and not settings.allow_open and not is_loopback(settings.host):
         raise InputError(
             f"anybody who reaches {settings.host} could use the service: there is no token",
-            mend=f"set a token (--token-file FILE or {TOKEN_VARIABLE}), or say --allow-open if that is meant",
+            hint=f"set a token (--token-file FILE or {TOKEN_VARIABLE}), or say --allow-open if that is meant",
         )
 
 
@@ -95,8 +95,8 @@ class Gate:
         headers: dict[bytes, bytes] = dict(scope["headers"])
         if self._is_local and not self._is_own_name(headers.get(b"host", b"")):
             what = "the service is for this machine only, and was asked for under another name"
-            mend = "use http://127.0.0.1, or start it with a token (--token-file)"
-            return RefusedError(421, "wrong_host", what, where="header Host", mend=mend)
+            hint = "use http://127.0.0.1, or start it with a token (--token-file)"
+            return RefusedError(421, "wrong_host", what, where="header Host", hint=hint)
         is_guarded = scope["path"].startswith("/v1/") or scope["path"] == "/metrics"
         if self._token is None or not is_guarded:
             return None
@@ -104,9 +104,9 @@ class Gate:
         if scheme.lower() == b"bearer" and hmac.compare_digest(sent.strip(), self._token):
             return None
         what = "the token is not the right one" if sent else "a token is needed"
-        mend = "send the header Authorization: Bearer TOKEN; whoever runs the service knows the token"
+        hint = "send the header Authorization: Bearer TOKEN; whoever runs the service knows the token"
         headers_out = {"WWW-Authenticate": "Bearer"}
-        return RefusedError(401, "unauthorized", what, where="header Authorization", mend=mend, headers=headers_out)
+        return RefusedError(401, "unauthorized", what, where="header Authorization", hint=hint, headers=headers_out)
 
     def _is_own_name(self, host: bytes) -> bool:
         name = host.decode("latin-1").lower()

@@ -11,13 +11,13 @@ from pathlib import Path
 
 from anyio.to_thread import run_sync
 
+from candor.core.errors import InputError
 from candor.data.panel import Panel
-from candor.errors import InputError
-from candor.export import open_run
-from candor.figures.map_points import Points
 from candor.forecasting.candor import Candor
 from candor.forecasting.forecaster import Forecaster, refuse_unbounded
-from candor.forecasting.runs import RECORD, Run, model_checksum
+from candor.render.figures.map_points import Points
+from candor.runs.bundle import open_run
+from candor.runs.run import RECORD, Run, model_checksum
 from candor.service.batching import Worker
 from candor.service.errors import RefusedError
 from candor.service.layout import drawing_places
@@ -171,7 +171,7 @@ class Served:
                 raise InputError(
                     f"the model has {found:,} {what}; the service serves up to {most:,}",
                     where=str(self._source),
-                    mend=f"allow more: --set {option}={found}",
+                    hint=f"allow more: --set {option}={found}",
                 )
 
     def _try_out(self, edition: Edition) -> None:
@@ -215,10 +215,10 @@ class Models:
             return next(iter(self.served.values()))
         known = ", ".join(self.served)
         if name is None:
-            raise InputError("several models are served here", where="model", mend=f"name one of {known}")
+            raise InputError("several models are served here", where="model", hint=f"name one of {known}")
         if name not in self.served:
             what = f"there is no model called {name[:60]!r}"
-            raise RefusedError(404, "unknown_model", what, where="model", mend=f"there are: {known}")
+            raise RefusedError(404, "unknown_model", what, where="model", hint=f"there are: {known}")
         return self.served[name]
 
     def start(self) -> None:

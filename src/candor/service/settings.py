@@ -4,7 +4,7 @@ from pathlib import Path
 
 from pydantic import Field, PositiveFloat, PositiveInt, SecretStr
 
-from candor.settings import Settings
+from candor.core.settings import Settings
 
 
 class ServiceSettings(Settings):

@@ -17,8 +17,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from candor.core.errors import InputError
 from candor.data.units import plain_unit
-from candor.errors import InputError
 from candor.service.errors import RefusedError
 
 FORMAT_VERSION = 1
@@ -63,7 +63,7 @@ class ReadingStore:
             self._version = self._read_version()
         except (OSError, sqlite3.Error) as error:
             raise InputError(
-                f"readings cannot be stored here ({error})", where=str(path), mend="name another folder with --store"
+                f"readings cannot be stored here ({error})", where=str(path), hint="name another folder with --store"
             ) from None
 
     def _prepare(self) -> None:
@@ -102,7 +102,7 @@ class ReadingStore:
                     raise InputError(
                         f"readings of sensor {sensor} are stored in {known[sensor]!r}, the model is in {unit!r}",
                         where=str(self._path),
-                        mend="serve this model with another --store",
+                        hint="serve this model with another --store",
                     )
             database.executemany("INSERT OR REPLACE INTO units VALUES (?, ?)", units.items())
 
@@ -168,5 +168,5 @@ class ReadingStore:
             except sqlite3.Error as error:
                 raise RefusedError(
                     503, "store_unavailable", f"the readings could not be stored ({error})",
-                    mend="send them again later; the disk may be full", headers={"Retry-After": "5"},
+                    hint="send them again later; the disk may be full", headers={"Retry-After": "5"},
                 ) from None  # fmt: skip

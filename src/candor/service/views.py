@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from candor.core.errors import InputError
 from candor.data.adjacency import adjacency_of
 from candor.data.times import in_words, zone_from_name
-from candor.errors import InputError
 from candor.forecasting.questions import rounded
 from candor.service.forecasts import plain_numbers
 from candor.service.layout import has_coordinates
@@ -84,7 +84,7 @@ def history(served: Served, sensor: str, until: str | None, steps: int, settings
     edition = served.edition
     column = find_column(edition, sensor)
     if steps > settings.most_steps:
-        raise InputError(f"{steps:,} steps are too many", where="steps", mend=f"ask for up to {settings.most_steps:,}")
+        raise InputError(f"{steps:,} steps are too many", where="steps", hint=f"ask for up to {settings.most_steps:,}")
     record = edition.record
     first, stop = record.span()
     stop = stop if until is None else max(first, min(record.grid.row_from(until), stop))

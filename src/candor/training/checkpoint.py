@@ -17,8 +17,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from candor.errors import InputError
-from candor.files import WriteError, atomic_file, remove_leftovers
+from candor.core.errors import InputError
+from candor.core.files import WriteError, atomic_file, remove_leftovers
 
 FORMAT = "candor-training-1"
 Weights = dict[str, Tensor]
@@ -147,7 +147,7 @@ def _saving() -> Iterator[None]:
         raise WriteError(
             f"the state of training cannot be saved ({error.__cause__})",
             where=error.where,
-            mend="make room or mend the folder, then go on with `candor train --resume`: the last saved state is whole",
+            hint="make room or hint the folder, then go on with `candor train --resume`: the last saved state is whole",
         ) from error
 
 

@@ -14,7 +14,7 @@ from typing import Self, TypeVar
 
 import torch
 
-from candor.training.trainable import Trainable
+from candor.nets.trainable import Trainable
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")

@@ -12,10 +12,12 @@ from accelerate import Accelerator
 from accelerate.utils import broadcast, broadcast_object_list, gather_object
 from torch import Tensor, nn
 
+from candor.core.errors import InputError
+from candor.core.progress import Report, silent
 from candor.data.windows import Windows
-from candor.errors import InputError
-from candor.model.dropout import drawing_from
-from candor.progress import Report, silent
+from candor.nets.dropout import drawing_from
+from candor.nets.schedule import TrainingSettings
+from candor.nets.trainable import Moment, Trainable
 from candor.training.batches import (
     Indices,
     batch_seed,
@@ -30,9 +32,7 @@ from candor.training.crew import Crew
 from candor.training.machine import Machine
 from candor.training.pacing import Lap, Pacing
 from candor.training.processes import in_main_process, join_processes
-from candor.training.settings import TrainingSettings
 from candor.training.tensorboard import Curves
-from candor.training.trainable import Moment, Trainable
 
 SECONDS_BETWEEN_SAVES = 60.0
 _NAMED = 3  # sensors in a sentence
@@ -144,7 +144,7 @@ class Trainer:
             raise InputError(
                 f"the processes do not see the same state of training: they stand at (epoch, batch) {places}",
                 where=str(self.checkpoint.folder) if self.checkpoint else "training",
-                mend="put the run directory where all machines see it, such as a network file system",
+                hint="put the run directory where all machines see it, such as a network file system",
             )
         broadcast(list(self.network.state_dict().values()))  # whatever chance is on other machines
 
@@ -330,7 +330,7 @@ class Trainer:
         raise InputError(
             f"{what} (epoch {progress.epoch}, batch {progress.batch}{detail}); the last good weights are kept",
             where=str(self.checkpoint.folder) if self.checkpoint else "training",
-            mend="look for impossible readings with `candor data check`, or train with a smaller learning_rate, "
+            hint="look for impossible readings with `candor data check`, or train with a smaller learning_rate, "
             "from the weights that were kept if you like (--init RUN)",
         )
 

@@ -8,14 +8,14 @@ from math import inf
 import numpy as np
 import torch
 
+from candor.core.files import read_json, write_json
+from candor.core.progress import Report, silent
 from candor.data.windows import Windows
-from candor.files import read_json, write_json
-from candor.progress import Report, silent
+from candor.nets.schedule import LEAST_BATCH
+from candor.nets.trainable import Moment, Trainable
 from candor.training.checkpoint import Checkpoint
 from candor.training.crew import Crew
 from candor.training.processes import in_main_process, join_processes
-from candor.training.settings import LEAST_BATCH
-from candor.training.trainable import Moment, Trainable
 
 _FIRST = 4
 _WORTH_IT = 0.97

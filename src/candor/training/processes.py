@@ -10,7 +10,7 @@ import torch
 from accelerate import PartialState
 from accelerate.utils import broadcast_object_list
 
-from candor.errors import InputError
+from candor.core.errors import InputError
 
 Result = TypeVar("Result")
 
@@ -25,7 +25,7 @@ def join_processes() -> PartialState:
     if state.num_processes != processes:
         raise InputError(
             f"{processes} processes were launched, but this one found {state.num_processes}",
-            mend="launch them with torchrun or accelerate launch, and leave the setting up of processes to candor",
+            hint="launch them with torchrun or accelerate launch, and leave the setting up of processes to candor",
         )
     if processes > 1:
         _take_leave_at_exit()

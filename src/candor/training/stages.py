@@ -14,16 +14,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from candor.files import read_json, write_json
-from candor.progress import Report, silent
-from candor.settings import parse_settings
+from candor.core.files import read_json, write_json
+from candor.core.progress import Report, silent
+from candor.core.settings import parse_settings
+from candor.nets.schedule import TrainingSettings
+from candor.nets.trainable import Trainable
 from candor.training.checkpoint import Checkpoint, Weights
 from candor.training.loop import Stopped, StopReason, Trainer, TrainingData
 from candor.training.machine import Machine, find_machine
 from candor.training.pacing import Pacing
 from candor.training.processes import in_main_process, join_processes
-from candor.training.settings import TrainingSettings
-from candor.training.trainable import Trainable
 
 _SHARE_IS_USED_UP = "its share of the budget is used up"
 _SHARE_OF_MEASURING = 0.1  # of the time of a stage; a little more where two passes take longer than that

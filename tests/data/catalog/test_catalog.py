@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from candor.core.errors import InputError
 from candor.data.catalog import datasets, load_dataset
 from candor.data.catalog.korea4_do import GAUGE_OF_STATION
 from candor.data.findings import Findings
@@ -17,7 +18,6 @@ from candor.data.locations import data_folders, find_data
 from candor.data.panel import Panel
 from candor.data.readers.edges import read_edges
 from candor.data.scaling import fit_scaler
-from candor.errors import InputError
 from candor.presets import load_preset
 
 NEEDING_FILES = [name for name in datasets if datasets.get(name).needs]

@@ -15,9 +15,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from candor.core.errors import InputError
 from candor.data.readers.classic import read_classic_hdf, read_npz, stamps_from_numbers
 from candor.data.times import zone_from_name
-from candor.errors import InputError
 
 UNITS = ["s", "ms", "us", "ns"]
 START, STEP = datetime(2012, 3, 1), timedelta(minutes=5)
@@ -157,7 +157,7 @@ def test_files_that_are_not_a_frame_of_readings_are_refused(
 ) -> None:
     with pytest.raises(InputError, match=word) as caught:
         read_classic_hdf(stored(content, tmp_path, **options))
-    assert caught.value.mend
+    assert caught.value.hint
 
 
 def test_a_file_of_two_frames_is_refused_by_name(tmp_path: Path) -> None:

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from candor.core.errors import InputError
 from candor.data.findings import Finding, Findings, Level
 from candor.data.panel import Edges
 from candor.data.readers.edges import read_edges
-from candor.errors import InputError
 
 IDS = ("773869", "767541", "717447", "717446")
 GRAPHS = st.dictionaries(
@@ -199,7 +199,7 @@ def test_a_list_without_numbers_has_weights_of_one_and_a_note(tmp_path: Path) ->
     assert only(findings).level is Level.NOTE and "weight 1" in only(findings).what
     edges, findings = read(tmp_path, "from,to,lanes\n773869,767541,4\n767541,717447,2\n")
     assert as_graph(edges) == {(0, 1): 1.0, (1, 2): 1.0}
-    assert only(findings).level is Level.WARNING and "lanes" in only(findings).mend
+    assert only(findings).level is Level.WARNING and "lanes" in only(findings).hint
 
 
 @pytest.mark.parametrize("ids", [IDS, ("a", "b", "c", "d")])
@@ -267,7 +267,7 @@ def test_edges_to_sensors_without_readings_are_left_out_with_a_warning(tmp_path:
     edges, findings = read(tmp_path, text)
     assert as_graph(edges) == {(0, 1): 1.0}
     assert only(findings).level is Level.WARNING and only(findings).count == 2
-    assert "far, away" in only(findings).where and only(findings).mend
+    assert "far, away" in only(findings).where and only(findings).hint
 
 
 def test_labels_of_a_matrix_without_readings_are_left_out_with_a_warning(tmp_path: Path) -> None:
@@ -352,7 +352,7 @@ def test_ids_that_do_not_match_at_all_are_shown_side_by_side(text: str, tmp_path
 def test_files_that_are_no_graph_say_why(text: str, word: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=word) as caught:
         read(tmp_path, text)
-    assert caught.value.mend
+    assert caught.value.hint
 
 
 @pytest.mark.parametrize("shape", [(4,), (4, 3), (3, 3), (4, 4, 1)])

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from candor.core.errors import InputError
 from candor.data.findings import Finding, Findings, Level
 from candor.data.panel import Panel
 from candor.data.readers.options import ReadOptions
 from candor.data.readers.panels import read_panel
-from candor.errors import InputError
 
 START = datetime(2020, 5, 1)
 MINUTE = timedelta(minutes=1)
@@ -188,7 +188,7 @@ def test_one_time_far_off_is_refused_before_memory_is_taken(stray: str, interval
         frame = pd.DataFrame({"time": texts, "a": 1.0})
         with pytest.raises(InputError) as refusal:
             read(frame)
-        assert stray[:4] in refusal.value.what and "correct" in refusal.value.mend
+        assert stray[:4] in refusal.value.what and "correct" in refusal.value.hint
 
 
 @pytest.mark.parametrize("year", [5, 9999, 20_000, -300])
@@ -210,7 +210,7 @@ def test_a_long_table_whose_sensors_are_row_numbers_is_refused() -> None:
         frame = pd.DataFrame({"time": steps(5000), "id": np.arange(5000) // rows_of_each, "value": 1.0})
         with pytest.raises(InputError, match=words) as refusal:
             read(frame)
-        assert "names sensors" in refusal.value.mend
+        assert "names sensors" in refusal.value.hint
 
 
 def test_a_long_outage_is_no_reason_to_refuse() -> None:
@@ -249,7 +249,7 @@ def test_months_quarters_and_years_are_no_interval(
         frame = pd.concat(parts).rename(columns={"a": "value"})
     with pytest.raises(InputError, match=f"are {name} apart, which is no regular interval") as refusal:
         read(frame, zone=zone)
-    assert "--interval" in refusal.value.mend
+    assert "--interval" in refusal.value.hint
     assert read(frame, zone=zone, interval=timedelta(days=30))[0].times.interval == timedelta(days=30)
 
 

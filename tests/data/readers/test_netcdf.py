@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 import xarray
 
+from candor.core.errors import InputError
 from candor.data.readers.netcdf import read_netcdf
 from candor.data.readers.options import ReadOptions
 from candor.data.readers.panels import read_panel
-from candor.errors import InputError
 
 TIMES = pd.date_range("2021-05-01", periods=5, freq="15min")
 VALUES = np.random.default_rng(11).normal(8, 2, (5, 3))
@@ -131,7 +131,7 @@ def test_of_several_variables_one_must_be_named(tmp_path: Path) -> None:
     path = stored(dataset(["a", "b", "c"], flow=(("time", "site"), VALUES * 2)), tmp_path)
     with pytest.raises(InputError, match="several variables") as caught:
         read_netcdf(path)
-    assert "nitrate, flow" in caught.value.mend
+    assert "nitrate, flow" in caught.value.hint
     np.testing.assert_array_equal(read_netcdf(path, "flow").values, (VALUES * 2).astype(np.float32))
 
 

@@ -171,5 +171,5 @@ def test_the_report_says_how_many_cells_of_which_columns() -> None:
         (Level.WARNING, 1),
         (Level.NOTE, 1),
     }
-    assert all("file.csv: north" in finding.where and finding.mend for finding in findings)
+    assert all("file.csv: north" in finding.where and finding.hint for finding in findings)
     assert "'Ice'" in findings[0].where

@@ -13,12 +13,12 @@ import pyarrow.parquet as pq
 import pytest
 import xarray
 
+from candor.core.errors import InputError
 from candor.data.findings import Findings, Level
 from candor.data.panel import Panel
 from candor.data.readers.options import ReadOptions
 from candor.data.readers.panels import read_panel
 from candor.data.times import zone_from_name
-from candor.errors import InputError
 
 HOURS = pd.date_range("2020-05-01", periods=4, freq="h")
 READINGS = pd.DataFrame({"time": HOURS, "a": [1, 2, 3, 4], "b": [5, 6, 7, 8], "c": [9, 10, 11, 12]})
@@ -105,7 +105,7 @@ def test_different_offsets_are_no_zone_and_a_warning_says_so() -> None:
     panel, findings = read(frame)
     (finding,) = findings
     assert panel.times.zone == "UTC" and finding.level is Level.WARNING
-    assert "(UTC-08:00, UTC-07:00)" in finding.what and "--zone" in finding.mend
+    assert "(UTC-08:00, UTC-07:00)" in finding.what and "--zone" in finding.hint
     named, findings = read(frame, zone="America/Los_Angeles")
     assert findings == [] and named.times.start == panel.times.start
 

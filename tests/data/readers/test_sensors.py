@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from candor.core.errors import InputError
 from candor.data.findings import Finding, Findings, Level
 from candor.data.panel import Sensor
 from candor.data.readers import small_tables
 from candor.data.readers.sensors import read_sensors
-from candor.errors import InputError
 
 IDS = ("773869", "767541", "717447")
 TABLE = "sensor_id,name,latitude,longitude,unit\n"
@@ -93,7 +93,7 @@ def test_a_table_about_strangers_alone_is_warned_of(tmp_path: Path) -> None:
     sensors, findings = read(tmp_path, TABLE + "0773869,Bridge,1,2,\n")
     assert sensors == tuple(Sensor(sensor, unit="mph") for sensor in IDS)
     assert findings[0].level is Level.WARNING and "773869, 767541, 717447" in findings[0].what
-    assert findings[0].where.endswith("0773869") and "alike" in findings[0].mend
+    assert findings[0].where.endswith("0773869") and "alike" in findings[0].hint
 
 
 def test_an_id_with_a_point_means_the_whole_number_unless_it_is_an_id_itself(tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_an_impossible_place_counts_as_unknown_with_a_warning(place: str, tmp_pa
     sensors, findings = read(tmp_path, TABLE + f"773869,Bridge,{place},\n", ids=IDS[:1])
     assert sensors == (Sensor("773869", "Bridge", unit="mph"),)
     assert only(findings).level is Level.WARNING
-    assert "773869" in only(findings).where and "swapped" in only(findings).mend
+    assert "773869" in only(findings).where and "swapped" in only(findings).hint
 
 
 @pytest.mark.parametrize("place", [",", "NA,NA", " , "])

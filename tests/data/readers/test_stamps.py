@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from candor.core.errors import InputError
 from candor.data.readers.readings import Stamps
 from candor.data.readers.stamps import StampReader, count_times, looks_like_time
-from candor.errors import InputError
 
 MOMENTS = st.datetimes(datetime(1901, 1, 1), datetime(2099, 12, 31))
 
@@ -191,7 +191,7 @@ def test_the_whole_file_decides_which_number_is_the_day() -> None:
 def test_dates_that_may_be_read_both_ways_are_refused(texts: list[str]) -> None:
     with pytest.raises(InputError, match="day/month or month/day") as refusal:
         read(texts)
-    assert "--day-first" in refusal.value.mend
+    assert "--day-first" in refusal.value.hint
 
 
 def test_a_date_that_is_the_same_both_ways_is_not_refused() -> None:

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
+from candor.core.errors import InputError
 from candor.data.findings import Findings
 from candor.data.panel import Panel, Sensor
 from candor.data.readers import columns
@@ -24,7 +25,6 @@ from candor.data.readers.numbers import EMPTY_CELLS
 from candor.data.readers.options import ReadOptions
 from candor.data.readers.panels import read_panel
 from candor.data.times import TimeAxis
-from candor.errors import InputError
 
 INTERVALS = [timedelta(seconds=1), timedelta(minutes=5), timedelta(hours=1), timedelta(days=1), timedelta(days=7)]
 NAMES = (*tables_module._TIME_NAMES, *tables_module._SENSOR_NAMES, *tables_module._VALUE_NAMES, *EMPTY_CELLS)

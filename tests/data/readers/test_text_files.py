@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from candor.core.errors import InputError
 from candor.data.findings import Level
 from candor.data.readers import columns
-from candor.errors import InputError
 
 PLAIN = "time,a,b\n2020-05-01 00:00,1,10\n2020-05-01 01:00,2,20\n2020-05-01 02:00,3,30\n"
 VALUES = [[1, 10], [2, 20], [3, 30]]
@@ -166,7 +166,7 @@ def test_a_file_that_is_no_record_is_refused_in_words(read: Any, content: str, w
     with pytest.raises(InputError) as refusal:
         read(content)
     assert words in refusal.value.what
-    assert "readings.csv" in refusal.value.where and refusal.value.mend
+    assert "readings.csv" in refusal.value.where and refusal.value.hint
 
 
 @pytest.mark.parametrize("size", [40, 80, 4 << 20])
@@ -209,7 +209,7 @@ def test_a_line_longer_than_a_block_is_refused_in_words(read: Any, monkeypatch: 
 def test_what_is_no_text_is_refused_in_words(read: Any, content: bytes, words: str) -> None:
     with pytest.raises(InputError) as refusal:
         read(content)
-    assert words in refusal.value.what and refusal.value.mend
+    assert words in refusal.value.what and refusal.value.hint
 
 
 @pytest.mark.parametrize(
@@ -329,7 +329,7 @@ def test_a_date_with_an_hour_beside_it_is_not_to_lose_its_readings(read: Any) ->
     rows = "".join(f"2020-05-0{day},{hour},{hour}\n" for day in (1, 2) for hour in range(24))
     with pytest.raises(InputError) as caught:
         read("Date,Hour,Stage\n" + rows)
-    assert "put both into one" in caught.value.mend and "remove" not in caught.value.mend
+    assert "put both into one" in caught.value.hint and "remove" not in caught.value.hint
 
 
 def test_a_sensor_called_node_is_no_column_of_ids(read: Any) -> None:
@@ -342,4 +342,4 @@ def test_a_guess_about_dates_is_told(read: Any) -> None:
     panel, findings = read("time,a\n" + "\n".join(rows), zone="UTC")
     (finding,) = findings
     assert finding.level is Level.WARNING
-    assert panel.times.start.month == 4 and "day first" in finding.what and "--month-first" in finding.mend
+    assert panel.times.start.month == 4 and "day first" in finding.what and "--month-first" in finding.hint

@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from candor.core.errors import InputError
 from candor.data.findings import Findings
 from candor.data.panel import Panel
 from candor.data.readers.options import ReadOptions
 from candor.data.readers.panels import read_panel
-from candor.errors import InputError
 
 HOURS = pd.date_range("2020-05-01", periods=3, freq="h")
 

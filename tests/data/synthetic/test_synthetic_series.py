@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from candor.core.errors import InputError
 from candor.data.panel import Panel
 from candor.data.synthetic import (
     COMPONENTS,
@@ -16,7 +17,6 @@ from candor.data.synthetic import (
     generate_river,
     generate_road,
 )
-from candor.errors import InputError
 
 KINDS = ("river", "road")
 GENERATORS = {"river": generate_river, "road": generate_road}

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from candor.core.errors import InputError
 from candor.data.panel_store import load_panel
 from candor.data.synthetic import (
     COMPONENTS,
@@ -19,7 +20,6 @@ from candor.data.synthetic import (
     write_synthetic,
 )
 from candor.data.synthetic.dynamics import Chunk, chunks_of
-from candor.errors import InputError
 
 GENERATORS = {"river": generate_river, "road": generate_road}
 

@@ -4,9 +4,9 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from candor.core.registry import Registry
 from candor.data.locations import find_data
 from candor.data.panel import Panel
-from candor.registry import Registry
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from candor.core.progress import Report, silent
 from candor.data.checks.coverage import report_coverage
 from candor.data.checks.network import count_edges, report_network
 from candor.data.checks.report import CheckReport, SensorSummary, local_time
@@ -9,7 +10,6 @@ from candor.data.checks.sensors import SensorFacts, columns_of, examine_sensor, 
 from candor.data.findings import Findings
 from candor.data.panel import Panel
 from candor.data.times import in_words
-from candor.progress import Report, silent
 
 
 def check_panel(panel: Panel, report: Report = silent) -> CheckReport:

@@ -112,7 +112,7 @@ def report_coverage(
     if panel.times.length < LEAST_ROWS:
         findings.warning(
             f"the record is short, {panel.times.length} rows: little to learn from and less to judge by", panel.name,
-            mend=f"give {LEAST_ROWS} rows or more",
+            hint=f"give {LEAST_ROWS} rows or more",
         )  # fmt: skip
     dead = [sensor for sensor, coverage in zip(panel.sensor_ids, coverages, strict=True) if not coverage.readings]
     if len(dead) == len(coverages):

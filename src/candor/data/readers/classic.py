@@ -13,12 +13,12 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
+from candor.core.errors import InputError
 from candor.data.findings import listed
 from candor.data.readers.readings import Stamps, WideReadings
 from candor.data.readers.small_tables import distinct_ids, plain_words
 from candor.data.readers.sources import Source, find_source
 from candor.data.times import plain_zone
-from candor.errors import InputError
 
 MOST_SHRINKING = 1100  # deflate makes nothing smaller than a 1032nd of its size
 _MICROSECONDS = {"s": 1_000_000, "ms": 1_000, "us": 1}
@@ -51,7 +51,7 @@ class _FixedFrame:
         """Returns the whole frame, columns in the order of axis0."""
         columns, times = self._member("axis0"), self._member("axis1")
         if 0 in (columns.size, times.size) or "shape" in columns.attrs or "shape" in times.attrs:
-            raise InputError("the frame is empty", where=self.where, mend="export the readings again")
+            raise InputError("the frame is empty", where=self.where, hint="export the readings again")
         ids = self._ids(columns)
         stamps = self._stamps(times)
         # Where pandas notes a zone, it stores UTC; "N." is how it stores that there is none.
@@ -118,7 +118,7 @@ class _FixedFrame:
         raise self._refusal(f"{dataset.name} has shape {dataset.shape} where {(rows, columns)} was expected")
 
     def _refusal(self, what: str) -> InputError:
-        return InputError(what, where=self.where, mend=f"write it again: {_FIXED}")
+        return InputError(what, where=self.where, hint=f"write it again: {_FIXED}")
 
 
 def _frame_group(file: h5py.File, path: Path) -> h5py.Group:
@@ -131,13 +131,13 @@ def _frame_group(file: h5py.File, path: Path) -> h5py.Group:
         return frames[0]
     if frames:
         names = listed(group.name for group in frames)
-        what, mend = f"the file holds several frames ({names})", "keep one frame in the file"
+        what, hint = f"the file holds several frames ({names})", "keep one frame in the file"
     elif any("table" in group for group in groups):
         what = 'the file is written in the format "table", whose column names are pickled'
-        mend = f"write it again: {_FIXED}"
+        hint = f"write it again: {_FIXED}"
     else:
-        what, mend = "the file holds no data frame of pandas", f"write it with {_FIXED}"
-    raise InputError(what, where=str(path), mend=mend)
+        what, hint = "the file holds no data frame of pandas", f"write it with {_FIXED}"
+    raise InputError(what, where=str(path), hint=hint)
 
 
 def _attribute(dataset: h5py.Dataset, name: str) -> str:
@@ -191,7 +191,7 @@ def read_npz(path: Path | str, start: datetime | None, interval: timedelta | Non
         raise InputError(
             "the file carries no times, and start and interval were not given",
             where=where,
-            mend="say when it begins and how rows follow: --start 2012-03-01 --interval 5min",
+            hint="say when it begins and how rows follow: --start 2012-03-01 --interval 5min",
         )
     with open_arrays(source) as arrays:
         if "x" in arrays and "y" in arrays:
@@ -243,7 +243,7 @@ def read_square_array(source: Source) -> NDArray[Any]:
     raise InputError(
         f"expected one square array, found {found}",
         where=str(source.path),
-        mend="keep only the matrix, with a row and a column for each sensor",
+        hint="keep only the matrix, with a row and a column for each sensor",
     )
 
 
@@ -295,7 +295,7 @@ def _regular_stamps(start: datetime, interval: timedelta, length: int, where: st
         first + (length - 1) * interval  # fails beyond the year 9999
     except OverflowError:
         raise InputError(
-            "the record would end after the year 9999", where=where, mend="give another --interval"
+            "the record would end after the year 9999", where=where, hint="give another --interval"
         ) from None
     step = np.timedelta64(interval // timedelta(microseconds=1), "us")
     return np.datetime64(first, "us") + np.arange(length) * step
@@ -307,5 +307,5 @@ def _unpacked(source: Source) -> Source:
     raise InputError(
         f"files of this type are not read while packed as {source.packing}",
         where=str(source.path),
-        mend="unpack it first",
+        hint="unpack it first",
     )

@@ -12,11 +12,11 @@ import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
+from candor.core.errors import InputError
 from candor.data.findings import listed
 from candor.data.readers.numbers import EMPTY_CELLS
 from candor.data.readers.sources import Source, TextLayout, sniff_layout, unreadable
 from candor.data.readers.stamps import count_times
-from candor.errors import InputError
 
 _BLOCK_BYTES = 4 << 20
 _NUMBERS_PER_BATCH = 1 << 20
@@ -83,19 +83,19 @@ def _refuse_wrong_top(layout: TextLayout, where: str) -> None:
     times = count_times(layout.names)
     if times == 1:
         what = "the first row holds readings, not column names"
-        raise InputError(what, where=where, mend="put names on top: time, then one for each sensor")
+        raise InputError(what, where=where, hint="put names on top: time, then one for each sensor")
     if times > 1:
         what = "the first row holds several times: times must stand in a column, one row each"
-        raise InputError(what, where=where, mend="turn the table, so that each sensor is a column")
+        raise InputError(what, where=where, hint="turn the table, so that each sensor is a column")
     if not layout.has_rows:
-        raise InputError("there are column names but no rows", where=where, mend="export the readings again")
+        raise InputError("there are column names but no rows", where=where, hint="export the readings again")
     if layout.cells_below:
         cells = f"{len(layout.names)} cell{'s' * (len(layout.names) > 1)}"
         raise InputError(
             f"the first row, {listed(layout.names, 2)[:60]!r}, has {cells} where the next ones have "
             f"{layout.cells_below}: it does not name all columns",
             where=where,
-            mend="remove the lines above the column names, or begin each with #; every column needs a name",
+            hint="remove the lines above the column names, or begin each with #; every column needs a name",
         )
 
 
@@ -135,19 +135,19 @@ def _plain_words(where: str) -> Iterator[None]:
             raise _over_lines(where) from None
         if "straddling" in str(error):
             what = f"a line is longer than {_BLOCK_BYTES >> 20} MB"
-            raise InputError(what, where=where, mend="check that this is a table") from None
+            raise InputError(what, where=where, hint="check that this is a table") from None
         if match := _RAGGED.search(str(error)):
             raise InputError(
                 f"row {match[1]} (blank lines not counted) has {match[3]} cells where the first row has {match[2]}",
                 where=where,
-                mend="a delimiter inside a name or number needs quotes; a cut file must be fetched again",
+                hint="a delimiter inside a name or number needs quotes; a cut file must be fetched again",
             ) from None
         raise
 
 
 def _over_lines(where: str) -> InputError:
-    mend = "close its quotes, and take line breaks out of texts"
-    return InputError("a cell runs over several lines", where=where, mend=mend)
+    hint = "close its quotes, and take line breaks out of texts"
+    return InputError("a cell runs over several lines", where=where, hint=hint)
 
 
 def _has_line_break(column: pa.Array) -> bool:
@@ -161,7 +161,7 @@ def parquet_columns(source: Source) -> Columns:
         with source.open() as stream:
             content = pa.py_buffer(stream.read(_MOST_UNPACKED_BYTES + 1))
         if content.size > _MOST_UNPACKED_BYTES:
-            raise InputError("the file is too large to be read while packed", where=str(source.path), mend="unpack it")
+            raise InputError("the file is too large to be read while packed", where=str(source.path), hint="unpack it")
 
     def open_file() -> pq.ParquetFile:
         return pq.ParquetFile(source.path if content is None else pa.BufferReader(content))

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from candor.core.errors import InputError
 from candor.data.findings import Findings, listed
 from candor.data.panel import Edges
 from candor.data.readers.classic import read_square_array
@@ -25,7 +26,6 @@ from candor.data.readers.small_tables import (
     table_from_frame,
 )
 from candor.data.readers.sources import find_source
-from candor.errors import InputError
 
 _FROM = ("from", "source", "src", "start", "origin", "upstream")
 _TO = ("to", "target", "dst", "dest", "end", "destination", "downstream")
@@ -133,13 +133,13 @@ def _graph_from_table(table: SmallTable, task: _Task) -> _Graph:
     if has_names:
         grid = SmallTable(None, [header, *table.rows], [1, *table.numbers], table.place)
     if not grid.rows or not grid.rows[0]:
-        raise InputError("the table is empty", where=task.where, mend="export the edges again")
+        raise InputError("the table is empty", where=task.where, hint="export the edges again")
     is_list, matrix = _is_list_without_names(grid, has_names, task), find_matrix(grid, task.sensors)
     if is_list and matrix is not None and matrix.holds_numbers():
         raise InputError(
             "this may be a list of edges as well as a matrix",
             where=task.where,
-            mend="name the columns of a list from,to,distance; put sensor ids around a matrix",
+            hint="name the columns of a list from,to,distance; put sensor ids around a matrix",
         )
     if is_list:
         return _graph_from_list_without_names(grid, task)
@@ -149,7 +149,7 @@ def _graph_from_table(table: SmallTable, task: _Task) -> _Graph:
         f"this is no list of edges (no columns are called from and to; the first row is: "
         f"{listed(grid.rows[0])}) and no square matrix ({len(grid.rows)} x {len(grid.rows[0])})",
         where=task.where,
-        mend="name the columns from,to,distance, or give a square matrix with sensor ids",
+        hint="name the columns from,to,distance, or give a square matrix with sensor ids",
     )
 
 
@@ -178,7 +178,7 @@ def _graph_from_list(
         raise InputError(
             f"edges do not say where they start or lead: {table.place} {listed(nameless)}",
             where=task.where,
-            mend="give both sensors of every edge",
+            hint="give both sensors of every edge",
         )
     codes, labels = pd.factorize(np.array(texts, dtype=object))
     distances, weights = (
@@ -189,8 +189,8 @@ def _graph_from_list(
         others = [name for column, name in enumerate(table.header or ()) if column not in ends]
         what = "the list has neither distances nor weights: every edge has the weight 1"
         if rows:
-            mend = f"call one of the other columns distance_km or weight ({listed(others)})" if others else ""
-            (task.findings.warning if others else task.findings.note)(what, task.where, len(rows), mend)
+            hint = f"call one of the other columns distance_km or weight ({listed(others)})" if others else ""
+            (task.findings.warning if others else task.findings.note)(what, task.where, len(rows), hint)
     unit = "" if distance is None or not names else names[distance].rpartition("_")[2]
     return _Graph(
         labels=labels.tolist(),
@@ -210,7 +210,7 @@ def _number_column(table: SmallTable, rows: Sequence[int], column: int, task: _T
     if strange:
         row = rows[strange[0]]
         what = f"{table.rows[row][column].strip()!r} is no number ({table.place} {table.numbers[row]})"
-        raise InputError(what, where=task.where, mend="give distances and weights as plain numbers, such as 4.2")
+        raise InputError(what, where=task.where, hint="give distances and weights as plain numbers, such as 4.2")
     with np.errstate(over="ignore"):
         return numbers.astype(np.float32)
 
@@ -232,7 +232,7 @@ def _graph_from_list_without_names(grid: SmallTable, task: _Task) -> _Graph:
     task.findings.warning(
         f"the list has no header: it was read as from, to{', distance' * has_distance}",
         task.where,
-        mend="put names on top, such as from,to,weight, if that is wrong",
+        hint="put names on top, such as from,to,weight, if that is wrong",
     )
     return _graph_from_list(grid, (0, 1), 2 if has_distance else None, None, [], task)
 
@@ -245,7 +245,7 @@ def _graph_from_text_matrix(text: TextMatrix, task: _Task) -> _Graph:
             raise InputError(
                 f"line {text.lines[row]} of the matrix holds {cells[strange[0]][:40]!r}, no number",
                 where=task.where,
-                mend="write numbers with a point; leave cells without an edge empty or 0",
+                hint="write numbers with a point; leave cells without an edge empty or 0",
             )
     if text.left is not None and text.top is not None:
         column_of = {label: column for column, label in enumerate(text.top)}
@@ -254,7 +254,7 @@ def _graph_from_text_matrix(text: TextMatrix, task: _Task) -> _Graph:
                 "the rows and columns of the matrix name different sensors: "
                 f"{listed(sorted(set(text.left) ^ set(text.top)))}",
                 where=task.where,
-                mend="give every sensor a row and a column",
+                hint="give every sensor a row and a column",
             )
         matrix = matrix[:, [column_of[label] for label in text.left]]
     return _graph_from_matrix(text.left or text.top or (), matrix, task)
@@ -269,11 +269,11 @@ def _graph_from_matrix(labels: Sequence[str], matrix: NDArray[Any], task: _Task)
             raise InputError(
                 f"the matrix has {len(matrix)} rows and no ids, the readings {len(ids)} sensors",
                 where=task.where,
-                mend="give a matrix with sensor ids around it, or one of exactly these sensors",
+                hint="give a matrix with sensor ids around it, or one of exactly these sensors",
             )
         labels = _rows_without_ids(task)
     if len(set(labels)) < len(labels):
-        raise InputError("the matrix names a sensor twice", where=task.where, mend="keep one row for each sensor")
+        raise InputError("the matrix names a sensor twice", where=task.where, hint="keep one row for each sensor")
     with np.errstate(over="ignore"):
         numbers = matrix.astype(np.float32)
     numbers[np.isnan(numbers)] = 0
@@ -286,12 +286,12 @@ def _graph_from_matrix(labels: Sequence[str], matrix: NDArray[Any], task: _Task)
 
 def _rows_without_ids(task: _Task) -> Sequence[str]:
     """Returns the sensors of the rows of a matrix that names none, and says so."""
-    mend = "put the sensor ids around the matrix, as CSV"
+    hint = "put the sensor ids around the matrix, as CSV"
     if not task.matrix_rows:
         what = "the matrix names no sensors, and neither the readings nor the ids tell which row is whose"
-        raise InputError(what, where=task.where, mend=mend)
+        raise InputError(what, where=task.where, hint=hint)
     what = f"the matrix names no sensors: its rows were taken as those of {listed(task.matrix_rows)}, in this order"
-    task.findings.warning(what, task.where, mend=f"{mend}, if that is wrong")
+    task.findings.warning(what, task.where, hint=f"{hint}, if that is wrong")
     return task.matrix_rows
 
 
@@ -305,14 +305,14 @@ def _check_numbers(graph: _Graph, where: str) -> None:
         raise InputError(
             "weights must be positive numbers, distances numbers of zero or more; look at " + graph.examples(wrong),
             where=where,
-            mend="give every edge its number, or leave the edge out; a larger weight means closer",
+            hint="give every edge its number, or leave the edge out; a larger weight means closer",
         )
 
 
 def _edges_among(graph: _Graph, task: _Task) -> Edges:
     """Returns the edges between known sensors, once each, in order."""
     if len(graph.source) == 0:
-        task.findings.warning("there is not a single edge", task.where, mend="check the file")
+        task.findings.warning("there is not a single edge", task.where, hint="check the file")
         return Edges.none()
     positions = task.sensors.positions(graph.labels)
     source, target = positions[graph.source], positions[graph.target]
@@ -322,7 +322,7 @@ def _edges_among(graph: _Graph, task: _Task) -> Edges:
             f"no edge joins two sensors that have readings; the edges name {listed(graph.labels)}, "
             f"the readings {listed(task.sensors.ids)}",
             where=task.where,
-            mend="write the ids in both files alike",
+            hint="write the ids in both files alike",
         )
     dropped = int((~is_known).sum())
     if dropped:
@@ -366,7 +366,7 @@ def _without_repetitions(
         raise InputError(
             f"edges are listed again with other numbers: {graph.examples(contradicting)}",
             where=task.where,
-            mend="keep one row for each edge",
+            hint="keep one row for each edge",
         )
     if is_again.any():
         what = "edges are listed more than once, with the same numbers: the first counts"

@@ -10,13 +10,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from candor.core.errors import InputError
 from candor.data.findings import Findings, listed
 from candor.data.readers.clock import LocalClock, certain_moments, possible_moments
 from candor.data.readers.options import ReadOptions
 from candor.data.readers.readings import Block, Readings, Stamps
 from candor.data.readers.survey import StampSurvey, choose_interval
 from candor.data.times import DAY, TimeAxis, in_words, plain_zone, standard_offset, zone_from_name
-from candor.errors import InputError
 
 _HOUR = timedelta(hours=1)
 
@@ -52,7 +52,7 @@ class Grid:
         moments = self.to_utc(survey.distinct) if self._has_zone else possible_moments(survey.distinct, self.zone)
         if len(moments) == 0:
             what = f"all times fall in an hour that the clock of {zone} skips"
-            raise InputError(what, where=where, mend="give the true --zone")
+            raise InputError(what, where=where, hint="give the true --zone")
         moments = np.sort(moments)
         phase = _shared_phase(moments.astype(np.int64), self._step, midnight)
         self._origin = np.datetime64(phase, "us")
@@ -165,7 +165,7 @@ def _refuse_far_off(moments: Stamps, length: int, interval: timedelta, where: st
             f"times run from {moments[0]} to {moments[-1]}, {length:,} steps of {in_words(interval)}, but only "
             f"{len(moments):,} different ones occur",
             where=where,
-            mend="correct or remove the times that lie far off, or give the true --interval",
+            hint="correct or remove the times that lie far off, or give the true --interval",
         )
 
 
@@ -183,12 +183,12 @@ def _report_zone(readings: Readings, options: ReadOptions, findings: Findings, w
     """Tells of stamps for which no zone was said and that do not say it themselves."""
     if options.zone or _carried_zone(readings):
         return
-    carried, mend = readings.zones, "say --zone, e.g. --zone America/Los_Angeles, so that hours of the day are right"
+    carried, hint = readings.zones, "say --zone, e.g. --zone America/Los_Angeles, so that hours of the day are right"
     if carried:
         what = "times carry different offsets" if len(carried) > 1 else "times carry an unknown zone"
-        findings.warning(f"{what} ({listed(carried)}): hours and weekdays are those of UTC", where, mend=mend)
+        findings.warning(f"{what} ({listed(carried)}): hours and weekdays are those of UTC", where, hint=hint)
     elif not readings.has_zone:
-        findings.note("times carry no zone: read as UTC", where, mend=mend)
+        findings.note("times carry no zone: read as UTC", where, hint=hint)
 
 
 class GridWriter:
@@ -251,7 +251,7 @@ class GridWriter:
         """Returns the values and their time axis, from the first row to the last that the file mentions."""
         seen = np.flatnonzero(self._row_seen)
         if len(seen) == 0:
-            raise InputError("no reading lies on the time grid", mend="give the true --interval")
+            raise InputError("no reading lies on the time grid", hint="give the true --interval")
         first, last = int(seen[0]), int(seen[-1])
         self.values.flags.writeable = False  # a panel copies what somebody could still write to
         return self.values[first : last + 1], self._grid.axis(first, last + 1 - first)

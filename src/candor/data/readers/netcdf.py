@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from candor.core.errors import InputError
 from candor.data.findings import listed
 from candor.data.readers.classic import MOST_SHRINKING, as_readings
 from candor.data.readers.readings import WideReadings
 from candor.data.readers.small_tables import distinct_ids, plain_words
 from candor.data.readers.sources import find_source
-from candor.errors import InputError
 
 if TYPE_CHECKING:
     import xarray
@@ -58,13 +58,13 @@ def read_netcdf(path: Path | str, variable: str | None = None) -> WideReadings:
         import xarray
     except ImportError:
         raise InputError(
-            "reading NetCDF needs two more packages", where=where, mend="pip install xarray netCDF4"
+            "reading NetCDF needs two more packages", where=where, hint="pip install xarray netCDF4"
         ) from None
     with plain_words(where), source.path.open("rb") as file:
         engine = _ENGINES.get(file.read(4))
         if engine is None:
-            mend = "convert it with: nccopy -k nc4 OLD.nc NEW.nc"
-            raise InputError("this is no NetCDF file of version 3 or 4", where=where, mend=mend)
+            hint = "convert it with: nccopy -k nc4 OLD.nc NEW.nc"
+            raise InputError("this is no NetCDF file of version 3 or 4", where=where, hint=hint)
         location = str(source.path.resolve())
         if engine == "netcdf4":
             _try_in_a_child(source.path)
@@ -154,8 +154,8 @@ def _choose(dataset: "xarray.Dataset", variable: str | None, where: str) -> str:
         what = "several variables hold numbers over time and one other dimension"
     else:
         what = "no variable holds numbers over time and one other dimension"
-    mend = f"name one of them with --variable: {listed(fitting, 20)}" if fitting else _calendar_hint(dataset)
-    raise InputError(what, where=where, mend=mend)
+    hint = f"name one of them with --variable: {listed(fitting, 20)}" if fitting else _calendar_hint(dataset)
+    raise InputError(what, where=where, hint=hint)
 
 
 def _time_dimensions(dataset: "xarray.Dataset", part: "xarray.DataArray") -> list[str]:
@@ -177,7 +177,7 @@ def _read_variable(dataset: "xarray.Dataset", name: str, where: str) -> WideRead
     (other,) = (str(dimension) for dimension in part.dims if dimension != time)
     values = as_readings(part.transpose(time, other).to_numpy())
     if values.size == 0:
-        raise InputError(f"{name} is empty", where=where, mend="export the readings again")
+        raise InputError(f"{name} is empty", where=where, hint="export the readings again")
     stamps = dataset[time].to_numpy().astype("datetime64[us]")
     return WideReadings(stamps, values, _sensor_ids(dataset, other, where), has_zone=True)
 

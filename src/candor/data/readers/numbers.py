@@ -108,17 +108,17 @@ class NumberReader:
 
     def report(self, findings: Findings, where: str) -> None:
         """Adds what was met to the findings."""
-        mend = "correct or empty them"
+        hint = "correct or empty them"
         if self.decimal_commas and self.decimal_commas == self.like_thousands:
             findings.warning(DOUBT_ABOUT_COMMAS, where, self.decimal_commas, MEND_OF_COMMAS)
         elif self.decimal_commas:
             findings.note("numbers are written with a comma: 1,5 was read as 1.5", where, self.decimal_commas)
         if self.text:
             place = f"{where}: {listed(self.text)}, e.g. {next(iter(self.examples.values()))!r}"
-            findings.warning("cells hold text, not numbers: read as missing", place, self.text.total(), mend)
+            findings.warning("cells hold text, not numbers: read as missing", place, self.text.total(), hint)
         if self.infinite:
             place = f"{where}: {listed(self.infinite)}"
-            findings.warning("infinite numbers: read as missing", place, self.infinite.total(), mend)
+            findings.warning("infinite numbers: read as missing", place, self.infinite.total(), hint)
         if self.impossible:
             what = f"readings below {self.options.minimum:g}: impossible, read as missing"
             place = f"{where}: {listed(self.impossible)}"

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from math import isfinite
 
-from candor.errors import InputError
+from candor.core.errors import InputError
 
 SENTINELS = (-9999.0, -99999.0, -999999.0)
 
@@ -43,6 +43,6 @@ class ReadOptions:
         # What is no number is missing in any case.
         object.__setattr__(self, "missing", tuple(number for number in self.missing if isfinite(number)))
         if self.minimum is not None and not isfinite(self.minimum):
-            raise InputError(f"a minimum of {self.minimum} is none", mend="give a number, or leave it out")
+            raise InputError(f"a minimum of {self.minimum} is none", hint="give a number, or leave it out")
         if self.interval is not None and self.interval <= timedelta(0):
-            raise InputError(f"an interval of {self.interval} is none", mend="give a positive one, such as 15 minutes")
+            raise InputError(f"an interval of {self.interval} is none", hint="give a positive one, such as 15 minutes")

@@ -7,6 +7,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from candor.core.errors import InputError
+from candor.core.files import sha256_of_file
+from candor.core.progress import Report, silent
 from candor.data.findings import Findings, listed
 from candor.data.panel import Edges, Panel, Sensor
 from candor.data.readers.classic import read_classic_hdf, read_npz
@@ -22,9 +25,6 @@ from candor.data.readers.sources import find_source
 from candor.data.readers.survey import StampSurvey, survey_stamps
 from candor.data.readers.tables import TableReadings
 from candor.data.times import TimeAxis, in_words
-from candor.errors import InputError
-from candor.files import sha256_of_file
-from candor.progress import Report, silent
 
 _ROWS_PER_TIME = 1.1  # of a wide table that has words too; more are rows of several sensors
 _READINGS_AT_ONCE = 1.5  # of a sensor in a long table that has further columns; with more, these say what was read
@@ -89,7 +89,7 @@ def open_readings(readings: File | pd.DataFrame, options: ReadOptions) -> Readin
         return read_netcdf(source.path, options.variable)
     if options.variable is not None:
         raise InputError(
-            "only NetCDF files have variables to choose from", where=str(readings), mend="leave --variable out"
+            "only NetCDF files have variables to choose from", where=str(readings), hint="leave --variable out"
         )
     if source.kind in {"parquet", "pq"}:
         return TableReadings(parquet_columns(source), options)
@@ -102,7 +102,7 @@ def open_readings(readings: File | pd.DataFrame, options: ReadOptions) -> Readin
     raise InputError(
         f"files of the type .{source.kind} are not known",
         where=str(readings),
-        mend="give CSV, Parquet (each also as .gz or .zst), HDF5, npz or NetCDF",
+        hint="give CSV, Parquet (each also as .gz or .zst), HDF5, npz or NetCDF",
     )
 
 
@@ -127,7 +127,7 @@ def lay_on_grid(
     numbers.report(findings, where)
     _report_times(readings, survey, grid, writer, findings, where)
     if writer.readings == 0:
-        raise InputError("there is not a single reading", where=where, mend="one column of numbers per sensor")
+        raise InputError("there is not a single reading", where=where, hint="one column of numbers per sensor")
     _refuse_several_quantities(readings, survey, writer, where)
     texts = [] if readings.is_long else _text_columns(values, readings.ids, numbers)
     _refuse_rows_of_several_sensors(readings, survey, bool(texts), where)
@@ -142,14 +142,14 @@ def _refuse_empty_cells(readings: Readings, survey: StampSurvey, grid: Grid, whe
         raise InputError(
             f"{survey.rows:,} readings would belong to {sensors:,} sensors",
             where=where,
-            mend="check that the column of sensors names sensors and not readings, and call it sensor",
+            hint="check that the column of sensors names sensors and not readings, and call it sensor",
         )
     if readings.is_long and cells > max(1_000_000, 1000 * survey.rows):
         raise InputError(
             f"{survey.rows:,} readings would fill less than a thousandth of {sensors:,} sensors times "
             f"{grid.length:,} steps of {in_words(grid.interval)}",
             where=where,
-            mend="check that the column of sensors names sensors and not readings, or give a longer --interval",
+            hint="check that the column of sensors names sensors and not readings, or give a longer --interval",
         )
 
 
@@ -160,7 +160,7 @@ def _refuse_rows_of_several_sensors(readings: Readings, survey: StampSurvey, has
         raise InputError(
             f"each time stands in {rows_per_time:.1f} rows on average: they seem to belong to different sensors",
             where=where,
-            mend="call the columns time, sensor and value; if one holds the date and another the time of day, "
+            hint="call the columns time, sensor and value; if one holds the date and another the time of day, "
             "put both into one, such as 2020-10-08 06:00",
         )
 
@@ -179,7 +179,7 @@ def _refuse_several_quantities(readings: Readings, survey: StampSurvey, writer: 
             f"sensors have {at_once:.1f} readings at each moment on average; columns that were not read may tell them "
             f"apart: {listed(readings.unused)}",
             where=where,
-            mend="keep the rows of one quantity, such as water temperature; or remove rows that are repeated",
+            hint="keep the rows of one quantity, such as water temperature; or remove rows that are repeated",
         )
 
 
@@ -255,9 +255,9 @@ def _report_times(
 
 def _report_table(readings: TableReadings, findings: Findings, where: str) -> None:
     if readings.remark:
-        findings.note(readings.remark, where, mend="name the column of times with --time-column if that is wrong")
+        findings.note(readings.remark, where, hint="name the column of times with --time-column if that is wrong")
     if readings.guess:
-        findings.warning(readings.guess, where, mend="say --day-first or --month-first if that is wrong")
+        findings.warning(readings.guess, where, hint="say --day-first or --month-first if that is wrong")
     if readings.rows_without_sensor:
         findings.warning("rows name no sensor: left out", where, readings.rows_without_sensor)
     if readings.unused:

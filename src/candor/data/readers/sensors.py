@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from candor.core.errors import InputError
 from candor.data.findings import Findings, listed
 from candor.data.panel import Sensor
 from candor.data.readers.small_tables import (
@@ -19,7 +20,6 @@ from candor.data.readers.small_tables import (
 )
 from candor.data.readers.sources import find_source
 from candor.data.units import distinct_units
-from candor.errors import InputError
 
 _THINGS = ("sensor", "station", "site", "node", "detector", "gauge", "gage", "location")
 _ID = {
@@ -87,7 +87,7 @@ def read_sensors(
         raise InputError(
             f"sensors are described twice, and differently: {listed(dict.fromkeys(contradicted))}",
             where=where,
-            mend="keep one row for each sensor",
+            hint="keep one row for each sensor",
         )
     unknown = [named[row] for row in np.flatnonzero(positions < 0)]
     if unknown and not described:
@@ -99,8 +99,8 @@ def read_sensors(
     missing = [sensor_id for i, sensor_id in enumerate(ids) if i not in described]
     if missing:
         what = "sensors are not described: only their ids are known"
-        mend = "add a row for each, with the id as it stands in the readings"
-        findings.note(what, f"{where}: {listed(missing)}", len(missing), mend)
+        hint = "add a row for each, with the id as it stands in the readings"
+        findings.note(what, f"{where}: {listed(missing)}", len(missing), hint)
     sensors = tuple(described.get(i, Sensor(ids[i], unit=unit)) for i in range(len(ids)))
     units = distinct_units(sensor.unit for sensor in sensors)
     if len(units) > 1:
@@ -118,7 +118,7 @@ def _find_columns(table: SmallTable, lookup: IdLookup, where: str, findings: Fin
         raise InputError(
             f"no column holds the sensor ids; there are: {listed(table.header, 20)}",
             where=where,
-            mend="call the column sensor_id",
+            hint="call the column sensor_id",
         )
     # A running number may be called id too: the column that names most of our sensors is meant.
     known = {column: int((lookup.positions(row[column] for row in table.rows) >= 0).sum()) for column in candidates}
@@ -140,7 +140,7 @@ def _columns_without_header(table: SmallTable, lookup: IdLookup, where: str, fin
     raise InputError(
         "the table has no header",
         where=where,
-        mend="put names on top, such as sensor_id,name,latitude,longitude,unit",
+        hint="put names on top, such as sensor_id,name,latitude,longitude,unit",
     )
 
 

@@ -17,10 +17,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from candor.core.errors import InputError
 from candor.data.findings import listed
 from candor.data.readers.numbers import EMPTY_CELLS, LIKE_THOUSANDS
 from candor.data.readers.sources import Source, TextLayout, sniff_layout, unreadable
-from candor.errors import InputError
 
 MOST_BYTES = 512 * 2**20  # unpacked
 MOST_CELLS = 30_000_000  # a Python text takes some 60 bytes, so this is about 2 GB
@@ -72,7 +72,7 @@ def table_from_frame(frame: pd.DataFrame) -> SmallTable:
 
 
 @contextmanager
-def plain_words(where: Path | str, mend: str = "") -> Iterator[None]:
+def plain_words(where: Path | str, hint: str = "") -> Iterator[None]:
     """Turns whatever a library raises over damaged or hostile content into an InputError.
 
     The libraries that parse binary files promise no short list of exceptions, hence all of them.
@@ -82,7 +82,7 @@ def plain_words(where: Path | str, mend: str = "") -> Iterator[None]:
     except InputError:
         raise
     except Exception as error:
-        raise unreadable(where, error, mend) from None
+        raise unreadable(where, error, hint) from None
 
 
 def read_bytes(source: Source) -> bytes:
@@ -135,13 +135,13 @@ def distinct_ids(values: Iterable[object], where: str) -> tuple[str, ...]:
     """Returns the sensor ids as text; empty or repeated ones are refused."""
     ids = tuple(id_text(value) for value in values)
     if not all(ids):
-        raise InputError("a sensor has an empty id", where=where, mend="name every sensor")
+        raise InputError("a sensor has an empty id", where=where, hint="name every sensor")
     repeated = [sensor_id for sensor_id, times in Counter(ids).items() if times > 1]
     if repeated:
         raise InputError(
             f"sensors are named more than once: {listed(repeated)}",
             where=where,
-            mend="keep one column for each sensor",
+            hint="keep one column for each sensor",
         )
     return ids
 
@@ -189,14 +189,14 @@ def _text_table(source: Source) -> SmallTable:
                 raise InputError(
                     f"line {number} has {len(row)} cells, line {numbers[0]} has {len(rows[0])}",
                     where=where,
-                    mend="give every line the same number of cells; quote cells that hold commas",
+                    hint="give every line the same number of cells; quote cells that hold commas",
                 )
             rows.append(row)
             numbers.append(number)
             cells += len(row)
             _refuse_too_large(where, cells=cells)
     if not rows:
-        raise InputError("the file holds no table", where=where, mend="export it as CSV")
+        raise InputError("the file holds no table", where=where, hint="export it as CSV")
     doubtful = 0
     if layout.delimiter != ",":
         doubtful = _count_doubtful_commas(rows)
@@ -245,7 +245,7 @@ def _split_rows(text: io.TextIOWrapper, layout: TextLayout) -> Iterator[tuple[in
 def _parquet_table(source: Source) -> SmallTable:
     where = str(source.path)
     if source.packing is not None:
-        raise InputError("a Parquet file is packed inside already", where=where, mend="unpack it first")
+        raise InputError("a Parquet file is packed inside already", where=where, hint="unpack it first")
     with plain_words(where):
         with pq.ParquetFile(source.path) as file:
             facts = file.metadata
@@ -276,5 +276,5 @@ def _refuse_too_large(where: str, size: int = 0, cells: int = 0) -> None:
             f"the file is too large to be a list of edges, a matrix or a list of sensors "
             f"(more than {MOST_BYTES >> 20} MB unpacked, or than {MOST_CELLS:,} cells)",
             where=where,
-            mend="check that this is the right file; a large matrix can be given as .npy",
+            hint="check that this is the right file; a large matrix can be given as .npy",
         )

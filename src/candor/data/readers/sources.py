@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from candor.errors import InputError
+from candor.core.errors import InputError
 
 _PACKED = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}
 _DELIMITERS = "\t;|,"  # where two fit alike: commas also stand in names and numbers
@@ -70,9 +70,9 @@ def find_source(path: Path | str) -> Source:
         raise unreadable(path, error) from None
     if not is_file:
         what = "this is a folder, not a file" if path.is_dir() else "there is no such file"
-        raise InputError(what, where=str(path), mend="check the spelling of the path")
+        raise InputError(what, where=str(path), hint="check the spelling of the path")
     if size == 0:
-        raise InputError("the file is empty", where=str(path), mend="export the readings again")
+        raise InputError("the file is empty", where=str(path), hint="export the readings again")
     suffixes = [suffix.lower() for suffix in path.suffixes]
     packing = _PACKED.get(suffixes[-1]) if suffixes else None
     if packing is not None:
@@ -80,13 +80,13 @@ def find_source(path: Path | str) -> Source:
     return Source(path, suffixes[-1].lstrip(".") if suffixes else "", packing)
 
 
-def unreadable(path: Path | str, error: Exception, mend: str = "") -> InputError:
+def unreadable(path: Path | str, error: Exception, hint: str = "") -> InputError:
     """Returns the plain-words form of an exception met while reading `path`."""
     reason = (str(error) or type(error).__name__).strip().splitlines()[0][:200]
     return InputError(
         f"the file cannot be read ({reason})",
         where=str(path),
-        mend=mend or "check that it is whole and of the type its name says; text must be UTF-8",
+        hint=hint or "check that it is whole and of the type its name says; text must be UTF-8",
     )
 
 
@@ -123,7 +123,7 @@ def sniff_layout(source: Source) -> TextLayout:
             raise InputError(
                 f"this is {kind}, not a table of text",
                 where=str(source.path),
-                mend="give the file the ending of its type, or export it as CSV in UTF-8",
+                hint="give the file the ending of its type, or export it as CSV in UTF-8",
             )
     lines = _LINE_BREAK.split(head.decode("utf-8-sig", errors="surrogateescape"))
     top = next((i for i, line in enumerate(lines) if line.strip() and not line.startswith("#")), None)
@@ -131,7 +131,7 @@ def sniff_layout(source: Source) -> TextLayout:
         raise InputError(
             "the file holds no table of text, or its first row is not written in UTF-8",
             where=str(source.path),
-            mend="export it as CSV in UTF-8",
+            hint="export it as CSV in UTF-8",
         )
     rows = [line for line in lines[top : top + _LINES_COMPARED] if line.strip()]
     delimiter, names = _divide(rows, source.path)

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from candor.core.errors import InputError
 from candor.data.readers.readings import Stamps
 from candor.data.times import plain_zone
-from candor.errors import InputError
 
 _ZONE = r"(?P<zone>[Zz]|UTC|GMT|(?P<sign>[+-])(?P<zone_hours>\d{2})(?::?(?P<zone_minutes>\d{2}))?)?"
 _CLOCK = (
@@ -66,7 +66,7 @@ class StampReader:
             return
         texts = self._sample()
         if len(texts) == 0:
-            raise InputError("the time column is empty", where=where, mend="fill it, or name another")
+            raise InputError("the time column is empty", where=where, hint="fill it, or name another")
         self._form = self._choose_form(texts, day_first)
         self.has_zone = self._says_zone(texts)
 
@@ -113,7 +113,7 @@ class StampReader:
             raise InputError(
                 f"the time column holds {texts[0].as_py()[:40]!r}, which is no known form of time",
                 where=self._where,
-                mend=f"{_MEND}, or as seconds since 1970; or name the column of times with --time-column",
+                hint=f"{_MEND}, or as seconds since 1970; or name the column of times with --time-column",
             )
         if best in ("day first", "month first"):
             is_day_first = self._is_day_first(texts) if day_first is None else day_first
@@ -125,7 +125,7 @@ class StampReader:
         share = has_zone[~np.isnat(moments)].mean() if not np.isnat(moments).all() else 0.0
         if 0.1 < share < 0.9:
             what = "some times carry a zone and others do not"
-            raise InputError(what, where=self._where, mend="write all of them one way")
+            raise InputError(what, where=self._where, hint="write all of them one way")
         return bool(share > 0.5)
 
     def _is_day_first(self, texts: pa.Array) -> bool:
@@ -140,7 +140,7 @@ class StampReader:
             raise InputError(
                 "some dates have the day first and others the month",
                 where=self._where,
-                mend="write all of them one way",
+                hint="write all of them one way",
             )
         if days_first or months_first:
             return days_first > months_first
@@ -153,7 +153,7 @@ class StampReader:
             raise InputError(
                 f"dates such as {example[:10]!r} may mean day/month or month/day",
                 where=self._where,
-                mend="say --day-first or --month-first",
+                hint="say --day-first or --month-first",
             )
         is_day_first = bool(spans[0] < spans[1])
         self.guess = f"dates such as {example[:10]!r} were read with the {'day' if is_day_first else 'month'} first"

@@ -6,8 +6,8 @@ from datetime import timedelta
 
 import numpy as np
 
+from candor.core.errors import InputError
 from candor.data.readers.readings import Readings, Stamps
-from candor.errors import InputError
 
 _MERGE_AT = 4_000_000
 _SENSORS_LOOKED_AT = 25
@@ -71,11 +71,11 @@ def survey_stamps(readings: Readings, where: str) -> StampSurvey:
         raise InputError(
             "no time could be read" if len(distinct) == 0 else "all readings have the same time",
             where=where,
-            mend="readings need at least two different times, written like 2020-10-08 06:00",
+            hint="readings need at least two different times, written like 2020-10-08 06:00",
         )
     if distinct[0] < _FIRST_YEAR or distinct[-1] > _LAST_YEAR:
         wrong = distinct[0] if distinct[0] < _FIRST_YEAR else distinct[-1]
-        raise InputError(f"the time {wrong} cannot be true", where=where, mend="correct it, or remove the row")
+        raise InputError(f"the time {wrong} cannot be true", where=where, hint="correct it, or remove the row")
     series = [np.unique(np.concatenate(parts)) for parts in of_sensor.values() if parts]
     stamps_there, rows_there = sum(map(len, series)), sum(len(part) for parts in of_sensor.values() for part in parts)
     series = [own for own in series if len(own) > 1]
@@ -98,7 +98,7 @@ def choose_interval(survey: StampSurvey, where: str) -> timedelta:
         raise InputError(
             f"readings are {survey.calendar_steps} apart, which is no regular interval",
             where=where,
-            mend="give daily or weekly values, or name a grid to move them to: --interval 30d",
+            hint="give daily or weekly values, or name a grid to move them to: --interval 30d",
         )
     if not survey.sensor_intervals:
         return usual_interval(survey.distinct)

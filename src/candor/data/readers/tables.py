@@ -10,13 +10,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from candor.core.errors import InputError
 from candor.data.findings import listed
 from candor.data.readers.columns import Columns, with_whole_times
 from candor.data.readers.numbers import NumberReader
 from candor.data.readers.options import ReadOptions
 from candor.data.readers.readings import Block, Stamps
 from candor.data.readers.stamps import StampReader, looks_like_time
-from candor.errors import InputError
 
 _ROW_NUMBERS = ("index", "level_0", "unnamed: 0", "__index_level_0__", "")  # what pandas calls them, or leaves unnamed
 _TIME_NAMES = (
@@ -117,7 +117,7 @@ class TableReadings:
             repeated = [sensor_id for sensor_id, count in Counter(ids).items() if count > 1]
             if repeated:
                 what = f"columns have the same name: {listed(repeated)}"
-                raise InputError(what, where=where, mend="give every sensor a name of its own")
+                raise InputError(what, where=where, hint="give every sensor a name of its own")
             return ids, ids
         known: dict[str, None] = {}  # in order of appearance
         for batch in self._columns.batches([self._roles.sensor]):
@@ -125,7 +125,7 @@ class TableReadings:
         known.pop("", None)
         if not known:
             place = f"{where}, column {names[self._roles.sensor]!r}"
-            raise InputError("no row names its sensor", where=place, mend="fill the column of sensors")
+            raise InputError("no row names its sensor", where=place, hint="fill the column of sensors")
         return tuple(sorted(known)), _rows_of_a_matrix(tuple(known))
 
     def _places_of(self, column: pa.Array) -> NDArray[np.int32]:
@@ -138,7 +138,7 @@ class TableReadings:
 def _find_roles(columns: Columns, time_column: str | None) -> _Roles:
     sample = next(columns.batches(range(len(columns.names))), None) if columns.names else None
     if sample is None:
-        raise InputError("there are no rows", where=columns.where, mend="export the readings again")
+        raise InputError("there are no rows", where=columns.where, hint="export the readings again")
     plain = [name.strip().lower() for name in columns.names]
     time = _find_time(columns, plain, sample, time_column)
     rest = [i for i in range(len(plain)) if i != time]
@@ -149,7 +149,7 @@ def _find_roles(columns: Columns, time_column: str | None) -> _Roles:
         raise InputError(
             "there is a time column but no readings beside it",
             where=columns.where,
-            mend="one column per sensor, or the columns sensor and value",
+            hint="one column per sensor, or the columns sensor and value",
         )
     if sensor is not None:
         if value is None and len(values) > 1:
@@ -157,7 +157,7 @@ def _find_roles(columns: Columns, time_column: str | None) -> _Roles:
                 f"rows belong to a {plain[sensor]}, but several columns may hold its readings: "
                 f"{listed(columns.names[i] for i in values)}",
                 where=columns.where,
-                mend=f"call one of them `value`; or, if each is a sensor of its own, remove the column {plain[sensor]}",
+                hint=f"call one of them `value`; or, if each is a sensor of its own, remove the column {plain[sensor]}",
             )
         values = [values[0] if value is None else value]
     used = {time, sensor, *values}
@@ -175,8 +175,8 @@ def _find_time(columns: Columns, plain: list[str], sample: list[pa.Array], wante
     if wanted is not None:
         if wanted.strip().lower() in plain:
             return plain.index(wanted.strip().lower())
-        mend = f"the columns are {listed(columns.names)}"
-        raise InputError(f"there is no column called {wanted!r}", where=columns.where, mend=mend)
+        hint = f"the columns are {listed(columns.names)}"
+        raise InputError(f"there is no column called {wanted!r}", where=columns.where, hint=hint)
     named = [position for name in _TIME_NAMES for position in range(len(plain)) if plain[position] == name]
     for position in named:
         if _holds_times(sample[position], or_numbers=True):
@@ -189,7 +189,7 @@ def _find_time(columns: Columns, plain: list[str], sample: list[pa.Array], wante
     raise InputError(
         "no column holds times",
         where=columns.where,
-        mend="call the column of times `time`, or name it with --time-column",
+        hint="call the column of times `time`, or name it with --time-column",
     )
 
 

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from candor.core.errors import InputError
 from candor.data.synthetic.ingredients import DecayingSum, Gaps, Storage, Transport
 from candor.data.synthetic.shocks import shocks_of
 from candor.data.synthetic.truth import Shocks, total_of
 from candor.data.synthetic.world import World
-from candor.errors import InputError
 
 _NUMBERS_PER_CHUNK = 2_000_000
 _FEWEST_STEPS = 256  # Parquet files of very short row groups are mostly headings

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from candor.registry import Registry
+from candor.core.registry import Registry
 
 
 @dataclass(frozen=True)

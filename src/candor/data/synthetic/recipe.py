@@ -6,8 +6,8 @@ from operator import index
 
 import numpy as np
 
+from candor.core.errors import InputError
 from candor.data.synthetic.kinds import KINDS, Kind
-from candor.errors import InputError
 
 MOST_MISSING = 0.9
 

@@ -13,6 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from candor.core.errors import InputError
+from candor.core.files import atomic_folder, read_json, sha256_of_file, write_json
 from candor.data.fingerprint import digest_of
 from candor.data.panel import fingerprint
 from candor.data.panel_store import (
@@ -31,8 +33,6 @@ from candor.data.synthetic.dynamics import chunks_of
 from candor.data.synthetic.recipe import Recipe
 from candor.data.synthetic.truth import COMPONENTS, Shocks, Truth
 from candor.data.synthetic.world import World, settle
-from candor.errors import InputError
-from candor.files import atomic_folder, read_json, sha256_of_file, write_json
 
 FORMAT_VERSION = 1
 _SHOCK_COLUMNS = pa.schema([("time", pa.int64()), ("sensor", pa.int64()), ("size", pa.float64())])
@@ -141,12 +141,12 @@ def load_truth(folder: Path) -> Truth:
             raise InputError(
                 f"the truth has format version {version}; this candor reads {FORMAT_VERSION}",
                 where=str(folder),
-                mend=_MEND,
+                hint=_MEND,
             )
         return _read_truth(folder, laws, header)
     except SIGNS_OF_DAMAGE as error:
         what = f"the truth is damaged ({first_line(error)})"
-        raise InputError(what, where=str(folder), mend=_MEND) from None
+        raise InputError(what, where=str(folder), hint=_MEND) from None
 
 
 def _read_truth(folder: Path, laws: dict[str, Any], header: dict[str, Any]) -> Truth:

@@ -5,9 +5,9 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order
 
+from candor.core.errors import InputError
 from candor.data.synthetic.network import Network
 from candor.data.synthetic.recipe import Recipe
-from candor.errors import InputError
 
 _SENSORS_PER_PAIR = 8
 _MOST_PAIRS = 64
@@ -48,7 +48,7 @@ def choose_twins(network: Network, recipe: Recipe) -> tuple[tuple[int, int], ...
         raise InputError(
             f"there is room for {len(pairs)} pairs of twins, not for {wanted}",
             where="synthetic network",
-            mend="ask for more sensors, or for fewer twin_pairs",
+            hint="ask for more sensors, or for fewer twin_pairs",
         )
     return tuple(pairs)
 

@@ -6,10 +6,10 @@ const remembered = new Map();
 
 /** An answer that is none. `kind` is token, unreachable, busy, refused or failed. */
 export class ServiceError extends Error {
-  constructor(kind, what, mend = "", code = "") {
+  constructor(kind, what, hint = "", code = "") {
     super(what);
     this.kind = kind;
-    this.mend = mend;
+    this.hint = hint;
     this.code = code;
   }
 }
@@ -71,10 +71,10 @@ async function contentOf(response, signal) {
 function trouble(response, told) {
   const what = told?.what ?? `the service answered with status ${response.status}`;
   const wait = response.headers.get("Retry-After");
-  const mend = told?.mend || (wait ? `try again in ${wait} seconds` : "");
-  if (response.status === 401) return new ServiceError("token", what, mend, told?.code);
-  if (response.status === 429 || response.status === 503) return new ServiceError("busy", what, mend, told?.code);
-  return new ServiceError(response.status < 500 ? "refused" : "failed", what, mend, told?.code);
+  const hint = told?.hint || (wait ? `try again in ${wait} seconds` : "");
+  if (response.status === 401) return new ServiceError("token", what, hint, told?.code);
+  if (response.status === 429 || response.status === 503) return new ServiceError("busy", what, hint, told?.code);
+  return new ServiceError(response.status < 500 ? "refused" : "failed", what, hint, told?.code);
 }
 
 /** Returns a function that gives a fresh signal and calls off whatever held the one before. */

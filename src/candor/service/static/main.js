@@ -174,8 +174,8 @@ function showReasons(id, reasons) {
 
 /** Lists what the service found to say about the readings. */
 function showFindings(findings) {
-  const rows = findings.map(({ what, where, mend }) => (
-    element("li", {}, `${where ? `${where}: ` : ""}${what}${mend ? ` (${mend})` : ""}`)
+  const rows = findings.map(({ what, where, hint }) => (
+    element("li", {}, `${where ? `${where}: ` : ""}${what}${hint ? ` (${hint})` : ""}`)
   ));
   const title = element("summary", {}, `${counted(rows.length, "remark")} on the readings`);
   const folded = element("details", {}, title, element("ul", {}, ...rows));

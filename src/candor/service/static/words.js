@@ -107,7 +107,7 @@ function sharedLength(name, names) {
 }
 
 /** Returns an error as a sentence, with what to do about it. */
-export function sentence({ message, mend }) {
+export function sentence({ message, hint }) {
   const what = `${message.charAt(0).toUpperCase()}${message.slice(1)}`;
-  return mend ? `${what}: ${mend}.` : `${what}.`;
+  return hint ? `${what}: ${hint}.` : `${what}.`;
 }

@@ -1,0 +1,1 @@
+"""What all rooms use: errors, files, settings, registries, progress, versions."""

@@ -1,0 +1,250 @@
+"""Writing that is all or nothing, locks for who writes on, and checksums of what was written."""
+
+import ctypes
+import hashlib
+import json
+import os
+import re
+import secrets
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError
+
+from candor.core.errors import InputError
+
+
+class WriteError(InputError, OSError):
+    """Something could not be written: the disk is full, or the place is not to be written to. What was there stays."""
+
+
+class MissingFileError(InputError):
+    """A file is not there."""
+
+
+@contextmanager
+def atomic_file(path: Path) -> Iterator[Path]:
+    """Yields a temporary sibling of `path` that replaces it only when the block ends well.
+
+    It has the rights of the file that it replaces, else those that the user's new files have.
+    """
+    path = Path(path)
+    with in_plain_words(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = _beside(path)
+        temporary.touch(exist_ok=False)
+        try:
+            rights = _rights_of(path if path.is_file() else temporary)
+            temporary.chmod(rights | 0o600)
+            yield temporary
+            _flush_to_disk(temporary)
+            temporary.chmod(rights)
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def atomic_folder(path: Path) -> Iterator[Path]:
+    """Yields a temporary folder that takes the place of `path` only when the block ends well.
+
+    On Linux the old folder and the new one change places in one step, so that a program that is killed at any moment
+    leaves one of them whole under `path`. Systems and file systems that cannot do this (NFS) need two steps, and a kill
+    between them leaves the old folder beside `path` under a name that begins with a dot.
+    """
+    path = Path(path)
+    with in_plain_words(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = _beside(path)
+        temporary.mkdir()
+        try:
+            rights = _rights_of(path if path.is_dir() else temporary)
+            temporary.chmod(rights | 0o700)
+            yield temporary
+            for file in temporary.rglob("*"):
+                if file.is_file():
+                    _flush_to_disk(file)
+            temporary.chmod(rights)
+            _swap_in(temporary, path)
+        finally:
+            _remove(temporary)
+
+
+@contextmanager
+def locked_folder(folder: Path) -> Iterator[None]:
+    """Holds the lock of a folder until the block or the process ends; raises BlockingIOError if somebody else does.
+
+    A folder that is not there is made. Where there are no locks, on Windows and on some network file systems, nothing
+    is held.
+    """
+    with in_plain_words(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    try:
+        import fcntl
+    except ImportError:
+        yield
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise
+        except OSError:
+            pass
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def remove_leftovers(path: Path) -> None:
+    """Removes what writers of `path` that were killed left beside it; nobody may be writing it now.
+
+    A whole folder that was to be replaced in two steps (see `atomic_folder`) is no leftover: it may be the only one.
+    """
+    ours = re.compile(rf"\.{re.escape(path.name)}\.[a-z0-9_]{{8}}")
+    with suppress(OSError):  # a folder that is not there holds nothing
+        for sibling in path.parent.iterdir():
+            if ours.fullmatch(sibling.name):
+                _remove(sibling)
+
+
+@contextmanager
+def in_plain_words(path: Path) -> Iterator[None]:
+    """Turns what the file system, or a writer of tensors, says into an error that people can act on."""
+    try:
+        yield
+    except InputError:
+        raise
+    except (OSError, SafetensorError) as error:
+        failure = WriteError(
+            f"this could not be written ({error}); nothing was changed",
+            where=str(path),
+            hint="make room on the disk, or name a place that can be written to, and try again",
+        )
+        failure.strerror = getattr(error, "strerror", None)  # the reason alone, for who says the rest otherwise
+        raise failure from error
+
+
+@contextmanager
+def looking_at(path: Path) -> Iterator[None]:
+    """Turns the refusal of the file system to look at a path into an error that people can act on."""
+    try:
+        yield
+    except InputError:
+        raise
+    except OSError as error:
+        raise out_of_reach(path, error) from None
+
+
+def out_of_reach(path: Path | str, error: OSError) -> InputError:
+    """Returns the plain-words form of what the file system said about a path that was only looked at."""
+    return InputError(
+        f"this cannot be looked at ({error.strerror or error})",
+        where=str(path),
+        hint="check the spelling of the path, and that you may enter all the folders on the way",
+    )
+
+
+def _beside(path: Path) -> Path:
+    """Returns a name for what is to take the place of `path`, one that `remove_leftovers` knows.
+
+    `tempfile` has such names too, but what it makes is for its owner only, whatever rights the user gives new files.
+    """
+    return path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+
+
+def _rights_of(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def _swap_in(temporary: Path, path: Path) -> None:
+    """Puts the new folder where the old one was; the old one goes only after the new one stands."""
+    if not os.path.lexists(path):
+        temporary.replace(path)
+    elif not _exchange(temporary, path):
+        old = Path(tempfile.mkdtemp(prefix=f".{path.name}.old.", dir=path.parent)) / "was"
+        try:
+            path.replace(old)
+            temporary.replace(path)
+        except BaseException as error:  # Ctrl-C too may come between the steps
+            _bring_back(old, path, error)
+            raise
+        _remove(old.parent)
+
+
+def _bring_back(old: Path, path: Path, reason: BaseException) -> None:
+    """Puts the old folder where it was if nothing stands there; if that fails, says where it lies."""
+    if os.path.lexists(old) and not os.path.lexists(path):
+        try:
+            old.replace(path)
+        except OSError:
+            raise WriteError(
+                f"this could not be written ({reason}), and what was there lies in {old}",
+                where=str(path),
+                hint="move it back, make room on the disk, and try again",
+            ) from reason
+    with suppress(OSError):
+        old.parent.rmdir()
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    """Lets two paths change places in one step; returns whether the system can do that."""
+    here, exchange = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of Linux
+    try:
+        rename = ctypes.CDLL(None).renameat2
+    except (OSError, AttributeError, TypeError):  # not Linux, or a C library from before 2018
+        return False
+    # Any failure may mean that this file system cannot; if there is another reason, plain renaming will say so.
+    return bool(rename(here, os.fsencode(one), here, os.fsencode(other), exchange) == 0)
+
+
+def _remove(path: Path) -> None:
+    """Removes whatever stands under a path; what cannot be removed stays."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with suppress(OSError):
+            path.unlink(missing_ok=True)
+
+
+def _flush_to_disk(path: Path) -> None:
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Writes readable JSON atomically; NaN has no place in JSON and is refused."""
+    text = json.dumps(content, indent=2, allow_nan=False, ensure_ascii=False)
+    with atomic_file(path) as temporary:
+        temporary.write_text(text + "\n", encoding="utf-8")
+
+
+def read_json(path: Path) -> Any:
+    """Returns the content of a JSON file, or says in plain words why it cannot."""
+    try:
+        return json.loads(Path(path).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise MissingFileError("the file is not there", where=str(path)) from None
+    except (OSError, ValueError) as error:
+        raise InputError(f"the file is not readable JSON ({error})", where=str(path)) from None
+
+
+def is_of_format(path: Path, name: str) -> bool:
+    """Returns whether a JSON file is there that says it is of a format: what tells our folders from those of others."""
+    try:
+        content = read_json(path)
+    except InputError:
+        return False
+    return isinstance(content, dict) and content.get("format") == name
+
+
+def sha256_of_file(path: Path) -> str:
+    """Returns the SHA-256 of a file's bytes, read in pieces."""
+    with Path(path).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

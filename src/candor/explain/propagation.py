@@ -1,0 +1,222 @@
+"""How residuals E of the recent patches become the contribution o that helps to predict the next patch.
+
+o of patch p is made of the residuals of the patches p - K_t + 1 .. p, and is part of the prediction of patch p + 1: a
+lag of one patch is that from patch p to the one predicted. Two questions are asked of windows.
+
+Likeness: how alike is what came in at some lag and o, over all windows? What came in are the neighbours' residuals,
+each with its weight. Both are taken as deviations from what is usual at their sensor, patch and hour of the day, and
+compared by linear centred kernel alignment, |X'Y|^2 / (|X'X| |Y'Y|): 0 nothing in common, 1 the same but for a turn.
+
+Influence: how much does o change if the residuals of one patch were what is usual there? Nothing but that is changed,
+for the sensor itself or for all others, so this tells what o is made of.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from einops import rearrange
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional as F
+
+from candor.data.panel import Panel
+from candor.explain.finding import Finding, in_percent
+from candor.explain.states import PathReading, Reading
+from candor.nets.candor.physical import PhysicalBranch
+from candor.render.figures.propagation import PropagationPicture, draw_propagation
+
+NAME, TITLE = "propagation", "Do residuals travel, and with which delay?"
+Numbers = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Propagation:
+    """How residuals become contributions.
+
+    Args:
+        lags: in patches before the one that is predicted; not positive are patches that were not known then.
+        likeness: by lag, 0 to 1; NaN where nothing can be compared.
+        own: by lag 1 .. K_t, how much o changes if the sensor's own residual was as usual, as a share of how much o
+            varies over windows.
+        others: the same for the residuals of all other sensors.
+    """
+
+    lags: NDArray[np.int64]
+    likeness: Numbers
+    own: Numbers
+    others: Numbers
+
+
+def alignment(first: Tensor, second: Tensor) -> float:
+    """Returns the linear centred kernel alignment of two tables, sample x feature; NaN if one of them never changes."""
+    first, second = (table.double() - table.double().mean(dim=0) for table in (first, second))
+    scale = torch.linalg.matrix_norm(first.T @ first) * torch.linalg.matrix_norm(second.T @ second)
+    together = torch.linalg.matrix_norm(first.T @ second).square()
+    return float(together / scale) if scale > 0 else float("nan")
+
+
+def incoming(reading: Reading) -> tuple[Tensor, Tensor]:
+    """Returns the neighbours' residuals by their weights, window x sensor x patch x hidden, and who has neighbours.
+
+    Weights are means over positions; both directions are summed; what a sensor sends itself is left out.
+    """
+    physical = _physical_of(reading)
+    total = torch.zeros_like(reading.embedded)
+    has_neighbours = torch.zeros(total.shape[1], dtype=torch.bool)
+    for direction, path in reading.paths.items():
+        support = physical.support(direction)
+        between_two = support.receiver != support.sender
+        receiver, sender = support.receiver[between_two], support.sender[between_two]
+        weights = path.weights.mean(dim=1)[:, between_two]
+        total.index_add_(1, receiver, weights[..., None, None] * path.residual[:, sender])
+        has_neighbours[receiver] = True
+    return total, has_neighbours
+
+
+@torch.no_grad()
+def contribution_of(reading: Reading, direction: str, own: Tensor, others: Tensor) -> Tensor:
+    """Returns o at the last history patch, window x sensor x hidden.
+
+    Args:
+        reading: whose operators are used.
+        direction: forward or reverse.
+        own: residuals of the last K_t patches that a sensor has itself, window x sensor x position x hidden.
+        others: those that it hears of from all other sensors, of the same shape.
+    """
+    physical = _physical_of(reading)
+    path, operator = physical.path(direction), physical.support(direction).operator(reading.paths[direction].weights)
+    kept, sent = (
+        rearrange(F.relu(path.window_map(window.flatten(-2))), "... (position hidden) -> ... position hidden",
+                  position=path.span)
+        for window in (own, others)
+    )  # fmt: skip
+    merged: Tensor = path.merge(torch.cat([kept.mean(dim=-2), *operator.walk(sent)], dim=-1))
+    return merged
+
+
+def last_residuals(path: PathReading, span: int) -> Tensor:
+    """Returns the residuals of the last `span` patches, oldest first; before the first patch it is repeated."""
+    padded = torch.cat([path.residual[..., :1, :]] * (span - 1) + [path.residual], dim=-2)
+    return padded[..., -span:, :]
+
+
+def study_propagation(reading: Reading) -> Propagation:
+    """Returns likeness and influence over the windows of a reading."""
+    span = reading.network.settings.temporal_span
+    lags, likeness = _likeness_by_lag(reading, span)
+    own, others = np.zeros(span), np.zeros(span)
+    whole = reading.deviations(_sum([path.contribution[..., -1, :] for path in reading.paths.values()]))
+    size = float(whole.double().square().mean().sqrt())
+    for position in range(span):
+        of_own, of_others = _changes(reading, span, position)
+        lag = span - position  # the newest position is one patch before the one predicted
+        own[lag - 1], others[lag - 1] = (_size(change) / size if size else 0.0 for change in (of_own, of_others))
+    return Propagation(lags, likeness, own, others)
+
+
+def _likeness_by_lag(reading: Reading, span: int) -> tuple[NDArray[np.int64], Numbers]:
+    arriving, has_neighbours = incoming(reading)
+    arriving = reading.deviations(arriving)[:, has_neighbours]
+    outcome = reading.deviations(_sum([path.contribution for path in reading.paths.values()]))[:, has_neighbours]
+    patches = outcome.shape[2]
+    lags = np.arange(1 - patches + 1, patches + 1)
+    likeness = np.full(len(lags), np.nan)
+    for place, lag in enumerate(lags.tolist()):
+        # o of patch p predicts patch p + 1; a lag of 1 compares it with what came in at patch p. Lags that o is made of
+        # are compared at the same patches: likeness by chance is larger where there is less to compare.
+        oldest = span if 1 <= lag <= span <= patches else lag
+        ends = [patch for patch in range(patches) if patch + 1 >= oldest and patch + 1 - lag < patches]
+        if ends and has_neighbours.any():
+            before = torch.stack([arriving[:, :, patch + 1 - lag] for patch in ends]).flatten(0, -2)
+            after = torch.stack([outcome[:, :, patch] for patch in ends]).flatten(0, -2)
+            likeness[place] = alignment(before, after)
+    return lags, likeness
+
+
+def _changes(reading: Reading, span: int, position: int) -> tuple[Tensor, Tensor]:
+    """Returns the changes of o, both directions together, if one residual of the window was as usual: own, others'."""
+    of_own, of_others = [], []
+    for direction, path in reading.paths.items():
+        window = last_residuals(path, span)
+        usual = window.clone()
+        usual[..., position, :] = reading.usual(window[..., position, :])
+        real = contribution_of(reading, direction, window, window)
+        of_own.append(contribution_of(reading, direction, usual, window) - real)
+        of_others.append(contribution_of(reading, direction, window, usual) - real)
+    return _sum(of_own), _sum(of_others)
+
+
+def find_propagation(reading: Reading, panel: Panel, window: int) -> Finding:
+    """Returns whether and when residuals become contributions, with one window of the reading as an example."""
+    if not reading.paths:
+        return Finding(NAME, TITLE, ("This network has no physical branch: nothing travels along edges.",))
+    if len(reading.origins) < 2:
+        return Finding(NAME, TITLE, ("There is one window only: what is usual is not known, and so not what travels.",))
+    found = study_propagation(reading)
+    causal = np.where((found.lags >= 1) & (found.lags <= len(found.own)), found.likeness, np.nan)
+    shares = [f"{in_percent(share)} for the patch {lag} back" for lag, share in enumerate(found.others, start=1)]
+    own = [f"{in_percent(share)} for the patch {lag} back" for lag, share in enumerate(found.own, start=1)]
+    sentences = [
+        "What arrives at a sensor and helps to predict its next patch is made of the last "
+        f"{len(found.own)} patches of residuals. If the sensor's own were as usual, it would change by "
+        f"{', '.join(own)}, as a share of how it varies."
+    ]
+    if not np.isnan(causal).all():
+        best = int(found.lags[np.nanargmax(causal)])
+        sentences.append(f"If those of all other sensors were as usual, it would change by {', '.join(shares)}.")
+        sentences.append(
+            f"Of what came along and against the edges it is most like that of {best} patch{'' if best == 1 else 'es'} "
+            f"before the one that is predicted (likeness {np.nanmax(causal):.2f} of 1)."
+        )
+    else:
+        sentences.append("There are no edges between sensors, so nothing comes from others.")
+    numbers = {
+        "likeness_by_lag": {
+            str(lag): None if np.isnan(value) else float(value)
+            for lag, value in zip(found.lags, found.likeness, strict=True)
+        },
+        "influence_of_own_by_lag": found.own.tolist(),
+        "influence_of_others_by_lag": found.others.tolist(),
+    }
+    return Finding(NAME, TITLE, tuple(sentences), numbers, draw_propagation(_picture(reading, panel, window, found)))
+
+
+def _picture(reading: Reading, panel: Panel, window: int, found: Propagation) -> PropagationPicture:
+    settings = reading.network.settings
+    begin = int(reading.origins[window]) - settings.history
+    starts = [*settings.history_starts, settings.history_starts[-1] + settings.patch_stride]
+    times = panel.times.slice(begin, begin + starts[-1] + 1).local.to_pydatetime()
+    return PropagationPicture(
+        sensors=panel.sensor_ids,
+        starts=[times[start] for start in starts],
+        residual=_unusual(reading, _sum([path.residual for path in reading.paths.values()]), window),
+        contribution=_unusual(reading, _sum([path.contribution for path in reading.paths.values()]), window),
+        lags=found.lags,
+        likeness=found.likeness,
+        own=found.own,
+        others=found.others,
+        windows=len(reading.origins),
+    )
+
+
+def _unusual(reading: Reading, states: Tensor, window: int) -> Numbers:
+    """Returns how unusual the states of one window are, sensor x patch: 1 is as far from the mean as states are."""
+    away = reading.deviations(states).double()
+    typical = away.square().mean(dim=(0, 3)).sqrt().clamp(min=1e-12)
+    sizes: Numbers = (away[window].square().mean(dim=-1).sqrt() / typical).numpy()
+    return sizes
+
+
+def _physical_of(reading: Reading) -> PhysicalBranch:
+    physical = reading.network.physical
+    assert physical is not None  # only networks that have it are asked
+    return physical
+
+
+def _sum(tensors: list[Tensor]) -> Tensor:
+    return torch.stack(tensors).sum(dim=0)
+
+
+def _size(states: Tensor) -> float:
+    return float(states.double().square().mean().sqrt())

@@ -1,0 +1,169 @@
+"""LightGBM: gradient-boosted trees (Ke et al., NeurIPS 2017), what many would pick instead of any network.
+
+Idea: one forest for all sensors and steps. It reads a sensor's recent readings, those of its neighbours, the calendar
+of the step that is forecast and how far ahead it lies, and learns how far the target is from the last reading.
+
+Read: the documentation of the library, which grows the trees (extra `trees`). Rows are drawn from all windows, sensors
+and steps; the number of trees is that with the smallest error on rows drawn from the validation part.
+
+Changed: nothing within the library. Around it, errors are absolute ones, as the protocol is judged by, instead of the
+usual squared ones; it works on one thread and without chance of its own, so that a seed always grows the same forest;
+and where a budget of time is given, no tree is begun after its end.
+"""
+
+import time
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import PositiveFloat, PositiveInt
+from pydantic.dataclasses import dataclass
+
+from candor.core.errors import InputError
+from candor.core.progress import Report
+from candor.core.settings import Settings
+from candor.data.adjacency import adjacency_of
+from candor.data.calendar import Calendar, calendar_of
+from candor.data.missing import Fill, fill
+from candor.data.panel import Panel
+from candor.data.splits import Origins, Split
+from candor.forecasting.forecaster import REFUSE_UNKNOWN, Forecaster, State, forecasters
+from candor.forecasting.simple import training_means
+
+_ROWS_AT_A_TIME = 200_000
+
+
+class LightGbmSizes(Settings):
+    """Sizes of the forest."""
+
+    trees: PositiveInt = 200
+    """At most; fewer if the validation part says so."""
+    leaves: PositiveInt = 63
+    """Of each tree."""
+    rate: PositiveFloat = 0.1
+    """How much of its correction each tree may make."""
+    rows: PositiveInt = 500_000
+    """Drawn at random to learn from."""
+    patience: PositiveInt = 20
+    """Trees without a better validation error after which no more are grown."""
+
+
+@forecasters.register("lightgbm")
+@dataclass(config=REFUSE_UNKNOWN)
+class LightGbm(Forecaster):
+    """Gradient-boosted trees over windows.
+
+    Args:
+        fill: how gaps in what is read are filled.
+        sizes: of the forest.
+    """
+
+    fill: Fill = "last"
+    sizes: LightGbmSizes = LightGbmSizes()
+
+    name = "lightgbm"
+    tiny: ClassVar[dict[str, Any]] = {"trees": 5, "leaves": 8, "rows": 3000}
+
+    def _learn(self, panel: Panel, split: Split, report: Report) -> State:
+        library, chance = _library(), np.random.default_rng(self.seed)
+        state: State = {"means": training_means(panel, split), "neighbours": _neighbours(panel)}
+        table = _Table(self, panel, state)
+        report(f"growing {self.name}", None)
+        learned = table.draw(split.train, self.sizes.rows, chance)
+        data = library.Dataset(*learned, categorical_feature=[table.sensor_column], free_raw_data=False)
+        judges = table.draw(split.validation, self.sizes.rows // 5, chance) if len(split.validation) else None
+        if judges is None or not len(judges[1]):  # no validation part, or not one reading in it
+            judges = table.draw(split.train, self.sizes.rows // 5, chance)
+        judged = data.create_valid(*judges)
+        settings = {
+            "objective": "l1", "num_leaves": self.sizes.leaves, "learning_rate": self.sizes.rate, "verbosity": -1,
+            "seed": self.seed, "deterministic": True, "force_row_wise": True, "num_threads": 1,
+        }  # fmt: skip
+        watch = [library.early_stopping(self.sizes.patience, verbose=False), self._watch(library, report)]
+        booster = library.train(settings, data, self.sizes.trees, valid_sets=[judged], callbacks=watch)
+        text = booster.model_to_string(num_iteration=booster.best_iteration)
+        return state | {"trees": np.frombuffer(text.encode(), np.uint8).copy()}
+
+    def _watch(self, library: Any, report: Report) -> Callable[[Any], None]:
+        """Returns what looks on after every tree: it tells how many there are, and ends the growth at the deadline."""
+        errors: list[float] = []
+
+        def look(moment: Any) -> None:
+            ((_, _, error, *_),) = moment.evaluation_result_list
+            errors.append(error)
+            report(f"growing {self.name}", len(errors) / self.sizes.trees)
+            if time.monotonic() >= self._deadline:
+                raise library.callback.EarlyStopException(int(np.argmin(errors)), moment.evaluation_result_list)
+
+        return look
+
+    def _forecast(self, panel: Panel, origins: Origins) -> NDArray[np.float32]:
+        booster = _library().Booster(model_str=self.state_["trees"].tobytes().decode())
+        table, sensors = _Table(self, panel, self.state_), len(panel.sensors)
+        forecast = np.empty((len(origins), self.horizon, sensors), np.float32)
+        windows_at_a_time = max(1, _ROWS_AT_A_TIME // (self.horizon * sensors))
+        for first in range(0, len(origins), windows_at_a_time):
+            some = origins[first : first + windows_at_a_time]
+            shape = (len(some), self.horizon, sensors)
+            places = [axis.ravel() for axis in np.meshgrid(*(np.arange(size) for size in shape), indexing="ij")]
+            chosen = some[places[0]], places[1], places[2]
+            change = np.asarray(booster.predict(table.features(*chosen), num_threads=1))
+            forecast[first : first + len(some)] = (table.last(chosen[0], chosen[2]) + change).reshape(shape)
+        return forecast
+
+
+class _Table:
+    """Rows of features for an origin, a step ahead and a sensor."""
+
+    def __init__(self, forecaster: LightGbm, panel: Panel, state: State) -> None:
+        self._forecaster, self._targets = forecaster, panel.values
+        self._values = fill(panel.values, forecaster.fill, state["means"])
+        self._around = self._values @ state["neighbours"].T  # what the senders of each sensor's edges report
+        length = panel.times.length + forecaster.horizon
+        self._calendar: Calendar = calendar_of(panel.times.slice(0, length))
+        self.sensor_column = 2 * forecaster.history + 4
+
+    def last(self, origins: Origins, sensors: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Returns the readings just before the origins."""
+        return self._values[origins - 1, sensors]
+
+    def features(self, origins: Origins, steps: NDArray[np.int64], sensors: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Returns a row per triple: history and neighbours around the last reading, step, calendar, level, sensor."""
+        seen = origins[:, None] + np.arange(-self._forecaster.history, 0)
+        level = self.last(origins, sensors)
+        moment = origins + steps
+        columns = [
+            self._values[seen, sensors[:, None]] - level[:, None],
+            self._around[seen, sensors[:, None]] - level[:, None],
+            np.stack([steps, self._calendar.time_of_day[moment], self._calendar.day_of_week[moment]], axis=1),
+            np.stack([level, sensors], axis=1),
+        ]
+        return np.concatenate(columns, axis=1).astype(np.float32)
+
+    def draw(
+        self, origins: Origins, rows: int, chance: np.random.Generator
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Returns features and targets of observed targets at random windows, steps and sensors."""
+        counts = len(origins), self._forecaster.horizon, self._values.shape[1]
+        chosen = [chance.integers(0, count, rows) for count in counts]
+        at, steps, sensors = origins[chosen[0]], chosen[1], chosen[2]
+        observed = ~np.isnan(self._targets[at + steps, sensors])
+        at, steps, sensors = at[observed], steps[observed], sensors[observed]
+        return self.features(at, steps, sensors), self._targets[at + steps, sensors] - self.last(at, sensors)
+
+
+def _neighbours(panel: Panel) -> NDArray[np.float32]:
+    """Returns for each sensor how much the senders of its edges count; a sensor without any counts itself."""
+    weights = adjacency_of(panel).toarray().T.astype(np.float32)  # receiver x sender
+    np.fill_diagonal(weights, 0.0)
+    sums = weights.sum(axis=1, keepdims=True)
+    return np.where(sums > 0, weights / np.where(sums > 0, sums, np.float32(1)), np.eye(len(weights), dtype=np.float32))
+
+
+def _library() -> Any:
+    try:
+        import lightgbm
+    except ImportError:
+        raise InputError("LightGBM is not installed", hint="pip install 'candor-forecast[trees]'") from None
+    return lightgbm

@@ -1,0 +1,209 @@
+"""Operators that AutoSTF chooses from, and layers around them; see `candor.nets.baselines.autostf`."""
+
+import copy
+import math
+from typing import NamedTuple
+
+import torch
+from einops import rearrange
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from candor.nets.dropout import Dropout
+
+States = Float[Tensor, "batch node width"]
+StatesInTime = Float[Tensor, "batch node time width"]
+
+DILATION = 2  # steps between the two that a convolution sees
+ASKING = 3  # times the logarithm of the steps is how many of them attend to others
+GROUPS = 2  # of features that share the weights of a layer
+NEVER = -1e10  # a score that leaves no chance
+EXPANSION = 4  # how much wider feed-forward layers are inside
+
+
+class Graphs(NamedTuple):
+    """What operators over the network may need: weights, receiver x sender, and who may attend to whom."""
+
+    given: Float[Tensor, "node node2"]
+    learned: Float[Tensor, "node node2"] | None
+    is_near: Tensor
+
+
+class GatedConvolution(nn.Module):
+    """tanh(W x) * sigmoid(V x), normalised, where x are the states of two steps, `DILATION` apart."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.linear = nn.Linear(2 * width, 2 * width)
+        self.norm = Normalisation(width, affine=False)
+
+    def forward(self, states: StatesInTime) -> StatesInTime:
+        states = F.relu(states)
+        before = F.pad(states, (0, 0, DILATION, 0))[:, :, :-DILATION]
+        signal, gate = self.linear(torch.cat([before, states], dim=-1)).chunk(2, dim=-1)
+        return self.norm(torch.tanh(signal) * torch.sigmoid(gate))
+
+
+class SparseAttention(nn.Module):
+    """Attention among steps as in Informer (Zhou et al. 2021): only those attend that have most to choose between.
+
+    The others see the mean of all. A feed-forward layer follows; both are added and normalised.
+    """
+
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.query, self.key = nn.Linear(width, width), nn.Linear(width, width, bias=False)
+        self.value, self.out = nn.Linear(width, width), nn.Linear(width, width)
+        self.forward_part = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, width))
+        self.norm, self.forward_norm = nn.LayerNorm(width), nn.LayerNorm(width)
+
+    def forward(self, states: StatesInTime) -> StatesInTime:
+        queries, keys, values = (
+            rearrange(layer(states), "b n t (h d) -> b n h t d", h=self.heads)
+            for layer in (self.query, self.key, self.value)
+        )
+        seen = self.weights(queries, keys) @ values
+        states = self.norm(states + self.out(rearrange(seen, "b n h t d -> b n t (h d)")))
+        return self.forward_norm(states + self.forward_part(states))
+
+    def weights(
+        self, queries: Float[Tensor, "batch node head time depth"], keys: Float[Tensor, "batch node head time depth"]
+    ) -> Float[Tensor, "batch node head time time2"]:
+        """Returns how much every step sees of each."""
+        scores = queries @ keys.transpose(-1, -2) / math.sqrt(queries.shape[-1])
+        steps = scores.shape[-1]
+        asking = ASKING * math.ceil(math.log(steps))
+        if asking >= steps:
+            return scores.softmax(dim=-1)
+        best = (scores.amax(dim=-1) - scores.mean(dim=-1)).topk(asking, dim=-1).indices
+        asks = torch.zeros_like(scores[..., 0], dtype=torch.bool).scatter(-1, best, True)
+        return torch.where(asks[..., None], scores.softmax(dim=-1), 1 / steps)
+
+
+class GraphConvolution(nn.Module):
+    """What arrives after no, one, two, ... steps over a graph, mixed by one linear layer and normalised."""
+
+    def __init__(self, width: int, hops: int, dropout: float, is_given: bool) -> None:
+        super().__init__()
+        self.hops, self.is_given = hops, is_given
+        self.linear = nn.Linear((hops + 1) * width, width)
+        self.norm = Normalisation(width)
+        self.dropout = Dropout(dropout)
+
+    def forward(self, states: States, graphs: Graphs) -> States:
+        graph = graphs.given if self.is_given else graphs.learned
+        assert graph is not None  # it is there where an operator needs it
+        terms = [F.relu(states)]
+        for _ in range(self.hops):
+            terms.append(graph @ terms[-1])
+        return self.dropout(self.norm(self.linear(torch.cat(terms, dim=-1))))
+
+
+class SpatialAttention(nn.Module):
+    """Layers of attention among nodes, by turns among all and among neighbours."""
+
+    def __init__(self, nodes: int, width: int, layers: int, heads: int, dropout: float) -> None:
+        super().__init__()
+        self.positions = nn.Parameter(torch.randn(nodes, width))
+        layer = AttentionLayer(width, heads, dropout)
+        self.layers = nn.ModuleList(copy.deepcopy(layer) for _ in range(layers))  # all begin alike, as released
+        self.norm = nn.LayerNorm(width)
+        self.dropout = Dropout(dropout)
+
+    def forward(self, states: States, graphs: Graphs) -> States:
+        states = self.dropout(states + self.positions)
+        for number, layer in enumerate(self.layers):
+            states = layer(states, graphs.is_near if number % 2 else None)
+        return self.norm(states)
+
+
+class AttentionLayer(nn.Module):
+    """Multi-head attention and a light feed-forward layer, each added and normalised."""
+
+    def __init__(self, width: int, heads: int, dropout: float) -> None:
+        super().__init__()
+        self.heads = heads
+        self.query, self.key = GroupedLinear(width, width), GroupedLinear(width, width, bias=False)
+        self.value, self.out = GroupedLinear(width, width), GroupedLinear(width, width)
+        for layer in (self.query, self.key, self.value, self.out):
+            nn.init.xavier_uniform_(layer.weight)
+        for layer in (self.query, self.value, self.out):
+            nn.init.zeros_(layer.bias)
+        self.light = LightForward(width, dropout)
+        self.norm, self.light_norm = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.dropout = Dropout(dropout)
+
+    def forward(self, states: States, may_see: Tensor | None) -> States:
+        queries, keys, values = (
+            rearrange(layer(states), "b n (h d) -> b h n d", h=self.heads)
+            for layer in (self.query, self.key, self.value)
+        )
+        scores = queries @ keys.transpose(-1, -2) / math.sqrt(queries.shape[-1])
+        if may_see is not None:
+            scores = scores.masked_fill(~may_see, -math.inf)
+        seen = self.dropout(scores.softmax(dim=-1)) @ values
+        states = self.norm(states + self.dropout(self.out(rearrange(seen, "b h n d -> b n (h d)"))))
+        return self.light_norm(states + self.light(states))
+
+
+class LightLayer(nn.Module):
+    """A norm, a light feed-forward layer that is added to what was normalised, and a norm."""
+
+    def __init__(self, width: int, dropout: float) -> None:
+        super().__init__()
+        self.first_norm, self.norm = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.light = LightForward(width, dropout)
+
+    def forward(self, states: Float[Tensor, "batch patch node width"]) -> Float[Tensor, "batch patch node width"]:
+        states = self.first_norm(states)
+        return self.norm(states + self.light(states))
+
+
+class LightForward(nn.Module):
+    """A feed-forward layer whose second half serves all groups of features."""
+
+    def __init__(self, width: int, dropout: float) -> None:
+        super().__init__()
+        self.first = nn.Linear(width, EXPANSION * width)
+        self.second = GroupedLinear(EXPANSION * width, width)
+        self.dropout = Dropout(dropout)
+
+    def forward(self, states: Float[Tensor, "*rows width"]) -> Float[Tensor, "*rows width"]:
+        return self.dropout(self.second(self.dropout(F.gelu(self.first(states)))))
+
+
+class GroupedLinear(nn.Linear):
+    """A linear layer that maps each group of features by itself, all with the same weights."""
+
+    def __init__(self, inputs: int, outputs: int, bias: bool = True) -> None:
+        super().__init__(inputs // GROUPS, outputs // GROUPS, bias)
+
+    def forward(self, states: Float[Tensor, "*rows inputs"]) -> Float[Tensor, "*rows outputs"]:
+        return super().forward(states.unflatten(-1, (GROUPS, -1))).flatten(-2)
+
+
+class LearnedGraph(nn.Module):
+    """The shares in which each node hears those it is said to hear; all alike if there are none."""
+
+    def __init__(self, nodes: int, width: int) -> None:
+        super().__init__()
+        self.receivers = nn.Parameter(torch.randn(nodes, width))
+        self.senders = nn.Parameter(torch.randn(nodes, width))
+
+    def forward(self) -> Float[Tensor, "node node2"]:
+        """Returns the graph, receiver x sender."""
+        scores = F.relu(self.receivers @ self.senders.T)
+        return scores.masked_fill(scores == 0, NEVER).softmax(dim=1)
+
+
+class Normalisation(nn.BatchNorm1d):
+    """Batch normalisation of every feature; a single row has no deviation, so what was learned stands in for it."""
+
+    def forward(self, states: Float[Tensor, "*rows width"]) -> Float[Tensor, "*rows width"]:
+        rows = states.flatten(0, -2)
+        if len(rows) > 1:
+            return super().forward(rows).view_as(states)
+        known = self.running_mean, self.running_var, self.weight, self.bias
+        return F.batch_norm(rows, *known, eps=self.eps).view_as(states)

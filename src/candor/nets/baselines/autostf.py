@@ -1,0 +1,332 @@
+"""AutoSTF: decoupled neural architecture search (Lyu, Zhang, Deng, Liu; KDD 2025).
+
+Idea: operators over time and operators over the network are searched in two small cells, one after the other, with time
+condensed to a few patches between them. The operators of the second cell are shared by all patches, but each patch
+chooses among them for itself.
+
+Read: `usail-hkust/AutoSTF` (MIT by its README; `src/model`, `search.py`, `train.py`, `model_settings/METR-LA.yaml`). As
+there, both cells have four nodes, the identity part is STID, every other layer of attention over the network sees
+neighbours only, and training begins with the weights of the search. A search weighs two operators of every edge, drawn
+by their chances, and ends with the likeliest one of each; `training/found.json` of a run says which.
+
+Changed: graph operators propagate along the graph, as the paper describes: a node hears those whose edges lead to it,
+and over the learned graph, whose rows add up to one, a weighted mean. With `as_released` they keep only what a node
+sends to itself, and positions of nodes do not learn, as in the released code. There each patch draws two operators
+anew whenever it forecasts, and forgets what was searched; here the choice is final in both cells. Chances are learned
+beside the weights on the training part, not on the validation part, which chooses among epochs. Attention over time
+rates queries by all keys, not by a random sample. Keys have no bias: it cancels in the softmax. Every node attends to
+itself, so that nodes without edges can. Both stages have ninety epochs instead of 300 and 200 that stop early: after 80
+the rate is 1e-7. The second stage begins with the first rate; released, it goes on with rate, schedule and optimiser of
+the best epoch of the search. Forecasts are not cut to the range of training. Calendar and gaps are as in
+`candor.nets.baselines.stid`. Where patches of equal length need a longer history its first value is repeated; a short
+one has fewer patches. Before a search, operators take turns.
+
+The operators are in a file beside this one, `candor.nets.baselines._autostf_operators`: the only model of two files,
+since together they would be too long for one.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Annotated, Any, ClassVar
+
+import torch
+from einops import rearrange
+from jaxtyping import Float, Int
+from pydantic import Field, PositiveInt, model_validator
+from pydantic.dataclasses import dataclass
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from candor.core.settings import Settings
+from candor.forecasting.baseline import Baseline, BaselineNetwork, BaselineRecipe, BaselineStage, Frame
+from candor.forecasting.forecaster import REFUSE_UNKNOWN, forecasters
+from candor.nets.baselines._autostf_operators import (
+    GROUPS,
+    GatedConvolution,
+    GraphConvolution,
+    Graphs,
+    LearnedGraph,
+    LightLayer,
+    SparseAttention,
+    SpatialAttention,
+)
+from candor.nets.baselines._parts import Rate
+from candor.nets.baselines.stid import StidNetwork, StidSizes
+from candor.nets.dropout import current_chance
+from candor.nets.schedule import TrainingSettings
+
+Nodes = Annotated[int, Field(ge=2)]
+Choice = Mapping[str, Any]
+"""The operators of each edge by name: `temporal` one list, `spatial` one for every patch."""
+Operators = Sequence[Sequence[str]]
+"""Names of the operators that every edge of a cell has."""
+Path = Sequence[tuple[str, Tensor | float]]
+"""Operators of an edge with their weights."""
+
+TEMPORAL = ("convolution", "attention")
+SPATIAL = ("given-graph", "learned-graph", "attention")
+SEARCH_SHARE = 0.5  # of a budget of time
+
+
+class AutoStfSizes(Settings):
+    """Sizes of AutoSTF."""
+
+    width: PositiveInt = 32
+    """Of the states."""
+    head_width: PositiveInt = 512
+    """Of the hidden layer of the head."""
+    identity_layers: PositiveInt = 2
+    """Residual blocks of the identity part."""
+    patches: PositiveInt = 3
+    """Into which time is condensed; at most as many as steps."""
+    light_layers: PositiveInt = 4
+    """Between the cells."""
+    temporal_nodes: Nodes = 4
+    """Of the cell over time, the one it begins with among them."""
+    spatial_nodes: Nodes = 4
+    """Of the cell over the network."""
+    temporal_heads: PositiveInt = 4
+    """Of attention over time."""
+    spatial_heads: PositiveInt = 8
+    """Of attention over the network."""
+    attention_layers: PositiveInt = 2
+    """Of attention over the network."""
+    hops: PositiveInt = 2
+    """Steps over a graph."""
+    embedding: PositiveInt = 10
+    """Of a node, for the learned graph."""
+    dropout: Rate = 0.15
+    """In the identity part and after graph operators."""
+    light_dropout: Rate = 0.1
+    """In light layers and in attention over the network."""
+    as_released: bool = False
+    """Whether graph operators keep to the diagonal and positions of nodes do not learn, as in the released code."""
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> "AutoStfSizes":
+        for divisor in (self.temporal_heads, self.spatial_heads, GROUPS):
+            if self.width % divisor:
+                raise ValueError(f"width ({self.width}) must be a multiple of the heads and of {GROUPS}")
+        return self
+
+
+class AutoStfNetwork(BaselineNetwork):
+    """STID's identities beside a cell over time and, patch by patch, a cell over the network."""
+
+    given: Tensor
+    is_near: Tensor
+
+    def __init__(self, sizes: AutoStfSizes, frame: Frame, is_searching: bool = False) -> None:
+        super().__init__()
+        width = sizes.width
+        self.sizes, self.patches = sizes, min(sizes.patches, frame.history)
+        steps = -(-frame.history // self.patches)
+        self.repeated = self.patches * steps - frame.history
+        self.choice: Choice = frame.found or in_turn(sizes, self.patches)
+        temporal: Operators = [[name] for name in self.choice["temporal"]]
+        spatial: Operators = [sorted(set(names)) for names in zip(*self.choice["spatial"], strict=True)]
+        if is_searching:
+            temporal, spatial = len(temporal) * [TEMPORAL], len(spatial) * [SPATIAL]
+        identity = StidSizes(width=width, layers=sizes.identity_layers, dropout=sizes.dropout)
+        self.identity = StidNetwork(identity, replace(frame, horizon=width))
+        self.value = nn.Linear(1, width)
+        self.temporal_cell = Cell(temporal, lambda name: temporal_operator(name, sizes))
+        self.condense = nn.Linear(steps, 1)
+        self.join = nn.Linear(2 * width, width)
+        self.light = nn.Sequential(*(LightLayer(width, sizes.light_dropout) for _ in range(sizes.light_layers)))
+        self.spatial_cell = Cell(spatial, lambda name: spatial_operator(name, sizes, frame.nodes))
+        is_learned = any("learned-graph" in names for names in spatial)
+        self.learned = LearnedGraph(frame.nodes, sizes.embedding) if is_learned else None
+        self.fuse = nn.Linear(self.patches * width, width)
+        self.head = nn.Sequential(
+            nn.Linear(2 * width, sizes.head_width), nn.ReLU(), nn.Linear(sizes.head_width, frame.horizon)
+        )
+        is_near = (frame.adjacency + frame.adjacency.T > 0) | torch.eye(frame.nodes, dtype=torch.bool)
+        self.register_buffer("given", frame.adjacency.T.contiguous(), persistent=False)
+        self.register_buffer("is_near", is_near, persistent=False)
+
+    def forward(
+        self,
+        values: Float[Tensor, "batch time node"],
+        time_of_day: Int[Tensor, "batch whole"],
+        day_of_week: Int[Tensor, "batch whole"],
+        covariates: Tensor | None = None,
+    ) -> Float[Tensor, "batch horizon node"]:
+        identity = self.identity(values, time_of_day, day_of_week).transpose(1, 2)  # batch node width
+        series = F.pad(values.transpose(1, 2), (self.repeated, 0), mode="replicate")
+        states = self.temporal_cell(self.value(series[..., None]), self.temporal_paths())
+        steps = rearrange(states, "b n (p t) w -> b p n w t", p=self.patches)
+        patches = self.condense(steps)[..., 0]  # batch patch node width
+        beside = identity[:, None].expand_as(patches)
+        patches = self.light(self.join(torch.cat([beside, patches], dim=-1)))
+        graphs = self.graphs()
+        found = [
+            self.spatial_cell(patches[:, patch], self.spatial_paths(patch), graphs) for patch in range(self.patches)
+        ]
+        fused = self.fuse(torch.cat(found, dim=-1))
+        return self.head(torch.cat([identity, fused], dim=-1)).transpose(1, 2)
+
+    def graphs(self) -> Graphs:
+        """Returns the graphs as the operators see them."""
+        learned = None if self.learned is None else self.learned()
+        if not self.sizes.as_released:
+            return Graphs(self.given, learned, self.is_near)
+        return Graphs(_diagonal(self.given), None if learned is None else _diagonal(learned), self.is_near)
+
+    def temporal_paths(self) -> list[Path]:
+        """Returns what each edge of the cell over time does."""
+        return [[(name, 1.0)] for name in self.choice["temporal"]]
+
+    def spatial_paths(self, patch: int) -> list[Path]:
+        """Returns what each edge of the cell over the network does for a patch."""
+        return [[(name, 1.0)] for name in self.choice["spatial"][patch]]
+
+    def inherit(self, earlier: nn.Module) -> None:
+        """Takes over the weights of the operators that the search chose, and of all parts around them."""
+        known = earlier.state_dict()
+        self.load_state_dict({name: known[name] for name in self.state_dict()})
+
+
+class SearchNetwork(AutoStfNetwork):
+    """All operators on all edges; every pass in training tries two of each edge, every pass in use the likeliest."""
+
+    def __init__(self, sizes: AutoStfSizes, frame: Frame) -> None:
+        super().__init__(sizes, frame, is_searching=True)
+        edges = count_edges(sizes.spatial_nodes)
+        self.temporal_scores = nn.Parameter(torch.zeros(count_edges(sizes.temporal_nodes), len(TEMPORAL)))
+        self.spatial_scores = nn.Parameter(torch.zeros(self.patches, edges, len(SPATIAL)))
+
+    def temporal_paths(self) -> list[Path]:
+        """Returns what each edge of the cell over time tries."""
+        return [self._path(scores, TEMPORAL) for scores in self.temporal_scores]
+
+    def spatial_paths(self, patch: int) -> list[Path]:
+        """Returns what each edge of the cell over the network tries for a patch."""
+        return [self._path(scores, SPATIAL) for scores in self.spatial_scores[patch]]
+
+    def _path(self, scores: Float[Tensor, " operator"], names: Sequence[str]) -> Path:
+        if not self.training:
+            return [(names[int(scores.argmax())], 1.0)]
+        chances = scores.detach().softmax(dim=0)
+        drawn = torch.multinomial(chances, 2, replacement=True, generator=current_chance())
+        if drawn[0] == drawn[1]:
+            return [(names[int(drawn[0])], 1.0)]
+        return list(zip([names[number] for number in drawn.tolist()], scores[drawn].softmax(dim=0), strict=True))
+
+    def found(self) -> dict[str, Any]:
+        """Returns the likeliest operator of every edge."""
+        return {
+            "temporal": [TEMPORAL[best] for best in self.temporal_scores.argmax(dim=-1).tolist()],
+            "spatial": [[SPATIAL[best] for best in patch] for patch in self.spatial_scores.argmax(dim=-1).tolist()],
+        }
+
+
+class Cell(nn.Module):
+    """Nodes in a row, each the sum of what its edges make of all nodes before it; what comes out is the sum of all."""
+
+    def __init__(self, edges: Operators, make: Callable[[str], nn.Module]) -> None:
+        super().__init__()
+        self.edges = nn.ModuleList(nn.ModuleDict({name: make(name) for name in names}) for names in edges)
+
+    def forward(self, states: Tensor, paths: Sequence[Path], *more: Graphs) -> Tensor:
+        nodes, place = [states], 0
+        while place < len(paths):
+            arriving = [
+                weight * self.get_submodule(f"edges.{place + sender}.{name}")(nodes[sender], *more)
+                for sender in range(len(nodes))
+                for name, weight in paths[place + sender]
+            ]
+            place += len(nodes)
+            nodes.append(_total(arriving))
+        return _total(nodes)
+
+
+def temporal_operator(name: str, sizes: AutoStfSizes) -> nn.Module:
+    """Returns an operator over time."""
+    if name == "convolution":
+        return GatedConvolution(sizes.width)
+    return SparseAttention(sizes.width, sizes.temporal_heads)
+
+
+def spatial_operator(name: str, sizes: AutoStfSizes, nodes: int) -> nn.Module:
+    """Returns an operator over the network."""
+    if name != "attention":
+        return GraphConvolution(sizes.width, sizes.hops, sizes.dropout, is_given=name == "given-graph")
+    made = SpatialAttention(nodes, sizes.width, sizes.attention_layers, sizes.spatial_heads, sizes.light_dropout)
+    made.positions.requires_grad_(not sizes.as_released)
+    return made
+
+
+def count_edges(nodes: int) -> int:
+    """Returns the edges of a cell: one from each node to every later one."""
+    return nodes * (nodes - 1) // 2
+
+
+def in_turn(sizes: AutoStfSizes, patches: int) -> Choice:
+    """Returns a choice in which operators take turns, for networks without a search."""
+    temporal, spatial = (range(count_edges(nodes)) for nodes in (sizes.temporal_nodes, sizes.spatial_nodes))
+    return {
+        "temporal": [TEMPORAL[edge % len(TEMPORAL)] for edge in temporal],
+        "spatial": [[SPATIAL[(patch + edge) % len(SPATIAL)] for edge in spatial] for patch in range(patches)],
+    }
+
+
+def _diagonal(graph: Float[Tensor, "node node2"]) -> Float[Tensor, "node node2"]:
+    return torch.diag(graph.diagonal())
+
+
+def _total(parts: Sequence[Tensor]) -> Tensor:
+    return sum(parts[1:], parts[0])
+
+
+@forecasters.register("autostf")
+@dataclass(config=REFUSE_UNKNOWN)
+class AutoStf(Baseline):
+    """Operators over time and over the network, found by a search.
+
+    Args:
+        sizes: of its network.
+    """
+
+    sizes: AutoStfSizes = AutoStfSizes()
+    recipe: BaselineRecipe = BaselineRecipe(
+        training=TrainingSettings(
+            epochs=90,
+            batch=64,
+            learning_rate=1e-3,
+            weight_decay=1e-5,
+            milestones=(50, 60, 70, 80),
+            decay=0.1,
+            clip=5.0,
+            patience=30,
+        ),
+    )
+
+    name = "autostf"
+    needs_whole_batches = True  # batch normalisation
+    tiny: ClassVar[dict[str, Any]] = {
+        "width": 8,
+        "head_width": 8,
+        "identity_layers": 1,
+        "patches": 2,
+        "light_layers": 1,
+        "temporal_nodes": 3,
+        "spatial_nodes": 3,
+        "temporal_heads": 2,
+        "spatial_heads": 2,
+        "embedding": 3,
+    }
+
+    def stages(self) -> tuple[BaselineStage, ...]:
+        """Returns the search."""
+        search = BaselineStage(
+            name="search",
+            training=self.recipe.training,
+            share=SEARCH_SHARE,
+            build=lambda frame: SearchNetwork(self.sizes, frame),
+        )
+        return (search,)
+
+    def build(self, frame: Frame) -> AutoStfNetwork:
+        """Returns the network with first weights."""
+        return AutoStfNetwork(self.sizes, frame)

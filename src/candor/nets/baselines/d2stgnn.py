@@ -1,0 +1,378 @@
+"""D2STGNN: Decoupled Dynamic Spatial-Temporal Graph Neural Network (Shao, Zhang, Wei, Wang, Xu, Cao, Jensen; VLDB
+2022).
+
+Idea: a sensor's readings mix what diffused to it from its neighbours with what is its own. Every layer lets a gate
+guess the diffused part, explains it with graph convolutions, takes it off, explains the rest with a recurrence and
+attention, takes that off too, and forecasts both parts as hidden states that the layers add up.
+
+Read: `zezhishao/D2STGNN` (no licence file; `models`, `configs/METR-LA.yaml`, `main.py`, `utils`), whose recipe this is.
+As released, positions are added to all remembered states again at every forecast step, and the roads weigh the dynamic
+graphs but are not graphs of their own.
+
+Changed, with the same result: a graph that is repeated for every step of the kernel meets the sum over those steps
+instead; the gate's first layer is applied to calendar and nodes apart. Calendar positions are whole numbers instead of
+fractions multiplied back. Left out because nothing comes of them: a batch norm in every diffusion block, a projection
+of the time slot, and the last layer's remainder.
+Changed for other data: history and horizon need not be equal; a kernel is at most as long as the history, there are
+only as many layers as the history has room for (each takes kernel - 1 steps off), and a hidden state forecasts at most
+the horizon. Steps that the last state forecasts beyond the horizon are cut off. A batch norm that sees a single row in
+training (one window of one node) uses what it has learned so far. The curriculum, a step more every six epochs, is for
+twelve steps: of longer horizons it takes twelfths, so that they too are whole at epoch 66. Longer horizons have four
+hidden states as well, of more steps each.
+"""
+
+import math
+from typing import Any, ClassVar
+
+import torch
+from einops import rearrange
+from jaxtyping import Float, Int
+from pydantic import PositiveInt
+from pydantic.dataclasses import dataclass
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from candor.data.calendar import BINS_PER_DAY, DAYS_PER_WEEK
+from candor.forecasting.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame
+from candor.forecasting.forecaster import REFUSE_UNKNOWN, forecasters
+from candor.nets.baselines._parts import HeadedSizes, Rate
+from candor.nets.dropout import Dropout
+from candor.nets.schedule import TrainingSettings
+
+_PUBLISHED_HORIZON = 12
+
+OFF_THE_ROAD = 1e-7  # weight of a pair of nodes without an edge, so that every row of a graph can be normalised
+TABLES = 2  # of node identities, and so of dynamic graphs
+
+Signal = Float[Tensor, "batch time node width"]
+Supports = Float[Tensor, "batch support node node"]
+
+
+class D2stgnnSizes(HeadedSizes):
+    """Sizes of D2STGNN."""
+
+    width: PositiveInt = 32
+    """Of hidden states."""
+    node_width: PositiveInt = 10
+    """Of each of a node's two identities."""
+    time_width: PositiveInt = 10
+    """Of the identities of time of day and day of week."""
+    layers: PositiveInt = 5
+    """Decoupling layers at most."""
+    kernel: PositiveInt = 3
+    """Steps that a diffusion sees at once, k_t."""
+    order: PositiveInt = 2
+    """Highest power of each graph, k_s."""
+    gap: PositiveInt = 3
+    """Steps that one hidden state forecasts at a horizon of twelve; longer horizons have as many states, not more."""
+    heads: PositiveInt = 4
+    """Of the attention over time."""
+    gate_width: PositiveInt = 64
+    """Hidden width of the gate."""
+    forecast_width: PositiveInt = 256
+    """Of the hidden states of the future that all layers add up."""
+    output_width: PositiveInt = 512
+    """Hidden width of the last two layers."""
+    dropout: Rate = 0.1
+    """Within graphs, convolutions, recurrence and attention."""
+
+
+def steps_of_a_state(gap: int, horizon: int) -> int:
+    """Returns how many steps a hidden state of the future forecasts.
+
+    States are made one after the other, and each time all before them pass a dropout again. The four that are published
+    bear that; 64, at a horizon of 192, would leave nothing of the first.
+    """
+    return min(max(gap, -(-gap * horizon // _PUBLISHED_HORIZON)), horizon)
+
+
+class D2stgnnNetwork(BaselineNetwork):
+    """Layers that each explain a diffused and an inherent part of the signal and forecast both."""
+
+    def __init__(self, sizes: D2stgnnSizes, frame: Frame) -> None:
+        super().__init__()
+        self.history, self.horizon, self.order = frame.history, frame.horizon, sizes.order
+        kernel, gap = min(sizes.kernel, frame.history), steps_of_a_state(sizes.gap, frame.horizon)
+        layers = sizes.layers if kernel == 1 else min(sizes.layers, (frame.history - 1) // (kernel - 1))
+        future = math.ceil(frame.horizon / gap)
+        self.upstream = nn.Parameter(torch.empty(frame.nodes, sizes.node_width))
+        self.downstream = nn.Parameter(torch.empty(frame.nodes, sizes.node_width))
+        self.time_of_day = nn.Parameter(torch.empty(BINS_PER_DAY, sizes.time_width))
+        self.day_of_week = nn.Parameter(torch.empty(DAYS_PER_WEEK, sizes.time_width))
+        for table in (self.upstream, self.downstream, self.time_of_day, self.day_of_week):
+            nn.init.xavier_uniform_(table)
+        self.embed = nn.Linear(1, sizes.width)
+        self.graphs = DynamicGraphs(sizes, frame)
+        self.layers = nn.ModuleList(
+            Layer(sizes, kernel, future, frame.history, is_last=number == layers - 1) for number in range(layers)
+        )
+        self.hidden = nn.Linear(sizes.forecast_width, sizes.output_width)
+        self.output = nn.Linear(sizes.output_width, gap)
+
+    def forward(
+        self,
+        values: Float[Tensor, "batch time node"],
+        time_of_day: Int[Tensor, "batch whole"],
+        day_of_week: Int[Tensor, "batch whole"],
+        covariates: Tensor | None = None,
+    ) -> Float[Tensor, "batch horizon node"]:
+        seen = slice(0, self.history)
+        calendar = torch.cat([self.time_of_day[time_of_day[:, seen]], self.day_of_week[day_of_week[:, seen]]], dim=-1)
+        identities = torch.cat([self.upstream, self.downstream], dim=-1)
+        supports = self.supports(values, calendar[:, -1])
+        signal, futures = self.embed(values[..., None]), []
+        for layer in self.layers:
+            signal, *found = layer(signal, supports, calendar, identities)
+            futures += found
+        steps = self.output(F.relu(self.hidden(F.relu(torch.stack(futures).sum(dim=0)))))
+        return rearrange(steps, "batch future node gap -> batch (future gap) node")[:, : self.horizon]
+
+    def supports(self, values: Float[Tensor, "batch time node"], moment: Float[Tensor, "batch calendar"]) -> Supports:
+        """Returns the powers of the two dynamic graphs and of the learned static one, receiver x sender."""
+        dynamic = self.graphs(values, moment, (self.downstream, self.upstream))
+        static = powers(F.relu(self.upstream @ self.downstream.T).softmax(dim=-1), self.order)
+        return torch.cat([dynamic, static.expand(len(values), -1, -1, -1)], dim=1)
+
+
+class DynamicGraphs(nn.Module):
+    """Attention among nodes at the end of the window, along the roads and against them."""
+
+    walks: Tensor
+
+    def __init__(self, sizes: D2stgnnSizes, frame: Frame) -> None:
+        super().__init__()
+        width, features = sizes.width, sizes.width + 2 * sizes.time_width + sizes.node_width
+        self.order = sizes.order
+        self.first = nn.Linear(frame.history, 2 * width)
+        self.norm = nn.BatchNorm1d(2 * width)
+        self.dropout = Dropout(sizes.dropout)
+        self.second = nn.Linear(2 * width, width)
+        self.query = nn.Linear(features, width, bias=False)
+        self.key = nn.Linear(features, width, bias=False)
+        walks = torch.stack([random_walk(frame.adjacency), random_walk(frame.adjacency.T)])
+        self.register_buffer("walks", walks, persistent=False)
+
+    def forward(
+        self,
+        values: Float[Tensor, "batch time node"],
+        moment: Float[Tensor, "batch calendar"],
+        tables: tuple[Tensor, Tensor],
+    ) -> Supports:
+        batch, _, nodes = values.shape
+        rows = F.relu(self.first(rearrange(values, "batch time node -> (batch node) time")))
+        recent = self.second(self.dropout(self.normalise(rows))).view(batch, nodes, -1)
+        now = moment[:, None].expand(-1, nodes, -1)
+        found = []
+        for table, walk in zip(tables, self.walks, strict=True):
+            features = torch.cat([recent, now, table.expand(batch, -1, -1)], dim=-1)
+            query, key = self.query(features), self.key(features)
+            graph = (query @ key.transpose(1, 2) / math.sqrt(query.shape[-1])).softmax(dim=-1) * (walk + OFF_THE_ROAD)
+            found.append(powers(graph / graph.sum(dim=-1, keepdim=True), self.order))
+        return torch.cat(found, dim=1)
+
+    def normalise(self, rows: Float[Tensor, "rows width"]) -> Float[Tensor, "rows width"]:
+        """Returns the batch norm; a single row has no deviation, so what was learned stands in for it."""
+        norm = self.norm
+        if len(rows) > 1:
+            return norm(rows)
+        return F.batch_norm(rows, norm.running_mean, norm.running_var, norm.weight, norm.bias, eps=norm.eps)
+
+
+def random_walk(adjacency: Float[Tensor, "node node"]) -> Float[Tensor, "node node"]:
+    """Returns the shares in which senders (columns) spread over receivers (rows); who sends to nobody has none."""
+    sent = adjacency.sum(dim=1, keepdim=True)
+    return (adjacency / torch.where(sent > 0, sent, 1.0)).T
+
+
+def powers(graph: Float[Tensor, "*batch node node"], order: int) -> Float[Tensor, "*batch order node node"]:
+    """Returns the first powers of a graph, each without its diagonal: what a node tells itself is not diffusion."""
+    found = [graph]
+    for _ in range(order - 1):
+        found.append(found[-1] @ graph)
+    return torch.stack(found, dim=-3) * (1 - torch.eye(graph.shape[-1], device=graph.device))
+
+
+class Layer(nn.Module):
+    """Gate, diffused part, inherent part; what neither explains goes to the next layer."""
+
+    def __init__(self, sizes: D2stgnnSizes, kernel: int, future: int, history: int, is_last: bool) -> None:
+        super().__init__()
+        self.gate = Gate(sizes)
+        self.diffusion = Diffusion(sizes, kernel, future)
+        self.without_diffused = Remainder(sizes.width)
+        self.inherent = Inherent(sizes, history, future)
+        self.without_inherent = None if is_last else Remainder(sizes.width)
+
+    def forward(
+        self, signal: Signal, supports: Supports, calendar: Tensor, identities: Tensor
+    ) -> tuple[Signal, Signal, Signal]:
+        """Returns the signal for the next layer, and the hidden futures of the diffused and of the inherent part."""
+        gated = signal * self.gate(calendar[:, -signal.shape[1] :], identities)
+        diffused, diffused_future = self.diffusion(gated, supports)
+        rest = self.without_diffused(signal, diffused)
+        inherent, inherent_future = self.inherent(rest)
+        left = rest if self.without_inherent is None else self.without_inherent(rest, inherent)
+        return left, diffused_future, inherent_future
+
+
+class Gate(nn.Module):
+    """How much of a signal was diffused, by time and node alone."""
+
+    def __init__(self, sizes: D2stgnnSizes) -> None:
+        super().__init__()
+        self.first = nn.Linear(2 * sizes.time_width + TABLES * sizes.node_width, sizes.gate_width)
+        self.second = nn.Linear(sizes.gate_width, 1)
+
+    def forward(
+        self, calendar: Float[Tensor, "batch time calendar"], identities: Float[Tensor, "node identity"]
+    ) -> Float[Tensor, "batch time node 1"]:
+        of_calendar, of_nodes = self.first.weight.tensor_split([calendar.shape[-1]], dim=1)
+        by_node = F.linear(identities, of_nodes, self.first.bias)
+        return torch.sigmoid(self.second(F.relu(F.linear(calendar, of_calendar)[:, :, None] + by_node)))
+
+
+class Diffusion(nn.Module):
+    """Graph convolutions over a few steps of all nodes at once, also of their own forecasts."""
+
+    def __init__(self, sizes: D2stgnnSizes, kernel: int, future: int) -> None:
+        super().__init__()
+        self.kernel, self.future = kernel, future
+        self.mix = nn.Linear(kernel * sizes.width, kernel * sizes.width, bias=False)
+        self.spread = nn.Linear((1 + (TABLES + 1) * sizes.order) * sizes.width, sizes.width)
+        self.forecast = nn.Linear(sizes.width, sizes.forecast_width)
+        self.dropout = Dropout(sizes.dropout)
+
+    def forward(self, gated: Signal, supports: Supports) -> tuple[Signal, Signal]:
+        """Returns the explained part, `kernel` - 1 steps shorter than the signal, and its hidden future."""
+        explained = self.convolve(gated, supports)
+        steps = [*gated.unbind(dim=1), explained[:, -1]]
+        for _ in range(self.future - 1):
+            steps.append(self.convolve(torch.stack(steps[-self.kernel :], dim=1), supports)[:, 0])
+        return explained, self.forecast(torch.stack(steps[-self.future :], dim=1))
+
+    def convolve(self, signal: Signal, supports: Supports) -> Signal:
+        """Returns the state of every node after each `kernel` steps of itself and its neighbours."""
+        stretches = rearrange(
+            signal.unfold(1, self.kernel, 1), "batch time node width step -> batch time node (step width)"
+        )
+        mixed = F.relu(self.mix(stretches)).unflatten(-1, (self.kernel, -1)).sum(dim=-2)
+        heard = torch.einsum("bsmn,btnw->btmsw", supports, mixed)
+        return self.dropout(self.spread(torch.cat([mixed[..., None, :] / self.kernel, heard], dim=-2).flatten(-2)))
+
+
+class Inherent(nn.Module):
+    """A recurrence and attention over all its states, node by node, also of their own forecasts."""
+
+    positions: Tensor
+
+    def __init__(self, sizes: D2stgnnSizes, history: int, future: int) -> None:
+        super().__init__()
+        self.future = future
+        self.recurrence = nn.GRU(sizes.width, sizes.width)
+        self.attention = Attention(sizes)
+        self.forecast = nn.Linear(sizes.width, sizes.forecast_width)
+        self.dropout = Dropout(sizes.dropout)
+        self.register_buffer("positions", waves(history + future, sizes.width), persistent=False)
+
+    def forward(self, signal: Signal) -> tuple[Signal, Signal]:
+        """Returns the explained part and its hidden future."""
+        series = rearrange(signal, "batch time node width -> time (batch node) width")
+        memory = self._placed(self.dropout(self.recurrence(series)[0]))
+        explained = self.attention(memory, memory)
+        steps = [explained[-1:]]
+        for _ in range(self.future - 1):
+            state, _ = self.recurrence(steps[-1], memory[-1:].contiguous())
+            memory = self._placed(torch.cat([memory, state]))
+            steps.append(self.attention(state, memory))
+        back = "time (batch node) width -> batch time node width"
+        futures = self.forecast(rearrange(torch.cat(steps), back, batch=len(signal)))
+        return rearrange(explained, back, batch=len(signal)), futures
+
+    def _placed(self, memory: Float[Tensor, "time series width"]) -> Float[Tensor, "time series width"]:
+        return self.dropout(memory + self.positions[: len(memory), None])
+
+
+def waves(length: int, width: int) -> Float[Tensor, "length width"]:
+    """Returns sines and cosines of positions, in turn, at rates from 1 down to about 1/10,000 (Vaswani et al. 2017)."""
+    rates = torch.exp(torch.arange(0, width, 2) * (-math.log(10_000.0) / width))
+    angles = torch.arange(length)[:, None] * rates
+    return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)[:, :width]
+
+
+class Attention(nn.Module):
+    """Multi-head attention over time, with PyTorch's parameters and first weights."""
+
+    def __init__(self, sizes: D2stgnnSizes) -> None:
+        super().__init__()
+        self.heads = sizes.heads
+        self.project = nn.Linear(sizes.width, 3 * sizes.width)
+        self.out = nn.Linear(sizes.width, sizes.width)
+        self.dropout = Dropout(sizes.dropout)
+        nn.init.xavier_uniform_(self.project.weight)
+        nn.init.zeros_(self.project.bias)
+        nn.init.zeros_(self.out.bias)
+
+    def forward(
+        self, asking: Float[Tensor, "time series width"], memory: Float[Tensor, "past series width"]
+    ) -> Float[Tensor, "time series width"]:
+        of_query, of_memory = self.project.weight.tensor_split([asking.shape[-1]])
+        query_bias, memory_bias = self.project.bias.tensor_split([asking.shape[-1]])
+        apart = "time series (kind head width) -> kind series head time width"
+        (query,) = rearrange(F.linear(asking, of_query, query_bias), apart, kind=1, head=self.heads)
+        keys, values = rearrange(F.linear(memory, of_memory, memory_bias), apart, kind=2, head=self.heads)
+        weights = (query @ keys.transpose(-1, -2) / math.sqrt(query.shape[-1])).softmax(dim=-1)
+        mixed = rearrange(self.dropout(weights) @ values, "series head time width -> time series (head width)")
+        return self.dropout(self.out(mixed))
+
+
+class Remainder(nn.Module):
+    """What is left of the last steps of a signal once the explained part is taken off."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.backcast = nn.Linear(width, width)
+        self.norm = nn.LayerNorm(width)
+
+    def forward(self, signal: Signal, explained: Signal) -> Signal:
+        return self.norm(signal[:, -explained.shape[1] :] - F.relu(self.backcast(explained)))
+
+
+@forecasters.register("d2stgnn")
+@dataclass(config=REFUSE_UNKNOWN)
+class D2stgnn(Baseline):
+    """Decoupled Dynamic Spatial-Temporal Graph Neural Network.
+
+    Args:
+        sizes: of its network.
+    """
+
+    sizes: D2stgnnSizes = D2stgnnSizes()
+    recipe: BaselineRecipe = BaselineRecipe(
+        training=TrainingSettings(
+            epochs=80,
+            batch=32,
+            learning_rate=2e-3,
+            weight_decay=1e-5,
+            milestones=(1, 30, 38, 46, 54, 62, 70, 80),
+            curriculum=1,
+            period=6,
+            patience=100,
+        ),
+    )
+
+    name = "d2stgnn"
+    needs_whole_batches = True  # a batch norm within the dynamic graphs
+    tiny: ClassVar[dict[str, Any]] = {
+        "width": 8, "node_width": 4, "time_width": 4, "layers": 2, "heads": 2, "gate_width": 8, "forecast_width": 16,
+        "output_width": 16,
+    }  # fmt: skip
+
+    def used_recipe(self) -> BaselineRecipe:
+        """Returns the recipe with its curriculum in twelfths of the horizon."""
+        training = self.recipe.training
+        steps = -(-training.curriculum * self.horizon // _PUBLISHED_HORIZON)
+        return self.recipe.model_copy(update={"training": training.model_copy(update={"curriculum": steps})})
+
+    def build(self, frame: Frame) -> D2stgnnNetwork:
+        """Returns the network with first weights."""
+        return D2stgnnNetwork(self.sizes, frame)

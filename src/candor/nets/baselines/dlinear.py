@@ -1,0 +1,84 @@
+"""DLinear: Decomposition-Linear (Zeng, Chen, Zhang, Xu: "Are Transformers Effective for Time Series Forecasting?", AAAI
+2023).
+
+Idea: a moving average splits the history into trend and remainder, and one linear layer each maps them straight to the
+horizon. All sensors share the two layers; there is no normalisation, calendar or graph.
+
+Read: `cure-lab/LTSF-Linear` (Apache-2.0) and `thuml/Time-Series-Library` (MIT; `models/DLinear.py`), and the METR-LA
+settings of the BasicTS library, whose recipe this is.
+
+Changed: the moving average spans at most half the history, as 25 steps would make a trend of 12 a nearly constant line.
+A history of one step has no remainder; its layer then only adds its bias. First weights are one over the history, as in
+the Time-Series-Library. Absolute errors are made small, as in BasicTS; the authors' own runs used squared ones
+(`loss: squared`).
+"""
+
+from typing import Annotated, Any, ClassVar
+
+from jaxtyping import Float
+from pydantic import Field
+from pydantic.dataclasses import dataclass
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from candor.core.settings import Settings
+from candor.forecasting.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame
+from candor.forecasting.forecaster import REFUSE_UNKNOWN, forecasters
+from candor.nets.schedule import TrainingSettings
+
+
+class DlinearSizes(Settings):
+    """Sizes of DLinear."""
+
+    window: Annotated[int, Field(ge=3)] = 25
+    """Steps of the moving average at most; an odd number not above half the history is taken, but never below 3."""
+
+
+class DlinearNetwork(BaselineNetwork):
+    """Moving average and remainder, each through one linear layer; node by node."""
+
+    def __init__(self, sizes: DlinearSizes, frame: Frame) -> None:
+        super().__init__()
+        self.reach = max(1, (min(sizes.window, frame.history // 2) - 1) // 2)  # steps to either side
+        self.trend = nn.Linear(frame.history, frame.horizon)
+        self.remainder = nn.Linear(frame.history, frame.horizon)
+        for layer in (self.trend, self.remainder):
+            nn.init.constant_(layer.weight, 1 / frame.history)
+
+    def forward(
+        self,
+        values: Float[Tensor, "batch time node"],
+        time_of_day: Tensor,
+        day_of_week: Tensor,
+        covariates: Tensor | None = None,
+    ) -> Float[Tensor, "batch horizon node"]:
+        series = values.transpose(1, 2)
+        trend = self.smooth(series)
+        return (self.trend(trend) + self.remainder(series - trend)).transpose(1, 2)
+
+    def smooth(self, series: Float[Tensor, "batch node time"]) -> Float[Tensor, "batch node time"]:
+        """Returns the moving average; beyond its ends a series goes on with its first and last value."""
+        longer = F.pad(series, (self.reach, self.reach), mode="replicate")
+        return F.avg_pool1d(longer, kernel_size=2 * self.reach + 1, stride=1)
+
+
+@forecasters.register("dlinear")
+@dataclass(config=REFUSE_UNKNOWN)
+class Dlinear(Baseline):
+    """Decomposition-Linear.
+
+    Args:
+        sizes: of its network.
+    """
+
+    sizes: DlinearSizes = DlinearSizes()
+    recipe: BaselineRecipe = BaselineRecipe(
+        training=TrainingSettings(epochs=50, batch=64, learning_rate=2e-3, weight_decay=1e-4, milestones=(1, 25)),
+    )
+
+    name = "dlinear"
+    tiny: ClassVar[dict[str, Any]] = {"window": 5}
+
+    def build(self, frame: Frame) -> DlinearNetwork:
+        """Returns the network with first weights."""
+        return DlinearNetwork(self.sizes, frame)

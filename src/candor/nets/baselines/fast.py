@@ -1,0 +1,190 @@
+"""FaST: long horizons for large graphs by mixtures of experts (Zhao, Zhong, Wang, Wen, Jin, Liang, Wan, Wu; KDD 2026).
+
+Idea: nodes exchange information through a few learned agents instead of with each other, so that cost grows with the
+number of nodes and not with its square. Feed-forward layers are mixtures of gated linear experts, weighed by a router
+that knows the node, the time of day, the day of week and the window.
+
+Read: `yijizhao/FaST` (no licence file; `main-master/FaST/arch/fast_arch.py` and its settings for San Diego). No graph
+is read. Of the calendar only the last step that was read counts. All routers read the window, not the states.
+
+Changed: the original reads raw values and trains with a smooth absolute error over all targets; here z-scores are read,
+and the absolute error of the observed targets is made small, as for the other models. Each window is scaled by its own
+mean and deviation, so z-scores only move the floor under the deviation. Calendar positions are whole numbers instead of
+fractions multiplied back. The floor of the norms stands within the root. A history of one step has deviation 0. The
+norm after the last block, which the original declares and never uses, is left out: the head reads contributions only.
+"""
+
+import math
+from typing import Any, ClassVar
+
+import torch
+from einops import rearrange
+from jaxtyping import Float, Int
+from pydantic import PositiveInt
+from pydantic.dataclasses import dataclass
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from candor.core.settings import Settings
+from candor.data.calendar import BINS_PER_DAY, DAYS_PER_WEEK
+from candor.forecasting.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame
+from candor.forecasting.forecaster import REFUSE_UNKNOWN, forecasters
+from candor.nets.baselines._parts import xavier_table
+from candor.nets.schedule import TrainingSettings
+
+VARIANCE_FLOOR = 1e-5
+NORM_FLOOR = 1e-8
+
+States = Float[Tensor, "batch node width"]
+
+
+class FastSizes(Settings):
+    """Sizes of FaST; the same for all of its published networks."""
+
+    width: PositiveInt = 64
+    """Of the states of a node."""
+    experts: PositiveInt = 8
+    """Of every mixture."""
+    layers: PositiveInt = 3
+    """Blocks of agent attention and mixture."""
+    agents: PositiveInt = 32
+    """Through which nodes exchange information."""
+
+
+class FastNetwork(BaselineNetwork):
+    """A mixture reads the window, blocks follow, and a head reads what every mixture said."""
+
+    def __init__(self, sizes: FastSizes, frame: Frame) -> None:
+        super().__init__()
+        width, experts, last = sizes.width, sizes.experts, (sizes.layers + 1) * sizes.width
+        self.history = frame.history
+        self.router = Router(frame.history, experts, frame.nodes)
+        self.experts = GatedExperts(frame.history, width, experts)
+        self.time_of_day = xavier_table(BINS_PER_DAY, width)
+        self.day_of_week = xavier_table(DAYS_PER_WEEK, width)
+        self.nodes = xavier_table(frame.nodes, width)
+        self.agents = xavier_table(sizes.agents, width)
+        self.blocks = nn.ModuleList(Block(sizes, frame, is_first=layer == 0) for layer in range(sizes.layers))
+        self.head = nn.Sequential(nn.Linear(last, last), nn.ReLU(), nn.Linear(last, frame.horizon))
+
+    def forward(
+        self,
+        values: Float[Tensor, "batch time node"],
+        time_of_day: Int[Tensor, "batch whole"],
+        day_of_week: Int[Tensor, "batch whole"],
+        covariates: Tensor | None = None,
+    ) -> Float[Tensor, "batch horizon node"]:
+        mean = values.mean(dim=1, keepdim=True)
+        variance = values.var(dim=1, keepdim=True, correction=min(1, self.history - 1))
+        deviation = (variance + VARIANCE_FLOOR).sqrt()
+        window = ((values - mean) / deviation).transpose(1, 2)  # batch node time
+        slot, day = time_of_day[:, self.history - 1], day_of_week[:, self.history - 1]
+        states = self.experts(window, self.router(window, slot, day))
+        states = states + (self.time_of_day[slot] + self.day_of_week[day])[:, None] + self.nodes
+        said = [states]
+        for block in self.blocks:
+            states, contribution = block(states, self.agents, window, slot, day)
+            said.append(contribution)
+        forecast = self.head(torch.cat(said, dim=-1)).transpose(1, 2)
+        return forecast * deviation + mean
+
+
+class Block(nn.Module):
+    """Agent attention, then a mixture of experts, each added to what it read; later blocks scale what they read."""
+
+    def __init__(self, sizes: FastSizes, frame: Frame, *, is_first: bool) -> None:
+        super().__init__()
+        self.norm = nn.Identity() if is_first else nn.RMSNorm(sizes.width, eps=NORM_FLOOR)
+        self.attention = AgentAttention(sizes.width)
+        self.router = Router(frame.history, sizes.experts, frame.nodes)
+        self.experts = GatedExperts(sizes.width, sizes.width, sizes.experts)
+
+    def forward(
+        self,
+        states: States,
+        agents: Float[Tensor, "agent width"],
+        window: Float[Tensor, "batch node time"],
+        slot: Int[Tensor, " batch"],
+        day: Int[Tensor, " batch"],
+    ) -> tuple[States, States]:
+        """Returns the states with what the mixture contributed, and that alone."""
+        states = self.attention(self.norm(states), agents)
+        contribution = self.experts(states, self.router(window, slot, day))
+        return states + contribution, contribution
+
+
+class Router(nn.Module):
+    """Weights of the experts that sum to one: of the window, the time of day, the day of week and the node."""
+
+    def __init__(self, history: int, experts: int, nodes: int) -> None:
+        super().__init__()
+        self.window = nn.Linear(history, experts)
+        self.time_of_day = xavier_table(BINS_PER_DAY, experts)
+        self.day_of_week = xavier_table(DAYS_PER_WEEK, experts)
+        self.nodes = xavier_table(nodes, experts)
+
+    def forward(
+        self, window: Float[Tensor, "batch node time"], slot: Int[Tensor, " batch"], day: Int[Tensor, " batch"]
+    ) -> Float[Tensor, "batch node expert"]:
+        clock = (self.time_of_day[slot] + self.day_of_week[day])[:, None]
+        return (self.window(window) + clock + self.nodes).softmax(dim=-1)
+
+
+class GatedExperts(nn.Module):
+    """The weighted sum of all experts; each is a linear map times a gate."""
+
+    def __init__(self, inputs: int, width: int, experts: int) -> None:
+        super().__init__()
+        self.width = width
+        self.maps = nn.Linear(inputs, 2 * experts * width)
+
+    def forward(
+        self, inputs: Float[Tensor, "batch node inputs"], weights: Float[Tensor, "batch node expert"]
+    ) -> States:
+        spoken = rearrange(F.glu(self.maps(inputs)), "b n (e d) -> b n e d", d=self.width)
+        return torch.einsum("bne,bned->bnd", weights, spoken)
+
+
+class AgentAttention(nn.Module):
+    """Agents look at the nodes, then nodes look at the agents."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.scale = 1 / math.sqrt(width)
+        self.of_nodes = nn.Linear(width, 3 * width)
+        self.of_agents = nn.Linear(width, 2 * width)
+        self.gathered = nn.Linear(width, width)
+        self.returned = nn.Linear(width, width)
+        self.norm = nn.RMSNorm(width, eps=NORM_FLOOR)
+
+    def forward(self, states: States, agents: Float[Tensor, "agent width"]) -> States:
+        queries, keys, values = self.of_nodes(states).chunk(3, dim=-1)  # batch node width, each
+        agent_queries, agent_keys = self.of_agents(agents).chunk(2, dim=-1)  # agent width, each
+        gathering = (self.scale * agent_queries @ keys.transpose(1, 2)).softmax(dim=-1)  # batch agent node
+        gathered = self.gathered(gathering @ values)  # batch agent width
+        returning = (self.scale * queries @ agent_keys.T).softmax(dim=-1)  # batch node agent
+        return self.norm(self.returned(returning @ gathered) + states)
+
+
+@forecasters.register("fast")
+@dataclass(config=REFUSE_UNKNOWN)
+class Fast(Baseline):
+    """FaST: agents and mixtures of experts.
+
+    Args:
+        sizes: of its network.
+    """
+
+    sizes: FastSizes = FastSizes()
+    recipe: BaselineRecipe = BaselineRecipe(
+        training=TrainingSettings(
+            epochs=50, batch=64, learning_rate=2e-3, weight_decay=1e-4, milestones=(10, 20, 30, 40)
+        ),
+    )
+
+    name = "fast"
+    tiny: ClassVar[dict[str, Any]] = {"width": 8, "experts": 2, "layers": 2, "agents": 3}
+
+    def build(self, frame: Frame) -> FastNetwork:
+        """Returns the network with first weights."""
+        return FastNetwork(self.sizes, frame)

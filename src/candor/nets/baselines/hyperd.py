@@ -1,0 +1,259 @@
+"""HyperD: Hybrid Periodicity Decoupling (Shao, Zhang, Wang, Dai, Shen, Wang; AAAI 2026, arXiv 2511.09275).
+
+Idea: every sensor has a learned profile of the day and of the week, refined over the graph and by attention, which is
+taken off the history and added to the forecast. What remains is forecast by multilayer perceptrons on its frequencies,
+over the sensors and over time, and a second term of the objective keeps slow movements in the profiles.
+
+Read: `ll121202/HyperD` (no licence file; `baselines/HyperD`, `Initialization.py`). There are no settings for METR-LA;
+those of PEMS04 are taken. The learning rate is the one that training really had: its one-cycle schedule was made for
+steps of time but advanced once per epoch, and so never left a twenty-fifth of its peak.
+
+Changed: a step reads the profiles' rows of its own time; `as_released` reads rows that are history - 1 steps late, for
+the row of the last step that was read stood for the first. Means that profiles begin with leave out missing readings,
+and an hour of the week without any takes the mean of the hour. Profiles have a row per step of the day, at most 288.
+Self-loops are taken off the graph, as there are none in PEMS04: a sensor that has nothing else would lose its profile.
+The keys of an attention have no bias: softmax does not feel it. Both halves of the second term, MSE(profile, slow part
+of the forecast) and MSE(remainder, fast part), are one number, since both pairs add up to the forecast; it is computed
+once and doubled. What counts as slow are waves of six steps and longer, as at the published horizon of twelve, whatever
+the horizon; the term is left out where that would be all. The node frequencies depend on the order of the sensors,
+here as there.
+"""
+
+from typing import Any, ClassVar
+
+import torch
+from einops import rearrange
+from jaxtyping import Float, Int
+from pydantic import NonNegativeFloat, PositiveInt
+from pydantic.dataclasses import dataclass
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from candor.core.settings import Settings
+from candor.data.calendar import BINS_PER_DAY, DAYS_PER_WEEK
+from candor.data.windows import Windows
+from candor.forecasting.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame, Targets
+from candor.forecasting.forecaster import REFUSE_UNKNOWN, forecasters
+from candor.nets.baselines._parts import readings
+from candor.nets.schedule import TrainingSettings
+
+_FIRST_SCALE = 0.02  # of the weights on frequencies
+_SHRINKAGE = 0.01
+_PUBLISHED_HORIZON = 12
+
+
+class HyperdSizes(Settings):
+    """Sizes of HyperD, and the weight of its second term."""
+
+    width: PositiveInt = 64
+    """Of an embedded value."""
+    hidden: PositiveInt = 128
+    """Of the perceptrons on frequencies."""
+    head: PositiveInt = 128
+    """Of the hidden layer that leads to the horizon."""
+    slow: PositiveInt = 3
+    """Frequencies of a horizon of twelve, the mean among them, that belong into the profiles; others in proportion."""
+    dual_view: NonNegativeFloat = 2.0
+    """Weight of the term that puts them there."""
+    as_released: bool = False
+    """Whether the profiles' rows are history - 1 steps late, as in the released code."""
+
+
+class HyperdNetwork(BaselineNetwork):
+    """Profiles of the day and the week, and a forecast of what they leave."""
+
+    mixing: Tensor
+
+    def __init__(self, sizes: HyperdSizes, frame: Frame) -> None:
+        super().__init__()
+        self.sizes, self.history = sizes, frame.history
+        self.slots = min(frame.steps_per_day, BINS_PER_DAY)
+        self.day = Profile(self.slots, frame.nodes)
+        self.week = Profile(DAYS_PER_WEEK * self.slots, frame.nodes)
+        self.remainder = RemainderForecast(sizes, frame)
+        self.register_buffer("mixing", laplacian(frame.adjacency), persistent=False)
+
+    def prepare(self, training: Windows) -> None:
+        """Begins the profiles with the means of training readings, in z-scores."""
+        sums = torch.zeros(self.week.table.shape, dtype=torch.float64)
+        counts = torch.zeros_like(sums)
+        for values, mask, time_of_day, day_of_week in readings(training):
+            _, rows = self.rows(time_of_day, day_of_week)
+            sums.index_add_(0, rows, torch.where(mask, values, 0.0).double())
+            counts.index_add_(0, rows, mask.double())
+        day_sums, day_counts = (
+            rearrange(part, "(day slot) node -> day slot node", slot=self.slots).sum(dim=0) for part in (sums, counts)
+        )
+        day = day_sums / day_counts.clamp(min=1)
+        week = torch.where(counts > 0, sums / counts.clamp(min=1), day.repeat(DAYS_PER_WEEK, 1))
+        with torch.no_grad():
+            self.day.table.copy_(day)
+            self.week.table.copy_(week)
+
+    def forward(
+        self,
+        values: Float[Tensor, "batch time node"],
+        time_of_day: Int[Tensor, "batch whole"],
+        day_of_week: Int[Tensor, "batch whole"],
+        covariates: Tensor | None = None,
+    ) -> Float[Tensor, "batch horizon node"]:
+        profile, remainder = self.parts(values, time_of_day, day_of_week)
+        return profile + remainder
+
+    def objective(self, inputs: tuple[Tensor, ...], targets: Targets) -> tuple[Tensor, dict[str, Tensor]]:
+        """Returns the forecast, and its error beside the distance between its profile and its slow part."""
+        profile, remainder = self.parts(*inputs[:3])
+        forecast = profile + remainder
+        terms = {"prediction": targets.error(forecast)}
+        slow = slow_frequencies(self.sizes.slow, forecast.shape[1])
+        if slow <= forecast.shape[1] // 2:  # else nothing would be left to the remainder
+            distance = F.mse_loss(profile, slow_part(forecast, slow))
+            terms["dual_view"] = self.sizes.dual_view * targets.share * 2 * distance
+        return forecast, terms
+
+    def parts(
+        self,
+        values: Float[Tensor, "batch time node"],
+        time_of_day: Int[Tensor, "batch whole"],
+        day_of_week: Int[Tensor, "batch whole"],
+    ) -> tuple[Float[Tensor, "batch horizon node"], Float[Tensor, "batch horizon node"]]:
+        """Returns the two parts of the forecast: the profile, and what is added to it."""
+        day, week = self.rows(time_of_day, day_of_week)
+        if self.sizes.as_released:
+            late = torch.arange(day.shape[1], device=day.device)
+            day, week = (
+                (rows[:, self.history - 1 : self.history] + late) % len(profile.table)
+                for rows, profile in ((day, self.day), (week, self.week))
+            )
+        usual = self.day(self.mixing)[day] + self.week(self.mixing)[week]
+        return usual[:, self.history :], self.remainder(values - usual[:, : self.history])
+
+    def rows(self, time_of_day: Int[Tensor, "*shape"], day_of_week: Int[Tensor, "*shape"]) -> tuple[Tensor, Tensor]:
+        """Returns the rows of the day's and of the week's profile at some times."""
+        slot = time_of_day * self.slots // BINS_PER_DAY
+        return slot, day_of_week * self.slots + slot
+
+
+class Profile(nn.Module):
+    """A learned table of what is usual, refined over the graph, over its rows and over the sensors."""
+
+    def __init__(self, rows: int, nodes: int) -> None:
+        super().__init__()
+        self.table = nn.Parameter(torch.randn(rows, nodes))
+        self.mix = nn.Linear(nodes, nodes)
+        self.over_rows = Attention(nodes)
+        self.over_nodes = Attention(rows)
+        self.join = nn.Linear(2 * nodes, nodes)
+
+    def forward(self, mixing: Float[Tensor, "node node"]) -> Float[Tensor, "row node"]:
+        mixed = F.relu(self.mix(self.table @ mixing))
+        return self.join(torch.cat([self.over_rows(mixed), self.over_nodes(mixed.T).T], dim=-1))
+
+
+class Attention(nn.Module):
+    """Attention with one head among places."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.query = nn.Linear(width, width)
+        self.key = nn.Linear(width, width, bias=False)
+        self.value = nn.Linear(width, width)
+
+    def forward(self, places: Float[Tensor, "place width"]) -> Float[Tensor, "place width"]:
+        scores = self.query(places) @ self.key(places).T / places.shape[1] ** 0.5
+        return torch.softmax(scores, dim=-1) @ self.value(places)
+
+
+class RemainderForecast(nn.Module):
+    """Forecasts what the profiles leave, from its frequencies over the sensors and then over time."""
+
+    def __init__(self, sizes: HyperdSizes, frame: Frame) -> None:
+        super().__init__()
+        self.embedding = nn.Parameter(torch.randn(sizes.width))
+        self.over_nodes = FrequencyPerceptron(sizes.width, sizes.hidden, axis=2)
+        self.over_time = FrequencyPerceptron(sizes.width, sizes.hidden, axis=1)
+        self.first = nn.Linear(frame.history * sizes.width, sizes.head)
+        self.second = nn.Linear(sizes.head, frame.horizon)
+
+    def forward(self, values: Float[Tensor, "batch time node"]) -> Float[Tensor, "batch horizon node"]:
+        embedded = values[..., None] * self.embedding
+        states = embedded + self.over_time(self.over_nodes(embedded))
+        flat = rearrange(states, "batch time node width -> batch node (time width)")
+        return self.second(F.leaky_relu(self.first(flat))).transpose(1, 2)
+
+
+class FrequencyPerceptron(nn.Module):
+    """Two complex layers on the frequencies along an axis; small amplitudes are shrunk away."""
+
+    def __init__(self, width: int, hidden: int, axis: int) -> None:
+        super().__init__()
+        self.axis = axis
+        self.first = ComplexLayer(width, hidden)
+        self.second = ComplexLayer(hidden, width)
+
+    def forward(self, states: Float[Tensor, "batch time node width"]) -> Float[Tensor, "batch time node width"]:
+        frequencies = torch.fft.rfft(states, dim=self.axis, norm="ortho")
+        parts = self.second(*self.first(frequencies.real, frequencies.imag))
+        real, imaginary = (F.softshrink(part, _SHRINKAGE) for part in parts)
+        return torch.fft.irfft(torch.complex(real, imaginary), n=states.shape[self.axis], dim=self.axis, norm="ortho")
+
+
+class ComplexLayer(nn.Module):
+    """A complex linear layer; what is negative in its real and in its imaginary part becomes zero."""
+
+    def __init__(self, inputs: int, outputs: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(_FIRST_SCALE * torch.randn(2, inputs, outputs))  # real, imaginary
+        self.bias = nn.Parameter(_FIRST_SCALE * torch.randn(2, outputs))
+
+    def forward(
+        self, real: Float[Tensor, "*shape inputs"], imaginary: Float[Tensor, "*shape inputs"]
+    ) -> tuple[Float[Tensor, "*shape outputs"], Float[Tensor, "*shape outputs"]]:
+        across, turned = self.weight
+        return (
+            F.relu(real @ across - imaginary @ turned + self.bias[0]),
+            F.relu(imaginary @ across + real @ turned + self.bias[1]),
+        )
+
+
+def slow_frequencies(published: int, horizon: int) -> int:
+    """Returns how many frequencies of a horizon are as slow as some of the published one, the mean among them."""
+    return 1 + round((published - 1) * horizon / _PUBLISHED_HORIZON)
+
+
+def slow_part(series: Float[Tensor, "batch horizon node"], frequencies: int) -> Float[Tensor, "batch horizon node"]:
+    """Returns what the lowest frequencies of the horizon make up, the mean being the first of them."""
+    spectrum = torch.fft.rfft(series, dim=1)
+    is_slow = torch.arange(spectrum.shape[1], device=series.device) < frequencies
+    return torch.fft.irfft(spectrum * is_slow[:, None], n=series.shape[1], dim=1)
+
+
+def laplacian(adjacency: Float[Tensor, "node node2"]) -> Float[Tensor, "node node2"]:
+    """Returns the normalised Laplacian of the graph without its self-loops, sender x receiver."""
+    weights = adjacency - torch.diag(adjacency.diag())
+    degree = weights.sum(dim=1)
+    root = torch.where(degree > 0, degree.clamp(min=torch.finfo(degree.dtype).tiny).rsqrt(), 0.0)
+    return torch.eye(len(weights)) - root[:, None] * weights * root
+
+
+@forecasters.register("hyperd")
+@dataclass(config=REFUSE_UNKNOWN)
+class Hyperd(Baseline):
+    """Hybrid Periodicity Decoupling.
+
+    Args:
+        sizes: of its network, and the weight of its second term.
+    """
+
+    sizes: HyperdSizes = HyperdSizes()
+    recipe: BaselineRecipe = BaselineRecipe(
+        loss_space="original",  # which the weight of the second term goes with
+        training=TrainingSettings(epochs=100, batch=64, learning_rate=2e-4, weight_decay=0.0, clip=5.0, patience=100),
+    )
+
+    name = "hyperd"
+    tiny: ClassVar[dict[str, Any]] = {"width": 8, "hidden": 16, "head": 16}
+
+    def build(self, frame: Frame) -> HyperdNetwork:
+        """Returns the network with first weights."""
+        return HyperdNetwork(self.sizes, frame)

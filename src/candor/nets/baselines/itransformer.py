@@ -1,0 +1,122 @@
+"""iTransformer: inverted transformers (Liu, Hu, Zhang, Wu, Wang, Ma, Long; ICLR 2024).
+
+Idea: a token is not what all sensors read at one step but what one sensor read at all steps. Attention among these
+tokens then learns which series belong together, and the feed-forward layers learn what series look like.
+
+Read: `thuml/iTransformer` (MIT; `model`, `layers`, `experiments`, `scripts/multivariate_forecasting/PEMS`) and its copy
+in `thuml/Time-Series-Library` (MIT). Sizes, rate and batch are those of PEMS08 for 12 steps, the published traffic
+network with the most similar number of sensors. The authors switch scaling within the window off for half of their
+traffic settings: `normalise`. Nodes have no identity, so that the network does not care about their order and number.
+
+Changed: the calendar, whose series the original reads as further tokens wherever its files have times (those of PEMS
+have none), is time of day and day of week; `calendar` can leave it out. Training goes to the end instead of stopping
+early; the best weights are kept either way.
+"""
+
+from typing import Any, ClassVar
+
+import torch
+from jaxtyping import Float, Int
+from pydantic import PositiveInt
+from pydantic.dataclasses import dataclass
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from candor.forecasting.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame
+from candor.forecasting.forecaster import REFUSE_UNKNOWN, forecasters
+from candor.nets.baselines._parts import Attention, HeadedSizes, Rate, calendar_series, standardise
+from candor.nets.dropout import Dropout
+from candor.nets.schedule import UNCLIPPED, TrainingSettings
+
+Tokens = Float[Tensor, "batch series width"]
+
+
+class ITransformerSizes(HeadedSizes):
+    """Sizes of iTransformer."""
+
+    width: PositiveInt = 512
+    """Of a token."""
+    feed_forward: PositiveInt = 512
+    """Hidden width of the feed-forward layers."""
+    heads: PositiveInt = 8
+    """Of every attention."""
+    layers: PositiveInt = 2
+    """Of the encoder."""
+    dropout: Rate = 0.1
+    """Everywhere."""
+    normalise: bool = True
+    """Whether every series is scaled by its own mean and deviation within the window."""
+    calendar: bool = True
+    """Whether time of day and day of week are tokens, too."""
+
+
+class ITransformerNetwork(BaselineNetwork):
+    """A token for every series, an encoder, and one linear layer to the horizon."""
+
+    def __init__(self, sizes: ITransformerSizes, frame: Frame) -> None:
+        super().__init__()
+        self.normalise, self.calendar = sizes.normalise, sizes.calendar
+        self.embedding = nn.Linear(frame.history, sizes.width)
+        self.layers = nn.ModuleList(Layer(sizes) for _ in range(sizes.layers))
+        self.norm = nn.LayerNorm(sizes.width)
+        self.head = nn.Linear(sizes.width, frame.horizon)
+        self.dropout = Dropout(sizes.dropout)
+
+    def forward(
+        self,
+        values: Float[Tensor, "batch time node"],
+        time_of_day: Int[Tensor, "batch whole"],
+        day_of_week: Int[Tensor, "batch whole"],
+        covariates: Tensor | None = None,
+    ) -> Float[Tensor, "batch horizon node"]:
+        nodes = values.shape[2]
+        scores, mean, deviation = standardise(values) if self.normalise else (values, 0.0, 1.0)
+        if self.calendar:
+            scores = torch.cat([scores, calendar_series(time_of_day, day_of_week, self.embedding.in_features)], dim=2)
+        tokens = self.dropout(self.embedding(scores.transpose(1, 2)))
+        for layer in self.layers:
+            tokens = layer(tokens)
+        forecast = self.head(self.norm(tokens[:, :nodes]))
+        return forecast.transpose(1, 2) * deviation + mean
+
+
+class Layer(nn.Module):
+    """Attention among all series, and a feed-forward layer; each is added and normalised."""
+
+    def __init__(self, sizes: ITransformerSizes) -> None:
+        super().__init__()
+        self.attention = Attention(sizes.width, sizes.heads, sizes.dropout)
+        self.first = nn.Linear(sizes.width, sizes.feed_forward)
+        self.second = nn.Linear(sizes.feed_forward, sizes.width)
+        self.attention_norm, self.norm = nn.LayerNorm(sizes.width), nn.LayerNorm(sizes.width)
+        self.dropout = Dropout(sizes.dropout)
+
+    def forward(self, tokens: Tokens) -> Tokens:
+        tokens = self.attention_norm(tokens + self.dropout(self.attention(tokens, tokens)))
+        return self.norm(tokens + self.dropout(self.second(self.dropout(F.gelu(self.first(tokens))))))
+
+
+@forecasters.register("itransformer")
+@dataclass(config=REFUSE_UNKNOWN)
+class ITransformer(Baseline):
+    """Inverted transformers.
+
+    Args:
+        sizes: of its network.
+    """
+
+    sizes: ITransformerSizes = ITransformerSizes()
+    # The rate is halved after every epoch but the first; gradients are not clipped.
+    recipe: BaselineRecipe = BaselineRecipe(
+        loss="squared",
+        training=TrainingSettings(
+            epochs=10, batch=32, learning_rate=1e-4, weight_decay=0.0, milestones=tuple(range(2, 10)), clip=UNCLIPPED
+        ),
+    )
+
+    name = "itransformer"
+    tiny: ClassVar[dict[str, Any]] = {"width": 8, "feed_forward": 16, "heads": 2, "layers": 1}
+
+    def build(self, frame: Frame) -> ITransformerNetwork:
+        """Returns the network with first weights."""
+        return ITransformerNetwork(self.sizes, frame)

@@ -1,0 +1,218 @@
+"""LatentTSF: "From Observations to States" (Yang, Hu, Li, Zhang, Ding, Yu; ICML 2026).
+
+Idea: forecasters of raw readings develop hidden states without temporal order. So an autoencoder first learns to lift
+the readings of all sensors at one time to a state; frozen, it lets another forecaster work on states, whose forecast is
+decoded at the end.
+
+Read: `Muyiiiii/LatentTSF` (MIT; `my_AE.py`, `my_train.py`, `run_ae.sh`, `run_train.sh`). The method wraps any
+forecaster; this is the one of its scripts, DLinear (`candor.nets.baselines.dlinear`), to be compared with DLinear
+alone. There are no settings for traffic speeds: these are those of Solar (137 sensors). As released, directions are
+compared step by step, where the paper writes one angle for the whole forecast. A normalisation of states that is off
+there is left out.
+
+Changed: nothing is learned from what was not measured. The autoencoder is judged on the readings it rebuilds, in
+training those of the history, in validation those of the horizon. Where a target is missing the sensor's value before
+it, or else its first, is encoded in its place, and a step at which no sensor was measured does not count. Best weights
+have the smallest absolute error of decoded forecasts (released: squared). All windows count, not every sixtieth, and
+those of the autoencoder are histories, not 24 steps. Clipping is off.
+"""
+
+from typing import Any, ClassVar
+
+import torch
+from jaxtyping import Bool, Float
+from pydantic import NonNegativeFloat, PositiveFloat, PositiveInt
+from pydantic.dataclasses import dataclass
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from candor.core.settings import Settings
+from candor.forecasting.baseline import (
+    Baseline,
+    BaselineNetwork,
+    BaselineRecipe,
+    BaselineStage,
+    BaselineTrainable,
+    Frame,
+    Targets,
+)
+from candor.forecasting.forecaster import REFUSE_UNKNOWN, forecasters
+from candor.nets.baselines.dlinear import DlinearNetwork, DlinearSizes
+from candor.nets.schedule import UNCLIPPED, TrainingSettings
+from candor.nets.trainable import Moment, Objective
+
+AUTOENCODER_SHARE = 0.5  # of a budget of time
+
+
+class LatentTsfSizes(Settings):
+    """Sizes of LatentTSF, and the weights of its objective."""
+
+    width: PositiveInt = 256
+    """Of a state; the layers between readings and states are twice as wide."""
+    backbone: DlinearSizes = DlinearSizes()
+    """Of DLinear."""
+    prediction: NonNegativeFloat = 10.0
+    """Weight of the squared error of states."""
+    alignment: NonNegativeFloat = 15.0
+    """Weight of the angle between forecast and true states."""
+
+
+class LatentTsfRecipe(BaselineRecipe):
+    """How LatentTSF learns; `training` is that of the forecaster of states."""
+
+    autoencoder_epochs: PositiveFloat = 5.0
+    """Epochs of the autoencoder for each of the forecaster."""
+    autoencoder_rate: PositiveFloat = 5e-4
+    """Learning rate of the autoencoder, which stays."""
+    autoencoder_patience: PositiveInt = 20
+    """Epochs without better rebuilt readings after which the autoencoder is done."""
+
+
+class Autoencoder(BaselineNetwork):
+    """Two layers from the readings of a time to its state, which is never negative, and two layers back."""
+
+    def __init__(self, width: int, frame: Frame) -> None:
+        super().__init__()
+        nodes, inside = frame.nodes, 2 * width
+        self.encoder = nn.Sequential(nn.Linear(nodes, inside), nn.ReLU(), nn.Linear(inside, width), nn.ReLU())
+        self.decoder = nn.Sequential(nn.Linear(width, inside), nn.ReLU(), nn.Linear(inside, nodes))
+
+    def forward(
+        self,
+        values: Float[Tensor, "batch time node"],
+        time_of_day: Tensor | None = None,
+        day_of_week: Tensor | None = None,
+        covariates: Tensor | None = None,
+    ) -> Float[Tensor, "batch time node"]:
+        """Returns the readings as they are rebuilt from their states."""
+        return self.decoder(self.encoder(values))
+
+
+class Rebuilding(BaselineTrainable):
+    """The autoencoder as something that can be trained: it rebuilds histories, and is judged by horizons."""
+
+    def objective(self, batch: dict[str, Tensor], moment: Moment) -> Objective:
+        """Returns a micro-batch's part of the mean absolute error of rebuilt readings, in z-scores."""
+        values, observed = batch["inputs"], batch["input_mask"]
+        errors = torch.where(observed, self.network(values) - values, 0.0).abs().sum(dim=(1, 2))
+        mean = moment.share * (errors / observed.sum(dim=(1, 2)).clamp(min=1)).mean()
+        return Objective(mean, self.scaler.deviation * mean.detach(), {"rebuilding": mean})
+
+    def forecast(self, batch: dict[str, Tensor]) -> Tensor:
+        """Returns the readings of the horizon as they are rebuilt, in the sensors' unit."""
+        mask, deviation = batch["target_mask"], self.scaler.deviation
+        scores = torch.where(mask, (batch["targets"] - self.scaler.mean) / deviation, 0.0)
+        return self.network(carried_on(batch["inputs"][:, -1], scores, mask)) * deviation + self.scaler.mean
+
+
+class LatentTsfNetwork(BaselineNetwork):
+    """An encoder, DLinear over states, and a decoder; of these only DLinear learns."""
+
+    def __init__(self, sizes: LatentTsfSizes, frame: Frame) -> None:
+        super().__init__()
+        self.sizes = sizes
+        self.autoencoder = Autoencoder(sizes.width, frame).requires_grad_(False)
+        self.backbone = DlinearNetwork(sizes.backbone, frame)
+
+    def forward(
+        self,
+        values: Float[Tensor, "batch time node"],
+        time_of_day: Tensor,
+        day_of_week: Tensor,
+        covariates: Tensor | None = None,
+    ) -> Float[Tensor, "batch horizon node"]:
+        return self.autoencoder.decoder(self.states_ahead(values, time_of_day, day_of_week))
+
+    def states_ahead(
+        self, values: Float[Tensor, "batch time node"], time_of_day: Tensor, day_of_week: Tensor
+    ) -> Float[Tensor, "batch horizon width"]:
+        """Returns the forecast as states."""
+        return self.backbone(self.autoencoder.encoder(values), time_of_day, day_of_week)
+
+    def objective(self, inputs: tuple[Tensor, ...], targets: Targets) -> tuple[Tensor, dict[str, Tensor]]:
+        """Returns the forecast, and how far its states are from those of the readings, in size and in direction."""
+        values, time_of_day, day_of_week, *_ = inputs
+        found = self.states_ahead(values, time_of_day, day_of_week)
+        wanted = self.autoencoder.encoder(carried_on(values[:, -1], targets.wanted, targets.mask))
+        ahead, counts = found[:, : wanted.shape[1]], targets.mask.any(dim=2)
+        parts = targets.share * counts / (len(counts) * counts.sum(dim=1, keepdim=True).clamp(min=1))
+        distance = (parts * (ahead - wanted).square().mean(dim=2)).sum()
+        angle = (parts * (1 - F.cosine_similarity(ahead, wanted, dim=2))).sum()
+        return self.autoencoder.decoder(found), {
+            "prediction": self.sizes.prediction * distance,
+            "alignment": self.sizes.alignment * angle,
+        }
+
+    def inherit(self, earlier: nn.Module) -> None:
+        """Takes over the autoencoder of the stage before."""
+        self.autoencoder.load_state_dict(earlier.state_dict())
+
+
+def carried_on(
+    last: Float[Tensor, "batch node"],
+    values: Float[Tensor, "batch step node"],
+    mask: Bool[Tensor, "batch step node"],
+) -> Float[Tensor, "batch step node"]:
+    """Returns values in which the value before it stands for each that is missing.
+
+    Before the first that is there stands that first one, for some protocols read zero where the last reading of the
+    history is missing. `last` stands for a series of which nothing is there.
+    """
+    first = mask.int().argmax(dim=1, keepdim=True)  # 0 where there is none
+    last = torch.where(mask.any(dim=1), values.gather(1, first)[:, 0], last)
+    filled = []
+    for step in range(values.shape[1]):
+        last = torch.where(mask[:, step], values[:, step], last)
+        filled.append(last)
+    return torch.stack(filled, dim=1)
+
+
+@forecasters.register("latenttsf")
+@dataclass(config=REFUSE_UNKNOWN)
+class LatentTsf(Baseline):
+    """DLinear on the states of an autoencoder.
+
+    Args:
+        sizes: of its networks.
+    """
+
+    sizes: LatentTsfSizes = LatentTsfSizes()
+    recipe: LatentTsfRecipe = LatentTsfRecipe(
+        training=TrainingSettings(
+            epochs=100,
+            batch=32,
+            learning_rate=1e-3,
+            weight_decay=0.0,
+            schedule="cosine",
+            clip=UNCLIPPED,
+            patience=5,
+        ),
+    )
+
+    name = "latenttsf"
+    tiny: ClassVar[dict[str, Any]] = {"width": 16}
+
+    def stages(self) -> tuple[BaselineStage, ...]:
+        """Returns the training of the autoencoder."""
+        training = self.recipe.training.model_copy(
+            update={
+                "epochs": max(1, round(self.recipe.autoencoder_epochs * self.recipe.training.epochs)),
+                "learning_rate": self.recipe.autoencoder_rate,
+                "schedule": "milestones",
+                "milestones": (),
+                "patience": self.recipe.autoencoder_patience,
+            }
+        )
+        return (
+            BaselineStage(
+                name="autoencoder",
+                training=training,
+                share=AUTOENCODER_SHARE,
+                build=lambda frame: Autoencoder(self.sizes.width, frame),
+                kind=Rebuilding,
+            ),
+        )
+
+    def build(self, frame: Frame) -> LatentTsfNetwork:
+        """Returns the network with first weights."""
+        return LatentTsfNetwork(self.sizes, frame)

@@ -1,0 +1,156 @@
+"""PhaseFormer: from patches to phases (Niu, Deng, Tong; ICLR 2026).
+
+Idea: a series is folded by its period, and a token holds what one phase of the period read in all cycles, instead of
+what all phases read in one. Phases are few and steady, so a handful of routers lets them exchange what they know.
+
+Read: `neumyor/PhaseFormer_TSL` (MIT; `models/PhaseFormer.py`, `scripts/run_traffic.sh`); the sizes are those of Traffic
+for most horizons. Nodes do not feel each other, and no calendar is read: phase 0 is the start of the window. The MLP
+variants and the affine scaling that the original switches off are left out, and so are the arguments it never uses.
+
+Changed: the original reads thirty days. Here the period is a day (a week for daily data) where the history holds two of
+them, and otherwise a quarter of the history: the network then works, but its phases are places within the window and
+mean nothing more. As released, where periods do not fill the history its oldest steps are repeated after the newest.
+Training goes to the end instead of stopping early; the best weights are kept either way.
+"""
+
+import math
+from typing import Any, ClassVar
+
+import torch
+from einops import rearrange
+from jaxtyping import Float
+from pydantic import PositiveInt
+from pydantic.dataclasses import dataclass
+from torch import Tensor, nn
+
+from candor.data.calendar import DAYS_PER_WEEK
+from candor.forecasting.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame
+from candor.forecasting.forecaster import REFUSE_UNKNOWN, forecasters
+from candor.nets.baselines._parts import Attention, HeadedSizes, Rate, standardise
+from candor.nets.dropout import Dropout
+from candor.nets.layers import Mlp
+from candor.nets.schedule import UNCLIPPED, TrainingSettings
+
+FIRST_DEVIATION = 0.02
+LEAST_CYCLES = 4
+
+Phases = Float[Tensor, "series phase cycle"]
+Tokens = Float[Tensor, "series phase width"]
+
+
+class PhaseFormerSizes(HeadedSizes):
+    """Sizes of PhaseFormer."""
+
+    period: PositiveInt | None = None
+    """Steps of a cycle; without it a day where the history holds two days, else a quarter of the history."""
+    width: PositiveInt = 128
+    """Of a token."""
+    routers: PositiveInt = 4
+    """Through which phases exchange what they know."""
+    heads: PositiveInt = 4
+    """Of every attention."""
+    layers: PositiveInt = 1
+    """Routing units."""
+    dropout: Rate = 0.1
+    """In the attentions and before every sum."""
+
+
+class PhaseFormerNetwork(BaselineNetwork):
+    """Tokens of phases, routing units, and for every phase its values in the cycles to come; node by node."""
+
+    def __init__(self, sizes: PhaseFormerSizes, frame: Frame) -> None:
+        super().__init__()
+        self.horizon, self.period = frame.horizon, sizes.period or period_of(frame)
+        cycles = math.ceil(frame.history / self.period)
+        places = torch.arange(cycles * self.period) % frame.history
+        self.register_buffer("places", places, persistent=False)
+        self.embedding = PhaseEmbedding(cycles, sizes.width)
+        self.units = nn.ModuleList(RoutingUnit(sizes, self.period) for _ in range(sizes.layers))
+        self.passed_on = nn.ModuleList(
+            nn.Sequential(nn.Linear(sizes.width, cycles), PhaseEmbedding(cycles, sizes.width))
+            for _ in range(sizes.layers - 1)
+        )
+        self.head = nn.Linear(sizes.width, math.ceil(frame.horizon / self.period))
+
+    def forward(
+        self,
+        values: Float[Tensor, "batch time node"],
+        time_of_day: Tensor,
+        day_of_week: Tensor,
+        covariates: Tensor | None = None,
+    ) -> Float[Tensor, "batch horizon node"]:
+        scores, mean, deviation = standardise(values)
+        whole = scores[:, self.get_buffer("places")]
+        tokens = self.embedding(rearrange(whole, "b (c p) n -> (b n) p c", p=self.period))
+        tokens = self.units[0](tokens)
+        for passed_on, unit in zip(self.passed_on, self.units[1:], strict=True):
+            tokens = unit(tokens + passed_on(tokens))
+        ahead = rearrange(self.head(tokens), "(b n) p c -> b (c p) n", b=len(values))
+        return ahead[:, : self.horizon] * deviation + mean
+
+
+class PhaseEmbedding(nn.Module):
+    """A token of what a phase read in all cycles."""
+
+    def __init__(self, cycles: int, width: int) -> None:
+        super().__init__()
+        self.linear = nn.Linear(cycles, width)
+        self.norm = nn.LayerNorm(width)
+
+    def forward(self, phases: Phases) -> Tokens:
+        return self.norm(self.linear(phases))
+
+
+class RoutingUnit(nn.Module):
+    """Routers look at all phases, phases look at the routers; a feed-forward layer follows."""
+
+    def __init__(self, sizes: PhaseFormerSizes, period: int) -> None:
+        super().__init__()
+        width = sizes.width
+        self.routers = _small(sizes.routers, width)
+        self.positions = _small(period, width)
+        self.gather = Attention(width, sizes.heads, sizes.dropout)
+        self.spread = Attention(width, sizes.heads, sizes.dropout)
+        self.routed_norm, self.norm = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.feed_forward = Mlp(width, 4 * width, width, dropout=0.0)
+        self.dropout = Dropout(sizes.dropout)
+
+    def forward(self, tokens: Tokens) -> Tokens:
+        tokens = tokens + self.positions
+        gathered = self.gather(self.routers[None], tokens)  # series router width
+        tokens = self.routed_norm(tokens + self.dropout(self.spread(tokens, gathered)))
+        return self.norm(tokens + self.dropout(self.feed_forward(tokens)))
+
+
+def period_of(frame: Frame) -> int:
+    """Returns the steps of a cycle: a day, or a week of daily data, or else a quarter of the history."""
+    cycle = frame.steps_per_day if frame.steps_per_day > 1 else DAYS_PER_WEEK
+    return cycle if frame.history >= 2 * cycle else max(1, frame.history // LEAST_CYCLES)
+
+
+def _small(rows: int, width: int) -> nn.Parameter:
+    return nn.Parameter(nn.init.trunc_normal_(torch.empty(rows, width), std=FIRST_DEVIATION))
+
+
+@forecasters.register("phaseformer")
+@dataclass(config=REFUSE_UNKNOWN)
+class PhaseFormer(Baseline):
+    """Tokens of phases instead of patches.
+
+    Args:
+        sizes: of its network.
+    """
+
+    sizes: PhaseFormerSizes = PhaseFormerSizes()
+    # The rate is constant; gradients are not clipped.
+    recipe: BaselineRecipe = BaselineRecipe(
+        loss="squared",
+        training=TrainingSettings(epochs=30, batch=16, learning_rate=1e-3, weight_decay=0.0, clip=UNCLIPPED),
+    )
+
+    name = "phaseformer"
+    tiny: ClassVar[dict[str, Any]] = {"width": 8, "routers": 2, "heads": 2, "layers": 2}
+
+    def build(self, frame: Frame) -> PhaseFormerNetwork:
+        """Returns the network with first weights."""
+        return PhaseFormerNetwork(self.sizes, frame)

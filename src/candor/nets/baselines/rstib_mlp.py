@@ -1,0 +1,272 @@
+"""RSTIB-MLP: information-bottleneck-guided MLPs (Chen, Pang, Wang, Yan; ICML 2025).
+
+Idea: histories and targets are both noisy, so an MLP on identities of place and time learns a Gaussian representation,
+and noise that it adds to its own input and to the targets; all three may carry little information. A teacher that knows
+the network of sensors tells which of them are hard: for these errors count less and information costs more.
+
+Read: `mchen644/RSTIB` (MIT; `methods/student`, `engine.py`, `config/student/pems04`); there are settings for PEMS04
+only. The targets' noise is drawn in the network's unit and added in the unit of the errors, as released. That is the
+sensors' unit, which the price of information goes with. Distillation is logged there, but never learned from.
+
+Changed: the deviation of the input's noise has a layer of its own; `as_released` uses that of its mean for both. In use
+all noise is at its mean, so that a forecast is no matter of chance (released: one draw, or the mean of twelve). The
+teacher is Graph WaveNet with its own recipe, which fits any history and graph, instead of STGCN; it is kept with the
+model, but not asked for forecasts. Without `has_teacher` all sensors are equally hard. Where targets are missing,
+errors and difficulty do not count. Values are z-scores, not shares of the largest reading, and the calendar beside them
+are fractions of a day and of a week. Steps of the dynamic embedding are joined before its core, which is the same; the
+bias of that join cancels in the softmax and is left out. Widths follow from the settings and are not fixed numbers.
+Training ends at the 170th epoch at the earliest, as there, but the best weights may be those of any epoch (released:
+from the 150th on).
+"""
+
+import math
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
+
+import torch
+from jaxtyping import Float, Int
+from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
+from pydantic.dataclasses import dataclass
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from candor.core.settings import Settings
+from candor.data.calendar import BINS_PER_DAY, DAYS_PER_WEEK
+from candor.forecasting.baseline import Baseline, BaselineNetwork, BaselineRecipe, BaselineStage, Frame, Targets
+from candor.forecasting.forecaster import REFUSE_UNKNOWN, forecasters
+from candor.nets.baselines._parts import Rate, xavier_table
+from candor.nets.baselines.graph_wavenet import GraphWavenet, GraphWavenetNetwork, GraphWavenetSizes
+from candor.nets.baselines.stid import CHANNELS, ResidualBlock
+from candor.nets.dropout import current_chance
+from candor.nets.schedule import UNCLIPPED, TrainingSettings
+
+PARTS = 5  # of the embedding: history, sensor, sensor at this time of day, time of day, day of week
+LEAST_DEVIATION, LARGEST_DEVIATION = 0.01, 0.99
+TEACHER_SHARE = 0.4  # of a budget of time
+TEACHER_TRAINING = GraphWavenet(history=1, horizon=1).recipe.training
+
+
+class RstibMlpSizes(Settings):
+    """Sizes of RSTIB-MLP, and what its objective weighs."""
+
+    width: Annotated[int, Field(gt=0, multiple_of=2)] = 64
+    """Of each part of the embedding; the representation is two and a half times as wide."""
+    layers: PositiveInt = 3
+    """Residual blocks of the encoder."""
+    dropout: Rate = 0.15
+    """Within the blocks."""
+    information: NonNegativeFloat = 1e-3
+    """What information costs, beta."""
+    has_teacher: bool = True
+    """Whether a teacher tells which sensors are hard."""
+    teacher: GraphWavenetSizes = GraphWavenetSizes()
+    """Of the teacher."""
+    as_released: bool = False
+    """Whether mean and deviation of the input's noise share a layer, as in the released code."""
+
+
+class RstibMlpRecipe(BaselineRecipe):
+    """How RSTIB-MLP learns; `training` is that of the student."""
+
+    loss_space: Literal["original", "scores"] = "original"
+    """Whether errors are measured in the sensors' unit, which what information costs goes with, or in z-scores."""
+    teacher_epochs: PositiveFloat = 1 / 3
+    """Epochs of the teacher for each of the student."""
+
+
+class Gaussian(NamedTuple):
+    """Means and deviations of what is drawn."""
+
+    mean: Float[Tensor, "batch node channel"]
+    deviation: Float[Tensor, "batch node channel"]
+
+    def information(self) -> Float[Tensor, "batch node"]:
+        """Returns the divergence from a standard normal distribution, in nats."""
+        variance = self.deviation.square()
+        return 0.5 * (self.mean.square() + variance - 1 - variance.log()).sum(dim=2)
+
+
+class Reading(NamedTuple):
+    """What the network makes of a window: its forecast, and the three that information is counted of."""
+
+    forecast: Float[Tensor, "batch horizon node"]
+    representation: Gaussian
+    input_noise: Gaussian
+    target_noise: Gaussian
+
+
+class RstibMlpNetwork(BaselineNetwork):
+    """An encoder that reads a window twice, the second time with noise, and a linear layer to the horizon."""
+
+    def __init__(self, sizes: RstibMlpSizes, frame: Frame) -> None:
+        super().__init__()
+        width, half = PARTS * sizes.width, PARTS * sizes.width // 2
+        self.sizes, self.sensors = sizes, frame.nodes
+        self.series = nn.Linear(CHANNELS * frame.history, sizes.width)
+        self.nodes = xavier_table(frame.nodes, sizes.width)
+        self.dynamic = DynamicEmbedding(sizes.width, frame)
+        self.time_of_day = xavier_table(BINS_PER_DAY, sizes.width)
+        self.day_of_week = xavier_table(DAYS_PER_WEEK, sizes.width)
+        self.encoder = nn.Sequential(*(ResidualBlock(width, sizes.dropout) for _ in range(sizes.layers)))
+        self.input_mean = nn.Linear(half, width)
+        self.input_deviation = None if sizes.as_released else nn.Linear(half, width)
+        self.target_mean, self.target_deviation = (nn.Linear(half, frame.horizon) for _ in range(2))
+        self.head = nn.Linear(half, frame.horizon)
+        self.teacher = GraphWavenetNetwork(sizes.teacher, frame).requires_grad_(False) if sizes.has_teacher else None
+
+    def train(self, mode: bool = True) -> Self:
+        """Puts the network into training or into use; the teacher is always in use."""
+        super().train(mode)
+        if self.teacher is not None:
+            self.teacher.eval()
+        return self
+
+    def forward(
+        self,
+        values: Float[Tensor, "batch time node"],
+        time_of_day: Int[Tensor, "batch whole"],
+        day_of_week: Int[Tensor, "batch whole"],
+        covariates: Tensor | None = None,
+    ) -> Float[Tensor, "batch horizon node"]:
+        return self.read(values, time_of_day, day_of_week).forecast
+
+    def read(
+        self,
+        values: Float[Tensor, "batch time node"],
+        time_of_day: Int[Tensor, "batch whole"],
+        day_of_week: Int[Tensor, "batch whole"],
+    ) -> Reading:
+        """Returns the forecast, and what it went through."""
+        states = self.embed(values, time_of_day, day_of_week)
+        first = self.represent(states)
+        input_deviation = self.input_deviation or self.input_mean
+        input_noise = Gaussian(self.input_mean(first.mean), _within_limits(input_deviation(first.deviation)))
+        target_noise = Gaussian(self.target_mean(first.mean), _within_limits(self.target_deviation(first.deviation)))
+        second = self.represent(states + self.draw(input_noise))
+        return Reading(self.head(self.draw(second)).transpose(1, 2), first, input_noise, target_noise)
+
+    def embed(
+        self,
+        values: Float[Tensor, "batch time node"],
+        time_of_day: Int[Tensor, "batch whole"],
+        day_of_week: Int[Tensor, "batch whole"],
+    ) -> Float[Tensor, "batch node width"]:
+        """Returns the history of every sensor beside the identities of place and time."""
+        batch, steps, nodes = values.shape
+        bins, days = time_of_day[:, :steps], day_of_week[:, :steps]
+        clock = torch.stack([bins / BINS_PER_DAY, days / DAYS_PER_WEEK], dim=-1)
+        channels = torch.cat([values[..., None], clock[:, :, None].expand(-1, -1, nodes, -1)], dim=-1)
+        parts = (
+            self.series(channels.transpose(1, 2).flatten(2)),
+            self.nodes.expand(batch, -1, -1),
+            self.dynamic(bins),
+            self.time_of_day[bins[:, -1]][:, None].expand(-1, nodes, -1),
+            self.day_of_week[days[:, -1]][:, None].expand(-1, nodes, -1),
+        )
+        return torch.cat(parts, dim=-1)
+
+    def represent(self, states: Float[Tensor, "batch node width"]) -> Gaussian:
+        """Returns the representation of embedded windows."""
+        mean, deviation = self.encoder(states).chunk(2, dim=-1)
+        return Gaussian(mean, _within_limits(F.softplus(deviation)))
+
+    def draw(self, noise: Gaussian) -> Float[Tensor, "batch node channel"]:
+        """Returns a draw in training, and the mean in use."""
+        if not self.training:
+            return noise.mean
+        return noise.mean + noise.deviation * torch.empty_like(noise.mean).normal_(generator=current_chance())
+
+    def objective(self, inputs: tuple[Tensor, ...], targets: Targets) -> tuple[Tensor, dict[str, Tensor]]:
+        """Returns the forecast, its error against noisy targets, and what the information of all three costs."""
+        values, time_of_day, day_of_week, *_ = inputs
+        reading, steps = self.read(values, time_of_day, day_of_week), targets.wanted.shape[1]
+        hardness = self.hardness(inputs, targets)
+        noise = self.draw(reading.target_noise).transpose(1, 2)[:, :steps] / targets.unit
+        misses = torch.where(targets.mask, reading.forecast[:, :steps] - targets.wanted - noise, 0.0).abs()
+        error = targets.unit * ((2 - hardness[:, None]) * misses).sum() / max(targets.valid, 1)
+        price = 2 * self.sizes.information * targets.share * (1 + hardness)
+        costs = {
+            "prediction": error,
+            "representation": (price * reading.representation.information()).mean(),
+            "input_noise": (price * reading.input_noise.information()).mean(),
+            "target_noise": (price * reading.target_noise.information()).mean(),
+        }
+        return reading.forecast, {name: cost / math.log(2) for name, cost in costs.items()}
+
+    @torch.no_grad()
+    def hardness(self, inputs: tuple[Tensor, ...], targets: Targets) -> Float[Tensor, "batch node"]:
+        """Returns each sensor's share of the difficulty of a window: the softmax of the teacher's mean errors."""
+        if self.teacher is None:
+            return targets.wanted.new_full((len(targets.wanted), self.sensors), 1 / self.sensors)
+        misses = self.teacher(*inputs)[:, : targets.wanted.shape[1]] - targets.wanted
+        sums = torch.where(targets.mask, misses, 0.0).abs().sum(dim=1)
+        return F.softmax(targets.unit * sums / targets.mask.sum(dim=1).clamp(min=1), dim=1)
+
+    def inherit(self, earlier: nn.Module) -> None:
+        """Takes over the teacher of the stage before."""
+        if self.teacher is not None:
+            self.teacher.load_state_dict(earlier.state_dict())
+
+
+class DynamicEmbedding(nn.Module):
+    """What each sensor is like at the times of day of a window, as shares of all sensors."""
+
+    def __init__(self, width: int, frame: Frame) -> None:
+        super().__init__()
+        self.times = nn.Parameter(torch.randn(BINS_PER_DAY, width))
+        self.nodes = nn.Parameter(torch.randn(frame.nodes, width))
+        self.core = nn.Parameter(torch.randn(width, width, width))
+        self.steps = nn.Linear(frame.history, 1, bias=False)
+
+    def forward(self, bins: Int[Tensor, "batch time"]) -> Float[Tensor, "batch node width"]:
+        joined = self.steps(self.times[bins].transpose(1, 2))[..., 0]  # batch width
+        return F.softmax(torch.einsum("bi,ijk,nj->bnk", joined, self.core, self.nodes), dim=1)
+
+
+def _within_limits(deviation: Tensor) -> Tensor:
+    return deviation.clamp(LEAST_DEVIATION, LARGEST_DEVIATION)
+
+
+@forecasters.register("rstib-mlp")
+@dataclass(config=REFUSE_UNKNOWN)
+class RstibMlp(Baseline):
+    """MLPs with a robust information bottleneck.
+
+    Args:
+        sizes: of its networks, and what information costs.
+    """
+
+    sizes: RstibMlpSizes = RstibMlpSizes()
+    # The released code begins to count its patience of 20 epochs at the 150th.
+    recipe: RstibMlpRecipe = RstibMlpRecipe(
+        training=TrainingSettings(
+            epochs=300,
+            batch=32,
+            learning_rate=2e-3,
+            weight_decay=0.0,
+            milestones=(1, 20, 50, 75, 100, 150, 200),
+            clip=UNCLIPPED,
+            patience=170,
+        ),
+    )
+
+    name = "rstib-mlp"
+    needs_whole_batches = True  # batch normalisation within the teacher
+    tiny: ClassVar[dict[str, Any]] = {"width": 8, "layers": 1, "teacher": GraphWavenet.tiny}
+
+    def stages(self) -> tuple[BaselineStage, ...]:
+        """Returns the training of the teacher, if there is one."""
+        if not self.sizes.has_teacher:
+            return ()
+        epochs = max(1, round(self.recipe.teacher_epochs * self.recipe.training.epochs))
+        return (
+            BaselineStage(
+                name="teacher",
+                training=TEACHER_TRAINING.model_copy(update={"epochs": epochs}),
+                share=TEACHER_SHARE,
+                build=lambda frame: GraphWavenetNetwork(self.sizes.teacher, frame),
+            ),
+        )
+
+    def build(self, frame: Frame) -> RstibMlpNetwork:
+        """Returns the network with first weights."""
+        return RstibMlpNetwork(self.sizes, frame)

@@ -1,0 +1,289 @@
+"""ST-SSDL: Self-Supervised Deviation Learning (Gao, Dong, Yong, Fukushima, Taura, Jiang; NeurIPS 2025).
+
+Idea: the window and its usual counterpart (what the same hours of the week were like in training) go through one graph
+recurrent encoder and are snapped to learned prototypes; how far apart they are is made to agree between the states and
+the prototypes. The decoder starts from the window's state and works on a graph made of both.
+
+Read: `Jimmy-7664/ST-SSDL` (MIT; `model_STSSDL`, `generate_training_data_his_*.py`); sizes are those of METR-LA.
+
+Changed: the usual window is averaged over the rows that training windows read, not over 80 % of the calendar, which
+holds the validation part. An hour of the week without readings is the sensor's mean (released: zero in its unit). The
+decoder is fed the truth in training as often as released on METR-LA at the same share of all epochs, however long those
+are (released: after as many steps, with a number for each dataset). The chance changes from epoch to epoch instead of
+from step to step, a coin is thrown per micro-batch, and where the truth is missing the decoder goes on from its own
+value (released: from zero). Tables of the time of day have a row per step of the day, at most 288. The adaptive table
+is left out: its width is 0 wherever it was trained. Chebyshev terms are applied one by one instead of as powers of the
+graph.
+"""
+
+import math
+from typing import Annotated, Any, ClassVar, NamedTuple
+
+import torch
+from jaxtyping import Bool, Float, Int
+from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
+from pydantic.dataclasses import dataclass
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from candor.core.settings import Settings
+from candor.data.calendar import BINS_PER_DAY, DAYS_PER_WEEK
+from candor.data.windows import Windows
+from candor.forecasting.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame, Targets
+from candor.forecasting.forecaster import REFUSE_UNKNOWN, forecasters
+from candor.nets.baselines._parts import readings
+from candor.nets.dropout import dropout_mask
+from candor.nets.schedule import TrainingSettings
+
+_MOST_CERTAIN = 0.9999  # a mask that drops everything has no scale
+_STEPS = 75_000  # of the optimiser on METR-LA: 200 epochs of 375 batches
+
+
+class StSsdlSizes(Settings):
+    """Sizes of ST-SSDL, and the weights of its objective."""
+
+    width: PositiveInt = 128
+    """Of the encoder's state."""
+    prototypes: Annotated[int, Field(ge=2)] = 20
+    """Learned patterns that states are snapped to."""
+    prototype_width: PositiveInt = 64
+    """Of each of them; the decoder's state is as wide as both together."""
+    orders: Annotated[int, Field(ge=2)] = 3
+    """Chebyshev terms of a graph convolution, the identity among them."""
+    value_width: PositiveInt = 3
+    """Of an embedded reading."""
+    node_width: PositiveInt = 25
+    """Of a sensor's embedding."""
+    clock_width: PositiveInt = 20
+    """Of the time of day's embedding, and of what the decoder's graph is made of."""
+    contrast: NonNegativeFloat = 0.01
+    """Weight of the term that pulls the nearest prototype closer than the second."""
+    deviation: NonNegativeFloat = 1.0
+    """Weight of the term that makes distances from the usual agree."""
+    margin: PositiveFloat = 0.5
+    """By how much the nearest prototype should be closer than the second."""
+    teaching: PositiveFloat = 2000.0
+    """How slowly the decoder is weaned from the truth, in steps of a whole training on METR-LA, which has 75,000."""
+
+
+class Recall(NamedTuple):
+    """What the encoder and the prototypes make of a window."""
+
+    state: Float[Tensor, "batch node width"]
+    query: Float[Tensor, "batch node prototype_width"]
+    value: Float[Tensor, "batch node prototype_width"]
+    nearest: Float[Tensor, "batch node prototype_width"]
+    second: Float[Tensor, "batch node prototype_width"]
+
+
+class StSsdlNetwork(BaselineNetwork):
+    """A graph recurrent encoder for the window and the usual one, prototypes between, and a graph recurrent decoder."""
+
+    support: Tensor
+    usual: Tensor
+
+    def __init__(self, sizes: StSsdlSizes, frame: Frame) -> None:
+        super().__init__()
+        self.sizes, self.history, self.horizon = sizes, frame.history, frame.horizon
+        self.slots = min(frame.steps_per_day, BINS_PER_DAY)
+        features = sizes.value_width + sizes.clock_width + sizes.node_width
+        decoder_width = sizes.width + sizes.prototype_width
+        self.value = nn.Linear(1, sizes.value_width)
+        self.clock = nn.Parameter(torch.empty(self.slots, sizes.clock_width))
+        self.nodes = nn.Parameter(torch.empty(frame.nodes, sizes.node_width))
+        self.prototypes = nn.Parameter(torch.empty(sizes.prototypes, sizes.prototype_width))
+        self.query = nn.Linear(sizes.width, sizes.prototype_width, bias=False)
+        self.encoder = RecurrentCell(features, sizes.width, sizes.orders)
+        self.decoder = RecurrentCell(features, decoder_width, sizes.orders)
+        self.graph = nn.Linear(2 * decoder_width, sizes.clock_width)
+        self.output = nn.Linear(decoder_width, 1)
+        for table in (self.clock, self.nodes):
+            nn.init.xavier_uniform_(table)
+        nn.init.xavier_normal_(self.prototypes)
+        nn.init.xavier_normal_(self.query.weight)
+        self.register_buffer("support", normalised(frame.adjacency), persistent=False)
+        self.register_buffer("usual", torch.zeros(DAYS_PER_WEEK * self.slots, frame.nodes))
+
+    def prepare(self, training: Windows) -> None:
+        """Learns what is usual in every slot of the week, in z-scores."""
+        sums = torch.zeros(self.usual.shape, dtype=torch.float64)
+        counts = torch.zeros_like(sums)
+        for values, mask, time_of_day, day_of_week in readings(training):
+            slots = self.week_slots(time_of_day, day_of_week)
+            sums.index_add_(0, slots, torch.where(mask, values, 0.0).double())
+            counts.index_add_(0, slots, mask.double())
+        means = sums.sum(dim=0) / counts.sum(dim=0).clamp(min=1)
+        self.usual.copy_(torch.where(counts > 0, sums / counts.clamp(min=1), means))
+
+    def forward(
+        self,
+        values: Float[Tensor, "batch time node"],
+        time_of_day: Int[Tensor, "batch whole"],
+        day_of_week: Int[Tensor, "batch whole"],
+        covariates: Tensor | None = None,
+    ) -> Float[Tensor, "batch horizon node"]:
+        return self.decode(*self.recall(values, time_of_day, day_of_week), time_of_day)
+
+    def objective(self, inputs: tuple[Tensor, ...], targets: Targets) -> tuple[Tensor, dict[str, Tensor]]:
+        """Returns the forecast, and its error beside the terms that shape the prototypes."""
+        values, time_of_day, day_of_week, *_ = inputs
+        now, usual = self.recall(values, time_of_day, day_of_week)
+        forecast = self.decode(now, usual, time_of_day, targets if self.training else None)
+        contrast = F.triplet_margin_loss(now.query.detach(), now.nearest, now.second, self.sizes.margin)
+        between_queries = (now.query - usual.query).abs().sum(dim=-1).detach()
+        between_prototypes = (now.nearest - usual.nearest).abs().sum(dim=-1)
+        return forecast, {
+            "prediction": targets.error(forecast),
+            "contrast": self.sizes.contrast * targets.share * contrast,
+            "deviation": self.sizes.deviation * targets.share * F.l1_loss(between_prototypes, between_queries),
+        }
+
+    def recall(
+        self,
+        values: Float[Tensor, "batch time node"],
+        time_of_day: Int[Tensor, "batch whole"],
+        day_of_week: Int[Tensor, "batch whole"],
+    ) -> tuple[Recall, Recall]:
+        """Returns what is made of the windows, and of the usual ones at the same hours of the week."""
+        seen = slice(0, self.history)
+        usual = self.usual[self.week_slots(time_of_day[:, seen], day_of_week[:, seen])]
+        both = self.embed(torch.cat([values, usual]), time_of_day[:, seen].repeat(2, 1))
+        state = both.new_zeros(len(both), both.shape[2], self.sizes.width)
+        for step in range(self.history):
+            state = self.encoder(both[:, step], state, self.support)
+        query = self.query(state)
+        weights = torch.softmax(query @ self.prototypes.T, dim=-1)
+        best = weights.topk(2, dim=-1).indices
+        parts = (
+            state,
+            query,
+            weights @ self.prototypes,
+            self.prototypes[best[..., 0]],
+            self.prototypes[best[..., 1]],
+        )
+        return Recall(*(part[: len(values)] for part in parts)), Recall(*(part[len(values) :] for part in parts))
+
+    def decode(
+        self, now: Recall, usual: Recall, time_of_day: Int[Tensor, "batch whole"], lesson: Targets | None = None
+    ) -> Float[Tensor, "batch horizon node"]:
+        """Returns the forecast, step by step from the step before, or now and then from the truth of a lesson."""
+        codes = self.graph(torch.cat([now.state, now.value, usual.state, usual.value], dim=-1))
+        graph = torch.softmax(F.relu(codes @ codes.transpose(1, 2)), dim=-1)
+        state = torch.cat([now.state, now.value], dim=-1)
+        value = state.new_zeros(state.shape[:2])
+        is_told = [] if lesson is None else self.toss(lesson).tolist()
+        forecast = []
+        for step in range(self.horizon):
+            place = self.history + step
+            features = self.embed(value[:, None], time_of_day[:, place : place + 1])[:, 0]
+            state = self.decoder(features, state, graph)
+            value = self.output(state)[..., 0]
+            forecast.append(value)
+            if lesson is not None and step < len(is_told) and is_told[step]:
+                value = torch.where(lesson.mask[:, step], lesson.wanted[:, step], value)
+        return torch.stack(forecast, dim=1)
+
+    def toss(self, lesson: Targets) -> Bool[Tensor, " prefix"]:
+        """Returns the steps after which the decoder is told the truth; the chance is t / (t + exp(steps / t))."""
+        slowness, steps = self.sizes.teaching, lesson.done * _STEPS
+        chance = float(torch.sigmoid(torch.tensor(math.log(slowness) - steps / slowness)))
+        return dropout_mask((lesson.wanted.shape[1],), min(chance, _MOST_CERTAIN), lesson.wanted) == 0
+
+    def embed(
+        self, values: Float[Tensor, "batch time node"], time_of_day: Int[Tensor, "batch time"]
+    ) -> Float[Tensor, "batch time node feature"]:
+        """Returns values, times of day and sensors side by side."""
+        batch, steps, nodes = values.shape
+        clock = self.clock[time_of_day * self.slots // BINS_PER_DAY]
+        parts = (
+            self.value(values[..., None]),
+            clock[:, :, None].expand(-1, -1, nodes, -1),
+            self.nodes.expand(batch, steps, -1, -1),
+        )
+        return torch.cat(parts, dim=-1)
+
+    def week_slots(self, time_of_day: Int[Tensor, "*shape"], day_of_week: Int[Tensor, "*shape"]) -> Tensor:
+        """Returns rows of the table of what is usual."""
+        return day_of_week * self.slots + time_of_day * self.slots // BINS_PER_DAY
+
+
+class RecurrentCell(nn.Module):
+    """A gated recurrent unit whose gates and candidate are graph convolutions."""
+
+    def __init__(self, inputs: int, width: int, orders: int) -> None:
+        super().__init__()
+        self.gates = GraphConvolution(inputs + width, 2 * width, orders)
+        self.candidate = GraphConvolution(inputs + width, width, orders)
+
+    def forward(
+        self, inputs: Float[Tensor, "batch node feature"], state: Float[Tensor, "batch node width"], graph: Tensor
+    ) -> Float[Tensor, "batch node width"]:
+        reset, keep = torch.sigmoid(self.gates(torch.cat([inputs, state], dim=-1), graph)).chunk(2, dim=-1)
+        candidate = torch.tanh(self.candidate(torch.cat([inputs, reset * state], dim=-1), graph))
+        return torch.lerp(candidate, state, keep)
+
+
+class GraphConvolution(nn.Module):
+    """Chebyshev terms of a graph, receiver x sender, mixed by one linear layer."""
+
+    def __init__(self, inputs: int, outputs: int, orders: int) -> None:
+        super().__init__()
+        self.orders = orders
+        self.mix = nn.Linear(orders * inputs, outputs)
+        nn.init.xavier_normal_(self.mix.weight)
+        nn.init.zeros_(self.mix.bias)
+
+    def forward(
+        self, states: Float[Tensor, "batch node feature"], graph: Float[Tensor, "*batch node node"]
+    ) -> Float[Tensor, "batch node width"]:
+        terms = [states, graph @ states]
+        for _ in range(2, self.orders):
+            terms.append(2 * (graph @ terms[-1]) - terms[-2])
+        return self.mix(torch.cat(terms, dim=-1))
+
+
+def normalised(adjacency: Float[Tensor, "node node2"]) -> Float[Tensor, "node node2"]:
+    """Returns receiver x sender weights, divided by the root of both ends' outgoing weight."""
+    degree = adjacency.sum(dim=1)
+    root = torch.where(degree > 0, degree.clamp(min=torch.finfo(degree.dtype).tiny).rsqrt(), 0.0)
+    return root[:, None] * adjacency.T * root
+
+
+@forecasters.register("st-ssdl")
+@dataclass(config=REFUSE_UNKNOWN)
+class StSsdl(Baseline):
+    """Self-Supervised Deviation Learning.
+
+    Args:
+        sizes: of its network, and the weights of its objective.
+    """
+
+    sizes: StSsdlSizes = StSsdlSizes()
+    recipe: BaselineRecipe = BaselineRecipe(
+        loss_space="original",  # which the weights of the other terms go with
+        training=TrainingSettings(
+            epochs=200,
+            batch=64,
+            learning_rate=0.01,
+            weight_decay=0.0,
+            adam_floor=1e-3,
+            clip=5.0,
+            milestones=(50, 70),
+            decay=0.1,
+            patience=30,
+        ),
+    )
+
+    name = "st-ssdl"
+    tiny: ClassVar[dict[str, Any]] = {
+        "width": 8,
+        "prototypes": 4,
+        "prototype_width": 4,
+        "orders": 2,
+        "node_width": 3,
+        "clock_width": 3,
+    }
+
+    def build(self, frame: Frame) -> StSsdlNetwork:
+        """Returns the network with first weights."""
+        return StSsdlNetwork(self.sizes, frame)

@@ -1,0 +1,183 @@
+"""STAEformer: Spatio-Temporal Adaptive Embedding transformer (Liu, Dong, Jiang, Deng, Deng, Chen, Song; CIKM 2023).
+
+Idea: each pair of a step of the history and a sensor has an embedding of its own, learned freely and shared by all
+windows. With it a plain transformer, first over time and then over sensors, needs neither a graph nor other devices.
+
+Read: `XDZhelheim/STAEformer` (no licence file; `model/STAEformer.py`, its YAML settings and `model/train.py`). The head
+is the released default: all steps of a sensor side by side, one linear layer to the horizon.
+
+Changed: calendar positions are whole numbers instead of fractions multiplied back; the fractions are made of them. The
+table of the time of day always has 288 rows, of which coarser data use some. The original does not clip gradients: a
+bound that is never met stands for that. Nothing has to be adapted to short histories.
+"""
+
+from typing import Any, ClassVar, Self
+
+import torch
+from einops import rearrange
+from jaxtyping import Float, Int
+from pydantic import PositiveInt, model_validator
+from pydantic.dataclasses import dataclass
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from candor.core.settings import Settings
+from candor.data.calendar import BINS_PER_DAY, DAYS_PER_WEEK
+from candor.forecasting.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame
+from candor.forecasting.forecaster import REFUSE_UNKNOWN, forecasters
+from candor.nets.baselines._parts import Rate
+from candor.nets.dropout import Dropout
+from candor.nets.schedule import UNCLIPPED, TrainingSettings
+
+CHANNELS = 3  # value, time of day, day of week
+
+
+class StaeformerSizes(Settings):
+    """Sizes of STAEformer."""
+
+    value_width: PositiveInt = 24
+    """Of the embedded value."""
+    time_of_day_width: PositiveInt = 24
+    """Of the embedded time of day."""
+    day_of_week_width: PositiveInt = 24
+    """Of the embedded day of week."""
+    adaptive_width: PositiveInt = 80
+    """Of the free embedding of a step and a sensor."""
+    feed_forward_width: PositiveInt = 256
+    """Between the two linear layers that follow each attention."""
+    heads: PositiveInt = 4
+    """Attention heads; the four embeddings together must be a multiple of them."""
+    layers: PositiveInt = 3
+    """Layers over time, and as many over sensors."""
+    dropout: Rate = 0.1
+    """After each attention and each feed-forward part."""
+
+    @property
+    def width(self) -> int:
+        """Width of the states: all embeddings side by side."""
+        return self.value_width + self.time_of_day_width + self.day_of_week_width + self.adaptive_width
+
+    @model_validator(mode="after")
+    def _heads_share_the_width(self) -> Self:
+        if self.width % self.heads:
+            raise ValueError(f"the widths add up to {self.width}, which is not a multiple of heads ({self.heads})")
+        return self
+
+
+class StaeformerNetwork(BaselineNetwork):
+    """Embeddings side by side, layers over time, layers over sensors, one linear layer to the horizon."""
+
+    def __init__(self, sizes: StaeformerSizes, frame: Frame) -> None:
+        super().__init__()
+        self.history = frame.history
+        self.value = nn.Linear(CHANNELS, sizes.value_width)
+        self.time_of_day = nn.Embedding(BINS_PER_DAY, sizes.time_of_day_width)
+        self.day_of_week = nn.Embedding(DAYS_PER_WEEK, sizes.day_of_week_width)
+        self.adaptive = nn.Parameter(torch.empty(frame.history, frame.nodes, sizes.adaptive_width))
+        nn.init.xavier_uniform_(self.adaptive)
+        self.over_time = nn.ModuleList(TransformerLayer(sizes) for _ in range(sizes.layers))
+        self.over_nodes = nn.ModuleList(TransformerLayer(sizes) for _ in range(sizes.layers))
+        self.head = nn.Linear(frame.history * sizes.width, frame.horizon)
+
+    def forward(
+        self,
+        values: Float[Tensor, "batch time node"],
+        time_of_day: Int[Tensor, "batch whole"],
+        day_of_week: Int[Tensor, "batch whole"],
+        covariates: Tensor | None = None,
+    ) -> Float[Tensor, "batch horizon node"]:
+        states = self.embed(values, time_of_day[:, : self.history], day_of_week[:, : self.history])
+        states = rearrange(states, "batch time node width -> batch node time width")
+        for layer in self.over_time:
+            states = layer(states)
+        states = rearrange(states, "batch node time width -> batch time node width")
+        for layer in self.over_nodes:
+            states = layer(states)
+        forecast = self.head(rearrange(states, "batch time node width -> batch node (time width)"))
+        return rearrange(forecast, "batch node horizon -> batch horizon node")
+
+    def embed(
+        self,
+        values: Float[Tensor, "batch time node"],
+        time_of_day: Int[Tensor, "batch time"],
+        day_of_week: Int[Tensor, "batch time"],
+    ) -> Float[Tensor, "batch time node width"]:
+        """Returns who and when beside each value."""
+        batch, _, nodes = values.shape
+        clock = torch.stack([time_of_day / BINS_PER_DAY, day_of_week.to(values.dtype)], dim=-1)
+        channels = torch.cat([values[..., None], clock[:, :, None].expand(-1, -1, nodes, -1)], dim=-1)
+        parts = (
+            self.value(channels),
+            self.time_of_day(time_of_day)[:, :, None].expand(-1, -1, nodes, -1),
+            self.day_of_week(day_of_week)[:, :, None].expand(-1, -1, nodes, -1),
+            self.adaptive.expand(batch, -1, -1, -1),
+        )
+        return torch.cat(parts, dim=-1)
+
+
+class TransformerLayer(nn.Module):
+    """Attention among the places of each group, then two linear layers; each is added and normalised after that."""
+
+    def __init__(self, sizes: StaeformerSizes) -> None:
+        super().__init__()
+        width = sizes.width
+        self.heads = sizes.heads
+        self.query, self.key, self.value, self.out = (nn.Linear(width, width) for _ in range(4))
+        self.first = nn.Linear(width, sizes.feed_forward_width)
+        self.second = nn.Linear(sizes.feed_forward_width, width)
+        self.attention_norm, self.feed_forward_norm = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.dropout = Dropout(sizes.dropout)
+
+    def forward(self, states: Float[Tensor, "batch group place width"]) -> Float[Tensor, "batch group place width"]:
+        states = self.attention_norm(states + self.dropout(self.attend(states)))
+        changed = self.second(F.relu(self.first(states)))
+        return self.feed_forward_norm(states + self.dropout(changed))
+
+    def attend(self, states: Float[Tensor, "batch group place width"]) -> Float[Tensor, "batch group place width"]:
+        """Returns what each place takes from all places of its group."""
+        query, key, value = (
+            rearrange(part(states), "batch group place (head width) -> (batch group) head place width", head=self.heads)
+            for part in (self.query, self.key, self.value)
+        )
+        mixed = F.scaled_dot_product_attention(query, key, value)
+        joined = "(batch group) head place width -> batch group place (head width)"
+        return self.out(rearrange(mixed, joined, batch=len(states)))
+
+
+@forecasters.register("staeformer")
+@dataclass(config=REFUSE_UNKNOWN)
+class Staeformer(Baseline):
+    """Spatio-Temporal Adaptive Embedding transformer.
+
+    Args:
+        sizes: of its network.
+    """
+
+    sizes: StaeformerSizes = StaeformerSizes()
+    recipe: BaselineRecipe = BaselineRecipe(
+        training=TrainingSettings(
+            epochs=200,
+            batch=16,
+            learning_rate=1e-3,
+            weight_decay=3e-4,
+            milestones=(20, 30),
+            decay=0.1,
+            clip=UNCLIPPED,
+            patience=30,
+        ),
+    )
+
+    name = "staeformer"
+    tiny: ClassVar[dict[str, Any]] = {
+        "value_width": 2,
+        "time_of_day_width": 2,
+        "day_of_week_width": 2,
+        "adaptive_width": 6,
+        "feed_forward_width": 12,
+        "heads": 2,
+        "layers": 1,
+    }
+
+    def build(self, frame: Frame) -> StaeformerNetwork:
+        """Returns the network with first weights."""
+        return StaeformerNetwork(self.sizes, frame)

@@ -1,0 +1,208 @@
+"""STPGNN: Spatio-Temporal Pivotal Graph Neural Networks (Kong, Guo, Liu; AAAI 2024).
+
+Idea: a few pivotal sensors gather and pass on the traffic of many. Sensors are scored by how strongly they lead and
+follow all others, and a graph among the highest works beside a learned graph that changes with the time of day.
+
+Read: the paper's abstract, another reader's summary, and `Kongwy5689/STPGNN` (MIT; `model.py`, `engine.py`, `train.py`,
+`util.py`). It grew out of Graph WaveNet, see there for convolutions in time and for histories of other lengths. As
+released, the zeros in front of a history count when sensors are scored, and a pivotal sensor receives from those that
+follow it.
+
+Changed:
+- The released code draws the weights of leading and following anew in every pass and never trains them; here they are
+  learned, a number for each pair of sensors, as described.
+- The released code sums the windows of a batch before it scores sensors; here every window has its own scores and its
+  own pivotal graph. There is no switch back: no forecast here may depend on chance or on other windows.
+- Products of leading and following are divided by the sum of the follower's absolute values instead of its values.
+  That is the same for what is never negative, but z-scores change their sign and may add up to almost nothing.
+- One slot for each step of the day (at most 288) instead of 48 that repeat every four hours, taken from the calendar
+  instead of the running number of the window.
+- A fifth of the sensors is pivotal, as in most of the published settings; METR-LA has none of its own.
+- The rate is constant: the released schedule is never stepped. Dropout is passed around there but never applied.
+- Convolutions and normalisations that never reach the forecast are left out: of 377,935 parameters on METR-LA 360,463
+  remain, and 42,849 weights of pairs are new.
+"""
+
+from typing import Annotated, Any, ClassVar
+
+import torch
+from jaxtyping import Float, Int
+from pydantic import Field, PositiveInt
+from pydantic.dataclasses import dataclass
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from candor.core.settings import Settings
+from candor.data.calendar import BINS_PER_DAY
+from candor.forecasting.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame
+from candor.forecasting.forecaster import REFUSE_UNKNOWN, forecasters
+from candor.nets.baselines.graph_wavenet import GatedConvolution, dilations_for
+from candor.nets.schedule import TrainingSettings
+
+ORDER = 2  # steps over each graph
+FIRST_BALANCE = -5.0  # the pivotal graph begins with a share of 0.7 %
+SMALLEST_SUM = 1e-6
+
+
+class StpgnnSizes(Settings):
+    """Sizes of STPGNN."""
+
+    width: PositiveInt = 32
+    """Of the states."""
+    skip_width: PositiveInt = 8
+    """Of what the head reads of every layer and step."""
+    head_width: PositiveInt = 512
+    """Of the hidden layer of the head."""
+    embedding: PositiveInt = 32
+    """Of a time of day, of a node that receives and of a node that sends."""
+    blocks: PositiveInt = 4
+    """Groups of layers; the dilation begins with 1 in each."""
+    layers: PositiveInt = 2
+    """Of a block, at least: there are more where these do not see the whole history."""
+    pivotal_share: Annotated[float, Field(gt=0, le=1)] = 0.2
+    """Of the nodes that are pivotal in a window; at least one is."""
+
+
+class StpgnnNetwork(BaselineNetwork):
+    """Layers with a graph of the time of day and a graph of pivotal nodes; the head reads all their steps."""
+
+    def __init__(self, sizes: StpgnnSizes, frame: Frame) -> None:
+        super().__init__()
+        dilations = dilations_for(frame.history, sizes.blocks, sizes.layers)
+        self.last_step = frame.history - 1
+        self.padding = 1 + sum(dilations) - frame.history
+        self.start = nn.Linear(1, sizes.width)
+        self.daily_graph = DailyGraph(sizes.embedding, frame)
+        self.pivotal_graph = PivotalGraph(sizes.pivotal_share, frame.nodes)
+        self.balance = nn.Parameter(torch.tensor(FIRST_BALANCE))
+        self.layers = nn.ModuleList(Layer(sizes.width, dilation) for dilation in dilations)
+        self.skips = nn.ModuleList(nn.Linear(sizes.width, sizes.skip_width) for _ in dilations)
+        self.normalisations = nn.ModuleList(nn.BatchNorm1d(sizes.width) for _ in dilations[1:])
+        steps = [1 + sum(dilations[number + 1 :]) for number in range(len(dilations))]
+        self.head = nn.Sequential(
+            nn.ReLU(),
+            nn.Linear(sizes.skip_width * sum(steps), sizes.head_width),
+            nn.ReLU(),
+            nn.Linear(sizes.head_width, frame.horizon),
+        )
+
+    def forward(
+        self,
+        values: Float[Tensor, "batch time node"],
+        time_of_day: Int[Tensor, "batch whole"],
+        day_of_week: Int[Tensor, "batch whole"],
+        covariates: Tensor | None = None,
+    ) -> Float[Tensor, "batch horizon node"]:
+        series = F.pad(values.transpose(1, 2), (self.padding, 0))
+        daily = self.daily_graph(time_of_day[:, self.last_step])
+        pivotal = self.pivotal_graph(series)
+        share = torch.sigmoid(self.balance)
+        states = self.start(series[..., None])  # batch node time width
+        outputs = self.layers[0](states, daily, pivotal, share)
+        found = [self.skips[0](outputs).flatten(2)]
+        for normalisation, layer, skip in zip(self.normalisations, self.layers[1:], self.skips[1:], strict=True):
+            states = normalisation(outputs.flatten(0, 2)).view_as(outputs)
+            outputs = layer(states, daily, pivotal, share)
+            found.append(skip(outputs).flatten(2))
+        return self.head(torch.cat(found, dim=-1)).transpose(1, 2)
+
+
+class Layer(nn.Module):
+    """The states, plus those after a gated convolution spread over one graph, plus earlier ones over the other."""
+
+    def __init__(self, width: int, dilation: int) -> None:
+        super().__init__()
+        self.dilation = dilation
+        self.convolution = GatedConvolution(width, dilation)
+        self.daily = GraphConvolution(width)
+        self.pivotal = GraphConvolution(width)
+
+    def forward(
+        self,
+        states: Float[Tensor, "batch node time width"],
+        daily: Float[Tensor, "batch node node2"],
+        pivotal: Float[Tensor, "batch node node2"],
+        share: Float[Tensor, ""],
+    ) -> Float[Tensor, "batch node shorter width"]:
+        earlier, later = states[:, :, : -self.dilation], states[:, :, self.dilation :]
+        over_all = self.daily(self.convolution(states), daily)
+        over_pivotal = self.pivotal(earlier, pivotal)
+        return later + share * over_pivotal + (1 - share) * over_all
+
+
+class GraphConvolution(nn.Module):
+    """One linear layer of the states and of what one, two, ... steps over a graph bring."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.linear = nn.Linear((1 + ORDER) * width, width)
+
+    def forward(
+        self, states: Float[Tensor, "batch node time width"], graph: Float[Tensor, "batch node node2"]
+    ) -> Float[Tensor, "batch node time width"]:
+        received = [states.flatten(2)]
+        for _ in range(ORDER):
+            received.append(graph @ received[-1])
+        return self.linear(torch.cat([part.view_as(states) for part in received], dim=-1))
+
+
+class DailyGraph(nn.Module):
+    """A graph for every time of day: one product of embeddings of the time, of receivers and of senders."""
+
+    def __init__(self, embedding: int, frame: Frame) -> None:
+        super().__init__()
+        self.slots = min(frame.steps_per_day, BINS_PER_DAY)
+        self.times = nn.Parameter(torch.randn(self.slots, embedding))
+        self.receivers = nn.Parameter(torch.randn(frame.nodes, embedding))
+        self.senders = nn.Parameter(torch.randn(frame.nodes, embedding))
+        self.core = nn.Parameter(torch.randn(embedding, embedding, embedding))
+
+    def forward(self, time_of_day: Int[Tensor, " batch"]) -> Float[Tensor, "batch node node2"]:
+        times = self.times[time_of_day * self.slots // BINS_PER_DAY]
+        at_time = torch.einsum("bt,trs->brs", times, self.core)
+        return F.softmax(F.relu(self.receivers @ at_time @ self.senders.T), dim=-1)
+
+
+class PivotalGraph(nn.Module):
+    """A graph among the nodes of a window that lead and follow the others most; the rest receive alike from all."""
+
+    def __init__(self, share: float, nodes: int) -> None:
+        super().__init__()
+        self.pivotal = max(1, round(share * nodes))
+        self.start = nn.Linear(1, 1)
+        self.weights = nn.Parameter(torch.randn(nodes, nodes))
+
+    def forward(self, series: Float[Tensor, "batch node time"]) -> Float[Tensor, "batch node node2"]:
+        series = self.start(series[..., None])[..., 0]
+        leading = series[..., :-1] @ series[..., 1:].transpose(1, 2)  # batch leader follower
+        sums = series.abs().sum(dim=-1) + SMALLEST_SUM
+        strength = leading / sums[:, None] * self.weights
+        scores = (strength.sum(dim=1) + strength.sum(dim=2)).detach()
+        is_pivotal = torch.zeros_like(scores).scatter(1, scores.topk(self.pivotal).indices, 1.0)
+        among = strength * is_pivotal[:, :, None] * is_pivotal[:, None]
+        return F.softmax(F.relu(among), dim=-1)
+
+
+@forecasters.register("stpgnn")
+@dataclass(config=REFUSE_UNKNOWN)
+class Stpgnn(Baseline):
+    """Spatio-Temporal Pivotal Graph Neural Networks.
+
+    Args:
+        sizes: of its network.
+    """
+
+    sizes: StpgnnSizes = StpgnnSizes()
+    recipe: BaselineRecipe = BaselineRecipe(
+        training=TrainingSettings(epochs=200, batch=64, learning_rate=1e-3, weight_decay=1e-4, clip=5.0, patience=200),
+    )
+
+    name = "stpgnn"
+    needs_whole_batches = True  # batch normalisation
+    tiny: ClassVar[dict[str, Any]] = {
+        "width": 4, "skip_width": 2, "head_width": 8, "embedding": 3, "blocks": 1, "pivotal_share": 0.6
+    }  # fmt: skip
+
+    def build(self, frame: Frame) -> StpgnnNetwork:
+        """Returns the network with first weights."""
+        return StpgnnNetwork(self.sizes, frame)

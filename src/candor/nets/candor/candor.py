@@ -1,0 +1,215 @@
+"""The assembled model: decompose, propagate, relate, fuse, decode.
+
+| section of the paper | file |
+|---|---|
+| patches and calendar | embedding.py |
+| evolution-structured decomposition | decomposition.py, history.py |
+| physical propagation graph | physical.py, propagation.py, recurrence.py, attention.py, routes.py |
+| functional relation graph | functional.py |
+| context-adaptive fusion, prediction | representations.py, fusion.py, head.py |
+| learning objectives | losses.py, roles.py, decoding.py |
+| parts of several sections | layers.py, dropout.py |
+
+Every file begins with the equations it carries, by their labels in the paper, and where each stands.
+
+| equation | where |
+|---|---|
+| context_fusion | `Explanation.fused` |
+"""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from candor.nets.candor.decomposition import Components, Decomposition, NoDecomposition, States, Undecomposed
+from candor.nets.candor.embedding import Calendar, PatchEmbedding
+from candor.nets.candor.functional import FunctionalBranch, FunctionalStates
+from candor.nets.candor.fusion import Fusion, MeanFusion, fuse
+from candor.nets.candor.head import Head
+from candor.nets.candor.history import Forecasts, HistoryIntegration, PlainHistory
+from candor.nets.candor.initialisation import initialise
+from candor.nets.candor.physical import Path, PathStates, PhysicalBranch
+from candor.nets.candor.propagation import EdgeArrays
+from candor.nets.candor.representations import ForecastInputs, Representations
+from candor.nets.candor.roles import Roles
+from candor.nets.candor.settings import ModelSettings
+
+Values = Float[Tensor, "batch time node"]
+CalendarIndex = Int[Tensor, "batch whole"]
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """Everything the model knows of a window before it forecasts, in z-scores."""
+
+    embedded: States
+    components: Components | Undecomposed
+    refined: States
+    paths: dict[str, PathStates]
+    functional: FunctionalStates | None
+    forecast_inputs: ForecastInputs
+
+
+@dataclass(frozen=True)
+class Explanation(Encoding):
+    """Everything the model computed on the way to a forecast, in z-scores.
+
+    Args:
+        representations: of the branches, and the weights they are fused with.
+        head: what decodes them.
+        steps: how many are forecast.
+    """
+
+    representations: Representations
+    head: Head
+    steps: int
+
+    @property
+    def fused(self) -> Forecasts:
+        """The representation that is decoded (eq. context_fusion)."""
+        return fuse(self.representations.fusion_weights, self.representations.branches)
+
+    def branch_forecasts(self) -> dict[str, Float[Tensor, "batch prefix node"]]:
+        """Returns what each branch alone would forecast; decoded when asked, since a forecast needs none of it."""
+        return {branch: self.head(states, self.steps) for branch, states in self.representations.by_branch.items()}
+
+
+class CandorNetwork(nn.Module):
+    """CANDOR: Component-Aware Network Dynamics with Ordered Relations.
+
+    Parts that the settings leave out (ablations) are not there: they have neither parameters nor a share of the time.
+
+    Args:
+        settings: the sizes.
+        edges: the directed physical graph; none is legal.
+    """
+
+    patch_starts: Tensor
+
+    def __init__(self, settings: ModelSettings, edges: EdgeArrays) -> None:
+        super().__init__()
+        self.settings = settings
+        self.embedding = PatchEmbedding(settings)
+        self.calendar = Calendar(settings)
+        self.decomposition = Decomposition(settings) if settings.decomposition else NoDecomposition(settings)
+        self.history = HistoryIntegration(settings) if settings.decomposition else PlainHistory(settings)
+        self.physical = PhysicalBranch(settings, edges) if settings.directions else None
+        self.functional = FunctionalBranch(settings) if "functional" in settings.branches else None
+        is_weighed = settings.learned_fusion and len(settings.branches) > 1
+        self.fusion = Fusion(settings) if is_weighed else MeanFusion(settings)
+        self.head = Head(settings)
+        has_roles = settings.roles and settings.decomposition and bool(settings.directions)
+        self.roles = Roles(settings) if has_roles else None
+        starts = [*settings.history_starts, *settings.target_starts]
+        self.register_buffer("patch_starts", torch.tensor(starts), persistent=False)
+        initialise(self)
+
+    def forward(
+        self,
+        values: Values,
+        time_of_day: CalendarIndex,
+        day_of_week: CalendarIndex,
+        week_of_year: CalendarIndex | None = None,
+        rain: Values | None = None,
+    ) -> Float[Tensor, "batch horizon node"]:
+        """Returns the forecast in z-scores.
+
+        Args:
+            values: z-scores of the history.
+            time_of_day: bins 0..287 of all steps of history and horizon.
+            day_of_week: days 0..6 (Monday is 0) of the same steps.
+            week_of_year: weeks 0..52 of the same steps; needed if the settings say `season`, else not read.
+            rain: over the history, as z-scores of log(1 + rain); needed if the settings say `rain`, else not read.
+        """
+        states = self.explain(values, time_of_day, day_of_week, week_of_year=week_of_year, rain=rain)
+        return self.head(states.fused, self.settings.horizon)
+
+    def explain(
+        self,
+        values: Values,
+        time_of_day: CalendarIndex,
+        day_of_week: CalendarIndex,
+        prefix: int | None = None,
+        week_of_year: CalendarIndex | None = None,
+        rain: Values | None = None,
+    ) -> Explanation:
+        """Returns all states on the way to a forecast of `prefix` steps (all by default)."""
+        encoding = self.encode(values, time_of_day, day_of_week, prefix, week_of_year, rain)
+        return Explanation(
+            **vars(encoding),
+            representations=self.represent(encoding.forecast_inputs),
+            head=self.head,
+            steps=self.settings.horizon if prefix is None else prefix,
+        )
+
+    def encode(
+        self,
+        values: Values,
+        time_of_day: CalendarIndex,
+        day_of_week: CalendarIndex,
+        prefix: int | None = None,
+        week_of_year: CalendarIndex | None = None,
+        rain: Values | None = None,
+    ) -> Encoding:
+        """Returns what is known before forecasting: all that the losses need, at the target patches of `prefix`."""
+        settings, patches = self.settings, self.settings.patches
+        targets = settings.decoded_patches(settings.horizon if prefix is None else prefix)
+        clock = [index for index in (time_of_day, day_of_week, week_of_year) if index is not None]
+        at_starts = [index[:, self.patch_starts] for index in clock]
+        rows = self.calendar.rows(*at_starts)
+        contexts = self.calendar.context(rows)
+        target = slice(patches, patches + targets)
+        last = slice(settings.history - 1, settings.history)
+        last_row = self.calendar.rows(*(index[:, last] for index in clock))[:, 0]
+
+        embedded = self.embedding(values)
+        components = self.decomposition(embedded, contexts[:, :patches], rain)
+        refined = self.history.refine(embedded, components)
+        paths: dict[str, PathStates] = {}
+        if self.physical is not None:
+            activity = components.shock_activity if settings.gates_shocks else None
+            paths = self.physical(values, refined, activity, rows[:, :patches], rows[:, target], last_row)
+        nodes = self.decomposition.nodes.weight
+        functional: FunctionalStates | None = None
+        if self.functional is not None:
+            functional = self.functional(components.background, refined, nodes, contexts.mean(dim=1))
+        inputs = ForecastInputs(
+            components=() if functional is None else components.normalised,
+            context=None if functional is None else functional.context,
+            descriptor=None if functional is None else functional.descriptor,
+            predictions={direction: path.predictions for direction, path in paths.items()},
+            nodes=nodes,
+            target_rows=rows[:, target],
+            clock=tuple(index[:, target] for index in at_starts),
+        )
+        return Encoding(embedded, components, refined, paths, functional, inputs)
+
+    def represent(self, inputs: ForecastInputs) -> Representations:
+        """Returns the forecast representations of the branches and how much each counts."""
+        by_branch: dict[str, Forecasts] = {}
+        for branch in self.settings.branches:
+            if branch == "functional":
+                projected = self.history.project(inputs.components, inputs.target_rows)
+                by_branch[branch] = self._correct(projected, inputs)
+            else:
+                by_branch[branch] = self._path(branch).readout(inputs.predictions[branch])
+        return Representations(by_branch, self.fusion.weights(inputs.nodes, *inputs.clock))
+
+    def representing(self) -> list[nn.Parameter]:
+        """Returns the parameters that `represent` uses."""
+        found = [*self.fusion.parameters()]
+        if self.functional is not None:
+            found += [*self.history.projecting(), *self.functional.correcting()]
+        for direction in self.settings.directions:
+            found += self._path(direction).readout.parameters()
+        return found
+
+    def _correct(self, projected: Forecasts, inputs: ForecastInputs) -> Forecasts:
+        assert self.functional is not None and inputs.context is not None and inputs.descriptor is not None
+        return self.functional.correct(projected, inputs.context, inputs.descriptor, inputs.nodes, inputs.target_rows)
+
+    def _path(self, direction: str) -> Path:
+        assert self.physical is not None
+        return self.physical.path(direction)

@@ -1,0 +1,240 @@
+"""Section "Decomposition-Conditioned Dual-Graph Learning": the functional relation graph.
+
+| symbol | code | shape |
+|---|---|---|
+| h^B | descriptor | batch node relation_width |
+| v^B | trend | batch node relation_width |
+| s | scores of all (neighbour, channel) pairs, in blocks of receiving nodes | batch node (channel node) |
+| K_i, pi | pairs, weights | batch node pair |
+| C^func | context | batch node patch hidden |
+| F^func | forecast | batch node target forecast |
+
+| equation | where |
+|---|---|
+| app_joint_relation_selection | `FunctionalBranch.forward` |
+| app_background_context | `FunctionalBranch._describe` |
+| functional_graph | `FunctionalBranch._choose` |
+| app_functional_aggregation | `FunctionalBranch._gather` |
+| app_functional_forecast | `FunctionalBranch.correct` |
+"""
+
+from dataclasses import dataclass
+
+import torch
+from einops import rearrange
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from candor.nets.candor.decomposition import States
+from candor.nets.candor.history import Forecasts, project_patches
+from candor.nets.candor.recurrence import Recurrence
+from candor.nets.candor.routes import Routes, meet
+from candor.nets.candor.settings import ModelSettings
+from candor.nets.dropout import Dropout
+from candor.nets.layers import NORM_FLOOR, Mlp, add_gated, read_normalised, split_linear
+
+Descriptors = Float[Tensor, "batch node relation"]
+# Scores of this many (receiver, neighbour, channel) triples at a time: memory stays linear in the number of nodes.
+SCORES_AT_A_TIME = 32_000_000
+
+
+@dataclass(frozen=True)
+class FunctionalStates:
+    """What the functional branch did: descriptors, the pairs it chose with their weights, and what they brought."""
+
+    descriptor: Descriptors
+    trend: Descriptors | None
+    neighbour: Int[Tensor, "batch node pair"]
+    channel: Int[Tensor, "batch node pair"]
+    weights: Float[Tensor, "batch node pair"]
+    context: States
+
+
+def resemblances(descriptor: Descriptors) -> Float[Tensor, "batch node other"]:
+    """Returns how alike the backgrounds of all nodes are, -1 to 1: the cosines of their descriptors."""
+    directions = F.normalize(descriptor, dim=-1)
+    return directions @ directions.mT
+
+
+class FunctionalBranch(nn.Module):
+    """Relations among nodes whose backgrounds behave alike, wherever they stand on the map."""
+
+    def __init__(self, settings: ModelSettings) -> None:
+        super().__init__()
+        width, relation, forecast = settings.hidden, settings.relation_width, settings.forecast_width
+        value, channels = settings.value_width, settings.relations
+        self.pairs, self.trend_weight = settings.pairs, settings.trend_weight
+        self.gru = Recurrence(width)
+        self.descriptor = Mlp(5 * width, 2 * width, relation, settings.dropout)
+        self.descriptor_norm = nn.LayerNorm(relation, eps=NORM_FLOOR)
+        if channels:
+            self.trend = Mlp(3 * width, 2 * width, relation, settings.dropout)
+            self.trend_norm = nn.LayerNorm(relation, eps=NORM_FLOOR)
+        self.node_context = nn.Linear(width, width)
+        self.context = Mlp(2 * width, width, 2 * relation, settings.dropout)
+        self.relation_norm = nn.LayerNorm(relation, eps=NORM_FLOOR)
+        if channels:
+            self.level_relations = nn.Parameter(torch.empty(channels, relation, relation))
+            self.trend_relations = nn.Parameter(torch.empty(channels, relation, relation))
+            self.relation_bias = nn.Parameter(torch.zeros(channels))
+            self.reduce = nn.Linear(width, value)
+            self.restore = nn.Linear(value, width)
+        self.channels = nn.ModuleList(nn.Linear(value, value) for _ in range(channels))
+        self.temporal = nn.Linear(settings.patches, settings.target_patches)
+        self.feature = nn.Linear(width, forecast)
+        self.context_norm = nn.LayerNorm(forecast, eps=NORM_FLOOR)
+        self.joint = nn.Linear(2 * forecast + relation + 3 * width, 2 * width)
+        self.dropout = Dropout(settings.dropout)
+        self.correction = nn.Linear(2 * width, forecast)
+        self.gate = nn.Linear(2 * width, forecast)
+        self.scale = nn.Parameter(torch.tensor(0.1))
+        self.norm = nn.LayerNorm(forecast, eps=NORM_FLOOR)
+
+    def forward(
+        self,
+        background: States,
+        refined: States,
+        nodes: Float[Tensor, "node hidden"],
+        pooled_calendar: Float[Tensor, "batch hidden"],
+    ) -> FunctionalStates:
+        """Returns the states of the branch from B, H0, the node table e and the calendar."""
+        descriptor, changes = self._describe(background, nodes, pooled_calendar)
+        if not self.channels:  # w/o Relation: C^func = 0
+            none = torch.empty(*descriptor.shape[:2], 0, dtype=torch.long, device=descriptor.device)
+            return FunctionalStates(descriptor, None, none, none, none.to(descriptor), torch.zeros_like(refined))
+        trend = self.trend_norm(self.trend(changes))
+        neighbour, channel, scores = self._choose(descriptor, trend)
+        weights = scores.softmax(dim=-1)  # eq. app_joint_relation_selection
+        context = self._gather(refined, neighbour, channel, weights)
+        return FunctionalStates(descriptor, trend, neighbour, channel, weights, context)
+
+    def correcting(self) -> list[nn.Parameter]:
+        """Returns the parameters that `correct` uses."""
+        modules = (
+            self.temporal, self.feature, self.context_norm, self.joint, self.correction, self.gate, self.norm,
+        )  # fmt: skip
+        return [self.scale, *(parameter for module in modules for parameter in module.parameters())]
+
+    def _describe(
+        self, background: States, nodes: Float[Tensor, "node hidden"], pooled: Float[Tensor, "batch hidden"]
+    ) -> tuple[Descriptors, Float[Tensor, "batch node three_hidden"]]:
+        """Returns h^B and the changes of the background that trends are made of."""
+        patches = background.shape[-2]
+        first, last = background[..., 0, :], background[..., -1, :]
+        recent = last - background[..., max(patches - 2, 0), :]
+        changes = torch.cat([last - first, recent, (last - first) / max(patches - 1, 1)], dim=-1)
+        series = background.flatten(0, 1)
+        state = self.gru.begin(len(series))
+        for of_patch in series.unbind(dim=1):
+            state = self.gru.step(of_patch, state)
+        state = state.T.unflatten(0, background.shape[:2])
+        base = self.descriptor_norm(self.descriptor(torch.cat([background.mean(dim=-2), changes, state], dim=-1)))
+        of_node, of_calendar = split_linear(self.context.first, nodes.shape[-1], pooled.shape[-1])
+        by_node = self.node_context(nodes) @ of_node.T + self.context.first.bias
+        scale, shift = self.context.finish(by_node + (pooled @ of_calendar.T)[:, None]).chunk(2, dim=-1)
+        descriptor = self.relation_norm((1 + scale) * base + shift)  # eq. app_background_context
+        return descriptor, changes
+
+    def _choose(
+        self, descriptor: Descriptors, trend: Descriptors
+    ) -> tuple[Int[Tensor, "batch node pair"], Int[Tensor, "batch node pair"], Float[Tensor, "batch node pair"]]:
+        """Returns the k best (neighbour, channel) pairs of every node and their scores (eq. functional_graph).
+
+        The best are found without gradients in blocks of receiving nodes; their scores are then computed again with
+        gradients, for the chosen pairs only.
+        """
+        nodes, channels = descriptor.shape[1], len(self.channels)
+        count = min(self.pairs, (nodes - 1) * channels)
+        of_level = torch.einsum("bnx,rxy->bnry", descriptor, self.level_relations)
+        of_trend = self.trend_weight * torch.einsum("bnx,rxy->bnry", trend, self.trend_relations)
+        asking = torch.cat([of_level, of_trend], dim=-1)  # batch node channel 2relation
+        answering = torch.cat([descriptor, trend], dim=-1)  # batch node 2relation
+        with torch.no_grad():
+            chosen = self._best(asking.detach(), answering.detach(), count).sort(dim=-1).values
+        neighbour, channel = chosen % nodes, chosen // nodes
+        scores = self._products(asking, answering, neighbour, channel) + self.relation_bias[channel]
+        return neighbour, channel, scores
+
+    def _products(
+        self,
+        asking: Float[Tensor, "batch node channel wide"],
+        answering: Float[Tensor, "batch node wide"],
+        neighbour: Int[Tensor, "batch node pair"],
+        channel: Int[Tensor, "batch node pair"],
+    ) -> Float[Tensor, "batch node pair"]:
+        """Returns the inner products of the chosen pairs: what a node asks in a channel meets a neighbour's answer.
+
+        Pairs are listed by channel, so those of all nodes are edges sorted by the row they end in.
+        """
+        batch, nodes, channels, _ = asking.shape
+        row = torch.arange(batch * nodes, device=asking.device).view(batch, nodes, 1)
+        receiver = (row * channels + channel).flatten()
+        sender = (row[:, :1] + neighbour).flatten()
+        routes = Routes.of(receiver, sender, sender.argsort(stable=True), batch * nodes * channels, batch * nodes)
+        return meet(routes, asking.flatten(0, 2), answering.flatten(0, 1)).view(channel.shape)
+
+    def _best(
+        self, asking: Float[Tensor, "batch node channel wide"], answering: Float[Tensor, "batch node wide"], count: int
+    ) -> Int[Tensor, "batch node pair"]:
+        batch, nodes, channels, _ = asking.shape
+        block = max(1, SCORES_AT_A_TIME // (batch * nodes * channels))
+        best = []
+        for first in range(0, nodes, block):
+            part = asking[:, first : first + block]
+            scores = torch.einsum("birw,bjw->birj", part, answering)
+            scores += self.relation_bias[:, None]
+            own = torch.arange(first, first + part.shape[1], device=scores.device)
+            scores[:, own - first, :, own] = -torch.inf
+            best.append(scores.flatten(2).topk(count, dim=-1, sorted=False).indices)
+        return torch.cat(best, dim=1)
+
+    def _gather(
+        self,
+        refined: States,
+        neighbour: Int[Tensor, "batch node pair"],
+        channel: Int[Tensor, "batch node pair"],
+        weights: Float[Tensor, "batch node pair"],
+    ) -> States:
+        """Returns C^func, the weighted values of the chosen pairs (eq. app_functional_aggregation)."""
+        batch, nodes, patches, width = refined.shape
+        if weights.shape[-1] == 0:
+            return torch.zeros_like(refined)
+        maps, offsets = self._value_maps()
+        values = torch.einsum("bnpd,red->bnrpe", refined, maps) + offsets[:, None]
+        table = rearrange(values, "b n r p e -> (b n r) (p e)")
+        first = torch.arange(batch, device=refined.device)[:, None, None] * nodes
+        rows = ((first + neighbour) * len(self.channels) + channel).flatten(0, 1)
+        gathered = F.embedding_bag(rows, table, mode="sum", per_sample_weights=weights.flatten(0, 1))
+        return gathered.view(batch, nodes, patches, width)
+
+    def _value_maps(self) -> tuple[Float[Tensor, "channel hidden hidden2"], Float[Tensor, "channel hidden"]]:
+        """Returns each channel's value map as one affine map: restore after channel after reduce."""
+        channels = [channel for channel in self.channels if isinstance(channel, nn.Linear)]
+        inner = torch.stack([channel.weight for channel in channels])  # channel value value
+        inner_bias = torch.stack([channel.bias for channel in channels])
+        maps = self.restore.weight @ inner @ self.reduce.weight
+        offsets = (inner @ self.reduce.bias + inner_bias) @ self.restore.weight.T + self.restore.bias
+        return maps, offsets
+
+    def correct(
+        self,
+        projected: Forecasts,
+        context: States,
+        descriptor: Descriptors,
+        nodes: Float[Tensor, "node hidden"],
+        target_rows: Float[Tensor, "batch target twice_hidden"],
+    ) -> Forecasts:
+        """Returns F^func = LN(F0 + alpha gate * correction) (eq. app_functional_forecast)."""
+        targets, forecast = projected.shape[2], projected.shape[3]
+        ahead = project_patches(self.temporal, context, targets)
+        widths = (forecast, forecast, descriptor.shape[-1], nodes.shape[-1], target_rows.shape[-1])
+        of_forecast, of_context, of_descriptor, of_node, of_calendar = split_linear(self.joint, *widths)
+        by_node = descriptor @ of_descriptor.T + nodes @ of_node.T + self.joint.bias  # batch node 2hidden
+        by_calendar = target_rows @ of_calendar.T  # batch target 2hidden
+        by_context = read_normalised(ahead, self.feature, self.context_norm, of_context)
+        hidden = projected @ of_forecast.T + by_context + by_node[:, :, None] + by_calendar[:, None]
+        hidden = self.dropout(F.gelu(hidden))
+        # The scale is cheaper on the weights than on the outcome.
+        correction = F.linear(hidden, self.scale * self.correction.weight, self.scale * self.correction.bias)
+        return self.norm(add_gated(projected, correction, self.gate(hidden)))

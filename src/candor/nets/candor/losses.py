@@ -1,0 +1,200 @@
+"""Section "Learning Objectives": every term by itself, and their weighted sum.
+
+| symbol | code |
+|---|---|
+| L_pred, L_branch | prediction, branch |
+| L_hist, L_sep | history, separation |
+| L_bg, L_shock | background, shock |
+| L_rec, L_role | reconstruction, role_background, role_accumulation, role_release |
+| chi(e) | is_active |
+
+| equation | where |
+|---|---|
+| overall_objective | `losses` |
+| app_auxiliary_objective | `losses` |
+| app_historical_consistency | `_history` |
+| app_state_separation | `_separation` |
+| app_component_regularization | `_smoothness`, `_shock` |
+| evolution_reconstruction | `_reconstruction` |
+| app_role_consistency | `_roles` |
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import torch
+from einops import rearrange
+from jaxtyping import Bool, Float
+from torch import Tensor
+from torch.nn import functional as F
+
+from candor.nets.candor.candor import CandorNetwork, Encoding
+from candor.nets.candor.decoding import Supervision, decoded_errors
+from candor.nets.candor.decomposition import Components
+from candor.nets.candor.settings import LossWeights
+
+Targets = Float[Tensor, "batch horizon node"]
+_ROLES = ("role_background", "role_accumulation", "role_release")
+
+
+@dataclass(frozen=True)
+class LossSpace:
+    """Where errors are measured: z-scores (mean 0, deviation 1), or original units after inverse scaling."""
+
+    mean: float = 0.0
+    deviation: float = 1.0
+
+
+@dataclass(frozen=True)
+class Losses:
+    """The objective, to be differentiated, and every term of it by name, to be read."""
+
+    total: Tensor
+    terms: dict[str, Tensor]
+
+
+def losses(
+    network: CandorNetwork,
+    states: Encoding,
+    targets: Targets,
+    mask: Bool[Tensor, "batch horizon node"],
+    weights: LossWeights,
+    *,
+    prefix: int,
+    space: LossSpace,
+    is_active: bool,
+    valid: int | None = None,
+    share: float = 1.0,
+) -> Losses:
+    """Returns the objective of a batch (eq. overall_objective, app_auxiliary_objective) and its terms.
+
+    Args:
+        network: the model, for its head and role maps.
+        states: what it computed for this batch and prefix.
+        targets: the future, in the space of the loss; anything where the mask is False.
+        mask: which targets count.
+        weights: the coefficients.
+        prefix: how many steps are supervised.
+        space: where errors are measured.
+        is_active: chi; before the activation epoch reconstruction and roles are not computed at all.
+        valid: for a micro-batch, the number of valid targets of the whole optimiser batch, over which errors are
+            averaged; None counts those of this batch.
+        share: for a micro-batch, its part of the samples: it weighs the terms that are means over samples.
+    """
+    supervision = _supervision(targets[:, :prefix], mask[:, :prefix], space, valid, weights.branch)
+    errors, prediction, branch = decoded_errors(network, states.forecast_inputs, supervision)
+    terms = {name: term(states) for name, term in _terms(states, weights, is_active).items()}
+    if is_active and network.roles is not None and any(getattr(weights, name) for name in _ROLES):
+        terms |= _roles(network, states)
+    total = errors
+    for name, term in terms.items():
+        total = total + share * getattr(weights, name) * term
+    return Losses(total, {"prediction": prediction, "branch": branch} | terms)
+
+
+def _terms(states: Encoding, weights: LossWeights, is_active: bool) -> dict[str, Callable[[Encoding], Tensor]]:
+    """Returns the terms that count and whose states are there."""
+    found: dict[str, Callable[[Encoding], Tensor]] = {}
+    if states.paths:
+        found |= {"history": _history, "separation": _separation}
+    if isinstance(states.components, Components):
+        found |= {"background": _smoothness, "shock": _shock}
+        if is_active:
+            found |= {"reconstruction": _reconstruction}
+    return {name: term for name, term in found.items() if getattr(weights, name)}
+
+
+def _supervision(
+    targets: Tensor, mask: Tensor, space: LossSpace, valid: int | None, branch_weight: float
+) -> Supervision:
+    """Returns targets as z-scores by node; an error in the loss's space is that of z-scores times the deviation.
+
+    What is missing is replaced before anything is computed with it, so that NaN never touches a gradient.
+    """
+    counts = rearrange(mask, "batch prefix node -> batch node prefix")
+    wanted = rearrange(targets, "batch prefix node -> batch node prefix")
+    wanted = torch.where(counts, (wanted - space.mean) / space.deviation, 0.0)
+    number = int(counts.sum()) if valid is None else valid
+    return Supervision(wanted, counts.to(wanted.dtype), space.deviation / max(number, 1), branch_weight)
+
+
+def _history(states: Encoding) -> Tensor:
+    """Returns the mean squared error of the next state that the paths predict (eq. app_historical_consistency)."""
+    if states.refined.shape[-2] == 1:
+        return states.refined.new_zeros(())
+    predicted = _sum(path.temporal + path.contribution for path in states.paths.values()) / len(states.paths)
+    return F.mse_loss(predicted[..., :-1, :], states.refined[..., 1:, :])
+
+
+def _separation(states: Encoding) -> Tensor:
+    """Returns the mean absolute cosine of temporal states and residuals (eq. app_state_separation)."""
+    total = states.refined.new_zeros(())
+    for path in states.paths.values():
+        temporal, residual = path.temporal.mean(dim=-2), path.residual.mean(dim=-2)
+        temporal = temporal - temporal.mean(dim=-1, keepdim=True)
+        residual = residual - residual.mean(dim=-1, keepdim=True)
+        total = total + F.cosine_similarity(temporal, residual, dim=-1).abs().mean()
+    return total / len(states.paths)
+
+
+def _smoothness(states: Encoding) -> Tensor:
+    """Returns the mean absolute second difference of the background (eq. app_component_regularization)."""
+    background = states.components.background
+    if background.shape[-2] < 3:
+        return background.new_zeros(())
+    return background.diff(n=2, dim=-2).abs().mean()
+
+
+def _shock(states: Encoding) -> Tensor:
+    """Returns the mean shock activity (eq. app_component_regularization)."""
+    assert isinstance(states.components, Components)
+    return states.components.shock_activity.mean()
+
+
+def _reconstruction(states: Encoding) -> Tensor:
+    """Returns how far the components are from the embedding they explain (eq. evolution_reconstruction)."""
+    components, embedded = states.components, states.embedded.detach()
+    assert isinstance(components, Components)
+    now = components.raw_background + components.raw_accumulation + components.raw_shock
+    total = F.smooth_l1_loss(now, embedded)
+    if embedded.shape[-2] > 1:
+        following = components.raw_background[..., 1:, :]
+        released = (components.raw_release + components.raw_shock)[..., :-1, :]
+        total = total + F.smooth_l1_loss(following + released, embedded[..., :-1, :])
+    return total / 2
+
+
+def _roles(network: CandorNetwork, states: Encoding) -> dict[str, Tensor]:
+    """Returns the negative similarities of components and physical states (eq. app_role_consistency)."""
+    components, paths = states.components, states.paths.values()
+    assert isinstance(components, Components)
+    first = max(network.settings.temporal_span - 1, 1) - 1  # the paper counts patches from one
+    following = slice(first + 1, None)
+    current = slice(first, -1)
+    compared = {
+        "background": (
+            components.background[..., following, :],
+            _sum(path.temporal for path in paths)[..., current, :],
+        ),
+        "accumulation": (
+            components.accumulation[..., following, :],
+            _sum(path.contribution for path in paths)[..., current, :],
+        ),
+        "release": (components.release, _sum(path.residual for path in paths)),
+    }
+    terms = {}
+    for name, (component, physical) in compared.items():
+        if component.shape[-2] == 0:
+            terms[f"role_{name}"] = component.new_zeros(())
+            continue
+        ours = getattr(network.roles, f"{name}_component")(component)
+        theirs = getattr(network.roles, f"{name}_physical")(physical)
+        terms[f"role_{name}"] = -F.cosine_similarity(ours, theirs, dim=-1).mean()
+    return terms
+
+
+def _sum(tensors: Iterable[Tensor]) -> Tensor:
+    first, *others = tensors
+    for other in others:
+        first = first + other
+    return first

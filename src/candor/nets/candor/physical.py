@@ -1,0 +1,281 @@
+"""Section "Decomposition-Conditioned Dual-Graph Learning": the physical propagation graph.
+
+| symbol | code | shape |
+|---|---|---|
+| z | descriptor (never formed whole) | batch node (3 hidden + node_width) |
+| omega (scores) | shared_scores | position edge |
+| a (scores) | sample_scores | batch edge |
+| W | weights | batch position edge |
+| H~ | gated | batch node patch hidden |
+| L | temporal | batch node patch hidden |
+| E | residual | batch node patch hidden |
+| Psi | feature per position of the window | batch node patch position hidden |
+| o | contribution | batch node patch hidden |
+| F->, F<- | readout of predictions | batch node target forecast |
+
+Positions tau run from the oldest to the newest patch of a window of K_t.
+
+| equation | where |
+|---|---|
+| app_propagation_residual | `Path._residual` |
+| app_localized_propagation | `Path._propagate` |
+| physical_graph | `_Run.__init__` |
+| app_delay_affinity | `_shared_scores` |
+| app_sample_affinity | `_sample_scores` |
+"""
+
+from dataclasses import dataclass
+
+import torch
+from einops import rearrange
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from candor.nets.candor.attention import AttentionMemory, CausalAttention
+from candor.nets.candor.decomposition import States
+from candor.nets.candor.propagation import DirectionalSupport, EdgeArrays, EdgeWeights, Operator
+from candor.nets.candor.recurrence import Recurrence
+from candor.nets.candor.settings import ModelSettings
+from candor.nets.dropout import Dropout
+from candor.nets.layers import NORM_FLOOR, Mlp, sinusoidal_positions, split_linear
+
+Nodes = Float[Tensor, "node node_width"]
+CalendarRows = Float[Tensor, "batch patch twice_hidden"]
+Gates = Float[Tensor, "batch node patch"]
+
+
+@dataclass(frozen=True)
+class PathStates:
+    """What one direction did: its gates and states over the history, its predictions and the operator it used."""
+
+    gates: Gates
+    target_gates: Float[Tensor, "batch node target"]
+    temporal: States
+    residual: States
+    contribution: States
+    predictions: Float[Tensor, "batch node target hidden"]
+    weights: EdgeWeights
+    shared_scores: Float[Tensor, "position edge"] | None
+    sample_scores: Float[Tensor, "batch edge"] | None
+
+
+@dataclass
+class Memory:
+    """What a path carries from patch to patch: recurrent state, keys and values, and the latest residuals."""
+
+    state: Float[Tensor, "hidden series"]
+    attention: AttentionMemory
+    residuals: list[Float[Tensor, "batch node hidden"]]
+
+
+class Path(nn.Module):
+    """One direction of propagation: a temporal state, what it leaves unexplained, and what that sends along edges."""
+
+    positions: Tensor
+
+    def __init__(self, settings: ModelSettings) -> None:
+        super().__init__()
+        width, span = settings.hidden, settings.temporal_span
+        self.span = span
+        self.gate = Mlp(settings.node_width + 2 * width, 2 * width, 1, 0.0, nn.ReLU())
+        self.gru = Recurrence(width)
+        self.attention = CausalAttention(settings)
+        self.backcast = nn.Linear(width, width)
+        self.norm = nn.LayerNorm(width, eps=NORM_FLOOR)
+        self.window_map = nn.Linear(span * width, span * width, bias=False)
+        self.merge = nn.Linear((settings.spatial_orders + 1) * width, width)
+        self.dropout = Dropout(settings.dropout)
+        self.readout = nn.Linear(width, settings.forecast_width)
+        positions = sinusoidal_positions(settings.patches + settings.target_patches, width)
+        self.register_buffer("positions", positions, persistent=False)
+
+    def gates(self, sources: Nodes, rows: CalendarRows) -> Float[Tensor, "batch node patch 1"]:
+        """Returns the scalar node-calendar gate at the patches whose calendar rows are given."""
+        of_node, of_calendar = split_linear(self.gate.first, sources.shape[-1], rows.shape[-1])
+        by_node = sources @ of_node.T + self.gate.first.bias
+        by_calendar = rows @ of_calendar.T
+        return torch.sigmoid(self.gate.finish(by_node[:, None] + by_calendar[:, None]))
+
+    def observe(self, gated: States, operator: Operator, targets: int) -> tuple[States, States, States, Memory]:
+        """Returns L, E and o over the history, and what is carried into a future of `targets` patches."""
+        batch, nodes, patches, _ = gated.shape
+        series = batch * nodes
+        memory = Memory(self.gru.begin(series), self.attention.begin(series, patches + targets - 1), [])
+        seen = [self._remember(of_patch, memory) for of_patch in gated.unbind(dim=-2)]
+        temporal = torch.stack(seen, dim=-2)
+        residual = self._residual(gated, temporal)
+        padded = torch.cat([residual[..., :1, :]] * (self.span - 1) + [residual], dim=-2)
+        windows = [padded[..., position : position + patches, :] for position in range(self.span)]
+        memory.residuals = list(padded[..., patches:, :].unbind(dim=-2))
+        return temporal, residual, self._propagate(torch.cat(windows, dim=-1), operator), memory
+
+    def advance(self, gated: Float[Tensor, "batch node hidden"], operator: Operator, memory: Memory) -> Tensor:
+        """Returns the prediction L + o after one more patch, and updates the memory."""
+        temporal = self._remember(gated, memory)
+        window = [*memory.residuals, self._residual(gated, temporal)]
+        memory.residuals = window[1:]
+        return temporal + self._propagate(torch.cat(window, dim=-1)[..., None, :], operator)[..., 0, :]
+
+    def _remember(self, gated: Float[Tensor, "batch node hidden"], memory: Memory) -> Tensor:
+        """Returns L of the next patch."""
+        place = self.positions[memory.attention.length]
+        memory.state = self.gru.step(gated.flatten(0, 1), memory.state)
+        return self.attention.step(memory.state + place[:, None], memory.attention).view(gated.shape)
+
+    def _residual(self, gated: Tensor, temporal: Tensor) -> Tensor:
+        return self.norm(gated - F.relu(self.backcast(temporal)))  # eq. app_propagation_residual
+
+    def _propagate(self, windows: Float[Tensor, "batch node patch window"], operator: Operator) -> States:
+        """Returns o: the window's own summary beside what arrives along edges (eq. app_localized_propagation)."""
+        patches = windows.shape[-2]
+        mapped = F.relu(self.window_map(windows)).unflatten(-1, (self.span, -1))  # Psi
+        by_position = rearrange(mapped, "b n patch position hidden -> b n position (patch hidden)")
+        arrived = [part.unflatten(-1, (patches, -1)) for part in operator.walk(by_position)]
+        return self.dropout(self.merge(torch.cat([mapped.mean(dim=-2), *arrived], dim=-1)))
+
+
+class PhysicalBranch(nn.Module):
+    """Forward and reverse propagation over the directed physical graph."""
+
+    def __init__(self, settings: ModelSettings, edges: EdgeArrays) -> None:
+        super().__init__()
+        width, node_width = settings.hidden, settings.node_width
+        self.settings = settings
+        self.first_nodes = nn.Embedding(settings.nodes, node_width)
+        self.second_nodes = nn.Embedding(settings.nodes, node_width)
+        if settings.learned_operator:
+            self.query = nn.Linear(node_width, node_width, bias=False)
+            keys = (nn.Linear(node_width, node_width, bias=False) for _ in range(settings.temporal_span))
+            self.keys = nn.ModuleList(keys)
+            self.window = Mlp(settings.history, 2 * width, width, settings.dropout, nn.ReLU())
+            self.sample_query = nn.Linear(3 * width + node_width, width, bias=False)
+            self.sample_key = nn.Linear(3 * width + node_width, width, bias=False)
+        if settings.gates_shocks:
+            self.shock_strength = nn.Parameter(torch.tensor(0.0))
+        sizes = settings.nodes, settings.spatial_orders, settings.temporal_span
+        for direction in settings.directions:
+            self.add_module(f"{direction}_path", Path(settings))
+        for direction in settings.directions:
+            support = DirectionalSupport(edges, *sizes, is_reverse=direction == "reverse")
+            self.add_module(f"{direction}_support", support)
+
+    def path(self, direction: str) -> Path:
+        """Returns the path of a direction."""
+        path: Path = getattr(self, f"{direction}_path")
+        return path
+
+    def support(self, direction: str) -> DirectionalSupport:
+        """Returns the support of a direction."""
+        support: DirectionalSupport = getattr(self, f"{direction}_support")
+        return support
+
+    def forward(
+        self,
+        values: Float[Tensor, "batch time node"],
+        refined: States,
+        shock_activity: Float[Tensor, "batch node patch"] | None,
+        history_rows: CalendarRows,
+        target_rows: Float[Tensor, "batch target twice_hidden"],
+        last_row: Float[Tensor, "batch twice_hidden"],
+    ) -> dict[str, PathStates]:
+        """Returns the states of the paths by direction."""
+        encoded = self.window(rearrange(values, "batch time node -> batch node time")) if self.is_learned else None
+        modulated = refined if shock_activity is None else self._modulated(refined, shock_activity)
+        runs = {direction: _Run(self, direction, encoded, last_row) for direction in self.settings.directions}
+        for run in runs.values():
+            run.observe(modulated, history_rows, target_rows.shape[1])
+        gates = {direction: run.path.gates(run.sources, target_rows) for direction, run in runs.items()}
+        for target in range(target_rows.shape[1] - 1):
+            fed_back = _mean([run.predictions[-1] for run in runs.values()])
+            for direction, run in runs.items():
+                gate = gates[direction][..., target, :]
+                run.advance(fed_back * gate if self.settings.rollout_gate else fed_back)
+        return {direction: run.states(gates[direction][..., 0]) for direction, run in runs.items()}
+
+    @property
+    def is_learned(self) -> bool:
+        """Whether edges are weighed by learned affinities."""
+        return self.settings.learned_operator
+
+    def _modulated(self, refined: States, shock_activity: Float[Tensor, "batch node patch"]) -> States:
+        """Returns H0, larger where shocks are active (settled: shock-conditioned modulation)."""
+        excess = F.relu(shock_activity - self.settings.shock_threshold)
+        return refined * (1 + self.shock_strength * excess)[..., None]
+
+
+def _mean(tensors: list[Tensor]) -> Tensor:
+    return tensors[0] if len(tensors) == 1 else (tensors[0] + tensors[1]) / 2
+
+
+class _Run:
+    """One pass of one direction: the operator of this window, computed once, and the states as they arise."""
+
+    def __init__(
+        self,
+        branch: PhysicalBranch,
+        direction: str,
+        encoded: Float[Tensor, "batch node hidden"] | None,
+        last_row: Float[Tensor, "batch twice_hidden"],
+    ) -> None:
+        self.path, support = branch.path(direction), branch.support(direction)
+        tables = branch.first_nodes.weight, branch.second_nodes.weight
+        receivers, self.sources = tables if direction == "forward" else (tables[1], tables[0])
+        self.shared_scores: Tensor | None = None
+        self.sample_scores: Tensor | None = None
+        scores = support.log_support.expand(len(last_row), support.positions, -1)
+        if encoded is not None:
+            self.shared_scores = _shared_scores(branch, support, receivers, self.sources)
+            self.sample_scores = _sample_scores(branch, support, self.sources, encoded, last_row)
+            scores = support.log_support + self.shared_scores + self.sample_scores[:, None]
+        self.weights = support.normalise(scores)  # eq. physical_graph
+        self.operator = support.operator(self.weights)
+        self.predictions: list[Tensor] = []
+
+    def observe(self, modulated: States, history_rows: CalendarRows, targets: int) -> None:
+        gates = self.path.gates(self.sources, history_rows)
+        self.gates, gated = gates[..., 0], modulated * gates
+        self.temporal, self.residual, self.contribution, self.memory = self.path.observe(gated, self.operator, targets)
+        self.predictions.append(self.temporal[..., -1, :] + self.contribution[..., -1, :])
+
+    def advance(self, gated: Float[Tensor, "batch node hidden"]) -> None:
+        self.predictions.append(self.path.advance(gated, self.operator, self.memory))
+
+    def states(self, target_gates: Float[Tensor, "batch node target"]) -> PathStates:
+        return PathStates(
+            gates=self.gates,
+            target_gates=target_gates,
+            temporal=self.temporal,
+            residual=self.residual,
+            contribution=self.contribution,
+            predictions=torch.stack(self.predictions, dim=-2),
+            weights=self.weights,
+            shared_scores=self.shared_scores,
+            sample_scores=self.sample_scores,
+        )
+
+
+def _shared_scores(
+    branch: PhysicalBranch, support: DirectionalSupport, receivers: Nodes, sources: Nodes
+) -> Float[Tensor, "position edge"]:
+    """Returns the scores of omega on edges (eq. app_delay_affinity)."""
+    query = branch.query(receivers)[support.receiver]
+    keys = torch.stack([key(sources)[support.sender] for key in branch.keys])  # position edge node_width
+    return (keys * query).sum(dim=-1) / query.shape[-1] ** 0.5
+
+
+def _sample_scores(
+    branch: PhysicalBranch,
+    support: DirectionalSupport,
+    sources: Nodes,
+    encoded: Float[Tensor, "batch node hidden"],
+    last_row: Float[Tensor, "batch twice_hidden"],
+) -> Float[Tensor, "batch edge"]:
+    """Returns the scores of a on edges (eq. app_sample_affinity); z = [window || calendar || source embedding]."""
+
+    def project(layer: nn.Linear) -> Float[Tensor, "batch node hidden"]:
+        of_window, of_calendar, of_node = split_linear(layer, encoded.shape[-1], last_row.shape[-1], sources.shape[-1])
+        return encoded @ of_window.T + (last_row @ of_calendar.T)[:, None] + sources @ of_node.T
+
+    query, key = project(branch.sample_query), project(branch.sample_key)
+    return support.scores(query, key) / query.shape[-1] ** 0.5

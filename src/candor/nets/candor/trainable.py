@@ -1,0 +1,90 @@
+"""CANDOR as something that can be trained: from batches in the sensors' unit to its objective and back."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from candor.data.scaling import Scaler
+from candor.nets.candor.candor import CandorNetwork
+from candor.nets.candor.losses import LossSpace, losses
+from candor.nets.candor.settings import LossWeights
+from candor.nets.trainable import Moment, Objective, Trainable
+
+
+@dataclass
+class CandorTrainable(Trainable):
+    """The network with its scaler and objective.
+
+    Args:
+        network: the model.
+        scaler: from the sensors' unit to z-scores; inputs of batches are z-scores already.
+        weights: coefficients of the objective.
+        is_in_unit: whether errors are measured in the sensors' unit.
+        has_anchor: whether the last reading is taken off inputs and added to forecasts.
+        keeps_level: whether it is left in the inputs, and only added to forecasts.
+    """
+
+    network: CandorNetwork
+    scaler: Scaler
+    weights: LossWeights
+    is_in_unit: bool
+    has_anchor: bool
+    keeps_level: bool = False
+
+    @property
+    def horizon(self) -> int:  # type: ignore[override]
+        """Steps of a forecast."""
+        return self.network.settings.horizon
+
+    def objective(self, batch: dict[str, Tensor], moment: Moment) -> Objective:
+        """Returns the part of the objective that a micro-batch adds."""
+        values, anchor = self.anchored(batch)
+        clock = batch["time_of_day"], batch["day_of_week"]
+        encoding = self.network.encode(values, *clock, moment.prefix, self._week_of_year(batch), rain_in(batch))
+        deviation = self.scaler.deviation
+        scores = (batch["targets"] - self.scaler.mean) / deviation - anchor
+        space = LossSpace(0.0, deviation if self.is_in_unit else 1.0)
+        found = losses(
+            self.network,
+            encoding,
+            scores * space.deviation,
+            batch["target_mask"],
+            self.weights,
+            prefix=moment.prefix,
+            space=space,
+            is_active=moment.is_active,
+            valid=moment.valid,
+            share=moment.share,
+        )
+        error = found.terms["prediction"] * (1.0 if self.is_in_unit else deviation)
+        summed = ("prediction", "branch")  # sums over the valid targets of the whole batch; the others are means
+        terms = {name: term if name in summed else moment.share * term for name, term in found.terms.items()}
+        return Objective(found.total, error, terms)
+
+    def forecast(self, batch: dict[str, Tensor]) -> Tensor:
+        """Returns the forecast in the sensors' unit."""
+        values, anchor = self.anchored(batch)
+        clock = batch["time_of_day"], batch["day_of_week"], self._week_of_year(batch)
+        scores = self.network(values, *clock, rain_in(batch)) + anchor
+        return scores * self.scaler.deviation + self.scaler.mean
+
+    def _week_of_year(self, batch: dict[str, Tensor]) -> Tensor | None:
+        """Returns the weeks of the year of all steps if the network knows the seasons."""
+        return batch["week_of_year"] if self.network.settings.season else None
+
+    def anchored(self, batch: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
+        """Returns what the network reads, and the anchor to be added to its forecast: zero if there is none."""
+        values = batch["inputs"]
+        if not self.has_anchor:
+            return values, values.new_zeros(())
+        observed, steps = batch["input_mask"], torch.arange(values.shape[1], device=values.device)
+        last = torch.where(observed, steps[:, None], -1).amax(dim=1, keepdim=True)
+        last = torch.where(last < 0, values.shape[1] - 1, last)  # a silent sensor: what its gap was filled with
+        anchor = values.gather(1, last)
+        return values if self.keeps_level else values - anchor, anchor
+
+
+def rain_in(batch: dict[str, Tensor]) -> Tensor | None:
+    """Returns the rain over the history of each window, batch x time x node, if the network reads it."""
+    return batch["covariates"][..., 0] if "covariates" in batch else None

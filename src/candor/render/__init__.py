@@ -1,0 +1,1 @@
+"""Plain data as pictures and pages; nothing here runs a network."""

@@ -1,0 +1,290 @@
+"""Three views of a panel before any model: coexisting dynamics, peak lags of edges, distant sensors alike or not."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from numpy.typing import NDArray
+
+from candor.data.calendar import BINS_PER_DAY
+from candor.render.figures.style import (
+    BLACK,
+    BLUE,
+    GREEN,
+    GREY,
+    LABEL,
+    ORANGE,
+    SMALL,
+    VERMILION,
+    Drawing,
+    add_legend,
+    dress,
+    in_unit,
+    new_figure,
+    on_axis,
+    plain,
+    use_local_times,
+)
+
+_HEIGHT = 8.2  # inches
+_UNITS = (
+    (timedelta(days=1), "days"), (timedelta(hours=1), "h"), (timedelta(minutes=1), "min"), (timedelta(seconds=1), "s"),
+)  # fmt: skip
+_WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+_MONTHS = ("Jan", "Apr", "Jul", "Oct")
+_FAINT = 300  # edges from which on dots are small and pale
+
+
+@dataclass(frozen=True, eq=False)
+class DynamicsPicture:
+    """A stretch of one sensor's readings.
+
+    Args:
+        sensor: what people call it.
+        unit: of readings and background.
+        times: local times.
+        readings: NaN where missing.
+        background: what they move about slowly.
+        is_rise: where they climb fast.
+        is_fall: where they fall fast.
+        is_shock: where they jump.
+    """
+
+    sensor: str
+    unit: str
+    times: Sequence[datetime]
+    readings: NDArray[np.floating]
+    background: NDArray[np.floating]
+    is_rise: NDArray[np.bool_]
+    is_fall: NDArray[np.bool_]
+    is_shock: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class LagPicture:
+    """The peak lag of each edge.
+
+    Args:
+        source: ids of the sensors that edges leave.
+        target: ids of those they lead to.
+        distance: along the edges; None if unknown.
+        distance_unit: its unit.
+        lag: in steps, positive where the target follows the source.
+        correlation: at that lag.
+        is_clear: whether the peak is one to rely on.
+        interval: of a step.
+    """
+
+    source: Sequence[str]
+    target: Sequence[str]
+    distance: NDArray[np.floating] | None
+    distance_unit: str
+    lag: NDArray[np.integer]
+    correlation: NDArray[np.floating]
+    is_clear: NDArray[np.bool_]
+    interval: timedelta
+
+
+@dataclass(frozen=True, eq=False)
+class PairPicture:
+    """What is usual at two distant sensors.
+
+    Args:
+        first: what people call the one.
+        second: what people call the other.
+        correlation: of their profiles.
+        profiles: slot x 2, in standard deviations of each profile.
+        slots: of the calendar: bins of the week, or weeks of the year.
+        is_of_the_year: whether they are weeks of the year.
+    """
+
+    first: str
+    second: str
+    correlation: float
+    profiles: NDArray[np.floating]
+    slots: NDArray[np.integer]
+    is_of_the_year: bool
+
+
+@dataclass(frozen=True, eq=False)
+class ExplorePicture:
+    """The whole figure.
+
+    Args:
+        name: of the data.
+        dynamics: of one sensor.
+        lags: None if there are no edges.
+        similar: the distant pair most alike; None if there is none.
+        opposite: the distant pair least alike; None if there is no second pair.
+        pairs: columns of the table of all distant pairs.
+        has_no_path: whether distant means without a path; if not, the farthest tenth in hops.
+        are_apart: whether pairs that are close on the map are left out.
+    """
+
+    name: str
+    dynamics: DynamicsPicture
+    lags: LagPicture | None
+    similar: PairPicture | None
+    opposite: PairPicture | None
+    pairs: Mapping[str, Sequence[str] | NDArray[np.floating]]
+    has_no_path: bool
+    are_apart: bool
+
+    def further_tables(self) -> dict[str, pd.DataFrame]:
+        """Returns the numbers of the lower panels: `lags` where there are edges, `pairs`, `profiles` of those drawn."""
+        tables = {} if self.lags is None else {"lags": _lag_table(self.lags)}
+        tables["pairs"] = pd.DataFrame(dict(self.pairs))
+        drawn = {"most alike": self.similar, "least alike": self.opposite}
+        profiles = [_profile_table(name, pair) for name, pair in drawn.items() if pair is not None]
+        return tables | ({"profiles": pd.concat(profiles)} if profiles else {})
+
+
+def draw_explore(picture: ExplorePicture) -> Drawing:
+    """Returns the figure; its table holds the readings shown, the others are `picture.further_tables()`."""
+    distant = "no path joins them" if picture.has_no_path else "the farthest tenth of pairs, by edges between them"
+    distant += ", and they are not close on the map" if picture.are_apart else ""
+    note = (
+        "Deviations are readings minus what is usual at their time of the week (daily readings: week of the year). "
+        f"Distant: {distant}."
+    )
+    figure = new_figure(f"Before any model: {picture.name}", _wrapped(note), height=_HEIGHT)
+    parts = figure.subplot_mosaic(
+        [["dynamics", "dynamics"], ["lags", "similar"], ["lags", "opposite"]], height_ratios=(2.6, 1.6, 1.6)
+    )
+    _draw_dynamics(parts["dynamics"], picture.dynamics)
+    if picture.lags is None:
+        _say(parts["lags"], "(b) Peak lags of edges", "there are no edges")
+    elif not len(picture.lags.lag):
+        _say(parts["lags"], "(b) Peak lags of edges", "too few readings to compare the ends of any edge")
+    else:
+        _draw_lags(parts["lags"], picture.lags)
+    _draw_pair(parts["similar"], "(c) Distant and alike", picture.similar)
+    opposite = picture.opposite
+    word = "opposite" if opposite is not None and opposite.correlation < 0 else "least alike"
+    _draw_pair(parts["opposite"], f"Distant and {word}", opposite)
+    return Drawing(figure, _dynamics_table(picture.dynamics))
+
+
+def _draw_dynamics(axes: Axes, picture: DynamicsPicture) -> None:
+    dress(axes, "", in_unit("reading", picture.unit))
+    at = on_axis(picture.times)
+    axes.plot(at, picture.readings, color=GREY, linewidth=0.9, zorder=2)
+    axes.plot(at, picture.background, color=BLUE, linewidth=2.0, label="background", zorder=3)
+    for chosen, colour, label in ((picture.is_rise, ORANGE, "rise"), (picture.is_fall, GREEN, "fall")):
+        axes.plot(at, np.where(chosen, picture.readings, np.nan), color=colour, linewidth=2.4, label=label, zorder=4)
+    shocks = picture.is_shock & ~np.isnan(picture.readings)
+    axes.plot(at[shocks], picture.readings[shocks], "v", color=VERMILION, markersize=5, label="shock", zorder=5)
+    use_local_times(axes, picture.times)
+    add_legend(axes, 4)
+    # Above the legend, whatever the length of the name.
+    axes.set_title(plain(f"(a) Coexisting dynamics: {picture.sensor}"), fontsize=LABEL, loc="left", color=BLACK, pad=24)
+
+
+def _draw_lags(axes: Axes, picture: LagPicture) -> None:
+    size, word = next((size, word) for size, word in _UNITS if picture.interval >= size or size == _UNITS[-1][0])
+    lag = picture.lag * (picture.interval / size)
+    title = "(b) Peak lags of edges"
+    kinds = [
+        (chosen, colour, f"{label} ({chosen.sum():,})")
+        for chosen, colour, label in ((~picture.is_clear, GREY, "unclear"), (picture.is_clear, BLUE, "clear peak"))
+        if chosen.any()
+    ]
+    is_crowded = len(lag) > _FAINT
+    if picture.distance is None:
+        dress(axes, f"lag [{word}]: positive where the target follows", "edges", title)
+        step = picture.interval / size
+        bins = np.arange(lag.min() - step / 2, lag.max() + step, step)
+        colours, names = [colour for _, colour, _ in kinds], [name for _, _, name in kinds]
+        axes.hist([lag[chosen] for chosen, _, _ in kinds], bins=list(bins), stacked=True, color=colours, label=names)
+    else:
+        across = in_unit("distance", picture.distance_unit)
+        dress(axes, across, f"lag [{word}]: positive where the target follows", title)
+        area, alpha = (7, 0.35) if is_crowded else (28, 0.75)
+        axes.axhline(0, color=GREY, linewidth=0.8)
+        for chosen, colour, name in kinds:
+            axes.scatter(
+                picture.distance[chosen],
+                lag[chosen],
+                s=area,
+                alpha=alpha,
+                facecolors="none" if colour == GREY else colour,
+                edgecolors=colour,
+                label=name,
+            )
+    axes.legend(
+        fontsize=SMALL, loc="upper right", edgecolor="white", framealpha=0.9, markerscale=2 if is_crowded else 1
+    )
+
+
+def _draw_pair(axes: Axes, title: str, picture: PairPicture | None) -> None:
+    if picture is None:
+        _say(axes, title, "there is no such pair")
+        return
+    dress(axes, "", "usual reading\n[deviations]", f"{title}: correlation {picture.correlation:+.2f}")
+    ends = zip((picture.first, picture.second), (BLUE, VERMILION), picture.profiles.T, strict=True)
+    for name, colour, profile in ends:
+        axes.plot(picture.slots, profile, color=colour, linewidth=1.3, alpha=0.85, label=plain(name))
+    if picture.is_of_the_year:
+        axes.set_xticks([0, 13, 26, 39], _MONTHS)
+    else:
+        axes.set_xticks([BINS_PER_DAY * day for day in range(7)], _WEEKDAYS)
+    low, high = float(np.nanmin(picture.profiles)), float(np.nanmax(picture.profiles))
+    axes.set_ylim(low - 0.1 * (high - low), high + 0.55 * (high - low))  # room for the names
+    axes.legend(fontsize=SMALL - 1, frameon=False, loc="upper left", borderaxespad=0.1, labelspacing=0.2)
+
+
+def _say(axes: Axes, title: str, text: str) -> None:
+    dress(axes, title=title)
+    axes.set_axis_off()
+    axes.text(0.5, 0.5, text, transform=axes.transAxes, ha="center", va="center", fontsize=LABEL, color=GREY)
+
+
+def _wrapped(note: str) -> str:
+    """Returns the note in two lines, so that it fits the width of a page."""
+    first, second = note.split(" Distant:", 1)
+    return f"{first}\nDistant:{second}"
+
+
+def _dynamics_table(picture: DynamicsPicture) -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "time": [moment.isoformat() for moment in picture.times],
+            "reading": picture.readings,
+            "background": picture.background,
+            "is_rise": picture.is_rise,
+            "is_fall": picture.is_fall,
+            "is_shock": picture.is_shock,
+        }
+    )
+
+
+def _profile_table(name: str, picture: PairPicture) -> pd.DataFrame:
+    """Returns what is usual at both sensors of a pair, in deviations, by slot of the calendar."""
+    slot = "week_of_year" if picture.is_of_the_year else "bin_of_week"
+    return pd.DataFrame(
+        {
+            "pair": name,
+            "first": picture.first,
+            "second": picture.second,
+            slot: picture.slots,
+            "first_usual": picture.profiles[:, 0],
+            "second_usual": picture.profiles[:, 1],
+        }
+    )
+
+
+def _lag_table(picture: LagPicture) -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "from": picture.source,
+            "to": picture.target,
+            "distance": np.nan if picture.distance is None else picture.distance,
+            "lag_steps": picture.lag,
+            "lag_hours": picture.lag * (picture.interval / timedelta(hours=1)),
+            "correlation": picture.correlation,
+            "is_clear": picture.is_clear,
+        }
+    )

@@ -1,0 +1,120 @@
+"""Shock activity against rain: the correlation over lags with the band of shifted rain, and the test beside it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
+from numpy.typing import NDArray
+
+from candor.render.figures.style import (
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    PURPLE,
+    SKY,
+    SMALL,
+    VERMILION,
+    Drawing,
+    add_legend,
+    dress,
+    new_figure,
+)
+
+_COLOURS = (BLUE, ORANGE, GREEN, PURPLE, SKY)
+_BINS = 40
+_DAY = 24  # hours
+
+
+@dataclass(frozen=True, eq=False)
+class ShockRainPicture:
+    """What the comparison found.
+
+    Args:
+        data: name of the data.
+        lags: in hours, positive where activity follows rain.
+        curves: by horizon (steps), by lag: mean correlation over stations and seeds.
+        selected: by horizon, the lag in hours at which the curve is largest.
+        band: 2 x lag: the 2.5th and the 97.5th percentile of the mean curve of shifted rain.
+        null: the statistic of every shift.
+        rho: the statistic of what happened.
+        p: its chance without any association.
+        checkpoints: how many trained models there are.
+        stations: how many stations count.
+    """
+
+    data: str
+    lags: NDArray[np.floating]
+    curves: Mapping[int, NDArray[np.floating]]
+    selected: Mapping[int, float]
+    band: NDArray[np.floating]
+    null: NDArray[np.floating]
+    rho: float
+    p: float
+    checkpoints: int
+    stations: int
+
+
+def draw_shock_rain(picture: ShockRainPicture) -> Drawing:
+    """Returns the figure: correlation over lags on the left, the statistic of all shifts on the right."""
+    models = "1 model" if picture.checkpoints == 1 else f"{picture.checkpoints} models"
+    note = (
+        f"Spearman's correlation, mean over {picture.stations} stations, {models}. "
+        f"Right: {len(picture.null):,} circular shifts of the rain."
+    )
+    figure = new_figure(f"Shock activity and rain: {picture.data}", note)
+    lags, test = figure.subplots(1, 2, width_ratios=(4, 3))
+    _draw_lags(lags, picture)
+    _draw_test(test, picture)
+    return Drawing(figure, _table(picture))
+
+
+def shifts_table(picture: ShockRainPicture) -> pd.DataFrame:
+    """Returns what the right side of the figure counts: the statistic of every shift, in the order of drawing."""
+    return pd.DataFrame({"largest_correlation": picture.null})
+
+
+def _draw_lags(axes: Axes, picture: ShockRainPicture) -> None:
+    dress(axes, "lag [h]: activity after rain is positive", "correlation")
+    axes.fill_between(
+        picture.lags,
+        picture.band[0],
+        picture.band[1],
+        color=GREY,
+        alpha=0.3,
+        linewidth=0,
+        label="95 % of shifts, mean over horizons" if len(picture.curves) > 1 else "95 % of shifts",
+    )
+    axes.axhline(0, color=GREY, linewidth=0.8)
+    axes.axvline(0, color=GREY, linewidth=0.8, linestyle=":")
+    colours = [_COLOURS[place % len(_COLOURS)] for place in range(len(picture.curves))]
+    for (horizon, curve), colour in zip(picture.curves.items(), colours, strict=True):
+        axes.plot(picture.lags, curve, color=colour, linewidth=1.6, label=f"{horizon} steps ahead")
+        top = float(np.nanmax(curve))
+        axes.plot([picture.selected[horizon]], [top], "o", color=colour, markersize=6, zorder=4)
+    if (reach := float(np.max(picture.lags))) >= 2 * _DAY:
+        days = _DAY * max(1, round(reach / _DAY / 3))
+        axes.set_xticks(np.arange(-int(reach // days) * days, reach + 1, days))
+    room = 0.0 if len(picture.lags) > 1 else 1.0  # a single lag is a point, and an axis needs a width
+    axes.set_xlim(float(np.min(picture.lags)) - room, float(np.max(picture.lags)) + room)
+    add_legend(axes, 2)
+
+
+def _draw_test(axes: Axes, picture: ShockRainPicture) -> None:
+    dress(axes, "largest correlation over lags", "shifts")
+    axes.hist(picture.null, bins=_BINS, color=GREY, alpha=0.45)
+    axes.axvline(float(picture.null.mean()), color=GREY, linewidth=1.4, linestyle="--", label="mean of shifts")
+    axes.axvline(picture.rho, color=VERMILION, linewidth=2.0, label=f"what happened, p = {picture.p:.2g}")
+    axes.grid(visible=False, axis="x")
+    axes.xaxis.set_major_locator(MaxNLocator(5))
+    axes.tick_params(labelsize=SMALL)
+    add_legend(axes, 1)
+
+
+def _table(picture: ShockRainPicture) -> pd.DataFrame:
+    curves = {f"correlation, {horizon} steps ahead": curve for horizon, curve in picture.curves.items()}
+    lower, upper = picture.band
+    return pd.DataFrame({"lag_hours": picture.lags, **curves, "shifts_lower_2.5": lower, "shifts_upper_97.5": upper})

@@ -1,0 +1,133 @@
+"""Scores of explanations against the truth, beside those of simple rules and the goals; answers to pulses."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from matplotlib import colormaps
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+
+from candor.render.figures.style import BLACK, BLUE, GREY, SMALL, VERMILION, Drawing, dress, new_figure, plain
+
+_ROW_HEIGHT = 0.19  # inches
+_HEAD_HEIGHT = 1.5
+_GAP = 0.7  # rows between two questions
+
+
+@dataclass(frozen=True)
+class ShownScore:
+    """One point of the figure.
+
+    Args:
+        dataset: which of the panels it is in.
+        question: which group of rows it is in.
+        answer: name of its row.
+        is_ours: whether it is CANDOR's.
+        mean: over seeds; None where there is no score.
+        spread: standard deviation over seeds, None for one seed.
+        goal: of the question, if there is one.
+    """
+
+    dataset: str
+    question: str
+    answer: str
+    is_ours: bool
+    mean: float | None
+    spread: float | None
+    goal: float | None
+
+
+def draw_truth(scores: Sequence[ShownScore], table: pd.DataFrame, note: str) -> Drawing:
+    """Returns the figure: a panel per dataset, a group of rows per question, a row per answer.
+
+    Args:
+        scores: what is shown, in the order of rows.
+        table: all numbers, for the file beside the figure.
+        note: small print.
+    """
+    datasets = list(dict.fromkeys(score.dataset for score in scores))
+    heights, heads = _layout(scores)
+    lowest = max(heights.values())
+    figure = new_figure("Are the explanations true?", note, height=_HEAD_HEIGHT + _ROW_HEIGHT * (lowest + 1))
+    panels = figure.subplots(1, len(datasets), sharex=True, sharey=True, squeeze=False)[0]
+    for axes, dataset in zip(panels, datasets, strict=True):
+        dress(axes, "score", title=dataset)
+        _draw_scores(axes, [score for score in scores if score.dataset == dataset], heights)
+        axes.axvline(0, color=GREY, linewidth=0.8)
+    first = panels[0]
+    ticks = {place: answer for (_, answer), place in heights.items()} | {place: name for name, place in heads.items()}
+    first.set_yticks(list(ticks), [plain(name) for name in ticks.values()], fontsize=SMALL)
+    for label, place in zip(first.get_yticklabels(), ticks, strict=True):
+        label.set_fontweight("bold" if place in heads.values() else "normal")
+    first.set_ylim(lowest + 0.8, -0.8)
+    first.legend(handles=_key(), loc="lower right", bbox_to_anchor=(1.0, 1.04), ncols=3, fontsize=SMALL, frameon=False)
+    return Drawing(figure, table)
+
+
+def _layout(scores: Sequence[ShownScore]) -> tuple[dict[tuple[str, str], float], dict[str, float]]:
+    """Returns the height of each question's answers, and of its heading above them."""
+    heights: dict[tuple[str, str], float] = {}
+    heads: dict[str, float] = {}
+    place = 0.0
+    for question in dict.fromkeys(score.question for score in scores):
+        heads[question] = place
+        for answer in dict.fromkeys(score.answer for score in scores if score.question == question):
+            place += 1
+            heights[question, answer] = place
+        place += 1 + _GAP
+    return heights, heads
+
+
+def _draw_scores(axes: Axes, scores: Sequence[ShownScore], heights: dict[tuple[str, str], float]) -> None:
+    for score in scores:
+        height = heights[score.question, score.answer]
+        if score.mean is not None:
+            colour, shape = (BLUE, "o") if score.is_ours else (GREY, "D")
+            axes.errorbar(
+                score.mean, height, xerr=score.spread, fmt=shape, color=colour, markersize=5, linewidth=1.2, capsize=2
+            )
+        if score.goal is not None:
+            axes.plot([score.goal] * 2, [height - 0.5, height + 0.5], color=VERMILION, linewidth=1.6)
+    axes.grid(visible=False, axis="y")
+    axes.tick_params(axis="y", length=0, labelcolor=BLACK)
+
+
+def _key() -> list[Line2D]:
+    return [
+        Line2D([], [], color=BLUE, marker="o", linestyle="", markersize=5, label="CANDOR"),
+        Line2D([], [], color=GREY, marker="D", linestyle="", markersize=5, label="simple rules"),
+        Line2D([], [], color=VERMILION, linewidth=1.6, label="goal"),
+    ]
+
+
+def draw_pulses(curves: pd.DataFrame) -> Drawing:
+    """Returns the figure of what arrives downstream of a pulse: a panel per dataset and answer, a line per true delay.
+
+    Args:
+        curves: with columns dataset, seed, answer, delay, edges, lag and response.
+    """
+    note = "Mean over seeds and edges with this delay, which is marked by a dot; a pulse has the size 1."
+    datasets, answers = (list(dict.fromkeys(curves[name])) for name in ("dataset", "answer"))
+    figure = new_figure("What arrives of a pulse upstream", note, height=max(len(datasets), 1) * 2.6 + 1)
+    if curves.empty:
+        return Drawing(figure, curves)
+    panels = figure.subplots(len(datasets), len(answers), sharex=True, sharey="row", squeeze=False)
+    delays = sorted(set(curves["delay"]))
+    colours = dict(zip(delays, colormaps["viridis"](np.linspace(0, 0.9, len(delays))), strict=True))
+    for row, dataset in zip(panels, datasets, strict=True):
+        for axes, answer in zip(row, answers, strict=True):
+            dress(axes, "steps after the pulse", "response", f"{dataset}, {answer}")
+            shown = curves[(curves["dataset"] == dataset) & (curves["answer"] == answer)]
+            for delay, of_delay in shown.groupby("delay"):
+                weighed = (of_delay["response"] * of_delay["edges"]).groupby(of_delay["lag"]).sum()
+                means = weighed / of_delay["edges"].groupby(of_delay["lag"]).sum()
+                axes.plot(means.index, means, color=colours[delay], linewidth=1.4)
+                axes.plot(means.index[means.index == delay], means[means.index == delay], "o", color=colours[delay])
+    keys = [Line2D([], [], color=colours[delay], linewidth=1.4, label=f"{delay}") for delay in delays]
+    figure.legend(
+        handles=keys, loc="outside upper right", ncols=min(len(keys), 12), fontsize=SMALL, frameon=False,
+        title="true delay in steps", title_fontsize=SMALL,
+    )  # fmt: skip
+    return Drawing(figure, curves)

@@ -1,0 +1,1 @@
+"""All results as one folder of tables and figures."""

@@ -1,0 +1,187 @@
+"""Every table and figure of the paper for which there are results, in one folder with an index page."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from shutil import rmtree
+from typing import Any
+
+from candor.core.errors import InputError
+from candor.core.files import atomic_folder, write_json
+from candor.core.progress import Report, silent, within
+from candor.render.paper.comparisons import make_grid
+from candor.render.paper.costs import make_costs
+from candor.render.paper.entry import Entry, Missing, Part, Trouble, make_slug
+from candor.render.paper.found import FORMAT, MARK, Found, find_results, is_paper
+from candor.render.paper.grid import Kind
+from candor.render.paper.index import INDEX, SECTIONS, make_index
+from candor.render.paper.missing import data_names, find_missing
+from candor.render.paper.runs import (
+    data_of_runs,
+    is_here,
+    make_explanation,
+    make_exploration,
+    make_figures,
+    make_fusions,
+    make_schematics,
+)
+from candor.render.paper.shock_rain import Kept, make_shock_rain, read_shock_rain
+from candor.render.paper.together import has_ablations, make_ablations, make_associations, make_sweeps
+from candor.render.paper.truth import make_truth
+
+_FORMAT_VERSION = 1
+_SECTION_OF = {Kind.BENCHMARK: "comparisons", Kind.ABLATIONS: "ablations", Kind.SWEEP: "sweeps"}
+
+
+@dataclass(frozen=True, eq=False)
+class Paper:
+    """What was written.
+
+    Args:
+        folder: where it is.
+        entries: by name of their section.
+        missing: what could be made, with its command.
+        troubles: what could not be read or drawn.
+    """
+
+    folder: Path
+    entries: Mapping[str, Sequence[Entry]]
+    missing: tuple[Missing, ...]
+    troubles: tuple[Trouble, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns everything as content of a JSON file; figures are named without their endings."""
+        listed = [
+            {
+                "section": section,
+                "title": entry.title,
+                "origin": asdict(entry.origin),
+                "figures": [picture.stem for picture in entry.pictures],
+                "tables": [shown.table.title for shown in entry.tables],
+                "files": [path for path, _ in entry.files],
+            }
+            for section, entries in self.entries.items()
+            for entry in entries
+        ]
+        return {
+            "format": FORMAT,
+            "format_version": _FORMAT_VERSION,
+            "entries": listed,
+            "missing": [asdict(one) for one in self.missing],
+            "not_readable": [asdict(one) for one in self.troubles],
+        }
+
+
+def write_paper(folders: Sequence[Path], out: Path, report: Report = silent) -> Paper:
+    """Writes tables, figures and index.html to a folder, which is made anew, all or nothing, and returns them.
+
+    Args:
+        folders: that are searched for what other commands left behind; one that is a run of CANDOR is drawn itself.
+        out: where to. A folder with anything else in it is refused.
+        report: is told how far it has come.
+    """
+    out = Path(out)
+    _check_place(out)
+    report("making the paper | looking for results", 0.0)
+    found = find_results([Path(folder) for folder in folders])
+    try:
+        with atomic_folder(out) as temporary:
+            entries, troubles = _make_parts(list(_parts(found)), temporary, report)
+            made = Paper(out, entries, tuple(find_missing(found)), (*found.troubles, *troubles))
+            page = make_index(made.entries, made.missing, made.troubles, _newest(made))
+            (temporary / INDEX).write_text(page, encoding="utf-8")
+            write_json(temporary / MARK, made.to_json())
+    except OSError as error:
+        what = f"the folder cannot be written ({error.strerror or error})"
+        raise InputError(what, where=str(out), hint="choose another place, or make room") from None
+    return made
+
+
+def _check_place(out: Path) -> None:
+    """Refuses a folder that holds anything but an earlier paper: it would be lost."""
+    if out.exists() and not out.is_dir():
+        raise InputError(
+            "this is a file, and a folder is needed", where=str(out), hint="choose another place: --out DIR"
+        )
+    if out.is_dir() and any(out.iterdir()) and not is_paper(out):
+        raise InputError(
+            "this folder holds other things, and the paper takes the place of all that is in its folder",
+            where=str(out),
+            hint="choose an empty folder or a new one: --out DIR",
+        )
+
+
+def _parts(found: Found) -> Iterator[Part]:
+    """Yields the work in the order of the sections; explanations take longest."""
+    used: set[str] = set()
+
+    def folder(*words: str) -> str:
+        name = make_slug("-".join(words), used)
+        used.add(name)
+        return name
+
+    own = data_of_runs(found.runs)
+    for name in data_names(found):
+        if name in own or is_here(name):
+            make = partial(make_exploration, name, own.get(name))
+            yield Part("data", folder("data", name), name, make, weight=5)
+    yield Part("method", folder("method"), "the method", make_schematics)
+    if has_ablations(found.grids):
+        yield Part("ablations", folder("ablations", "together"), "ablations", partial(make_ablations, found.grids))
+    if sum(grid.kind == Kind.SWEEP for grid in found.grids) > 1:
+        yield Part("sweeps", folder("sweeps", "together"), "sweeps", partial(make_sweeps, found.grids))
+    for grid in found.grids:
+        yield Part(
+            _SECTION_OF[grid.kind], folder(grid.folder.name), str(grid.folder), partial(make_grid, grid), weight=2
+        )
+    if len(found.runs) > 1:
+        yield Part("runs", folder("runs", "together"), "runs", partial(make_fusions, found.runs), weight=5)
+    for run in found.runs:
+        where = str(run.folder)
+        yield Part("runs", folder("figures", run.name), where, partial(make_figures, run), weight=10)
+        yield Part("runs", folder("explained", run.name), where, partial(make_explanation, run), weight=25)
+    for path in found.profiles:
+        make_cost = partial(make_costs, path, found.grids)
+        yield Part("costs", folder(path.parent.name), str(path), make_cost, weight=2)
+    if len(kept := _readable(found.shock_rains)) > 1:
+        yield Part("shock-rain", folder("shock-rain", "together"), "rain", partial(make_associations, kept))
+    for path in found.shock_rains:
+        name = "-".join(part for part in path.parent.parts[-2:] if part not in ("/", ".."))
+        yield Part("shock-rain", folder("shock-rain", name), str(path), partial(make_shock_rain, path))
+    for path in found.truths:
+        yield Part("truth", folder("truth", path.parent.name), str(path), partial(make_truth, path))
+
+
+def _readable(paths: Sequence[Path]) -> list[Kept]:
+    """Returns the comparisons with rain that can be read; the others are named when their own part fails."""
+    found = []
+    for path in paths:
+        try:
+            found.append(read_shock_rain(path))
+        except (InputError, OSError, ValueError):
+            continue
+    return found
+
+
+def _make_parts(parts: Sequence[Part], folder: Path, report: Report) -> tuple[dict[str, list[Entry]], list[Trouble]]:
+    """Returns the entries by section, and what could not be made: that stops nothing else and leaves no files."""
+    entries: dict[str, list[Entry]] = {section: [] for section in SECTIONS}
+    troubles = []
+    whole, done = sum(part.weight for part in parts), 0.0
+    for part in parts:
+        listen = within(report, "making the paper", part.source, done / whole, (done + part.weight) / whole)
+        try:
+            entries[part.section] += part.make(folder / part.folder, listen)
+        except Exception as error:  # whatever it is, it must not stop the other parts
+            what = error.what if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
+            troubles.append(Trouble(part.source, what))
+            rmtree(folder / part.folder, ignore_errors=True)
+        done += part.weight
+    return entries, troubles
+
+
+def _newest(made: Paper) -> str:
+    dates = (entry.origin.made for entries in made.entries.values() for entry in entries)
+    return max((day for text in dates for day in re.findall(r"\d{4}-\d{2}-\d{2}", text)), default="")

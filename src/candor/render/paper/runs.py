@@ -1,0 +1,199 @@
+"""Figures of runs of CANDOR, of the data before any model, and of the method."""
+
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from candor.core.progress import Report
+from candor.data.catalog import datasets, load_dataset
+from candor.data.panel import Panel
+from candor.data.panel_store import load_panel
+from candor.data.times import in_words
+from candor.explain.finding import Finding
+from candor.explain.fusion import fusion_origins, fusion_weights, spreads
+from candor.explain.reading import FORECAST_PAGE, INDEX, explain_run
+from candor.render.figures.fusion import Spread, draw_fusions
+from candor.render.figures.runs import candor_of, draw_run
+from candor.render.figures.schematics import draw_decomposition, draw_overview
+from candor.render.paper.entry import Entry, Origin, Picture, joined
+from candor.render.paper.found import FoundRun
+from candor.render.paper.words import data_in_words, origin_of_run
+from candor.render.report.wording import NOTHING, counted, percent
+from candor.research.explore import NAME as EXPLORE
+from candor.research.explore import explore, write_exploration
+from candor.runs.run import load_run
+
+_CAPTIONS: Mapping[str, str] = {
+    "forecast": "A forecast beside what happened, for the sensor with most readings.",
+    "forecast-next": "The forecast of the same sensor after the record ends.",
+    "components": "What its recent past was split into: strengths of the four components, and the gates.",
+    "fusion": "How much each branch counts, by how far ahead a forecast is.",
+    "edges": "Which sensors hear from which, by the weights that were learned.",
+    "training": "Errors during training.",
+}
+FUSIONS = "fusion-systems"
+_METHOD = "How CANDOR works; the words stand in the CSV files."
+
+
+def make_figures(run: FoundRun, folder: Path, report: Report) -> list[Entry]:
+    """Draws the figures of `candor plot` into a folder and returns their entry."""
+    written = draw_run(load_run(run.folder), folder, report=report)
+    stems = [path.stem for path in written if path.suffix == ".png"]
+    command = shlex.join(["candor", "plot", str(run.folder)])
+    return [
+        Entry(
+            title=f"{run.name}: a run of CANDOR",
+            shows=("Forecasts of one run, and how its parts were used.",),
+            origin=origin_of_run(run.record, str(run.folder), command),
+            pictures=tuple(Picture(f"{folder.name}/{stem}", _CAPTIONS.get(stem, stem)) for stem in stems),
+        )
+    ]
+
+
+def make_explanation(run: FoundRun, folder: Path, report: Report) -> list[Entry]:
+    """Writes what `candor explain` tells into a folder and returns its entry."""
+    found = explain_run(load_run(run.folder), folder, report=report)
+    command = shlex.join(["candor", "explain", str(run.folder)])
+    pictures = [Picture(f"{folder.name}/{one.name}", _told(one)) for one in found.findings if one.drawing is not None]
+    without = [_told(one) for one in found.findings if one.drawing is None]
+    return [
+        Entry(
+            title=f"{run.name}: what CANDOR learned",
+            shows=("What a run learned and how it uses that.", *without),
+            origin=origin_of_run(run.record, str(run.folder), command),
+            pictures=tuple(pictures),
+            files=(
+                (f"{folder.name}/{INDEX}", "the whole explanation"),
+                (f"{folder.name}/{FORECAST_PAGE}", "where one forecast came from"),
+            ),
+        )
+    ]
+
+
+def _told(finding: Finding) -> str:
+    end = "" if finding.title.endswith(("?", ".")) else ":"
+    return " ".join([f"{finding.title}{end}", *finding.sentences])
+
+
+def make_fusions(runs: Sequence[FoundRun], folder: Path, report: Report) -> list[Entry]:
+    """Draws how much the branches count in all runs beside each other; no entry if fewer than two learned it."""
+    found: dict[str, dict[str, Spread]] = {}
+    origins = []
+    for place, run in enumerate(runs):
+        report(f"reading fusion weights | {run.name}", place / len(runs))
+        opened = load_run(run.folder)
+        if opened.record.model != "candor":  # is named where its own figures are tried
+            continue
+        candor, task = candor_of(opened), opened.task()
+        settings = candor.trained().network.settings
+        if settings.learned_fusion and len(settings.branches) > 1:
+            windows = candor.windows(task.panel, fusion_origins(task.split, task.split.test))
+            found[run.name] = spreads(fusion_weights(candor.trained().network, windows, task.panel))
+            command = shlex.join(["candor", "explain", str(run.folder)])
+            origins.append(origin_of_run(run.record, str(run.folder), command))
+    if len(found) < 2:
+        return []
+    draw_fusions(found).write(folder, FUSIONS)
+    caption = "Mean weight of each branch in the forecast; bars hold 10 % to 90 % of sensors, windows and positions."
+    return [
+        Entry(
+            title="All systems: what forecasts rest on",
+            shows=("How much a sensor's own past and its like, and both directions of the network, count.",),
+            origin=joined(origins),
+            pictures=(Picture(f"{folder.name}/{FUSIONS}", caption),),
+        )
+    ]
+
+
+def data_of_runs(runs: Sequence[FoundRun]) -> dict[str, Path]:
+    """Returns the folders of somebody's own data that runs carry with them, by the name of the data.
+
+    Many files are called readings: where others have the name already, the run is named too.
+    """
+    found: dict[str, Path] = {}
+    seen: set[tuple[str, str]] = set()
+    for run in runs:
+        data = (run.record.data, run.record.fingerprint)
+        if run.record.is_catalogued or data in seen:
+            continue
+        seen.add(data)
+        name = f"{run.record.data} of {run.name}" if run.record.data in found else run.record.data
+        found[name] = run.folder / "data"
+    return found
+
+
+def is_here(name: str) -> bool:
+    """Returns whether a dataset of the catalogue is on this machine."""
+    return name in datasets and datasets.get(name).is_available()
+
+
+def make_exploration(name: str, own: Path | None, folder: Path, report: Report) -> list[Entry]:
+    """Draws the three views of data before any model into a folder and returns their entry.
+
+    Args:
+        name: of the data.
+        own: folder of somebody's own data; None for a dataset of the catalogue.
+        folder: where to.
+        report: is told how far it has come.
+    """
+    report("reading data", None)
+    panel = load_dataset(name) if own is None else load_panel(own)
+    write_exploration(explore(panel, report=report), folder)
+    caption = (
+        "Coexisting dynamics of one sensor, the lags at which the ends of edges correlate most, and two distant pairs "
+        "of sensors, one alike and one not."
+    )
+    return [
+        Entry(
+            title=f"{name}: the data before any model",
+            shows=("What a model of these data has to cope with.", _facts(panel)),
+            origin=Origin(
+                source=name if own is None else str(own),
+                command=shlex.join(["candor", "data", "explore", name if own is None else str(own)]),
+                data=data_in_words(name, panel.fingerprint, panel.unit, is_dataset=own is None),
+                protocol="The whole record; deviations are readings minus what is usual at their time of the week "
+                "(daily readings: week of the year).",
+                made=NOTHING,
+                versions=NOTHING,
+            ),
+            pictures=(Picture(f"{folder.name}/{EXPLORE}", caption),),
+            files=tuple(
+                (f"{folder.name}/{EXPLORE}-{table}.csv", f"numbers of {words} as CSV")
+                for table, words in (
+                    ("lags", "lags"),
+                    ("pairs", "distant pairs"),
+                    ("profiles", "what is usual at them"),
+                )
+                if (folder / f"{EXPLORE}-{table}.csv").is_file()
+            ),
+        )
+    ]
+
+
+def _facts(panel: Panel) -> str:
+    edges = counted(len(panel.edges), "directed edge") if len(panel.edges) else "no edges"
+    first, last = (panel.times.local[place].date().isoformat() for place in (0, -1))
+    return (
+        f"{counted(len(panel.sensors), 'sensor')} with {edges}, a reading every {in_words(panel.times.interval)} from "
+        f"{first} to {last}; {percent(1 - float(panel.mask.mean()))} missing."
+    )
+
+
+def make_schematics(folder: Path, report: Report) -> list[Entry]:
+    """Draws the two schematics of the method into a folder and returns their entry."""
+    report("drawing the method", None)
+    drawings = {"overview": draw_overview(), "decomposition": draw_decomposition()}
+    for name, drawing in drawings.items():
+        drawing.write(folder, name)
+    captions = {
+        "overview": "How a forecast is made, from readings to readings.",
+        "decomposition": "What the recent past of a sensor is split into, and what reads the parts.",
+    }
+    return [
+        Entry(
+            title="The method in two drawings",
+            shows=(_METHOD,),
+            origin=Origin(source="drawn by candor itself", command="candor paper", made=NOTHING, versions=NOTHING),
+            pictures=tuple(Picture(f"{folder.name}/{name}", captions[name]) for name in drawings),
+        )
+    ]

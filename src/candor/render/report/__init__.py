@@ -1,0 +1,8 @@
+"""One HTML file about a run, for people: what it learned from, how good it is, what it forecasts and why.
+
+It needs nothing beside itself: no network, no other file, no program but a browser.
+"""
+
+from candor.render.report.page import write_report
+
+__all__ = ["write_report"]

@@ -1,0 +1,366 @@
+"""What models cost at the shape and graph of a preset: parameters, operations, seconds and memory.
+
+All models are measured on one machine under the same circumstances, one after the other. What was measured is kept; a
+profile that was interrupted goes on with the models that it lacks.
+"""
+
+import os
+import platform
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from math import isfinite, nan
+from pathlib import Path
+from statistics import fmean
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import pandas as pd
+import torch
+from pydantic import Field, NonNegativeInt, PositiveInt
+
+from candor.core.errors import InputError
+from candor.core.files import atomic_file, read_json, write_json
+from candor.core.progress import Report, silent
+from candor.core.settings import Settings, parse_settings
+from candor.core.versions import versions
+from candor.data.adjacency import adjacency_of
+from candor.data.catalog import datasets, load_dataset
+from candor.data.panel import Edges, Panel
+from candor.data.protocol import Protocol, make_task
+from candor.forecasting import forecasters
+from candor.forecasting.choices import choose_settings
+from candor.nets.recipe import SIZES, Recipe
+from candor.presets import Preset, load_preset, preset_names
+from candor.research.cells import CELL
+from candor.research.measuring import HOW, Job, MeasurementError, ModelProfile, measure_apart, random_panel
+from candor.research.results import ALL_STEPS
+from candor.research.suites import Contender, Suite, SuiteTask, load_suite, suite_names
+from candor.research.tables import is_ours
+
+if TYPE_CHECKING:
+    from candor.render.figures.bubbles import Bubble
+
+PROFILE, TABLE = "profile.json", "profile.csv"
+Metric = Literal["mae", "mse"]
+# What a made-up graph is made from where the data are absent: the interval, and the edges between different sensors.
+_ABSENT = {
+    "metr-la": (timedelta(minutes=5), 1515),
+    "pems-bay": (timedelta(minutes=5), 2369),
+    "basin030501": (timedelta(hours=1), 17),
+    "basin031300": (timedelta(hours=1), 28),
+    "basin180102": (timedelta(hours=1), 42),
+}
+
+
+class Circumstances(Settings):
+    """What the costs depend on besides the model."""
+
+    preset: str
+    graph: str
+    """Where the edges come from."""
+    nodes: PositiveInt
+    edges: NonNegativeInt
+    history: PositiveInt
+    horizon: PositiveInt
+    batch: PositiveInt
+    warm_ups: NonNegativeInt
+    passes: PositiveInt
+    machine: dict[str, str | int]
+
+
+class Profile(Settings):
+    """The costs of several models under the same circumstances."""
+
+    circumstances: Circumstances
+    models: tuple[ModelProfile, ...] = ()
+    """Smallest network first, then those that are no networks."""
+    failed: dict[str, str] = Field(default_factory=dict)
+    """Why some could not be measured, by name."""
+
+    def with_model(self, name: str, found: ModelProfile | str) -> "Profile":
+        """Returns the profile with what was found of a model: its costs, or why there are none."""
+        kept = [model for model in self.models if model.name != name]
+        failed = {other: why for other, why in self.failed.items() if other != name}
+        if isinstance(found, str):
+            return self.model_copy(update={"models": tuple(kept), "failed": failed | {name: found}})
+        models = sorted([*kept, found], key=lambda model: (model.parameters is None, model.parameters or 0, model.name))
+        return self.model_copy(update={"models": tuple(models), "failed": failed})
+
+    def save(self, folder: Path) -> list[Path]:
+        """Writes profile.json and profile.csv, where reconstructions are named as such, and returns their paths."""
+        content = self.model_dump(mode="json")
+        write_json(folder / PROFILE, content | {"how": HOW})
+        costs = pd.DataFrame(content["models"], columns=list(ModelProfile.model_fields), dtype=object)
+        costs["name"] = [model.label for model in self.models]
+        shared = content["circumstances"]
+        machine = shared.pop("machine")
+        with atomic_file(folder / TABLE) as temporary:
+            costs.assign(**shared, **{f"machine_{key}": fact for key, fact in machine.items()}).to_csv(
+                temporary, index=False
+            )
+        return [folder / PROFILE, folder / TABLE]
+
+
+@dataclass(frozen=True, eq=False)
+class Ground:
+    """A preset with readings of its shape and where its graph comes from."""
+
+    name: str
+    preset: Preset
+    panel: Panel
+    graph: str
+
+
+def find_ground(name: str) -> Ground:
+    """Returns the dataset of a preset, or a made-up network of its size where the data are absent."""
+    preset = load_preset(name)
+    if datasets.get(preset.data).is_available():
+        return Ground(name, preset, load_dataset(preset.data), f"that of {preset.data}")
+    if preset.nodes is None or preset.data not in _ABSENT:
+        raise InputError(
+            f"the data of {preset.data} are not here, and the preset does not say how many sensors there are",
+            where=f"preset {name}",
+            hint=f"see `candor data info {preset.data}`, or take another preset, such as metr-la",
+        )
+    interval, count = _ABSENT[preset.data]
+    rows = 20 * (preset.protocol.history + preset.protocol.horizon)
+    panel = random_panel(preset.nodes, random_edges(preset.nodes, count), interval, rows)
+    return Ground(name, preset, panel, f"random, with as many edges as {preset.data}, whose data are not here")
+
+
+def random_edges(nodes: int, count: int) -> Edges:
+    """Returns weighted edges between different sensors, the same whenever they are made."""
+    chance = np.random.default_rng(0)
+    places = chance.choice(nodes * (nodes - 1), count, replace=False)
+    source, other = np.divmod(places, nodes - 1)
+    target = other + (other >= source)  # skips the sensor itself
+    return Edges(source, target, weight=chance.random(count, dtype=np.float32) + np.float32(0.1))
+
+
+def choose_contenders(ground: Ground, names: Sequence[str] | None = None) -> list[Contender]:
+    """Returns the models to measure; names that nobody knows are refused.
+
+    Args:
+        ground: says which size of CANDOR goes without a further word.
+        names: of models, or of CANDOR with a size (candor-small); None takes all, CANDOR in every size.
+    """
+    usual = (ground.preset.recipe or Recipe()).size
+    sized = {
+        f"candor-{size}": Contender(name=f"candor-{size}", model="candor", settings={"size": size}) for size in SIZES
+    }
+    if names is None:
+        names = [*forecasters.names(), *(name for name in sized if name != f"candor-{usual}")]
+    found = [sized.get(name) or Contender(name=name, model=name) for name in dict.fromkeys(names)]
+    for contender in found:
+        if contender.model not in forecasters:
+            forecasters.get(contender.model)  # says which are known
+    return found
+
+
+def circumstances_of(ground: Ground, batch: int, warm_ups: int, passes: int) -> Circumstances:
+    """Returns the circumstances of measurements on this machine."""
+    protocol: Protocol = ground.preset.protocol
+    return Circumstances(
+        preset=ground.name,
+        graph=ground.graph,
+        nodes=len(ground.panel.sensors),
+        edges=adjacency_of(ground.panel).nnz,
+        history=protocol.history,
+        horizon=protocol.horizon,
+        batch=batch,
+        warm_ups=warm_ups,
+        passes=passes,
+        machine={
+            "device": "cpu",
+            "processor": _processor(),
+            "cores": os.cpu_count() or 1,
+            "threads": torch.get_num_threads(),
+            "system": platform.system(),
+            **{name: version for name, version in versions().items() if name in ("python", "torch", "candor-forecast")},
+        },
+    )
+
+
+def load_profile(folder: Path, circumstances: Circumstances, *, is_anew: bool = False) -> Profile:
+    """Returns what was measured in a folder under the same circumstances before; other circumstances are refused.
+
+    Args:
+        folder: where profiles are kept.
+        circumstances: those of now.
+        is_anew: whether to begin an empty profile where others are found, instead of refusing.
+    """
+    path, empty = folder / PROFILE, Profile(circumstances=circumstances)
+    if not path.is_file():
+        return empty
+    hint = "give another folder (--out), or replace it (--anew)"
+    try:
+        content = read_json(path)
+        known = parse_settings(Profile, {key: value for key, value in content.items() if key != "how"}, str(path))
+    except (InputError, AttributeError):
+        if is_anew:
+            return empty
+        raise InputError("this is not a profile that can be read", where=str(path), hint=hint) from None
+    if known.circumstances == circumstances:
+        return known.model_copy(update={"failed": {}})
+    if is_anew:
+        return empty
+    there, here = known.circumstances.model_dump(), circumstances.model_dump()
+    differences = ", ".join(key for key in here if there[key] != here[key])
+    raise InputError(f"there is a profile with another {differences} in this place", where=str(path), hint=hint)
+
+
+def profile_models(
+    ground: Ground, contenders: Sequence[Contender], profile: Profile, folder: Path, report: Report = silent
+) -> Profile:
+    """Returns the profile with all contenders measured; it is saved after each, and one that fails stops no other."""
+    for place, contender in enumerate(contenders):
+
+        def tell(what: str, share: float | None, place: int = place, name: str = contender.name) -> None:
+            words = f"profiling | {name}, {place + 1} of {len(contenders)}: {what}"
+            report(words, (place + (share or 0.0)) / len(contenders))
+
+        tell("starting", 0.0)
+        try:
+            found: ModelProfile | str = measure_apart(make_job(ground, contender, profile.circumstances), tell)
+        except (InputError, MeasurementError) as error:
+            found = str(error)
+        except ImportError as error:  # an extra that is not installed
+            found = f"it cannot be imported: {error}"
+        profile = profile.with_model(contender.name, found)
+        profile.save(folder)
+    return profile
+
+
+def make_job(ground: Ground, contender: Contender, circumstances: Circumstances) -> Job:
+    """Returns what has to be measured of a contender."""
+    protocol = ground.preset.protocol
+    task = make_task(ground.panel, protocol)
+    settings, _ = choose_settings(contender.model, task, ground.name, contender.settings)
+    return Job(
+        name=contender.name,
+        model=contender.model,
+        settings={"history": protocol.history, "horizon": protocol.horizon} | settings,
+        nodes=circumstances.nodes,
+        edges=ground.panel.edges,
+        interval=ground.panel.times.interval,
+        batch=circumstances.batch,
+        warm_ups=circumstances.warm_ups,
+        passes=circumstances.passes,
+    )
+
+
+@dataclass(frozen=True)
+class Errors:
+    """Errors of the models of a grid on one task.
+
+    Args:
+        by_model: error over all steps by name, one per seed.
+        metric: what kind of error, that by which the grid ranks its models.
+        unit: of the readings.
+        where: the file they come from.
+    """
+
+    by_model: Mapping[str, Sequence[float]]
+    metric: Metric
+    unit: str
+    where: Path
+
+    def check_any_of(self, names: Collection[str]) -> None:
+        """Refuses results that have none of some models."""
+        if not any(name in self.by_model for name in names):
+            raise InputError(
+                "there are no results of the models that are measured",
+                where=str(self.where),
+                hint=f"there are results of {', '.join(sorted(self.by_model))}",
+            )
+
+
+def read_errors(results: Path, preset: str, suite: Suite | None = None) -> Errors:
+    """Returns the errors on a preset from the folder of a grid, or from its results.parquet.
+
+    Args:
+        results: the folder or the file.
+        preset: the grid may have it under another name, see `labels_of`.
+        suite: by whose ranking of the task errors are chosen; None takes the grid's own.
+    """
+    path = results / "results.parquet" if results.is_dir() else results
+    try:
+        content = pd.read_parquet(path, columns=["task", "model", "step", "metric", "value", "unit"])
+    except FileNotFoundError:
+        raise InputError(
+            "there are no results", where=str(path), hint="make them with `candor benchmark SUITE`"
+        ) from None
+    except (OSError, ValueError, KeyError) as error:
+        what = f"these are not results of `candor benchmark` ({str(error).splitlines()[0]})"
+        raise InputError(what, where=str(path)) from None
+    overall = content[content["step"] == ALL_STEPS]
+    tasks = sorted(set(overall["task"]))
+    label = next((label for label in labels_of(preset) if label in tasks), None)
+    if label is None:
+        raise InputError(f"there are no results on {preset}", where=str(path), hint=_other_presets(tasks))
+    metric = suite.metric_of(label) if suite is not None else _metric_of(path.parent, label)
+    chosen = overall[(overall["task"] == label) & (overall["metric"] == metric)]
+    if chosen.empty:
+        raise InputError(f"there are no results on {preset} by {metric.upper()}", where=str(path))
+    by_model = {str(name): [float(value) for value in rows] for name, rows in chosen.groupby("model")["value"]}
+    return Errors(by_model, metric, str(chosen["unit"].iloc[0] or ""), path)
+
+
+def labels_of(preset: str) -> list[str]:
+    """Returns the labels of tasks that are a preset: its own, and those of others that are given its horizon."""
+    if preset not in preset_names():
+        return [preset]
+
+    def without_horizon(name: str) -> Preset:
+        found = load_preset(name)
+        return found.model_copy(update={"protocol": found.protocol.model_copy(update={"horizon": 1, "steps": ()})})
+
+    horizon, wanted = load_preset(preset).protocol.horizon, without_horizon(preset)
+    alike = [name for name in preset_names() if without_horizon(name) == wanted]
+    return [preset, *(SuiteTask(preset=name, horizon=horizon).label for name in alike)]
+
+
+def _other_presets(tasks: Sequence[str]) -> str:
+    """Returns what can be asked for instead: presets of tasks that have results."""
+    known = [name for name in preset_names() if set(labels_of(name)) & set(tasks)]
+    if known:
+        return f"--preset {' or '.join(known)}"
+    return f"there are results on {', '.join(tasks) or 'nothing'}, and no preset is one of these"
+
+
+def _metric_of(grid: Path, label: str) -> Metric:
+    """Returns by which error the suite of a grid ranks models on a task; cells or else the folder tell its name."""
+    cell = next(grid.glob(f"*/*/*/{CELL}"), None)
+    name = grid.name.removeprefix("benchmark-") if cell is None else str(read_json(cell).get("suite"))
+    return load_suite(name).metric_of(label) if name in suite_names() else "mae"
+
+
+def bubbles_of(profile: Profile, errors: Errors) -> "list[Bubble]":
+    """Returns the networks with costs and with errors that are numbers, smallest first."""
+    from candor.render.figures.bubbles import Bubble
+
+    return [
+        Bubble(
+            name=model.label,
+            error=fmean(errors.by_model[model.name]),
+            seeds=len(errors.by_model[model.name]),
+            parameters=model.parameters,
+            seconds=model.inference_seconds,
+            is_ours=is_ours(model.name),
+            is_reconstruction=model.is_reconstruction,
+            metric=errors.metric,
+        )
+        for model in profile.models
+        if model.parameters is not None and isfinite(fmean(errors.by_model.get(model.name, [nan])))
+    ]
+
+
+def _processor() -> str:
+    """Returns what the processor calls itself."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(named, platform.processor())

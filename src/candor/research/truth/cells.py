@@ -1,0 +1,209 @@
+"""One cell: CANDOR trained on one synthetic network, kept as a run directory, with what it scored beside it.
+
+A cell that is done is left alone, one that was killed goes on from its checkpoint.
+
+cell.json    what the cell is; another cell in its place is refused
+truth.json   the scores, and all that they depend on
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
+
+from candor.core.errors import InputError
+from candor.core.files import read_json, write_json
+from candor.core.progress import Report, silent
+from candor.core.settings import Settings, parse_settings
+from candor.core.versions import versions
+from candor.data.panel import Panel
+from candor.data.protocol import make_task
+from candor.data.synthetic import Truth, generate_river, generate_road
+from candor.forecasting.choices import choose_protocol, choose_settings
+from candor.nets.recipe import Recipe
+from candor.research.cells import CELL, refuse_another
+from candor.research.running import train_cell
+from candor.research.truth.asking import CHANCE_SEED, PULSE_SIZE, PULSE_WINDOWS, Findings, question_run
+from candor.research.truth.pulses import Curve
+from candor.research.truth.scores import Score
+from candor.research.truth.told import refuse_variants
+from candor.runs.evaluation import evaluate_run
+from candor.runs.fit import TRAINING, Limits, train_model
+from candor.runs.run import Run, model_checksum
+from candor.training.checkpoint import Checkpoint
+
+TRUTH = "truth.json"
+FORMAT_VERSION = 3
+"""Of the scores: cells scored by another one are scored again."""
+MAKERS: Mapping[str, Callable[..., tuple[Panel, Truth]]] = {
+    "synthetic-river": generate_river,
+    "synthetic-road": generate_road,
+}
+_DATA = "data."
+
+
+class DataSettings(Settings):
+    """What a synthetic network is made of, where it differs from that of the catalogue."""
+
+    sensors: PositiveInt | None = None
+    """How many there are."""
+    steps: PositiveInt | None = None
+    """Readings of each."""
+    noise: float | None = None
+    """Standard deviation of the noise as a share of the level."""
+    missing_share: float | None = None
+    """Share of the readings that is missing."""
+    twin_pairs: NonNegativeInt | None = None
+    """Pairs of sensors that share a background."""
+
+
+class Cell(Settings):
+    """CANDOR on one synthetic network; the seed is that of the network and that of the training."""
+
+    dataset: str
+    seed: NonNegativeInt
+    data: DataSettings = DataSettings()
+    settings: dict[str, Any] = Field(default_factory=dict)
+    """Of protocol, model and training, as on the command line of `candor train`."""
+    budget_minutes: PositiveFloat | None = None
+    """Of training; schedules are shortened to it. None trains to the end."""
+
+    @property
+    def name(self) -> str:
+        """The cell's folder below that of all cells."""
+        return f"{self.dataset}/seed-{self.seed}"
+
+    def make(self) -> tuple[Panel, Truth]:
+        """Returns the network and the truth about it."""
+        return MAKERS[self.dataset](seed=self.seed, **self.data.model_dump(exclude_none=True))
+
+
+@dataclass(frozen=True)
+class Scored:
+    """A cell that is done: what was found, and what that depends on as content of a JSON file."""
+
+    cell: Cell
+    findings: Findings
+    circumstances: Mapping[str, Any]
+
+    @property
+    def scores(self) -> tuple[Score, ...]:
+        """What all answers score."""
+        return self.findings.scores
+
+
+def cells_of(
+    datasets: list[str], seeds: list[int], overrides: Mapping[str, Any], budget_minutes: float | None
+) -> list[Cell]:
+    """Returns the cells, seed by seed, so that a command that is stopped leaves whole rounds.
+
+    Args:
+        datasets: names of synthetic datasets.
+        seeds: of network and training alike.
+        overrides: settings of protocol, model and training; those that begin with `data.` are of the network.
+        budget_minutes: of training, for every cell.
+    """
+    for name in datasets:
+        if name not in MAKERS:
+            raise InputError(f"the truth about {name!r} is not known", hint=f"known: {', '.join(MAKERS)}")
+    if cutting := [key for key in ("first", "last") if key in overrides]:
+        raise InputError(
+            f"{' and '.join(cutting)} would cut the record, and the truth belongs to the whole of it",
+            hint="shorten the record with data.steps=NUMBER",
+        )
+    for what, given in (("dataset", datasets), ("seed", seeds)):
+        if not given or len(set(given)) < len(given):
+            raise InputError(f"every {what} must be named once, and at least one", where=f"--{what}s")
+    data = {key.removeprefix(_DATA): value for key, value in overrides.items() if key.startswith(_DATA)}
+    content = {
+        "data": parse_settings(DataSettings, data, "settings data.KEY=VALUE"),
+        "settings": {key: value for key, value in overrides.items() if not key.startswith(_DATA)},
+        "budget_minutes": budget_minutes,
+    }
+    return [
+        parse_settings(Cell, {"dataset": dataset, "seed": seed} | content, "settings")
+        for seed in seeds
+        for dataset in datasets
+    ]
+
+
+def run_cell(cell: Cell, out: Path, report: Report = silent) -> Scored:
+    """Returns the scores of a cell, trained and judged now or before.
+
+    Args:
+        cell: what to do.
+        out: the folder of all cells.
+        report: is told how far it has come.
+    """
+    folder = out / cell.name
+    refuse_another(cell, folder)
+    if (known := _known(cell, folder)) is not None:
+        return known
+    write_json(folder / CELL, cell.model_dump(mode="json"))
+    panel, truth = cell.make()
+    run = train_cell(folder, cell.budget_minutes, partial(_begin, cell, panel, folder, report), report)
+    if run.record.fingerprint != panel.fingerprint:
+        raise InputError(
+            "the network of this seed is not the one that the run was trained on",
+            where=str(folder),
+            hint="it was made by another version of candor; train again in another folder (--out)",
+        )
+    judged = evaluate_run(run, report).to_json()
+    findings, circumstances = question_run(run, truth, report), _circumstances(run, judged)
+    content = {"format_version": FORMAT_VERSION, **asdict(findings), "circumstances": circumstances}
+    write_json(folder / TRUTH, content)
+    return Scored(cell, findings, circumstances)
+
+
+def _known(cell: Cell, folder: Path) -> Scored | None:
+    """Returns what the cell scored before, if its model is still the one that was asked."""
+    if not (folder / TRUTH).is_file():
+        return None
+    content = read_json(folder / TRUTH)
+    circumstances = content["circumstances"]
+    is_valid = content["format_version"] == FORMAT_VERSION and circumstances["model_sha256"] == model_checksum(folder)
+    if not is_valid:
+        return None
+    scores = tuple(Score(**score) for score in content["scores"])
+    return Scored(cell, Findings(scores, read_curves(content["curves"])), circumstances)
+
+
+def read_curves(content: Sequence[Mapping[str, Any]]) -> tuple[Curve, ...]:
+    """Returns responses to pulses as they were written."""
+    return tuple(Curve(**{**curve, "response": tuple(curve["response"])}) for curve in content)
+
+
+def _begin(cell: Cell, panel: Panel, folder: Path, report: Report, limits: Limits) -> Run:
+    protocol, rest = choose_protocol(panel, cell.dataset, cell.settings)
+    settings, _ = choose_settings("candor", make_task(panel, protocol), cell.dataset, rest)
+    recipe = parse_settings(Recipe, settings["recipe"], "settings")
+    refuse_variants(recipe.model_settings(len(panel.sensors), protocol.history, protocol.horizon))
+    return train_model(
+        panel, protocol, "candor", settings, folder, seed=cell.seed, is_catalogued=False, report=report, limits=limits
+    )
+
+
+def _circumstances(run: Run, judged: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns everything that the scores depend on, and how good the forecasts are, in the sensors' unit."""
+    progress = Checkpoint(run.folder / TRAINING).progress()
+    return {
+        "made": datetime.now(UTC).replace(microsecond=0).isoformat(),
+        "data_sha256": run.record.fingerprint,
+        "model_sha256": model_checksum(run.folder),
+        "versions": versions(),
+        "protocol": run.record.protocol.model_dump(mode="json"),
+        "settings": run.forecaster.settings(),
+        "split": judged["split"],
+        "part": judged["part"],
+        "mae": judged["overall"]["mae"],
+        "unit": judged["unit"],
+        "epochs": progress.epoch,
+        "best_epoch": progress.best_epoch,
+        "train_seconds": progress.seconds,
+        "pulses": {"windows": PULSE_WINDOWS, "size_in_deviations": PULSE_SIZE},
+        "chance_seed": CHANCE_SEED,
+    }

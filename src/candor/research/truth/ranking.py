@@ -1,0 +1,92 @@
+"""How well numbers order things whose true order is known. Every score stays the same under any rising map of them."""
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import rankdata
+
+from candor.explain.rotation import Numbers
+
+_FEWEST_RANKED = 3
+_FEWEST_PAIRS = 5
+
+
+def area_under_curve(is_positive: NDArray[np.bool_], scores: Numbers) -> float | None:
+    """Returns the chance that a random positive scores above a random negative, 0 to 1 (AUROC).
+
+    Equal scores count half. None where there are no positives, or no negatives.
+    """
+    positives = int(np.count_nonzero(is_positive))
+    negatives = is_positive.size - positives
+    if positives == 0 or negatives == 0:
+        return None
+    ranks = rankdata(scores, axis=None).reshape(scores.shape)
+    above = float(ranks[is_positive].sum()) - positives * (positives + 1) / 2
+    return above / (positives * negatives)
+
+
+def average_precision(is_positive: NDArray[np.bool_], scores: Numbers) -> float | None:
+    """Returns the mean over positives of the share of positives among all that score at least as high, 0 to 1.
+
+    None where there are no positives.
+    """
+    positives = int(np.count_nonzero(is_positive))
+    if positives == 0:
+        return None
+    order = np.argsort(-scores.ravel(), kind="stable")
+    found = np.cumsum(is_positive.ravel()[order])
+    ordered = scores.ravel()[order]
+    is_last = np.append(ordered[1:] != ordered[:-1], True)  # equal scores are told of together
+    hits, looked_at = found[is_last], np.flatnonzero(is_last) + 1
+    return float((np.diff(hits, prepend=0) * hits / looked_at).sum() / positives)
+
+
+def rank_correlation(truth: Numbers, scores: Numbers) -> float | None:
+    """Returns Spearman's correlation, -1 to 1; equal numbers share their mean rank.
+
+    Scores that are all equal order nothing: 0. None where the truth has no order, or fewer than three members.
+    """
+    if truth.size < _FEWEST_RANKED or np.ptp(truth) == 0:
+        return None
+    if np.ptp(scores) == 0:
+        return 0.0
+    return float(np.corrcoef(rankdata(truth), rankdata(scores))[0, 1])
+
+
+def mean_rank_correlation(truth: Numbers, scores: Numbers) -> float | None:
+    """Returns the mean over columns of Spearman's correlation along each; columns without an order are left out."""
+    found = [rank_correlation(one, other) for one, other in zip(truth.T, scores.T, strict=True)]
+    known = [value for value in found if value is not None]
+    return float(np.mean(known)) if known else None
+
+
+def share_found(pairs: tuple[tuple[int, int], ...], first: int, likeness: Numbers) -> float | None:
+    """Returns the share of members of pairs whose partner is among the `first` most alike of all others.
+
+    Equal numbers are put in random order: what is returned is the mean over all such orders. None without pairs.
+
+    Args:
+        pairs: of rows that belong together.
+        first: how many of the most alike count.
+        likeness: row x column, how alike the column is in the eyes of the row; the diagonal is not read.
+    """
+    shares = []
+    for asked, partner in (ends for pair in pairs for ends in (pair, pair[::-1])):
+        others = np.delete(likeness[asked], asked)
+        better = np.count_nonzero(others > likeness[asked, partner])
+        equal = np.count_nonzero(others == likeness[asked, partner])  # the partner itself is one of them
+        shares.append(float(np.clip((first - better) / equal, 0.0, 1.0)))
+    return float(np.mean(shares)) if shares else None
+
+
+def share_in_order(truth: Numbers, group: NDArray[np.integer], scores: Numbers) -> float | None:
+    """Returns the share of pairs within groups that scores and truth put in the same order; equal scores count half.
+
+    Pairs whose truth is equal are not asked for. None where fewer than five pairs are left.
+    """
+    one, other = np.triu_indices(len(truth), k=1)
+    is_asked = (group[one] == group[other]) & (truth[one] != truth[other])
+    one, other = one[is_asked], other[is_asked]
+    if len(one) < _FEWEST_PAIRS:
+        return None
+    agreement = np.sign(truth[one] - truth[other]) * np.sign(scores[one] - scores[other])
+    return float((1 + agreement).mean() / 2)

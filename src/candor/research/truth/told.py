@@ -1,0 +1,153 @@
+"""What a trained CANDOR says about the windows of the test part: its gates, components, edge weights and relations."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from einops import rearrange
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional as F
+
+from candor.core.errors import InputError
+from candor.core.progress import Report, silent
+from candor.data.panel import Edges
+from candor.data.protocol import Task
+from candor.explain.rotation import Numbers
+from candor.forecasting.candor import Candor
+from candor.nets.candor.candor import CandorNetwork, Encoding
+from candor.nets.candor.decomposition import Components
+from candor.nets.candor.functional import resemblances
+from candor.nets.candor.physical import PathStates, PhysicalBranch
+from candor.nets.candor.propagation import DirectionalSupport
+from candor.nets.candor.settings import ModelSettings
+from candor.research.encodings import encode_histories
+
+
+@dataclass(frozen=True, eq=False)
+class Told:
+    """What the model says, as means over the test windows that say it.
+
+    A patch is known by the row it begins with: it is read by as many windows as have it in their history.
+
+    Args:
+        starts: first rows of the patches, ascending.
+        patch_length: rows of a patch.
+        by_patch: by name, patch x sensor: `shock`, `accumulation` and `release` (size of the component before its
+            norm), `shock gates` (activity of both, 0 to 1), `accumulation gate` and `release gate` (0 to 1).
+        weights: edge x position: of the forward operator, in the order of the panel's edges, oldest position first.
+        arrived: edge x position: size of what the edge brings from that position.
+        likeness: sensor x sensor: weight that the row's functional relations give to the column.
+        resemblance: sensor x sensor: cosine of the descriptors of backgrounds, which relations are chosen by.
+    """
+
+    starts: NDArray[np.int64]
+    patch_length: int
+    by_patch: dict[str, Numbers]
+    weights: Numbers
+    arrived: Numbers
+    likeness: Numbers
+    resemblance: Numbers
+
+
+def refuse_variants(settings: ModelSettings) -> None:
+    """Refuses a model that lacks a part whose word is asked for."""
+    parts = {
+        "decomposition": settings.decomposition,
+        "shock gates": settings.gates_shocks or not settings.decomposition,  # said once
+        "functional branch": "functional" in settings.branches,
+        "relations": settings.relations > 0,
+        "forward path": "forward" in settings.branches,
+    }
+    if lacking := [name for name, is_there in parts.items() if not is_there]:
+        raise InputError(
+            f"this variant of CANDOR has no {' and no '.join(lacking)}: whether that tells the truth cannot be asked",
+            hint="leave out the settings that take parts of the model away",
+        )
+
+
+@torch.no_grad()
+def listen(candor: Candor, task: Task, report: Report = silent) -> Told:
+    """Returns what a fitted CANDOR says about the test part of a task."""
+    network, origins = candor.trained().network, task.split.test
+    settings, sensors = network.settings, len(task.panel.sensors)
+    refuse_variants(settings)
+    sums: dict[str, Numbers] = {}
+    patches = np.zeros(task.panel.times.length)
+    for rows, encoding in encode_histories(candor, task.panel, origins, report, "listening to the model"):
+        np.add.at(patches, rows, 1)
+        for name, found in _by_patch(encoding).items():
+            into = sums.setdefault(name, np.zeros((task.panel.times.length, sensors)))
+            np.add.at(into, rows, found.transpose(1, 2).double().numpy())
+        for name, found in _by_window(network, encoding, sensors).items():
+            sums[name] = sums.get(name, 0.0) + found.double().sum(dim=0).numpy()
+    known = np.flatnonzero(patches)
+    order = _in_order_of(task.panel.edges, _branch(network).support("forward"))
+    by_window = {name: sums.pop(name) / len(origins) for name in ("weights", "arrived", "likeness", "resemblance")}
+    return Told(
+        starts=known,
+        patch_length=settings.patch_length,
+        by_patch={name: total[known] / patches[known, None] for name, total in sums.items()},
+        weights=by_window["weights"][order],
+        arrived=by_window["arrived"][order],
+        likeness=by_window["likeness"],
+        resemblance=by_window["resemblance"],
+    )
+
+
+def _by_patch(encoding: Encoding) -> dict[str, Tensor]:
+    """Returns window x sensor x patch of all that is said about patches."""
+    components = encoding.components
+    assert isinstance(components, Components)  # variants without are refused
+    return {
+        "shock": _size(components.raw_shock),
+        "shock gates": components.shock_activity,
+        "accumulation": _size(components.raw_accumulation),
+        "release": _size(components.raw_release),
+        "accumulation gate": components.accumulation_gate.mean(dim=-1),
+        "release gate": components.release_gate.mean(dim=-1),
+    }
+
+
+def _by_window(network: CandorNetwork, encoding: Encoding, sensors: int) -> dict[str, Tensor]:
+    """Returns weights and what arrived, window x edge x position; likeness, resemblance, window x sensor x sensor."""
+    functional, states = encoding.functional, encoding.paths["forward"]
+    assert functional is not None  # variants without are refused
+    likeness = torch.zeros(len(functional.weights), sensors, sensors)
+    likeness.scatter_add_(2, functional.neighbour, functional.weights)  # all channels of a neighbour together
+    return {
+        "weights": states.weights.transpose(1, 2),
+        "arrived": _arrived(_branch(network), states),
+        "likeness": likeness,
+        "resemblance": resemblances(functional.descriptor),
+    }
+
+
+def _arrived(branch: PhysicalBranch, states: PathStates) -> Tensor:
+    """Returns the size of what each edge brings to the last history patch, window x edge x position."""
+    path, support = branch.path("forward"), branch.support("forward")
+    patches = states.residual.shape[2]
+    # What would lie before the first patch is the first one again.
+    spoken_of = [max(patches - path.span + position, 0) for position in range(path.span)]
+    mapped = F.relu(path.window_map(states.residual[:, :, spoken_of].flatten(2)))  # Psi
+    mapped = rearrange(mapped, "window sensor (position hidden) -> window sensor position hidden", position=path.span)
+    sizes = _size(mapped)  # window sensor position
+    return states.weights.transpose(1, 2) * sizes[:, support.sender]
+
+
+def _in_order_of(edges: Edges, support: DirectionalSupport) -> NDArray[np.int64]:
+    """Returns for each edge of the panel its place among the edges of the operator."""
+    ends = zip(support.sender.tolist(), support.receiver.tolist(), strict=True)
+    places = {pair: place for place, pair in enumerate(ends)}
+    wanted = zip(edges.source.tolist(), edges.target.tolist(), strict=True)
+    return np.array([places[pair] for pair in wanted], np.int64)
+
+
+def _branch(network: CandorNetwork) -> PhysicalBranch:
+    assert network.physical is not None  # variants without are refused
+    return network.physical
+
+
+def _size(states: Tensor) -> Tensor:
+    """Returns the root mean square over hidden."""
+    return states.square().mean(dim=-1).sqrt()

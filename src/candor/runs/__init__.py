@@ -1,0 +1,17 @@
+"""Judging forecasters on a task, all under the same rules."""
+
+from candor.runs.evaluation import Evaluation, evaluate, evaluate_run, evaluate_simple
+from candor.runs.refits import keeping_refits
+from candor.runs.backtesting import Backtest, Pace, Refits, backtest
+
+__all__ = [
+    "Backtest",
+    "Evaluation",
+    "Pace",
+    "Refits",
+    "backtest",
+    "evaluate",
+    "evaluate_run",
+    "evaluate_simple",
+    "keeping_refits",
+]

@@ -1,0 +1,149 @@
+"""A trained network as an ONNX file, for programs that know nothing of candor or of PyTorch.
+
+See `candor.runs.onnx.graph` for its inputs. The file says what it is: its metadata hold the sensors, their unit, interval
+and zone, history and horizon, and what it was made with. It is compared with candor in onnxruntime before it is kept.
+"""
+
+import json
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from candor.data.calendar import BINS_PER_DAY, DAYS_PER_WEEK, WEEKS_PER_YEAR
+from candor.core.errors import InputError
+from candor.runs.onnx.graph import CLOCK, ForecastGraph, check_exportable
+from candor.runs.onnx.tracing import trace
+from candor.core.files import atomic_file
+from candor.forecasting.forecaster import Forecaster
+from candor.core.progress import Report, silent
+from candor.core.versions import versions
+
+OPSET = 20
+BATCHES = (1, 3)
+# In deviations of all readings: beyond it something is wrong. Single precision stays below a hundredth of it.
+MOST_DIFFERENCE = 1e-2
+INPUTS = {
+    "readings": "history x sensors, in the unit of the sensors, NaN where missing",
+    "time_of_day": "every step of history and horizon: 288 * seconds since local midnight // 86400; 0 for daily data",
+    "day_of_week": "every step of history and horizon: 0 is Monday, on the local clock",
+    "week_of_year": "every step of history and horizon: (day of the year - 1) // 7, on the local clock",
+}
+_PACKAGES = ("onnx", "onnxscript", "onnxruntime")
+_RANGES = dict(zip(CLOCK, (BINS_PER_DAY, DAYS_PER_WEEK, WEEKS_PER_YEAR), strict=True))
+_SHARE_OF_GAPS = 0.1
+
+Inputs = dict[str, NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class OnnxFile:
+    """An ONNX file that was written.
+
+    Args:
+        path: where it is.
+        opset: the version of the operators it needs.
+        inputs: shapes by name; the first axis is the batch, of any size.
+        difference: the largest difference from candor's own forecasts when it was tried, in the sensors' unit.
+        metadata: what the file says of itself.
+    """
+
+    path: Path
+    opset: int
+    inputs: dict[str, tuple[str | int, ...]]
+    difference: float
+    metadata: dict[str, str]
+
+
+def export_onnx(forecaster: Forecaster, path: Path, report: Report = silent) -> OnnxFile:
+    """Returns the ONNX file that the network of a fitted forecaster was written to, all or nothing.
+
+    Args:
+        forecaster: a fitted network, CANDOR or a baseline.
+        path: the file; one that is there already is replaced.
+        report: is told how far it has come.
+    """
+    _check_packages()
+    network = check_exportable(forecaster)
+    graph = ForecastGraph(network).eval()
+    metadata = describe(forecaster) | {
+        "inputs": json.dumps({name: INPUTS[name] for name in ("readings", *graph.clock)})
+    }
+    with atomic_file(Path(path)) as temporary:
+        report("writing down the network", None)
+        _write(graph, metadata, temporary)
+        report("comparing with candor", None)
+        difference = _compare(ForecastGraph(network, is_plain=False), temporary)
+        if not difference <= MOST_DIFFERENCE * graph.deviation:  # so that NaN is refused as well
+            raise ValueError(f"the ONNX file and candor differ by {difference} {metadata['unit']}")
+    shapes = {name: ("batch", *array.shape[1:]) for name, array in made_up_inputs(graph, 1).items()}
+    return OnnxFile(Path(path), OPSET, shapes, difference, metadata)
+
+
+def describe(forecaster: Forecaster) -> dict[str, str]:
+    """Returns what an ONNX file says of itself; what is not a text is JSON."""
+    known = forecaster.trained_on_.panel
+    return {
+        "model": forecaster.name,
+        "candor_version": versions()["candor-forecast"],
+        "opset": str(OPSET),
+        "sensors": json.dumps(known.sensor_ids, ensure_ascii=False),
+        "unit": known.unit,
+        "interval_seconds": f"{known.times.interval.total_seconds():.15g}",
+        "zone": known.times.zone,
+        "history": str(forecaster.history),
+        "horizon": str(forecaster.horizon),
+        "trained_on": known.name,
+    }
+
+
+def made_up_inputs(graph: ForecastGraph, batch: int, seed: int = 0) -> Inputs:
+    """Returns inputs by name as a program would give them: readings near the usual ones with some gaps, any times."""
+    chance = np.random.default_rng(seed)
+    sensors, steps = len(graph.means), graph.history + graph.horizon
+    noise = graph.deviation * chance.standard_normal((batch, graph.history, sensors))
+    readings = (graph.means.numpy() + noise).astype(np.float32)
+    readings[chance.random(readings.shape) < _SHARE_OF_GAPS] = np.nan
+    clock = {name: chance.integers(0, _RANGES[name], (batch, steps)) for name in graph.clock}
+    return {"readings": readings} | clock
+
+
+def _write(graph: ForecastGraph, metadata: dict[str, str], path: Path) -> None:
+    inputs = {name: torch.from_numpy(array) for name, array in made_up_inputs(graph, max(BATCHES)).items()}
+    program = trace(graph, inputs, OPSET)
+    program.model.metadata_props.update(metadata)
+    program.model.producer_name, program.model.producer_version = "candor", metadata["candor_version"]
+    program.save(path, external_data=False)
+
+
+def _compare(graph: ForecastGraph, path: Path) -> float:
+    """Returns the largest difference between the file's forecasts and those of a graph, in the sensors' unit."""
+    session, differences = open_session(path), []
+    for batch in BATCHES:
+        inputs = made_up_inputs(graph, batch, seed=batch)
+        with torch.no_grad():
+            wanted = graph(*(torch.from_numpy(array) for array in inputs.values())).numpy()
+        differences.append(np.abs(session.run(None, inputs)[0] - wanted).max())
+    return float(np.max(differences))
+
+
+def open_session(path: Path, threads: int = 1) -> Any:
+    """Returns an onnxruntime session on the processor for a file."""
+    import onnxruntime  # type: ignore[import-untyped]
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.log_severity_level = 3  # errors only
+    return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+
+
+def _check_packages() -> None:
+    lacking = [name for name in _PACKAGES if find_spec(name) is None]
+    if lacking:
+        raise InputError(
+            f"writing ONNX files needs {' and '.join(lacking)}", hint="pip install 'candor-forecast[export]'"
+        )

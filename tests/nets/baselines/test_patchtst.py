@@ -1,0 +1,59 @@
+"""PatchTST: sizes as counted, one network for every sensor, and patches that leave nothing out."""
+
+import pytest
+import torch
+from frames import calendar, frame, metr_la_frame, parameters
+from torch import Tensor
+
+from candor.nets.baselines.patchtst import PatchTstNetwork, PatchTstSizes, ResidualAttention
+
+SIZES = PatchTstSizes(width=8, feed_forward=16, heads=2)
+
+
+def forecast(network: PatchTstNetwork, values: Tensor) -> Tensor:
+    with torch.no_grad():
+        return network.eval()(values, *calendar(len(values), values.shape[1] + 6))
+
+
+def test_it_has_the_parameters_counted_by_hand() -> None:
+    width, hidden, layers, patch, steps = 128, 256, 3, 3, 12
+    patches = len(range(0, steps, 2))
+    attention = 4 * (width + 1) * width
+    layer = attention + (width + 1) * hidden + (hidden + 1) * width + 2 * 2 * width
+    expected = (patch + 1) * width + patches * width + layers * layer + (width * patches + 1) * steps
+    assert parameters(PatchTstNetwork(PatchTstSizes(), metr_la_frame())) == expected == 407_948
+
+
+def test_a_sensor_among_others_is_forecast_as_if_it_were_alone() -> None:
+    torch.manual_seed(0)
+    network, alone = PatchTstNetwork(SIZES, frame(5)), PatchTstNetwork(SIZES, frame(1))
+    alone.load_state_dict(network.state_dict())
+    values = torch.randn(3, 12, 5)
+    singly = [forecast(alone, values[:, :, node : node + 1]) for node in range(5)]
+    torch.testing.assert_close(forecast(network, values), torch.cat(singly, dim=2))
+
+
+@pytest.mark.parametrize("history", [2, 5, 12, 50, 99])
+def test_the_order_of_any_two_steps_matters(history: int) -> None:
+    """Exchanging steps keeps the mean and the deviation of a window, so that a step that is not read would show."""
+    torch.manual_seed(0)
+    network = PatchTstNetwork(SIZES, frame(2, history))
+    values = torch.randn(1, history, 2)
+    known = forecast(network, values)
+    for step in range(history - 1):
+        exchanged = values.clone()
+        exchanged[:, [step, step + 1]] = values[:, [step + 1, step]]
+        assert not torch.allclose(forecast(network, exchanged), known, atol=1e-5), step
+
+
+def test_a_layer_that_asks_nothing_attends_as_the_layer_before() -> None:
+    torch.manual_seed(0)
+    attention, tokens, before = ResidualAttention(8, 2), torch.randn(3, 6, 8), torch.full((3, 2, 6, 6), -1e9)
+    before[..., 4] = 0.0  # every patch has attended to patch 4
+    with torch.no_grad():
+        attention.query.weight.zero_()
+        attention.query.bias.zero_()
+        seen, scores = attention(tokens, before)
+        only, _ = attention(tokens[:, 4:5], None)
+    torch.testing.assert_close(seen, only.expand(-1, 6, -1))
+    torch.testing.assert_close(scores, before)

@@ -1,0 +1,117 @@
+"""ST-SSDL: size, what is usual, no deviation from it where there is none, and truth that is told only in training."""
+
+import math
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from frames import calendar, frame, metr_la_frame, parameters
+from torch import Tensor
+
+from candor.data.panel import Panel, Sensor
+from candor.data.times import TimeAxis
+from candor.data.windows import Windows
+from candor.forecasting.baseline import Targets
+from candor.nets.baselines.st_ssdl import StSsdl, StSsdlNetwork, StSsdlSizes, normalised
+
+SIZES = StSsdlSizes(**StSsdl.tiny | {"orders": 3})
+
+
+def network(**more: float) -> StSsdlNetwork:
+    torch.manual_seed(0)
+    made = StSsdlNetwork(SIZES.model_copy(update=more), frame())
+    with torch.no_grad():
+        made.usual.normal_()
+    return made
+
+
+def targets(wanted: Tensor, mask: Tensor | None = None) -> Targets:
+    mask = torch.ones_like(wanted, dtype=torch.bool) if mask is None else mask
+    return Targets(wanted, mask, int(mask.sum()), 1.0, 1.0, False)
+
+
+def test_it_has_the_parameters_counted_by_hand() -> None:
+    features, encoder, prototype, decoder = 3 + 20 + 25, 128, 64, 128 + 64
+    embeddings = (3 + 3) + 288 * 20 + 207 * 25
+    prototypes = 20 * prototype + encoder * prototype
+    cells = sum(3 * (features + width) * 3 * width + 3 * width for width in (encoder, decoder))  # two gates, candidate
+    heads = (2 * decoder * 20 + 20) + (decoder + 1)
+    assert embeddings + prototypes + cells + heads == 646_738
+    assert parameters(StSsdlNetwork(StSsdlSizes(), metr_la_frame())) == 646_738
+
+
+def test_what_is_usual_is_the_mean_of_observed_readings_of_the_same_hour_of_the_week() -> None:
+    chance = np.random.default_rng(0)
+    values = chance.normal(size=(400, 2)).astype(np.float32)
+    values[chance.random(values.shape) < 0.3] = np.nan
+    values[40:60, 1] = np.nan
+    panel = Panel(
+        values, TimeAxis(datetime(2024, 1, 3, tzinfo=UTC), timedelta(hours=1), 400, "UTC"), (Sensor("a"), Sensor("b"))
+    )
+    filled = np.nan_to_num(values, nan=99.0)  # which must not count
+    place = frame(2, history=12, horizon=6)
+    made = StSsdlNetwork(SIZES, place)
+    made.prepare(Windows(panel, filled, np.arange(12, 301), 12, 6))
+
+    seen = pd.DataFrame(values[:300], index=pd.date_range("2024-01-03", periods=300, freq="h"))  # rows windows read
+    means = seen.groupby(seen.index.day_of_week * 24 + seen.index.hour).mean().reindex(range(168))
+    expected = means.fillna(seen.mean()).to_numpy()
+    assert means.isna().to_numpy().any()
+    np.testing.assert_allclose(made.usual.numpy(), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_a_usual_window_does_not_deviate_and_any_other_does() -> None:
+    made = network().eval()
+    time_of_day, day_of_week = calendar(4, 18, 12)
+    usual = made.usual[day_of_week[:, :12] * 24 + time_of_day[:, :12] // 12]
+    wanted = targets(torch.zeros(4, 6, 5))
+    _, terms = made.objective((usual, time_of_day, day_of_week), wanted)
+    assert float(terms["deviation"].detach()) < 1e-5
+    _, terms = made.objective((usual + 1, time_of_day, day_of_week), wanted)
+    assert float(terms["deviation"].detach()) > 1e-2
+
+
+def test_the_truth_of_a_step_is_told_to_later_steps_in_training_only_until_the_decoder_is_weaned() -> None:
+    made = network(teaching=1e6)  # never forgets a lesson at first
+    inputs = (torch.randn(3, 12, 5), *calendar(3, 18, 12))
+    mask = torch.ones(3, 6, 5, dtype=torch.bool)
+    mask[0] = False
+    wanted = torch.randn(3, 6, 5)
+    other = wanted.clone()
+    other[:, 2] += 1
+
+    def changed(done: float = 0.0) -> list[list[bool]]:
+        lessons = (replace(targets(truth, mask), done=done) for truth in (wanted, other))
+        with torch.no_grad():
+            one, two = (made.objective(inputs, lesson)[0] for lesson in lessons)
+        return (one != two).any(dim=2).tolist()
+
+    is_later = [step > 2 for step in range(6)]
+    assert changed() == [[False] * 6, is_later, is_later]  # nothing was measured in the first window
+    made.eval()
+    assert changed() == [[False] * 6] * 3
+    made.train()
+    assert changed(done=1e9) == [[False] * 6] * 3
+
+
+def test_the_truth_is_told_as_often_as_on_metr_la_at_the_same_share_of_a_training() -> None:
+    made, lesson = network(), targets(torch.zeros(1, 6, 5))
+    for epoch in (0, 20, 40, 60):  # of 200, with 375 steps each
+        expected = 2000 / (2000 + math.exp(375 * epoch / 2000))
+        torch.manual_seed(epoch)
+        told = [made.toss(replace(lesson, done=epoch / 200)).float().mean() for _ in range(2000)]
+        assert float(torch.stack(told).mean()) == pytest.approx(expected, abs=0.02)
+
+
+def test_the_encoder_listens_along_edges_and_not_against_them() -> None:
+    adjacency = torch.zeros(3, 3)
+    adjacency[0, 1] = 4.0  # 0 sends to 1; nobody sends from 2
+    support = normalised(adjacency + torch.eye(3) * 5)
+    torch.testing.assert_close(support.diag(), torch.tensor([5 / 9, 1.0, 1.0]))
+    torch.testing.assert_close(support[1, 0], torch.tensor(4 / 45**0.5))
+    light = normalised(1e-36 * (adjacency + torch.eye(3) * 5))  # as of edges of nearly the same length
+    torch.testing.assert_close(light, support)
+    assert support[0, 1] == 0 and torch.equal(normalised(torch.zeros(3, 3)), torch.zeros(3, 3))
