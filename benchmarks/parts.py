@@ -26,7 +26,7 @@ from candor.nets.candor.candor import CandorNetwork
 from candor.nets.candor.fusion import fuse
 from candor.nets.candor.settings import LossWeights
 from candor.nets.candor.trainable import CandorTrainable
-from candor.nets.trainable import Moment
+from candor.nets.trainable import StepContext
 from speed import SPACE, Problem, make_problem, sides
 
 WINDOWS = 16
@@ -119,11 +119,11 @@ def step_of(network: CandorNetwork, problem: Problem) -> Callable[[], object]:
         "targets": problem.targets,
         "target_mask": problem.mask,
     }
-    moment = Moment(HORIZON, True, int(problem.mask.sum()), 1.0)
+    step = StepContext(HORIZON, True, int(problem.mask.sum()), 1.0)
 
     def work() -> None:
         network.zero_grad(set_to_none=True)
-        learner.objective(batch, moment).total.backward()
+        learner.objective(batch, step).total.backward()
 
     return work
 

@@ -52,7 +52,7 @@ from candor.nets.candor.losses import LossSpace
 from candor.nets.candor.propagation import EdgeArrays
 from candor.nets.candor.settings import LossWeights, ModelSettings
 from candor.nets.candor.trainable import CandorTrainable
-from candor.nets.trainable import Moment, Trainable
+from candor.nets.trainable import StepContext, Trainable
 from candor.presets import load_preset
 from candor.training.crew import Crew
 
@@ -148,7 +148,7 @@ def model_step(problem: Problem, crew: Crew, prefix: int, micro_batch: int) -> N
             "targets": problem.targets[part],
             "target_mask": problem.mask[part],
         }
-        member.objective(batch, Moment(prefix, True, valid, micro_batch / whole)).total.backward()
+        member.objective(batch, StepContext(prefix, True, valid, micro_batch / whole)).total.backward()
 
     crew.members[0].network.zero_grad(set_to_none=True)
     crew.run(learn_from, range(0, whole, micro_batch))

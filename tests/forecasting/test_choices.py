@@ -14,7 +14,7 @@ from candor.data.times import TimeAxis
 from candor.forecasting.choices import choose_protocol, choose_recipe, choose_settings
 from candor.forecasting.contract import sample_panel
 from candor.forecasting.forecaster import forecasters
-from candor.nets.recipe import Recipe
+from candor.nets.candor.recipe import Recipe
 from candor.presets import load_preset
 
 

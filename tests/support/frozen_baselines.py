@@ -17,7 +17,7 @@ from torch import Tensor
 from candor.data.scaling import Scaler
 from candor.forecasting import forecasters
 from candor.forecasting.baseline import BaselineNetwork, BaselineTrainable
-from candor.nets.trainable import Moment
+from candor.nets.trainable import StepContext
 
 FROZEN = Path(__file__).parents[1] / "fixtures" / "baselines" / "frozen.json"
 AS_RELEASED = "as_released"
@@ -46,7 +46,7 @@ def numbers_of(variant: str) -> dict[str, float]:
     windows = batch()
     with torch.no_grad():
         scores = (learner.forecast(windows) - learner.scaler.mean) / learner.scaler.deviation
-    found = learner.objective(windows, Moment(HORIZON, True, int(windows["target_mask"].sum()), 1.0))
+    found = learner.objective(windows, StepContext(HORIZON, True, int(windows["target_mask"].sum()), 1.0))
     return {
         **{f"forecast {place}": float(scores[place, place, place]) for place in range(WINDOWS)},
         "forecasts": float(scores.square().mean().sqrt()),

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from candor.data.windows import Windows
 from candor.forecasting.contract import sample_panel
-from candor.nets.trainable import Moment, Objective, Trainable
+from candor.nets.trainable import Objective, StepContext, Trainable
 from candor.training.loop import TrainingData
 
 
@@ -19,9 +19,9 @@ class Slope(Trainable):
         self.horizon = PROTOCOL.horizon
         nn.init.zeros_(self.network.weight)
 
-    def objective(self, batch: dict[str, Tensor], moment: Moment) -> Objective:
+    def objective(self, batch: dict[str, Tensor], step: StepContext) -> Objective:
         mask = batch["target_mask"]
-        error = torch.where(mask, self.forecast(batch) - batch["targets"], 0.0).abs().sum() / moment.valid
+        error = torch.where(mask, self.forecast(batch) - batch["targets"], 0.0).abs().sum() / step.valid
         return Objective(error, error.detach(), {})
 
     def forecast(self, batch: dict[str, Tensor]) -> Tensor:

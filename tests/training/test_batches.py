@@ -8,7 +8,6 @@ from candor.training.batches import (
     batch_seed,
     count_batches,
     epoch_order,
-    in_whole_batches,
     micro_batches,
     share_of,
     spread_evenly,
@@ -27,13 +26,6 @@ def test_each_window_is_taken_once(windows: int, batch: int, processes: int, mic
             assert all(1 <= len(part) <= micro for part in parts)
             taken += [index for part in parts for index in part]
     assert sorted(taken) == list(range(windows))
-
-
-@given(st.integers(0, 500), st.integers(1, 70), st.integers(1, 400))
-def test_an_epoch_of_a_part_of_the_windows_has_no_small_batch(wanted: int, size: int, there: int) -> None:
-    taken = in_whole_batches(wanted, size, there)
-    assert min(size, there) <= taken <= there
-    assert taken == there or (taken % size == 0 and taken <= max(wanted, size) < taken + size)
 
 
 def test_orders_differ_by_epoch_and_seed_and_are_the_same_when_asked_again() -> None:

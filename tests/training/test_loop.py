@@ -17,8 +17,8 @@ from candor.core.errors import InputError
 from candor.data.panel import Edges, Panel, Sensor
 from candor.data.times import TimeAxis
 from candor.data.windows import Windows
-from candor.nets.schedule import TrainingSettings
-from candor.nets.trainable import Moment, Objective, Trainable
+from candor.nets.recipe import TrainingSettings
+from candor.nets.trainable import Objective, StepContext, Trainable
 from candor.training.checkpoint import Checkpoint
 from candor.training.loop import Stopped, Trainer, TrainingData
 from candor.training.machine import Machine, find_machine
@@ -32,13 +32,13 @@ class Line(Trainable):
     horizon: int = 2
     breaks_after: int = 10**9
 
-    def objective(self, batch: dict[str, Tensor], moment: Moment) -> Objective:
-        error = (self.forecast(batch) - batch["targets"].nan_to_num())[:, : moment.prefix]
-        total = (error.abs() * batch["target_mask"][:, : moment.prefix]).sum() / moment.valid
+    def objective(self, batch: dict[str, Tensor], step: StepContext) -> Objective:
+        error = (self.forecast(batch) - batch["targets"].nan_to_num())[:, : step.prefix]
+        total = (error.abs() * batch["target_mask"][:, : step.prefix]).sum() / step.valid
         self.breaks_after -= 1
         if self.breaks_after < 0:
             total = total * float("nan")
-        return Objective(total, total.detach(), {"size": moment.share * self.network.weight.abs().mean()})
+        return Objective(total, total.detach(), {"size": step.share * self.network.weight.abs().mean()})
 
     def forecast(self, batch: dict[str, Tensor]) -> Tensor:
         return self.network(batch["inputs"][:, -1:].transpose(1, 2)).transpose(1, 2)
@@ -122,12 +122,12 @@ def test_every_step_keeps_to_the_schedules_of_its_epoch(tmp_path: Path) -> None:
     seen: dict[int, set[tuple[int, bool, float]]] = {}
 
     class Recorder(Line):
-        def objective(self, batch: dict[str, Tensor], moment: Moment) -> Objective:
+        def objective(self, batch: dict[str, Tensor], step: StepContext) -> Objective:
             rate = ours.optimiser.param_groups[0]["lr"]
-            seen.setdefault(ours.progress.epoch, set()).add((moment.prefix, moment.is_active, rate))
-            wanted = batch["target_mask"][:, : moment.prefix].sum()
-            assert moment.share == len(batch["inputs"]) / 38 and moment.valid > wanted  # 76 windows in two batches
-            return super().objective(batch, moment)
+            seen.setdefault(ours.progress.epoch, set()).add((step.prefix, step.is_active, rate))
+            wanted = batch["target_mask"][:, : step.prefix].sum()
+            assert step.share == len(batch["inputs"]) / 38 and step.valid > wanted  # 76 windows in two batches
+            return super().objective(batch, step)
 
     schedules = {"warm_up": 1, "curriculum": 1, "period": 2, "milestones": (2, 5), "decay": 0.5, "activation": 4}
     settings = {"epochs": 7, "batch": 38} | schedules

@@ -16,8 +16,8 @@ import candor.training.machine
 import candor.training.pacing
 import candor.training.stages
 from candor.core.files import write_json
-from candor.nets.schedule import TrainingSettings
-from candor.nets.trainable import Moment, Objective
+from candor.nets.recipe import TrainingSettings
+from candor.nets.trainable import Objective, StepContext
 from candor.training.checkpoint import Checkpoint
 from candor.training.loop import Trainer
 from candor.training.machine import find_machine
@@ -47,9 +47,9 @@ class SlowSlope(Slope):
         super().__init__()
         self.clock, self.of_window = clock, of_window
 
-    def objective(self, batch: dict[str, Tensor], moment: Moment) -> Objective:
+    def objective(self, batch: dict[str, Tensor], step: StepContext) -> Objective:
         self.clock.now += 2 / 3 * self.of_window * len(batch["inputs"])
-        return super().objective(batch, moment)
+        return super().objective(batch, step)
 
     def forecast(self, batch: dict[str, Tensor]) -> Tensor:
         self.clock.now += self.of_window * len(batch["inputs"]) / 3
@@ -135,9 +135,9 @@ def test_finding_out_what_suits_a_machine_keeps_to_its_time(
     class Heavy(SlowSlope):
         """Takes half a second for a pass, and a tenth more for each window."""
 
-        def objective(self, batch: dict[str, Tensor], moment: Moment) -> Objective:
+        def objective(self, batch: dict[str, Tensor], step: StepContext) -> Objective:
             self.clock.now += 0.5
-            return super().objective(batch, moment)
+            return super().objective(batch, step)
 
     threads = torch.get_num_threads()
     torch.set_num_threads(1)

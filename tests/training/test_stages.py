@@ -22,7 +22,7 @@ from candor.core.errors import InputError
 from candor.core.files import write_json
 from candor.forecasting import forecasters
 from candor.forecasting.contract import sample_panel
-from candor.nets.schedule import TrainingSettings
+from candor.nets.recipe import TrainingSettings
 from candor.runs.fit import Limits, TrainingStoppedError, resume_run, train_model
 from candor.training.checkpoint import Checkpoint, Progress
 from candor.training.loop import Stopped, Trainer

@@ -42,7 +42,7 @@ from candor.forecasting.covariates import learn_covariates, read_covariates
 from candor.forecasting.forecaster import REFUSE_UNKNOWN, State, forecasters
 from candor.forecasting.network import NetworkForecaster, edges_of, found_in
 from candor.nets.recipe import NetworkRecipe
-from candor.nets.trainable import Moment, Objective, Trainable
+from candor.nets.trainable import Objective, StepContext, Trainable
 from candor.training.stages import Stage
 
 SECONDS_PER_DAY = 86_400
@@ -166,20 +166,20 @@ class BaselineTrainable(Trainable):
     horizon: int
     recipe: BaselineRecipe
 
-    def objective(self, batch: dict[str, Tensor], moment: Moment) -> Objective:
+    def objective(self, batch: dict[str, Tensor], step: StepContext) -> Objective:
         """Returns the part of the objective that a micro-batch adds."""
         deviation, is_in_unit = self.scaler.deviation, self.recipe.loss_space == "original"
-        scores = (batch["targets"][:, : moment.prefix] - self.scaler.mean) / deviation
-        mask = batch["target_mask"][:, : moment.prefix]
+        scores = (batch["targets"][:, : step.prefix] - self.scaler.mean) / deviation
+        mask = batch["target_mask"][:, : step.prefix]
         targets = Targets(
             wanted=torch.where(mask, scores, 0.0),
             mask=mask,
-            valid=moment.valid,
-            share=moment.share,
+            valid=step.valid,
+            share=step.share,
             unit=deviation if is_in_unit else 1.0,
             is_squared=self.recipe.loss == "squared",
-            is_active=moment.is_active,
-            done=moment.done,
+            is_active=step.is_active,
+            done=step.done,
         )
         forecast, terms = self.network.objective(_inputs(batch), targets)
         total = torch.stack(list(terms.values())).sum()

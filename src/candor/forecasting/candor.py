@@ -21,8 +21,8 @@ from candor.forecasting.explanation import ForecastExplanation, explain_window, 
 from candor.forecasting.forecaster import REFUSE_UNKNOWN, State, forecasters
 from candor.forecasting.network import NetworkForecaster, edges_of
 from candor.nets.candor.candor import CandorNetwork
+from candor.nets.candor.recipe import Recipe
 from candor.nets.candor.trainable import CandorTrainable
-from candor.nets.recipe import Recipe
 
 _RECIPE = "recipe"
 

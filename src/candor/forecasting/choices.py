@@ -12,9 +12,9 @@ from candor.data.panel import Panel
 from candor.data.protocol import Protocol, Task, suggest_protocol
 from candor.data.times import in_words
 from candor.forecasting.forecaster import forecasters, label_of
+from candor.nets.candor.recipe import Recipe
 from candor.nets.candor.settings import LossWeights, ModelSettings
-from candor.nets.recipe import NetworkRecipe, Recipe
-from candor.nets.schedule import TrainingSettings
+from candor.nets.recipe import NetworkRecipe, TrainingSettings
 from candor.presets import load_preset, merge
 
 _STEPS_OF_TRAINING = 600

@@ -1,14 +1,130 @@
-"""Everything that decides what a network learns from a panel, besides the protocol it is judged by."""
+"""How a network learns from a panel: optimiser, schedules and scaling. Epochs count from 0."""
 
-from typing import Any, Literal
+import math
+from typing import Literal
 
-from pydantic import Field
+from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 
-from candor.core.settings import Settings, parse_settings
-from candor.nets.candor.settings import LossWeights, ModelSettings
-from candor.nets.schedule import TrainingSettings
+from candor.core.settings import Settings
 
-SIZES: dict[str, dict[str, Any]] = {"paper": {}, "small": {"forecast_width": 64, "head_width": 128}}
+UNCLIPPED = 1e9
+"""As `clip`: no gradient is as long."""
+
+_FEWEST_EPOCHS = 8  # of a shortened training, so that its schedules keep their shape
+_FEWEST_STEPS, LEAST_BATCH = 1000, 16  # of a shortened training: few large steps would leave it at its beginning
+_SHARE_OF_LEARNING = 0.8  # of a budget; the rest is validation, and a margin
+
+
+class TrainingSettings(Settings):
+    """The optimiser and its schedules; defaults are the paper's shared values."""
+
+    epochs: PositiveInt = 40
+    """Passes over the training windows."""
+    epoch_windows: PositiveInt | None = None
+    """Windows that an epoch takes, chosen anew for each; None takes all."""
+    validation_windows: PositiveInt | None = None
+    """Windows that choose the best weights, evenly spread over the validation part; None takes all."""
+    batch: PositiveInt = 64
+    """Windows of one step of the optimiser, over all processes together."""
+    optimiser: Literal["adam", "adamw"] = "adam"
+    """Adam with weight decay added to the gradient, or AdamW, which takes it off the weights."""
+    learning_rate: PositiveFloat = 2e-3
+    """At the beginning."""
+    weight_decay: NonNegativeFloat = 1e-5
+    """On all parameters."""
+    adam_floor: PositiveFloat = 1e-8
+    """Adam's epsilon."""
+    clip: PositiveFloat = 5.0
+    """Largest norm of the gradient of all parameters together."""
+    schedule: Literal["milestones", "cosine"] = "milestones"
+    """Whether the learning rate is multiplied by `decay` at the milestones, or falls to zero along half a cosine over
+    all epochs."""
+    milestones: tuple[NonNegativeInt, ...] = ()
+    """See `schedule`."""
+    decay: PositiveFloat = 0.5
+    """See `schedule`."""
+    warm_up: NonNegativeInt = 0
+    """Epochs with the whole horizon before the curriculum begins."""
+    curriculum: NonNegativeInt = 0
+    """Steps that are supervised at first, and by which they grow; 0 supervises the whole horizon from the start."""
+    period: PositiveInt = 1
+    """Epochs after which the supervised steps grow."""
+    activation: NonNegativeInt = 0
+    """Epoch from which terms that wait for sensible states count, e_0."""
+    patience: PositiveInt = 50
+    """Epochs without a better validation error after which training ends."""
+
+    def prefix(self, epoch: int, horizon: int) -> int:
+        """Returns how many steps of the horizon are supervised."""
+        if self.curriculum == 0 or epoch < self.warm_up:
+            return horizon
+        return min(horizon, self.curriculum * (1 + (epoch - self.warm_up) // self.period))
+
+    def rate(self, epoch: int) -> float:
+        """Returns the learning rate."""
+        if self.schedule == "cosine":
+            return self.learning_rate * (1 + math.cos(math.pi * epoch / self.epochs)) / 2
+        passed = sum(milestone <= epoch for milestone in self.milestones)
+        return self.learning_rate * self.decay**passed
+
+    def is_active(self, epoch: int) -> bool:
+        """Returns whether the activation epoch is reached, chi."""
+        return epoch >= self.activation
+
+    def within(self, windows: int, affordable: int, horizon: int) -> "TrainingSettings":
+        """Returns the settings with all schedules shortened to what there is time for, or as they are if all fits in.
+
+        Args:
+            windows: training windows there are.
+            affordable: how many of them, with repetition, there is time to learn from.
+            horizon: steps of a forecast.
+        """
+        learned = int(_SHARE_OF_LEARNING * affordable)
+        windows = min(windows, self.epoch_windows or windows)
+        if learned >= self.epochs * windows:
+            return self
+        epochs = min(self.epochs, max(_FEWEST_EPOCHS, learned // windows))
+        batch = min(self.batch, max(LEAST_BATCH, learned // _FEWEST_STEPS))
+        of_epoch = in_whole_batches(learned // epochs, batch, windows)
+        judged = max(1, of_epoch // 2)  # forecasting takes about a third of learning
+        return self.in_epochs(epochs, horizon).model_copy(
+            update={
+                "batch": batch,
+                "epoch_windows": of_epoch,
+                "validation_windows": min(self.validation_windows or judged, judged),
+            }
+        )
+
+    def in_epochs(self, epochs: int, horizon: int) -> "TrainingSettings":
+        """Returns the settings for so many epochs, with all schedules in proportion.
+
+        However few there are, the last of them learns the whole horizon, and terms that wait for sensible states wait
+        for one at least, if there are two. Milestones that come to lie in one epoch all count, so that the learning
+        rate ends where it would have.
+        """
+        share = epochs / self.epochs
+        warm_up = min(round(share * self.warm_up), epochs - 1)
+        stages = 1 if self.curriculum == 0 else -(-horizon // self.curriculum)
+        curriculum_epochs = max(1, min(epochs - warm_up, round(share * stages * self.period)))
+        fewer_stages = min(stages, curriculum_epochs)
+        return self.model_copy(
+            update={
+                "epochs": epochs,
+                "milestones": tuple(round(share * milestone) for milestone in sorted(self.milestones)),
+                "warm_up": warm_up,
+                "curriculum": 0 if self.curriculum == 0 else -(-horizon // fewer_stages),
+                "period": max(1, curriculum_epochs // fewer_stages),
+                "activation": min(epochs - 1, max(1, round(share * self.activation))) if self.activation else 0,
+            }
+        )
+
+
+def in_whole_batches(windows: int, size: int, there: int) -> int:
+    """Returns how many of so many windows an epoch takes: all there are, or whole batches of them, one at least.
+
+    A last batch of a window or two would move the weights as far as all the others.
+    """
+    return there if windows >= there else max(min(size, there), windows - windows % size)
 
 
 class NetworkRecipe(Settings):
@@ -22,31 +138,3 @@ class NetworkRecipe(Settings):
     """Whether each row counts once for mean and deviation, or as often as windows read it (traffic benchmarks)."""
     selection: Literal["half", "whole"] = "half"
     """Which part of validation chooses the best weights; the second half calibrates intervals."""
-
-
-class Recipe(NetworkRecipe):
-    """Sizes, training and objective of CANDOR."""
-
-    size: Literal["paper", "small"] = "small"
-    """Widths of forecast and head: the paper's, or a quarter of them for machines without a graphics card."""
-    model: dict[str, Any] = Field(default_factory=dict)
-    """Sizes of the network that differ from those, see ModelSettings."""
-    loss: LossWeights = LossWeights()
-    """Coefficients of the objective."""
-    anchor: bool = False
-    """Whether the last reading of each sensor's window is taken off before the network and added to its forecast."""
-    keeps_level: bool = False
-    """Whether a network with an anchor still reads how high its readings stand: the last one is then added to its
-    forecast, and not taken off before. What is unusual for the season can only be told, and forgotten again in a long
-    forecast, by a network that reads it."""
-
-    def model_settings(self, nodes: int, history: int, horizon: int) -> ModelSettings:
-        """Returns the sizes of the network; a patch overlaps the next by half.
-
-        It is a third of the history long, or twice the horizon where that is shorter. What halves leave over of the
-        history makes patches longer, so that the last one ends with the newest reading.
-        """
-        half = max(1, min(history // 6, horizon))
-        patches = {"patch_length": min(2 * half + history % half, history), "patch_stride": half}
-        spans = {"nodes": nodes, "history": history, "horizon": horizon}
-        return parse_settings(ModelSettings, spans | patches | SIZES[self.size] | self.model, "model settings")

@@ -8,8 +8,8 @@ from torch import Tensor, nn
 
 
 @dataclass(frozen=True)
-class Moment:
-    """Where training stands, and how a micro-batch counts within its batch.
+class StepContext:
+    """How far training has come, and how a micro-batch counts within its batch.
 
     Args:
         prefix: steps of the horizon that are supervised.
@@ -48,7 +48,7 @@ class Trainable(ABC):
     horizon: int
 
     @abstractmethod
-    def objective(self, batch: dict[str, Tensor], moment: Moment) -> Objective:
+    def objective(self, batch: dict[str, Tensor], step: StepContext) -> Objective:
         """Returns the part of the objective that a micro-batch adds; the parts of a batch sum up to its objective."""
 
     @abstractmethod

@@ -10,8 +10,8 @@ from pydantic import Field, PositiveInt
 from candor.core.errors import InputError
 from candor.core.settings import Settings, parse_settings, read_yaml
 from candor.data.protocol import Protocol
+from candor.nets.candor.recipe import Recipe
 from candor.nets.candor.settings import ModelSettings
-from candor.nets.recipe import Recipe
 
 
 class Preset(Settings):

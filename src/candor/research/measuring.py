@@ -33,7 +33,7 @@ from candor.data.times import TimeAxis
 from candor.data.windows import Windows
 from candor.forecasting import Forecaster, forecasters
 from candor.forecasting.network import NetworkForecaster
-from candor.nets.trainable import Moment, Trainable
+from candor.nets.trainable import StepContext, Trainable
 
 HOW = {
     "parameters": "numbers of the network that learn or that a forecast uses, such as an autoencoder that an earlier "
@@ -272,7 +272,7 @@ def _train(trainable: Trainable, optimiser: torch.optim.Optimizer, batch: dict[s
     """Takes one step of the optimiser on a whole batch."""
     optimiser.zero_grad(set_to_none=True)
     valid = int(batch["target_mask"].sum())
-    objective = trainable.objective(batch, Moment(trainable.horizon, True, valid, 1.0)).total
+    objective = trainable.objective(batch, StepContext(trainable.horizon, True, valid, 1.0)).total
     objective.backward()  # type: ignore[no-untyped-call]
     nn.utils.clip_grad_norm_(trainable.network.parameters(), _CLIP)
     optimiser.step()

@@ -30,7 +30,7 @@ from candor.data.panel import Edges, Panel
 from candor.data.protocol import Protocol, make_task
 from candor.forecasting import forecasters
 from candor.forecasting.choices import choose_settings
-from candor.nets.recipe import SIZES, Recipe
+from candor.nets.candor.recipe import SIZES, Recipe
 from candor.presets import Preset, load_preset, preset_names
 from candor.research.cells import CELL
 from candor.research.measuring import HOW, Job, MeasurementError, ModelProfile, measure_apart, random_panel

@@ -32,7 +32,7 @@ from candor.core.settings import parse_settings
 
 if TYPE_CHECKING:
     from candor.runs.starting import FirstWeights
-    from candor.nets.schedule import TrainingSettings
+    from candor.nets.recipe import TrainingSettings
 
 SETTINGS = "settings.json"
 # What the grids of `candor benchmark` and `candor truth` note in the folder of a run before it is trained.
@@ -385,7 +385,7 @@ def notes_on_refits(folder: Path) -> list[str]:
 
 def _settled_in(training: Path) -> "TrainingSettings":
     """Returns the schedules that the settings of a network's training state."""
-    from candor.nets.schedule import TrainingSettings
+    from candor.nets.recipe import TrainingSettings
 
     path = training / SETTINGS
     return parse_settings(TrainingSettings, read_json(path)["recipe"]["training"], str(path))
@@ -393,7 +393,7 @@ def _settled_in(training: Path) -> "TrainingSettings":
 
 def _schedule_in(training: Path) -> "TrainingSettings | None":
     """Returns the schedules that a budget shortened, if one did."""
-    from candor.nets.schedule import TrainingSettings
+    from candor.nets.recipe import TrainingSettings
 
     path = training / "schedule.json"
     return parse_settings(TrainingSettings, read_json(path), str(path)) if path.is_file() else None

@@ -27,14 +27,6 @@ def count_batches(windows: int, size: int) -> int:
     return -(-windows // size)
 
 
-def in_whole_batches(windows: int, size: int, there: int) -> int:
-    """Returns how many of so many windows an epoch takes: all there are, or whole batches of them, one at least.
-
-    A last batch of a window or two would move the weights as far as all the others.
-    """
-    return there if windows >= there else max(min(size, there), windows - windows % size)
-
-
 def share_of(indices: Indices, rank: int, processes: int) -> Indices:
     """Returns the part of a batch that one of several processes takes; together they take each window once."""
     return np.array_split(indices, processes)[rank]

@@ -16,8 +16,8 @@ from candor.core.errors import InputError
 from candor.core.progress import Report, silent
 from candor.data.windows import Windows
 from candor.nets.dropout import drawing_from
-from candor.nets.schedule import TrainingSettings
-from candor.nets.trainable import Moment, Trainable
+from candor.nets.recipe import TrainingSettings
+from candor.nets.trainable import StepContext, Trainable
 from candor.training.batches import (
     Indices,
     batch_seed,
@@ -199,9 +199,9 @@ class Trainer:
         generators = [torch.Generator(accelerator.device).manual_seed(seed) for seed in seeds]
 
         def learn_from(member: Trainable, number: int) -> dict[str, float]:
-            moment = Moment(prefix, is_active, valid, len(parts[number]) / len(indices), done)
+            step = StepContext(prefix, is_active, valid, len(parts[number]) / len(indices), done)
             with drawing_from(generators[number]):
-                found = member.objective(self._tensors(self.data.training, parts[number]), moment)
+                found = member.objective(self._tensors(self.data.training, parts[number]), step)
             found.total.backward()
             named = {"total": found.total, "error": found.error} | found.terms
             return {name: float(term.detach()) for name, term in named.items()}

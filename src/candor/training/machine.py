@@ -11,8 +11,8 @@ import torch
 from candor.core.files import read_json, write_json
 from candor.core.progress import Report, silent
 from candor.data.windows import Windows
-from candor.nets.schedule import LEAST_BATCH
-from candor.nets.trainable import Moment, Trainable
+from candor.nets.recipe import LEAST_BATCH
+from candor.nets.trainable import StepContext, Trainable
 from candor.training.checkpoint import Checkpoint
 from candor.training.crew import Crew
 from candor.training.processes import in_main_process, join_processes
@@ -127,7 +127,7 @@ def _seconds_per_window(crew: Crew, windows: Windows, size: int, device: torch.d
     valid = max(1, int(batch["target_mask"].sum()))
 
     def learn(member: Trainable, _: int) -> None:
-        member.objective(batch, Moment(member.horizon, True, valid, 1.0)).total.backward()
+        member.objective(batch, StepContext(member.horizon, True, valid, 1.0)).total.backward()
 
     crew.train(True)
     workers, times = len(crew.members), []

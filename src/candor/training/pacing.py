@@ -7,7 +7,7 @@ first goes by what the one before it showed.
 import time
 from dataclasses import dataclass
 
-from candor.training.batches import in_whole_batches
+from candor.nets.recipe import in_whole_batches
 
 _SHARE_OF_TRAINING = 0.95  # of the time that is left; the rest is a margin for a last epoch slower than the others
 

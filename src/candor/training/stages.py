@@ -17,7 +17,7 @@ from typing import Any
 from candor.core.files import read_json, write_json
 from candor.core.progress import Report, silent
 from candor.core.settings import parse_settings
-from candor.nets.schedule import TrainingSettings
+from candor.nets.recipe import TrainingSettings
 from candor.nets.trainable import Trainable
 from candor.training.checkpoint import Checkpoint, Weights
 from candor.training.loop import Stopped, StopReason, Trainer, TrainingData

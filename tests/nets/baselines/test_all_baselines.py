@@ -13,8 +13,8 @@ from torch import Tensor
 from candor.data.scaling import Scaler
 from candor.forecasting import forecasters
 from candor.forecasting.baseline import Baseline, BaselineNetwork, BaselineTrainable
-from candor.nets.schedule import TrainingSettings
-from candor.nets.trainable import Moment
+from candor.nets.recipe import TrainingSettings
+from candor.nets.trainable import StepContext
 from candor.training.stages import Stage
 
 HISTORY, HORIZON, NODES = 12, 6, 5
@@ -49,7 +49,7 @@ def trainable(name: str) -> BaselineTrainable:
 
 def objective(learner: BaselineTrainable, windows: dict[str, Tensor], share: float = 1.0, valid: int | None = None):
     number = int(windows["target_mask"].sum()) if valid is None else valid
-    return learner.objective(windows, Moment(HORIZON, True, number, share))
+    return learner.objective(windows, StepContext(HORIZON, True, number, share))
 
 
 @pytest.mark.parametrize("name", baselines())

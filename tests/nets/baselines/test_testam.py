@@ -10,7 +10,7 @@ from candor.core.settings import parse_settings
 from candor.data.scaling import Scaler
 from candor.forecasting.baseline import BaselineRecipe, BaselineTrainable
 from candor.nets.baselines import testam  # its classes begin like those of tests and would be taken for such
-from candor.nets.trainable import Moment
+from candor.nets.trainable import StepContext
 
 IDENTITY, ADAPTIVE, ATTENTION = range(3)
 
@@ -101,9 +101,9 @@ def test_the_gate_learns_from_the_activation_epoch_on() -> None:
         "target_mask": torch.ones(4, 6, 5, dtype=torch.bool),
     }
     asked, head = network.gate.ask.weight, network.heads[ATTENTION].weight
-    learner.objective(batch, Moment(6, False, 120, 1.0)).total.backward()
+    learner.objective(batch, StepContext(6, False, 120, 1.0)).total.backward()
     assert asked.grad is None and head.grad is not None
-    learner.objective(batch, Moment(6, True, 120, 1.0)).total.backward()
+    learner.objective(batch, StepContext(6, True, 120, 1.0)).total.backward()
     assert asked.grad is not None and bool((asked.grad != 0).any())
 
 

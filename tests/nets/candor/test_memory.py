@@ -16,7 +16,7 @@ from candor.nets.candor.functional import FunctionalBranch
 from candor.nets.candor.propagation import EdgeArrays, closed_walks
 from candor.nets.candor.settings import LossWeights, ModelSettings
 from candor.nets.candor.trainable import CandorTrainable
-from candor.nets.trainable import Moment
+from candor.nets.trainable import StepContext
 
 
 def tensors_alive() -> int:
@@ -38,7 +38,7 @@ def test_nothing_of_a_step_is_left_after_it() -> None:
     }
 
     def step() -> None:
-        learner.objective(batch, Moment(4, True, 24, 1.0)).total.backward()
+        learner.objective(batch, StepContext(4, True, 24, 1.0)).total.backward()
 
     step()
     before = tensors_alive()

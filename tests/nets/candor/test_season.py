@@ -20,11 +20,11 @@ from candor.forecasting.contract import sample_panel
 from candor.nets.candor.candor import CandorNetwork
 from candor.nets.candor.losses import LossSpace, losses
 from candor.nets.candor.propagation import EdgeArrays
+from candor.nets.candor.recipe import Recipe
 from candor.nets.candor.settings import LossWeights, ModelSettings
 from candor.nets.candor.summary import summarise
 from candor.nets.candor.trainable import CandorTrainable
-from candor.nets.recipe import Recipe
-from candor.nets.trainable import Moment
+from candor.nets.trainable import StepContext
 from candor.presets import load_preset, preset_names
 
 NODES, HISTORY, HORIZON, WIDTH = 5, 10, 6, 8  # the last step of the history begins no patch
@@ -239,7 +239,7 @@ def test_training_moves_the_weeks_it_sees_and_leaves_the_rest_at_zero() -> None:
     optimiser = torch.optim.Adam(network.parameters(), weight_decay=1e-5)
     for _ in range(2):  # the first step of all only wakes up the last layer of fusion, which begins at zero
         optimiser.zero_grad()
-        learner.objective(batch, Moment(4, True, int(batch["target_mask"].sum()), 1.0)).total.backward()
+        learner.objective(batch, StepContext(4, True, int(batch["target_mask"].sum()), 1.0)).total.backward()
         optimiser.step()
     seen = set(batch["week_of_year"].flatten().tolist())
     assert 1 < len(seen) < WEEKS_PER_YEAR

@@ -53,7 +53,7 @@ from candor.nets.baselines._autostf_operators import (
 from candor.nets.baselines._parts import Rate
 from candor.nets.baselines.stid import StidNetwork, StidSizes
 from candor.nets.dropout import current_chance
-from candor.nets.schedule import TrainingSettings
+from candor.nets.recipe import TrainingSettings
 
 Nodes = Annotated[int, Field(ge=2)]
 Choice = Mapping[str, Any]

@@ -24,7 +24,7 @@ from torch.nn import functional as F
 from candor.core.settings import Settings
 from candor.forecasting.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame
 from candor.forecasting.forecaster import REFUSE_UNKNOWN, forecasters
-from candor.nets.schedule import TrainingSettings
+from candor.nets.recipe import TrainingSettings
 
 
 class DlinearSizes(Settings):

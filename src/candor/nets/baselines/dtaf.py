@@ -35,7 +35,7 @@ from candor.forecasting.forecaster import REFUSE_UNKNOWN, forecasters
 from candor.nets.baselines._parts import Attention, HeadedSizes, Rate, standardise
 from candor.nets.dropout import Dropout, current_chance
 from candor.nets.layers import sinusoidal_positions
-from candor.nets.schedule import UNCLIPPED, TrainingSettings
+from candor.nets.recipe import UNCLIPPED, TrainingSettings
 
 PROBABILITY_FLOOR = 1e-8
 LEAST_PATCHES = 3  # without overlap

@@ -30,7 +30,7 @@ from candor.data.calendar import BINS_PER_DAY, DAYS_PER_WEEK
 from candor.forecasting.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame
 from candor.forecasting.forecaster import REFUSE_UNKNOWN, forecasters
 from candor.nets.baselines._parts import xavier_table
-from candor.nets.schedule import TrainingSettings
+from candor.nets.recipe import TrainingSettings
 
 VARIANCE_FLOOR = 1e-5
 NORM_FLOOR = 1e-8

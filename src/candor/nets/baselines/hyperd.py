@@ -35,7 +35,7 @@ from candor.data.windows import Windows
 from candor.forecasting.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame, Targets
 from candor.forecasting.forecaster import REFUSE_UNKNOWN, forecasters
 from candor.nets.baselines._parts import readings
-from candor.nets.schedule import TrainingSettings
+from candor.nets.recipe import TrainingSettings
 
 _FIRST_SCALE = 0.02  # of the weights on frequencies
 _SHRINKAGE = 0.01

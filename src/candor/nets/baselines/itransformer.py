@@ -26,7 +26,7 @@ from candor.forecasting.baseline import Baseline, BaselineNetwork, BaselineRecip
 from candor.forecasting.forecaster import REFUSE_UNKNOWN, forecasters
 from candor.nets.baselines._parts import Attention, HeadedSizes, Rate, calendar_series, standardise
 from candor.nets.dropout import Dropout
-from candor.nets.schedule import UNCLIPPED, TrainingSettings
+from candor.nets.recipe import UNCLIPPED, TrainingSettings
 
 Tokens = Float[Tensor, "batch series width"]
 

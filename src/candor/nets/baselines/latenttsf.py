@@ -38,8 +38,8 @@ from candor.forecasting.baseline import (
 )
 from candor.forecasting.forecaster import REFUSE_UNKNOWN, forecasters
 from candor.nets.baselines.dlinear import DlinearNetwork, DlinearSizes
-from candor.nets.schedule import UNCLIPPED, TrainingSettings
-from candor.nets.trainable import Moment, Objective
+from candor.nets.recipe import UNCLIPPED, TrainingSettings
+from candor.nets.trainable import Objective, StepContext
 
 AUTOENCODER_SHARE = 0.5  # of a budget of time
 
@@ -91,11 +91,11 @@ class Autoencoder(BaselineNetwork):
 class Rebuilding(BaselineTrainable):
     """The autoencoder as something that can be trained: it rebuilds histories, and is judged by horizons."""
 
-    def objective(self, batch: dict[str, Tensor], moment: Moment) -> Objective:
+    def objective(self, batch: dict[str, Tensor], step: StepContext) -> Objective:
         """Returns a micro-batch's part of the mean absolute error of rebuilt readings, in z-scores."""
         values, observed = batch["inputs"], batch["input_mask"]
         errors = torch.where(observed, self.network(values) - values, 0.0).abs().sum(dim=(1, 2))
-        mean = moment.share * (errors / observed.sum(dim=(1, 2)).clamp(min=1)).mean()
+        mean = step.share * (errors / observed.sum(dim=(1, 2)).clamp(min=1)).mean()
         return Objective(mean, self.scaler.deviation * mean.detach(), {"rebuilding": mean})
 
     def forecast(self, batch: dict[str, Tensor]) -> Tensor:

@@ -41,7 +41,7 @@ from candor.data.windows import Windows
 from candor.forecasting.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame
 from candor.forecasting.forecaster import REFUSE_UNKNOWN, forecasters
 from candor.nets.baselines._parts import readings
-from candor.nets.schedule import TrainingSettings
+from candor.nets.recipe import TrainingSettings
 
 _MOST_ROWS = 10_000  # that mutual information is estimated from
 _LEAST_WEIGHT = 1e-6  # of a group, so that a mean over groups always exists

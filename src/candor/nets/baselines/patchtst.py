@@ -29,7 +29,7 @@ from candor.forecasting.baseline import Baseline, BaselineNetwork, BaselineRecip
 from candor.forecasting.forecaster import REFUSE_UNKNOWN, forecasters
 from candor.nets.baselines._parts import HeadedSizes, Rate, standardise
 from candor.nets.dropout import Dropout
-from candor.nets.schedule import TrainingSettings
+from candor.nets.recipe import TrainingSettings
 
 LEAST_PATCHES = 4  # without overlap
 FIRST_RANGE = 0.02

@@ -38,7 +38,7 @@ from candor.forecasting.baseline import Baseline, BaselineNetwork, BaselineRecip
 from candor.forecasting.forecaster import REFUSE_UNKNOWN, forecasters
 from candor.nets.baselines._parts import Attention, standardise
 from candor.nets.dropout import Dropout, current_chance
-from candor.nets.schedule import UNCLIPPED, TrainingSettings
+from candor.nets.recipe import UNCLIPPED, TrainingSettings
 
 SHORT_PATCHES = ((6, 4, 3, 2),) * 3
 LONG_PATCHES = ((16, 12, 8, 32), (12, 8, 6, 4), (8, 6, 4, 2))

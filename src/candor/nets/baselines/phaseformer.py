@@ -29,7 +29,7 @@ from candor.forecasting.forecaster import REFUSE_UNKNOWN, forecasters
 from candor.nets.baselines._parts import Attention, HeadedSizes, Rate, standardise
 from candor.nets.dropout import Dropout
 from candor.nets.layers import Mlp
-from candor.nets.schedule import UNCLIPPED, TrainingSettings
+from candor.nets.recipe import UNCLIPPED, TrainingSettings
 
 FIRST_DEVIATION = 0.02
 LEAST_CYCLES = 4

@@ -37,7 +37,7 @@ from candor.nets.baselines._parts import Rate, xavier_table
 from candor.nets.baselines.graph_wavenet import GraphWavenet, GraphWavenetNetwork, GraphWavenetSizes
 from candor.nets.baselines.stid import CHANNELS, ResidualBlock
 from candor.nets.dropout import current_chance
-from candor.nets.schedule import UNCLIPPED, TrainingSettings
+from candor.nets.recipe import UNCLIPPED, TrainingSettings
 
 PARTS = 5  # of the embedding: history, sensor, sensor at this time of day, time of day, day of week
 LEAST_DEVIATION, LARGEST_DEVIATION = 0.01, 0.99

@@ -33,7 +33,7 @@ from candor.forecasting.baseline import Baseline, BaselineNetwork, BaselineRecip
 from candor.forecasting.forecaster import REFUSE_UNKNOWN, forecasters
 from candor.nets.baselines._parts import readings
 from candor.nets.dropout import dropout_mask
-from candor.nets.schedule import TrainingSettings
+from candor.nets.recipe import TrainingSettings
 
 _MOST_CERTAIN = 0.9999  # a mask that drops everything has no scale
 _STEPS = 75_000  # of the optimiser on METR-LA: 200 epochs of 375 batches

@@ -25,7 +25,7 @@ from candor.forecasting.baseline import Baseline, BaselineNetwork, BaselineRecip
 from candor.forecasting.forecaster import REFUSE_UNKNOWN, forecasters
 from candor.nets.baselines._parts import Rate
 from candor.nets.dropout import Dropout
-from candor.nets.schedule import TrainingSettings
+from candor.nets.recipe import TrainingSettings
 
 CHANNELS = 3  # value, time of day, day of week
 

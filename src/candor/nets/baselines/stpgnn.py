@@ -37,7 +37,7 @@ from candor.data.calendar import BINS_PER_DAY
 from candor.forecasting.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame
 from candor.forecasting.forecaster import REFUSE_UNKNOWN, forecasters
 from candor.nets.baselines.graph_wavenet import GatedConvolution, dilations_for
-from candor.nets.schedule import TrainingSettings
+from candor.nets.recipe import TrainingSettings
 
 ORDER = 2  # steps over each graph
 FIRST_BALANCE = -5.0  # the pivotal graph begins with a share of 0.7 %

@@ -34,7 +34,7 @@ from candor.forecasting.baseline import Baseline, BaselineNetwork, BaselineRecip
 from candor.forecasting.forecaster import REFUSE_UNKNOWN, forecasters
 from candor.nets.baselines._parts import HeadedSizes, Rate
 from candor.nets.dropout import Dropout
-from candor.nets.schedule import TrainingSettings
+from candor.nets.recipe import TrainingSettings
 
 CHANNELS = 2  # value, time of day
 EXPERTS = 3

@@ -35,7 +35,7 @@ from candor.forecasting.forecaster import REFUSE_UNKNOWN, forecasters
 from candor.nets.baselines._parts import HeadedSizes, Rate, calendar_series
 from candor.nets.dropout import Dropout
 from candor.nets.layers import Mlp
-from candor.nets.schedule import UNCLIPPED, TrainingSettings
+from candor.nets.recipe import UNCLIPPED, TrainingSettings
 
 DEVIATION_FLOOR = 1e-5
 LEAST_PATCHES = 4

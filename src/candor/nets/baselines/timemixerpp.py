@@ -40,7 +40,7 @@ from candor.forecasting.baseline import Baseline, BaselineNetwork, BaselineRecip
 from candor.forecasting.forecaster import REFUSE_UNKNOWN, forecasters
 from candor.nets.baselines._parts import Attention, Rate
 from candor.nets.dropout import Dropout
-from candor.nets.schedule import UNCLIPPED, TrainingSettings
+from candor.nets.recipe import UNCLIPPED, TrainingSettings
 
 VARIANCE_FLOOR = 1e-5
 LEAST_STEPS = 6  # of the coarsest scale: three frequencies

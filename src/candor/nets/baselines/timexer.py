@@ -31,7 +31,7 @@ from candor.forecasting.forecaster import REFUSE_UNKNOWN, forecasters
 from candor.nets.baselines._parts import Attention, HeadedSizes, Rate, calendar_series, standardise
 from candor.nets.dropout import Dropout
 from candor.nets.layers import sinusoidal_positions
-from candor.nets.schedule import UNCLIPPED, TrainingSettings
+from candor.nets.recipe import UNCLIPPED, TrainingSettings
 
 LEAST_PATCHES = 4
 

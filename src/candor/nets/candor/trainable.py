@@ -9,7 +9,7 @@ from candor.data.scaling import Scaler
 from candor.nets.candor.candor import CandorNetwork
 from candor.nets.candor.losses import LossSpace, losses
 from candor.nets.candor.settings import LossWeights
-from candor.nets.trainable import Moment, Objective, Trainable
+from candor.nets.trainable import Objective, StepContext, Trainable
 
 
 @dataclass
@@ -37,11 +37,11 @@ class CandorTrainable(Trainable):
         """Steps of a forecast."""
         return self.network.settings.horizon
 
-    def objective(self, batch: dict[str, Tensor], moment: Moment) -> Objective:
+    def objective(self, batch: dict[str, Tensor], step: StepContext) -> Objective:
         """Returns the part of the objective that a micro-batch adds."""
         values, anchor = self.anchored(batch)
         clock = batch["time_of_day"], batch["day_of_week"]
-        encoding = self.network.encode(values, *clock, moment.prefix, self._week_of_year(batch), rain_in(batch))
+        encoding = self.network.encode(values, *clock, step.prefix, self._week_of_year(batch), rain_in(batch))
         deviation = self.scaler.deviation
         scores = (batch["targets"] - self.scaler.mean) / deviation - anchor
         space = LossSpace(0.0, deviation if self.is_in_unit else 1.0)
@@ -51,15 +51,15 @@ class CandorTrainable(Trainable):
             scores * space.deviation,
             batch["target_mask"],
             self.weights,
-            prefix=moment.prefix,
+            prefix=step.prefix,
             space=space,
-            is_active=moment.is_active,
-            valid=moment.valid,
-            share=moment.share,
+            is_active=step.is_active,
+            valid=step.valid,
+            share=step.share,
         )
         error = found.terms["prediction"] * (1.0 if self.is_in_unit else deviation)
         summed = ("prediction", "branch")  # sums over the valid targets of the whole batch; the others are means
-        terms = {name: term if name in summed else moment.share * term for name, term in found.terms.items()}
+        terms = {name: term if name in summed else step.share * term for name, term in found.terms.items()}
         return Objective(found.total, error, terms)
 
     def forecast(self, batch: dict[str, Tensor]) -> Tensor:

@@ -24,7 +24,7 @@ from candor.data.panel import Panel
 from candor.data.protocol import make_task
 from candor.data.synthetic import Truth, generate_river, generate_road
 from candor.forecasting.choices import choose_protocol, choose_settings
-from candor.nets.recipe import Recipe
+from candor.nets.candor.recipe import Recipe
 from candor.research.cells import CELL, refuse_another
 from candor.research.running import train_cell
 from candor.research.truth.asking import CHANCE_SEED, PULSE_SIZE, PULSE_WINDOWS, Findings, question_run
