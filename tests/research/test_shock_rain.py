@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy.stats import kstest, rankdata, spearmanr
 
 from candor.core.errors import InputError
-from candor.explain.rotation import FEWEST_PAIRS, LEAST_VARIANCE, correlations, spectra_of, standardise
+from candor.research.rotation import FEWEST_PAIRS, LEAST_VARIANCE, correlations, spectra_of, standardise
 from candor.research.shock_rain import Checkpoint, compare_with_rain, lags_in_steps
 
 Numbers = NDArray[np.float64]

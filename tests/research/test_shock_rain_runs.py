@@ -21,7 +21,6 @@ from candor.data.panel import Panel
 from candor.data.protocol import Protocol
 from candor.data.synthetic import generate_river
 from candor.explain.forecast import look_into, tell_past
-from candor.render.figures.runs import candor_of
 from candor.render.paper.shock_rain import make_shock_rain
 from candor.research.activity import activity_of
 from candor.research.rain_files import gauge_rain
@@ -77,7 +76,7 @@ def train_wet(folder: Path, rain: str) -> Path:
 
 def test_activity_is_the_mean_of_the_gates_that_explanations_show(asked: Path) -> None:
     run = load_run(asked)
-    model, task = candor_of(run), run.task()
+    model, task = run.candor(), run.task()
     seen: dict[int, list[float]] = {}
     for origin in task.split.test.tolist():
         found = model.explain(task.panel, task.panel.sensor_ids[2], task.panel.times.local[origin])
@@ -96,7 +95,7 @@ def test_a_run_whose_shocks_are_the_rain_has_no_gates_to_ask(tmp_path: Path) -> 
     run = load_run(train_wet(tmp_path / "alone", "alone"))
     with pytest.raises(InputError, match="no shock gates"):
         activity_of(run)
-    model = candor_of(run)
+    model = run.candor()
     told = tell_past(model, look_into(model, run.task().panel, 0, 150))
     assert any("no shock gates" in sentence for sentence in told.sentences)
     gates = [name for name in told.drawings["forecast-components"].table if name.endswith(" gate")]

@@ -29,7 +29,6 @@ from candor.explain.states import affordable_windows, choose_origins, read_windo
 from candor.forecasting.candor import Candor
 from candor.forecasting.explanation import find_origin, find_sensor
 from candor.render.explanation_page import PageSection, make_page
-from candor.render.figures.runs import candor_of
 from candor.render.figures.style import Drawing
 from candor.runs.run import Run
 
@@ -98,7 +97,7 @@ def explain_run(
 
 
 def _ask(run: Run, sensor: str | None, time: datetime | str | None, windows: int | None) -> _Question:
-    candor, task = candor_of(run), run.as_measured(run.task())
+    candor, task = run.candor(), run.as_measured(run.task())
     panel, length = task.panel, task.panel.times.length
     tested = panel.mask[task.split.test[0] :] if len(task.split.test) else panel.mask
     column = int(tested.sum(axis=0).argmax()) if sensor is None else find_sensor(panel, sensor)

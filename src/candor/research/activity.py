@@ -5,7 +5,6 @@ from numpy.typing import NDArray
 
 from candor.core.errors import InputError
 from candor.core.progress import Report, silent
-from candor.render.figures.runs import candor_of
 from candor.research.encodings import encode_histories
 from candor.runs.run import Run
 
@@ -19,7 +18,7 @@ def activity_of(run: Run, report: Report = silent) -> NDArray[np.float64]:
         run: of CANDOR.
         report: is told how far it has come.
     """
-    candor, task = candor_of(run), run.task()
+    candor, task = run.candor(), run.task()
     settings = candor.trained().network.settings
     if not settings.gates_shocks:
         raise InputError(

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from candor.data.panel import Panel
 from candor.data.times import DAY, TimeAxis
-from candor.explain.rotation import Numbers
+from candor.research.rotation import Numbers
 
 _MONTH = 29  # days; odd, so that the middle is a day
 _SLOPES_MARKED = 0.75  # quantile of the sizes of slopes from which on they are rises and falls

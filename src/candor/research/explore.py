@@ -11,7 +11,6 @@ from candor.core.files import atomic_file
 from candor.core.progress import Report, silent
 from candor.data.panel import Panel
 from candor.data.times import DAY
-from candor.explain.rotation import Numbers
 from candor.forecasting.explanation import find_sensor
 from candor.graph.nearest import great_circle_km
 from candor.graph.reachability import downstream_pairs
@@ -19,6 +18,7 @@ from candor.render.figures.explore import DynamicsPicture, ExplorePicture, LagPi
 from candor.render.figures.style import name_of
 from candor.research.dynamics import choose_stretch, find_dynamics, liveliest
 from candor.research.patterns import deviations_of, lagged_correlations, pair_correlations, profiles_of, slots_of
+from candor.research.rotation import Numbers
 
 NAME = "explore"
 CLEAR = 0.1

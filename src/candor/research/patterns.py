@@ -8,7 +8,7 @@ from candor.core.progress import Report, silent
 from candor.data.calendar import BINS_PER_DAY, calendar_of
 from candor.data.panel import Panel
 from candor.data.times import DAY, TimeAxis
-from candor.explain.rotation import (
+from candor.research.rotation import (
     FEWEST_PAIRS,
     LEAST_VARIANCE,
     Numbers,

@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from candor.core.errors import InputError
-from candor.explain.rotation import Numbers, correlations, spectra_of
+from candor.research.rotation import Numbers, correlations, spectra_of
 
 SHIFTS = 20_000
 _ROUNDING = 1e-9  # two statistics this close are equal

@@ -13,11 +13,10 @@ from candor.core.files import atomic_file, write_json
 from candor.core.progress import Report, silent, within
 from candor.core.versions import versions
 from candor.data.panel import Panel
-from candor.explain.rotation import Numbers
-from candor.render.figures.runs import candor_of
 from candor.render.figures.shock_rain import ShockRainPicture, draw_shock_rain, shifts_table
 from candor.research.activity import activity_of
 from candor.research.rain_files import Rain, covariate_rain, gauge_rain
+from candor.research.rotation import Numbers
 from candor.research.shock_rain import SHIFTS, Checkpoint, ShockRain, compare_with_rain, lags_in_steps
 from candor.runs.bundle import open_run
 
@@ -199,7 +198,7 @@ def compare_runs(
         _check_same_ground(panel, own, folder, folders[0])
         part = within(report, "asking all runs", f"run {place + 1} of {count}", place / count, (place + 1) / count)
         activity = activity_of(run, part)
-        reads_rain.append(candor_of(run).trained().network.settings.reads_rain)
+        reads_rain.append(run.candor().trained().network.settings.reads_rain)
         checkpoints.append(Checkpoint(folder.name, run.record.protocol.horizon, run.record.seed, activity))
     if panel is None:
         raise ValueError("at least one run is needed")

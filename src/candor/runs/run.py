@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from candor.data.catalog import load_dataset
 from candor.data.panel import Panel
@@ -26,6 +26,9 @@ from candor.core.files import atomic_folder, read_json, sha256_of_file, write_js
 from candor.forecasting.forecaster import Forecaster, label_of, read_model
 from candor.core.settings import Settings, parse_settings
 from candor.core.versions import versions
+
+if TYPE_CHECKING:
+    from candor.forecasting.candor import Candor
 
 FORMAT_VERSION = 1
 RECORD, EVALUATION, BACKTEST = "run.json", "evaluation.json", "backtest.json"
@@ -141,6 +144,18 @@ class Run:
         A network fills what it reads by the rule of the protocol, so that forecasts from these readings are the same.
         """
         return task if task.protocol.targets == "observed" else replace(task, panel=self.measured())
+
+    def candor(self) -> "Candor":
+        """Returns the forecaster of a run of CANDOR; other models have none of the states that are explained."""
+        from candor.forecasting.candor import Candor  # loads torch, which simple rules do without
+
+        if not isinstance(self.forecaster, Candor):
+            raise InputError(
+                f"these figures show what CANDOR learned; this is a run of {self.record.model}",
+                where=str(self.folder),
+                hint="give a run of candor: candor train DATA",
+            )
+        return self.forecaster
 
 
 def load_task(folder: Path, record: RunRecord) -> Task:

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 
-from candor.core.errors import InputError
 from candor.core.progress import Report, silent
 from candor.data.panel import Panel
 from candor.data.protocol import Task
@@ -48,7 +47,7 @@ def draw_run(
         time: of the first forecast step; None means the last one whose whole outcome is known.
         report: is told how far it has come.
     """
-    candor, task = candor_of(run), run.as_measured(run.task())
+    candor, task = run.candor(), run.as_measured(run.task())
     column = _liveliest(task) if sensor is None else find_sensor(task.panel, sensor)
     length = task.panel.times.length
     known = max(candor.history, length - candor.horizon)
@@ -71,17 +70,6 @@ def draw_run(
         report("drawing", done / len(drawings))
         written += draw().write(folder, name)
     return written
-
-
-def candor_of(run: Run) -> Candor:
-    """Returns the forecaster of a run of CANDOR; other models have nothing of what the figures show."""
-    if not isinstance(run.forecaster, Candor):
-        raise InputError(
-            f"these figures show what CANDOR learned; this is a run of {run.record.model}",
-            where=str(run.folder),
-            hint="give a run of candor: candor train DATA",
-        )
-    return run.forecaster
 
 
 def read_epochs(folder: Path) -> list[Epoch]:

@@ -13,7 +13,7 @@ from candor.explain.finding import Finding
 from candor.explain.fusion import fusion_origins, fusion_weights, spreads
 from candor.explain.reading import FORECAST_PAGE, INDEX, explain_run
 from candor.render.figures.fusion import Spread, draw_fusions
-from candor.render.figures.runs import candor_of, draw_run
+from candor.render.figures.runs import draw_run
 from candor.render.figures.schematics import draw_decomposition, draw_overview
 from candor.render.paper.entry import Entry, Origin, Picture, joined
 from candor.render.paper.found import FoundRun
@@ -84,7 +84,7 @@ def make_fusions(runs: Sequence[FoundRun], folder: Path, report: Report) -> list
         opened = load_run(run.folder)
         if opened.record.model != "candor":  # is named where its own figures are tried
             continue
-        candor, task = candor_of(opened), opened.task()
+        candor, task = opened.candor(), opened.task()
         settings = candor.trained().network.settings
         if settings.learned_fusion and len(settings.branches) > 1:
             windows = candor.windows(task.panel, fusion_origins(task.split, task.split.test))

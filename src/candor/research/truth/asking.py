@@ -8,9 +8,8 @@ import torch
 from candor.core.progress import Report, silent
 from candor.data.protocol import Task
 from candor.data.synthetic import Truth
-from candor.explain.rotation import Numbers
 from candor.forecasting.candor import Candor
-from candor.render.figures.runs import candor_of
+from candor.research.rotation import Numbers
 from candor.research.truth.edges import score_edges
 from candor.research.truth.pulses import Curve, Readings, curves_by_delay, pulse_responses
 from candor.research.truth.regression import regression_responses
@@ -45,7 +44,7 @@ def question_run(run: Run, truth: Truth, report: Report = silent) -> Findings:
         truth: about the data it was fitted on.
         report: is told how far it has come.
     """
-    candor, task = candor_of(run), run.task()
+    candor, task = run.candor(), run.task()
     if truth.components["shock"].shape != task.panel.values.shape:
         raise ValueError("the truth is not that of the run's data, or the protocol cuts the record")
     told = listen(candor, task, report)

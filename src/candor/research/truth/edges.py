@@ -6,7 +6,7 @@ import numpy as np
 
 from candor.data.panel import Edges
 from candor.data.synthetic import Truth
-from candor.explain.rotation import Numbers
+from candor.research.rotation import Numbers
 from candor.research.truth.pulses import peak_heights, peak_lags
 from candor.research.truth.ranking import rank_correlation, share_in_order
 from candor.research.truth.rules import lagged_peaks

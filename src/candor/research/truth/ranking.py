@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from candor.explain.rotation import Numbers
+from candor.research.rotation import Numbers
 
 _FEWEST_RANKED = 3
 _FEWEST_PAIRS = 5

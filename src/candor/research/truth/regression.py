@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from candor.data.panel import Edges
-from candor.explain.rotation import Numbers
+from candor.research.rotation import Numbers
 from candor.research.truth.pulses import Readings, pulse_responses
 
 _RIDGE = 1e-3  # share of the mean variance of the inputs

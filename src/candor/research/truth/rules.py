@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from candor.data.panel import Panel
-from candor.explain.rotation import Numbers
 from candor.research.patterns import lagged_correlations, profiles_of, slots_of
+from candor.research.rotation import Numbers
 
 
 def usual_readings(panel: Panel, train_end: int) -> Numbers:

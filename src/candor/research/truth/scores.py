@@ -6,7 +6,7 @@ from statistics import mean
 
 import numpy as np
 
-from candor.explain.rotation import Numbers
+from candor.research.rotation import Numbers
 
 RANDOM = "random numbers"
 _DRAWS = 20

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from candor.data.synthetic import Truth
-from candor.explain.rotation import Numbers
+from candor.research.rotation import Numbers
 from candor.research.truth.ranking import area_under_curve, average_precision
 from candor.research.truth.rules import over_patches
 from candor.research.truth.scores import Answer, Score, judge

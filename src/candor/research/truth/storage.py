@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 
 from candor.data.synthetic import Truth
-from candor.explain.rotation import Numbers
+from candor.research.rotation import Numbers
 from candor.research.truth.ranking import mean_rank_correlation
 from candor.research.truth.rules import over_patches
 from candor.research.truth.scores import Answer, Score, judge

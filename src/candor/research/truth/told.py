@@ -13,7 +13,6 @@ from candor.core.errors import InputError
 from candor.core.progress import Report, silent
 from candor.data.panel import Edges
 from candor.data.protocol import Task
-from candor.explain.rotation import Numbers
 from candor.forecasting.candor import Candor
 from candor.nets.candor.candor import CandorNetwork, Encoding
 from candor.nets.candor.decomposition import Components
@@ -22,6 +21,7 @@ from candor.nets.candor.physical import PathStates, PhysicalBranch
 from candor.nets.candor.propagation import DirectionalSupport
 from candor.nets.candor.settings import ModelSettings
 from candor.research.encodings import encode_histories
+from candor.research.rotation import Numbers
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,8 +5,8 @@ from functools import partial
 import numpy as np
 
 from candor.data.synthetic import Truth
-from candor.explain.rotation import Numbers
 from candor.research.patterns import pair_correlations
+from candor.research.rotation import Numbers
 from candor.research.truth.ranking import share_found
 from candor.research.truth.scores import Answer, Score, judge
 from candor.research.truth.told import Told
