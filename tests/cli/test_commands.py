@@ -19,9 +19,9 @@ from candor.cli import app, inputs
 from candor.cli.inputs import parse_interval, parse_names, parse_seeds
 from candor.cli.train import _smaller_preset
 from candor.core.errors import InputError
+from candor.core.text import duration_option
 from candor.data.catalog import datasets
 from candor.data.panel_store import load_panel
-from candor.data.times import as_option
 
 
 def test_version_and_help(candor) -> None:
@@ -301,7 +301,7 @@ def test_intervals_are_read_as_written(text: str, minutes: float) -> None:
 @example(100, timedelta(minutes=1))  # 1.67 h, in words
 @example(36, timedelta(hours=1))
 def test_an_interval_that_is_suggested_can_be_typed(count: int, size: timedelta) -> None:
-    assert parse_interval(as_option(count * size)) == count * size
+    assert parse_interval(duration_option(count * size)) == count * size
 
 
 @pytest.mark.parametrize("text", ["500ms", "1hs", "2", "-1h", "0h", "1 week"])

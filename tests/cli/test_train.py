@@ -145,7 +145,7 @@ def test_data_that_are_gone_are_named_with_what_to_bring_back(candor, trained: P
     shutil.rmtree("run/data")
     gone = candor("train", "--resume", "run")
     assert gone.code == 2
-    assert "no longer in its folder" in gone.err and "to hint it: bring the folder data/" in gone.err
+    assert "no longer in its folder" in gone.err and "hint: bring the folder data/" in gone.err
     record = load_record(Path("run")).model_dump(mode="json") | {"data": "korea4-do", "is_catalogued": True}
     Path("run/run.json").write_text(json.dumps(record))
     monkeypatch.setenv("CANDOR_DATA", str(Path("nothing").resolve()))

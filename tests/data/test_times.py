@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from candor.core.errors import InputError
-from candor.data.times import TimeAxis, in_words, standard_offset, zone_from_name
+from candor.data.times import TimeAxis, standard_offset, zone_from_name
 
 HOUR = timedelta(hours=1)
 # Both hemispheres, a half-hour change, a change at midnight, a zone that calls summer its standard time, and none.
@@ -235,18 +235,3 @@ def test_any_text_is_a_time_or_refused(text: str) -> None:
             assert type(find(text)) is int
         except InputError as refusal:
             assert "is not a time" in str(refusal)
-
-
-@pytest.mark.parametrize(
-    ("span", "words"),
-    [
-        (timedelta(minutes=5), "5 min"),
-        (timedelta(minutes=90), "1.5 h"),
-        (timedelta(days=14), "14 d"),
-        (timedelta(seconds=30), "30 s"),
-        (timedelta(milliseconds=250), "0.25 s"),
-        (-timedelta(hours=2), "-2 h"),
-    ],
-)
-def test_spans_in_words(span: timedelta, words: str) -> None:
-    assert in_words(span) == words

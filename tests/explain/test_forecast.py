@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from made_readings import HISTORY, daily, made_candor, river_panel
 
+from candor.core.text import date_time
 from candor.data.panel import Edges, Panel
 from candor.data.times import TimeAxis
-from candor.explain.forecast import Told, in_words, look_into, tell_branches, tell_forecast, tell_past
+from candor.explain.forecast import Told, look_into, tell_branches, tell_forecast, tell_past
 from candor.explain.sources import tell_arrivals, tell_peers
 from candor.forecasting.candor import Candor
 from candor.nets.candor.head import Head
@@ -81,7 +82,7 @@ def test_times_are_told_as_far_as_they_differ() -> None:
     for seconds in (10, 3600, 86400):
         interval = timedelta(seconds=seconds)
         times = TimeAxis(datetime(2024, 11, 3, 8, tzinfo=UTC), interval, 2, "America/Los_Angeles").local.to_pydatetime()
-        said[seconds] = [in_words(moment, interval) for moment in times]
+        said[seconds] = [date_time(moment, interval) for moment in times]
     assert said[10] == ["03 Nov 2024 01:00:00 UTC−07:00", "03 Nov 2024 01:00:10 UTC−07:00"]
     assert said[3600] == ["03 Nov 2024 01:00 UTC−07:00", "03 Nov 2024 01:00 UTC−08:00"]
     assert said[86400] == ["03 Nov 2024", "04 Nov 2024"]

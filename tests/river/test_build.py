@@ -163,7 +163,7 @@ def test_answers_that_were_damaged_are_counted_and_what_is_noticed_is_told_with_
     assert f"note: {asker.cache.folder} answers on disk were damaged and were fetched again (2 times)" in lines
     old = replace(basin, report=replace(basin.report, findings=[Finding(Level.WARNING, "is old", hint="ask again")]))
     assert all(f"- {line}\n" in dataset_card(basin) for line in lines)
-    assert "- warning: is old; to hint it: ask again\n" in dataset_card(old)
+    assert "- warning: is old; hint: ask again\n" in dataset_card(old)
 
 
 def test_the_mean_of_the_hour_is_an_option(built) -> None:

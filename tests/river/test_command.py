@@ -190,7 +190,7 @@ def test_rain_that_is_not_published_yet_is_told_of_on_the_screen_in_the_report_a
     # A row ends its hour: the first hundred rows end until the last published half hour does.
     words = "the rain of 404 of 504 hours is unknown: the archive does not have it yet"
     assert words in " ".join(err.split()) and "months later" in err and words in out
-    assert "to hint it: build again later: only what is lacking is read" in out
+    assert "hint: build again later: only what is lacking is read" in out
     assert np.isnan(load_panel(Path("basin")).covariates["rain"].values).any(axis=1).sum() == 404
     (finding,) = [one for one in read_json(Path("basin/quality.json"))["findings"] if "rain" in one["what"]]
     assert words in finding["what"] and finding["level"] == "warning"

@@ -14,7 +14,7 @@ from patient import expect
 from playwright.sync_api import Browser, Page
 
 import candor
-from candor.data.clock import written
+from candor.core.text import format_time
 from candor.data.panel import Panel, Sensor
 from candor.data.times import TimeAxis
 
@@ -378,7 +378,7 @@ def test_moments_are_told_on_the_clock_of_the_run_when_the_clocks_change(browser
             asked = [[moment.isoformat() for moment in times], {"zone": axis.zone, "interval_seconds": seconds}]
             found = page.evaluate(AXIS, asked)
             clock = f"%-d\u00a0%b %Y, {'%H:%M:%S' if seconds == 10 else '%H:%M'}"
-            assert found["names"] == found["order"] == [written(moment, clock) for moment in times.to_pydatetime()]
+            assert found["names"] == found["order"] == [format_time(moment, clock) for moment in times.to_pydatetime()]
             assert found["places"] == list(range(8))  # as far apart as the moments, whatever the clock does
             assert found["ticks"] == [[place, *text] for place, text in ticks.items()]
             assert found["title"] == "local time (America/Los_Angeles), 2024"

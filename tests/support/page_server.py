@@ -19,8 +19,8 @@ from patient import PATIENCE, expect
 from playwright.sync_api import Browser, Locator, Page, sync_playwright
 
 import candor
+from candor.core.text import duration
 from candor.data.panel import Panel
-from candor.data.times import in_words
 
 STATIC = Path(candor.__file__).parent / "service" / "static"
 COVERAGE = 0.9
@@ -64,7 +64,7 @@ class FakeModel:
         has_record = last >= first
         return {
             "name": self.name, "model": "candor" if self.explains else "last-value", "data": panel.name,
-            "unit": panel.unit, "zone": panel.times.zone, "interval": in_words(panel.times.interval),
+            "unit": panel.unit, "zone": panel.times.zone, "interval": duration(panel.times.interval),
             "interval_seconds": panel.times.interval.total_seconds(),
             "history": self.history, "horizon": self.horizon, "sensors": len(panel.sensors),
             "edges": len(panel.edges), "made": "2026-01-02T03:04:05+00:00", "version": "0123abcd",

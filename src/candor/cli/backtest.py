@@ -94,9 +94,9 @@ def _telling(keeping: "AbstractContextManager[KeptRefits]") -> "Iterator[KeptRef
 
 
 def _in_words(done: "Backtest") -> str:
-    from candor.data.times import in_words
+    from candor.core.text import duration
 
-    apart = in_words(done.pace.every * done.evaluation.task.panel.times.interval)
+    apart = duration(done.pace.every * done.evaluation.task.panel.times.interval)
     refits = f"refitted {len(done.refits)} times" if done.refits else "never refitted"
     kind = "adaptive" if done.pace.is_adaptive else "fixed"
     intervals = "" if done.evaluation.intervals is None else f", {kind} intervals"

@@ -11,8 +11,8 @@ import typer
 
 from candor.cli import inputs
 from candor.cli.screen import console, percent, print_json, progress, say, table
-from candor.core.digits import number
 from candor.core.errors import InputError
+from candor.core.text import number
 
 if TYPE_CHECKING:
     from candor.core.progress import Report

@@ -13,8 +13,8 @@ from candor.cli.explore import explore
 from candor.cli.follow import follow
 from candor.cli.map import draw_map
 from candor.cli.screen import console, percent, print_json, progress, say, table
-from candor.core.digits import number
 from candor.core.errors import InputError
+from candor.core.text import number
 
 if TYPE_CHECKING:
     from candor.data.checks import CheckReport
@@ -77,7 +77,7 @@ def _plain(cell: str) -> str:
 
 
 def _show_sensors(report: "CheckReport", interval: timedelta) -> None:
-    from candor.data.times import in_words
+    from candor.core.text import duration
 
     shown = table(
         "Sensors", "id", "name", "missing %", "longest gap", "min", "median", "max", "flat %", "in", "out", left=2
@@ -85,7 +85,7 @@ def _show_sensors(report: "CheckReport", interval: timedelta) -> None:
     worst = sorted(report.sensors, key=lambda sensor: -(sensor.missing_share or 0.0))
     chosen = report.sensors if len(worst) <= _MOST_SENSORS else worst[:_MOST_SENSORS]
     for sensor in chosen:
-        longest = in_words(sensor.longest_gap * interval) if sensor.longest_gap else "–"
+        longest = duration(sensor.longest_gap * interval) if sensor.longest_gap else "–"
         numbers = (sensor.minimum, sensor.median, sensor.maximum)
         shown.add_row(
             _plain(sensor.id), _plain(sensor.name), percent(sensor.missing_share), longest,

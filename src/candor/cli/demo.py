@@ -7,8 +7,8 @@ import typer
 
 from candor.cli.evaluate import show
 from candor.cli.screen import console, percent, progress, say, table, tell
-from candor.core.digits import number
 from candor.core.errors import InputError
+from candor.core.text import number
 
 if TYPE_CHECKING:
     from candor.data.panel import Panel
@@ -126,12 +126,12 @@ def _tell(run: "Run", out: Path) -> Path:
 
 
 def _compare(judged: "dict[str, Evaluation]") -> None:
-    from candor.data.times import in_words
+    from candor.core.text import duration
 
     best = min(judged, key=lambda model: judged[model].overall()["mae"])
     heads = (r"MAE \[mg/L]", r"RMSE \[mg/L]", "against last-value", "held by 90 % intervals")
     task = judged[best].task
-    ahead = in_words(task.protocol.horizon * task.panel.times.interval)
+    ahead = duration(task.protocol.horizon * task.panel.times.interval)
     shown = table(f"{ahead} ahead, test part", "model", *heads)
     for model, evaluation in judged.items():
         overall, skill = evaluation.overall(), evaluation.skill_against(judged["last-value"])

@@ -8,7 +8,7 @@ import typer
 
 from candor.cli import inputs
 from candor.cli.screen import console, percent, print_json, progress, say, table
-from candor.core.digits import number
+from candor.core.text import number
 
 if TYPE_CHECKING:
     from candor.data.protocol import Task
@@ -83,7 +83,7 @@ def show(judged: "Evaluation", beside: "Evaluation | None" = None) -> None:
     """Prints the table of errors: the reported steps and all steps together; beside the MAE of another if given."""
     from rich.markup import escape
 
-    from candor.data.times import in_words
+    from candor.core.text import duration
     from candor.forecasting.forecaster import label_of
 
     panel, protocol = judged.task.panel, judged.task.protocol
@@ -97,7 +97,7 @@ def show(judged: "Evaluation", beside: "Evaluation | None" = None) -> None:
     others = [] if beside is None else [beside.scores.scores("step")["mae"]]
     for step in protocol.reported_steps():
         columns = [*(steps[name] for name in names), *others]
-        ahead = in_words(step * panel.times.interval)
+        ahead = duration(step * panel.times.interval)
         shown.add_row(str(step), ahead, *(number(float(column[step - 1])) for column in columns))
     shown.add_section()
     all_steps = [] if beside is None else [beside.overall()["mae"]]
@@ -105,7 +105,7 @@ def show(judged: "Evaluation", beside: "Evaluation | None" = None) -> None:
     console().print(shown)
     if isfinite(overall.get("peak_timing", nan)):  # it may be that no peak could be timed
         late = overall["peak_timing"] * panel.times.interval
-        console().print(f"peaks come {in_words(late)} early or late on average, {protocol.horizon} steps ahead")
+        console().print(f"peaks come {duration(late)} early or late on average, {protocol.horizon} steps ahead")
 
 
 def show_beside(judged: "Evaluation", simple: "dict[str, Evaluation]") -> None:
@@ -129,7 +129,7 @@ def show_beside(judged: "Evaluation", simple: "dict[str, Evaluation]") -> None:
 
 def show_intervals(judged: "Evaluation") -> None:
     """Prints how many readings the intervals held and how wide they were: the reported steps and all together."""
-    from candor.data.times import in_words
+    from candor.core.text import duration
 
     intervals, unit = judged.intervals, _unit(judged)
     if intervals is None:
@@ -141,7 +141,7 @@ def show_intervals(judged: "Evaluation") -> None:
     )
     steps, overall = intervals.scores("step"), intervals.scores("overall")
     for step in judged.task.protocol.reported_steps():
-        ahead = in_words(step * judged.task.panel.times.interval)
+        ahead = duration(step * judged.task.panel.times.interval)
         held, *rest = (float(steps[name][step - 1]) for name in ("coverage", "width", "interval_score"))
         shown.add_row(str(step), ahead, percent(held), *map(number, rest))
     shown.add_section()

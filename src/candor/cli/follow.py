@@ -165,7 +165,8 @@ def _as_plain(site: "SiteNews", now: datetime) -> dict[str, Any]:
 def _show(sites: "tuple[SiteNews, ...]", feed: "Feed", now: datetime) -> None:
     from rich.markup import escape
 
-    from candor.data.times import in_words, zone_from_name
+    from candor.core.text import duration
+    from candor.data.times import zone_from_name
 
     zone = zone_from_name(feed.basin.times.zone)
     shown = table(f"Sites at {now.astimezone(zone):%Y-%m-%d %H:%M}", "site", "name", "last reading", "age", "new",
@@ -173,6 +174,6 @@ def _show(sites: "tuple[SiteNews, ...]", feed: "Feed", now: datetime) -> None:
     for site in sites:
         last = site.last_reading
         when = "none that is kept" if last is None else f"{last.astimezone(zone):%Y-%m-%d %H:%M}"
-        age = "–" if last is None else in_words(now - last)
+        age = "–" if last is None else duration(now - last)
         shown.add_row(escape(site.id), escape(site.name), when, age, f"{site.new:,}", f"{site.revised:,}")
     console().print(shown)

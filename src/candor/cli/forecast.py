@@ -11,8 +11,8 @@ import typer
 from candor.cli import inputs
 from candor.cli.evaluate import RunArgument
 from candor.cli.screen import console, print_json, progress, say, table
-from candor.core.digits import number
 from candor.core.errors import InputError
+from candor.core.text import number
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -201,7 +201,7 @@ def _show(model: str, recent: "Panel", made: "pd.DataFrame", question: "Question
     """Prints the first steps of every sensor, or of some if there are many."""
     from rich.markup import escape
 
-    from candor.data.clock import clock_form, written
+    from candor.core.text import format_time, time_format
 
     horizon, sensors = int(made["step"].max()), recent.sensors[:_MOST_ROWS]
     steps = max(1, min(_MOST_ROWS // len(sensors), _MOST_STEPS, horizon))
@@ -214,13 +214,13 @@ def _show(model: str, recent: "Panel", made: "pd.DataFrame", question: "Question
     has_names = any(sensor.name for sensor in sensors)
     places = ["sensor", "name", "time"] if has_names else ["sensor", "time"]
     shown = table(f"{model} on {escape(recent.name)}{unit}", *places, *heads, left=len(places))
-    form = f"%Y-%m-%d {clock_form(recent.times.interval)}"
+    form = f"%Y-%m-%d {time_format(recent.times.interval)}"
     for sensor in sensors:
         names = [escape(sensor.id), escape(sensor.name)] if has_names else [escape(sensor.id)]
         for row in made[made["sensor"] == sensor.id].head(steps).to_dict("records"):
             numbers = [number(row[name]) for name in ("forecast", "lower", "upper") if name in row]
             chance = [_chance(row["probability"])] if "probability" in row else []
-            shown.add_row(*names, written(row["time"].to_pydatetime(), form), *numbers, *chance)
+            shown.add_row(*names, format_time(row["time"].to_pydatetime(), form), *numbers, *chance)
             names = [""] * len(names)
         if steps > 1:
             shown.add_section()

@@ -7,7 +7,7 @@ import typer
 
 from candor.cli import inputs
 from candor.cli.screen import console, print_json, progress, say, table
-from candor.core.digits import number
+from candor.core.text import number
 
 if TYPE_CHECKING:
     from candor.research.profiling import Errors, Profile

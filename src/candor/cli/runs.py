@@ -10,7 +10,7 @@ import typer
 from candor.cli import inputs
 from candor.cli.evaluate import RunArgument
 from candor.cli.screen import console, percent, print_json, say, table
-from candor.core.digits import number
+from candor.core.text import number
 
 if TYPE_CHECKING:
     from candor.runs.run import RunSummary

@@ -23,9 +23,9 @@ from rich.progress import (
 )
 from rich.table import Table
 
-from candor.core.digits import number
 from candor.core.errors import InputError
 from candor.core.progress import Report
+from candor.core.text import number
 
 _SPEED_PERIOD = 3600.0  # seconds; the usual thirty know no speed where steps are a minute apart
 _SHORTEST_SILENCE, _LONGEST_SILENCE = 10.0, 600.0  # seconds between two lines where there is no bar
@@ -89,7 +89,7 @@ def say_wrong(error: InputError) -> None:
     place = f"[bold]{escape(error.where)}[/]: " if error.where else ""
     screen.print(f"[red]candor:[/] {place}{escape(error.what)}", soft_wrap=True)
     if error.hint:
-        screen.print(f"  to hint it: {escape(error.hint)}", soft_wrap=True)
+        screen.print(f"  hint: {escape(error.hint)}", soft_wrap=True)
 
 
 def say_bug(trace: str) -> None:

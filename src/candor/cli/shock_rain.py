@@ -8,7 +8,7 @@ from rich.markup import escape
 
 from candor.cli import inputs
 from candor.cli.screen import console, print_json, progress, say, table
-from candor.core.digits import number
+from candor.core.text import number
 
 if TYPE_CHECKING:
     from candor.research.shock_rain_runs import RunsAgainstRain

@@ -20,7 +20,7 @@ class InputError(Exception):
 
     def __str__(self) -> str:
         place = f"{self.where}: " if self.where else ""
-        hint = f"\n  To hint it: {self.hint}" if self.hint else ""
+        hint = f"\n  Hint: {self.hint}" if self.hint else ""
         return f"{place}{self.what}{hint}"
 
 

@@ -20,14 +20,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from candor.core.errors import InputError
+from candor.core.text import duration, duration_option, first_line, listed
 from candor.data.checks.flat import LEAST_RUN
-from candor.data.checks.report import short_time
 from candor.data.checks.sensors import columns_of
 from candor.data.checks.series import series_of
-from candor.data.findings import Findings, listed
+from candor.data.findings import Findings
 from candor.data.panel import Covariate, Edges, Panel
-from candor.data.panel_store import SIGNS_OF_DAMAGE, first_line, header_axes
-from candor.data.times import DAY, TimeAxis, as_option, in_words, zone_from_name
+from candor.data.panel_store import SIGNS_OF_DAMAGE, header_axes
+from candor.data.times import DAY, TimeAxis, zone_from_name
 from candor.data.units import UNITS, plain_unit
 
 # Outside the range of training by more than its whole width is no weather that training just missed.
@@ -255,16 +255,16 @@ def _lay_on_grid(panel: Panel, known: TimeAxis, findings: Findings) -> Panel:
     times, own, wanted = panel.times, panel.times.interval, known.interval
     if wanted % own:
         raise InputError(
-            f"rows of the readings are {in_words(own)} apart, those of the model {in_words(wanted)}; expected is the "
+            f"rows of the readings are {duration(own)} apart, those of the model {duration(wanted)}; expected is the "
             "same interval, or a finer one that divides it",
             where=panel.name,
-            hint=f"give readings every {in_words(wanted)}; if they are, say --interval {as_option(wanted)}",
+            hint=f"give readings every {duration(wanted)}; if they are, say --interval {duration_option(wanted)}",
         )
     beside = (times.start - known.start) % own
     if beside and own % DAY == timedelta(0):
         zone = "the --zone whose clock they follow" if times.zone == known.zone else f"--zone {known.zone}"
         raise InputError(
-            f"days of the readings begin at {times.start:%H:%M} UTC, {in_words(beside)} after the model's, which are "
+            f"days of the readings begin at {times.start:%H:%M} UTC, {duration(beside)} after the model's, which are "
             f"expected to begin at {known.start:%H:%M} UTC",
             where=panel.name,
             hint=f"read the dates with {zone}; means over other days must be taken anew",
@@ -274,10 +274,10 @@ def _lay_on_grid(panel: Panel, known: TimeAxis, findings: Findings) -> Panel:
         findings.note(f"times of {times.zone} were put on the model's clock, {known.zone}", panel.name, hint=hint)
     if own == wanted and not beside:
         return replace(panel, times=replace(times, zone=known.zone))
-    shift = f", {in_words(beside)} late," if beside else ""
+    shift = f", {duration(beside)} late," if beside else ""
     is_day_from_moment = wanted % DAY == timedelta(0) and own % DAY != timedelta(0)
     (findings.warning if is_day_from_moment else findings.note)(
-        f"readings every {in_words(own)}{shift} were laid on the model's grid of {in_words(wanted)}: the nearest to a "
+        f"readings every {duration(own)}{shift} were laid on the model's grid of {duration(wanted)}: the nearest to a "
         "moment counts, none are averaged", panel.name, hint="if the model was trained on means, give means",
     )  # fmt: skip
     return _to_nearest_moments(panel, known)
@@ -317,7 +317,7 @@ def _end_at_last_reading(panel: Panel, now: datetime | None, findings: Findings)
     past = rows if now is None else rows[rows < times.index_after(now)]
     if now is not None and (len(past) == 0 or times.start + int(rows[-1]) * times.interval > now + times.interval):
         raise InputError(
-            f"readings reach until {short_time(times, int(rows[-1]))}; expected are none later than now, "
+            f"readings reach until {times.short(int(rows[-1]))}; expected are none later than now, "
             f"{now.astimezone(zone_from_name(times.zone)):%Y-%m-%d %H:%M}",
             where=panel.name,
             hint="give the true --zone of the file, or remove the rows that were not measured",
@@ -326,7 +326,7 @@ def _end_at_last_reading(panel: Panel, now: datetime | None, findings: Findings)
     if to_come:
         findings.note("rows are for a moment still to come: left out", panel.name, to_come, "check the clocks")
     if silent := times.length - stop - to_come:
-        begin = short_time(times, stop)
+        begin = times.short(stop)
         findings.note(f"rows at the end are empty: left out, the forecast begins at {begin}", panel.name, silent)
     return panel.slice(0, stop)
 
@@ -336,7 +336,7 @@ def _begin_early_enough(panel: Panel, history: int, allow_short: bool, findings:
     length, missing = panel.times.length, history - panel.times.length
     if missing <= 0:
         return panel
-    begin = short_time(panel.times, -missing)
+    begin = panel.times.short(-missing)
     if not allow_short:
         raise InputError(
             f"there are {length} rows until the last reading; the model needs {history}",
@@ -377,7 +377,7 @@ def _report_age(times: TimeAxis, now: datetime | None, horizon: int | None, find
     """Adds a warning if the last reading is old."""
     age = timedelta(0) if now is None else now - (times.end - times.interval)
     if age > STALE_INTERVALS * times.interval:
-        last, begin = short_time(times, times.length - 1), short_time(times, times.length)
-        end = f"to {short_time(times, times.length + horizon - 1)}" if horizon else "on"
-        what = f"the last reading is {in_words(age)} old: the forecast is for {begin} {end}"
+        last, begin = times.short(times.length - 1), times.short(times.length)
+        end = f"to {times.short(times.length + horizon - 1)}" if horizon else "on"
+        what = f"the last reading is {duration(age)} old: the forecast is for {begin} {end}"
         findings.warning(what, last, hint="give newer readings")

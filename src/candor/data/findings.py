@@ -1,6 +1,5 @@
 """What was noticed about somebody's data: how bad, where, how often, and what to do about it."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -43,10 +42,3 @@ class Findings(list[Finding]):
     def errors(self) -> list[Finding]:
         """The findings that stop the work."""
         return [finding for finding in self if finding.level is Level.ERROR]
-
-
-def listed(names: Iterable[object], most: int = 5) -> str:
-    """Returns the first few names joined by commas, and how many more there are."""
-    everything = [str(name) for name in names]
-    more = f" and {len(everything) - most} more" if len(everything) > most else ""
-    return ", ".join(everything[:most]) + more

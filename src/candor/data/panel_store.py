@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from candor.core.errors import InputError
 from candor.core.files import atomic_folder, looking_at, read_json, write_json
+from candor.core.text import first_line
 from candor.data.fingerprint import ArrayDigest
 from candor.data.panel import Covariate, Edges, Panel, Sensor
 from candor.data.times import TimeAxis
@@ -312,8 +313,3 @@ def _read_edges(path: Path, ids: tuple[str, ...], distance_unit: str) -> Edges:
         weight=table["weight"].to_numpy() if "weight" in names else None,
         distance_unit=distance_unit,
     )
-
-
-def first_line(error: Exception) -> str:
-    """Returns the first line of what an exception says, or its name if it says nothing."""
-    return (str(error) or type(error).__name__).splitlines()[0]

@@ -13,6 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from candor.core.errors import InputError
+from candor.core.text import format_time, time_format
 
 _FIXED_OFFSET = re.compile(r"(?:UTC|GMT)?([+-])(\d{1,2})(?::?(\d{2}))?")
 DAY = timedelta(days=1)
@@ -100,6 +101,18 @@ class TimeAxis:
         """The moment after the last one."""
         return self.start + self.length * self.interval
 
+    def at(self, row: int) -> datetime:
+        """Returns the local time of a row, which may lie outside the axis."""
+        return (self.start + row * self.interval).astimezone(zone_from_name(self.zone))
+
+    def iso(self, row: int) -> str:
+        """Returns the local time of a row as ISO text with its offset."""
+        return self.at(row).isoformat()
+
+    def short(self, row: int) -> str:
+        """Returns the local time of a row for sentences, to the minute, or to what a finer interval needs."""
+        return format_time(self.at(row), f"%Y-%m-%d {time_format(self.interval) or '%H:%M'}")
+
     def slice(self, start: int, stop: int) -> "TimeAxis":
         """Returns the axis of the moments `start` to `stop - 1`; `stop` may lie beyond the end."""
         return replace(self, start=self.start + start * self.interval, length=max(stop - start, 0))
@@ -136,20 +149,3 @@ class TimeAxis:
                 f"{moment!r} is not a time ({error})",
                 hint="write it like 2020-10-08 or 2020-10-08T06:00",
             ) from None
-
-
-def in_words(span: timedelta) -> str:
-    """Returns a span of time as people say it: 5 min, 1.5 h, 14 d."""
-    seconds = span.total_seconds()
-    for size, word in ((86400, "d"), (3600, "h"), (60, "min")):
-        if abs(seconds) >= size:
-            return f"{round(seconds / size, 2):g} {word}"
-    return f"{seconds:g} s"
-
-
-def as_option(span: timedelta) -> str:
-    """Returns a span of time as it is typed for an option, to the microsecond: 100min, 36h, 1d, 0.5s."""
-    for size, word in ((DAY, "d"), (timedelta(hours=1), "h"), (timedelta(minutes=1), "min")):
-        if span % size == timedelta(0):
-            return f"{span // size}{word}"
-    return f"{span.total_seconds():.6f}".rstrip("0").rstrip(".") + "s"

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from candor.explain.finding import Finding, in_percent
+from candor.core.text import rounded_percent
+from candor.explain.finding import Finding
 from candor.explain.states import Reading
 from candor.nets.candor.history import COMPONENT_NAMES
 from candor.render.figures.embedding import EmbeddingPicture, draw_embedding
@@ -109,7 +110,7 @@ def find_embedding(before: Reading, after: Reading) -> Finding:
     sentences = (
         f"The separation of the four components (silhouette: {_SCALE}) is {last['all']:.2f}; before training it was "
         f"{first['all']:.2f}. The least apart is {least} with {last[least]:.2f}.",
-        f"The two axes of the picture hold {in_percent(sum(plane.shares))} of the variance; the separation counts "
+        f"The two axes of the picture hold {rounded_percent(sum(plane.shares))} of the variance; the separation counts "
         f"{count:,} states of each component at full width.",
     )
     numbers = {"before": first, "after": last, "variance_shares": list(plane.shares), "states_of_each": count}

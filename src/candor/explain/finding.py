@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from candor.core.digits import significant
 from candor.render.figures.style import Drawing
 
 _MOST_KNOWN = 7  # digits of a reading in single precision
@@ -33,16 +32,6 @@ class Finding:
     drawing: Drawing | None = None
 
 
-def in_digits(value: float, digits: int = 3) -> str:
-    """Returns a number with so many digits that count, thousands set apart."""
-    return significant(value, digits) if math.isfinite(value) else "unknown"
-
-
-def in_percent(share: float) -> str:
-    """Returns a share as a percentage."""
-    return f"{100 * share:.1f} %" if 0 < abs(share) < 0.1 else f"{100 * share:.0f} %"
-
-
 def digits_for(values: NDArray[np.floating], apart: float) -> int:
     """Returns how many digits numbers need of which some lie only so far apart: three, or more if that is little.
 
@@ -53,8 +42,3 @@ def digits_for(values: NDArray[np.floating], apart: float) -> int:
         return 3
     needed = math.floor(math.log10(largest)) - math.floor(math.log10(apart)) + 2
     return min(max(needed, 3), _MOST_KNOWN)
-
-
-def with_unit(value: float, unit: str, digits: int = 3) -> str:
-    """Returns a number with its unit, if that is known."""
-    return f"{in_digits(value, digits)} {unit}".rstrip()

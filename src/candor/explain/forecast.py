@@ -1,15 +1,15 @@
 """Where one forecast of one sensor came from, told in sentences and pictures a person can follow."""
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from candor.data.clock import clock_form, written
+from candor.core.text import amount, date_time, rounded_percent, sensor_label, significant
 from candor.data.panel import Panel
-from candor.explain.finding import digits_for, in_digits, in_percent, with_unit
+from candor.explain.finding import digits_for
 from candor.explain.reconstruction import EmbeddingInverse, picture_reconstruction
 from candor.explain.states import Reading, read_windows
 from candor.forecasting.candor import Candor
@@ -20,7 +20,7 @@ from candor.render.figures.components import draw_components
 from candor.render.figures.forecast import ForecastPicture, draw_forecast
 from candor.render.figures.reconstruction import draw_reconstruction
 from candor.render.figures.runs import picture_components, picture_forecast
-from candor.render.figures.style import Drawing, name_of
+from candor.render.figures.style import Drawing
 
 _WORDS = {"functional": "its own past and sensors alike", "forward": "what comes along the edges",
           "reverse": "what comes against the edges"}  # fmt: skip
@@ -52,7 +52,7 @@ class Told:
     def name(self) -> str:
         """What people call the sensor."""
         sensor = self.panel.sensors[self.column]
-        return name_of(sensor.id, sensor.name)
+        return sensor_label(sensor.id, sensor.name)
 
     @property
     def digits(self) -> int:
@@ -63,16 +63,11 @@ class Told:
 
     def when(self, moment: datetime) -> str:
         """Returns a time in words, with the clock where readings are not daily."""
-        return in_words(moment, self.panel.times.interval)
+        return date_time(moment, self.panel.times.interval)
 
     def span(self, span: Span) -> str:
         """Returns a stretch of time in words."""
         return f"{self.when(span.start)} to {self.when(span.end)}"
-
-
-def in_words(moment: datetime, interval: timedelta) -> str:
-    """Returns a local time as people write it: with the clock unless readings are daily."""
-    return written(moment, f"%d %b %Y {clock_form(interval)}")
 
 
 @torch.no_grad()
@@ -104,7 +99,7 @@ def tell_forecast(told: Told) -> PageSection:
     values, times, digits = picture.forecast, picture.times, told.digits
 
     def written(value: float) -> str:
-        return with_unit(float(value), unit, digits)
+        return amount(float(value), unit, digits)
 
     highest, lowest = int(np.argmax(values)), int(np.argmin(values))
     sentences = [
@@ -116,9 +111,9 @@ def tell_forecast(told: Told) -> PageSection:
         sentences.append("The model does not know how far its forecasts are off, so there are no intervals.")
     else:
         sentences.append(
-            f"Intervals made to hold {in_percent(picture.coverage)} of the readings put the first one between "
-            f"{in_digits(float(picture.lower[0]), digits)} and {written(picture.upper[0])}, the last between "
-            f"{in_digits(float(picture.lower[-1]), digits)} and {written(picture.upper[-1])}."
+            f"Intervals made to hold {rounded_percent(picture.coverage)} of the readings put the first one between "
+            f"{significant(float(picture.lower[0]), digits)} and {written(picture.upper[0])}, the last between "
+            f"{significant(float(picture.lower[-1]), digits)} and {written(picture.upper[-1])}."
         )
     sentences.append(_what_happened(picture))
     return PageSection("The forecast", sentences, {"forecast-readings": draw_forecast(picture)}, _steps(told))
@@ -131,7 +126,7 @@ def _what_happened(picture: ForecastPicture) -> str:
         return "What happened is not known."
     off = float(np.abs(happened - picture.forecast)[known].mean())
     words = f"What happened is known for {known.sum()} of {len(known)} steps: the forecast was off by "
-    words += f"{with_unit(off, picture.unit)} on average"
+    words += f"{amount(off, picture.unit)} on average"
     if picture.lower is None or picture.upper is None:
         return f"{words}."
     held = int(((happened >= picture.lower) & (happened <= picture.upper))[known].sum())
@@ -151,7 +146,7 @@ def _steps(told: Told) -> PageTable:
 
 
 def _cell(value: float, digits: int) -> str:
-    return "–" if np.isnan(value) else in_digits(float(value), digits)
+    return "–" if np.isnan(value) else significant(float(value), digits)
 
 
 def tell_past(candor: Candor, told: Told) -> PageSection:
@@ -179,7 +174,7 @@ def tell_past(candor: Candor, told: Told) -> PageSection:
     if EmbeddingInverse(reading.network.embedding).is_exact:
         rebuilt = picture_reconstruction(reading, told.panel, told.column)
         covered = np.flatnonzero(~np.isnan(rebuilt.current))
-        newest = {name: with_unit(float(values[covered[-1]]), rebuilt.unit) for name, values in rebuilt.parts.items()}
+        newest = {name: amount(float(values[covered[-1]]), rebuilt.unit) for name, values in rebuilt.parts.items()}
         added = ", ".join(f"{name} {value if value.startswith('-') else f'+{value}'}" for name, value in newest.items())
         sentences.append(f"Read back into the unit, on {told.when(rebuilt.times[covered[-1]])} they add: {added}.")
         drawings["forecast-past"] = draw_reconstruction(rebuilt)
@@ -209,13 +204,14 @@ def tell_branches(told: Told) -> PageSection:
         (only,) = branches
         return PageSection(title, [f"There is one branch, {only}: the forecast rests on {_WORDS[only]} alone."])
     sentences = [
-        f"{branch.capitalize()} ({_WORDS[branch]}) counts {in_percent(float(own.mean()))} on average, "
-        f"{in_percent(float(own[0]))} at the beginning of the horizon and {in_percent(float(own[-1]))} at its end."
+        f"{branch.capitalize()} ({_WORDS[branch]}) counts {rounded_percent(float(own.mean()))} on average, "
+        f"{rounded_percent(float(own[0]))} at the beginning of the horizon and {rounded_percent(float(own[-1]))} at "
+        "its end."
         for branch, own in weights.items()
     ]
-    ends = {branch: with_unit(float(values[-1]), unit, told.digits) for branch, values in told.alone.items()}
+    ends = {branch: amount(float(values[-1]), unit, told.digits) for branch, values in told.alone.items()}
     last = ", ".join(f"{branch} {value}" for branch, value in ends.items())
-    together = with_unit(float(told.forecast.forecast[-1]), unit, told.digits)
+    together = amount(float(told.forecast.forecast[-1]), unit, told.digits)
     sentences.append(f"Alone they would say of the last step: {last}; together {together}.")
     by_step = {branch: _by_step(told, own) for branch, own in weights.items()}
     happened = told.forecast.happened

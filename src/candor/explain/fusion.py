@@ -13,11 +13,12 @@ import torch
 from numpy.typing import NDArray
 
 from candor.core.progress import Report, silent
+from candor.core.text import duration, rounded_percent
 from candor.data.panel import Panel
 from candor.data.splits import Origins, Split
-from candor.data.times import DAY, in_words
+from candor.data.times import DAY
 from candor.data.windows import Windows
-from candor.explain.finding import Finding, in_percent
+from candor.explain.finding import Finding
 from candor.nets.candor.candor import CandorNetwork
 from candor.render.figures.allocation import CLOCKS, AllocationPicture, Group, draw_allocation
 from candor.training.batches import micro_batches, spread_evenly
@@ -97,14 +98,14 @@ def find_fusion(found: FusionWeights, *, is_learned: bool) -> Finding:
         sentence = f"This network has one branch, {branch} ({_WORDS[branch]}): it counts for everything."
         return Finding(NAME, TITLE, (sentence,))
     if not is_learned:
-        share = in_percent(1 / len(found.weights))
+        share = rounded_percent(1 / len(found.weights))
         sentence = f"This network does not learn how much its branches count: each has {share} everywhere."
         return Finding(NAME, TITLE, (sentence,), {branch: {"mean": 1 / len(found.weights)} for branch in found.weights})
     groups = group_weights(found)
     overall = spreads(found)
     sentences = [
-        f"{branch.capitalize()} ({_WORDS[branch]}): {in_percent(mean)} on average, from {in_percent(low)} to "
-        f"{in_percent(high)} in four of five cases."
+        f"{branch.capitalize()} ({_WORDS[branch]}): {rounded_percent(mean)} on average, from {rounded_percent(low)} to "
+        f"{rounded_percent(high)} in four of five cases."
         for branch, (mean, low, high) in overall.items()
     ]
     clock = next(kind for kind in CLOCKS if kind in groups)
@@ -142,7 +143,7 @@ def group_weights(found: FusionWeights) -> dict[str, list[Group]]:
     keys["weekday"] = np.asarray(stamps.day_of_week, np.int64), dict(enumerate(_WEEKDAYS))
     if found.reads_season:
         keys["month"] = np.asarray(stamps.month, np.int64), dict(enumerate(_MONTHS, start=1))
-    keys["step ahead"] = steps, {step: in_words(step * found.interval) for step in found.ahead}
+    keys["step ahead"] = steps, {step: duration(step * found.interval) for step in found.ahead}
     return {
         kind: [
             Group(value, words[value], {name: _spread(rows[member == value].ravel()) for name, rows in flat.items()})
@@ -164,6 +165,6 @@ def _swing(kind: str, groups: list[Group]) -> str:
     branch = max(branches, key=lambda name: max(reach[name]) - min(reach[name]))
     low, high = int(np.argmin(reach[branch])), int(np.argmax(reach[branch]))
     return (
-        f"By {kind}, {branch} changes most: from {in_percent(reach[branch][low])} ({groups[low].label}) to "
-        f"{in_percent(reach[branch][high])} ({groups[high].label})."
+        f"By {kind}, {branch} changes most: from {rounded_percent(reach[branch][low])} ({groups[low].label}) to "
+        f"{rounded_percent(reach[branch][high])} ({groups[high].label})."
     )

@@ -12,8 +12,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from candor.core.text import rounded_percent
 from candor.data.panel import Panel
-from candor.explain.finding import Finding, in_percent
+from candor.explain.finding import Finding
 from candor.explain.states import Reading
 from candor.nets.candor.propagation import DirectionalSupport
 from candor.render.figures.edge_weights import EdgeWeightPicture, EdgeWeights, draw_edge_weights
@@ -131,9 +132,9 @@ def find_operator(reading: Reading, panel: Panel) -> Finding:
             numbers[direction] |= vars(moved)
             sentences.append(
                 f"{_DIRECTIONS[direction].capitalize()}, the scores that all windows share move "
-                f"{in_percent(moved.by_shared)} of what a sensor hears to other senders than the given edges say; the "
-                f"scores of a window move {in_percent(moved.by_window)} more, and from window to window "
-                f"{in_percent(moved.between_windows)} changes."
+                f"{rounded_percent(moved.by_shared)} of what a sensor hears to other senders than the given edges say; "
+                f"the scores of a window move {rounded_percent(moved.by_window)} more, and from window to window "
+                f"{rounded_percent(moved.between_windows)} changes."
             )
     if not is_learned:
         sentences.append(

@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
+from candor.core.text import rounded_percent
 from candor.data.panel import Panel
-from candor.explain.finding import Finding, in_percent
+from candor.explain.finding import Finding
 from candor.explain.states import PathReading, Reading
 from candor.nets.candor.physical import PhysicalBranch
 from candor.render.figures.propagation import PropagationPicture, draw_propagation
@@ -155,8 +156,8 @@ def find_propagation(reading: Reading, panel: Panel, window: int) -> Finding:
         return Finding(NAME, TITLE, ("There is one window only: what is usual is not known, and so not what travels.",))
     found = study_propagation(reading)
     causal = np.where((found.lags >= 1) & (found.lags <= len(found.own)), found.likeness, np.nan)
-    shares = [f"{in_percent(share)} for the patch {lag} back" for lag, share in enumerate(found.others, start=1)]
-    own = [f"{in_percent(share)} for the patch {lag} back" for lag, share in enumerate(found.own, start=1)]
+    shares = [f"{rounded_percent(share)} for the patch {lag} back" for lag, share in enumerate(found.others, start=1)]
+    own = [f"{rounded_percent(share)} for the patch {lag} back" for lag, share in enumerate(found.own, start=1)]
     sentences = [
         "What arrives at a sensor and helps to predict its next patch is made of the last "
         f"{len(found.own)} patches of residuals. If the sensor's own were as usual, it would change by "

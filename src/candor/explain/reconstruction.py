@@ -19,13 +19,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
+from candor.core.text import amount, rounded_percent, sensor_label, significant
 from candor.data.panel import Panel
-from candor.explain.finding import Finding, in_digits, in_percent, with_unit
+from candor.explain.finding import Finding
 from candor.explain.states import Reading
 from candor.nets.candor.decomposition import Components
 from candor.nets.candor.embedding import PatchEmbedding
 from candor.render.figures.reconstruction import ReconstructionPicture, draw_reconstruction
-from candor.render.figures.style import name_of
 
 NAME, TITLE = "reconstruction", "Do the components rebuild the history?"
 _LEAST_SCALE = 1e-12
@@ -153,8 +153,8 @@ def find_reconstruction(reading: Reading, shown: Reading, panel: Panel, column: 
     references = {"the background of the same patch": found.current, "that of the next patch": found.following}
     sentences = [
         f"Against {name}, background and {'accumulation' if error is found.current else 'release'} and shock rebuild "
-        f"{_explained(error.explained)} (smooth-L1 {in_digits(error.loss)})"
-        + (f"; read back, they are off by {with_unit(error.in_unit, unit)}." if error.in_unit is not None else ".")
+        f"{_explained(error.explained)} (smooth-L1 {significant(error.loss)})"
+        + (f"; read back, they are off by {amount(error.in_unit, unit)}." if error.in_unit is not None else ".")
         for name, error in references.items()
         if error is not None
     ]
@@ -164,7 +164,7 @@ def find_reconstruction(reading: Reading, shown: Reading, panel: Panel, column: 
         sentences.append("Patches are too long for their states to be read back, so there is no error in the unit.")
     else:
         sentences.append(
-            f"Guessing the mean of what the network reads would be off by {with_unit(found.of_nothing, unit)}."
+            f"Guessing the mean of what the network reads would be off by {amount(found.of_nothing, unit)}."
         )
     numbers = {
         name: None if error is None else vars(error)
@@ -198,7 +198,7 @@ def picture_reconstruction(
     times = panel.times.local[rows].to_pydatetime()
     errors = "" if found is None else _errors_in_words(found, panel.unit, len(shown.origins))
     return ReconstructionPicture(
-        sensor=name_of(panel.sensors[column].id, panel.sensors[column].name),
+        sensor=sensor_label(panel.sensors[column].id, panel.sensors[column].name),
         unit=panel.sensors[column].unit,
         times=list(times),
         breaks=[times[place] for place in range(history, len(times), history)],
@@ -234,13 +234,13 @@ def _overlapped(reading: Reading, patches: Tensor) -> Tensor:
 def _explained(share: float) -> str:
     if share < 0:
         return "the embedding worse than its mean would"
-    return f"{in_percent(share)} of the variance of the embedding"
+    return f"{rounded_percent(share)} of the variance of the embedding"
 
 
 def _errors_in_words(found: Reconstruction, unit: str, windows: int) -> str:
     following = found.following
-    words = f"current reference {with_unit(found.current.in_unit or 0.0, unit)}"
+    words = f"current reference {amount(found.current.in_unit or 0.0, unit)}"
     if following is not None:
-        words += f", next reference {with_unit(following.in_unit or 0.0, unit)}"
+        words += f", next reference {amount(following.in_unit or 0.0, unit)}"
     dotted = " Dotted lines part histories." if windows > 1 else ""
     return f"Mean absolute error over all sensors: {words}. Read back by the inverse of the embedding.{dotted}"

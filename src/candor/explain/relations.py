@@ -11,14 +11,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from candor.core.text import rounded_percent, sensor_label, significant
 from candor.data.panel import Panel
-from candor.explain.finding import Finding, in_digits, in_percent
+from candor.explain.finding import Finding
 from candor.explain.states import Reading
 from candor.graph import downstream_pairs, great_circle_km
 from candor.nets.candor.functional import resemblances
 from candor.render.figures.map_points import known_places
 from candor.render.figures.relations import RelationPicture, draw_relations
-from candor.render.figures.style import name_of
 
 NAME, TITLE = "relations", "Which sensors are related beyond the edges?"
 _LONGEST_NAME = 52
@@ -98,14 +98,14 @@ def find_relations(reading: Reading, panel: Panel) -> Finding:
     receiver, peer, weight = found.beyond()
     steps = f"{orders} edge{'' if orders == 1 else 's'}"
     sentences = [
-        f"{in_percent(found.share_beyond)} of the functional weight joins sensors that no walk of up to {steps} "
-        f"connects; {in_percent(found.share_of_pairs)} of all pairs are such, so that much would be chance."
+        f"{rounded_percent(found.share_beyond)} of the functional weight joins sensors that no walk of up to {steps} "
+        f"connects; {rounded_percent(found.share_of_pairs)} of all pairs are such, so that much would be chance."
     ]
     distance = _distances(panel, receiver, peer)
     for place in range(min(_MOST_SENTENCES, len(weight))):
-        far = "" if np.isnan(distance[place]) else f", {in_digits(distance[place], 2)} km away"
+        far = "" if np.isnan(distance[place]) else f", {significant(distance[place], 2)} km away"
         sentences.append(
-            f"{_name(panel, int(receiver[place]))} gets {in_percent(float(weight[place]))} from "
+            f"{_name(panel, int(receiver[place]))} gets {rounded_percent(float(weight[place]))} from "
             f"{_name(panel, int(peer[place]))}{far}."
         )
     if not len(weight):
@@ -134,7 +134,7 @@ def _picture(panel: Panel, found: FunctionalWeights, distance: Numbers, note: st
     receiver, peer, weight = found.beyond()
     return RelationPicture(
         sensors=panel.sensor_ids,
-        names=[name_of(sensor.id, sensor.name, _LONGEST_NAME) for sensor in panel.sensors],
+        names=[sensor_label(sensor.id, sensor.name, _LONGEST_NAME) for sensor in panel.sensors],
         places=known_places(panel),
         edges=(panel.edges.source, panel.edges.target),
         receiver=receiver,
@@ -153,4 +153,4 @@ def _distances(panel: Panel, one: NDArray[np.integer], other: NDArray[np.integer
 
 
 def _name(panel: Panel, column: int) -> str:
-    return name_of(panel.sensors[column].id, panel.sensors[column].name)
+    return sensor_label(panel.sensors[column].id, panel.sensors[column].name)

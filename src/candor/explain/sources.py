@@ -3,14 +3,13 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from candor.explain.finding import in_percent
+from candor.core.text import rounded_percent, sensor_label
 from candor.explain.forecast import Told
 from candor.explain.relations import connected_within
 from candor.forecasting.explanation import Contribution
 from candor.render.explanation_page import PageSection, PageTable
 from candor.render.figures.arrivals import ArrivalPicture, Senders, draw_arrivals
 from candor.render.figures.peers import PeerPicture, draw_peers
-from candor.render.figures.style import name_of
 
 _WAYS = {"forward": "Along the edges", "reverse": "Against the edges"}
 _MOST_NAMED = 3
@@ -62,7 +61,7 @@ def _positions(told: Told) -> list[str]:
 def _from_whom(told: Told, direction: str, senders: Senders) -> str:
     """Returns the sentence about the largest senders; of when it is cannot be told, since positions mix patches."""
     named = [
-        f"{in_percent(float(shares.sum()))} from {_name(told, sensor)}"
+        f"{rounded_percent(float(shares.sum()))} from {_name(told, sensor)}"
         for sensor, shares in list(zip(senders.names, senders.shares, strict=True))[:_MOST_NAMED]
     ]
     others = len(senders.names) - len(named)
@@ -110,13 +109,13 @@ def tell_peers(told: Told) -> PageSection:
     joined = connected_within(told.panel, orders)[told.column]
     is_beyond = [not joined[ids.index(sensor)] for sensor in order]
     beyond = sum(weights[sensor] for sensor, is_far in zip(order, is_beyond, strict=True) if is_far)
-    named = "; ".join(f"{in_percent(weights[sensor])} to {_name(told, sensor)}" for sensor in order[:_MOST_NAMED])
+    named = "; ".join(f"{rounded_percent(weights[sensor])} to {_name(told, sensor)}" for sensor in order[:_MOST_NAMED])
     steps = f"{orders} edge{'' if orders == 1 else 's'}"
     most = max(alike, key=alike.__getitem__)
     sentences = [
         f"It listens to {len(order)} sensor{'' if len(order) == 1 else 's'}, by weight {named}.",
         f"Of them, the background of {_name(told, most)} resembles its own most: {alike[most]:.2f}, of 1 at most.",
-        f"{in_percent(beyond)} goes to sensors that no walk of up to {steps} joins to it.",
+        f"{rounded_percent(beyond)} goes to sensors that no walk of up to {steps} joins to it.",
     ]
     picture = PeerPicture(
         sensor=told.name,
@@ -135,4 +134,4 @@ def _name(told: Told, sensor: str) -> str:
 
 
 def _short_name(told: Told, sensor: str) -> str:
-    return name_of(sensor, told.panel.sensors[told.panel.sensor_ids.index(sensor)].name, _LONGEST_IN_FIGURE)
+    return sensor_label(sensor, told.panel.sensors[told.panel.sensor_ids.index(sensor)].name, _LONGEST_IN_FIGURE)

@@ -8,9 +8,9 @@ from typing import Any
 
 from candor.core.errors import InputError
 from candor.core.settings import parse_settings
+from candor.core.text import duration
 from candor.data.panel import Panel
 from candor.data.protocol import Protocol, Task, suggest_protocol
-from candor.data.times import in_words
 from candor.forecasting.forecaster import forecasters, label_of
 from candor.nets.candor.recipe import Recipe
 from candor.nets.candor.settings import LossWeights, ModelSettings
@@ -171,7 +171,7 @@ def _reasons(task: Task, preset: str | None, recipe: Recipe, own: set[str]) -> l
             "return to what is usual"
         )
     if sizes.season and "season" not in own:
-        trained_on = in_words(task.split.train_end * task.panel.times.interval)
+        trained_on = duration(task.split.train_end * task.panel.times.interval)
         sentences.append(
             f"the week of the year in the calendar: {trained_on} of training hold every season at least twice"
         )
@@ -182,12 +182,12 @@ def _spans_in_words(task: Task, preset: str | None) -> str:
     """Returns a sentence about history and horizon: usual for the interval, those of a preset, or somebody's own."""
     interval = task.panel.times.interval
     usual = load_preset(preset).protocol if preset else suggest_protocol(task.panel)
-    why = f"as in the preset {preset}" if preset else f"usual for readings every {in_words(interval)}"
+    why = f"as in the preset {preset}" if preset else f"usual for readings every {duration(interval)}"
     spans = {name: getattr(task.protocol, name) for name in ("history", "horizon")}
     if all(steps == getattr(usual, name) for name, steps in spans.items()):
-        return ", ".join(f"{name} {in_words(steps * interval)}" for name, steps in spans.items()) + f": {why}"
+        return ", ".join(f"{name} {duration(steps * interval)}" for name, steps in spans.items()) + f": {why}"
     return "; ".join(
-        f"{name} {in_words(steps * interval)}: {why if steps == getattr(usual, name) else 'your choice'}"
+        f"{name} {duration(steps * interval)}: {why if steps == getattr(usual, name) else 'your choice'}"
         for name, steps in spans.items()
     )
 

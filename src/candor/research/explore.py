@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 from candor.core.errors import InputError
 from candor.core.files import atomic_file
 from candor.core.progress import Report, silent
+from candor.core.text import sensor_label
 from candor.data.panel import Panel
 from candor.data.times import DAY
 from candor.forecasting.explanation import find_sensor
 from candor.graph.nearest import great_circle_km
 from candor.graph.reachability import downstream_pairs
 from candor.render.figures.explore import DynamicsPicture, ExplorePicture, LagPicture, PairPicture, draw_explore
-from candor.render.figures.style import name_of
 from candor.research.dynamics import choose_stretch, find_dynamics, liveliest
 from candor.research.patterns import deviations_of, lagged_correlations, pair_correlations, profiles_of, slots_of
 from candor.research.rotation import Numbers
@@ -272,4 +272,4 @@ def _pair_table(panel: Panel, pairs: DistantPairs) -> dict[str, list[str] | Numb
 
 def _name(panel: Panel, column: int) -> str:
     sensor = panel.sensors[column]
-    return name_of(sensor.id, sensor.name, _LONGEST_NAME)
+    return sensor_label(sensor.id, sensor.name, _LONGEST_NAME)

@@ -7,13 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from candor.core.errors import InputError
-from candor.data.findings import listed
+from candor.core.text import duration, listed
 from candor.data.panel import Panel
 from candor.data.readers.options import ReadOptions
 from candor.data.readers.panels import read_panel
 from candor.data.readers.small_tables import plain_name, read_small_table
 from candor.data.readers.sources import find_source
-from candor.data.times import in_words
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,8 +93,8 @@ def _on_axis_of(panel: Panel, rain: Panel, where: str) -> NDArray[np.float32]:
     shift, beside = divmod(axis.start - wanted.start, wanted.interval)
     if axis.interval != wanted.interval or beside:
         raise InputError(
-            f"rain is measured every {in_words(axis.interval)} from {axis.start}, readings every "
-            f"{in_words(wanted.interval)} from {wanted.start}: the moments do not meet",
+            f"rain is measured every {duration(axis.interval)} from {axis.start}, readings every "
+            f"{duration(wanted.interval)} from {wanted.start}: the moments do not meet",
             where=where,
             hint="sum the rain to the moments of the readings first",
         )

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from candor.core.errors import InputError
+from candor.core.text import listed
 from candor.core.versions import versions
-from candor.data.findings import Findings, listed
+from candor.data.findings import Findings
 from candor.data.panel import Covariate, Edges, Panel, Sensor
 from candor.data.times import TimeAxis
 from candor.river.asking import Asker, require_client

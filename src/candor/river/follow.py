@@ -26,7 +26,8 @@ from candor.core.errors import InputError
 from candor.core.files import atomic_file
 from candor.core.progress import Report, silent
 from candor.core.settings import parse_settings
-from candor.data.findings import Findings, listed
+from candor.core.text import listed
+from candor.data.findings import Findings
 from candor.data.panel import Panel
 from candor.data.panel_store import SIGNS_OF_DAMAGE
 from candor.data.times import TimeAxis

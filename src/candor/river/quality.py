@@ -64,7 +64,7 @@ def in_words(finding: Finding) -> str:
     """Returns a finding as one line: how grave, where, what, how often, and how to correct it."""
     where = f"{finding.where} " if finding.where else ""
     times = f" ({finding.count:,} times)" if finding.count > 1 else ""
-    hint = f"; to hint it: {finding.hint}" if finding.hint else ""
+    hint = f"; hint: {finding.hint}" if finding.hint else ""
     return f"{finding.level}: {where}{finding.what}{times}{hint}"
 
 

@@ -69,7 +69,7 @@ class KeptRefits(Refits):
             _copy_machines(place / TRAINING, self.folder / _MACHINE)
             learned.save(place / _MODEL)
         except WriteError as error:
-            hint = "make room or hint the folder, then give the same command again: it goes on from what is kept"
+            hint = "make room or fix the folder, then give the same command again: it goes on from what is kept"
             raise WriteError(error.what, where=error.where, hint=hint) from error
         rmtree(place / TRAINING, ignore_errors=True)
         return read_model(place / _MODEL)  # as one that goes on will find it

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from candor.core.errors import InputError
 from candor.data.alignment import Aligned
-from candor.data.checks.report import local_time
 from candor.data.findings import Findings
 from candor.data.panel import Panel
 from candor.forecasting.forecaster import Forecaster
@@ -121,7 +120,7 @@ def _content(
     return {
         "model": served.name,
         "version": edition.version,
-        "last_reading": local_time(times, times.length - 1),
+        "last_reading": times.iso(times.length - 1),
         "zone": times.zone,
         "units": _units(edition.known),
         "coverage": None if unknown else question.coverage,

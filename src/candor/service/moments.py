@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from candor.core.errors import InputError
-from candor.data.checks.report import local_time
 from candor.data.times import TimeAxis, zone_from_name
 
 _FIRST_YEAR, _LAST_YEAR = 1900, 2200
@@ -76,7 +75,7 @@ class Grid:
 
     def local(self, row: int) -> str:
         """Returns the time of a row on the local clock, as ISO text with its offset."""
-        return local_time(self.axis, row)
+        return self.axis.iso(row)
 
     def locals(self, first: int, stop: int) -> list[str]:
         """Returns the local times of several rows."""

@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 import numpy as np
 
 from candor.core.errors import InputError
+from candor.core.text import duration, listed
 from candor.data.alignment import Aligned, align
-from candor.data.findings import Findings, listed
+from candor.data.findings import Findings
 from candor.data.panel import Panel, Sensor
-from candor.data.times import in_words
 from candor.service.errors import RefusedError
 from candor.service.messages import SentReading
 from candor.service.moments import Grid, lay, parse_moment, to_microseconds
@@ -113,7 +113,7 @@ def storable(
             place = "the run's own record" if edition.record.has_own else "now"
             raise InputError(
                 f"the reading of {reading.time} is too old: more than {settings.most_steps_back:,} steps of "
-                f"{in_words(axis.interval)} before {place}, {grid.local(beginning)}",
+                f"{duration(axis.interval)} before {place}, {grid.local(beginning)}",
                 where=f"sensor {reading.sensor}",
                 hint=f"check the year; readings from {grid.local(earliest)} on are kept",
             )
@@ -150,7 +150,7 @@ def _panel_of(
     if length * len(columns) > settings.most_cells:
         raise InputError(
             f"the readings run from {grid.local(first)} to {grid.local(first + length - 1)}, {length:,} steps of "
-            f"{in_words(grid.axis.interval)} for {len(columns):,} sensors",
+            f"{duration(grid.axis.interval)} for {len(columns):,} sensors",
             where="readings",
             hint=f"send recent readings only; the model reads {edition.forecaster.rows_needed} steps",
         )
@@ -165,7 +165,7 @@ def _report(
     readings: Sequence[SentReading], cells: np.ndarray, grid: Grid, moments: np.ndarray, findings: Findings
 ) -> None:
     """Adds findings about readings that were moved, or that met others."""
-    interval = in_words(grid.axis.interval)
+    interval = duration(grid.axis.interval)
     if moved := int(np.count_nonzero(grid.beside(moments))):
         findings.note(f"readings lie beside the model's grid of {interval}: the nearest moment counts", count=moved)
     if repeated := len(readings) - len(np.unique(cells)):

@@ -3,8 +3,9 @@
 from typing import Any
 
 from candor.core.errors import InputError
+from candor.core.text import duration
 from candor.data.adjacency import adjacency_of
-from candor.data.times import in_words, zone_from_name
+from candor.data.times import zone_from_name
 from candor.forecasting.questions import rounded
 from candor.service.forecasts import plain_numbers
 from candor.service.layout import has_coordinates
@@ -27,7 +28,7 @@ def summarise(served: Served, settings: ServiceSettings) -> dict[str, Any]:
         "unit": known.unit,
         "zone": known.times.zone,
         "interval_seconds": known.times.interval.total_seconds(),
-        "interval": in_words(known.times.interval),
+        "interval": duration(known.times.interval),
         "history": edition.forecaster.rows_needed,
         "horizon": edition.forecaster.horizon,
         "sensors": len(known.sensors),

@@ -147,7 +147,7 @@ def _saving() -> Iterator[None]:
         raise WriteError(
             f"the state of training cannot be saved ({error.__cause__})",
             where=error.where,
-            hint="make room or hint the folder, then go on with `candor train --resume`: the last saved state is whole",
+            hint="make room or fix the folder, then go on with `candor train --resume`: the last saved state is whole",
         ) from error
 
 

@@ -16,16 +16,17 @@ from figure_texts import assert_texts_stand_apart
 from matplotlib.patches import FancyArrowPatch
 
 from candor.core.errors import InputError
+from candor.core.text import sensor_label
 from candor.render.figures.components import ComponentPicture, draw_components
 from candor.render.figures.edges import EdgePicture, WeightedEdges, draw_edges
 from candor.render.figures.explore import LagPicture, _draw_lags
 from candor.render.figures.forecast import ForecastPicture, draw_forecast
 from candor.render.figures.fusion import FusionPicture, draw_fusion, draw_fusions
 from candor.render.figures.heat import HeatCell, draw_changes
-from candor.render.figures.style import Drawing, name_of, new_figure, on_axis, plain
+from candor.render.figures.style import Drawing, new_figure, on_axis, plain
 from candor.render.figures.training import Epoch, draw_training
 
-LONG = name_of("420853121505501", "Klamath River at Miller Island Boat Ramp, far below the surface")
+LONG = sensor_label("420853121505501", "Klamath River at Miller Island Boat Ramp, far below the surface")
 COMPONENTS = ("background", "accumulation", "release", "shock")
 GATES = ("accumulation", "release", "shock, against this background", "shock, against the next")
 
@@ -314,7 +315,7 @@ def test_a_table_that_belongs_to_no_figure_is_not_replaced(tmp_path: Path) -> No
 
 
 def test_names_are_never_read_as_formulas_and_letters_without_a_glyph_do_no_harm(tmp_path: Path) -> None:
-    drawing = draw_forecast(forecast_picture(sensor=name_of("g$1", "Rio $\\alpha$ 한강")))
+    drawing = draw_forecast(forecast_picture(sensor=sensor_label("g$1", "Rio $\\alpha$ 한강")))
     drawing.write(tmp_path, "figure")  # a warning would be an error
     assert drawing.figure.get_suptitle() == "Forecast for Rio \\$\\alpha\\$ (g\\$1)"
     shown = {

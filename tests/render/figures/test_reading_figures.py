@@ -12,6 +12,7 @@ from matplotlib.collections import QuadMesh
 from matplotlib.colors import to_rgb
 from matplotlib.patches import FancyArrowPatch
 
+from candor.core.text import sensor_label
 from candor.render.figures.allocation import AllocationPicture, Group, draw_allocation
 from candor.render.figures.arrivals import ArrivalPicture, Senders, draw_arrivals
 from candor.render.figures.branches import BranchPicture, draw_branches
@@ -22,10 +23,10 @@ from candor.render.figures.propagation import PropagationPicture, draw_propagati
 from candor.render.figures.reconstruction import ReconstructionPicture, draw_reconstruction
 from candor.render.figures.relations import RelationPicture, draw_relations
 from candor.render.figures.roles import Alignment, RolePicture, draw_roles
-from candor.render.figures.style import Drawing, name_of
+from candor.render.figures.style import Drawing
 
 CHANCE = np.random.default_rng(3)
-LONG = name_of("420853121505501", "Klamath River at Miller Island Boat Ramp, far below the surface")
+LONG = sensor_label("420853121505501", "Klamath River at Miller Island Boat Ramp, far below the surface")
 COMPONENTS = ("background", "accumulation", "release", "shock")
 BRANCHES = ("functional", "forward", "reverse")
 

@@ -14,6 +14,7 @@ from read_report import EVIL, Reader, with_evil_names
 from tiny import PROTOCOL, tiny_recipe
 
 from candor.cli import run as candor
+from candor.core.text import amount
 from candor.core.versions import versions
 from candor.data.panel import Panel
 from candor.forecasting.candor import Candor
@@ -22,7 +23,6 @@ from candor.render.report.content import Content, gather
 from candor.render.report.judgement import errors_by_clock
 from candor.render.report.page import make_page
 from candor.render.report.places import bent_lines, find_places
-from candor.render.report.wording import amount
 from candor.runs import evaluate
 from candor.runs.fit import train_model
 from candor.runs.run import Run, load_run

@@ -3,13 +3,13 @@
 import numpy as np
 
 from candor.core.progress import Report, silent
+from candor.core.text import duration
 from candor.data.checks.coverage import report_coverage
 from candor.data.checks.network import count_edges, report_network
-from candor.data.checks.report import CheckReport, SensorSummary, local_time
+from candor.data.checks.report import CheckReport, SensorSummary
 from candor.data.checks.sensors import SensorFacts, columns_of, examine_sensor, report_sensors
 from candor.data.findings import Findings
 from candor.data.panel import Panel
-from candor.data.times import in_words
 
 
 def check_panel(panel: Panel, report: Report = silent) -> CheckReport:
@@ -34,9 +34,9 @@ def check_panel(panel: Panel, report: Report = silent) -> CheckReport:
         sensors=_summaries(panel, facts),
         components=parts,
         times=panel.times.length,
-        first=local_time(panel.times, 0) if panel.times.length else None,
-        last=local_time(panel.times, panel.times.length - 1) if panel.times.length else None,
-        interval=in_words(panel.times.interval),
+        first=panel.times.iso(0) if panel.times.length else None,
+        last=panel.times.iso(panel.times.length - 1) if panel.times.length else None,
+        interval=duration(panel.times.interval),
         missing_share=1 - sum(fact.coverage.readings for fact in facts) / cells if cells else None,
     )
 
@@ -49,7 +49,7 @@ def _summaries(panel: Panel, facts: list[SensorFacts]) -> tuple[SensorSummary, .
             name=sensor.name,
             missing_share=1 - fact.coverage.readings / panel.times.length if panel.times.length else None,
             longest_gap=fact.coverage.longest_gap,
-            longest_gap_start=local_time(panel.times, fact.coverage.gap_start) if fact.coverage.longest_gap else None,
+            longest_gap_start=panel.times.iso(fact.coverage.gap_start) if fact.coverage.longest_gap else None,
             minimum=fact.minimum,
             median=fact.median,
             maximum=fact.maximum,

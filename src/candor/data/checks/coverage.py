@@ -7,10 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from candor.data.checks.report import percent, short_time
-from candor.data.findings import Findings, listed
+from candor.core.text import duration, duration_option, listed, rounded_percent
+from candor.data.findings import Findings
 from candor.data.panel import Panel
-from candor.data.times import as_option, in_words
 
 # A record of 200 rows leaves some 20 to judge by: chance, not skill.
 LEAST_ROWS = 200
@@ -136,7 +135,7 @@ def report_coverage(
 def _report_stopped(panel: Panel, alive: dict[str, Coverage], findings: Findings) -> None:
     stopped = sorted((s for s in alive if alive[s].has_stopped), key=lambda s: alive[s].last)
     if stopped:
-        since = (f"{s} since {short_time(panel.times, alive[s].last + 1)}" for s in stopped)
+        since = (f"{s} since {panel.times.short(alive[s].last + 1)}" for s in stopped)
         findings.warning(
             "sensors have stopped: silent until the end of the record", listed(since), len(stopped),
             "leave them out, or repair them; there is nothing to judge their forecasts by",
@@ -152,10 +151,10 @@ def _report_missing(panel: Panel, alive: dict[str, Coverage], findings: Findings
             findings.note,
             SOME_MISSING,
             MOST_MISSING,
-            f"sensors miss more than {percent(SOME_MISSING)} of their readings",
+            f"sensors miss more than {rounded_percent(SOME_MISSING, 3)} of their readings",
         ),
     ):
-        found = [f"{s} ({percent(missing[s])})" for s in worst if low < missing[s] <= high]
+        found = [f"{s} ({rounded_percent(missing[s], 3)})" for s in worst if low < missing[s] <= high]
         if found:
             add(what, listed(found), len(found), "expect poorer forecasts there; leave out what is not needed")
     gaps = {
@@ -165,9 +164,9 @@ def _report_missing(panel: Panel, alive: dict[str, Coverage], findings: Findings
     least = max(GAP_SHARE * panel.times.length, LEAST_SILENCE)
     long = sorted((s for s in gaps if gaps[s][0] > least), key=lambda s: -gaps[s][0])
     if long:
-        where = (f"{s} from {short_time(panel.times, gaps[s][1])} ({gaps[s][0]} rows)" for s in long)
+        where = (f"{s} from {panel.times.short(gaps[s][1])} ({gaps[s][0]} rows)" for s in long)
         findings.note(
-            f"sensors have a gap longer than {percent(GAP_SHARE)} of the record", listed(where), len(long),
+            f"sensors have a gap longer than {rounded_percent(GAP_SHARE, 3)} of the record", listed(where), len(long),
             "use a part of the record without it if you can",
         )  # fmt: skip
 
@@ -180,8 +179,8 @@ def _report_own_intervals(panel: Panel, alive: dict[str, Coverage], findings: Fi
     for step, sensors in sorted(slow.items()):
         own, grid = step * panel.times.interval, panel.times.interval
         findings.note(
-            f"sensors report at one row in {step}: every {in_words(own)}, where the rows are {in_words(grid)} apart",
-            listed(sensors), len(sensors), f"to bring all sensors to that grid, say --interval {as_option(own)}",
+            f"sensors report at one row in {step}: every {duration(own)}, where the rows are {duration(grid)} apart",
+            listed(sensors), len(sensors), f"to bring all sensors to that grid, say --interval {duration_option(own)}",
         )  # fmt: skip
 
 
@@ -194,7 +193,7 @@ def _report_empty_rows(panel: Panel, is_reported: NDArray[np.bool_], findings: F
     findings.note(
         f"no sensor at all reports at some moments: {np.count_nonzero(gaps)} stretches, the longest of "
         f"{gaps[longest]} rows",
-        f"longest from {short_time(panel.times, int(ends[longest]) + 1)}",
+        f"longest from {panel.times.short(int(ends[longest]) + 1)}",
         int(gaps.sum()),
         "nothing, if the logger was off; if clocks were changed in summer, say where the sensors are with --zone",
     )

@@ -3,7 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from candor.data.findings import Findings, listed
+from candor.core.text import listed
+from candor.data.findings import Findings
 from candor.data.panel import Panel
 from candor.graph import components, isolated
 

@@ -2,9 +2,7 @@
 
 from dataclasses import dataclass
 
-from candor.data.clock import clock_form, written
 from candor.data.findings import Findings
-from candor.data.times import TimeAxis, zone_from_name
 
 
 @dataclass(frozen=True)
@@ -61,19 +59,3 @@ class CheckReport:
     last: str | None
     interval: str
     missing_share: float | None
-
-
-def local_time(times: TimeAxis, row: int) -> str:
-    """Returns the local time of a row as ISO text with its offset."""
-    return (times.start + row * times.interval).astimezone(zone_from_name(times.zone)).isoformat()
-
-
-def short_time(times: TimeAxis, row: int) -> str:
-    """Returns the local time of a row for sentences, to the minute, or to what readings closer than that need."""
-    moment = (times.start + row * times.interval).astimezone(zone_from_name(times.zone))
-    return written(moment, f"%Y-%m-%d {clock_form(times.interval) or '%H:%M'}")
-
-
-def percent(share: float) -> str:
-    """Returns a share for sentences; less than a tenth of a percent is not called nothing."""
-    return "under 0.1 %" if 0 < share < 0.001 else f"{100 * share:.3g} %"

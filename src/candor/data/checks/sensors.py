@@ -9,13 +9,13 @@ from datetime import timedelta
 import numpy as np
 from numpy.typing import NDArray
 
+from candor.core.text import listed, rounded_percent
 from candor.data.checks.coverage import Coverage, measure_coverage
 from candor.data.checks.flat import Flatness, find_flat_stretches
-from candor.data.checks.report import percent, short_time
 from candor.data.checks.series import series_of
 from candor.data.checks.units import UnitChange, find_unit_change
 from candor.data.checks.values import Oddities, find_oddities
-from candor.data.findings import Findings, listed
+from candor.data.findings import Findings
 from candor.data.panel import Panel
 
 # Sensors are copied out of the panel in blocks, so that a panel larger than memory is read in few sweeps. A block is
@@ -129,7 +129,7 @@ def _report_zeros(by_id: dict[str, SensorFacts], findings: Findings) -> None:
         worst = sorted(shares, key=lambda s: -shares[s])
         findings.warning(
             "zeros lie far from all other readings: zero may stand for missing",
-            listed(f"{s} ({percent(shares[s])} of the readings)" for s in worst), sum(zeros.values()),
+            listed(f"{s} ({rounded_percent(shares[s], 3)} of the readings)" for s in worst), sum(zeros.values()),
             "say --missing 0, unless the sensors really measure nothing then",
         )  # fmt: skip
 
@@ -156,7 +156,7 @@ def _report_outliers(panel: Panel, by_id: dict[str, SensorFacts], findings: Find
     found = {sensor: facts.oddities.outliers for sensor, facts in by_id.items() if facts.oddities.outliers}
     if found:
         worst = sorted(found, key=lambda s: -len(found[s]))
-        where = (f"{s} ({len(found[s])}, first {short_time(panel.times, found[s][0])})" for s in worst)
+        where = (f"{s} ({len(found[s])}, first {panel.times.short(found[s][0])})" for s in worst)
         findings.note(
             "single readings are absurdly far from those before and after", listed(where),
             sum(len(rows) for rows in found.values()), "correct or empty them if they are errors",
@@ -175,7 +175,7 @@ def _report_flat(panel: Panel, by_id: dict[str, SensorFacts], findings: Findings
     if stuck:
         worst = sorted(stuck, key=lambda s: -stuck[s].longest)
         where = (
-            f"{s} from {short_time(panel.times, stuck[s].row)} ({stuck[s].longest} times {_plain(stuck[s].value):.6g})"
+            f"{s} from {panel.times.short(stuck[s].row)} ({stuck[s].longest} times {_plain(stuck[s].value):.6g})"
             for s in worst
         )
         findings.warning(
@@ -187,7 +187,7 @@ def _report_flat(panel: Panel, by_id: dict[str, SensorFacts], findings: Findings
 def _report_unit_changes(panel: Panel, by_id: dict[str, SensorFacts], findings: Findings) -> None:
     found = [(sensor, facts.unit_change) for sensor, facts in by_id.items() if facts.unit_change is not None]
     if found:
-        where = (f"{sensor} at {short_time(panel.times, change.row)} ({change.words})" for sensor, change in found)
+        where = (f"{sensor} at {panel.times.short(change.row)} ({change.words})" for sensor, change in found)
         findings.warning(
             "the level jumps and stays, as if the unit had changed", listed(where), len(found),
             "bring the readings before and after to one unit, and name it with --unit",

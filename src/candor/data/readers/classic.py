@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from candor.core.errors import InputError
-from candor.data.findings import listed
+from candor.core.text import listed
 from candor.data.readers.readings import Stamps, WideReadings
 from candor.data.readers.small_tables import distinct_ids, plain_words
 from candor.data.readers.sources import Source, find_source

@@ -13,7 +13,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 from candor.core.errors import InputError
-from candor.data.findings import listed
+from candor.core.text import listed
 from candor.data.readers.numbers import EMPTY_CELLS
 from candor.data.readers.sources import Source, TextLayout, sniff_layout, unreadable
 from candor.data.readers.stamps import count_times

@@ -11,7 +11,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from candor.core.errors import InputError
-from candor.data.findings import Findings, listed
+from candor.core.text import listed
+from candor.data.findings import Findings
 from candor.data.panel import Edges
 from candor.data.readers.classic import read_square_array
 from candor.data.readers.matrices import TextMatrix, find_matrix

@@ -11,12 +11,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from candor.core.errors import InputError
-from candor.data.findings import Findings, listed
+from candor.core.text import duration, listed
+from candor.data.findings import Findings
 from candor.data.readers.clock import LocalClock, certain_moments, possible_moments
 from candor.data.readers.options import ReadOptions
 from candor.data.readers.readings import Block, Readings, Stamps
 from candor.data.readers.survey import StampSurvey, choose_interval
-from candor.data.times import DAY, TimeAxis, in_words, plain_zone, standard_offset, zone_from_name
+from candor.data.times import DAY, TimeAxis, plain_zone, standard_offset, zone_from_name
 
 _HOUR = timedelta(hours=1)
 
@@ -162,7 +163,7 @@ def _refuse_far_off(moments: Stamps, length: int, interval: timedelta, where: st
     core = min((moments[-1 - few] - moments[0]).astype(np.int64), (moments[-1] - moments[few]).astype(np.int64))
     if length > 50 * len(moments) + 10_000 or (length > 1000 and whole > 2 * core):
         raise InputError(
-            f"times run from {moments[0]} to {moments[-1]}, {length:,} steps of {in_words(interval)}, but only "
+            f"times run from {moments[0]} to {moments[-1]}, {length:,} steps of {duration(interval)}, but only "
             f"{len(moments):,} different ones occur",
             where=where,
             hint="correct or remove the times that lie far off, or give the true --interval",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from candor.core.errors import InputError
-from candor.data.findings import listed
+from candor.core.text import listed
 from candor.data.readers.classic import MOST_SHRINKING, as_readings
 from candor.data.readers.readings import WideReadings
 from candor.data.readers.small_tables import distinct_ids, plain_words

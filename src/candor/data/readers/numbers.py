@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from candor.data.findings import Findings, listed
+from candor.core.text import listed
+from candor.data.findings import Findings
 from candor.data.readers.options import ReadOptions
 
 EMPTY_CELLS = [

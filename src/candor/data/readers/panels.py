@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from candor.core.errors import InputError
 from candor.core.files import sha256_of_file
 from candor.core.progress import Report, silent
-from candor.data.findings import Findings, listed
+from candor.core.text import duration, listed
+from candor.data.findings import Findings
 from candor.data.panel import Edges, Panel, Sensor
 from candor.data.readers.classic import read_classic_hdf, read_npz
 from candor.data.readers.columns import csv_columns, frame_columns, parquet_columns
@@ -24,7 +25,7 @@ from candor.data.readers.sensors import read_sensors
 from candor.data.readers.sources import find_source
 from candor.data.readers.survey import StampSurvey, survey_stamps
 from candor.data.readers.tables import TableReadings
-from candor.data.times import TimeAxis, in_words
+from candor.data.times import TimeAxis
 
 _ROWS_PER_TIME = 1.1  # of a wide table that has words too; more are rows of several sensors
 _READINGS_AT_ONCE = 1.5  # of a sensor in a long table that has further columns; with more, these say what was read
@@ -147,7 +148,7 @@ def _refuse_empty_cells(readings: Readings, survey: StampSurvey, grid: Grid, whe
     if readings.is_long and cells > max(1_000_000, 1000 * survey.rows):
         raise InputError(
             f"{survey.rows:,} readings would fill less than a thousandth of {sensors:,} sensors times "
-            f"{grid.length:,} steps of {in_words(grid.interval)}",
+            f"{grid.length:,} steps of {duration(grid.interval)}",
             where=where,
             hint="check that the column of sensors names sensors and not readings, or give a longer --interval",
         )
@@ -229,14 +230,14 @@ def _report_times(
             grid.skipped, "if the clocks of the sensors do not change in summer, say e.g. --zone UTC-08:00",
         )  # fmt: skip
     if len(survey.sensor_intervals) > 1:
-        usual = ", ".join(f"{count} every {in_words(step)}" for step, count in sorted(survey.sensor_intervals.items()))
+        usual = ", ".join(f"{count} every {duration(step)}" for step, count in sorted(survey.sensor_intervals.items()))
         findings.note(
-            f"sensors report at different intervals ({usual}): laid on one grid of {in_words(grid.interval)}",
+            f"sensors report at different intervals ({usual}): laid on one grid of {duration(grid.interval)}",
             where, len(survey.sensor_intervals), "choose another grid with --interval",
         )  # fmt: skip
     if grid.off_grid:
         findings.note(
-            f"readings lie beside the grid of {in_words(grid.interval)}: moved to its nearest moment", where,
+            f"readings lie beside the grid of {duration(grid.interval)}: moved to its nearest moment", where,
             grid.off_grid, "choose another grid with --interval",
         )  # fmt: skip
     empty = int(np.count_nonzero(np.isnan(writer.values)))

@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 
 from candor.core.errors import InputError
-from candor.data.findings import Findings, listed
+from candor.core.text import listed
+from candor.data.findings import Findings
 from candor.data.panel import Sensor
 from candor.data.readers.small_tables import (
     IdLookup,

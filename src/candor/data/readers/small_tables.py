@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from candor.core.errors import InputError
-from candor.data.findings import listed
+from candor.core.text import listed
 from candor.data.readers.numbers import EMPTY_CELLS, LIKE_THOUSANDS
 from candor.data.readers.sources import Source, TextLayout, sniff_layout, unreadable
 

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from candor.core.errors import InputError
-from candor.data.findings import listed
+from candor.core.text import listed
 from candor.data.readers.columns import Columns, with_whole_times
 from candor.data.readers.numbers import NumberReader
 from candor.data.readers.options import ReadOptions

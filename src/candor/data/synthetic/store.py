@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 
 from candor.core.errors import InputError
 from candor.core.files import atomic_folder, read_json, sha256_of_file, write_json
+from candor.core.text import first_line
 from candor.data.fingerprint import digest_of
 from candor.data.panel import fingerprint
 from candor.data.panel_store import (
@@ -24,7 +25,6 @@ from candor.data.panel_store import (
     MatrixWriter,
     check_panel_place,
     covariate_file,
-    first_line,
     header_axes,
     read_matrix,
     write_header,

@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
-from candor.data.clock import clock_of
+from candor.core.text import shared_time_format
 from candor.render.figures.style import (
     BLUE,
     GREEN,
@@ -78,7 +78,7 @@ def draw_components(picture: ComponentPicture) -> Drawing:
 
 def _label_patches(axes: Axes, picture: ComponentPicture) -> None:
     """Writes beginning and end of patches in two lines, of so many patches as there is room for."""
-    clock = clock_of((*picture.starts, *picture.ends))
+    clock = shared_time_format((*picture.starts, *picture.ends))
     most = _MOST_CLOCKS if clock else _MOST_DAYS
     shown = range(0, len(picture.starts), -(-len(picture.starts) // most))
     starts, ends = ([at_tick(moment, f"%d %b {clock}") for moment in row] for row in (picture.starts, picture.ends))

@@ -12,7 +12,7 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from candor.data.clock import clock_of
+from candor.core.text import shared_time_format
 from candor.render.figures.style import (
     BLUE,
     GREY,
@@ -92,7 +92,7 @@ def _draw_map(axes: Axes, picture: PropagationPicture, values: NDArray[np.floati
     axes.set_ylim(sensors - 0.5, -0.5)
     axes.set_xlim(-0.5, patches + 0.5)  # both maps share their patches
     starts = picture.starts
-    form = f"%d %b\n{clock_of(starts)}"
+    form = f"%d %b\n{shared_time_format(starts)}"
     shown = range(0, len(starts), -(-len(starts) // _MOST_PATCHES))
     texts = [at_tick(starts[place], form) for place in shown]
     axes.set_xticks(list(shown), texts, fontsize=SMALL)

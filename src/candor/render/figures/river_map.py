@@ -13,10 +13,11 @@ from matplotlib.patches import FancyArrowPatch
 from numpy.typing import NDArray
 
 from candor.core.errors import InputError
+from candor.core.text import sensor_label
 from candor.data.panel import Panel
 from candor.render.figures.map_labels import MapPage, place_labels
 from candor.render.figures.map_points import known_places, moved_apart, on_a_circle, on_a_map
-from candor.render.figures.style import BLACK, BLUE, DOTS_PER_INCH, GREY, SMALL, Drawing, name_of, new_figure, plain
+from candor.render.figures.style import BLACK, BLUE, DOTS_PER_INCH, GREY, SMALL, Drawing, new_figure, plain
 from candor.river.toolbox import direct_edges, find_cycle, topological_order
 
 _SAME_PLACE = 0.012  # of the longer side of the map: sensors this near share a mark and a label
@@ -182,7 +183,9 @@ def _label(panel: Panel, members: list[int]) -> str:
     """Returns the names of the sensors at one place, each on lines of its own."""
     lines = []
     for member in members:
-        lines += wrap(name_of(panel.sensors[member].id, panel.sensors[member].name, longest=_LONGEST_NAME), _LETTERS)
+        lines += wrap(
+            sensor_label(panel.sensors[member].id, panel.sensors[member].name, longest=_LONGEST_NAME), _LETTERS
+        )
     return plain("\n".join(lines))
 
 

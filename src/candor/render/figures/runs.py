@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from candor.core.progress import Report, silent
+from candor.core.text import sensor_label
 from candor.data.panel import Panel
 from candor.data.protocol import Task
 from candor.data.times import DAY
@@ -19,7 +20,7 @@ from candor.render.figures.edges import EdgePicture, draw_edges
 from candor.render.figures.forecast import ForecastPicture, draw_forecast
 from candor.render.figures.fusion import FusionPicture, draw_fusion
 from candor.render.figures.map_points import known_places
-from candor.render.figures.style import Drawing, name_of
+from candor.render.figures.style import Drawing
 from candor.render.figures.survey import Survey, choose_windows, survey
 from candor.render.figures.training import Epoch, draw_training
 from candor.runs.fit import TRAINING
@@ -153,7 +154,7 @@ def picture_edges(surveyed: Survey, panel: Panel) -> EdgePicture:
     """Returns the mean weights of a survey on the map of the panel, or without one where places are unknown."""
     return EdgePicture(
         sensors=panel.sensor_ids,
-        names=[name_of(sensor.id, sensor.name, longest=_LONGEST_IN_KEY) for sensor in panel.sensors],
+        names=[sensor_label(sensor.id, sensor.name, longest=_LONGEST_IN_KEY) for sensor in panel.sensors],
         places=known_places(panel),
         edges=surveyed.edges,
         note=f"Width: share among all a sensor hears from, mean over {surveyed.windows:,} windows.",
@@ -166,7 +167,7 @@ def _liveliest(task: Task) -> int:
 
 
 def _name(panel: Panel, column: int) -> str:
-    return name_of(panel.sensors[column].id, panel.sensors[column].name)
+    return sensor_label(panel.sensors[column].id, panel.sensors[column].name)
 
 
 def _natural_unit(interval: timedelta) -> tuple[str, timedelta]:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from candor.core.errors import InputError
 from candor.core.files import atomic_file
-from candor.data.clock import written
+from candor.core.text import format_time
 
 # The colours of Okabe and Ito, which people with any kind of colour vision can tell apart.
 BLACK, GREY = "#222222", "#8a8a8a"
@@ -151,7 +151,7 @@ def round_times(first: datetime, last: datetime, most: int) -> tuple[list[dateti
 
 def at_tick(moment: datetime, form: str) -> str:
     """Returns a moment as it is written under an axis, where an offset has a line of its own."""
-    return written(moment, form).replace(" UTC", "\nUTC")
+    return format_time(moment, form).replace(" UTC", "\nUTC")
 
 
 def _tick_form(step: timedelta) -> str:
@@ -178,12 +178,6 @@ def plain(text: str) -> str:
             words.pop()
     known = "".join(letter if is_known(letter) else "?" for letter in " ".join(words).removeprefix("/ ") or text)
     return known.replace("$", r"\$")
-
-
-def name_of(sensor: str, name: str, longest: int = 60) -> str:
-    """Returns what a sensor is called: its name, cut where it is too long, and its id."""
-    whole = f"{name} ({sensor})" if name else f"sensor {sensor}"
-    return whole if len(whole) <= longest else f"{name[: max(longest - len(sensor) - 4, 0)]}… ({sensor})"
 
 
 def in_unit(what: str, unit: str) -> str:

@@ -5,11 +5,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from candor.core.progress import Report
+from candor.core.text import NOTHING, counted
 from candor.render.figures.benchmark import draw_ablations, draw_setting, split_changes
 from candor.render.paper.entry import Entry, Picture, ShownTable, joined, make_slug, table_files
 from candor.render.paper.grid import Grid, Kind
 from candor.render.paper.words import origin_of_task
-from candor.render.report.wording import NOTHING, counted
 from candor.research.pairing import paired_changes, parameters_of
 from candor.research.rain import rain_table_of
 from candor.research.tables import Table, TableCell, strict_wins, tables_of

@@ -8,12 +8,12 @@ from candor.core.errors import InputError
 from candor.core.files import read_json
 from candor.core.progress import Report
 from candor.core.settings import parse_settings
+from candor.core.text import NOTHING, significant
 from candor.presets import load_preset, preset_names
 from candor.render.figures.benchmark import draw_costs
 from candor.render.paper.entry import Entry, Origin, Picture, ShownTable, in_dates, in_versions, table_files
 from candor.render.paper.grid import RESULTS, Grid, Kind
 from candor.render.paper.words import data_in_words
-from candor.render.report.wording import NOTHING, number
 from candor.research.measuring import HOW
 from candor.research.profiling import Circumstances, Errors, Profile, labels_of, read_errors
 from candor.research.tables import Table, TableCell
@@ -94,10 +94,10 @@ def cost_table(profile: Profile) -> Table:
     for model in profile.models:
         texts = (
             NOTHING if model.parameters is None else f"{model.parameters:,}",
-            number(None if model.operations is None else model.operations / 1e6),
-            number(1e3 * model.inference_seconds),
-            number(None if model.training_seconds is None else 1e3 * model.training_seconds),
-            number(model.peak_megabytes),
+            significant(None if model.operations is None else model.operations / 1e6),
+            significant(1e3 * model.inference_seconds),
+            significant(None if model.training_seconds is None else 1e3 * model.training_seconds),
+            significant(model.peak_megabytes),
         )
         rows.append((model.label, tuple(TableCell(text) for text in texts)))
     return Table(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from candor.core.progress import Report
-from candor.render.report.wording import NOTHING
+from candor.core.text import NOTHING
 from candor.research.tables import Table
 
 UNKNOWN = "not recorded"

@@ -4,13 +4,12 @@ import shlex
 from collections.abc import Iterator
 
 from candor.core.errors import InputError
-from candor.data.findings import listed
+from candor.core.text import counted, listed
 from candor.render.paper.costs import find_errors, read_profile
 from candor.render.paper.entry import UNKNOWN, Missing
 from candor.render.paper.found import Found
 from candor.render.paper.grid import Grid, Kind
 from candor.render.paper.runs import data_of_runs, is_here
-from candor.render.report.wording import counted
 from candor.research.cells import Cell, cells_of, failure_of
 from candor.research.notes import shown_name
 from candor.research.profiling import labels_of

@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from candor.core.progress import Report
+from candor.core.text import NOTHING, counted, duration, percent
 from candor.data.catalog import datasets, load_dataset
 from candor.data.panel import Panel
 from candor.data.panel_store import load_panel
-from candor.data.times import in_words
 from candor.explain.finding import Finding
 from candor.explain.fusion import fusion_origins, fusion_weights, spreads
 from candor.explain.reading import FORECAST_PAGE, INDEX, explain_run
@@ -18,7 +18,6 @@ from candor.render.figures.schematics import draw_decomposition, draw_overview
 from candor.render.paper.entry import Entry, Origin, Picture, joined
 from candor.render.paper.found import FoundRun
 from candor.render.paper.words import data_in_words, origin_of_run
-from candor.render.report.wording import NOTHING, counted, percent
 from candor.research.explore import NAME as EXPLORE
 from candor.research.explore import explore, write_exploration
 from candor.runs.run import load_run
@@ -174,7 +173,7 @@ def _facts(panel: Panel) -> str:
     edges = counted(len(panel.edges), "directed edge") if len(panel.edges) else "no edges"
     first, last = (panel.times.local[place].date().isoformat() for place in (0, -1))
     return (
-        f"{counted(len(panel.sensors), 'sensor')} with {edges}, a reading every {in_words(panel.times.interval)} from "
+        f"{counted(len(panel.sensors), 'sensor')} with {edges}, a reading every {duration(panel.times.interval)} from "
         f"{first} to {last}; {percent(1 - float(panel.mask.mean()))} missing."
     )
 

@@ -12,10 +12,10 @@ import pandas as pd
 from candor.core.errors import InputError
 from candor.core.files import read_json
 from candor.core.progress import Report
+from candor.core.text import NOTHING, counted
 from candor.render.figures.shock_rain import ShockRainPicture
 from candor.render.paper.entry import Entry, Origin, Picture, ShownTable, in_dates, in_versions, table_files
 from candor.render.paper.words import data_in_words, protocol_in_words
-from candor.render.report.wording import NOTHING, counted
 from candor.research.shock_rain_runs import NAME, SHIFTS_NAME, write_picture
 from candor.research.tables import Table, TableCell
 from candor.research.writing import write_tables

@@ -5,13 +5,13 @@ from pathlib import Path
 from statistics import mean, stdev
 
 from candor.core.progress import Report
+from candor.core.text import NOTHING
 from candor.render.figures.benchmark import draw_ablations_together, split_changes
 from candor.render.paper.comparisons import HEAT_MAPS
 from candor.render.paper.entry import Entry, Origin, Picture, ShownTable, joined, table_files
 from candor.render.paper.grid import Grid, Kind
 from candor.render.paper.shock_rain import Kept, association_table
 from candor.render.paper.words import origin_of_task
-from candor.render.report.wording import NOTHING
 from candor.research.pairing import Change, paired_changes
 from candor.research.results import ALL_STEPS
 from candor.research.tables import Table, TableCell

@@ -8,9 +8,9 @@ from candor.core.errors import InputError
 from candor.core.files import read_json
 from candor.core.progress import Report
 from candor.core.settings import parse_settings
+from candor.core.text import NOTHING
 from candor.render.paper.entry import Entry, Origin, Picture, ShownTable, in_dates, in_versions, table_files
 from candor.render.paper.words import data_in_words, protocol_in_words
-from candor.render.report.wording import NOTHING
 from candor.research.tables import Table, TableCell
 from candor.research.truth.asking import Findings
 from candor.research.truth.cells import FORMAT_VERSION, Cell, Scored, read_curves

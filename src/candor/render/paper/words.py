@@ -7,10 +7,10 @@ from typing import Any
 import pandas as pd
 
 from candor.core.errors import InputError
+from candor.core.text import counted
 from candor.data.catalog import datasets
 from candor.render.paper.entry import Origin, in_dates, in_versions
 from candor.render.paper.grid import Grid
-from candor.render.report.wording import counted
 from candor.research.notes import differences_of, seeds_of
 from candor.runs.run import RunRecord, load_record
 

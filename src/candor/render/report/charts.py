@@ -15,13 +15,13 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
+from candor.core.text import significant
 from candor.render.figures.style import BLUE, GREEN, ORANGE, PURPLE, VERMILION, in_unit
 from candor.render.figures.training import Epoch, kept_epoch
 from candor.render.report.judgement import ClockErrors, Judgement
 from candor.render.report.outlook import COVERAGE, Forecasts, Outlook
 from candor.render.report.reasons import Makeup, Reasons
 from candor.render.report.time_axis import use_moments, use_patches
-from candor.render.report.wording import number
 
 Numbers = NDArray[np.floating]
 INK = "ink"  # stands for the colour of the text, which differs by day and by night
@@ -182,7 +182,7 @@ def draw_training(epochs: Sequence[Epoch], unit: str) -> Chart:
     best = kept_epoch(epochs)
     ring = {"symbol": "circle-open", "size": 14, "line": {"width": 2}}
     is_judged = not np.isnan(validated[best])
-    kept = f"weights kept: epoch {numbers[best]}" + (f", {number(float(validated[best]))}" if is_judged else "")
+    kept = f"weights kept: epoch {numbers[best]}" + (f", {significant(float(validated[best]))}" if is_judged else "")
     ringed = validated if is_judged else trained
     figure.add_scatter(
         x=numbers[best : best + 1], y=ringed[best : best + 1], name=kept, mode="markers", marker=ring, meta=INK

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from candor.core.progress import Report, silent
+from candor.core.text import counted, duration, percent
 from candor.data.catalog import datasets
 from candor.data.checks import CheckReport, check_panel
 from candor.data.panel import Panel
 from candor.data.protocol import Task
-from candor.data.times import in_words
 from candor.data.units import distinct_units
 from candor.forecasting.candor import Candor
 from candor.render.figures.runs import read_epochs
@@ -20,7 +20,6 @@ from candor.render.report.judgement import Judgement, judge_run
 from candor.render.report.outlook import Outlook, look_ahead
 from candor.render.report.places import Places, find_places
 from candor.render.report.reasons import Reasons, find_reasons
-from candor.render.report.wording import counted, percent
 from candor.runs.run import Run, RunRecord
 
 
@@ -62,7 +61,7 @@ class Content:
     @property
     def ahead(self) -> str:
         """How far forecasts reach, in words."""
-        return in_words(self.record.protocol.horizon * self.panel.times.interval)
+        return duration(self.record.protocol.horizon * self.panel.times.interval)
 
 
 def gather(run: Run, report: Report = silent) -> Content:
@@ -109,8 +108,8 @@ def _introduce(run: Run, task: Task, check: CheckReport) -> Iterator[str]:
         f"{last} on the clock of {panel.times.zone}; {percent(check.missing_share)} of the readings are missing."
     )
     yield (
-        f"A forecast reads the last {counted(protocol.history, 'step')} ({in_words(protocol.history * interval)}) and "
-        f"gives the next {protocol.horizon} ({in_words(protocol.horizon * interval)}) of every sensor."
+        f"A forecast reads the last {counted(protocol.history, 'step')} ({duration(protocol.history * interval)}) and "
+        f"gives the next {protocol.horizon} ({duration(protocol.horizon * interval)}) of every sensor."
     )
     units = distinct_units(sensor.unit or "one that is not stated" for sensor in panel.sensors)
     if len(units) > 1:

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from candor.core.progress import Report, silent
+from candor.core.text import amount, counted, percent
 from candor.data.protocol import Task
 from candor.data.times import DAY
 from candor.forecasting.forecaster import Forecaster
 from candor.metrics import as_json, skill
-from candor.render.report.wording import amount, counted, percent
 from candor.runs.evaluation import SIMPLE, evaluate, evaluate_simple
 from candor.runs.run import Run, summarise_run
 

@@ -16,13 +16,13 @@ from plotly.offline import get_plotlyjs
 from candor.core.errors import InputError
 from candor.core.files import atomic_file
 from candor.core.progress import Report, silent
+from candor.core.text import NOTHING
 from candor.core.versions import versions
 from candor.render.figures.html import frame_page
 from candor.render.report.charts import plain
 from candor.render.report.content import Content, gather
 from candor.render.report.parts import Section
 from candor.render.report.sections import all_sections
-from candor.render.report.wording import NOTHING
 from candor.runs.run import Run
 
 REPORT = "report.html"

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from candor.data.clock import clock_form, written
-from candor.data.times import in_words
+from candor.core.text import NOTHING, amount, counted, duration, format_time, percent, significant, time_format
+from candor.data.panel import Sensor
 from candor.render.report import charts, maps
 from candor.render.report.content import Content
 from candor.render.report.judgement import coverage_in_words, skill_in_words
@@ -22,10 +22,10 @@ from candor.render.report.parts import (
     sensor_choice,
     table,
 )
-from candor.render.report.wording import NOTHING, amount, counted, full_name, number, percent, short_name
 
 _MOST_OPEN_ROWS = 15  # longer tables are folded
 _HEAVIEST = 10  # learned edges in the table
+_LONGEST_LABEL = 22
 
 
 def all_sections(content: Content) -> Iterator[Section]:
@@ -71,11 +71,11 @@ def _skill(content: Content) -> Section:
     assert judgement is not None
     overall = judgement.overall
     rows: list[Sequence[Cell]] = [
-        ((model, "the model of this run"), number(overall["mae"]), number(overall["rmse"]), "")
+        ((model, "the model of this run"), significant(overall["mae"]), significant(overall["rmse"]), "")
     ]
     for rule in judgement.rules:
         gain = NOTHING if rule.skill is None else f"{100 * rule.skill:+.1f} %"
-        rows.append(((rule.name, rule.meaning), number(rule.mae), number(rule.rmse), gain))
+        rows.append(((rule.name, rule.meaning), significant(rule.mae), significant(rule.rmse), gain))
     head = ("", *_in_brackets(unit, "MAE", "RMSE"), f"skill of {model}")
     body = [
         paragraphs(skill_in_words(judgement, model, unit, content.record.protocol.horizon)),
@@ -88,8 +88,8 @@ def _skill(content: Content) -> Section:
 
 def _forecast(content: Content) -> Section:
     chart = charts.draw_outlook(content.outlook, content.liveliest)
-    ahead, form = content.outlook.ahead, f"%Y-%m-%d {clock_form(content.panel.times.interval)}"
-    begin, end = (written(moment, form) for moment in (ahead.times[0], ahead.times[-1]))
+    ahead, form = content.outlook.ahead, f"%Y-%m-%d {time_format(content.panel.times.interval)}"
+    begin, end = (format_time(moment, form) for moment in (ahead.times[0], ahead.times[-1]))
     said = [f"The next forecast runs from {begin} to {end}; the one before it is shown beside what happened."]
     if ahead.lower is not None:
         said.append(f"Shaded: where {100 * COVERAGE:g} % of the readings are expected.")
@@ -168,7 +168,7 @@ def _key(content: Content) -> str:
     for place, (sensor, summary) in enumerate(zip(content.panel.sensors, content.check.sensors, strict=True), start=1):
         row: list[Cell] = [(f"{place} · {sensor.name}", sensor.id) if sensor.name else f"{place} · {sensor.id}"]
         if judgement is not None:
-            row += [number(judgement.by_sensor[sensor.id][score]) for score in ("mae", "rmse")]
+            row += [significant(judgement.by_sensor[sensor.id][score]) for score in ("mae", "rmse")]
         if intervals is not None:
             row.append(percent(intervals["by_sensor"][sensor.id]["coverage"]))
         rows.append([*row, percent(summary.missing_share), str(summary.edges_in), str(summary.edges_out)])
@@ -212,7 +212,7 @@ def _learned_edges(content: Content) -> Section:
 def _errors(content: Content) -> Section:
     judgement, panel, unit = content.judgement, content.panel, content.unit
     assert judgement is not None
-    interval = in_words(panel.times.interval)
+    interval = duration(panel.times.interval)
     errors = [judgement.by_sensor[sensor]["mae"] for sensor in panel.sensor_ids]
     labels = [_label(content, place) for place in range(len(panel.sensors))]
     drawn = {
@@ -221,8 +221,10 @@ def _errors(content: Content) -> Section:
     }
     reported = content.record.protocol.reported_steps()
     rows = [
-        (str(step), in_words(step * panel.times.interval), *(number(judgement.by_step[score][step - 1]) for score in
-         ("mae", "rmse"))) for step in reported
+        (
+            str(step), duration(step * panel.times.interval),
+            *(significant(judgement.by_step[score][step - 1]) for score in ("mae", "rmse")),
+        ) for step in reported
     ]  # fmt: skip
     body = [heading("By step"), chart_place("steps", drawn["steps"])]
     body.append(table(("step", "ahead", *_in_brackets(unit, "MAE", "RMSE")), rows, words=1))
@@ -240,7 +242,7 @@ def _errors(content: Content) -> Section:
 
 def _coverage(content: Content) -> Section:
     assert content.judgement is not None and content.judgement.intervals is not None
-    intervals, interval = content.judgement.intervals, in_words(content.panel.times.interval)
+    intervals, interval = content.judgement.intervals, duration(content.panel.times.interval)
     chart = charts.draw_coverage(intervals, interval)
     body = [paragraphs(coverage_in_words(intervals, content.unit)), chart_place("coverage", chart)]
     body.append(note(f"Method: {intervals['method']}."))
@@ -279,7 +281,7 @@ def _gaps_in_words(content: Content) -> Iterator[str]:
         return
     shares = [sensor.missing_share or 0.0 for sensor in sensors]
     worst, longest = int(np.argmax(shares)), int(np.argmax(gaps))
-    share, length = percent(content.check.missing_share), in_words(gaps[longest] * content.panel.times.interval)
+    share, length = percent(content.check.missing_share), duration(gaps[longest] * content.panel.times.interval)
     start = (sensors[longest].longest_gap_start or "")[:16].replace("T", " ")
     yield f"{share} of them are missing, most at sensor {names[worst]}: {percent(shares[worst])}."
     yield f"The longest gap is {length}, at sensor {names[longest]} from {start}."
@@ -307,12 +309,23 @@ def _in_brackets(unit: str, *scores: str) -> list[str]:
 
 
 def _names(content: Content) -> list[str]:
-    return [f"{place} · {full_name(sensor)}" for place, sensor in enumerate(content.panel.sensors, start=1)]
+    return [f"{place} · {_full_name(sensor)}" for place, sensor in enumerate(content.panel.sensors, start=1)]
 
 
 def _label(content: Content, place: int) -> str:
-    return f"{place + 1} {short_name(content.panel.sensors[place])}"
+    return f"{place + 1} {_short_name(content.panel.sensors[place])}"
 
 
 def _choice(content: Content, place: str) -> str:
     return sensor_choice(_names(content), content.liveliest, place)
+
+
+def _full_name(sensor: Sensor) -> str:
+    """Returns the name of a sensor with its id, or the id alone."""
+    return f"{sensor.name} ({sensor.id})" if sensor.name else sensor.id
+
+
+def _short_name(sensor: Sensor) -> str:
+    """Returns the name of a sensor, or its id, cut to what fits beside a chart."""
+    name = sensor.name or sensor.id
+    return name if len(name) <= _LONGEST_LABEL else f"{name[: _LONGEST_LABEL - 1].rstrip()}…"

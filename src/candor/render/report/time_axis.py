@@ -9,7 +9,7 @@ from datetime import datetime
 
 import plotly.graph_objects as go
 
-from candor.data.clock import clock_of, written_apart
+from candor.core.text import distinct_times, shared_time_format
 from candor.render.figures.style import at_tick, round_times, time_label
 
 _MOST_TICKS = 6  # that a narrow screen has room for
@@ -25,7 +25,7 @@ def use_moments(figure: go.Figure, moments: Sequence[datetime]) -> dict[float, s
         moments: all that it spans, equally far apart.
     """
     seconds = [moment.timestamp() for moment in moments]
-    names = written_apart(moments, f"%d %b %Y {clock_of(moments)}")
+    names = distinct_times(moments, f"%d %b %Y {shared_time_format(moments)}")
     step = seconds[1] - seconds[0] if len(seconds) > 1 else 1.0
     ticks, texts = round_times(moments[0], moments[-1], _MOST_TICKS)
     _set_axis(figure, names, [(tick.timestamp() - seconds[0]) / step for tick in ticks], texts)
@@ -36,8 +36,8 @@ def use_moments(figure: go.Figure, moments: Sequence[datetime]) -> dict[float, s
 
 def use_patches(figure: go.Figure, starts: Sequence[datetime], ends: Sequence[datetime]) -> list[str]:
     """Returns what patches are called on the horizontal axis, and sets that axis, which names some by their starts."""
-    clock = clock_of((*starts, *ends))
-    first, last = (written_apart(moments, f"%d %b {clock}") for moments in (starts, ends))
+    clock = shared_time_format((*starts, *ends))
+    first, last = (distinct_times(moments, f"%d %b {clock}") for moments in (starts, ends))
     names = [f"{start} – {end}" for start, end in zip(first, last, strict=True)]
     shown = range(0, len(names), -(-len(names) // _MOST_TICKS))
     _set_axis(figure, names, [float(place) for place in shown], [at_tick(starts[i], f"%d %b\n{clock}") for i in shown])

@@ -26,7 +26,8 @@ import numpy as np
 
 from candor.data.catalog import load_dataset
 from candor.data.panel import Covariate, Panel
-from candor.data.panel_store import SIGNS_OF_DAMAGE, first_line, load_panel, save_panel
+from candor.data.panel_store import SIGNS_OF_DAMAGE, load_panel, save_panel
+from candor.core.text import first_line
 from candor.data.protocol import Task
 from candor.core.errors import InputError
 from candor.runs.bundle.archive import lists_a_bundle, pack, unpack

@@ -5,9 +5,10 @@ from typing import Any
 
 from candor.data.catalog import datasets
 from candor.data.protocol import Task
-from candor.data.times import DAY, in_words
+from candor.data.times import DAY
+from candor.core.text import duration
 from candor.data.units import distinct_units, plain_unit
-from candor.core.digits import number
+from candor.core.text import number
 from candor.forecasting.forecaster import Forecaster
 from candor.forecasting.network import NetworkForecaster
 from candor.runs.run import RunRecord
@@ -39,11 +40,11 @@ def model_card(record: RunRecord, forecaster: Forecaster, task: Task, evaluation
 
 def _title(record: RunRecord, forecaster: Forecaster, task: Task) -> str:
     panel, protocol = task.panel, task.protocol
-    ahead, back = (in_words(steps * panel.times.interval) for steps in (protocol.horizon, forecaster.rows_needed))
+    ahead, back = (duration(steps * panel.times.interval) for steps in (protocol.horizon, forecaster.rows_needed))
     return (
         f"# {record.label} on {_plain(record.data)}\n\n"
         f"Forecasts {len(panel.sensors):,} connected sensors {ahead} ahead ({protocol.horizon} steps of "
-        f"{in_words(panel.times.interval)}) from their last {back}. Readings, forecasts and errors are in "
+        f"{duration(panel.times.interval)}) from their last {back}. Readings, forecasts and errors are in "
         f"{_plain(panel.unit) or 'the unit of the readings, which was not named'}; times are on the clock of "
         f"{panel.times.zone}."
     )
@@ -73,7 +74,7 @@ def _scores(record: RunRecord, task: Task, evaluation: Mapping[str, Any] | None)
     unit = f" [{_plain(task.panel.unit)}]" if task.panel.unit else ""
     by_step, overall = evaluation["by_step"], evaluation["overall"]
     rows = [
-        (str(step), in_words(step * task.panel.times.interval), *(number(by_step[name][step - 1]) for name in _ERRORS))
+        (str(step), duration(step * task.panel.times.interval), *(number(by_step[name][step - 1]) for name in _ERRORS))
         for step in task.protocol.reported_steps()
     ]
     rows.append(("all", "", *(number(overall[name]) for name in _ERRORS)))
@@ -97,11 +98,11 @@ def _scores(record: RunRecord, task: Task, evaluation: Mapping[str, Any] | None)
 
 
 def _use(forecaster: Forecaster, task: Task) -> str:
-    history = in_words(forecaster.rows_needed * task.panel.times.interval)
+    history = duration(forecaster.rows_needed * task.panel.times.interval)
     intervals = "with intervals and probabilities" if forecaster.calibration_ is not None else "without intervals"
     return (
         f"## Intended use\n\nForecasting the sensors below, {intervals}, from their readings of the last {history} "
-        f"on a grid of {in_words(task.panel.times.interval)}, by people who know the place. Nothing about the future "
+        f"on a grid of {duration(task.panel.times.interval)}, by people who know the place. Nothing about the future "
         "has to be known.\n\n"
         "    candor forecast BUNDLE                      # from the readings inside, if there are any\n"
         "    candor forecast BUNDLE --readings FILE      # from your own\n"

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from candor.data.panel_store import first_line
+from candor.core.text import first_line
 from candor.core.errors import InputError
 
 _OURS = "candor."
