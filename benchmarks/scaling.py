@@ -14,10 +14,10 @@ from functools import partial
 import numpy as np
 import torch
 
-import candor.nets.candor.propagation
+import candor.nets.candor.physical_operator
 from candor.nets.candor.candor import CandorNetwork
 from candor.nets.candor.losses import LossSpace, losses
-from candor.nets.candor.propagation import DirectionalSupport, EdgeArrays
+from candor.nets.candor.physical_operator import DirectionalSupport, EdgeArrays
 from candor.nets.candor.settings import LossWeights
 from candor.presets import load_preset
 from measure import cost_of
@@ -55,7 +55,7 @@ def training_step(nodes: int, degree: int, steps: int = 1) -> float:
 
 def walk_seconds(share: float, is_dense: bool, nodes: int = 207, batch: int = 8) -> float:
     """Returns the least time of walking two steps along random edges, forward and backward."""
-    candor.nets.candor.propagation.DENSE_FROM = 0.0 if is_dense else 2.0
+    candor.nets.candor.physical_operator.DENSE_FROM = 0.0 if is_dense else 2.0
     edges = random_edges(nodes, int(share * nodes**2))
     support = DirectionalSupport(edges, nodes, 2, 2, is_reverse=False)
     weights = torch.rand(batch, 2, len(edges.source), requires_grad=True)

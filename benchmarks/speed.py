@@ -49,7 +49,7 @@ from candor.data.catalog import datasets
 from candor.data.scaling import Scaler
 from candor.nets.candor.candor import CandorNetwork
 from candor.nets.candor.losses import LossSpace
-from candor.nets.candor.propagation import EdgeArrays
+from candor.nets.candor.physical_operator import EdgeArrays
 from candor.nets.candor.settings import LossWeights, ModelSettings
 from candor.nets.candor.trainable import CandorTrainable
 from candor.nets.trainable import StepContext, Trainable

@@ -14,7 +14,7 @@ from candor.data.times import TimeAxis
 from candor.explain.forecast import Told, look_into, tell_branches, tell_forecast, tell_past
 from candor.explain.sources import tell_arrivals, tell_peers
 from candor.forecasting.candor import Candor
-from candor.nets.candor.head import Head
+from candor.nets.candor.fusion import Head
 
 ROW, COLUMN = 300, 2
 

@@ -20,7 +20,7 @@ from candor.forecasting.candor import Candor
 from candor.forecasting.contract import sample_panel
 from candor.forecasting.intervals import calibrate
 from candor.nets.candor.candor import CandorNetwork
-from candor.nets.candor.propagation import EdgeArrays
+from candor.nets.candor.physical_operator import EdgeArrays
 from candor.nets.candor.settings import LossWeights, ModelSettings
 from candor.nets.candor.trainable import CandorTrainable
 from candor.runs.run import Run, save_run

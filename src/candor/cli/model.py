@@ -8,7 +8,7 @@ from candor.cli import inputs
 from candor.cli.screen import console, print_json, table
 
 if TYPE_CHECKING:
-    from candor.nets.candor.summary import ModuleSummary
+    from candor.nets.candor.candor import ModuleSummary
 
 model_app = typer.Typer(help="Look at the network.", no_args_is_help=True)
 
@@ -24,7 +24,7 @@ def summary(
     json: inputs.JsonOption = False,
 ) -> None:
     """List the modules of CANDOR for a preset, with shapes and numbers of parameters, and the total."""
-    from candor.nets.candor.summary import summarise
+    from candor.nets.candor.candor import summarise
     from candor.presets import load_preset
 
     settings = load_preset(preset).model_settings()

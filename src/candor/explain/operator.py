@@ -16,7 +16,7 @@ from candor.core.text import rounded_percent
 from candor.data.panel import Panel
 from candor.explain.finding import Finding
 from candor.explain.states import Reading
-from candor.nets.candor.propagation import DirectionalSupport
+from candor.nets.candor.physical_operator import DirectionalSupport
 from candor.render.figures.edge_weights import EdgeWeightPicture, EdgeWeights, draw_edge_weights
 
 NAME, TITLE = "operator", "How do sensors hear from one another along the edges?"

@@ -24,7 +24,7 @@ from candor.nets.candor.decomposition import Components
 from candor.nets.candor.functional import FunctionalStates, resemblances
 from candor.nets.candor.history import COMPONENT_NAMES
 from candor.nets.candor.physical import Path, PathStates, PhysicalBranch
-from candor.nets.candor.propagation import DirectionalSupport
+from candor.nets.candor.physical_operator import DirectionalSupport
 from candor.nets.candor.trainable import CandorTrainable, rain_in
 
 Direction = Literal["forward", "reverse"]

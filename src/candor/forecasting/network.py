@@ -23,7 +23,7 @@ from candor.data.splits import Origins, Split
 from candor.data.windows import Windows, count_inputs, future_windows
 from candor.forecasting.forecaster import REFUSE_UNKNOWN, Forecaster, State
 from candor.forecasting.simple import training_means
-from candor.nets.candor.propagation import EdgeArrays
+from candor.nets.candor.physical_operator import EdgeArrays
 from candor.nets.recipe import NetworkRecipe
 from candor.nets.trainable import Trainable
 from candor.training.batches import micro_batches

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 _ENTRIES_PER_WORD = 4
 _LEVELS = 2**16
 _LOWEST = -(2**15)
-_CHANCE = threading.local()
+_THREAD = threading.local()
 
 
 class Dropout(nn.Module):
@@ -35,23 +35,23 @@ def dropout_mask(shape: tuple[int, ...], rate: float, like: Tensor) -> Tensor:
     """
     entries = math.prod(shape)
     words = torch.empty(-(-entries // _ENTRIES_PER_WORD), dtype=torch.int64, device=like.device)
-    words.random_(-(2**63), None, generator=current_chance())
+    words.random_(-(2**63), None, generator=current_generator())
     dropped = round(rate * _LEVELS)
     mask = words.view(torch.int16)[:entries].to(like.dtype)
     return mask.ge_(_LOWEST + dropped).mul_(_LEVELS / (_LEVELS - dropped)).view(shape)
 
 
-def current_chance() -> torch.Generator | None:
+def current_generator() -> torch.Generator | None:
     """Returns what chance is drawn from in this thread; None is the generator that all share."""
-    return getattr(_CHANCE, "generator", None)
+    return getattr(_THREAD, "generator", None)
 
 
 @contextmanager
 def drawing_from(generator: torch.Generator) -> Iterator[None]:
     """Draws masks from a generator while the block runs in this thread, instead of from the one that all share."""
-    before = current_chance()
-    _CHANCE.generator = generator
+    before = current_generator()
+    _THREAD.generator = generator
     try:
         yield
     finally:
-        _CHANCE.generator = before
+        _THREAD.generator = before

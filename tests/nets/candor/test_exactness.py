@@ -11,10 +11,10 @@ from oracle_parameters import OracleProblem, OracleSettings, random_parameters, 
 from torch import Tensor
 
 import candor.nets.candor.functional
-import candor.nets.candor.propagation
+import candor.nets.candor.physical_operator
 from candor.nets.candor.candor import CandorNetwork
 from candor.nets.candor.losses import Losses, LossSpace, losses
-from candor.nets.candor.propagation import EdgeArrays
+from candor.nets.candor.physical_operator import EdgeArrays
 from candor.nets.candor.settings import LossWeights, ModelSettings
 
 SMALL = OracleSettings(
@@ -173,7 +173,7 @@ def test_masks_spaces_and_activation(is_masked: bool, is_active: bool, in_units:
 def test_graphs_of_all_kinds_by_both_ways_of_propagating(
     monkeypatch: pytest.MonkeyPatch, orders: int, density: float, self_loops: bool, is_dense: bool
 ) -> None:
-    monkeypatch.setattr(candor.nets.candor.propagation, "DENSE_FROM", 0.0 if is_dense else 2.0)
+    monkeypatch.setattr(candor.nets.candor.physical_operator, "DENSE_FROM", 0.0 if is_dense else 2.0)
     settings = replace(SMALL, spatial_orders=orders, nodes=6)
     assert_exact(settings, problem_of(settings, seed=4, density=density, self_loops=self_loops), prefix=6)
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from candor.nets.candor.candor import CandorNetwork
-from candor.nets.candor.propagation import EdgeArrays
+from candor.nets.candor.physical_operator import EdgeArrays
 from candor.nets.candor.settings import ModelSettings
 
 SPANS = {"nodes": 40, "history": 12, "horizon": 12, "patch_length": 4, "patch_stride": 2}

@@ -9,7 +9,7 @@ from candor.core.errors import InputError
 from candor.core.settings import parse_settings
 from candor.nets.candor.candor import CandorNetwork
 from candor.nets.candor.losses import LossSpace, losses
-from candor.nets.candor.propagation import DirectionalSupport, EdgeArrays, closed_walks
+from candor.nets.candor.physical_operator import DirectionalSupport, EdgeArrays, closed_walks
 from candor.nets.candor.settings import LossWeights, ModelSettings
 
 SIZES = {
@@ -88,7 +88,7 @@ def test_the_forecast_of_an_only_branch_is_the_forecast() -> None:
 @pytest.mark.parametrize("orders", [1, 2, 3])
 @pytest.mark.parametrize("dense_from", [0.0, 2.0])
 def test_graph_terms_exclude_the_node_itself(monkeypatch: pytest.MonkeyPatch, orders: int, dense_from: float) -> None:
-    monkeypatch.setattr("candor.nets.candor.propagation.DENSE_FROM", dense_from)
+    monkeypatch.setattr("candor.nets.candor.physical_operator.DENSE_FROM", dense_from)
     chance = np.random.default_rng(0)
     source, target = np.nonzero(chance.random((6, 6)) < 0.6)
     support = DirectionalSupport(EdgeArrays(source, target, np.ones(len(source))), 6, orders, 3, is_reverse=False)

@@ -13,7 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from candor.data.scaling import Scaler
 from candor.nets.candor.candor import CandorNetwork
 from candor.nets.candor.functional import FunctionalBranch
-from candor.nets.candor.propagation import EdgeArrays, closed_walks
+from candor.nets.candor.physical_operator import EdgeArrays, closed_walks
 from candor.nets.candor.settings import LossWeights, ModelSettings
 from candor.nets.candor.trainable import CandorTrainable
 from candor.nets.trainable import StepContext

@@ -14,7 +14,7 @@ from candor.data.synthetic import generate_river
 from candor.forecasting.candor import Candor
 from candor.nets.candor.candor import CandorNetwork
 from candor.nets.candor.losses import LossSpace, losses
-from candor.nets.candor.propagation import EdgeArrays
+from candor.nets.candor.physical_operator import EdgeArrays
 from candor.nets.candor.settings import LossWeights, ModelSettings, Rain
 from candor.nets.candor.trainable import rain_in
 

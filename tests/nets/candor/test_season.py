@@ -17,12 +17,11 @@ from candor.data.times import TimeAxis
 from candor.data.windows import Windows
 from candor.forecasting.choices import choose_recipe
 from candor.forecasting.contract import sample_panel
-from candor.nets.candor.candor import CandorNetwork
+from candor.nets.candor.candor import CandorNetwork, summarise
 from candor.nets.candor.losses import LossSpace, losses
-from candor.nets.candor.propagation import EdgeArrays
+from candor.nets.candor.physical_operator import EdgeArrays
 from candor.nets.candor.recipe import Recipe
 from candor.nets.candor.settings import LossWeights, ModelSettings
-from candor.nets.candor.summary import summarise
 from candor.nets.candor.trainable import CandorTrainable
 from candor.nets.trainable import StepContext
 from candor.presets import load_preset, preset_names

@@ -10,7 +10,7 @@ from candor.core.errors import InputError
 from candor.core.settings import parse_settings
 from candor.nets.candor.candor import CandorNetwork
 from candor.nets.candor.losses import LossSpace, losses
-from candor.nets.candor.propagation import EdgeArrays
+from candor.nets.candor.physical_operator import EdgeArrays
 from candor.nets.candor.settings import LossWeights, ModelSettings
 from candor.presets import load_preset
 from candor.research.variants import CHANGES, VARIANTS

@@ -11,7 +11,7 @@ from torch import Tensor
 from candor.runs.onnx.plain import written_plainly
 from candor.nets.candor import functional
 from candor.nets.candor.candor import CandorNetwork
-from candor.nets.candor.propagation import EdgeArrays
+from candor.nets.candor.physical_operator import EdgeArrays
 from candor.nets.candor.settings import ModelSettings
 
 SPANS = {"nodes": 6, "history": 12, "horizon": 7, "patch_length": 4, "patch_stride": 2}

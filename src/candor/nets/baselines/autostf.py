@@ -52,7 +52,7 @@ from candor.nets.baselines._autostf_operators import (
 )
 from candor.nets.baselines._parts import Rate
 from candor.nets.baselines.stid import StidNetwork, StidSizes
-from candor.nets.dropout import current_chance
+from candor.nets.dropout import current_generator
 from candor.nets.recipe import TrainingSettings
 
 Nodes = Annotated[int, Field(ge=2)]
@@ -208,7 +208,7 @@ class SearchNetwork(AutoStfNetwork):
         if not self.training:
             return [(names[int(scores.argmax())], 1.0)]
         chances = scores.detach().softmax(dim=0)
-        drawn = torch.multinomial(chances, 2, replacement=True, generator=current_chance())
+        drawn = torch.multinomial(chances, 2, replacement=True, generator=current_generator())
         if drawn[0] == drawn[1]:
             return [(names[int(drawn[0])], 1.0)]
         return list(zip([names[number] for number in drawn.tolist()], scores[drawn].softmax(dim=0), strict=True))

@@ -33,7 +33,7 @@ from torch.nn import functional as F
 from candor.forecasting.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame, Targets
 from candor.forecasting.forecaster import REFUSE_UNKNOWN, forecasters
 from candor.nets.baselines._parts import Attention, HeadedSizes, Rate, standardise
-from candor.nets.dropout import Dropout, current_chance
+from candor.nets.dropout import Dropout, current_generator
 from candor.nets.layers import sinusoidal_positions
 from candor.nets.recipe import UNCLIPPED, TrainingSettings
 
@@ -155,7 +155,7 @@ class DtafNetwork(BaselineNetwork):
         shape = (len(values), values.shape[2])
         if not self.training:
             return torch.arange(shape[1], device=values.device).expand(shape), values.new_zeros(shape)
-        chance = current_chance()
+        chance = current_generator()
         partner = torch.empty(shape, dtype=torch.int64, device=values.device).random_(0, shape[1], generator=chance)
         return partner, values.new_empty(shape).normal_(0, self.sizes.mixing, generator=chance)
 

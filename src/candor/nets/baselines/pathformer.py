@@ -37,7 +37,7 @@ from candor.core.settings import Settings
 from candor.forecasting.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame, Targets
 from candor.forecasting.forecaster import REFUSE_UNKNOWN, forecasters
 from candor.nets.baselines._parts import Attention, standardise
-from candor.nets.dropout import Dropout, current_chance
+from candor.nets.dropout import Dropout, current_generator
 from candor.nets.recipe import UNCLIPPED, TrainingSettings
 
 SHORT_PATCHES = ((6, 4, 3, 2),) * 3
@@ -290,7 +290,7 @@ def _counts(logits: Tensor, chosen: Tensor) -> Float[Tensor, " expert"]:
 
 def _normal_like(tensor: Tensor) -> Tensor:
     """Returns normal numbers from the generator that masks of dropout are drawn from."""
-    return torch.empty_like(tensor).normal_(generator=current_chance())
+    return torch.empty_like(tensor).normal_(generator=current_generator())
 
 
 @forecasters.register("pathformer")

@@ -36,7 +36,7 @@ from candor.forecasting.forecaster import REFUSE_UNKNOWN, forecasters
 from candor.nets.baselines._parts import Rate, xavier_table
 from candor.nets.baselines.graph_wavenet import GraphWavenet, GraphWavenetNetwork, GraphWavenetSizes
 from candor.nets.baselines.stid import CHANNELS, ResidualBlock
-from candor.nets.dropout import current_chance
+from candor.nets.dropout import current_generator
 from candor.nets.recipe import UNCLIPPED, TrainingSettings
 
 PARTS = 5  # of the embedding: history, sensor, sensor at this time of day, time of day, day of week
@@ -173,7 +173,7 @@ class RstibMlpNetwork(BaselineNetwork):
         """Returns a draw in training, and the mean in use."""
         if not self.training:
             return noise.mean
-        return noise.mean + noise.deviation * torch.empty_like(noise.mean).normal_(generator=current_chance())
+        return noise.mean + noise.deviation * torch.empty_like(noise.mean).normal_(generator=current_generator())
 
     def objective(self, inputs: tuple[Tensor, ...], targets: Targets) -> tuple[Tensor, dict[str, Tensor]]:
         """Returns the forecast, its error against noisy targets, and what the information of all three costs."""

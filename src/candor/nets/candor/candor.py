@@ -4,36 +4,34 @@
 |---|---|
 | patches and calendar | embedding.py |
 | evolution-structured decomposition | decomposition.py, history.py |
-| physical propagation graph | physical.py, propagation.py, recurrence.py, attention.py, routes.py |
+| physical propagation graph | physical.py, physical_operator.py, temporal.py |
 | functional relation graph | functional.py |
-| context-adaptive fusion, prediction | representations.py, fusion.py, head.py |
-| learning objectives | losses.py, roles.py, decoding.py |
-| parts of several sections | layers.py, dropout.py |
+| context-adaptive fusion, prediction | fusion.py |
+| learning objectives | losses.py |
 
-Every file begins with the equations it carries, by their labels in the paper, and where each stands.
+Every file begins with the equations it implements, by their labels in the paper, and where each stands. Operations with
+gradients written by hand are in ops/.
 
 | equation | where |
 |---|---|
 | context_fusion | `Explanation.fused` |
+| app_projected_similarity | `Roles` |
 """
 
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from candor.nets.candor.decomposition import Components, Decomposition, NoDecomposition, States, Undecomposed
+from candor.nets.candor.decomposition import Components, Decomposition, NoDecomposition, ShockGate, States, Undecomposed
 from candor.nets.candor.embedding import Calendar, PatchEmbedding
 from candor.nets.candor.functional import FunctionalBranch, FunctionalStates
-from candor.nets.candor.fusion import Fusion, MeanFusion, fuse
-from candor.nets.candor.head import Head
+from candor.nets.candor.fusion import FIRST_WEIGHTS, ForecastInputs, Fusion, Head, MeanFusion, Representations, fuse
 from candor.nets.candor.history import Forecasts, HistoryIntegration, PlainHistory
-from candor.nets.candor.initialisation import initialise
 from candor.nets.candor.physical import Path, PathStates, PhysicalBranch
-from candor.nets.candor.propagation import EdgeArrays
-from candor.nets.candor.representations import ForecastInputs, Representations
-from candor.nets.candor.roles import Roles
+from candor.nets.candor.physical_operator import EdgeArrays
 from candor.nets.candor.settings import ModelSettings
 
 Values = Float[Tensor, "batch time node"]
@@ -104,7 +102,7 @@ class CandorNetwork(nn.Module):
         self.roles = Roles(settings) if has_roles else None
         starts = [*settings.history_starts, *settings.target_starts]
         self.register_buffer("patch_starts", torch.tensor(starts), persistent=False)
-        initialise(self)
+        _initialise(self)
 
     def forward(
         self,
@@ -213,3 +211,55 @@ class CandorNetwork(nn.Module):
     def _path(self, direction: str) -> Path:
         assert self.physical is not None
         return self.physical.path(direction)
+
+
+class Roles(nn.Module):
+    """Six linear maps, begun as the identity; only the role loss uses them (eq. app_projected_similarity)."""
+
+    def __init__(self, settings: ModelSettings) -> None:
+        super().__init__()
+        for component in ("background", "accumulation", "release"):
+            for side in ("component", "physical"):
+                self.add_module(f"{component}_{side}", nn.Linear(settings.hidden, settings.hidden, bias=False))
+
+
+def _initialise(network: CandorNetwork) -> None:
+    """Sets every parameter; biases keep PyTorch's defaults, which the modules have set already."""
+    for name, parameter in network.named_parameters():
+        # All but biases, scales of norms, and scalars; the season (beyond the paper) begins at zero.
+        if parameter.ndim >= 2 and not name.endswith("season.weight"):
+            nn.init.xavier_uniform_(parameter)
+    with torch.no_grad():
+        for module in network.modules():
+            if isinstance(module, ShockGate):
+                module.second.weight.zero_()
+                module.second.bias.zero_()
+            elif isinstance(module, Fusion):
+                shares = torch.tensor([FIRST_WEIGHTS[branch] for branch in network.settings.branches])
+                module.mlp.second.weight.zero_()
+                module.mlp.second.bias.copy_((shares / shares.sum()).log())
+            elif isinstance(module, Roles):
+                for role in module.parameters():
+                    nn.init.eye_(role)
+
+
+@dataclass(frozen=True)
+class ModuleSummary:
+    """A module that holds parameters of its own: its name, their shapes by name, and their number."""
+
+    module: str
+    shapes: dict[str, tuple[int, ...]]
+    parameters: int
+
+
+def summarise(settings: ModelSettings) -> list[ModuleSummary]:
+    """Returns the modules with parameters in the order of the paper; edges carry none, so none are needed."""
+    no_edges = EdgeArrays(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
+    network = CandorNetwork(settings, no_edges)
+    rows = []
+    for name, module in network.named_modules():
+        own: dict[str, torch.nn.Parameter] = dict(module.named_parameters(recurse=False))
+        if own:
+            shapes = {key: tuple(parameter.shape) for key, parameter in own.items()}
+            rows.append(ModuleSummary(name, shapes, sum(parameter.numel() for parameter in own.values())))
+    return rows

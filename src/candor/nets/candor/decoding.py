@@ -18,7 +18,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from candor.nets.candor.candor import CandorNetwork
-from candor.nets.candor.representations import ForecastInputs, Representations
+from candor.nets.candor.fusion import ForecastInputs, Representations
 
 # Rows of the representations that are made at a time: fewer cost more calls, more need more memory.
 ROWS_AT_A_TIME = 3072

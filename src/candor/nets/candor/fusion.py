@@ -1,26 +1,37 @@
-"""Section "Context-Adaptive Forecast Fusion": how much each branch counts for each node and target patch.
+"""Section "Context-Adaptive Forecast Fusion": how much each branch counts, prediction and overlap recovery.
 
 | symbol | code | shape |
 |---|---|---|
+| F^func, F->, F<- | by_branch | batch node target forecast |
 | c | context (never formed whole) | batch node target 4 hidden |
-| lambda | weights | batch node target branch |
+| lambda | fusion_weights | batch node target branch |
 | F^fuse | fused | batch node target forecast |
+| y^patch | patches | batch node target length |
+| Y | forecast | batch horizon node |
 
 | equation | where |
 |---|---|
 | app_fusion_context | `Fusion.weights` |
 | context_fusion | `fuse` |
+| app_fusion_prediction | `Head.forward` |
+| app_overlap_recovery | `Head.recover` |
 """
+
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
+from torch.nn import functional as F
 
+from candor.nets.candor.decomposition import States
 from candor.nets.candor.embedding import CalendarTables
 from candor.nets.candor.history import Forecasts
 from candor.nets.candor.settings import Branch, ModelSettings
 from candor.nets.layers import Mlp, sinusoidal_positions, split_linear
 
+Predictions = Float[Tensor, "batch node target hidden"]
 FIRST_WEIGHTS: dict[Branch, float] = {"functional": 0.5, "forward": 0.25, "reverse": 0.25}
 
 
@@ -73,3 +84,114 @@ def fuse(weights: Float[Tensor, "batch node target branch"], forecasts: tuple[Fo
     for share, forecast in zip(shares[1:], forecasts[1:], strict=True):
         fused = torch.addcmul(fused, share, forecast)
     return fused
+
+
+class Head(nn.Module):
+    """Two layers from a forecast representation to the values of its patch; overlapping patches are averaged."""
+
+    recovery: Tensor
+
+    def __init__(self, settings: ModelSettings) -> None:
+        super().__init__()
+        self.length = settings.patch_length
+        self.first = nn.Linear(settings.forecast_width, settings.head_width)
+        self.second = nn.Linear(settings.head_width, settings.patch_length)
+        self.register_buffer("recovery", recovery_matrix(settings), persistent=False)
+
+    def forward(self, representation: Forecasts, prefix: int) -> Float[Tensor, "batch prefix node"]:
+        """Returns the forecast of the first `prefix` steps."""
+        patches = self.second(F.relu(self.first(F.relu(representation))))  # eq. app_fusion_prediction
+        return self.recover(patches, prefix)
+
+    def recover(
+        self, patches: Float[Tensor, "batch node target length"], prefix: int
+    ) -> Float[Tensor, "batch prefix node"]:
+        """Returns the mean over the patches that cover each step (eq. app_overlap_recovery)."""
+        steps = patches.flatten(2) @ self.covering(patches.shape[2], prefix)  # batch node prefix
+        return steps.transpose(1, 2)
+
+    def covering(self, targets: int, prefix: int) -> Float[Tensor, "places prefix"]:
+        """Returns the part of the recovery matrix that the first patches and steps need."""
+        return self.recovery[: targets * self.length, :prefix]
+
+
+def recovery_matrix(settings: ModelSettings) -> Float[Tensor, "places horizon"]:
+    """Returns the map from all places of all target patches to the steps of the horizon: the mean over I_h."""
+    starts = torch.tensor(settings.target_starts)
+    step_of_place = (starts[:, None] + torch.arange(settings.patch_length)).flatten() - settings.history
+    covers = step_of_place[:, None] == torch.arange(settings.horizon)
+    return (covers / covers.sum(dim=0).clamp(min=1)).to(torch.get_default_dtype())
+
+
+@dataclass(frozen=True)
+class Representations:
+    """The forecast representations of the branches and the weights they are fused with.
+
+    Args:
+        by_branch: the representations by branch, in the order of the fusion weights.
+        fusion_weights: how much each branch counts.
+    """
+
+    by_branch: dict[str, Forecasts]
+    fusion_weights: Float[Tensor, "batch node target branch"]
+
+    @property
+    def branches(self) -> tuple[Forecasts, ...]:
+        """The branches in the order of the fusion weights."""
+        return tuple(self.by_branch.values())
+
+
+@dataclass(frozen=True)
+class ForecastInputs:
+    """What representations are made of. They are eight times as wide as this, so they are made block by block.
+
+    Args:
+        components: after normalisation; none without the functional branch, which alone reads them here.
+        context: what related nodes brought, C^func; None without the functional branch.
+        descriptor: h^B; None without the functional branch.
+        predictions: states that the paths predict, by direction.
+        nodes: the node table e.
+        target_rows: calendar rows at the target patches.
+        clock: time of day, day of week and, if the network is given it, week of the year at the target patches.
+    """
+
+    components: tuple[States, ...]
+    context: States | None
+    descriptor: Float[Tensor, "batch node relation"] | None
+    predictions: dict[str, Predictions]
+    nodes: Float[Tensor, "node hidden"]
+    target_rows: Float[Tensor, "batch target twice_hidden"]
+    clock: tuple[Int[Tensor, "batch target"], ...]
+
+    def differentiable(self) -> list[Tensor]:
+        """Returns the tensors that gradients flow into: those by sample and node first, then nodes and rows."""
+        functional = [part for part in (self.context, self.descriptor) if part is not None]
+        return [*self.components, *functional, *self.predictions.values(), self.nodes, self.target_rows]
+
+    def with_differentiable(self, tensors: list[Tensor], samples: slice = slice(None)) -> "ForecastInputs":
+        """Returns the same with other tensors in place of those of `differentiable`, which may be of some samples."""
+        given = iter(tensors)
+        return ForecastInputs(
+            components=tuple(next(given) for _ in self.components),
+            context=None if self.context is None else next(given),
+            descriptor=None if self.descriptor is None else next(given),
+            predictions={direction: next(given) for direction in self.predictions},
+            nodes=next(given),
+            target_rows=next(given),
+            clock=tuple(index[samples] for index in self.clock),
+        )
+
+    def block(self, samples: slice, nodes: slice) -> "ForecastInputs":
+        """Returns the part of some samples and some nodes."""
+        *of_both, table, rows = self.differentiable()
+        parts = [*(tensor[samples, nodes] for tensor in of_both), table[nodes], rows[samples]]
+        return self.with_differentiable(parts, samples)
+
+    def blocks(self, rows: int) -> Iterator[tuple[slice, slice]]:
+        """Yields samples and nodes of blocks of about `rows` rows of the representations each."""
+        (samples, targets, _), nodes = self.target_rows.shape, len(self.nodes)
+        many_samples = max(1, rows // (nodes * targets))
+        many_nodes = nodes if many_samples > 1 else max(1, rows // targets)
+        for sample in range(0, samples, many_samples):
+            for node in range(0, nodes, many_nodes):
+                yield slice(sample, sample + many_samples), slice(node, node + many_nodes)

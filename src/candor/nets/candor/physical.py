@@ -34,7 +34,7 @@ from torch.nn import functional as F
 
 from candor.nets.candor.attention import AttentionMemory, CausalAttention
 from candor.nets.candor.decomposition import States
-from candor.nets.candor.propagation import DirectionalSupport, EdgeArrays, EdgeWeights, Operator
+from candor.nets.candor.physical_operator import DirectionalSupport, EdgeArrays, EdgeWeights, Operator
 from candor.nets.candor.recurrence import Recurrence
 from candor.nets.candor.settings import ModelSettings
 from candor.nets.dropout import Dropout

@@ -18,7 +18,7 @@ from candor.nets.candor.candor import CandorNetwork, Encoding
 from candor.nets.candor.decomposition import Components
 from candor.nets.candor.functional import resemblances
 from candor.nets.candor.physical import PathStates, PhysicalBranch
-from candor.nets.candor.propagation import DirectionalSupport
+from candor.nets.candor.physical_operator import DirectionalSupport
 from candor.nets.candor.settings import ModelSettings
 from candor.research.encodings import encode_histories
 from candor.research.rotation import Numbers

@@ -17,7 +17,7 @@ from candor.nets.candor import functional
 from candor.nets.candor.attention import AttentionMemory, CausalAttention, Shelf
 from candor.nets.candor.candor import CandorNetwork
 from candor.nets.candor.functional import FunctionalBranch
-from candor.nets.candor.propagation import DirectionalSupport, Operator
+from candor.nets.candor.physical_operator import DirectionalSupport, Operator
 from candor.nets.candor.recurrence import Recurrence
 
 
