@@ -7,15 +7,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from candor.core.errors import InputError
 from candor.data.panel import Panel
 from candor.data.protocol import Protocol, Task, make_task
 from candor.data.splits import split_origins
-from candor.core.errors import InputError
-from candor.runs import Pace, backtest, evaluate
-from candor.runs.backtesting import Stretch, walk
 from candor.forecasting import HistoricalAverage, LastValue, Linear
 from candor.forecasting import forecaster as module
 from candor.forecasting.contract import sample_panel
+from candor.runs import Pace, backtest, evaluate
+from candor.runs.backtesting import Stretch, walk
 
 PROTOCOL = Protocol(history=24, horizon=6)
 

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from candor.data.protocol import Protocol, make_task
 from candor.core.errors import InputError
-from candor.runs.comparison import compare
+from candor.data.protocol import Protocol, make_task
 from candor.forecasting import LastValue
 from candor.forecasting.contract import sample_panel
+from candor.runs.comparison import compare
 from candor.runs.run import save_run
 
 PROTOCOL = Protocol(history=24, horizon=6)

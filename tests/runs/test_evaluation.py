@@ -6,11 +6,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from candor.data.protocol import Protocol, make_task
 from candor.core.errors import InputError
-from candor.runs import evaluate, evaluate_simple
+from candor.data.protocol import Protocol, make_task
 from candor.forecasting import LastValue, Linear, forecasters
 from candor.forecasting.contract import sample_panel
+from candor.runs import evaluate, evaluate_simple
 
 PROTOCOL = Protocol(history=24, horizon=6, is_river=True)
 

@@ -6,18 +6,18 @@ from typing import Any
 
 import pytest
 
+from candor.core.errors import InputError
+from candor.core.files import locked_folder, read_json, write_json
+from candor.core.progress import Report, silent
 from candor.data.panel import Panel
 from candor.data.protocol import Protocol, Task, make_task
 from candor.data.splits import Split
-from candor.core.errors import InputError
-from candor.runs import Pace, backtest, keeping_refits
-from candor.runs import refits as module
-from candor.runs.backtesting import rows_of_refits
-from candor.core.files import locked_folder, read_json, write_json
 from candor.forecasting import Linear, forecasters
 from candor.forecasting.contract import sample_panel
 from candor.forecasting.forecaster import Forecaster
-from candor.core.progress import Report, silent
+from candor.runs import Pace, backtest, keeping_refits
+from candor.runs import refits as module
+from candor.runs.backtesting import rows_of_refits
 
 TASK = make_task(sample_panel().slice(0, 300), Protocol(history=6, horizon=2))
 MODEL = Linear(6, 2).fit(TASK.panel, TASK.split)

@@ -1,8 +1,8 @@
 """Judging forecasters on a task, all under the same rules."""
 
+from candor.runs.backtesting import Backtest, Pace, Refits, backtest
 from candor.runs.evaluation import Evaluation, evaluate, evaluate_run, evaluate_simple
 from candor.runs.refits import keeping_refits
-from candor.runs.backtesting import Backtest, Pace, Refits, backtest
 
 __all__ = [
     "Backtest",

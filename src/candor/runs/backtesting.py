@@ -13,15 +13,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from candor.core.errors import InputError
+from candor.core.progress import Report, silent, within
 from candor.data.protocol import Task
 from candor.data.splits import Origins, split_origins
-from candor.core.errors import InputError
-from candor.runs.evaluation import Evaluation, Part, check_part
 from candor.forecasting.forecaster import Forecaster, IntervalForecast
 from candor.forecasting.intervals import AdaptiveCoverage, Calibration
-from candor.runs.fit import is_network
 from candor.metrics import IntervalAccumulator, ScoreAccumulator
-from candor.core.progress import Report, silent, within
+from candor.runs.evaluation import Evaluation, Part, check_part
+from candor.runs.fit import is_network
 
 _WORK_OF_A_REFIT = 9  # times that of the forecasts between two of them, more or less
 

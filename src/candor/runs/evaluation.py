@@ -6,15 +6,15 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from candor.data.protocol import Task
-from candor.data.splits import Origins
 from candor.core.errors import InputError
 from candor.core.files import write_json
-from candor.forecasting.forecaster import Forecaster, forecasters, halve_validation
-from candor.runs.run import EVALUATION, Run, model_checksum
-from candor.metrics import IntervalAccumulator, PeakTiming, ScoreAccumulator, as_json, peak_timing, skill
 from candor.core.progress import Report, silent
 from candor.core.versions import versions
+from candor.data.protocol import Task
+from candor.data.splits import Origins
+from candor.forecasting.forecaster import Forecaster, forecasters, halve_validation
+from candor.metrics import IntervalAccumulator, PeakTiming, ScoreAccumulator, as_json, peak_timing, skill
+from candor.runs.run import EVALUATION, Run, model_checksum
 
 SIMPLE = ("last-value", "seasonal-naive", "historical-average", "linear")
 Part = Literal["train", "validation", "test"]

@@ -18,17 +18,17 @@ from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from candor.core.errors import InputError
+from candor.core.files import WriteError, locked_folder, read_json, remove_leftovers, write_json
+from candor.core.progress import Report, silent
+from candor.core.settings import parse_settings
 from candor.data.panel import Panel
 from candor.data.panel_store import save_panel
 from candor.data.protocol import Protocol, Task, make_task
-from candor.core.errors import InputError
-from candor.core.files import WriteError, locked_folder, read_json, remove_leftovers, write_json
 from candor.forecasting.choices import choose_settings
 from candor.forecasting.forecaster import Forecaster, forecasters
 from candor.runs.run import RECORD, Run, RunRecord, load_record, save_run
 from candor.runs.run import TRAINING as TRAINING  # those who look into a run find it here
-from candor.core.progress import Report, silent
-from candor.core.settings import parse_settings
 
 if TYPE_CHECKING:
     from candor.runs.starting import FirstWeights

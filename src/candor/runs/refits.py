@@ -16,15 +16,15 @@ from pathlib import Path
 from shutil import rmtree
 from typing import Any
 
-from candor.data.protocol import Task
 from candor.core.errors import InputError
-from candor.runs.evaluation import Part
-from candor.runs.backtesting import Pace, Refits, learn_anew, rows_of_refits
 from candor.core.files import WriteError, in_plain_words, locked_folder, read_json, write_json
-from candor.forecasting.forecaster import Forecaster, read_model
-from candor.runs.run import TRAINING
 from candor.core.progress import Report
 from candor.core.versions import code_checksum, version_of, versions
+from candor.data.protocol import Task
+from candor.forecasting.forecaster import Forecaster, read_model
+from candor.runs.backtesting import Pace, Refits, learn_anew, rows_of_refits
+from candor.runs.evaluation import Part
+from candor.runs.run import TRAINING
 
 REFITS = "refits"
 _RECORD, _MODEL, _MACHINE = "refits.json", "model", "machine"

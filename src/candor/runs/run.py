@@ -17,15 +17,15 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from candor.core.errors import InputError
+from candor.core.files import atomic_folder, read_json, sha256_of_file, write_json
+from candor.core.settings import Settings, parse_settings
+from candor.core.versions import versions
 from candor.data.catalog import load_dataset
 from candor.data.panel import Panel
 from candor.data.panel_store import is_panel_folder, load_panel, save_panel
 from candor.data.protocol import Protocol, Task, make_task
-from candor.core.errors import InputError
-from candor.core.files import atomic_folder, read_json, sha256_of_file, write_json
 from candor.forecasting.forecaster import Forecaster, label_of, read_model
-from candor.core.settings import Settings, parse_settings
-from candor.core.versions import versions
 
 if TYPE_CHECKING:
     from candor.forecasting.candor import Candor

@@ -13,20 +13,20 @@ from made_runs import PROTOCOL, make_run, river
 from tiny import tiny_recipe
 
 from candor.cli import run as candor
+from candor.core.errors import InputError
+from candor.core.files import sha256_of_file
 from candor.data.panel import Covariate, Panel
 from candor.data.protocol import Protocol
 from candor.data.synthetic import generate_river
-from candor.core.errors import InputError
+from candor.forecasting.contract import sample_panel
+from candor.forecasting.forecaster import load_forecaster
 from candor.runs import evaluate
 from candor.runs.bundle import is_bundle, open_bundle, open_run, write_bundle
 from candor.runs.bundle.card import _numbers, _scores
-from candor.runs.onnx.graph import check_exportable
 from candor.runs.bundle.manifest import MANIFEST, write_manifest
-from candor.core.files import sha256_of_file
-from candor.forecasting.contract import sample_panel
-from candor.forecasting.forecaster import load_forecaster
-from candor.runs.run import Run, RunState, load_run, save_run, summarise_run
 from candor.runs.fit import train_model
+from candor.runs.onnx.graph import check_exportable
+from candor.runs.run import Run, RunState, load_run, save_run, summarise_run
 
 SPAN = PROTOCOL.history + PROTOCOL.horizon
 

@@ -9,8 +9,8 @@ from made_readings import made_run
 
 from candor.cli import run as candor
 from candor.core.errors import InputError
-from candor.runs.bundle import results_folder, write_bundle
 from candor.core.files import sha256_of_file
+from candor.runs.bundle import results_folder, write_bundle
 from candor.runs.run import Run
 
 WRITTEN = {

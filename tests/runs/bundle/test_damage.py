@@ -19,9 +19,9 @@ from made_runs import make_run
 from safetensors.numpy import load_file, save_file
 
 from candor.core.errors import InputError
+from candor.core.files import WriteError
 from candor.runs.bundle import manifest, open_bundle, write_bundle
 from candor.runs.bundle.manifest import MANIFEST, write_manifest
-from candor.core.files import WriteError
 from candor.runs.run import load_run
 
 FILES = (

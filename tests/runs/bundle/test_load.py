@@ -8,10 +8,10 @@ import pytest
 from made_runs import make_run
 
 from candor import Candor, Forecaster, HistoricalAverage, Linear
-from candor.nets.baselines.stid import Stid
+from candor.core.errors import InputError
 from candor.data.panel import Panel
 from candor.data.protocol import Protocol
-from candor.core.errors import InputError
+from candor.nets.baselines.stid import Stid
 from candor.runs.bundle import write_bundle
 from candor.runs.run import Run, load_run, save_run
 

@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
+from candor.core.errors import InputError, NotFittedError
 from candor.data.missing import fill
 from candor.data.panel import Panel
-from candor.core.errors import InputError, NotFittedError
-from candor.runs.onnx.graph import CLOCK, ForecastGraph, check_exportable
 from candor.forecasting import LastValue, forecasters
 from candor.forecasting.candor import Candor
+from candor.runs.onnx.graph import CLOCK, ForecastGraph, check_exportable
 
 Make = Callable[..., Candor]
 RULES = ("zero", "last", "forward-backward")

@@ -12,14 +12,14 @@ import pytest
 from jaxtyping import config
 from networks import baselines
 
-from candor.data.panel import Panel
 from candor.core.errors import InputError
 from candor.runs.bundle import onnx_file
 from candor.runs.onnx.onnx_file import OPSET, OnnxFile, describe, export_onnx, open_session
 from candor.forecasting import forecasters
 from candor.forecasting.baseline import Baseline
 from candor.forecasting.forecaster import Forecaster
-from candor.core.versions import versions
+from candor.runs.onnx import onnx_file
+from candor.runs.onnx.onnx_file import OPSET, OnnxFile, describe, export_onnx, open_session
 
 BATCHES = (1, 3, 7)
 # The exporter takes milliseconds for every operation: a network of few, with edges, anchor and season.

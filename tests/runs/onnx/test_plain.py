@@ -8,11 +8,11 @@ import torch
 from tiny import SIZES
 from torch import Tensor
 
-from candor.runs.onnx.plain import written_plainly
 from candor.nets.candor import functional
 from candor.nets.candor.candor import CandorNetwork
 from candor.nets.candor.physical_operator import EdgeArrays
 from candor.nets.candor.settings import ModelSettings
+from candor.runs.onnx.plain import written_plainly
 
 SPANS = {"nodes": 6, "history": 12, "horizon": 7, "patch_length": 4, "patch_stride": 2}
 SPARSE = EdgeArrays(np.array([0, 0, 1, 3, 2, 4]), np.array([1, 2, 2, 4, 0, 4]), np.array([0.5, 0.3, 1.0, 2.0, 1.5, 1]))

@@ -10,8 +10,8 @@ import zlib
 from pathlib import Path
 
 from candor.core.errors import InputError
-from candor.runs.bundle.manifest import MANIFEST, check_name, check_sizes
 from candor.core.files import WriteError, atomic_file, in_plain_words
+from candor.runs.bundle.manifest import MANIFEST, check_name, check_sizes
 
 _LONG_AGO = (1980, 1, 1, 0, 0, 0)  # the first moment a ZIP archive can tell: no clock changes what is written
 _COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)

@@ -24,12 +24,14 @@ from typing import Any, Literal
 
 import numpy as np
 
+from candor.core.errors import InputError
+from candor.core.files import atomic_folder, in_plain_words, read_json, write_json
 from candor.data.catalog import load_dataset
 from candor.data.panel import Covariate, Panel
 from candor.data.panel_store import SIGNS_OF_DAMAGE, load_panel, save_panel
 from candor.core.text import first_line
 from candor.data.protocol import Task
-from candor.core.errors import InputError
+from candor.forecasting.forecaster import Forecaster, openers
 from candor.runs.bundle.archive import lists_a_bundle, pack, unpack
 from candor.runs.bundle.card import model_card
 from candor.runs.bundle.manifest import (
@@ -44,8 +46,6 @@ from candor.runs.bundle.manifest import (
     parse_json,
     write_manifest,
 )
-from candor.core.files import atomic_folder, in_plain_words, read_json, write_json
-from candor.forecasting.forecaster import Forecaster, openers
 from candor.runs.run import EVALUATION, RECORD, Run, RunRecord, load_run, summarise_run
 
 Rows = int | Literal["all", "none"]

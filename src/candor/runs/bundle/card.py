@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from candor.core.digits import number
 from candor.data.catalog import datasets
 from candor.data.protocol import Task
 from candor.data.times import DAY

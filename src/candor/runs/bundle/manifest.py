@@ -20,8 +20,9 @@ from pydantic import Field, NonNegativeInt
 from candor.core.text import first_line
 from candor.core.errors import InputError
 from candor.core.files import sha256_of_file
-from candor.runs.run import EVALUATION, RECORD
 from candor.core.settings import Settings, parse_settings
+from candor.data.panel_store import first_line
+from candor.runs.run import EVALUATION, RECORD
 
 FORMAT: Final = "candor-bundle"
 FORMAT_VERSION: Final = 1

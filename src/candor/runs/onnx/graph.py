@@ -19,10 +19,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from candor.core.errors import InputError, NotFittedError
-from candor.runs.onnx.plain import written_plainly
 from candor.forecasting.forecaster import Forecaster
 from candor.forecasting.network import NetworkForecaster
 from candor.nets.candor.trainable import CandorTrainable
+from candor.runs.onnx.plain import written_plainly
 
 CLOCK = ("time_of_day", "day_of_week", "week_of_year")
 

@@ -14,14 +14,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from candor.data.calendar import BINS_PER_DAY, DAYS_PER_WEEK, WEEKS_PER_YEAR
 from candor.core.errors import InputError
-from candor.runs.onnx.graph import CLOCK, ForecastGraph, check_exportable
-from candor.runs.onnx.tracing import trace
 from candor.core.files import atomic_file
-from candor.forecasting.forecaster import Forecaster
 from candor.core.progress import Report, silent
 from candor.core.versions import versions
+from candor.data.calendar import BINS_PER_DAY, DAYS_PER_WEEK, WEEKS_PER_YEAR
+from candor.forecasting.forecaster import Forecaster
+from candor.runs.onnx.graph import CLOCK, ForecastGraph, check_exportable
+from candor.runs.onnx.tracing import trace
 
 OPSET = 20
 BATCHES = (1, 3)

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from candor.core.text import first_line
 from candor.core.errors import InputError
+from candor.data.panel_store import first_line
 
 _OURS = "candor."
 
