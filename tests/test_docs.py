@@ -266,7 +266,7 @@ def equations() -> dict[str, list[str]]:
     for section in sections:
         if match := re.match(r"[^\n]*\n\n\*eq\. (\w+)\*", section):
             assert match[1] not in found, match[1]
-            found[match[1]] = re.findall(r"`(candor\.model\.[\w.]+)`", section)
+            found[match[1]] = re.findall(r"`(candor\.nets\.candor\.[\w.]+)`", section)
     return found
 
 

@@ -51,13 +51,13 @@ def test_presets_bundled_data_and_types_are_in_the_wheel(site: Path, tmp_path: P
 
 def test_page_report_and_the_shipped_model_are_in_the_wheel(site: Path) -> None:
     package = REPOSITORY / "src" / "candor"
-    folders = ("export/demo", "report", "service/static")
+    folders = ("runs/bundle/demo", "render", "service/static")
     found = (path for folder in folders for path in (package / folder).rglob("*") if path.is_file())
     wanted = {path.relative_to(package).as_posix() for path in found if path.suffix not in (".py", ".pyc")}
-    demo = "export/demo/klamath-daily"
+    demo = "runs/bundle/demo/klamath-daily"
     assert {
-        "report/report.js",
-        "report/report.css",
+        "render/report/report.js",
+        "render/report/report.css",
         f"{demo}/manifest.json",
         f"{demo}/model/state.safetensors",
     } <= wanted

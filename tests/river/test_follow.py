@@ -16,7 +16,7 @@ from made_basin import GOOD, HOUR, HOURS, START, oxygen
 from usgs_answers import Observation, sensor_id
 from usgs_server import Trouble, UsgsServer
 
-from candor import files
+from candor.core import files
 from candor.core.errors import InputError
 from candor.river.asking import Manners
 from candor.river.build import build_basin

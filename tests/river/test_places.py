@@ -8,8 +8,8 @@ from pathlib import Path
 import made_basin
 import pytest
 
-from candor import files
 from candor.cli import run
+from candor.core import files
 from candor.core.errors import InputError
 from candor.data.panel_store import load_panel
 from candor.river.archive import export_archive

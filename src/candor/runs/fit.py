@@ -31,8 +31,8 @@ from candor.runs.run import RECORD, Run, RunRecord, load_record, save_run
 from candor.runs.run import TRAINING as TRAINING  # those who look into a run find it here
 
 if TYPE_CHECKING:
-    from candor.runs.starting import FirstWeights
     from candor.nets.recipe import TrainingSettings
+    from candor.runs.starting import FirstWeights
 
 SETTINGS = "settings.json"
 # What the grids of `candor benchmark` and `candor truth` note in the folder of a run before it is trained.

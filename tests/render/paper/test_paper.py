@@ -14,11 +14,11 @@ from tiny import PROTOCOL, tiny_recipe
 
 from candor.core.files import write_json
 from candor.data.synthetic import generate_river
+from candor.render.paper import paper as paper_module
 from candor.render.paper.found import find_results
 from candor.render.paper.missing import find_missing
 from candor.render.paper.paper import Paper, write_paper
 from candor.render.paper.words import origin_of_task
-from candor.render.report import paper as paper_module
 from candor.research.cells import Cell, CellState, cells_of
 from candor.research.running import run_cell
 from candor.research.suites import Contender, SuiteTask, load_suite

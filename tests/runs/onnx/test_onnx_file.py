@@ -13,8 +13,6 @@ from jaxtyping import config
 from networks import baselines
 
 from candor.core.errors import InputError
-from candor.runs.bundle import onnx_file
-from candor.runs.onnx.onnx_file import OPSET, OnnxFile, describe, export_onnx, open_session
 from candor.forecasting import forecasters
 from candor.forecasting.baseline import Baseline
 from candor.forecasting.forecaster import Forecaster

@@ -26,10 +26,10 @@ import numpy as np
 
 from candor.core.errors import InputError
 from candor.core.files import atomic_folder, in_plain_words, read_json, write_json
+from candor.core.text import first_line
 from candor.data.catalog import load_dataset
 from candor.data.panel import Covariate, Panel
 from candor.data.panel_store import SIGNS_OF_DAMAGE, load_panel, save_panel
-from candor.core.text import first_line
 from candor.data.protocol import Task
 from candor.forecasting.forecaster import Forecaster, openers
 from candor.runs.bundle.archive import lists_a_bundle, pack, unpack

@@ -4,12 +4,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from candor.core.digits import number
+from candor.core.text import duration, number
 from candor.data.catalog import datasets
 from candor.data.protocol import Task
 from candor.data.times import DAY
-from candor.core.text import duration
 from candor.data.units import distinct_units, plain_unit
-from candor.core.text import number
 from candor.forecasting.forecaster import Forecaster
 from candor.forecasting.network import NetworkForecaster
 from candor.runs.run import RunRecord

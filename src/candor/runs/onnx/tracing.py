@@ -12,8 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from candor.core.text import first_line
 from candor.core.errors import InputError
+from candor.core.text import first_line
 from candor.data.panel_store import first_line
 
 _OURS = "candor."
