@@ -13,6 +13,8 @@ from jaxtyping import config
 from networks import baselines
 
 from candor.core.errors import InputError
+from candor.core.versions import versions
+from candor.data.panel import Panel
 from candor.forecasting import forecasters
 from candor.forecasting.baseline import Baseline
 from candor.forecasting.forecaster import Forecaster

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from candor.core.digits import number
 from candor.core.text import duration, number
 from candor.data.catalog import datasets
 from candor.data.protocol import Task

@@ -21,7 +21,6 @@ from candor.core.errors import InputError
 from candor.core.files import sha256_of_file
 from candor.core.settings import Settings, parse_settings
 from candor.core.text import first_line
-from candor.data.panel_store import first_line
 from candor.runs.run import EVALUATION, RECORD
 
 FORMAT: Final = "candor-bundle"

@@ -14,7 +14,6 @@ from torch import Tensor, nn
 
 from candor.core.errors import InputError
 from candor.core.text import first_line
-from candor.data.panel_store import first_line
 
 _OURS = "candor."
 
