@@ -1,7 +1,7 @@
 """A trained network as an ONNX file, for programs that know nothing of candor or of PyTorch.
 
-See `candor.runs.onnx.graph` for its inputs. The file says what it is: its metadata hold the sensors, their unit, interval
-and zone, history and horizon, and what it was made with. It is compared with candor in onnxruntime before it is kept.
+See `candor.runs.onnx.graph` for its inputs. Its metadata hold the sensors, their unit, interval and zone, history and
+horizon, and what it was made with. It is compared with candor in onnxruntime before it is kept.
 """
 
 import json
