@@ -32,10 +32,10 @@ from candor.presets import preset_names
 from candor.runs.bundle import demo_bundle
 from candor.runs.run import load_run
 from candor.service.app import make_service
-from candor.service.messages import ForecastQuestion
 from candor.service.metrics import PATHS, Metrics
-from candor.service.run import store_file
-from candor.service.served import open_models
+from candor.service.models import open_models
+from candor.service.schemas.requests import ForecastRequest
+from candor.service.server import store_file
 from candor.service.settings import ServiceSettings
 
 REPOSITORY = Path(__file__).parents[1]
@@ -331,7 +331,7 @@ def test_request_bodies_are_those_the_service_takes() -> None:
     bodies = [body for body in Page("serving.md").blocks("json") if "error" not in json.loads(body)]
     assert len(bodies) == 2
     for body in bodies:
-        ForecastQuestion.model_validate_json(body)
+        ForecastRequest.model_validate_json(body)
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from made_runs import make_run, river
 from tiny import PROTOCOL, tiny_recipe
 
 from candor.data.panel import Panel
-from candor.service.run import Server, prepare
+from candor.service.server import Server, prepare
 from candor.service.settings import ServiceSettings
 
 Start = Callable[..., "Live"]
@@ -63,11 +63,11 @@ def listening(sources: Sequence[Path], **settings: Any) -> Iterator[Live]:
     addresses: list[str] = []
     is_up = threading.Event()
 
-    def tell(address: str) -> None:
+    def announce(address: str) -> None:
         addresses.append(address)
         is_up.set()
 
-    server, socket = prepare(sources, ServiceSettings(port=0, **settings), tell)
+    server, socket = prepare(sources, ServiceSettings(port=0, **settings), announce)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [socket]})
     thread.start()
     try:

@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 
 from candor.service import batching
-from candor.service.run import serve
+from candor.service.server import serve
 from candor.service.settings import ServiceSettings
 
 

@@ -11,11 +11,11 @@ from schemathesis.specs.openapi.checks import positive_data_acceptance
 
 from candor.forecasting.explanation import Gates
 from candor.runs.bundle import demo_bundle
-from candor.service import answers, examples, messages
 from candor.service.metrics import PATHS, Metrics
-from candor.service.served import open_models
+from candor.service.models import open_models
+from candor.service.routes.models import describe_model, describe_network
+from candor.service.schemas import examples, requests, responses
 from candor.service.settings import ServiceSettings
-from candor.service.views import network, summarise
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +58,7 @@ def test_every_address_is_described_and_counted(live) -> None:
             assert operation["summary"] and operation["responses"]["200"], (method, path)
             for status, answer in operation["responses"].items():
                 if int(status) >= 400:
-                    assert answer["content"]["application/json"]["schema"]["$ref"].endswith("/ErrorAnswer")
+                    assert answer["content"]["application/json"]["schema"]["$ref"].endswith("/ErrorResponse")
 
 
 def test_every_body_and_answer_comes_with_an_example_that_is_one(live) -> None:
@@ -71,11 +71,11 @@ def test_every_body_and_answer_comes_with_an_example_that_is_one(live) -> None:
                 if path == "/metrics" and "application/json" not in content.get("content", {}):
                     continue  # counters are plain text
                 name = content["content"]["application/json"]["schema"]["$ref"].split("/")[-1]
-                kind = getattr(messages if content in bodies else answers, name)
+                kind = getattr(requests if content in bodies else responses, name)
                 (example,) = parts[name]["examples"]
                 assert kind.model_validate(example).model_dump(by_alias=True, exclude_unset=True) == example
                 seen.add(name)
-    assert {"ForecastQuestion", "NewReadings", "ExplainQuestion", "ErrorAnswer", "ExplanationAnswer"} <= seen
+    assert {"ForecastRequest", "ReadingsRequest", "ExplainRequest", "ErrorResponse", "ExplanationResponse"} <= seen
     assert len(seen) == 3 + 11
 
 
@@ -83,7 +83,7 @@ def test_the_examples_are_of_the_model_that_comes_with_candor(tmp_path: Path) ->
     limits = ServiceSettings()
     models = open_models([demo_bundle()], limits, Metrics(), lambda _: tmp_path / "store.sqlite")
     (served,) = models.served.values()
-    described, drawn = summarise(served, limits), network(served)
+    described, drawn = describe_model(served, limits), describe_network(served)
     models.close()
     (example,) = examples.MODELS["models"]
     # The examples are of some days later, when readings had been sent.
@@ -97,9 +97,9 @@ def test_the_examples_are_of_the_model_that_comes_with_candor(tmp_path: Path) ->
 
 def test_parts_of_bodies_come_with_examples(live) -> None:
     parts = live.get("/v1/openapi.json")["components"]["schemas"]
-    assert parts["ForecastQuestion"]["properties"]["readings"]["examples"]
+    assert parts["ForecastRequest"]["properties"]["readings"]["examples"]
     for part in ("time", "sensor"):
         assert parts["SentReading"]["properties"][part]["examples"]
-    assert parts["ExplainQuestion"]["properties"]["sensor"]["examples"]
-    for name in ("ForecastQuestion", "NewReadings", "ExplainQuestion", "SentReading"):
+    assert parts["ExplainRequest"]["properties"]["sensor"]["examples"]
+    for name in ("ForecastRequest", "ReadingsRequest", "ExplainRequest", "SentReading"):
         assert parts[name]["additionalProperties"] is False

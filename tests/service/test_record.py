@@ -19,11 +19,11 @@ from candor.data.panel import Covariate, Panel, Sensor
 from candor.data.times import TimeAxis
 from candor.forecasting import LastValue
 from candor.forecasting.contract import sample_panel
-from candor.service.forecasts import _align_latest
+from candor.service.models import LoadedModel
 from candor.service.moments import Grid, lay, parse_moment, to_microseconds
 from candor.service.readings import align_for_client
 from candor.service.record import Record
-from candor.service.served import Edition
+from candor.service.routes.forecast import _align_latest
 from candor.service.store import Reading, ReadingStore
 
 HOUR = 3_600_000_000
@@ -207,13 +207,13 @@ def test_rain_that_clients_cannot_send_is_told(store: ReadingStore, monkeypatch:
     wet = replace(panel, covariates={"rain": Covariate(np.ones((20, 2), np.float32), "mm")})
     model: Any = LastValue(history=6, horizon=2).fit(wet)
     run: Any = SimpleNamespace(forecaster=model)
-    edition = Edition(run, "version", Record(model.trained_on_.panel, wet, store))
-    assert not [finding for finding in _align_latest(edition).findings if "rain" in finding.what]
+    loaded = LoadedModel(run, "version", Record(model.trained_on_.panel, wet, store))
+    assert not [finding for finding in _align_latest(loaded).findings if "rain" in finding.what]
     store.append([Reading("s0", moment(panel, 21), 1.0)])
-    (told,) = [finding for finding in _align_latest(edition).findings if "rain" in finding.what]
+    (told,) = [finding for finding in _align_latest(loaded).findings if "rain" in finding.what]
     assert (told.level, told.count) == ("warning", 2)
     with pytest.raises(InputError, match="also reads rain") as refused:
-        align_for_client(edition, panel, None)
+        align_for_client(loaded, panel, None)
     assert "/v1/forecast/latest" in refused.value.hint
 
 

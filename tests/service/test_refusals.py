@@ -8,7 +8,7 @@ import pytest
 
 from candor.core.errors import InputError
 from candor.data.panel import Panel
-from candor.service.run import prepare
+from candor.service.server import prepare
 from candor.service.settings import ServiceSettings
 
 NOW = "2024-01-26T00:30:00+01:00"
@@ -154,11 +154,11 @@ def test_what_a_client_can_send_instead_is_said(live, panel: Panel, sendable) ->
 
 def test_no_answer_names_an_option_of_the_command_line() -> None:
     import candor.data.alignment as alignment
-    from candor.service.readings import _MENDS
+    from candor.service.readings import _CLIENT_HINTS
 
     options = set(re.findall(r"--[a-z-]+", Path(alignment.__file__).read_text(encoding="utf-8")))
     # The one hint that names a lower bound names the number for missing before it.
-    assert {"--missing", "--zone", "--unit"} <= options <= {*_MENDS, "--minimum"}
+    assert {"--missing", "--zone", "--unit"} <= options <= {*_CLIENT_HINTS, "--minimum"}
 
 
 def test_readings_over_centuries_do_not_fill_the_memory(start, linear_run: Path) -> None:
@@ -268,12 +268,12 @@ def test_a_model_that_is_not_candor_explains_nothing(live) -> None:
 
 
 def test_a_bug_is_told_in_the_same_shape_and_tells_nothing_else(start, linear_run: Path, monkeypatch) -> None:
-    from candor.service import views
+    from candor.service.routes import models
 
     def fail(*arguments: object) -> None:
         raise RuntimeError("a secret of the machine")
 
-    monkeypatch.setattr(views, "network", fail)
+    monkeypatch.setattr(models, "describe_network", fail)
     status, error = start(linear_run).refusal("GET", "/v1/sensors")
     assert (status, error["code"]) == (500, "internal")
     assert "secret" not in str(error)

@@ -18,8 +18,8 @@ from candor.data.protocol import Protocol
 from candor.runs.bundle import demo_bundle
 from candor.runs.run import load_run
 from candor.service.metrics import Metrics
-from candor.service.run import store_file
-from candor.service.served import Models, Served, open_models
+from candor.service.models import Models, ServedModel, open_models
+from candor.service.server import store_file
 from candor.service.settings import ServiceSettings
 from candor.service.store import Reading, ReadingStore
 
@@ -170,8 +170,8 @@ def test_a_newer_model_that_cannot_be_served_leaves_the_units_alone(namesakes, t
     def fail(*_: object) -> None:
         raise InputError("it cannot forecast")
 
-    monkeypatch.setattr(Served, "_try_out", fail)
-    served.take_up_newer()
+    monkeypatch.setattr(ServedModel, "_try_out", fail)
+    served.reload_if_changed()
     served.store.append([Reading("g0", 1, 1.0)])  # what the old model, which goes on, was sent
     with pytest.raises(InputError, match="stored in 'm', the model is in 'ft'"):
         served.store.check_units({"g0": "ft"})
@@ -181,7 +181,7 @@ def test_a_newer_model_that_cannot_be_served_leaves_the_units_alone(namesakes, t
 def test_a_drive_that_is_away_for_a_moment_changes_nothing(namesakes, tmp_path: Path, monkeypatch) -> None:
     models = opened(namesakes[:1], tmp_path / "shared")
     (served,) = models.served.values()
-    before = served.edition
+    before = served.loaded
 
     def fail(*_: object, **__: object) -> None:
         raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
@@ -189,10 +189,10 @@ def test_a_drive_that_is_away_for_a_moment_changes_nothing(namesakes, tmp_path: 
     with monkeypatch.context() as away:
         away.setattr(Path, "is_file", fail)
         away.setattr(Path, "stat", fail)
-        served.take_up_newer()
-    assert served.edition is before
-    served.take_up_newer()
-    assert served.edition is not before and served.edition.version == before.version
+        served.reload_if_changed()
+    assert served.loaded is before
+    served.reload_if_changed()
+    assert served.loaded is not before and served.loaded.version == before.version
     models.close()
 
 
@@ -200,10 +200,10 @@ def test_gaps_that_a_protocol_fills_are_no_readings(tmp_path: Path) -> None:
     protocol = Protocol(history=24, horizon=6, fill="forward-backward", targets="filled")
     run = make_run(tmp_path / "run", protocol=protocol)
     models = opened([run], tmp_path / "store")
-    edition, filled = models.served["run"].edition, load_run(run).task().panel
-    np.testing.assert_array_equal(edition.record.rows(0, 600).values, river().values)
+    loaded, filled = models.served["run"].loaded, load_run(run).task().panel
+    np.testing.assert_array_equal(loaded.record.rows(0, 600).values, river().values)
     assert filled.mask.all()
-    ours, theirs = (edition.forecaster.predict(panel) for panel in (edition.recent(600), filled))
+    ours, theirs = (loaded.forecaster.predict(panel) for panel in (loaded.recent(600), filled))
     np.testing.assert_allclose(ours, theirs, rtol=1e-6)
     models.close()
 

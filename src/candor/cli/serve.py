@@ -45,8 +45,8 @@ def serve(
     import logging
 
     from candor.core.settings import parse_overrides, parse_settings
-    from candor.service.run import serve as run_service
-    from candor.service.security import read_token
+    from candor.service.auth import read_token
+    from candor.service.server import serve as run_service
     from candor.service.settings import ServiceSettings
 
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")

@@ -1,5 +1,6 @@
 """What is asked besides a forecast, and the answer as a table: intervals, and how likely an event is."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -88,3 +89,8 @@ def forecast_rows(made: pd.DataFrame) -> list[dict[str, Any]]:
 def rounded(value: Any) -> Any:
     """Returns a number with the seven digits that single precision has; anything else as it is."""
     return float(f"{value:.7g}") if isinstance(value, float) else value
+
+
+def plain_numbers(values: Iterable[float]) -> list[float | None]:
+    """Returns numbers as JSON has them: seven digits, and null for NaN."""
+    return [None if value != value else rounded(float(value)) for value in values]

@@ -42,12 +42,12 @@ class RefusedError(InputError):
         self.code = code
         self.headers = dict(headers or {})
 
-    def answer(self) -> "Answer":
+    def response(self) -> "StrictJSONResponse":
         """Returns the response that tells the client."""
-        return Answer(error_content(self.code, self), self.status, self.headers)
+        return StrictJSONResponse(error_content(self.code, self), self.status, self.headers)
 
 
-class Answer(JSONResponse):
+class StrictJSONResponse(JSONResponse):
     """JSON in plain ASCII, so that no text a client sent can fail to be sent back; NaN is refused."""
 
     def render(self, content: Any) -> bytes:
@@ -68,15 +68,15 @@ def add_error_handlers(app: FastAPI) -> None:
     app.add_exception_handler(Exception, _answer_bug)
 
 
-def _answer_input_error(request: Request, error: Exception) -> Answer:
+def _answer_input_error(request: Request, error: Exception) -> StrictJSONResponse:
     assert isinstance(error, InputError)
     refusal = error if isinstance(error, RefusedError) else RefusedError(
         400, "bad_input", error.what, where=error.where, hint=error.hint
     )  # fmt: skip
-    return refusal.answer()
+    return refusal.response()
 
 
-def _answer_wrong_shape(request: Request, error: Exception) -> Answer:
+def _answer_wrong_shape(request: Request, error: Exception) -> StrictJSONResponse:
     assert isinstance(error, RequestValidationError)
     problems = error.errors()
     told = [f"{_place(problem['loc'])}: {problem['msg']}" for problem in problems[:_MOST_PROBLEMS]]
@@ -84,14 +84,14 @@ def _answer_wrong_shape(request: Request, error: Exception) -> Answer:
     what = "; ".join(told) + (f"; and {more} more" if more > 0 else "")
     where = str(problems[0]["loc"][0]) if problems and problems[0]["loc"] else "request"
     hint = "the shape of requests stands in /v1/openapi.json; a body is JSON with the header content-type"
-    return RefusedError(422, "wrong_shape", what, where=where, hint=hint).answer()
+    return RefusedError(422, "wrong_shape", what, where=where, hint=hint).response()
 
 
 def _place(path: tuple[Any, ...]) -> str:
     return ".".join(str(part)[:60] for part in path[1:] or path)
 
 
-def _answer_http_error(request: Request, error: Exception) -> Answer:
+def _answer_http_error(request: Request, error: Exception) -> StrictJSONResponse:
     assert isinstance(error, HTTPException)
     code = _CODES.get(error.status_code, f"http_{error.status_code}")
     what = {
@@ -100,9 +100,9 @@ def _answer_http_error(request: Request, error: Exception) -> Answer:
     }.get(error.status_code, str(error.detail))
     hint = "the addresses stand in /v1/openapi.json" if error.status_code in {404, 405} else ""
     path = request.url.path[:200]
-    return RefusedError(error.status_code, code, what, where=path, hint=hint, headers=error.headers).answer()
+    return RefusedError(error.status_code, code, what, where=path, hint=hint, headers=error.headers).response()
 
 
-def _answer_bug(request: Request, error: Exception) -> Answer:
+def _answer_bug(request: Request, error: Exception) -> StrictJSONResponse:
     hint = "this is a bug in candor, not in the request; the log of the service says more"  # uvicorn writes the trace
-    return RefusedError(500, "internal", "something went wrong inside the service", hint=hint).answer()
+    return RefusedError(500, "internal", "something went wrong inside the service", hint=hint).response()

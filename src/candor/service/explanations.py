@@ -9,42 +9,40 @@ from anyio.to_thread import run_sync
 from candor.data.panel import Panel
 from candor.forecasting.candor import Candor
 from candor.forecasting.explanation import ForecastExplanation, Gates, Span
-from candor.forecasting.questions import rounded
+from candor.forecasting.questions import plain_numbers, rounded
 from candor.service.errors import RefusedError
-from candor.service.forecasts import find_origin, plain_numbers
-from candor.service.messages import ExplainQuestion
+from candor.service.models import LoadedModel, ServedModel
 from candor.service.moments import parse_moment
-from candor.service.readings import Sending, align_readings
-from candor.service.served import Edition, Served
+from candor.service.readings import SentReadings, align_readings
+from candor.service.schemas.requests import ExplainRequest
 from candor.service.settings import ServiceSettings
-from candor.service.views import find_column
 
 _MOST_CONTRIBUTIONS = 200
 _BRANCHES = ("functional", "forward", "reverse")
 
 
-async def explain(served: Served, asked: ExplainQuestion, settings: ServiceSettings) -> dict[str, Any]:
+async def explain(served: ServedModel, asked: ExplainRequest, settings: ServiceSettings) -> dict[str, Any]:
     """Returns where the forecast of one sensor came from, beside the forecast itself, in its unit."""
-    edition = served.edition
-    forecaster = edition.forecaster
+    loaded = served.loaded
+    forecaster = loaded.forecaster
     if not isinstance(forecaster, Candor):
         raise RefusedError(
             409, "no_explanation", f"a {forecaster.name} model cannot say where its forecasts come from",
             where=f"model {served.name}", hint="ask a model of CANDOR; /v1/models says which explain",
         )  # fmt: skip
-    find_column(edition, asked.sensor)
-    panel, time = await run_sync(_readings_before, edition, asked, settings)
+    loaded.column_of(asked.sensor)
+    panel, time = await run_sync(_readings_before, loaded, asked, settings)
     found = await wrap_future(served.worker.do(lambda: forecaster.explain(panel, asked.sensor, time)))
     return {"model": served.name} | await run_sync(_content, found)
 
 
 def _readings_before(
-    edition: Edition, asked: ExplainQuestion, settings: ServiceSettings
+    loaded: LoadedModel, asked: ExplainRequest, settings: ServiceSettings
 ) -> tuple[Panel, datetime | None]:
     """Returns readings, and the first step of the forecast that is asked about: None is the one after their last."""
     if asked.readings is None:
-        return edition.recent(find_origin(edition, asked.time)), None
-    aligned = align_readings(edition, Sending(asked.readings, datetime.now(UTC)), settings)
+        return loaded.recent(loaded.find_origin(asked.time)), None
+    aligned = align_readings(loaded, SentReadings(asked.readings, datetime.now(UTC)), settings)
     return aligned.panel, None if asked.time is None else parse_moment(asked.time, aligned.panel.times.zone)
 
 

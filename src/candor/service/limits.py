@@ -1,4 +1,4 @@
-"""What keeps the service on its feet: bodies of bounded size and patience, a bounded queue, and an orderly end."""
+"""ASGI middleware that bounds what clients can demand: body size and time, concurrent requests, and shutdown."""
 
 import asyncio
 import math
@@ -11,11 +11,11 @@ from candor.service.settings import ServiceSettings
 
 _LINGER_SECONDS = 2.0
 _MOST_RETRY_SECONDS = 30
-_MEMORY = 0.9  # how much of what was usual stays, when a request was answered
+_MEMORY = 0.9  # weight of the past in the moving average of the duration of requests
 
 
 def overload(seconds: float = 1.0) -> RefusedError:
-    """Returns the refusal of a request that comes at a bad moment, and may come back in so many seconds."""
+    """Returns the refusal of a request when the service is at its limit, to be sent again after so many seconds."""
     wait = min(max(math.ceil(seconds), 1), _MOST_RETRY_SECONDS)
     return RefusedError(
         429, "overload", "too many requests wait already",
@@ -26,15 +26,15 @@ def overload(seconds: float = 1.0) -> RefusedError:
 async def refuse(refusal: RefusedError, scope: Scope, receive: Receive, send: Send) -> None:
     """Answers a request whose body may not have been read.
 
-    A connection that is closed while bytes arrive is reset, and the client may never see the answer. So the answer goes
-    out at once, and what arrives after it is thrown away for a moment before the connection is closed.
+    Closing a connection while bytes still arrive resets it, and the client may lose the response. So the response is
+    sent at once, and the rest of the body is read and discarded for `_LINGER_SECONDS` before the connection is closed.
     """
     is_unread = _has_body(scope)
     if is_unread:
         refusal.headers["Connection"] = "close"
-    answer = refusal.answer()
-    await send({"type": "http.response.start", "status": answer.status_code, "headers": answer.raw_headers})
-    await send({"type": "http.response.body", "body": answer.body, "more_body": is_unread})
+    response = refusal.response()
+    await send({"type": "http.response.start", "status": response.status_code, "headers": response.raw_headers})
+    await send({"type": "http.response.body", "body": response.body, "more_body": is_unread})
     if is_unread:
         try:
             async with asyncio.timeout(_LINGER_SECONDS):
@@ -51,18 +51,18 @@ def _has_body(scope: Scope) -> bool:
 
 
 class BodyLimit:
-    """Reads the bodies of requests for an application, none larger or slower than the settings allow.
+    """Reads the bodies of requests before the application sees them, none larger or slower than the settings allow.
 
-    A request gets on only when its body is there, so that slow clients hold nothing that others wait for.
+    A slow client so occupies no slot of `ConcurrencyLimit` while it sends.
     """
 
     def __init__(self, app: ASGIApp, settings: ServiceSettings) -> None:
         self._app = app
         self._settings = settings
-        self._held = 0  # bytes of all bodies in memory
+        self._bytes_in_memory = 0  # of all bodies
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers one request."""
+        """Handles one request."""
         if scope["type"] != "http" or not _has_body(scope):
             await self._app(scope, receive, send)
             return
@@ -80,13 +80,13 @@ class BodyLimit:
             except RefusedError as refusal:
                 await refuse(refusal, scope, receive, send)
                 return
-            if is_whole:  # if not, the client has left
+            if is_whole:  # otherwise the client has disconnected
                 await self._app(scope, _replay(bytes(body), receive), send)
         finally:
-            self._held -= len(body)
+            self._bytes_in_memory -= len(body)
 
     async def _read(self, scope: Scope, receive: Receive, body: bytearray) -> bool:
-        """Adds the body as it streams in; returns whether it came to its end."""
+        """Appends the body as it streams in; returns whether it is complete."""
         declared = dict(scope["headers"]).get(b"content-length", b"0")
         self._check(int(declared) if declared.isdigit() else 0)
         while True:
@@ -95,9 +95,9 @@ class BodyLimit:
                 return False
             part = message.get("body", b"")
             body += part
-            self._held += len(part)
+            self._bytes_in_memory += len(part)
             self._check(len(body))
-            if self._held > self._settings.most_held_bytes:
+            if self._bytes_in_memory > self._settings.most_held_bytes:
                 raise overload()
             if not message.get("more_body", False):
                 return True
@@ -110,7 +110,7 @@ class BodyLimit:
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:
-    """Returns a way to receive a body that was read already; after it comes what the client does next."""
+    """Returns a `receive` that yields a body that was read already, then the further messages of the client."""
     parts = [body]
 
     async def receive_again() -> Message:
@@ -119,58 +119,58 @@ def _replay(body: bytes, receive: Receive) -> Receive:
     return receive_again
 
 
-class Slots:
-    """Lets so many requests work or wait at a time, and tells further ones to come back.
+class ConcurrencyLimit:
+    """Lets so many requests work or wait at a time; further ones get 429 with a Retry-After.
 
-    Those who come back after as long as a request usually takes find the place of one that was there before them; if
-    they came sooner, answering them would keep the service from its work.
+    Retry-After is the usual duration of a request: a client that returns by then finds a free slot. With a shorter
+    time, answering refusals would take the processor from the work itself.
     """
 
     def __init__(self, app: ASGIApp, most: int) -> None:
         self._app = app
         self._free = most
-        self._usual_seconds = 0.0
+        self._usual_seconds = 0.0  # exponential moving average
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers one request."""
+        """Handles one request."""
         if scope["type"] != "http" or not scope["path"].startswith("/v1/"):
             await self._app(scope, receive, send)
             return
         if self._free <= 0:
-            refusal = overload(self._usual_seconds)
-            await refusal.answer()(scope, receive, send)  # the body is read: the connection can stay
+            # The body has been read, so that the connection can stay open.
+            await overload(self._usual_seconds).response()(scope, receive, send)
             return
         self._free -= 1
         is_taken, begun = True, time.monotonic()
 
-        def give_back() -> None:
+        def release() -> None:
             nonlocal is_taken
             if is_taken:
                 self._free += 1
-                held = time.monotonic() - begun
-                self._usual_seconds = _MEMORY * self._usual_seconds + (1 - _MEMORY) * held
+                duration = time.monotonic() - begun
+                self._usual_seconds = _MEMORY * self._usual_seconds + (1 - _MEMORY) * duration
             is_taken = False
 
-        async def send_without_slot(message: Message) -> None:
-            give_back()  # the work is done; how fast a client reads is its own affair
+        async def send_and_release(message: Message) -> None:
+            release()  # the work is done: a client that reads slowly must not occupy a slot
             await send(message)
 
         try:
-            await self._app(scope, receive, send_without_slot)
+            await self._app(scope, receive, send_and_release)
         finally:
-            give_back()
+            release()
 
 
-class Doors:
-    """Counts who is inside, and lets nobody in once the service was told to stop."""
+class ConnectionDrain:
+    """Counts requests in progress, and answers new ones with 503 once the service shuts down."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
-        self.inside = 0
+        self.in_progress = 0
         self.is_closing = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers one request."""
+        """Handles one request."""
         if scope["type"] != "http" or scope["path"] == "/healthz":
             await self._app(scope, receive, send)
             return
@@ -181,8 +181,8 @@ class Doors:
             )  # fmt: skip
             await refuse(refusal, scope, receive, send)
             return
-        self.inside += 1
+        self.in_progress += 1
         try:
             await self._app(scope, receive, send)
         finally:
-            self.inside -= 1
+            self.in_progress -= 1

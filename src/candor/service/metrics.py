@@ -69,7 +69,7 @@ class Metrics:
         return generate_latest(self._registry)
 
 
-class Measured:
+class MetricsMiddleware:
     """Counts and times the requests of an application."""
 
     def __init__(self, app: ASGIApp, metrics: Metrics) -> None:

@@ -12,13 +12,13 @@ from candor.data.alignment import Aligned, align
 from candor.data.findings import Findings
 from candor.data.panel import Panel, Sensor
 from candor.service.errors import RefusedError
-from candor.service.messages import SentReading
+from candor.service.models import LoadedModel
 from candor.service.moments import Grid, lay, parse_moment, to_microseconds
-from candor.service.served import Edition
+from candor.service.schemas.requests import SentReading
 from candor.service.settings import ServiceSettings
 from candor.service.store import Reading
 
-_MENDS = {
+_CLIENT_HINTS = {
     "--missing": "send numbers; null stands for what was not measured",
     "--unit": "send numbers in the units that /v1/sensors names",
     "--coverage": "ask for less coverage, or serve a model of a longer record",
@@ -30,7 +30,7 @@ _MENDS = {
 
 
 @dataclass(frozen=True)
-class Sending:
+class SentReadings:
     """Readings of a request.
 
     Args:
@@ -49,25 +49,25 @@ def present(text: str | None, zone: str) -> datetime:
     return datetime.now(UTC) if text is None else parse_moment(text, zone)
 
 
-def align_readings(edition: Edition, sending: Sending, settings: ServiceSettings) -> Aligned:
+def align_readings(loaded: LoadedModel, sending: SentReadings, settings: ServiceSettings) -> Aligned:
     """Returns readings of a request as the model knows them, with what was noticed about them."""
     findings = Findings()
-    panel = _panel_of(edition, sending.readings, settings, findings)
-    aligned = align_for_client(edition, panel, sending.now, allow_short=sending.allow_short)
+    panel = _panel_of(loaded, sending.readings, settings, findings)
+    aligned = align_for_client(loaded, panel, sending.now, allow_short=sending.allow_short)
     findings.extend(aligned.findings)
     return Aligned(aligned.panel, findings)
 
 
-def align_for_client(edition: Edition, panel: Panel, now: datetime | None, *, allow_short: bool = False) -> Aligned:
+def align_for_client(loaded: LoadedModel, panel: Panel, now: datetime | None, *, allow_short: bool = False) -> Aligned:
     """Returns readings as the model knows them; what is said about them is for those who talk with a service.
 
     Args:
-        edition: of the model.
+        loaded: of the model.
         panel: the readings.
         now: the present; None asks neither for readings that are too old nor for ones to come.
         allow_short: whether a history that is too short is made up as silence.
     """
-    model = edition.forecaster
+    model = loaded.forecaster
     try:
         aligned = align(
             panel, model.trained_on_, model.rows_needed, now=now, horizon=model.horizon, allow_short=allow_short
@@ -84,23 +84,23 @@ def for_client(findings: Findings) -> Findings:
 
 def _for_client(hint: str) -> str:
     """Returns what a client can do where somebody at a command line would choose an option, which a client cannot."""
-    return next((words for option, words in _MENDS.items() if option in hint), hint)
+    return next((words for option, words in _CLIENT_HINTS.items() if option in hint), hint)
 
 
 def storable(
-    edition: Edition, readings: Sequence[SentReading], now: datetime, settings: ServiceSettings
+    loaded: LoadedModel, readings: Sequence[SentReading], now: datetime, settings: ServiceSettings
 ) -> list[Reading]:
     """Returns readings of a request as a store keeps them.
 
     Refused are those of unknown sensors and of the future, and those so old that they would stretch the record beyond
     measure; these may be withdrawn, which stretches nothing.
     """
-    known, axis = set(edition.known.sensor_ids), edition.known.times
+    known, axis = set(loaded.known.sensor_ids), loaded.known.times
     if unknown := sorted({reading.sensor for reading in readings} - known):
-        raise unknown_sensor(edition, listed(unknown))
+        raise loaded.unknown_sensor(listed(unknown))
     moments = _moments(readings, axis.zone)
-    latest, grid = to_microseconds(now + axis.interval), edition.record.grid
-    beginning = 0 if edition.record.has_own else grid.row(to_microseconds(now))
+    latest, grid = to_microseconds(now + axis.interval), loaded.record.grid
+    beginning = 0 if loaded.record.has_own else grid.row(to_microseconds(now))
     earliest = beginning - settings.most_steps_back
     for reading in readings:
         if moments[reading.time] > latest:
@@ -110,7 +110,7 @@ def storable(
                 hint="give times with their offset, and only what was measured",
             )
         if reading.value is not None and moments[reading.time] < grid.edge(earliest):
-            place = "the run's own record" if edition.record.has_own else "now"
+            place = "the run's own record" if loaded.record.has_own else "now"
             raise InputError(
                 f"the reading of {reading.time} is too old: more than {settings.most_steps_back:,} steps of "
                 f"{duration(axis.interval)} before {place}, {grid.local(beginning)}",
@@ -120,29 +120,21 @@ def storable(
     return [Reading(reading.sensor, moments[reading.time], reading.value) for reading in readings]
 
 
-def unknown_sensor(edition: Edition, name: str) -> RefusedError:
-    """Returns the refusal of a sensor that the model does not know."""
-    what = f"the model knows no sensor called {name[:200]}"
-    return RefusedError(
-        404, "unknown_sensor", what, where="sensor", hint=f"there are {listed(edition.known.sensor_ids)}"
-    )
-
-
 def _moments(readings: Sequence[SentReading], zone: str) -> dict[str, int]:
     """Returns the moments by the text they were written as, in microseconds since 1970 UTC."""
     return {text: to_microseconds(parse_moment(text, zone)) for text in {reading.time for reading in readings}}
 
 
 def _panel_of(
-    edition: Edition, readings: Sequence[SentReading], settings: ServiceSettings, findings: Findings
+    loaded: LoadedModel, readings: Sequence[SentReading], settings: ServiceSettings, findings: Findings
 ) -> Panel:
     """Returns the readings on the grid of the model, with the sensors that were sent."""
-    units = {sensor.id: sensor.unit for sensor in edition.known.sensors}
+    units = {sensor.id: sensor.unit for sensor in loaded.known.sensors}
     columns = {sensor: column for column, sensor in enumerate(dict.fromkeys(each.sensor for each in readings))}
     if len(columns) > settings.most_sensors:
         what = f"the readings name {len(columns):,} sensors; at most {settings.most_sensors:,} are taken"
         raise RefusedError(413, "too_large", what, where="readings", hint="send the sensors of the model only")
-    grid, texts = Grid(edition.known.times), _moments(readings, edition.known.times.zone)
+    grid, texts = Grid(loaded.known.times), _moments(readings, loaded.known.times.zone)
     moments = np.array([texts[each.time] for each in readings], np.int64)
     places = np.array([columns[each.sensor] for each in readings], np.int64)
     rows = grid.rows(moments)
@@ -152,7 +144,7 @@ def _panel_of(
             f"the readings run from {grid.local(first)} to {grid.local(first + length - 1)}, {length:,} steps of "
             f"{duration(grid.axis.interval)} for {len(columns):,} sensors",
             where="readings",
-            hint=f"send recent readings only; the model reads {edition.forecaster.rows_needed} steps",
+            hint=f"send recent readings only; the model reads {loaded.forecaster.rows_needed} steps",
         )
     values = np.full((length, len(columns)), np.nan, np.float32)
     lay(grid, values, first, places, moments, np.array([each.value for each in readings], np.float32))

@@ -59,6 +59,12 @@ class Record:
         first, last = (self.grid.row(moment) for moment in sent)
         return (first, last + 1) if self._own is None else (min(0, first), self._own_stop(last + 1))
 
+    @property
+    def last_time(self) -> str | None:
+        """The local time of the last reading; None if there is none."""
+        first, stop = self.span()
+        return self.grid.local(stop - 1) if stop > first else None
+
     def _own_stop(self, least: int) -> int:
         """Returns the row after the last reading of the run that was not withdrawn, or `least` if that is later."""
         stop, step = self._own_rows[1], 1

@@ -16,7 +16,7 @@ from candor.runs.fit import train_model
 from candor.runs.run import load_run
 from candor.service.app import make_service
 from candor.service.metrics import Metrics
-from candor.service.served import open_models
+from candor.service.models import open_models
 from candor.service.settings import ServiceSettings
 
 ROWS = 200

@@ -71,7 +71,7 @@ def check_binding(settings: ServiceSettings) -> None:
         )
 
 
-class Gate:
+class AccessControl:
     """Asks for the token, where there is one, before an application is asked anything else.
 
     A service without a token on this machine alone is open to the user's browser, and so to any page in it that gives

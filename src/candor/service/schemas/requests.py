@@ -4,8 +4,8 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from candor.service import examples
-from candor.service.examples import shown
+from candor.service.schemas import examples
+from candor.service.schemas.examples import shown
 
 _STRICT = ConfigDict(extra="forbid", strict=True, frozen=True, use_attribute_docstrings=True, allow_inf_nan=False)
 _TOLERANT = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True, allow_inf_nan=False)
@@ -54,10 +54,10 @@ class SentReading(_Body):
 Readings = Annotated[list[SentReading], Field(min_length=1, fail_fast=True, examples=[examples.READINGS])]
 
 
-class ForecastQuestion(_Body):
+class ForecastRequest(_Body):
     """Recent readings to forecast from, at least as many steps as the model's history."""
 
-    model_config = shown(examples.FORECAST_QUESTION)
+    model_config = shown(examples.FORECAST_REQUEST)
 
     model: Name | None = None
     """Name of the model; may be left out where one is served."""
@@ -75,10 +75,10 @@ class ForecastQuestion(_Body):
     """Whether to forecast from fewer steps than the history; what lacks counts as silence."""
 
 
-class NewReadings(_Body):
+class ReadingsRequest(_Body):
     """Readings to keep."""
 
-    model_config = shown(examples.NEW_READINGS)
+    model_config = shown(examples.READINGS_REQUEST)
 
     model: Name | None = None
     """Name of the model; may be left out where one is served."""
@@ -86,10 +86,10 @@ class NewReadings(_Body):
     """Of sensors of the model; the same time and sensor again replaces, null withdraws."""
 
 
-class ExplainQuestion(_Body):
+class ExplainRequest(_Body):
     """Which forecast to explain."""
 
-    model_config = shown(examples.EXPLAIN_QUESTION)
+    model_config = shown(examples.EXPLAIN_REQUEST)
 
     model: Name | None = None
     """Name of the model; may be left out where one is served."""

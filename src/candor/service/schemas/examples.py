@@ -16,11 +16,11 @@ READINGS: list[dict[str, Any]] = [
     {"time": _TODAY, "sensor": _SENSOR, "value": 10.4},
     {"time": _TODAY, "sensor": _OTHER, "value": 9.8},
 ]
-FORECAST_QUESTION = {
+FORECAST_REQUEST = {
     "model": _MODEL, "readings": READINGS, "coverage": 0.8, "below": 5.0, "now": _TODAY, "allow_short": True,
 }  # fmt: skip
-NEW_READINGS = {"model": _MODEL, "readings": READINGS}
-EXPLAIN_QUESTION = {"model": _MODEL, "sensor": _SENSOR, "time": _TOMORROW}
+READINGS_REQUEST = {"model": _MODEL, "readings": READINGS}
+EXPLAIN_REQUEST = {"model": _MODEL, "sensor": _SENSOR, "time": _TOMORROW}
 
 ERROR = {
     "error": {

@@ -16,7 +16,7 @@ def has_coordinates(panel: Panel) -> bool:
     return known_places(panel) is not None
 
 
-def drawing_places(panel: Panel) -> Points:
+def map_positions(panel: Panel) -> Points:
     """Returns a place for each sensor, sensor x 2, from 0 to 1: across to the east, and up to the north."""
     count, degrees = len(panel.sensors), known_places(panel)
     if degrees is not None:

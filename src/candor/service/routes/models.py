@@ -1,25 +1,44 @@
-"""Answers about what is served: models, the network of sensors, and the past of a sensor."""
+"""What is served: the models, and the sensors and edges of each with their places on the map."""
 
-from typing import Any
+from typing import Annotated, Any
 
-from candor.core.errors import InputError
+from fastapi import APIRouter, Query, Response
+
 from candor.core.text import duration
 from candor.data.adjacency import adjacency_of
 from candor.data.times import zone_from_name
 from candor.forecasting.questions import rounded
-from candor.service.forecasts import plain_numbers
-from candor.service.layout import has_coordinates
-from candor.service.readings import unknown_sensor
-from candor.service.served import Edition, Served
+from candor.service.errors import StrictJSONResponse
+from candor.service.map_layout import has_coordinates
+from candor.service.models import Models, ServedModel
+from candor.service.schemas import responses
+from candor.service.schemas.requests import ModelQuery
+from candor.service.schemas.responses import errors
 from candor.service.settings import ServiceSettings
 
 
-def summarise(served: Served, settings: ServiceSettings) -> dict[str, Any]:
+def model_routes(models: Models, settings: ServiceSettings) -> APIRouter:
+    """Returns the routes."""
+    router = APIRouter(tags=["models"])
+
+    @router.get("/models", response_model=responses.ModelList, responses=errors())
+    def list_models() -> Response:
+        """The models that are served."""
+        return StrictJSONResponse({"models": [describe_model(served, settings) for served in models.served.values()]})
+
+    @router.get("/sensors", response_model=responses.SensorList, responses=errors(400, 404))
+    def list_sensors(asked: Annotated[ModelQuery, Query()]) -> Response:
+        """The sensors and directed edges of a model."""
+        return StrictJSONResponse(describe_network(models.find(asked.model)))
+
+    return router
+
+
+def describe_model(served: ServedModel, settings: ServiceSettings) -> dict[str, Any]:
     """Returns what a client should know of a model before it asks it anything."""
-    edition = served.edition
-    record, known, grid = edition.run.record, edition.known, edition.record.grid
-    first, stop = edition.record.span()
-    origins = edition.origins()
+    loaded = served.loaded
+    record, known, grid = loaded.run.record, loaded.known, loaded.record.grid
+    origins = loaded.origins()
     zone = zone_from_name(known.times.zone)
     return {
         "name": served.name,
@@ -29,15 +48,15 @@ def summarise(served: Served, settings: ServiceSettings) -> dict[str, Any]:
         "zone": known.times.zone,
         "interval_seconds": known.times.interval.total_seconds(),
         "interval": duration(known.times.interval),
-        "history": edition.forecaster.rows_needed,
-        "horizon": edition.forecaster.horizon,
+        "history": loaded.forecaster.rows_needed,
+        "horizon": loaded.forecaster.horizon,
         "sensors": len(known.sensors),
         "edges": len(known.edges),
         "made": None if record.made is None else record.made.astimezone(zone).isoformat(),
-        "version": edition.version,
-        "explains": edition.explains,
+        "version": loaded.version,
+        "explains": loaded.explains,
         "readings_changed": served.store.changed.astimezone(zone).isoformat(timespec="microseconds"),
-        "last_reading": grid.local(stop - 1) if stop > first else None,
+        "last_reading": loaded.record.last_time,
         "first_origin": None if origins is None else grid.local(origins[0]),
         "last_origin": None if origins is None else grid.local(origins[1]),
         "limits": {
@@ -48,10 +67,10 @@ def summarise(served: Served, settings: ServiceSettings) -> dict[str, Any]:
     }
 
 
-def network(served: Served) -> dict[str, Any]:
+def describe_network(served: ServedModel) -> dict[str, Any]:
     """Returns the sensors of a model with a place to draw them at, and its edges."""
-    edition = served.edition
-    known, places = edition.known, edition.places.tolist()
+    loaded = served.loaded
+    known, places = loaded.known, loaded.places.tolist()
     edges, ids, weights = known.edges, known.sensor_ids, adjacency_of(known)
     return {
         "model": served.name,
@@ -78,29 +97,3 @@ def network(served: Served) -> dict[str, Any]:
         ],
         "has_coordinates": has_coordinates(known),
     }
-
-
-def history(served: Served, sensor: str, until: str | None, steps: int, settings: ServiceSettings) -> dict[str, Any]:
-    """Returns the readings of one sensor at the steps before a time, in its unit."""
-    edition = served.edition
-    column = find_column(edition, sensor)
-    if steps > settings.most_steps:
-        raise InputError(f"{steps:,} steps are too many", where="steps", hint=f"ask for up to {settings.most_steps:,}")
-    record = edition.record
-    first, stop = record.span()
-    stop = stop if until is None else max(first, min(record.grid.row_from(until), stop))
-    begin = max(first, stop - steps)
-    return {
-        "model": served.name,
-        "sensor": sensor,
-        "unit": edition.known.sensors[column].unit,
-        "times": record.grid.locals(begin, stop),
-        "values": plain_numbers(record.series(sensor, begin, stop)),
-    }
-
-
-def find_column(edition: Edition, sensor: str) -> int:
-    """Returns the column of a sensor."""
-    if sensor not in edition.known.sensor_ids:
-        raise unknown_sensor(edition, repr(sensor))
-    return edition.known.sensor_ids.index(sensor)

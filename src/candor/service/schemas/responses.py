@@ -4,8 +4,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from candor.service import examples
-from candor.service.examples import shown
+from candor.service.schemas import examples
+from candor.service.schemas.examples import shown
 
 Numbers = list[float]
 Gaps = list[float | None]
@@ -28,7 +28,7 @@ class ErrorContent(_Answer):
     """What can be done about it."""
 
 
-class ErrorAnswer(_Answer):
+class ErrorResponse(_Answer):
     """The one shape of all errors."""
 
     model_config = shown(examples.ERROR)
@@ -128,7 +128,7 @@ class SensorList(_Answer):
     has_coordinates: bool
 
 
-class FoundThing(_Answer):
+class Finding(_Answer):
     """What was noticed about the readings."""
 
     level: str
@@ -150,7 +150,7 @@ class ForecastRow(_Answer):
     probability: float | None = None
 
 
-class ForecastAnswer(_Answer):
+class ForecastResponse(_Answer):
     """A forecast of all sensors."""
 
     model_config = shown(examples.FORECAST)
@@ -161,11 +161,11 @@ class ForecastAnswer(_Answer):
     zone: str
     units: dict[str, str]
     coverage: float | None
-    findings: list[FoundThing]
+    findings: list[Finding]
     forecasts: list[ForecastRow]
 
 
-class Receipt(_Answer):
+class ReadingsResponse(_Answer):
     """Readings that are on disk."""
 
     model_config = shown(examples.RECEIPT)
@@ -193,7 +193,7 @@ class PastForecast(_Answer):
     time: str
     units: dict[str, str]
     coverage: float | None
-    findings: list[FoundThing]
+    findings: list[Finding]
     """About the intervals."""
     steps: list[str]
     sensors: dict[str, Series]
@@ -281,7 +281,7 @@ class GateOpenings(_Answer):
     """For what differs from the background of the next patch, or null."""
 
 
-class ExplanationAnswer(_Answer):
+class ExplanationResponse(_Answer):
     """Where the forecast of one sensor came from."""
 
     model_config = shown(examples.EXPLANATION)
@@ -304,4 +304,4 @@ class ExplanationAnswer(_Answer):
 def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Returns the description of the errors that a route may answer with; some every route may."""
     every = (401, 408, 413, 421, 422, 429, 500, 503)
-    return {status: {"model": ErrorAnswer} for status in sorted({*every, *statuses})}
+    return {status: {"model": ErrorResponse} for status in sorted({*every, *statuses})}

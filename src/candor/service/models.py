@@ -1,4 +1,4 @@
-"""A model in service: where it lies, which edition of it answers, and how a newer one takes its place."""
+"""A model in service: where it lies, which loaded of it answers, and how a newer one takes its place."""
 
 import logging
 import stat
@@ -12,6 +12,7 @@ from pathlib import Path
 from anyio.to_thread import run_sync
 
 from candor.core.errors import InputError
+from candor.core.text import listed
 from candor.data.panel import Panel
 from candor.forecasting.candor import Candor
 from candor.forecasting.forecaster import Forecaster, refuse_unbounded
@@ -20,7 +21,7 @@ from candor.runs.bundle import open_run
 from candor.runs.run import RECORD, Run, model_checksum
 from candor.service.batching import Worker
 from candor.service.errors import RefusedError
-from candor.service.layout import drawing_places
+from candor.service.map_layout import map_positions
 from candor.service.metrics import Metrics
 from candor.service.record import Record
 from candor.service.settings import ServiceSettings
@@ -38,7 +39,7 @@ Signature = tuple[tuple[int, int, int] | None, ...]
 
 
 @dataclass(frozen=True, eq=False)
-class Edition:
+class LoadedModel:
     """One state of a run: what a request is answered with from its beginning to its end.
 
     Args:
@@ -64,7 +65,7 @@ class Edition:
     @cached_property
     def places(self) -> Points:
         """Where the sensors are drawn, sensor x 2; for hundreds of them that takes a second to find."""
-        return drawing_places(self.known)
+        return map_positions(self.known)
 
     @property
     def explains(self) -> bool:
@@ -81,8 +82,37 @@ class Edition:
         first += self.forecaster.rows_needed
         return (first, stop) if first <= stop else None
 
+    def find_origin(self, time: str | None) -> int:
+        """Returns the row of the first forecast step at or after a time; None means the step after the last reading."""
+        origins, grid = self.origins(), self.record.grid
+        if origins is None:
+            raise InputError(
+                f"the service knows fewer than the {self.forecaster.rows_needed} steps that the model reads",
+                where="record",
+                hint="send readings (POST /v1/readings), or forecast from your own (POST /v1/forecast)",
+            )
+        first, last = origins
+        origin = last if time is None else grid.row_from(time)
+        if not first <= origin <= last:
+            what = "a forecast needs the steps before it, and they must be in the record"
+            hint = f"choose a time from {grid.local(first)} to {grid.local(last)}"
+            raise InputError(what, where=f"time {time}", hint=hint)
+        return origin
 
-class Served:
+    def column_of(self, sensor: str) -> int:
+        """Returns the column of a sensor."""
+        if sensor not in self.known.sensor_ids:
+            raise self.unknown_sensor(repr(sensor))
+        return self.known.sensor_ids.index(sensor)
+
+    def unknown_sensor(self, name: str) -> RefusedError:
+        """Returns the refusal of a sensor that the model does not know."""
+        what = f"the model knows no sensor called {name[:200]}"
+        hint = f"there are {listed(self.known.sensor_ids)}"
+        return RefusedError(404, "unknown_sensor", what, where="sensor", hint=hint)
+
+
+class ServedModel:
     """A model under its name.
 
     Args:
@@ -102,20 +132,20 @@ class Served:
         run = self._open_run()  # before the store: beside what cannot be served nothing is written
         self.store = ReadingStore(store)
         try:
-            self.edition = self._make_edition(run)
+            self.loaded = self._load(run)
         except BaseException:
             self.store.close()
             raise
         self.worker = Worker(name, settings.most_windows, metrics)
-        metrics.tell_version(name, self.edition.run.record.model, self.edition.version)
+        metrics.tell_version(name, self.loaded.run.record.model, self.loaded.version)
 
-    async def forecast(self, edition: Edition, panel: Panel) -> Forecast:
+    async def forecast(self, loaded: LoadedModel, panel: Panel) -> Forecast:
         """Returns the forecast after the last row of a panel that fits the model, step x sensor, in their units."""
-        window = await run_sync(open_window, edition.forecaster, panel)
+        window = await run_sync(open_window, loaded.forecaster, panel)
         # While it waits for its batch a request holds no thread: hundreds may wait, and few threads share the work.
-        return refuse_unbounded(await wrap_future(self.worker.forecast(edition.forecaster, window)))
+        return refuse_unbounded(await wrap_future(self.worker.forecast(loaded.forecaster, window)))
 
-    def take_up_newer(self) -> None:
+    def reload_if_changed(self) -> None:
         """Puts a newer model in the place of the old one if there is one; requests under way keep the old one.
 
         One that cannot be opened is reported, and the old one goes on; it is tried again when its files change.
@@ -124,14 +154,14 @@ class Served:
         if seen == self._seen:
             return
         self._seen = seen
-        before = self.edition.run.record.model, self.edition.version
+        before = self.loaded.run.record.model, self.loaded.version
         try:
-            newer = self._make_edition(self._open_run())
+            newer = self._load(self._open_run())
         except Exception as error:  # whatever is wrong with it, the old one must go on
             self._metrics.reload_failures.labels(self.name).inc()
             log.error("model %s: the newer one cannot be served, the old one goes on: %s", self.name, error)
             return
-        self.edition = newer
+        self.loaded = newer
         self._metrics.tell_version(self.name, newer.run.record.model, newer.version, before)
         self._metrics.reloads.labels(self.name).inc()
         log.warning("model %s: version %s takes the place of %s", self.name, newer.version, before[1])
@@ -147,8 +177,8 @@ class Served:
         self._check_size(run.forecaster.trained_on_.panel, run.forecaster.horizon)
         return run
 
-    def _make_edition(self, run: Run) -> Edition:
-        """Returns the edition of a run, tried out."""
+    def _load(self, run: Run) -> LoadedModel:
+        """Returns the loaded of a run, tried out."""
         version = model_checksum(run.folder)[:_VERSION_LETTERS]
         known = run.forecaster.trained_on_.panel
         try:
@@ -156,11 +186,11 @@ class Served:
         except InputError as error:
             own = None
             log.warning("model %s: its own record is not at hand: %s", self.name, error.what)
-        edition = Edition(run, version, Record(known, own, self.store))
-        self._try_out(edition)
+        loaded = LoadedModel(run, version, Record(known, own, self.store))
+        self._try_out(loaded)
         # Last of all: as long as the model before goes on, readings are kept in its units.
         self.store.check_units({sensor.id: sensor.unit for sensor in known.sensors})
-        return edition
+        return loaded
 
     def _check_size(self, known: Panel, horizon: int) -> None:
         for found, most, what, option in (
@@ -174,10 +204,10 @@ class Served:
                     hint=f"allow more: --set {option}={found}",
                 )
 
-    def _try_out(self, edition: Edition) -> None:
+    def _try_out(self, loaded: LoadedModel) -> None:
         """Makes one forecast, so that a model that cannot is found out before it serves, and the network is built."""
-        forecaster, origins = edition.forecaster, edition.origins()
-        panel = edition.record.rows(0, forecaster.history) if origins is None else edition.recent(origins[1])
+        forecaster, origins = loaded.forecaster, loaded.origins()
+        panel = loaded.record.rows(0, forecaster.history) if origins is None else loaded.recent(origins[1])
         forecaster.predict(panel)
 
 
@@ -204,12 +234,12 @@ class Models:
         seconds: how often to look.
     """
 
-    served: dict[str, Served]
+    served: dict[str, ServedModel]
     seconds: float
     _stop: threading.Event = field(default_factory=threading.Event)
     _watcher: threading.Thread | None = None
 
-    def find(self, name: str | None) -> Served:
+    def find(self, name: str | None) -> ServedModel:
         """Returns the model that a client named; where there is but one it need not be named."""
         if name is None and len(self.served) == 1:
             return next(iter(self.served.values()))
@@ -229,7 +259,7 @@ class Models:
     def _watch(self) -> None:
         while not self._stop.wait(self.seconds):
             for served in self.served.values():
-                served.take_up_newer()
+                served.reload_if_changed()
 
     def close(self) -> None:
         """Ends all threads and closes all stores."""
@@ -257,7 +287,7 @@ def open_models(
             # Not resolved: a link may lead to another run tomorrow. But ".." names nothing, and nothing lies beside it.
             folder = source.absolute() if source.name.strip(".") else source.resolve()
             name = _free_name(name_of(folder), models.served)
-            models.served[name] = Served(name, folder, store_of(folder), settings, metrics)
+            models.served[name] = ServedModel(name, folder, store_of(folder), settings, metrics)
     except BaseException:
         models.close()
         raise

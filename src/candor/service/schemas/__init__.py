@@ -1,0 +1,1 @@
+"""What requests and responses consist of, for validation and for the OpenAPI document."""

@@ -1,0 +1,199 @@
+"""The process that serves: opens runs, listens, limits how long clients may take, and shuts down in good order."""
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+import time
+from collections.abc import Callable, Sequence
+from hashlib import sha256
+from pathlib import Path
+from types import FrameType
+from typing import Any, ClassVar
+
+import h11
+import pooch
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from candor.core.errors import InputError
+from candor.runs.bundle import demo_bundle
+from candor.service.app import make_service
+from candor.service.auth import check_binding
+from candor.service.errors import RefusedError
+from candor.service.limits import ConnectionDrain
+from candor.service.metrics import Metrics
+from candor.service.models import name_of, open_models
+from candor.service.settings import ServiceSettings
+
+STORE_FOLDER = ".candor-service"
+_DIGEST_LETTERS = 12
+_BACKLOG = 2048
+_CLOSING_SECONDS = 5  # for connections that do not close once the last request is answered
+log = logging.getLogger("candor.service")
+Announce = Callable[[str], None]
+
+
+class Server(uvicorn.Server):
+    """uvicorn with a graceful shutdown: new requests are refused, accepted ones answered, and the exit code is 0."""
+
+    def __init__(
+        self, config: uvicorn.Config, drain: ConnectionDrain, drain_seconds: float, announce: Announce
+    ) -> None:
+        super().__init__(config)
+        self._drain = drain
+        self._drain_seconds = drain_seconds
+        self._announce = announce
+        self._deadline = float("inf")
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Starts to listen, and announces the address."""
+        await super().startup(sockets)
+        for listening in sockets or []:
+            host, port = listening.getsockname()[:2]
+            self._announce(f"http://{f'[{host}]' if ':' in host else host}:{port}")
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Starts the shutdown; a second Ctrl-C stops at once."""
+        if self._drain.is_closing and sig == signal.SIGINT:
+            self.force_exit = self.should_exit = True
+        self._drain.is_closing = True
+        self._deadline = min(self._deadline, time.monotonic() + self._drain_seconds)
+
+    async def on_tick(self, counter: int) -> bool:
+        """Returns whether to exit; uvicorn asks several times a second."""
+        if self._drain.is_closing and (self._drain.in_progress == 0 or time.monotonic() > self._deadline):
+            self.should_exit = True
+        return await super().on_tick(counter)
+
+
+class TimeoutProtocol(H11Protocol):
+    """A connection that is aborted when the client takes too long to send a request's head or to read a response.
+
+    uvicorn alone waits for both without a limit. Malformed requests get the error shape of the service.
+    """
+
+    settings: ClassVar[ServiceSettings]
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._watch_head()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._watch_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_timer("head")
+        self._stop_timer("reading")
+        super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._start_timer("reading", self.settings.reading_seconds)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._stop_timer("reading")
+
+    def send_400_response(self, msg: str) -> None:
+        if self.conn.our_state not in {h11.IDLE, h11.SEND_RESPONSE}:  # a response is being sent already
+            self.transport.abort()
+            return
+        what = "this is not a request that can be read"
+        response = RefusedError(400, "bad_http", what, hint="speak HTTP/1.1").response()
+        headers = [*response.raw_headers, (b"connection", b"close")]
+        for event in (
+            h11.Response(status_code=400, headers=headers, reason=b"Bad Request"),
+            h11.Data(data=bytes(response.body)),
+            h11.EndOfMessage(),
+        ):
+            self.transport.write(self.conn.send(event) or b"")
+        self.transport.close()
+
+    def _watch_head(self) -> None:
+        """Starts the timer while a request is awaited, and stops it once its head has arrived.
+
+        Between requests uvicorn's keep-alive timer runs instead, until the first byte of the next one.
+        """
+        if self.conn.their_state is not h11.IDLE or self.timeout_keep_alive_task is not None:
+            self._stop_timer("head")
+        else:
+            self._start_timer("head", self.settings.header_seconds)
+
+    def _start_timer(self, name: str, seconds: float) -> None:
+        if name not in self._timers:
+            self._timers[name] = self.loop.call_later(seconds, self.transport.abort)
+
+    def _stop_timer(self, name: str) -> None:
+        if name in self._timers:
+            self._timers.pop(name).cancel()
+
+
+def serve(sources: Sequence[Path], settings: ServiceSettings, announce: Announce = log.info) -> None:
+    """Serves runs until a signal ends it.
+
+    Args:
+        sources: run directories or bundles.
+        settings: how.
+        announce: is called with the address of the service once it listens.
+    """
+    server, listening = prepare(sources, settings, announce)
+    server.run(sockets=[listening])
+
+
+def prepare(sources: Sequence[Path], settings: ServiceSettings, announce: Announce) -> tuple[Server, socket.socket]:
+    """Returns a server with all models open, and the socket that it is to listen at."""
+    check_binding(settings)
+    listening = bind(settings.host, settings.port)
+    try:
+        metrics = Metrics()
+        models = open_models(sources, settings, metrics, lambda source: store_file(source, settings.store))
+    except BaseException:
+        listening.close()
+        raise
+    service = make_service(models, settings, metrics)
+    config = uvicorn.Config(
+        service.app,
+        http=type("Connection", (TimeoutProtocol,), {"settings": settings}),
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_keep_alive=settings.keep_alive_seconds,
+        timeout_graceful_shutdown=_CLOSING_SECONDS,
+    )
+    return Server(config, service.drain, settings.drain_seconds, announce), listening
+
+
+def store_file(source: Path, folder: Path | None) -> Path:
+    """Returns the file for readings of a run: beside it, so that a newly trained run leaves it alone, or in a folder.
+
+    In a folder that runs of several places share, the place is part of the name. A link is not followed: where it leads
+    to another run tomorrow, the readings stay. The package, with the demo in it, may lie where nobody can write.
+    """
+    name = name_of(source)
+    if folder is None and source == demo_bundle():
+        folder = Path(pooch.os_cache("candor")) / "service"
+    if folder is None:
+        return source.parent / STORE_FOLDER / f"{source.name or name}.sqlite"  # klamath.zip is not klamath
+    place = sha256(os.fsencode(source.parent.resolve() / source.name)).hexdigest()
+    return folder / f"{name}-{place[:_DIGEST_LETTERS]}.sqlite"
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """Returns a socket that listens at an address."""
+    try:
+        family, *_ = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        return socket.create_server((host, port), family=family, backlog=_BACKLOG)
+    except (OSError, UnicodeError) as error:
+        raise InputError(
+            f"the service cannot listen at {host}, port {port} ({error})",
+            hint="choose another --port, or end what listens there",
+        ) from None
