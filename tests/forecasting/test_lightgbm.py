@@ -61,8 +61,8 @@ def test_it_is_judged_by_what_it_learns_from_where_validation_holds_no_reading()
 
 def test_a_budget_ends_growth_with_the_forest_that_so_many_trees_make(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = SimpleNamespace(monotonic=count().__next__)  # a second passes whenever somebody looks at it
-    for module in ("forecasting.lightgbm", "forecasting.forecaster"):
-        monkeypatch.setattr(f"candor.{module}.time", clock)
+    for module in ("lightgbm", "forecaster"):
+        monkeypatch.setattr(f"candor.forecasting.{module}.time", clock)
     task = make_task(sample_panel(), Protocol(history=6, horizon=2))
 
     def fit(trees: int, budget_seconds: float | None = None) -> np.ndarray:

@@ -9,22 +9,14 @@ from frames import calendar, frame
 from torch import Tensor
 
 from candor.forecasting import forecasters
-from candor.forecasting.baseline import Baseline, BaselineNetwork
+from candor.nets.baseline import BaselineNetwork
+from candor.nets.baselines import baselines
 from candor.research.notes import shown_name
 
 PAGE = (Path(__file__).parents[2] / "docs" / "benchmark.md").read_text(encoding="utf-8")
+NETWORKS = baselines.names()
 HISTORY, HORIZON, NODES = 12, 6, 5
 Inputs = tuple[Tensor, Tensor, Tensor]
-
-
-def is_network(name: str) -> bool:
-    try:
-        return issubclass(forecasters.get(name), Baseline)
-    except ImportError:  # an extra that is not installed
-        return False
-
-
-NETWORKS = list(filter(is_network, forecasters.names()))
 
 
 def readers(of_what: str) -> set[str]:
@@ -42,9 +34,9 @@ def normalisers() -> set[str]:
 
 def made(name: str) -> tuple[BaselineNetwork, Inputs]:
     """Returns a network none of whose weights and tables is zero, and what it reads."""
-    kind = forecasters.get(name)
+    kind = baselines.get(name)
     torch.manual_seed(0)
-    network = kind(history=HISTORY, horizon=HORIZON, sizes=kind.tiny).build(frame(NODES, HISTORY, HORIZON)).eval()
+    network = kind(kind.tiny).build(frame(NODES, HISTORY, HORIZON)).eval()
     with torch.no_grad():
         learned = [*network.parameters(), *(buffer for name, buffer in network.named_buffers() if name == "usual")]
         for numbers in learned:

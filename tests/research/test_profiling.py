@@ -26,7 +26,7 @@ from candor.core.errors import InputError
 from candor.data.adjacency import adjacency_of
 from candor.data.panel import Panel
 from candor.forecasting import forecasters
-from candor.forecasting.baseline import Baseline
+from candor.forecasting.baseline import BaselineForecaster
 from candor.forecasting.network import NetworkForecaster
 from candor.nets.baselines.stid import Stid
 from candor.render.figures.bubbles import Bubble, Cost, draw_bubbles, pareto_line
@@ -110,7 +110,7 @@ def test_attention_recurrence_and_sums_over_edges_are_counted_as_by_hand() -> No
 
 def test_parameters_are_those_of_a_network_that_was_built_directly() -> None:
     found = measure(job())
-    direct = Stid(history=12, horizon=6, sizes=Stid.tiny).build(frame(5, 12, 6))
+    direct = Stid(Stid.tiny).build(frame(5, 12, 6))
     assert found.parameters == parameters(direct)
     assert found.inference_seconds > 0 and found.training_seconds > 0
     twice = measure(job(batch=6))
@@ -129,7 +129,7 @@ def test_every_model_is_measured_and_networks_have_the_parameters_they_are_built
         assert (found.parameters, found.operations, found.training_seconds, found.peak_megabytes) == (None,) * 4
         return
     assert found.operations and found.training_seconds
-    if issubclass(kind, Baseline):
+    if issubclass(kind, BaselineForecaster):
         network = kind(**settings).build(frame(5, 12, 6))
         whole = sum(parameter.numel() for parameter in network.parameters())
         # The forecasts of LatentTSF go through a frozen autoencoder; the frozen teacher of RSTIB-MLP is never asked.

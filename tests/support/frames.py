@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from candor.forecasting.baseline import Frame
+from candor.nets.baseline import Frame
 
 
 def frame(nodes: int = 5, history: int = 12, horizon: int = 6, steps_per_day: int = 24, covariates: int = 0) -> Frame:

@@ -11,12 +11,11 @@ from zlib import crc32
 
 import torch
 from frames import calendar, frame
-from networks import baselines
 from torch import Tensor
 
 from candor.data.scaling import Scaler
-from candor.forecasting import forecasters
-from candor.forecasting.baseline import BaselineNetwork, BaselineTrainable
+from candor.nets.baseline import BaselineNetwork, BaselineTrainable
+from candor.nets.baselines import baselines
 from candor.nets.trainable import StepContext
 
 FROZEN = Path(__file__).parents[1] / "fixtures" / "baselines" / "frozen.json"
@@ -29,8 +28,8 @@ TABLES = ("usual",)  # buffers that training windows would have filled
 def variants() -> list[str]:
     """Returns the names of all networks, and of those that can also be as released with that word behind them."""
     found = []
-    for name in baselines():
-        has_switch = AS_RELEASED in type(forecasters.get(name)(history=1, horizon=1).sizes).model_fields
+    for name in baselines:
+        has_switch = AS_RELEASED in type(baselines.get(name).sizes).model_fields
         found += [name, *([f"{name} {AS_RELEASED}"] if has_switch else [])]
     return found
 
@@ -38,11 +37,11 @@ def variants() -> list[str]:
 def numbers_of(variant: str) -> dict[str, float]:
     """Returns some of the forecasts of a network, the terms of its objective, and the sizes of their gradients."""
     name, _, switch = variant.partition(" ")
-    kind = forecasters.get(name)
-    forecaster = kind(history=HISTORY, horizon=HORIZON, sizes=kind.tiny | ({switch: True} if switch else {}))
-    network = forecaster.build(frame(NODES, HISTORY, HORIZON)).eval()
+    kind = baselines.get(name)
+    model = kind(kind.tiny.model_copy(update={switch: True} if switch else {}))
+    network = model.build(frame(NODES, HISTORY, HORIZON)).eval()
     settle(network)
-    learner = BaselineTrainable(network, Scaler(50.0, 10.0), HORIZON, forecaster.recipe)
+    learner = BaselineTrainable(network, Scaler(50.0, 10.0), HORIZON, model.recipe)
     windows = batch()
     with torch.no_grad():
         scores = (learner.forecast(windows) - learner.scaler.mean) / learner.scaler.deviation

@@ -16,13 +16,13 @@ import candor.training.machine
 import candor.training.pacing
 import candor.training.stages
 from candor.core.files import write_json
-from candor.nets.recipe import TrainingSettings
+from candor.nets.recipe import Stage, TrainingSettings
 from candor.nets.trainable import Objective, StepContext
 from candor.training.checkpoint import Checkpoint
 from candor.training.loop import Trainer
 from candor.training.machine import find_machine
 from candor.training.pacing import Lap, Pacing
-from candor.training.stages import Session, Stage
+from candor.training.stages import Session
 
 BUDGET = 1000.0
 WHOLE = TrainingSettings(epochs=40, batch=80, milestones=(20, 36), patience=100)

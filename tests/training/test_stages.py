@@ -22,12 +22,12 @@ from candor.core.errors import InputError
 from candor.core.files import write_json
 from candor.forecasting import forecasters
 from candor.forecasting.contract import sample_panel
-from candor.nets.recipe import TrainingSettings
+from candor.nets.recipe import Stage, TrainingSettings
 from candor.runs.fit import Limits, TrainingStoppedError, resume_run, train_model
 from candor.training.checkpoint import Checkpoint, Progress
 from candor.training.loop import Stopped, Trainer
 from candor.training.machine import Machine
-from candor.training.stages import Session, Stage
+from candor.training.stages import Session
 
 MODELS = {"latenttsf": "autoencoder", "rstib-mlp": "teacher", "autostf": "search"}
 RATIOS = {"latenttsf": {"autoencoder_epochs": 1.0}, "rstib-mlp": {"teacher_epochs": 1.0}, "autostf": {}}

@@ -17,11 +17,16 @@ class Registry(Generic[Entry]):
     def __init__(self, kind: str) -> None:
         self.kind = kind
         self._entries: dict[str, Entry] = {}
-        self._homes: dict[str, str] = {}
+        self._homes: dict[str, str | Callable[[], Entry]] = {}
 
-    def announce(self, name: str, module: str) -> None:
-        """Says in which module an entry will be found, so that what it needs is imported only when it is asked for."""
-        self._homes[name] = module
+    def announce(self, name: str, home: str | Callable[[], Entry]) -> None:
+        """Names an entry that is made when it is first needed, so that nothing is imported before.
+
+        Args:
+            name: of the entry.
+            home: the module that registers it, or a function that returns it.
+        """
+        self._homes[name] = home
 
     def register(self, name: str) -> Callable[[Decorated], Decorated]:
         """Returns a decorator that files an entry under `name`, which must be free."""
@@ -38,7 +43,11 @@ class Registry(Generic[Entry]):
     def get(self, name: str) -> Entry:
         """Returns the entry called `name`."""
         if name in self._homes and name not in self._entries:
-            import_module(self._homes[name])
+            home = self._homes[name]
+            if isinstance(home, str):
+                import_module(home)
+            else:
+                self._entries[name] = home()
         if name in self._entries:
             return self._entries[name]
         near = get_close_matches(name, self.names(), n=3, cutoff=0.5)

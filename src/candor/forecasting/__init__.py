@@ -1,17 +1,24 @@
 """Everything that predicts, under one contract; the registry of models by name."""
 
-from importlib.resources import files
-
 from candor.forecasting.forecaster import Forecaster, forecasters, load_forecaster
 from candor.forecasting.simple import HistoricalAverage, LastValue, Linear, SeasonalNaive
+from candor.nets.baselines import baselines
 
-# Networks need PyTorch, which the simple rules do not: they are imported when they are asked for.
+
+def _announce_baseline(name: str) -> None:
+    def make() -> type[Forecaster]:
+        from candor.forecasting.baseline import baseline_forecaster
+
+        return baseline_forecaster(name)
+
+    forecasters.announce(name, make)
+
+
+# Networks need PyTorch, which the simple rules do not: they are imported when they are first used.
 forecasters.announce("candor", "candor.forecasting.candor")
 forecasters.announce("lightgbm", "candor.forecasting.lightgbm")
-for _file in files("candor.nets.baselines").iterdir():
-    _module, _, _ending = _file.name.partition(".")
-    if _ending == "py" and not _module.startswith("_"):
-        forecasters.announce(_module.replace("_", "-"), f"candor.nets.baselines.{_module}")
+for _name in baselines:
+    _announce_baseline(_name)
 
 __all__ = [
     "Forecaster",

@@ -63,7 +63,7 @@ class LightGbm(Forecaster):
     sizes: LightGbmSizes = LightGbmSizes()
 
     name = "lightgbm"
-    tiny: ClassVar[dict[str, Any]] = {"trees": 5, "leaves": 8, "rows": 3000}
+    tiny: ClassVar[LightGbmSizes] = LightGbmSizes(trees=5, leaves=8, rows=3000)
 
     def _learn(self, panel: Panel, split: Split, report: Report) -> State:
         library, chance = _library(), np.random.default_rng(self.seed)

@@ -24,12 +24,12 @@ from candor.data.windows import Windows, count_inputs, future_windows
 from candor.forecasting.forecaster import REFUSE_UNKNOWN, Forecaster, State
 from candor.forecasting.simple import training_means
 from candor.nets.candor.physical_operator import EdgeArrays
-from candor.nets.recipe import NetworkRecipe
+from candor.nets.recipe import NetworkRecipe, Stage
 from candor.nets.trainable import Trainable
 from candor.training.batches import micro_batches
 from candor.training.crew import Crew
 from candor.training.loop import StopReason, TrainingData
-from candor.training.stages import Session, Stage
+from candor.training.stages import Session
 
 _WINDOWS_AT_A_TIME = 16
 WEIGHTS, FOUND = "weights/", "found"

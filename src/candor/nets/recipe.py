@@ -1,6 +1,7 @@
 """How a network learns from a panel: optimiser, schedules and scaling. Epochs count from 0."""
 
 import math
+from dataclasses import dataclass
 from typing import Literal
 
 from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
@@ -138,3 +139,18 @@ class NetworkRecipe(Settings):
     """Whether each row counts once for mean and deviation, or as often as windows read it (traffic benchmarks)."""
     selection: Literal["half", "whole"] = "half"
     """Which part of validation chooses the best weights; the second half calibrates intervals."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A training with a beginning and an end.
+
+    Args:
+        training: optimiser and schedules.
+        name: of its folder, and in reports; the last stage has none, and its state lies in the folder of all.
+        share: of the time that a budget leaves when it begins; stages after it get the rest.
+    """
+
+    training: TrainingSettings
+    name: str = ""
+    share: float = 1.0

@@ -17,7 +17,7 @@ from typing import Any
 from candor.core.files import read_json, write_json
 from candor.core.progress import Report, silent
 from candor.core.settings import parse_settings
-from candor.nets.recipe import TrainingSettings
+from candor.nets.recipe import Stage, TrainingSettings
 from candor.nets.trainable import Trainable
 from candor.training.checkpoint import Checkpoint, Weights
 from candor.training.loop import Stopped, StopReason, Trainer, TrainingData
@@ -27,21 +27,6 @@ from candor.training.processes import in_main_process, join_processes
 
 _SHARE_IS_USED_UP = "its share of the budget is used up"
 _SHARE_OF_MEASURING = 0.1  # of the time of a stage; a little more where two passes take longer than that
-
-
-@dataclass(frozen=True)
-class Stage:
-    """A training with a beginning and an end.
-
-    Args:
-        training: optimiser and schedules.
-        name: of its folder, and in reports; the last stage has none, and its state lies in the folder of all.
-        share: of the time that a budget leaves when it begins; stages after it get the rest.
-    """
-
-    training: TrainingSettings
-    name: str = ""
-    share: float = 1.0
 
 
 @dataclass(frozen=True)

@@ -1,32 +1,26 @@
 """Laws that every baseline's network keeps; a file under `candor/nets/baselines` is tested the moment it is there."""
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 import torch
 from frames import calendar, frame
-from networks import baselines
 from pydantic import ValidationError
 from torch import Tensor
 
 from candor.data.scaling import Scaler
-from candor.forecasting import forecasters
-from candor.forecasting.baseline import Baseline, BaselineNetwork, BaselineTrainable
-from candor.nets.recipe import TrainingSettings
+from candor.nets.baseline import Baseline, BaselineTrainable
+from candor.nets.baselines import baselines
+from candor.nets.recipe import Stage, TrainingSettings
 from candor.nets.trainable import StepContext
-from candor.training.stages import Stage
 
 HISTORY, HORIZON, NODES = 12, 6, 5
 SEARCH_STEPS = 12  # a search tries two operators of an edge at a time, so two steps do not reach all of them
 
 
-def make(name: str, **more: Any) -> tuple[Baseline, BaselineNetwork]:
-    kind = forecasters.get(name)
-    forecaster = kind(history=HISTORY, horizon=HORIZON, sizes=kind.tiny, **more)
-    torch.manual_seed(0)
-    covariates = len(forecaster.covariates)
-    return forecaster, forecaster.build(frame(NODES, HISTORY, HORIZON, covariates=covariates))
+def tiny(name: str) -> Baseline:
+    kind = baselines.get(name)
+    return kind(kind.tiny)
 
 
 def batch(windows: int = 6, seed: int = 0) -> dict[str, Tensor]:
@@ -43,8 +37,9 @@ def batch(windows: int = 6, seed: int = 0) -> dict[str, Tensor]:
 
 
 def trainable(name: str) -> BaselineTrainable:
-    forecaster, network = make(name)
-    return BaselineTrainable(network, Scaler(50.0, 10.0), HORIZON, forecaster.recipe)
+    torch.manual_seed(0)
+    model = tiny(name)
+    return BaselineTrainable(model.build(frame(NODES, HISTORY, HORIZON)), Scaler(50.0, 10.0), HORIZON, model.recipe)
 
 
 def objective(learner: BaselineTrainable, windows: dict[str, Tensor], share: float = 1.0, valid: int | None = None):
@@ -52,7 +47,7 @@ def objective(learner: BaselineTrainable, windows: dict[str, Tensor], share: flo
     return learner.objective(windows, StepContext(HORIZON, True, number, share))
 
 
-@pytest.mark.parametrize("name", baselines())
+@pytest.mark.parametrize("name", baselines.names())
 def test_a_forecast_has_the_shape_of_the_horizon(name: str) -> None:
     learner = trainable(name)
     learner.network.eval()
@@ -64,8 +59,8 @@ def dropouts() -> list[tuple[str, str]]:
     """Returns every model with each of its settings that is a share to drop."""
     return [
         (name, field)
-        for name in baselines()
-        for field in type(forecasters.get(name)(history=HISTORY, horizon=HORIZON).sizes).model_fields
+        for name in baselines
+        for field in type(baselines.get(name).sizes).model_fields
         if field.endswith("dropout")
     ]
 
@@ -73,26 +68,25 @@ def dropouts() -> list[tuple[str, str]]:
 @pytest.mark.parametrize(("name", "field"), dropouts())
 def test_dropping_everything_is_refused_before_anything_is_trained(name: str, field: str) -> None:
     with pytest.raises(ValidationError, match=rf"{field}\n.*less than 1"):
-        forecasters.get(name)(history=HISTORY, horizon=HORIZON, sizes={field: 1.0})
+        type(baselines.get(name).sizes)(**{field: 1.0})
 
 
 def stages() -> list[tuple[str, str]]:
     """Returns every model with each of its stages by name; the last, of the network that forecasts, has none."""
     found = []
-    for name in baselines():
-        earlier = forecasters.get(name)(history=HISTORY, horizon=HORIZON).stages()
-        found += [(name, stage.name) for stage in (*earlier, Stage(TrainingSettings()))]
+    for name in baselines:
+        found += [(name, stage.name) for stage in (*baselines.get(name)().stages(), Stage(TrainingSettings()))]
     return found
 
 
 def trainable_of(name: str, wanted: str) -> BaselineTrainable:
     """Returns what a stage of a model trains."""
-    forecaster, _ = make(name)
-    for stage in forecaster.stages():
+    model = tiny(name)
+    for stage in model.stages():
         if stage.name == wanted:
-            return stage.kind(
-                stage.build(frame(NODES, HISTORY, HORIZON)), Scaler(50.0, 10.0), HORIZON, forecaster.recipe
-            )
+            torch.manual_seed(0)
+            network = stage.build(frame(NODES, HISTORY, HORIZON))
+            return stage.kind(network, Scaler(50.0, 10.0), HORIZON, model.recipe)
     return trainable(name)
 
 
@@ -117,7 +111,7 @@ def test_the_searches_teachers_and_autoencoders_are_walked_as_well() -> None:
     assert earlier >= {("autostf", "search"), ("rstib-mlp", "teacher"), ("latenttsf", "autoencoder")}
 
 
-@pytest.mark.parametrize("name", baselines())
+@pytest.mark.parametrize("name", baselines.names())
 def test_missing_targets_teach_nothing(name: str) -> None:
     learner = trainable(name)
     learner.network.eval()  # without chance
@@ -129,7 +123,7 @@ def test_missing_targets_teach_nothing(name: str) -> None:
     assert torch.isfinite(totals[0]) and totals[0] == totals[1] == totals[2]
 
 
-@pytest.mark.parametrize("name", baselines())
+@pytest.mark.parametrize("name", baselines.names())
 def test_a_forecast_does_not_depend_on_the_other_windows(name: str) -> None:
     learner = trainable(name)
     learner.network.eval()
@@ -142,7 +136,7 @@ def test_a_forecast_does_not_depend_on_the_other_windows(name: str) -> None:
     torch.testing.assert_close(together, singly, rtol=1e-4, atol=1e-3)
 
 
-@pytest.mark.parametrize("name", [name for name in baselines() if not forecasters.get(name).needs_whole_batches])
+@pytest.mark.parametrize("name", [name for name in baselines if not baselines.get(name).needs_whole_batches])
 def test_micro_batches_add_up_to_the_whole_batch(name: str) -> None:
     learner = trainable(name)
     learner.network.eval()
@@ -154,7 +148,7 @@ def test_micro_batches_add_up_to_the_whole_batch(name: str) -> None:
     torch.testing.assert_close(sum(parts), whole, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", baselines())
+@pytest.mark.parametrize("name", baselines.names())
 def test_terms_of_an_objective_keep_their_weights_in_another_unit_or_say_which_unit_they_go_with(name: str) -> None:
     learner, windows = trainable(name), batch()
     learner.network.eval()
@@ -166,19 +160,18 @@ def test_terms_of_an_objective_keep_their_weights_in_another_unit_or_say_which_u
     assert says_which or others == pytest.approx([first] * len(others))
 
 
-@pytest.mark.parametrize("name", baselines())
+@pytest.mark.parametrize("name", baselines.names())
 def test_any_history_and_horizon_can_be_asked_for(name: str) -> None:
-    kind = forecasters.get(name)
+    model = tiny(name)
     for history, horizon, steps_per_day, nodes in ((24, 24, 24, 3), (28, 14, 1, 2), (48, 96, 24, 1)):
-        forecaster = kind(history=history, horizon=horizon, sizes=kind.tiny)
         place = frame(nodes, history, horizon, steps_per_day)
-        network = forecaster.build(place).eval()
+        network = model.build(place).eval()
         with torch.no_grad():
             found = network(torch.randn(2, history, nodes), *calendar(2, history + horizon, 288 // steps_per_day))
         assert found.shape == (2, horizon, nodes) and torch.isfinite(found).all()
         without_edges = replace(place, adjacency=torch.zeros(nodes, nodes))
         with torch.no_grad():
-            alone = forecaster.build(without_edges).eval()(
+            alone = model.build(without_edges).eval()(
                 torch.zeros(2, history, nodes), *calendar(2, history + horizon, 288 // steps_per_day)
             )
         assert torch.isfinite(alone).all()

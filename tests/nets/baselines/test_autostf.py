@@ -3,7 +3,6 @@
 import json
 import math
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import torch
@@ -11,13 +10,11 @@ from frames import calendar, frame, metr_la_frame, parameters
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from candor.forecasting.baseline import Frame
-from candor.forecasting.contract import sample_panel
-from candor.forecasting.network import found_in
+from candor.nets.baseline import Frame
 from candor.nets.baselines._autostf_operators import LearnedGraph, SparseAttention, SpatialAttention
 from candor.nets.baselines.autostf import AutoStf, AutoStfNetwork, AutoStfSizes, Cell, SearchNetwork, in_turn
 
-SIZES = AutoStfSizes(**AutoStf.tiny)
+SIZES = AutoStf.tiny
 
 
 def everywhere(temporal: str, spatial: str) -> dict[str, list[object]]:
@@ -137,11 +134,3 @@ def test_a_search_learns_the_chances_of_both_operators_that_it_tries() -> None:
         tried = (scores != 0).sum(dim=-1).unique().tolist()
         assert 2 in tried and set(tried) <= {0, 2}  # what the one gains the other loses; alone it cannot gain
         torch.testing.assert_close(scores.sum(dim=-1), torch.zeros_like(scores[..., 0]), atol=1e-6, rtol=0)
-
-
-def test_the_choice_is_kept_with_the_run_and_in_the_model(tmp_path: Path) -> None:
-    recipe = {"training": {"epochs": 1, "batch": 128}}
-    fitted = AutoStf(history=12, horizon=4, sizes=AutoStf.tiny, recipe=recipe).fit(sample_panel(), folder=tmp_path)
-    kept = json.loads((tmp_path / "found.json").read_text())
-    assert kept == found_in(fitted.state_) == fitted.trained().network.choice
-    assert [len(kept["temporal"]), [len(patch) for patch in kept["spatial"]]] == [3, [3, 3]]

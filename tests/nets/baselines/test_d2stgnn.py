@@ -8,7 +8,7 @@ from frames import calendar, frame, metr_la_frame, parameters
 
 from candor.nets.baselines.d2stgnn import D2stgnn, D2stgnnNetwork, D2stgnnSizes, Diffusion
 
-TINY = D2stgnnSizes(**D2stgnn.tiny)
+TINY = D2stgnn.tiny
 
 
 def test_it_has_the_parameters_counted_by_hand() -> None:
@@ -72,7 +72,7 @@ def test_short_histories_and_odd_horizons_train(history: int, horizon: int) -> N
 
 def test_every_step_of_a_longer_horizon_is_learned_as_early_as_of_the_published_one() -> None:
     for horizon in (12, 24, 192):
-        training = D2stgnn(history=12, horizon=horizon).used_recipe().training
+        training = D2stgnn().recipe_for(horizon).training
         assert training.prefix(65, horizon) < horizon == training.prefix(66, horizon)
-    assert D2stgnn(history=12, horizon=14).used_recipe().training.prefix(66, 14) == 14
-    assert D2stgnn(history=12, horizon=12).used_recipe() == D2stgnn(history=12, horizon=12).recipe
+    assert D2stgnn().recipe_for(14).training.prefix(66, 14) == 14
+    assert D2stgnn().recipe_for(12) == D2stgnn.recipe

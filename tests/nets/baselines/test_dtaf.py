@@ -7,7 +7,7 @@ from frames import calendar, frame, metr_la_frame, parameters
 from scipy.interpolate import BSpline
 from torch.nn import functional as F
 
-from candor.forecasting.baseline import Targets
+from candor.nets.baseline import Targets
 from candor.nets.baselines.dtaf import (
     SECOND_READING,
     DtafNetwork,

@@ -6,7 +6,7 @@ import pytest
 import torch
 from frames import calendar, frame, metr_la_frame, parameters
 
-from candor.forecasting.baseline import Frame
+from candor.nets.baseline import Frame
 from candor.nets.baselines.graph_wavenet import GraphWavenetNetwork, GraphWavenetSizes, dilations_for, transitions
 
 SMALL = GraphWavenetSizes(width=4, skip_width=8, head_width=8, embedding=3)

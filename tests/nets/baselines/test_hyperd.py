@@ -12,10 +12,10 @@ from torch.nn import functional as F
 from candor.data.panel import Panel, Sensor
 from candor.data.times import TimeAxis
 from candor.data.windows import Windows
-from candor.forecasting.baseline import Targets
+from candor.nets.baseline import Targets
 from candor.nets.baselines.hyperd import Hyperd, HyperdNetwork, HyperdSizes, laplacian
 
-SIZES = HyperdSizes(**Hyperd.tiny)
+SIZES = Hyperd.tiny
 
 
 def test_it_has_the_parameters_counted_by_hand() -> None:

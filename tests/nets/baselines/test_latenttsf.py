@@ -1,18 +1,14 @@
 """LatentTSF: sizes, an autoencoder that sees one time only and stays as it was, and targets that were not measured."""
 
-from pathlib import Path
-
 import pandas as pd
 import torch
 from frames import calendar, frame, metr_la_frame, parameters
 from torch import Tensor
 
-from candor.forecasting.baseline import Targets
-from candor.forecasting.contract import sample_panel
+from candor.nets.baseline import Targets
 from candor.nets.baselines.latenttsf import Autoencoder, LatentTsf, LatentTsfNetwork, LatentTsfSizes, carried_on
-from candor.training.checkpoint import Checkpoint
 
-SIZES = LatentTsfSizes(**LatentTsf.tiny)
+SIZES = LatentTsf.tiny
 
 
 def targets(wanted: Tensor, mask: Tensor | None = None) -> Targets:
@@ -70,12 +66,3 @@ def test_a_time_at_which_nothing_was_measured_teaches_nothing() -> None:
     made.objective(inputs, targets(wanted, mask))[1]["prediction"].backward()
     touched = (made.backbone.trend.weight.grad != 0).any(dim=1)
     assert touched.tolist() == [step != 2 for step in range(6)]
-
-
-def test_the_autoencoder_is_the_one_of_its_stage_when_the_forecaster_has_learned(tmp_path: Path) -> None:
-    recipe = {"training": {"epochs": 3, "batch": 128}, "autoencoder_epochs": 1.0}
-    fitted = LatentTsf(history=12, horizon=4, sizes=LatentTsf.tiny, recipe=recipe).fit(sample_panel(), folder=tmp_path)
-    for name, weights in Checkpoint(tmp_path / "autoencoder").load_best().items():
-        assert (fitted.state_[f"weights/autoencoder.{name}"] == weights.numpy()).all()
-    first, *_, last = (line["validation_error"] for line in Checkpoint(tmp_path / "autoencoder").read_log())
-    assert last < first

@@ -10,7 +10,7 @@ from sklearn.metrics import mutual_info_score
 from candor.data.panel import Panel, Sensor
 from candor.data.times import TimeAxis
 from candor.data.windows import Windows
-from candor.forecasting.baseline import Frame
+from candor.nets.baseline import Frame
 from candor.nets.baselines.msthg import (
     HypergraphConvolution,
     Msthg,
@@ -22,7 +22,7 @@ from candor.nets.baselines.msthg import (
     periodic_features,
 )
 
-SIZES = MsthgSizes(**Msthg.tiny)
+SIZES = Msthg.tiny
 
 
 def network(place: Frame, **more: int) -> MsthgNetwork:

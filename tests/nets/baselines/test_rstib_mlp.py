@@ -6,11 +6,11 @@ from frames import calendar, frame, metr_la_frame, parameters
 from torch import Tensor, nn
 from torch.distributions import Normal, kl_divergence
 
-from candor.forecasting.baseline import Targets
+from candor.nets.baseline import Targets
 from candor.nets.baselines.rstib_mlp import DynamicEmbedding, Gaussian, RstibMlp, RstibMlpNetwork, RstibMlpSizes
 from candor.nets.dropout import drawing_from
 
-SIZES = RstibMlpSizes(**RstibMlp.tiny)
+SIZES = RstibMlp.tiny
 
 
 class Oracle(nn.Module):
@@ -55,7 +55,7 @@ def test_it_has_the_parameters_counted_by_hand() -> None:
 
 
 def test_training_ends_no_sooner_than_the_released_one_can() -> None:
-    training = RstibMlp(history=12, horizon=12).recipe.training
+    training = RstibMlp.recipe.training
     assert (training.epochs, training.patience) == (300, 150 + 20)
 
 

@@ -14,10 +14,10 @@ from torch import Tensor
 from candor.data.panel import Panel, Sensor
 from candor.data.times import TimeAxis
 from candor.data.windows import Windows
-from candor.forecasting.baseline import Targets
+from candor.nets.baseline import Targets
 from candor.nets.baselines.st_ssdl import StSsdl, StSsdlNetwork, StSsdlSizes, normalised
 
-SIZES = StSsdlSizes(**StSsdl.tiny | {"orders": 3})
+SIZES = StSsdl.tiny.model_copy(update={"orders": 3})
 
 
 def network(**more: float) -> StSsdlNetwork:

@@ -8,7 +8,7 @@ from torch import nn
 from candor.core.errors import InputError
 from candor.core.settings import parse_settings
 from candor.data.scaling import Scaler
-from candor.forecasting.baseline import BaselineRecipe, BaselineTrainable
+from candor.nets.baseline import BaselineRecipe, BaselineTrainable
 from candor.nets.baselines import testam  # its classes begin like those of tests and would be taken for such
 from candor.nets.trainable import StepContext
 

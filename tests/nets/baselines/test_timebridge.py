@@ -5,7 +5,7 @@ import torch
 from frames import calendar, frame, metr_la_frame, parameters
 from torch import Tensor
 
-from candor.forecasting.baseline import Targets
+from candor.nets.baseline import Targets
 from candor.nets.baselines.timebridge import TimeBridgeNetwork, TimeBridgeSizes, detrended, frequency_error
 
 SIZES = TimeBridgeSizes(width=8, feed_forward=16, heads=2, kept=2)

@@ -11,7 +11,7 @@ from candor import Candor, Forecaster, HistoricalAverage, Linear
 from candor.core.errors import InputError
 from candor.data.panel import Panel
 from candor.data.protocol import Protocol
-from candor.nets.baselines.stid import Stid
+from candor.forecasting import forecasters
 from candor.runs.bundle import write_bundle
 from candor.runs.run import Run, load_run, save_run
 
@@ -65,7 +65,8 @@ def test_a_baseline_is_not_taken_for_candor(tmp_path: Path, run: Run) -> None:
         path = write_bundle(bundled, tmp_path / f"{name}.zip")
         with pytest.raises(InputError, match=r"not of Candor"):
             Candor.load(path)
-    assert type(Stid.load(tmp_path / "stid.zip")) is Stid
+    stid = forecasters.get("stid")
+    assert type(stid.load(tmp_path / "stid.zip")) is stid
     assert type(HistoricalAverage.load(tmp_path / "average.zip")) is HistoricalAverage
 
 

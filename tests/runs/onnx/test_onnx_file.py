@@ -10,14 +10,14 @@ import numpy as np
 import onnx
 import pytest
 from jaxtyping import config
-from networks import baselines
 
 from candor.core.errors import InputError
 from candor.core.versions import versions
 from candor.data.panel import Panel
 from candor.forecasting import forecasters
-from candor.forecasting.baseline import Baseline
+from candor.forecasting.baseline import BaselineForecaster
 from candor.forecasting.forecaster import Forecaster
+from candor.nets.baselines import baselines
 from candor.runs.onnx import onnx_file
 from candor.runs.onnx.onnx_file import OPSET, OnnxFile, describe, export_onnx, open_session
 
@@ -36,7 +36,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
 }
 
 
-def fit_baseline(name: str, panel: Panel) -> Baseline:
+def fit_baseline(name: str, panel: Panel) -> BaselineForecaster:
     kind = forecasters.get(name)
     forecaster = kind(history=12, horizon=4, sizes=kind.tiny)
     training = forecaster.recipe.training.model_copy(update={"epochs": 1})
@@ -110,7 +110,7 @@ def unhurried(*names: str) -> list[Any]:
     return [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in names]
 
 
-@pytest.mark.parametrize("name", unhurried(*(name for name in baselines() if name not in REFUSED)))
+@pytest.mark.parametrize("name", unhurried(*(name for name in baselines.names() if name not in REFUSED)))
 def test_baselines_in_onnxruntime_forecast_the_same(panel: Panel, windows_of, tmp_path: Path, name: str) -> None:
     forecaster = fit_baseline(name, panel)
     assert_same_forecasts(forecaster, export_onnx(forecaster, tmp_path / "baseline.onnx"), windows_of)

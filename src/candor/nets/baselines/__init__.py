@@ -1,5 +1,19 @@
-"""Published models under the common protocol, one file each; a file here is a model that `candor` knows.
+"""Published models under one protocol, one file each; a file here is a model that `candor` knows.
 
-Written anew from papers and public code, with what we changed and why in the docstring of each. Files whose names begin
-with an underscore are no models but parts of some.
+They are written anew from papers and public code; the docstring of each says what was changed and why. Files whose
+names begin with an underscore hold what several models share.
 """
+
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+from candor.core.registry import Registry
+
+if TYPE_CHECKING:
+    from candor.nets.baseline import Baseline
+
+baselines: Registry[type["Baseline"]] = Registry("published model")
+for _file in files(__name__).iterdir():
+    _module, _, _ending = _file.name.partition(".")
+    if _ending == "py" and not _module.startswith("_"):
+        baselines.announce(_module.replace("_", "-"), f"{__name__}.{_module}")  # imported when it is first used

@@ -27,19 +27,27 @@ since together they would be too long for one.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import torch
 from einops import rearrange
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from pydantic import Field, PositiveInt, model_validator
-from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from candor.core.settings import Settings
-from candor.forecasting.baseline import Baseline, BaselineNetwork, BaselineRecipe, BaselineStage, Frame
-from candor.forecasting.forecaster import REFUSE_UNKNOWN, forecasters
+from candor.nets.baseline import (
+    Baseline,
+    BaselineNetwork,
+    BaselineRecipe,
+    BaselineStage,
+    Calendar,
+    Forecast,
+    Frame,
+    Readings,
+)
+from candor.nets.baselines import baselines
 from candor.nets.baselines._autostf_operators import (
     GROUPS,
     GatedConvolution,
@@ -145,13 +153,7 @@ class AutoStfNetwork(BaselineNetwork):
         self.register_buffer("given", frame.adjacency.T.contiguous(), persistent=False)
         self.register_buffer("is_near", is_near, persistent=False)
 
-    def forward(
-        self,
-        values: Float[Tensor, "batch time node"],
-        time_of_day: Int[Tensor, "batch whole"],
-        day_of_week: Int[Tensor, "batch whole"],
-        covariates: Tensor | None = None,
-    ) -> Float[Tensor, "batch horizon node"]:
+    def forward(self, values: Readings, time_of_day: Calendar, day_of_week: Calendar, *more: Tensor | None) -> Forecast:
         identity = self.identity(values, time_of_day, day_of_week).transpose(1, 2)  # batch node width
         series = F.pad(values.transpose(1, 2), (self.repeated, 0), mode="replicate")
         states = self.temporal_cell(self.value(series[..., None]), self.temporal_paths())
@@ -279,17 +281,13 @@ def _total(parts: Sequence[Tensor]) -> Tensor:
     return sum(parts[1:], parts[0])
 
 
-@forecasters.register("autostf")
-@dataclass(config=REFUSE_UNKNOWN)
+@baselines.register("autostf")
 class AutoStf(Baseline):
-    """Operators over time and over the network, found by a search.
+    """Operators over time and over the network, found by a search."""
 
-    Args:
-        sizes: of its network.
-    """
-
-    sizes: AutoStfSizes = AutoStfSizes()
-    recipe: BaselineRecipe = BaselineRecipe(
+    network = AutoStfNetwork
+    sizes = AutoStfSizes()
+    recipe = BaselineRecipe(
         training=TrainingSettings(
             epochs=90,
             batch=64,
@@ -302,20 +300,19 @@ class AutoStf(Baseline):
         ),
     )
 
-    name = "autostf"
     needs_whole_batches = True  # batch normalisation
-    tiny: ClassVar[dict[str, Any]] = {
-        "width": 8,
-        "head_width": 8,
-        "identity_layers": 1,
-        "patches": 2,
-        "light_layers": 1,
-        "temporal_nodes": 3,
-        "spatial_nodes": 3,
-        "temporal_heads": 2,
-        "spatial_heads": 2,
-        "embedding": 3,
-    }
+    tiny = AutoStfSizes(
+        width=8,
+        head_width=8,
+        identity_layers=1,
+        patches=2,
+        light_layers=1,
+        temporal_nodes=3,
+        spatial_nodes=3,
+        temporal_heads=2,
+        spatial_heads=2,
+        embedding=3,
+    )
 
     def stages(self) -> tuple[BaselineStage, ...]:
         """Returns the search."""
@@ -326,7 +323,3 @@ class AutoStf(Baseline):
             build=lambda frame: SearchNetwork(self.sizes, frame),
         )
         return (search,)
-
-    def build(self, frame: Frame) -> AutoStfNetwork:
-        """Returns the network with first weights."""
-        return AutoStfNetwork(self.sizes, frame)

@@ -22,19 +22,17 @@ hidden states as well, of more steps each.
 """
 
 import math
-from typing import Any, ClassVar
 
 import torch
 from einops import rearrange
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from pydantic import PositiveInt
-from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from candor.data.calendar import BINS_PER_DAY, DAYS_PER_WEEK
-from candor.forecasting.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame
-from candor.forecasting.forecaster import REFUSE_UNKNOWN, forecasters
+from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Calendar, Forecast, Frame, Readings
+from candor.nets.baselines import baselines
 from candor.nets.baselines._parts import HeadedSizes, Rate
 from candor.nets.dropout import Dropout
 from candor.nets.recipe import TrainingSettings
@@ -109,13 +107,7 @@ class D2stgnnNetwork(BaselineNetwork):
         self.hidden = nn.Linear(sizes.forecast_width, sizes.output_width)
         self.output = nn.Linear(sizes.output_width, gap)
 
-    def forward(
-        self,
-        values: Float[Tensor, "batch time node"],
-        time_of_day: Int[Tensor, "batch whole"],
-        day_of_week: Int[Tensor, "batch whole"],
-        covariates: Tensor | None = None,
-    ) -> Float[Tensor, "batch horizon node"]:
+    def forward(self, values: Readings, time_of_day: Calendar, day_of_week: Calendar, *more: Tensor | None) -> Forecast:
         seen = slice(0, self.history)
         calendar = torch.cat([self.time_of_day[time_of_day[:, seen]], self.day_of_week[day_of_week[:, seen]]], dim=-1)
         identities = torch.cat([self.upstream, self.downstream], dim=-1)
@@ -127,7 +119,7 @@ class D2stgnnNetwork(BaselineNetwork):
         steps = self.output(F.relu(self.hidden(F.relu(torch.stack(futures).sum(dim=0)))))
         return rearrange(steps, "batch future node gap -> batch (future gap) node")[:, : self.horizon]
 
-    def supports(self, values: Float[Tensor, "batch time node"], moment: Float[Tensor, "batch calendar"]) -> Supports:
+    def supports(self, values: Readings, moment: Float[Tensor, "batch calendar"]) -> Supports:
         """Returns the powers of the two dynamic graphs and of the learned static one, receiver x sender."""
         dynamic = self.graphs(values, moment, (self.downstream, self.upstream))
         static = powers(F.relu(self.upstream @ self.downstream.T).softmax(dim=-1), self.order)
@@ -153,10 +145,7 @@ class DynamicGraphs(nn.Module):
         self.register_buffer("walks", walks, persistent=False)
 
     def forward(
-        self,
-        values: Float[Tensor, "batch time node"],
-        moment: Float[Tensor, "batch calendar"],
-        tables: tuple[Tensor, Tensor],
+        self, values: Readings, moment: Float[Tensor, "batch calendar"], tables: tuple[Tensor, Tensor]
     ) -> Supports:
         batch, _, nodes = values.shape
         rows = F.relu(self.first(rearrange(values, "batch time node -> (batch node) time")))
@@ -337,17 +326,13 @@ class Remainder(nn.Module):
         return self.norm(signal[:, -explained.shape[1] :] - F.relu(self.backcast(explained)))
 
 
-@forecasters.register("d2stgnn")
-@dataclass(config=REFUSE_UNKNOWN)
+@baselines.register("d2stgnn")
 class D2stgnn(Baseline):
-    """Decoupled Dynamic Spatial-Temporal Graph Neural Network.
+    """Decoupled Dynamic Spatial-Temporal Graph Neural Network."""
 
-    Args:
-        sizes: of its network.
-    """
-
-    sizes: D2stgnnSizes = D2stgnnSizes()
-    recipe: BaselineRecipe = BaselineRecipe(
+    network = D2stgnnNetwork
+    sizes = D2stgnnSizes()
+    recipe = BaselineRecipe(
         training=TrainingSettings(
             epochs=80,
             batch=32,
@@ -360,19 +345,13 @@ class D2stgnn(Baseline):
         ),
     )
 
-    name = "d2stgnn"
     needs_whole_batches = True  # a batch norm within the dynamic graphs
-    tiny: ClassVar[dict[str, Any]] = {
-        "width": 8, "node_width": 4, "time_width": 4, "layers": 2, "heads": 2, "gate_width": 8, "forecast_width": 16,
-        "output_width": 16,
-    }  # fmt: skip
+    tiny = D2stgnnSizes(
+        width=8, node_width=4, time_width=4, layers=2, heads=2, gate_width=8, forecast_width=16, output_width=16
+    )
 
-    def used_recipe(self) -> BaselineRecipe:
+    def recipe_for(self, horizon: int) -> BaselineRecipe:
         """Returns the recipe with its curriculum in twelfths of the horizon."""
         training = self.recipe.training
-        steps = -(-training.curriculum * self.horizon // _PUBLISHED_HORIZON)
+        steps = -(-training.curriculum * horizon // _PUBLISHED_HORIZON)
         return self.recipe.model_copy(update={"training": training.model_copy(update={"curriculum": steps})})
-
-    def build(self, frame: Frame) -> D2stgnnNetwork:
-        """Returns the network with first weights."""
-        return D2stgnnNetwork(self.sizes, frame)

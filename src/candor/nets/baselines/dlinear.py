@@ -13,17 +13,16 @@ the Time-Series-Library. Absolute errors are made small, as in BasicTS; the auth
 (`loss: squared`).
 """
 
-from typing import Annotated, Any, ClassVar
+from typing import Annotated
 
 from jaxtyping import Float
 from pydantic import Field
-from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from candor.core.settings import Settings
-from candor.forecasting.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame
-from candor.forecasting.forecaster import REFUSE_UNKNOWN, forecasters
+from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Forecast, Frame, Readings
+from candor.nets.baselines import baselines
 from candor.nets.recipe import TrainingSettings
 
 
@@ -45,13 +44,7 @@ class DlinearNetwork(BaselineNetwork):
         for layer in (self.trend, self.remainder):
             nn.init.constant_(layer.weight, 1 / frame.history)
 
-    def forward(
-        self,
-        values: Float[Tensor, "batch time node"],
-        time_of_day: Tensor,
-        day_of_week: Tensor,
-        covariates: Tensor | None = None,
-    ) -> Float[Tensor, "batch horizon node"]:
+    def forward(self, values: Readings, *more: Tensor | None) -> Forecast:
         series = values.transpose(1, 2)
         trend = self.smooth(series)
         return (self.trend(trend) + self.remainder(series - trend)).transpose(1, 2)
@@ -62,23 +55,14 @@ class DlinearNetwork(BaselineNetwork):
         return F.avg_pool1d(longer, kernel_size=2 * self.reach + 1, stride=1)
 
 
-@forecasters.register("dlinear")
-@dataclass(config=REFUSE_UNKNOWN)
+@baselines.register("dlinear")
 class Dlinear(Baseline):
-    """Decomposition-Linear.
+    """Decomposition-Linear."""
 
-    Args:
-        sizes: of its network.
-    """
-
-    sizes: DlinearSizes = DlinearSizes()
-    recipe: BaselineRecipe = BaselineRecipe(
+    network = DlinearNetwork
+    sizes = DlinearSizes()
+    recipe = BaselineRecipe(
         training=TrainingSettings(epochs=50, batch=64, learning_rate=2e-3, weight_decay=1e-4, milestones=(1, 25)),
     )
 
-    name = "dlinear"
-    tiny: ClassVar[dict[str, Any]] = {"window": 5}
-
-    def build(self, frame: Frame) -> DlinearNetwork:
-        """Returns the network with first weights."""
-        return DlinearNetwork(self.sizes, frame)
+    tiny = DlinearSizes(window=5)

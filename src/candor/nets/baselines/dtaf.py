@@ -20,18 +20,17 @@ halved every epoch, and later ones change nothing.
 
 import math
 from dataclasses import replace
-from typing import Annotated, Any, ClassVar
+from typing import Annotated
 
 import torch
 from einops import rearrange
 from jaxtyping import Float, Int, Shaped
 from pydantic import Field, NonNegativeFloat, PositiveInt, model_validator
-from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from candor.forecasting.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame, Targets
-from candor.forecasting.forecaster import REFUSE_UNKNOWN, forecasters
+from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Forecast, Frame, Readings, Targets
+from candor.nets.baselines import baselines
 from candor.nets.baselines._parts import Attention, HeadedSizes, Rate, standardise
 from candor.nets.dropout import Dropout, current_generator
 from candor.nets.layers import sinusoidal_positions
@@ -104,16 +103,10 @@ class DtafNetwork(BaselineNetwork):
         self.head = nn.Linear(2 * patches * width, frame.horizon)
         self.dropout = Dropout(sizes.dropout)
 
-    def forward(
-        self,
-        values: Float[Tensor, "batch time node"],
-        time_of_day: Tensor,
-        day_of_week: Tensor,
-        covariates: Tensor | None = None,
-    ) -> Float[Tensor, "batch horizon node"]:
+    def forward(self, values: Readings, *more: Tensor | None) -> Forecast:
         return self.read(values)[0]
 
-    def read(self, values: Float[Tensor, "batch time node"]) -> tuple[Float[Tensor, "batch horizon node"], Patches]:
+    def read(self, values: Readings) -> tuple[Forecast, Patches]:
         """Returns the forecast, and the patches of all series without what drifts."""
         scores, mean, deviation = standardise(values)
         series = rearrange(scores, "b t n -> (b n) t")
@@ -148,9 +141,7 @@ class DtafNetwork(BaselineNetwork):
             "likeness": scale * sizes.likeness * unlike,
         }
 
-    def _companions(
-        self, values: Float[Tensor, "batch time node"]
-    ) -> tuple[Int[Tensor, "batch node"], Float[Tensor, "batch node"]]:
+    def _companions(self, values: Readings) -> tuple[Int[Tensor, "batch node"], Float[Tensor, "batch node"]]:
         """Returns for each series of each window another one at random, and the part of it that is added."""
         shape = (len(values), values.shape[2])
         if not self.training:
@@ -274,18 +265,14 @@ def _of(partner: Int[Tensor, "batch node"], series: Shaped[Tensor, "batch step n
     return series.gather(2, partner[:, None].expand(-1, series.shape[1], -1))
 
 
-@forecasters.register("dtaf")
-@dataclass(config=REFUSE_UNKNOWN)
+@baselines.register("dtaf")
 class Dtaf(Baseline):
-    """Temporal stabilisation and frequency differencing.
+    """Temporal stabilisation and frequency differencing."""
 
-    Args:
-        sizes: of its network.
-    """
-
-    sizes: DtafSizes = DtafSizes()
+    network = DtafNetwork
+    sizes = DtafSizes()
     # The rate is halved after every epoch but the first; gradients are not clipped.
-    recipe: BaselineRecipe = BaselineRecipe(
+    recipe = BaselineRecipe(
         training=TrainingSettings(
             epochs=20,
             batch=32,
@@ -297,9 +284,4 @@ class Dtaf(Baseline):
         ),
     )
 
-    name = "dtaf"
-    tiny: ClassVar[dict[str, Any]] = {"width": 8, "heads": 2}
-
-    def build(self, frame: Frame) -> DtafNetwork:
-        """Returns the network with first weights."""
-        return DtafNetwork(self.sizes, frame)
+    tiny = DtafSizes(width=8, heads=2)

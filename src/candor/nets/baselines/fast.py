@@ -15,20 +15,18 @@ norm after the last block, which the original declares and never uses, is left o
 """
 
 import math
-from typing import Any, ClassVar
 
 import torch
 from einops import rearrange
 from jaxtyping import Float, Int
 from pydantic import PositiveInt
-from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from candor.core.settings import Settings
 from candor.data.calendar import BINS_PER_DAY, DAYS_PER_WEEK
-from candor.forecasting.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame
-from candor.forecasting.forecaster import REFUSE_UNKNOWN, forecasters
+from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Calendar, Forecast, Frame, Readings
+from candor.nets.baselines import baselines
 from candor.nets.baselines._parts import xavier_table
 from candor.nets.recipe import TrainingSettings
 
@@ -67,13 +65,7 @@ class FastNetwork(BaselineNetwork):
         self.blocks = nn.ModuleList(Block(sizes, frame, is_first=layer == 0) for layer in range(sizes.layers))
         self.head = nn.Sequential(nn.Linear(last, last), nn.ReLU(), nn.Linear(last, frame.horizon))
 
-    def forward(
-        self,
-        values: Float[Tensor, "batch time node"],
-        time_of_day: Int[Tensor, "batch whole"],
-        day_of_week: Int[Tensor, "batch whole"],
-        covariates: Tensor | None = None,
-    ) -> Float[Tensor, "batch horizon node"]:
+    def forward(self, values: Readings, time_of_day: Calendar, day_of_week: Calendar, *more: Tensor | None) -> Forecast:
         mean = values.mean(dim=1, keepdim=True)
         variance = values.var(dim=1, keepdim=True, correction=min(1, self.history - 1))
         deviation = (variance + VARIANCE_FLOOR).sqrt()
@@ -166,25 +158,16 @@ class AgentAttention(nn.Module):
         return self.norm(self.returned(returning @ gathered) + states)
 
 
-@forecasters.register("fast")
-@dataclass(config=REFUSE_UNKNOWN)
+@baselines.register("fast")
 class Fast(Baseline):
-    """FaST: agents and mixtures of experts.
+    """FaST: agents and mixtures of experts."""
 
-    Args:
-        sizes: of its network.
-    """
-
-    sizes: FastSizes = FastSizes()
-    recipe: BaselineRecipe = BaselineRecipe(
+    network = FastNetwork
+    sizes = FastSizes()
+    recipe = BaselineRecipe(
         training=TrainingSettings(
             epochs=50, batch=64, learning_rate=2e-3, weight_decay=1e-4, milestones=(10, 20, 30, 40)
         ),
     )
 
-    name = "fast"
-    tiny: ClassVar[dict[str, Any]] = {"width": 8, "experts": 2, "layers": 2, "agents": 3}
-
-    def build(self, frame: Frame) -> FastNetwork:
-        """Returns the network with first weights."""
-        return FastNetwork(self.sizes, frame)
+    tiny = FastSizes(width=8, experts=2, layers=2, agents=3)

@@ -14,20 +14,17 @@ see is filled up with zeros in front, as published. For a longer one every block
 the dilation of the one before, until the whole history is seen.
 """
 
-from typing import Any, ClassVar
-
 import torch
 from einops import rearrange
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from pydantic import PositiveInt
-from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from candor.core.settings import Settings
 from candor.data.calendar import BINS_PER_DAY
-from candor.forecasting.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame
-from candor.forecasting.forecaster import REFUSE_UNKNOWN, forecasters
+from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Calendar, Forecast, Frame, Readings
+from candor.nets.baselines import baselines
 from candor.nets.baselines._parts import Rate
 from candor.nets.dropout import Dropout
 from candor.nets.recipe import TrainingSettings
@@ -79,13 +76,7 @@ class GraphWavenetNetwork(BaselineNetwork):
             nn.Linear(sizes.head_width, frame.horizon),
         )
 
-    def forward(
-        self,
-        values: Float[Tensor, "batch time node"],
-        time_of_day: Int[Tensor, "batch whole"],
-        day_of_week: Int[Tensor, "batch whole"],
-        covariates: Tensor | None = None,
-    ) -> Float[Tensor, "batch horizon node"]:
+    def forward(self, values: Readings, time_of_day: Calendar, day_of_week: Calendar, *more: Tensor | None) -> Forecast:
         clock = (time_of_day[:, : self.history] / BINS_PER_DAY)[:, :, None].expand_as(values)
         channels = rearrange([values, clock], "channel batch time node -> node batch time channel")
         states = self.start(F.pad(channels, (0, 0, self.padding, 0)))
@@ -165,24 +156,15 @@ def _powers(graph: Float[Tensor, "node node2"]) -> list[Tensor]:
     return found
 
 
-@forecasters.register("graph-wavenet")
-@dataclass(config=REFUSE_UNKNOWN)
+@baselines.register("graph-wavenet")
 class GraphWavenet(Baseline):
-    """Graph WaveNet.
+    """Graph WaveNet."""
 
-    Args:
-        sizes: of its network.
-    """
-
-    sizes: GraphWavenetSizes = GraphWavenetSizes()
-    recipe: BaselineRecipe = BaselineRecipe(
+    network = GraphWavenetNetwork
+    sizes = GraphWavenetSizes()
+    recipe = BaselineRecipe(
         training=TrainingSettings(epochs=100, batch=64, learning_rate=1e-3, weight_decay=1e-4, clip=5.0, patience=100),
     )
 
-    name = "graph-wavenet"
     needs_whole_batches = True  # batch normalisation
-    tiny: ClassVar[dict[str, Any]] = {"width": 4, "skip_width": 8, "head_width": 8, "embedding": 3, "blocks": 1}
-
-    def build(self, frame: Frame) -> GraphWavenetNetwork:
-        """Returns the network with first weights."""
-        return GraphWavenetNetwork(self.sizes, frame)
+    tiny = GraphWavenetSizes(width=4, skip_width=8, head_width=8, embedding=3, blocks=1)

@@ -19,21 +19,18 @@ the horizon; the term is left out where that would be all. The node frequencies 
 here as there.
 """
 
-from typing import Any, ClassVar
-
 import torch
 from einops import rearrange
 from jaxtyping import Float, Int
 from pydantic import NonNegativeFloat, PositiveInt
-from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from candor.core.settings import Settings
 from candor.data.calendar import BINS_PER_DAY, DAYS_PER_WEEK
 from candor.data.windows import Windows
-from candor.forecasting.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame, Targets
-from candor.forecasting.forecaster import REFUSE_UNKNOWN, forecasters
+from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Calendar, Forecast, Frame, Readings, Targets
+from candor.nets.baselines import baselines
 from candor.nets.baselines._parts import readings
 from candor.nets.recipe import TrainingSettings
 
@@ -90,13 +87,7 @@ class HyperdNetwork(BaselineNetwork):
             self.day.table.copy_(day)
             self.week.table.copy_(week)
 
-    def forward(
-        self,
-        values: Float[Tensor, "batch time node"],
-        time_of_day: Int[Tensor, "batch whole"],
-        day_of_week: Int[Tensor, "batch whole"],
-        covariates: Tensor | None = None,
-    ) -> Float[Tensor, "batch horizon node"]:
+    def forward(self, values: Readings, time_of_day: Calendar, day_of_week: Calendar, *more: Tensor | None) -> Forecast:
         profile, remainder = self.parts(values, time_of_day, day_of_week)
         return profile + remainder
 
@@ -111,12 +102,7 @@ class HyperdNetwork(BaselineNetwork):
             terms["dual_view"] = self.sizes.dual_view * targets.share * 2 * distance
         return forecast, terms
 
-    def parts(
-        self,
-        values: Float[Tensor, "batch time node"],
-        time_of_day: Int[Tensor, "batch whole"],
-        day_of_week: Int[Tensor, "batch whole"],
-    ) -> tuple[Float[Tensor, "batch horizon node"], Float[Tensor, "batch horizon node"]]:
+    def parts(self, values: Readings, time_of_day: Calendar, day_of_week: Calendar) -> tuple[Forecast, Forecast]:
         """Returns the two parts of the forecast: the profile, and what is added to it."""
         day, week = self.rows(time_of_day, day_of_week)
         if self.sizes.as_released:
@@ -175,7 +161,7 @@ class RemainderForecast(nn.Module):
         self.first = nn.Linear(frame.history * sizes.width, sizes.head)
         self.second = nn.Linear(sizes.head, frame.horizon)
 
-    def forward(self, values: Float[Tensor, "batch time node"]) -> Float[Tensor, "batch horizon node"]:
+    def forward(self, values: Readings) -> Forecast:
         embedded = values[..., None] * self.embedding
         states = embedded + self.over_time(self.over_nodes(embedded))
         flat = rearrange(states, "batch time node width -> batch node (time width)")
@@ -221,7 +207,7 @@ def slow_frequencies(published: int, horizon: int) -> int:
     return 1 + round((published - 1) * horizon / _PUBLISHED_HORIZON)
 
 
-def slow_part(series: Float[Tensor, "batch horizon node"], frequencies: int) -> Float[Tensor, "batch horizon node"]:
+def slow_part(series: Forecast, frequencies: int) -> Forecast:
     """Returns what the lowest frequencies of the horizon make up, the mean being the first of them."""
     spectrum = torch.fft.rfft(series, dim=1)
     is_slow = torch.arange(spectrum.shape[1], device=series.device) < frequencies
@@ -236,24 +222,15 @@ def laplacian(adjacency: Float[Tensor, "node node2"]) -> Float[Tensor, "node nod
     return torch.eye(len(weights)) - root[:, None] * weights * root
 
 
-@forecasters.register("hyperd")
-@dataclass(config=REFUSE_UNKNOWN)
+@baselines.register("hyperd")
 class Hyperd(Baseline):
-    """Hybrid Periodicity Decoupling.
+    """Hybrid Periodicity Decoupling."""
 
-    Args:
-        sizes: of its network, and the weight of its second term.
-    """
-
-    sizes: HyperdSizes = HyperdSizes()
-    recipe: BaselineRecipe = BaselineRecipe(
+    network = HyperdNetwork
+    sizes = HyperdSizes()
+    recipe = BaselineRecipe(
         loss_space="original",  # which the weight of the second term goes with
         training=TrainingSettings(epochs=100, batch=64, learning_rate=2e-4, weight_decay=0.0, clip=5.0, patience=100),
     )
 
-    name = "hyperd"
-    tiny: ClassVar[dict[str, Any]] = {"width": 8, "hidden": 16, "head": 16}
-
-    def build(self, frame: Frame) -> HyperdNetwork:
-        """Returns the network with first weights."""
-        return HyperdNetwork(self.sizes, frame)
+    tiny = HyperdSizes(width=8, hidden=16, head=16)

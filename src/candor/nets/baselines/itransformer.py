@@ -13,17 +13,14 @@ have none), is time of day and day of week; `calendar` can leave it out. Trainin
 early; the best weights are kept either way.
 """
 
-from typing import Any, ClassVar
-
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from pydantic import PositiveInt
-from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from candor.forecasting.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame
-from candor.forecasting.forecaster import REFUSE_UNKNOWN, forecasters
+from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Calendar, Forecast, Frame, Readings
+from candor.nets.baselines import baselines
 from candor.nets.baselines._parts import Attention, HeadedSizes, Rate, calendar_series, standardise
 from candor.nets.dropout import Dropout
 from candor.nets.recipe import UNCLIPPED, TrainingSettings
@@ -62,13 +59,7 @@ class ITransformerNetwork(BaselineNetwork):
         self.head = nn.Linear(sizes.width, frame.horizon)
         self.dropout = Dropout(sizes.dropout)
 
-    def forward(
-        self,
-        values: Float[Tensor, "batch time node"],
-        time_of_day: Int[Tensor, "batch whole"],
-        day_of_week: Int[Tensor, "batch whole"],
-        covariates: Tensor | None = None,
-    ) -> Float[Tensor, "batch horizon node"]:
+    def forward(self, values: Readings, time_of_day: Calendar, day_of_week: Calendar, *more: Tensor | None) -> Forecast:
         nodes = values.shape[2]
         scores, mean, deviation = standardise(values) if self.normalise else (values, 0.0, 1.0)
         if self.calendar:
@@ -96,27 +87,18 @@ class Layer(nn.Module):
         return self.norm(tokens + self.dropout(self.second(self.dropout(F.gelu(self.first(tokens))))))
 
 
-@forecasters.register("itransformer")
-@dataclass(config=REFUSE_UNKNOWN)
+@baselines.register("itransformer")
 class ITransformer(Baseline):
-    """Inverted transformers.
+    """Inverted transformers."""
 
-    Args:
-        sizes: of its network.
-    """
-
-    sizes: ITransformerSizes = ITransformerSizes()
+    network = ITransformerNetwork
+    sizes = ITransformerSizes()
     # The rate is halved after every epoch but the first; gradients are not clipped.
-    recipe: BaselineRecipe = BaselineRecipe(
+    recipe = BaselineRecipe(
         loss="squared",
         training=TrainingSettings(
             epochs=10, batch=32, learning_rate=1e-4, weight_decay=0.0, milestones=tuple(range(2, 10)), clip=UNCLIPPED
         ),
     )
 
-    name = "itransformer"
-    tiny: ClassVar[dict[str, Any]] = {"width": 8, "feed_forward": 16, "heads": 2, "layers": 1}
-
-    def build(self, frame: Frame) -> ITransformerNetwork:
-        """Returns the network with first weights."""
-        return ITransformerNetwork(self.sizes, frame)
+    tiny = ITransformerSizes(width=8, feed_forward=16, heads=2, layers=1)

@@ -17,26 +17,26 @@ have the smallest absolute error of decoded forecasts (released: squared). All w
 those of the autoencoder are histories, not 24 steps. Clipping is off.
 """
 
-from typing import Any, ClassVar
-
 import torch
 from jaxtyping import Bool, Float
 from pydantic import NonNegativeFloat, PositiveFloat, PositiveInt
-from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from candor.core.settings import Settings
-from candor.forecasting.baseline import (
+from candor.nets.baseline import (
     Baseline,
     BaselineNetwork,
     BaselineRecipe,
     BaselineStage,
     BaselineTrainable,
+    Calendar,
+    Forecast,
     Frame,
+    Readings,
     Targets,
 )
-from candor.forecasting.forecaster import REFUSE_UNKNOWN, forecasters
+from candor.nets.baselines import baselines
 from candor.nets.baselines.dlinear import DlinearNetwork, DlinearSizes
 from candor.nets.recipe import UNCLIPPED, TrainingSettings
 from candor.nets.trainable import Objective, StepContext
@@ -77,13 +77,7 @@ class Autoencoder(BaselineNetwork):
         self.encoder = nn.Sequential(nn.Linear(nodes, inside), nn.ReLU(), nn.Linear(inside, width), nn.ReLU())
         self.decoder = nn.Sequential(nn.Linear(width, inside), nn.ReLU(), nn.Linear(inside, nodes))
 
-    def forward(
-        self,
-        values: Float[Tensor, "batch time node"],
-        time_of_day: Tensor | None = None,
-        day_of_week: Tensor | None = None,
-        covariates: Tensor | None = None,
-    ) -> Float[Tensor, "batch time node"]:
+    def forward(self, values: Readings, *more: Tensor | None) -> Readings:
         """Returns the readings as they are rebuilt from their states."""
         return self.decoder(self.encoder(values))
 
@@ -114,17 +108,11 @@ class LatentTsfNetwork(BaselineNetwork):
         self.autoencoder = Autoencoder(sizes.width, frame).requires_grad_(False)
         self.backbone = DlinearNetwork(sizes.backbone, frame)
 
-    def forward(
-        self,
-        values: Float[Tensor, "batch time node"],
-        time_of_day: Tensor,
-        day_of_week: Tensor,
-        covariates: Tensor | None = None,
-    ) -> Float[Tensor, "batch horizon node"]:
+    def forward(self, values: Readings, time_of_day: Calendar, day_of_week: Calendar, *more: Tensor | None) -> Forecast:
         return self.autoencoder.decoder(self.states_ahead(values, time_of_day, day_of_week))
 
     def states_ahead(
-        self, values: Float[Tensor, "batch time node"], time_of_day: Tensor, day_of_week: Tensor
+        self, values: Readings, time_of_day: Tensor, day_of_week: Tensor
     ) -> Float[Tensor, "batch horizon width"]:
         """Returns the forecast as states."""
         return self.backbone(self.autoencoder.encoder(values), time_of_day, day_of_week)
@@ -167,17 +155,13 @@ def carried_on(
     return torch.stack(filled, dim=1)
 
 
-@forecasters.register("latenttsf")
-@dataclass(config=REFUSE_UNKNOWN)
+@baselines.register("latenttsf")
 class LatentTsf(Baseline):
-    """DLinear on the states of an autoencoder.
+    """DLinear on the states of an autoencoder."""
 
-    Args:
-        sizes: of its networks.
-    """
-
-    sizes: LatentTsfSizes = LatentTsfSizes()
-    recipe: LatentTsfRecipe = LatentTsfRecipe(
+    network = LatentTsfNetwork
+    sizes = LatentTsfSizes()
+    recipe = LatentTsfRecipe(
         training=TrainingSettings(
             epochs=100,
             batch=32,
@@ -189,8 +173,7 @@ class LatentTsf(Baseline):
         ),
     )
 
-    name = "latenttsf"
-    tiny: ClassVar[dict[str, Any]] = {"width": 16}
+    tiny = LatentTsfSizes(width=16)
 
     def stages(self) -> tuple[BaselineStage, ...]:
         """Returns the training of the autoencoder."""
@@ -212,7 +195,3 @@ class LatentTsf(Baseline):
                 kind=Rebuilding,
             ),
         )
-
-    def build(self, frame: Frame) -> LatentTsfNetwork:
-        """Returns the network with first weights."""
-        return LatentTsfNetwork(self.sizes, frame)

@@ -18,18 +18,15 @@ settings and does not use. A schedule that it makes but never steps slows down i
 0.95: left out.
 """
 
-from typing import Any, ClassVar
-
 from einops import rearrange
 from jaxtyping import Float
 from pydantic import PositiveInt
-from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from candor.core.settings import Settings
-from candor.forecasting.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame
-from candor.forecasting.forecaster import REFUSE_UNKNOWN, forecasters
+from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Forecast, Frame, Readings
+from candor.nets.baselines import baselines
 from candor.nets.baselines._parts import Rate, standardise
 from candor.nets.dropout import Dropout
 from candor.nets.recipe import UNCLIPPED, TrainingSettings
@@ -73,13 +70,7 @@ class ModernTcnNetwork(BaselineNetwork):
         self.blocks = nn.ModuleList(Block(sizes, frame.nodes, tokens) for _ in range(sizes.blocks))
         self.head = nn.Linear(sizes.width * tokens, frame.horizon)
 
-    def forward(
-        self,
-        values: Float[Tensor, "batch time node"],
-        time_of_day: Tensor,
-        day_of_week: Tensor,
-        covariates: Tensor | None = None,
-    ) -> Float[Tensor, "batch horizon node"]:
+    def forward(self, values: Readings, *more: Tensor | None) -> Forecast:
         scores, mean, deviation = standardise(values)
         series = rearrange(scores, "b t n -> (b n) 1 t")
         series = F.pad(series, (0, self.repeated), mode="replicate")
@@ -138,19 +129,15 @@ def _odd(size: int) -> int:
     return max(1, size - 1 + size % 2)
 
 
-@forecasters.register("moderntcn")
-@dataclass(config=REFUSE_UNKNOWN)
+@baselines.register("moderntcn")
 class ModernTcn(Baseline):
-    """A modern pure convolution structure.
+    """A modern pure convolution structure."""
 
-    Args:
-        sizes: of its network.
-    """
-
-    sizes: ModernTcnSizes = ModernTcnSizes()
+    network = ModernTcnNetwork
+    sizes = ModernTcnSizes()
     # The rate and the batch are those of Electricity. The rate falls after every epoch but the first three; gradients
     # are not clipped.
-    recipe: BaselineRecipe = BaselineRecipe(
+    recipe = BaselineRecipe(
         loss="squared",
         training=TrainingSettings(
             epochs=100,
@@ -164,10 +151,5 @@ class ModernTcn(Baseline):
         ),
     )
 
-    name = "moderntcn"
     needs_whole_batches = True  # batch normalisation
-    tiny: ClassVar[dict[str, Any]] = {"width": 4, "ratio": 2}
-
-    def build(self, frame: Frame) -> ModernTcnNetwork:
-        """Returns the network with first weights."""
-        return ModernTcnNetwork(self.sizes, frame)
+    tiny = ModernTcnSizes(width=4, ratio=2)

@@ -25,21 +25,18 @@ Changed: nobody can say, as there is nothing to compare with. All sizes, and wha
 - Optimiser and schedule are customary ones. Time-of-day tables have a row per step of the day, at most 288.
 """
 
-from typing import Any, ClassVar
-
 import torch
 from einops import rearrange
 from jaxtyping import Float, Int
 from pydantic import Field, PositiveInt
-from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from candor.core.settings import Settings
 from candor.data.calendar import BINS_PER_DAY, DAYS_PER_WEEK
 from candor.data.windows import Windows
-from candor.forecasting.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame
-from candor.forecasting.forecaster import REFUSE_UNKNOWN, forecasters
+from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Calendar, Forecast, Frame, Readings
+from candor.nets.baselines import baselines
 from candor.nets.baselines._parts import readings
 from candor.nets.recipe import TrainingSettings
 
@@ -99,13 +96,7 @@ class MsthgNetwork(BaselineNetwork):
         bins = equally_filled(unusual[::step], is_known[::step], self.sizes.bins)
         self.alike.copy_(groups_of(mutual_information(bins, self.sizes.bins).float(), self.sizes.members))
 
-    def forward(
-        self,
-        values: Float[Tensor, "batch time node"],
-        time_of_day: Int[Tensor, "batch whole"],
-        day_of_week: Int[Tensor, "batch whole"],
-        covariates: Tensor | None = None,
-    ) -> Float[Tensor, "batch horizon node"]:
+    def forward(self, values: Readings, time_of_day: Calendar, day_of_week: Calendar, *more: Tensor | None) -> Forecast:
         near = alike = self._features(values, time_of_day[:, : self.history], day_of_week[:, : self.history])
         for over_near, over_alike in zip(self.over_near, self.over_alike, strict=True):
             near, alike = over_near(near, self.near), over_alike(alike, self.alike)
@@ -115,10 +106,7 @@ class MsthgNetwork(BaselineNetwork):
         return rearrange(self.head(joined), "(batch node) horizon -> batch horizon node", batch=len(values))
 
     def _features(
-        self,
-        values: Float[Tensor, "batch time node"],
-        time_of_day: Int[Tensor, "batch time"],
-        day_of_week: Int[Tensor, "batch time"],
+        self, values: Readings, time_of_day: Int[Tensor, "batch time"], day_of_week: Int[Tensor, "batch time"]
     ) -> Float[Tensor, "batch time node width"]:
         calendar = self.time_of_day[self._slot(time_of_day)] + self.day_of_week[day_of_week]
         periods = self.periods(periodic_features(values))
@@ -176,7 +164,7 @@ def groups_of(closeness: Float[Tensor, "node node2"], members: int) -> Float[Ten
     return (torch.zeros_like(others).scatter(1, place, relative) + torch.eye(len(others))).T.contiguous()
 
 
-def periodic_features(values: Float[Tensor, "batch time node"]) -> Float[Tensor, "batch node feature"]:
+def periodic_features(values: Readings) -> Float[Tensor, "batch node feature"]:
     """Returns amplitude, and cosine and sine of the phase, of every frequency of the window."""
     spectrum = torch.fft.rfft(values, dim=1, norm="ortho").transpose(1, 2)
     amplitude = spectrum.abs()
@@ -227,26 +215,17 @@ def mutual_information(binned: Int[Tensor, "node time"], bins: int) -> Float[Ten
     return found.clamp(min=0)
 
 
-@forecasters.register("msthg")
-@dataclass(config=REFUSE_UNKNOWN)
+@baselines.register("msthg")
 class Msthg(Baseline):
-    """Multi-source spatio-temporal hypergraphs, our reconstruction.
+    """Multi-source spatio-temporal hypergraphs, our reconstruction."""
 
-    Args:
-        sizes: of its network.
-    """
-
-    sizes: MsthgSizes = MsthgSizes()
-    recipe: BaselineRecipe = BaselineRecipe(
+    network = MsthgNetwork
+    sizes = MsthgSizes()
+    recipe = BaselineRecipe(
         training=TrainingSettings(
             epochs=100, batch=32, learning_rate=1e-3, weight_decay=1e-4, milestones=(30, 50, 70), patience=20
         ),
     )
 
-    name = "msthg"
-    is_reconstruction: ClassVar[bool] = True
-    tiny: ClassVar[dict[str, Any]] = {"width": 8, "layers": 1, "members": 2, "bins": 4, "head": 8}
-
-    def build(self, frame: Frame) -> MsthgNetwork:
-        """Returns the network with first weights."""
-        return MsthgNetwork(self.sizes, frame)
+    is_reconstruction = True
+    tiny = MsthgSizes(width=8, layers=1, members=2, bins=4, head=8)

@@ -15,18 +15,16 @@ at a history of 12 instead of 16 and 8 at 336. The batch is 64 instead of 16, be
 """
 
 import math
-from typing import Any, ClassVar
 
 import torch
 from einops import rearrange
 from jaxtyping import Float
 from pydantic import PositiveInt
-from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from candor.forecasting.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame
-from candor.forecasting.forecaster import REFUSE_UNKNOWN, forecasters
+from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Forecast, Frame, Readings
+from candor.nets.baselines import baselines
 from candor.nets.baselines._parts import HeadedSizes, Rate, standardise
 from candor.nets.dropout import Dropout
 from candor.nets.recipe import TrainingSettings
@@ -69,13 +67,7 @@ class PatchTstNetwork(BaselineNetwork):
         self.head = nn.Linear(sizes.width * patches, frame.horizon)
         self.dropout = Dropout(sizes.dropout)
 
-    def forward(
-        self,
-        values: Float[Tensor, "batch time node"],
-        time_of_day: Tensor,
-        day_of_week: Tensor,
-        covariates: Tensor | None = None,
-    ) -> Float[Tensor, "batch horizon node"]:
+    def forward(self, values: Readings, *more: Tensor | None) -> Forecast:
         standard, mean, deviation = standardise(values)
         series = F.pad(standard.transpose(1, 2), (0, self.stride), mode="replicate")  # the newest value once more
         patches = series.unfold(2, self.patch, self.stride).flatten(0, 1)
@@ -130,26 +122,17 @@ class Normalisation(nn.BatchNorm1d):
         return super().forward(tokens.flatten(0, 1)).view_as(tokens)
 
 
-@forecasters.register("patchtst")
-@dataclass(config=REFUSE_UNKNOWN)
+@baselines.register("patchtst")
 class PatchTst(Baseline):
-    """Patches of every series as the words of a transformer.
+    """Patches of every series as the words of a transformer."""
 
-    Args:
-        sizes: of its network.
-    """
-
-    sizes: PatchTstSizes = PatchTstSizes()
-    recipe: BaselineRecipe = BaselineRecipe(
+    network = PatchTstNetwork
+    sizes = PatchTstSizes()
+    recipe = BaselineRecipe(
         training=TrainingSettings(
             epochs=100, batch=64, learning_rate=1e-3, weight_decay=5e-4, milestones=(1, 25, 50), patience=100
         ),
     )
 
-    name = "patchtst"
     needs_whole_batches = True  # batch normalisation
-    tiny: ClassVar[dict[str, Any]] = {"width": 8, "feed_forward": 16, "heads": 2, "layers": 2}
-
-    def build(self, frame: Frame) -> PatchTstNetwork:
-        """Returns the network with first weights."""
-        return PatchTstNetwork(self.sizes, frame)
+    tiny = PatchTstSizes(width=8, feed_forward=16, heads=2, layers=2)

@@ -23,19 +23,18 @@ Changed; `as_released` takes the first three back:
 """
 
 import math
-from typing import Annotated, Any, ClassVar
+from typing import Annotated
 
 import torch
 from einops import rearrange
 from jaxtyping import Float, Int
 from pydantic import Field, PositiveInt, model_validator
-from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from candor.core.settings import Settings
-from candor.forecasting.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame, Targets
-from candor.forecasting.forecaster import REFUSE_UNKNOWN, forecasters
+from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Forecast, Frame, Readings, Targets
+from candor.nets.baselines import baselines
 from candor.nets.baselines._parts import Attention, standardise
 from candor.nets.dropout import Dropout, current_generator
 from candor.nets.recipe import UNCLIPPED, TrainingSettings
@@ -90,16 +89,10 @@ class PathformerNetwork(BaselineNetwork):
         self.layers = nn.ModuleList(Layer(sizes, frame, experts) for experts in patches_for(sizes, frame.history))
         self.head = nn.Linear(frame.history * sizes.width, frame.horizon)
 
-    def forward(
-        self,
-        values: Series,
-        time_of_day: Tensor,
-        day_of_week: Tensor,
-        covariates: Tensor | None = None,
-    ) -> Float[Tensor, "batch horizon node"]:
+    def forward(self, values: Readings, *more: Tensor | None) -> Forecast:
         return self.travel(values)[0]
 
-    def travel(self, values: Series) -> tuple[Float[Tensor, "batch horizon node"], Tensor]:
+    def travel(self, values: Series) -> tuple[Forecast, Tensor]:
         """Returns the forecast, and how unevenly windows were spread over experts, summed over the layers."""
         scores, mean, deviation = standardise(values)
         states, unevenness = self.embedding(scores[..., None]), values.new_zeros(())
@@ -293,26 +286,17 @@ def _normal_like(tensor: Tensor) -> Tensor:
     return torch.empty_like(tensor).normal_(generator=current_generator())
 
 
-@forecasters.register("pathformer")
-@dataclass(config=REFUSE_UNKNOWN)
+@baselines.register("pathformer")
 class Pathformer(Baseline):
-    """Multi-scale transformers with adaptive pathways.
+    """Multi-scale transformers with adaptive pathways."""
 
-    Args:
-        sizes: of its network.
-    """
-
-    sizes: PathformerSizes = PathformerSizes()
-    recipe: BaselineRecipe = BaselineRecipe(
+    network = PathformerNetwork
+    sizes = PathformerSizes()
+    recipe = BaselineRecipe(
         training=TrainingSettings(
             epochs=50, batch=16, learning_rate=1e-3, weight_decay=0.0, schedule="cosine", clip=UNCLIPPED, patience=10
         ),
     )
 
-    name = "pathformer"
     needs_whole_batches = True  # how evenly experts are used shows in a whole batch only
-    tiny: ClassVar[dict[str, Any]] = {"width": 4, "feed_forward": 8, "patches": [[6, 4, 2]]}
-
-    def build(self, frame: Frame) -> PathformerNetwork:
-        """Returns the network with first weights."""
-        return PathformerNetwork(self.sizes, frame)
+    tiny = PathformerSizes(width=4, feed_forward=8, patches=((6, 4, 2),))

@@ -14,18 +14,16 @@ Training goes to the end instead of stopping early; the best weights are kept ei
 """
 
 import math
-from typing import Any, ClassVar
 
 import torch
 from einops import rearrange
 from jaxtyping import Float
 from pydantic import PositiveInt
-from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 
 from candor.data.calendar import DAYS_PER_WEEK
-from candor.forecasting.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame
-from candor.forecasting.forecaster import REFUSE_UNKNOWN, forecasters
+from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Forecast, Frame, Readings
+from candor.nets.baselines import baselines
 from candor.nets.baselines._parts import Attention, HeadedSizes, Rate, standardise
 from candor.nets.dropout import Dropout
 from candor.nets.layers import Mlp
@@ -72,13 +70,7 @@ class PhaseFormerNetwork(BaselineNetwork):
         )
         self.head = nn.Linear(sizes.width, math.ceil(frame.horizon / self.period))
 
-    def forward(
-        self,
-        values: Float[Tensor, "batch time node"],
-        time_of_day: Tensor,
-        day_of_week: Tensor,
-        covariates: Tensor | None = None,
-    ) -> Float[Tensor, "batch horizon node"]:
+    def forward(self, values: Readings, *more: Tensor | None) -> Forecast:
         scores, mean, deviation = standardise(values)
         whole = scores[:, self.get_buffer("places")]
         tokens = self.embedding(rearrange(whole, "b (c p) n -> (b n) p c", p=self.period))
@@ -132,25 +124,16 @@ def _small(rows: int, width: int) -> nn.Parameter:
     return nn.Parameter(nn.init.trunc_normal_(torch.empty(rows, width), std=FIRST_DEVIATION))
 
 
-@forecasters.register("phaseformer")
-@dataclass(config=REFUSE_UNKNOWN)
+@baselines.register("phaseformer")
 class PhaseFormer(Baseline):
-    """Tokens of phases instead of patches.
+    """Tokens of phases instead of patches."""
 
-    Args:
-        sizes: of its network.
-    """
-
-    sizes: PhaseFormerSizes = PhaseFormerSizes()
+    network = PhaseFormerNetwork
+    sizes = PhaseFormerSizes()
     # The rate is constant; gradients are not clipped.
-    recipe: BaselineRecipe = BaselineRecipe(
+    recipe = BaselineRecipe(
         loss="squared",
         training=TrainingSettings(epochs=30, batch=16, learning_rate=1e-3, weight_decay=0.0, clip=UNCLIPPED),
     )
 
-    name = "phaseformer"
-    tiny: ClassVar[dict[str, Any]] = {"width": 8, "routers": 2, "heads": 2, "layers": 2}
-
-    def build(self, frame: Frame) -> PhaseFormerNetwork:
-        """Returns the network with first weights."""
-        return PhaseFormerNetwork(self.sizes, frame)
+    tiny = PhaseFormerSizes(width=8, routers=2, heads=2, layers=2)

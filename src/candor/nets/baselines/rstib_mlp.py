@@ -20,19 +20,28 @@ from the 150th on).
 """
 
 import math
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
+from typing import Annotated, Literal, NamedTuple, Self
 
 import torch
 from jaxtyping import Float, Int
 from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
-from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from candor.core.settings import Settings
 from candor.data.calendar import BINS_PER_DAY, DAYS_PER_WEEK
-from candor.forecasting.baseline import Baseline, BaselineNetwork, BaselineRecipe, BaselineStage, Frame, Targets
-from candor.forecasting.forecaster import REFUSE_UNKNOWN, forecasters
+from candor.nets.baseline import (
+    Baseline,
+    BaselineNetwork,
+    BaselineRecipe,
+    BaselineStage,
+    Calendar,
+    Forecast,
+    Frame,
+    Readings,
+    Targets,
+)
+from candor.nets.baselines import baselines
 from candor.nets.baselines._parts import Rate, xavier_table
 from candor.nets.baselines.graph_wavenet import GraphWavenet, GraphWavenetNetwork, GraphWavenetSizes
 from candor.nets.baselines.stid import CHANNELS, ResidualBlock
@@ -42,7 +51,7 @@ from candor.nets.recipe import UNCLIPPED, TrainingSettings
 PARTS = 5  # of the embedding: history, sensor, sensor at this time of day, time of day, day of week
 LEAST_DEVIATION, LARGEST_DEVIATION = 0.01, 0.99
 TEACHER_SHARE = 0.4  # of a budget of time
-TEACHER_TRAINING = GraphWavenet(history=1, horizon=1).recipe.training
+TEACHER_TRAINING = GraphWavenet.recipe.training
 
 
 class RstibMlpSizes(Settings):
@@ -88,7 +97,7 @@ class Gaussian(NamedTuple):
 class Reading(NamedTuple):
     """What the network makes of a window: its forecast, and the three that information is counted of."""
 
-    forecast: Float[Tensor, "batch horizon node"]
+    forecast: Forecast
     representation: Gaussian
     input_noise: Gaussian
     target_noise: Gaussian
@@ -120,21 +129,10 @@ class RstibMlpNetwork(BaselineNetwork):
             self.teacher.eval()
         return self
 
-    def forward(
-        self,
-        values: Float[Tensor, "batch time node"],
-        time_of_day: Int[Tensor, "batch whole"],
-        day_of_week: Int[Tensor, "batch whole"],
-        covariates: Tensor | None = None,
-    ) -> Float[Tensor, "batch horizon node"]:
+    def forward(self, values: Readings, time_of_day: Calendar, day_of_week: Calendar, *more: Tensor | None) -> Forecast:
         return self.read(values, time_of_day, day_of_week).forecast
 
-    def read(
-        self,
-        values: Float[Tensor, "batch time node"],
-        time_of_day: Int[Tensor, "batch whole"],
-        day_of_week: Int[Tensor, "batch whole"],
-    ) -> Reading:
+    def read(self, values: Readings, time_of_day: Calendar, day_of_week: Calendar) -> Reading:
         """Returns the forecast, and what it went through."""
         states = self.embed(values, time_of_day, day_of_week)
         first = self.represent(states)
@@ -145,10 +143,7 @@ class RstibMlpNetwork(BaselineNetwork):
         return Reading(self.head(self.draw(second)).transpose(1, 2), first, input_noise, target_noise)
 
     def embed(
-        self,
-        values: Float[Tensor, "batch time node"],
-        time_of_day: Int[Tensor, "batch whole"],
-        day_of_week: Int[Tensor, "batch whole"],
+        self, values: Readings, time_of_day: Calendar, day_of_week: Calendar
     ) -> Float[Tensor, "batch node width"]:
         """Returns the history of every sensor beside the identities of place and time."""
         batch, steps, nodes = values.shape
@@ -226,18 +221,14 @@ def _within_limits(deviation: Tensor) -> Tensor:
     return deviation.clamp(LEAST_DEVIATION, LARGEST_DEVIATION)
 
 
-@forecasters.register("rstib-mlp")
-@dataclass(config=REFUSE_UNKNOWN)
+@baselines.register("rstib-mlp")
 class RstibMlp(Baseline):
-    """MLPs with a robust information bottleneck.
+    """MLPs with a robust information bottleneck."""
 
-    Args:
-        sizes: of its networks, and what information costs.
-    """
-
-    sizes: RstibMlpSizes = RstibMlpSizes()
+    network = RstibMlpNetwork
+    sizes = RstibMlpSizes()
     # The released code begins to count its patience of 20 epochs at the 150th.
-    recipe: RstibMlpRecipe = RstibMlpRecipe(
+    recipe = RstibMlpRecipe(
         training=TrainingSettings(
             epochs=300,
             batch=32,
@@ -249,9 +240,8 @@ class RstibMlp(Baseline):
         ),
     )
 
-    name = "rstib-mlp"
     needs_whole_batches = True  # batch normalisation within the teacher
-    tiny: ClassVar[dict[str, Any]] = {"width": 8, "layers": 1, "teacher": GraphWavenet.tiny}
+    tiny = RstibMlpSizes(width=8, layers=1, teacher=GraphWavenet.tiny)
 
     def stages(self) -> tuple[BaselineStage, ...]:
         """Returns the training of the teacher, if there is one."""
@@ -266,7 +256,3 @@ class RstibMlp(Baseline):
                 build=lambda frame: GraphWavenetNetwork(self.sizes.teacher, frame),
             ),
         )
-
-    def build(self, frame: Frame) -> RstibMlpNetwork:
-        """Returns the network with first weights."""
-        return RstibMlpNetwork(self.sizes, frame)

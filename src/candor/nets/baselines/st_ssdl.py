@@ -17,20 +17,19 @@ graph.
 """
 
 import math
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int
 from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
-from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from candor.core.settings import Settings
 from candor.data.calendar import BINS_PER_DAY, DAYS_PER_WEEK
 from candor.data.windows import Windows
-from candor.forecasting.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame, Targets
-from candor.forecasting.forecaster import REFUSE_UNKNOWN, forecasters
+from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Calendar, Forecast, Frame, Readings, Targets
+from candor.nets.baselines import baselines
 from candor.nets.baselines._parts import readings
 from candor.nets.dropout import dropout_mask
 from candor.nets.recipe import TrainingSettings
@@ -115,13 +114,7 @@ class StSsdlNetwork(BaselineNetwork):
         means = sums.sum(dim=0) / counts.sum(dim=0).clamp(min=1)
         self.usual.copy_(torch.where(counts > 0, sums / counts.clamp(min=1), means))
 
-    def forward(
-        self,
-        values: Float[Tensor, "batch time node"],
-        time_of_day: Int[Tensor, "batch whole"],
-        day_of_week: Int[Tensor, "batch whole"],
-        covariates: Tensor | None = None,
-    ) -> Float[Tensor, "batch horizon node"]:
+    def forward(self, values: Readings, time_of_day: Calendar, day_of_week: Calendar, *more: Tensor | None) -> Forecast:
         return self.decode(*self.recall(values, time_of_day, day_of_week), time_of_day)
 
     def objective(self, inputs: tuple[Tensor, ...], targets: Targets) -> tuple[Tensor, dict[str, Tensor]]:
@@ -138,12 +131,7 @@ class StSsdlNetwork(BaselineNetwork):
             "deviation": self.sizes.deviation * targets.share * F.l1_loss(between_prototypes, between_queries),
         }
 
-    def recall(
-        self,
-        values: Float[Tensor, "batch time node"],
-        time_of_day: Int[Tensor, "batch whole"],
-        day_of_week: Int[Tensor, "batch whole"],
-    ) -> tuple[Recall, Recall]:
+    def recall(self, values: Readings, time_of_day: Calendar, day_of_week: Calendar) -> tuple[Recall, Recall]:
         """Returns what is made of the windows, and of the usual ones at the same hours of the week."""
         seen = slice(0, self.history)
         usual = self.usual[self.week_slots(time_of_day[:, seen], day_of_week[:, seen])]
@@ -163,9 +151,7 @@ class StSsdlNetwork(BaselineNetwork):
         )
         return Recall(*(part[: len(values)] for part in parts)), Recall(*(part[len(values) :] for part in parts))
 
-    def decode(
-        self, now: Recall, usual: Recall, time_of_day: Int[Tensor, "batch whole"], lesson: Targets | None = None
-    ) -> Float[Tensor, "batch horizon node"]:
+    def decode(self, now: Recall, usual: Recall, time_of_day: Calendar, lesson: Targets | None = None) -> Forecast:
         """Returns the forecast, step by step from the step before, or now and then from the truth of a lesson."""
         codes = self.graph(torch.cat([now.state, now.value, usual.state, usual.value], dim=-1))
         graph = torch.softmax(F.relu(codes @ codes.transpose(1, 2)), dim=-1)
@@ -190,7 +176,7 @@ class StSsdlNetwork(BaselineNetwork):
         return dropout_mask((lesson.wanted.shape[1],), min(chance, _MOST_CERTAIN), lesson.wanted) == 0
 
     def embed(
-        self, values: Float[Tensor, "batch time node"], time_of_day: Int[Tensor, "batch time"]
+        self, values: Readings, time_of_day: Int[Tensor, "batch time"]
     ) -> Float[Tensor, "batch time node feature"]:
         """Returns values, times of day and sensors side by side."""
         batch, steps, nodes = values.shape
@@ -249,17 +235,13 @@ def normalised(adjacency: Float[Tensor, "node node2"]) -> Float[Tensor, "node no
     return root[:, None] * adjacency.T * root
 
 
-@forecasters.register("st-ssdl")
-@dataclass(config=REFUSE_UNKNOWN)
+@baselines.register("st-ssdl")
 class StSsdl(Baseline):
-    """Self-Supervised Deviation Learning.
+    """Self-Supervised Deviation Learning."""
 
-    Args:
-        sizes: of its network, and the weights of its objective.
-    """
-
-    sizes: StSsdlSizes = StSsdlSizes()
-    recipe: BaselineRecipe = BaselineRecipe(
+    network = StSsdlNetwork
+    sizes = StSsdlSizes()
+    recipe = BaselineRecipe(
         loss_space="original",  # which the weights of the other terms go with
         training=TrainingSettings(
             epochs=200,
@@ -274,16 +256,4 @@ class StSsdl(Baseline):
         ),
     )
 
-    name = "st-ssdl"
-    tiny: ClassVar[dict[str, Any]] = {
-        "width": 8,
-        "prototypes": 4,
-        "prototype_width": 4,
-        "orders": 2,
-        "node_width": 3,
-        "clock_width": 3,
-    }
-
-    def build(self, frame: Frame) -> StSsdlNetwork:
-        """Returns the network with first weights."""
-        return StSsdlNetwork(self.sizes, frame)
+    tiny = StSsdlSizes(width=8, prototypes=4, prototype_width=4, orders=2, node_width=3, clock_width=3)

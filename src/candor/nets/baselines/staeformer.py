@@ -11,20 +11,19 @@ table of the time of day always has 288 rows, of which coarser data use some. Th
 bound that is never met stands for that. Nothing has to be adapted to short histories.
 """
 
-from typing import Any, ClassVar, Self
+from typing import Self
 
 import torch
 from einops import rearrange
 from jaxtyping import Float, Int
 from pydantic import PositiveInt, model_validator
-from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from candor.core.settings import Settings
 from candor.data.calendar import BINS_PER_DAY, DAYS_PER_WEEK
-from candor.forecasting.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame
-from candor.forecasting.forecaster import REFUSE_UNKNOWN, forecasters
+from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Calendar, Forecast, Frame, Readings
+from candor.nets.baselines import baselines
 from candor.nets.baselines._parts import Rate
 from candor.nets.dropout import Dropout
 from candor.nets.recipe import UNCLIPPED, TrainingSettings
@@ -79,13 +78,7 @@ class StaeformerNetwork(BaselineNetwork):
         self.over_nodes = nn.ModuleList(TransformerLayer(sizes) for _ in range(sizes.layers))
         self.head = nn.Linear(frame.history * sizes.width, frame.horizon)
 
-    def forward(
-        self,
-        values: Float[Tensor, "batch time node"],
-        time_of_day: Int[Tensor, "batch whole"],
-        day_of_week: Int[Tensor, "batch whole"],
-        covariates: Tensor | None = None,
-    ) -> Float[Tensor, "batch horizon node"]:
+    def forward(self, values: Readings, time_of_day: Calendar, day_of_week: Calendar, *more: Tensor | None) -> Forecast:
         states = self.embed(values, time_of_day[:, : self.history], day_of_week[:, : self.history])
         states = rearrange(states, "batch time node width -> batch node time width")
         for layer in self.over_time:
@@ -97,10 +90,7 @@ class StaeformerNetwork(BaselineNetwork):
         return rearrange(forecast, "batch node horizon -> batch horizon node")
 
     def embed(
-        self,
-        values: Float[Tensor, "batch time node"],
-        time_of_day: Int[Tensor, "batch time"],
-        day_of_week: Int[Tensor, "batch time"],
+        self, values: Readings, time_of_day: Int[Tensor, "batch time"], day_of_week: Int[Tensor, "batch time"]
     ) -> Float[Tensor, "batch time node width"]:
         """Returns who and when beside each value."""
         batch, _, nodes = values.shape
@@ -144,17 +134,13 @@ class TransformerLayer(nn.Module):
         return self.out(rearrange(mixed, joined, batch=len(states)))
 
 
-@forecasters.register("staeformer")
-@dataclass(config=REFUSE_UNKNOWN)
+@baselines.register("staeformer")
 class Staeformer(Baseline):
-    """Spatio-Temporal Adaptive Embedding transformer.
+    """Spatio-Temporal Adaptive Embedding transformer."""
 
-    Args:
-        sizes: of its network.
-    """
-
-    sizes: StaeformerSizes = StaeformerSizes()
-    recipe: BaselineRecipe = BaselineRecipe(
+    network = StaeformerNetwork
+    sizes = StaeformerSizes()
+    recipe = BaselineRecipe(
         training=TrainingSettings(
             epochs=200,
             batch=16,
@@ -167,17 +153,12 @@ class Staeformer(Baseline):
         ),
     )
 
-    name = "staeformer"
-    tiny: ClassVar[dict[str, Any]] = {
-        "value_width": 2,
-        "time_of_day_width": 2,
-        "day_of_week_width": 2,
-        "adaptive_width": 6,
-        "feed_forward_width": 12,
-        "heads": 2,
-        "layers": 1,
-    }
-
-    def build(self, frame: Frame) -> StaeformerNetwork:
-        """Returns the network with first weights."""
-        return StaeformerNetwork(self.sizes, frame)
+    tiny = StaeformerSizes(
+        value_width=2,
+        time_of_day_width=2,
+        day_of_week_width=2,
+        adaptive_width=6,
+        feed_forward_width=12,
+        heads=2,
+        layers=1,
+    )

@@ -10,19 +10,16 @@ Changed: calendar positions come as whole numbers; beside the values the network
 a week, where the released code reads the day as 0 to 6. Epochs and batch are those of the BasicTS library.
 """
 
-from typing import Any, ClassVar
-
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from pydantic import PositiveInt
-from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from candor.core.settings import Settings
 from candor.data.calendar import BINS_PER_DAY, DAYS_PER_WEEK
-from candor.forecasting.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame
-from candor.forecasting.forecaster import REFUSE_UNKNOWN, forecasters
+from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Calendar, Forecast, Frame, Readings
+from candor.nets.baselines import baselines
 from candor.nets.baselines._parts import Rate
 from candor.nets.dropout import Dropout
 from candor.nets.recipe import TrainingSettings
@@ -57,13 +54,7 @@ class StidNetwork(BaselineNetwork):
         self.blocks = nn.ModuleList(ResidualBlock(4 * width, sizes.dropout) for _ in range(sizes.layers))
         self.head = nn.Linear(4 * width, frame.horizon)
 
-    def forward(
-        self,
-        values: Float[Tensor, "batch time node"],
-        time_of_day: Int[Tensor, "batch whole"],
-        day_of_week: Int[Tensor, "batch whole"],
-        covariates: Tensor | None = None,
-    ) -> Float[Tensor, "batch horizon node"]:
+    def forward(self, values: Readings, time_of_day: Calendar, day_of_week: Calendar, *more: Tensor | None) -> Forecast:
         batch, _, nodes = values.shape
         seen = slice(0, self.history)
         clock = torch.stack([time_of_day[:, seen] / BINS_PER_DAY, day_of_week[:, seen] / DAYS_PER_WEEK], dim=-1)
@@ -94,25 +85,16 @@ class ResidualBlock(nn.Module):
         return states + self.second(self.dropout(F.relu(self.first(states))))
 
 
-@forecasters.register("stid")
-@dataclass(config=REFUSE_UNKNOWN)
+@baselines.register("stid")
 class Stid(Baseline):
-    """Spatial-Temporal Identity.
+    """Spatial-Temporal Identity."""
 
-    Args:
-        sizes: of its network.
-    """
-
-    sizes: StidSizes = StidSizes()
-    recipe: BaselineRecipe = BaselineRecipe(
+    network = StidNetwork
+    sizes = StidSizes()
+    recipe = BaselineRecipe(
         training=TrainingSettings(
             epochs=100, batch=64, learning_rate=2e-3, weight_decay=1e-4, milestones=(1, 50, 80), patience=100
         ),
     )
 
-    name = "stid"
-    tiny: ClassVar[dict[str, Any]] = {"width": 8, "layers": 1}
-
-    def build(self, frame: Frame) -> StidNetwork:
-        """Returns the network with first weights."""
-        return StidNetwork(self.sizes, frame)
+    tiny = StidSizes(width=8, layers=1)

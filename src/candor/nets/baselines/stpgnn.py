@@ -23,19 +23,18 @@ Changed:
   remain, and 42,849 weights of pairs are new.
 """
 
-from typing import Annotated, Any, ClassVar
+from typing import Annotated
 
 import torch
 from jaxtyping import Float, Int
 from pydantic import Field, PositiveInt
-from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from candor.core.settings import Settings
 from candor.data.calendar import BINS_PER_DAY
-from candor.forecasting.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame
-from candor.forecasting.forecaster import REFUSE_UNKNOWN, forecasters
+from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Calendar, Forecast, Frame, Readings
+from candor.nets.baselines import baselines
 from candor.nets.baselines.graph_wavenet import GatedConvolution, dilations_for
 from candor.nets.recipe import TrainingSettings
 
@@ -86,13 +85,7 @@ class StpgnnNetwork(BaselineNetwork):
             nn.Linear(sizes.head_width, frame.horizon),
         )
 
-    def forward(
-        self,
-        values: Float[Tensor, "batch time node"],
-        time_of_day: Int[Tensor, "batch whole"],
-        day_of_week: Int[Tensor, "batch whole"],
-        covariates: Tensor | None = None,
-    ) -> Float[Tensor, "batch horizon node"]:
+    def forward(self, values: Readings, time_of_day: Calendar, day_of_week: Calendar, *more: Tensor | None) -> Forecast:
         series = F.pad(values.transpose(1, 2), (self.padding, 0))
         daily = self.daily_graph(time_of_day[:, self.last_step])
         pivotal = self.pivotal_graph(series)
@@ -183,26 +176,15 @@ class PivotalGraph(nn.Module):
         return F.softmax(F.relu(among), dim=-1)
 
 
-@forecasters.register("stpgnn")
-@dataclass(config=REFUSE_UNKNOWN)
+@baselines.register("stpgnn")
 class Stpgnn(Baseline):
-    """Spatio-Temporal Pivotal Graph Neural Networks.
+    """Spatio-Temporal Pivotal Graph Neural Networks."""
 
-    Args:
-        sizes: of its network.
-    """
-
-    sizes: StpgnnSizes = StpgnnSizes()
-    recipe: BaselineRecipe = BaselineRecipe(
+    network = StpgnnNetwork
+    sizes = StpgnnSizes()
+    recipe = BaselineRecipe(
         training=TrainingSettings(epochs=200, batch=64, learning_rate=1e-3, weight_decay=1e-4, clip=5.0, patience=200),
     )
 
-    name = "stpgnn"
     needs_whole_batches = True  # batch normalisation
-    tiny: ClassVar[dict[str, Any]] = {
-        "width": 4, "skip_width": 2, "head_width": 8, "embedding": 3, "blocks": 1, "pivotal_share": 0.6
-    }  # fmt: skip
-
-    def build(self, frame: Frame) -> StpgnnNetwork:
-        """Returns the network with first weights."""
-        return StpgnnNetwork(self.sizes, frame)
+    tiny = StpgnnSizes(width=4, skip_width=2, head_width=8, embedding=3, blocks=1, pivotal_share=0.6)

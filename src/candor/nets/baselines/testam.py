@@ -19,19 +19,17 @@ Changed:
 """
 
 from collections.abc import Callable
-from typing import Any, ClassVar
 
 import torch
 from einops import rearrange
 from jaxtyping import Bool, Float, Int
 from pydantic import PositiveInt
-from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from candor.data.calendar import BINS_PER_DAY
-from candor.forecasting.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame, Targets
-from candor.forecasting.forecaster import REFUSE_UNKNOWN, forecasters
+from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Calendar, Forecast, Frame, Readings, Targets
+from candor.nets.baselines import baselines
 from candor.nets.baselines._parts import HeadedSizes, Rate
 from candor.nets.dropout import Dropout
 from candor.nets.recipe import TrainingSettings
@@ -75,18 +73,12 @@ class TestamNetwork(BaselineNetwork):
             if parameter.ndim > 1:
                 nn.init.xavier_uniform_(parameter)
 
-    def forward(
-        self,
-        values: Float[Tensor, "batch time node"],
-        time_of_day: Int[Tensor, "batch whole"],
-        day_of_week: Int[Tensor, "batch whole"],
-        covariates: Tensor | None = None,
-    ) -> Float[Tensor, "batch horizon node"]:
+    def forward(self, values: Readings, time_of_day: Calendar, day_of_week: Calendar, *more: Tensor | None) -> Forecast:
         forecasts, scores = self.consult(values, time_of_day)
         return forecasts.gather(-1, scores.argmax(dim=-1, keepdim=True))[..., 0]
 
     def consult(
-        self, values: Float[Tensor, "batch time node"], time_of_day: Int[Tensor, "batch whole"]
+        self, values: Readings, time_of_day: Calendar
     ) -> tuple[Float[Tensor, "batch horizon node expert"], Float[Tensor, "batch horizon node expert"]]:
         """Returns the forecasts of all experts, and the gate's scores of them."""
         now, future = time_of_day[:, : self.history], time_of_day[:, self.history :]
@@ -321,17 +313,13 @@ class OverTime(nn.Module):
         return self.mix(states.transpose(2, 3)).transpose(2, 3)
 
 
-@forecasters.register("testam")
-@dataclass(config=REFUSE_UNKNOWN)
+@baselines.register("testam")
 class Testam(Baseline):
-    """Time-Enhanced Spatio-Temporal Attention Model.
+    """Time-Enhanced Spatio-Temporal Attention Model."""
 
-    Args:
-        sizes: of its network.
-    """
-
-    sizes: TestamSizes = TestamSizes()
-    recipe: BaselineRecipe = BaselineRecipe(
+    network = TestamNetwork
+    sizes = TestamSizes()
+    recipe = BaselineRecipe(
         loss_space="original",  # beside which the gate's term stands
         training=TrainingSettings(
             epochs=100,
@@ -345,9 +333,4 @@ class Testam(Baseline):
         ),
     )
 
-    name = "testam"
-    tiny: ClassVar[dict[str, Any]] = {"width": 4, "layers": 1, "heads": 1, "memories": 3, "memory_width": 4}
-
-    def build(self, frame: Frame) -> TestamNetwork:
-        """Returns the network with first weights."""
-        return TestamNetwork(self.sizes, frame)
+    tiny = TestamSizes(width=4, layers=1, heads=1, memories=3, memory_width=4)

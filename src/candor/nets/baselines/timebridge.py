@@ -20,18 +20,17 @@ is halved every epoch, and later ones change nothing.
 
 import copy
 import math
-from typing import Annotated, Any, ClassVar
+from typing import Annotated
 
 import torch
 from einops import rearrange
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
-from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from candor.forecasting.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame, Targets
-from candor.forecasting.forecaster import REFUSE_UNKNOWN, forecasters
+from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Calendar, Forecast, Frame, Readings, Targets
+from candor.nets.baselines import baselines
 from candor.nets.baselines._parts import HeadedSizes, Rate, calendar_series
 from candor.nets.dropout import Dropout
 from candor.nets.layers import Mlp
@@ -99,13 +98,7 @@ class TimeBridgeNetwork(BaselineNetwork):
         self.head = nn.Linear(left * sizes.width, frame.horizon, bias=False)
         self.dropout = Dropout(sizes.dropout)
 
-    def forward(
-        self,
-        values: Float[Tensor, "batch time node"],
-        time_of_day: Int[Tensor, "batch whole"],
-        day_of_week: Int[Tensor, "batch whole"],
-        covariates: Tensor | None = None,
-    ) -> Float[Tensor, "batch horizon node"]:
+    def forward(self, values: Readings, time_of_day: Calendar, day_of_week: Calendar, *more: Tensor | None) -> Forecast:
         mean = values.mean(dim=1, keepdim=True)
         deviation = values.std(dim=1, keepdim=True, correction=min(1, self.history - 1))
         scores = (values - mean) / (deviation + DEVIATION_FLOOR)
@@ -124,7 +117,7 @@ class TimeBridgeNetwork(BaselineNetwork):
         }
 
 
-def frequency_error(forecast: Float[Tensor, "batch horizon node"], targets: Targets) -> Tensor:
+def frequency_error(forecast: Forecast, targets: Targets) -> Tensor:
     """Returns this micro-batch's part of the mean modulus of the errors' Fourier coefficients over the prefix."""
     steps = targets.wanted.shape[1]
     errors = torch.where(targets.mask, forecast[:, :steps] - targets.wanted, 0.0)
@@ -223,26 +216,17 @@ def detrended(tokens: Rows, length: int) -> Rows:
     return tokens - F.pad(means, (length - 1, 0), mode="replicate")
 
 
-@forecasters.register("timebridge")
-@dataclass(config=REFUSE_UNKNOWN)
+@baselines.register("timebridge")
 class TimeBridge(Baseline):
-    """A bridge between non-stationarity and what series have in common.
+    """A bridge between non-stationarity and what series have in common."""
 
-    Args:
-        sizes: of its network.
-    """
-
-    sizes: TimeBridgeSizes = TimeBridgeSizes()
+    network = TimeBridgeNetwork
+    sizes = TimeBridgeSizes()
     # The rate is halved after every epoch but the first; gradients are not clipped.
-    recipe: BaselineRecipe = BaselineRecipe(
+    recipe = BaselineRecipe(
         training=TrainingSettings(
             epochs=20, batch=16, learning_rate=5e-4, weight_decay=0.0, milestones=tuple(range(2, 20)), clip=UNCLIPPED
         ),
     )
 
-    name = "timebridge"
-    tiny: ClassVar[dict[str, Any]] = {"width": 8, "feed_forward": 16, "heads": 2, "kept": 2}
-
-    def build(self, frame: Frame) -> TimeBridgeNetwork:
-        """Returns the network with first weights."""
-        return TimeBridgeNetwork(self.sizes, frame)
+    tiny = TimeBridgeSizes(width=8, feed_forward=16, heads=2, kept=2)

@@ -24,20 +24,18 @@ lowest rate, batches that fit, and sizes of third-party settings are taken.
 """
 
 import math
-from typing import Any, ClassVar
 
 import torch
 from einops import rearrange
 from jaxtyping import Float
 from pydantic import NonNegativeInt, PositiveInt
-from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from candor.core.settings import Settings
 from candor.data.windows import Windows
-from candor.forecasting.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame
-from candor.forecasting.forecaster import REFUSE_UNKNOWN, forecasters
+from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Forecast, Frame, Readings
+from candor.nets.baselines import baselines
 from candor.nets.baselines._parts import Attention, Rate
 from candor.nets.dropout import Dropout
 from candor.nets.recipe import UNCLIPPED, TrainingSettings
@@ -106,13 +104,7 @@ class TimeMixerPPNetwork(BaselineNetwork):
             amplitudes += torch.fft.rfft(scores).abs().double().sum(dim=(0, 1))[1 : possible + 1]
         self.frequencies.copy_(1 + amplitudes.topk(len(self.frequencies)).indices.sort().values)
 
-    def forward(
-        self,
-        values: Float[Tensor, "batch time node"],
-        time_of_day: Tensor,
-        day_of_week: Tensor,
-        covariates: Tensor | None = None,
-    ) -> Float[Tensor, "batch horizon node"]:
+    def forward(self, values: Readings, *more: Tensor | None) -> Forecast:
         finest = values[:, -self.steps[0] :].transpose(1, 2)
         _, mean, deviation = standardise(finest)
         scales = self.scales(finest)
@@ -232,27 +224,18 @@ def halvings_of(history: int, most: int) -> int:
     return next((number for number in range(most, 0, -1) if history >> number >= LEAST_STEPS), 0)
 
 
-@forecasters.register("timemixerpp")
-@dataclass(config=REFUSE_UNKNOWN)
+@baselines.register("timemixerpp")
 class TimeMixerPP(Baseline):
-    """A general time series pattern machine.
+    """A general time series pattern machine."""
 
-    Args:
-        sizes: of its network.
-    """
-
-    sizes: TimeMixerPPSizes = TimeMixerPPSizes()
+    network = TimeMixerPPNetwork
+    sizes = TimeMixerPPSizes()
     # The rate falls smoothly, as in the paper after its warm-up; gradients are not clipped.
-    recipe: BaselineRecipe = BaselineRecipe(
+    recipe = BaselineRecipe(
         loss="squared",
         training=TrainingSettings(
             epochs=30, batch=32, learning_rate=1e-3, weight_decay=0.0, schedule="cosine", clip=UNCLIPPED
         ),
     )
 
-    name = "timemixerpp"
-    tiny: ClassVar[dict[str, Any]] = {"width": 4, "hidden": 4, "halvings": 1, "periods": 2, "kernels": 2, "layers": 1}
-
-    def build(self, frame: Frame) -> TimeMixerPPNetwork:
-        """Returns the network with first weights."""
-        return TimeMixerPPNetwork(self.sizes, frame)
+    tiny = TimeMixerPPSizes(width=4, hidden=4, halvings=1, periods=2, kernels=2, layers=1)

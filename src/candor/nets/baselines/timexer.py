@@ -16,18 +16,24 @@ inform, through the same embedding as the others, so they add no parameters; lik
 which node they are, and scaling within the window keeps their course but not their amount. Not read: the future.
 """
 
-from typing import Any, ClassVar
-
 import torch
 from einops import rearrange
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from pydantic import PositiveInt
-from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from candor.forecasting.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame
-from candor.forecasting.forecaster import REFUSE_UNKNOWN, forecasters
+from candor.nets.baseline import (
+    Baseline,
+    BaselineNetwork,
+    BaselineRecipe,
+    Calendar,
+    Covariates,
+    Forecast,
+    Frame,
+    Readings,
+)
+from candor.nets.baselines import baselines
 from candor.nets.baselines._parts import Attention, HeadedSizes, Rate, calendar_series, standardise
 from candor.nets.dropout import Dropout
 from candor.nets.layers import sinusoidal_positions
@@ -75,12 +81,8 @@ class TimeXerNetwork(BaselineNetwork):
         self.dropout = Dropout(sizes.dropout)
 
     def forward(
-        self,
-        values: Float[Tensor, "batch time node"],
-        time_of_day: Int[Tensor, "batch whole"],
-        day_of_week: Int[Tensor, "batch whole"],
-        covariates: Float[Tensor, "batch time node quantity"] | None = None,
-    ) -> Float[Tensor, "batch horizon node"]:
+        self, values: Readings, time_of_day: Calendar, day_of_week: Calendar, covariates: Covariates = None
+    ) -> Forecast:
         scores, mean, deviation = standardise(values)
         informing = [scores, calendar_series(time_of_day, day_of_week, self.history)]
         if covariates is not None:
@@ -92,7 +94,7 @@ class TimeXerNetwork(BaselineNetwork):
         forecast = self.dropout(self.head(self.norm(tokens).flatten(2)))  # batch node horizon
         return forecast.transpose(1, 2) * deviation + mean
 
-    def _endogenous(self, scores: Float[Tensor, "batch time node"]) -> Tokens:
+    def _endogenous(self, scores: Readings) -> Tokens:
         """Returns the patches of every node, its global token after them."""
         left_out = self.history % self.patch
         patches = rearrange(scores[:, left_out:], "b (t p) n -> b n t p", p=self.patch)
@@ -123,28 +125,19 @@ class Layer(nn.Module):
         return self.norm(tokens + self.dropout(self.second(self.dropout(F.gelu(self.first(tokens))))))
 
 
-@forecasters.register("timexer")
-@dataclass(config=REFUSE_UNKNOWN)
+@baselines.register("timexer")
 class TimeXer(Baseline):
-    """Transformers with exogenous variables.
+    """Transformers with exogenous variables."""
 
-    Args:
-        sizes: of its network.
-    """
-
-    sizes: TimeXerSizes = TimeXerSizes()
+    network = TimeXerNetwork
+    sizes = TimeXerSizes()
     # The rate is halved after every epoch but the first; gradients are not clipped.
-    recipe: BaselineRecipe = BaselineRecipe(
+    recipe = BaselineRecipe(
         loss="squared",
         training=TrainingSettings(
             epochs=10, batch=16, learning_rate=1e-3, weight_decay=0.0, milestones=tuple(range(2, 10)), clip=UNCLIPPED
         ),
     )
 
-    name = "timexer"
-    reads_covariates: ClassVar[bool] = True
-    tiny: ClassVar[dict[str, Any]] = {"width": 8, "feed_forward": 16, "heads": 2, "layers": 1}
-
-    def build(self, frame: Frame) -> TimeXerNetwork:
-        """Returns the network with first weights."""
-        return TimeXerNetwork(self.sizes, frame)
+    reads_covariates = True
+    tiny = TimeXerSizes(width=8, feed_forward=16, heads=2, layers=1)

@@ -13,18 +13,24 @@ but not their amount. As released, an unused schedule makes the first epoch 25 t
 leave both out. Training goes to the end instead of stopping early; the best weights are kept either way.
 """
 
-from typing import Any, ClassVar
-
 import torch
 from jaxtyping import Float
 from pydantic import PositiveInt
-from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from candor.core.settings import Settings
-from candor.forecasting.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame
-from candor.forecasting.forecaster import REFUSE_UNKNOWN, forecasters
+from candor.nets.baseline import (
+    Baseline,
+    BaselineNetwork,
+    BaselineRecipe,
+    Calendar,
+    Covariates,
+    Forecast,
+    Frame,
+    Readings,
+)
+from candor.nets.baselines import baselines
 from candor.nets.baselines._parts import Rate, standardise
 from candor.nets.dropout import Dropout
 from candor.nets.recipe import UNCLIPPED, TrainingSettings
@@ -65,12 +71,8 @@ class XLinearNetwork(BaselineNetwork):
         self.head_dropout = Dropout(sizes.head_dropout)
 
     def forward(
-        self,
-        values: Float[Tensor, "batch time node"],
-        time_of_day: Tensor,
-        day_of_week: Tensor,
-        covariates: Float[Tensor, "batch time node quantity"] | None = None,
-    ) -> Float[Tensor, "batch horizon node"]:
+        self, values: Readings, time_of_day: Calendar, day_of_week: Calendar, covariates: Covariates = None
+    ) -> Forecast:
         nodes = values.shape[2]
         series = values if covariates is None else torch.cat([values, covariates.flatten(2)], dim=2)
         scores, mean, deviation = standardise(series)
@@ -96,18 +98,14 @@ class Gate(nn.Module):
         return inputs * self.second(self.dropout(F.relu(self.first(inputs)))).sigmoid()
 
 
-@forecasters.register("xlinear")
-@dataclass(config=REFUSE_UNKNOWN)
+@baselines.register("xlinear")
 class XLinear(Baseline):
-    """A lightweight MLP with exogenous inputs.
+    """A lightweight MLP with exogenous inputs."""
 
-    Args:
-        sizes: of its network.
-    """
-
-    sizes: XLinearSizes = XLinearSizes()
+    network = XLinearNetwork
+    sizes = XLinearSizes()
     # The rate falls by a tenth after every epoch from the fourth on; gradients are not clipped.
-    recipe: BaselineRecipe = BaselineRecipe(
+    recipe = BaselineRecipe(
         loss="squared",
         training=TrainingSettings(
             epochs=20,
@@ -120,10 +118,5 @@ class XLinear(Baseline):
         ),
     )
 
-    name = "xlinear"
-    reads_covariates: ClassVar[bool] = True
-    tiny: ClassVar[dict[str, Any]] = {"width": 8, "time_hidden": 6, "series_hidden": 6}
-
-    def build(self, frame: Frame) -> XLinearNetwork:
-        """Returns the network with first weights."""
-        return XLinearNetwork(self.sizes, frame)
+    reads_covariates = True
+    tiny = XLinearSizes(width=8, time_hidden=6, series_hidden=6)

@@ -1,10 +1,12 @@
-"""Rain reaches the models that can read it through the panel: before a forecast, not after it, and after saving too."""
+"""Published models as forecasters: settings, covariates, and what the stages before the network hand over."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from pydantic import ValidationError
 
 from candor.core.errors import InputError
 from candor.data.alignment import align
@@ -12,20 +14,36 @@ from candor.data.panel import Covariate, Panel
 from candor.forecasting import forecasters
 from candor.forecasting.contract import sample_panel
 from candor.forecasting.forecaster import Forecaster, load_forecaster
+from candor.forecasting.network import found_in
+from candor.nets.baselines import baselines
 from candor.research.suites import load_suite
+from candor.training.checkpoint import Checkpoint
 
 ROWS = 200
-READERS = [name for name in forecasters.names() if getattr(forecasters.get(name), "reads_covariates", False)]
+READERS = [name for name in baselines if baselines.get(name).reads_covariates]
 
 
 def make(name: str, **more: object) -> Forecaster:
-    training = {"training": {"epochs": 1, "batch": 128}}
     kind = forecasters.get(name)
-    return kind(history=12, horizon=6, sizes=kind.tiny, recipe=training, **more)
+    settings = {"sizes": kind.tiny, "recipe": {"training": {"epochs": 1, "batch": 128}}} | more
+    return kind(history=12, horizon=6, **settings)
 
 
 def with_rain(panel: Panel, rain: np.ndarray) -> Panel:
     return replace(panel, covariates={"rain": Covariate(rain, "mm/h")})
+
+
+@pytest.mark.parametrize("name", ["stid", "latenttsf"])
+def test_a_published_model_is_a_forecaster_with_its_own_settings(name: str) -> None:
+    kind, published = forecasters.get(name), baselines.get(name)
+    made = kind(history=12, horizon=6)
+    assert forecasters.get(name) is kind and kind.name == name and set(baselines) < set(forecasters)
+    assert list(made.settings()) == ["history", "horizon", "seed", "fill", "recipe", "sizes", "covariates"]
+    assert made.settings()["sizes"] == published.sizes.model_dump() and made.recipe == published.recipe
+    with pytest.raises(ValidationError, match="no_such_size"):
+        kind(history=12, horizon=6, sizes={"no_such_size": 1})
+    with pytest.raises(ValidationError, match="no_such_setting"):
+        kind(history=12, horizon=6, no_such_setting=1)
 
 
 def test_the_models_of_the_rainfall_table_read_rain() -> None:
@@ -69,3 +87,19 @@ def test_a_model_that_cannot_read_rain_says_who_can() -> None:
     with pytest.raises(InputError, match="reads no covariates") as refused:
         make("stid", covariates=("rain",)).fit(with_rain(panel, np.ones(panel.values.shape, np.float32)))
     assert all(name in refused.value.hint for name in READERS)
+
+
+def test_the_choice_is_kept_with_the_run_and_in_the_model(tmp_path: Path) -> None:
+    fitted = make("autostf").fit(sample_panel(), folder=tmp_path)
+    kept = json.loads((tmp_path / "found.json").read_text())
+    assert kept == found_in(fitted.state_) == fitted.trained().network.choice
+    assert [len(kept["temporal"]), [len(patch) for patch in kept["spatial"]]] == [3, [3, 3]]
+
+
+def test_the_autoencoder_is_the_one_of_its_stage_when_the_forecaster_has_learned(tmp_path: Path) -> None:
+    recipe = {"training": {"epochs": 3, "batch": 128}, "autoencoder_epochs": 1.0}
+    fitted = make("latenttsf", recipe=recipe).fit(sample_panel(), folder=tmp_path)
+    for name, weights in Checkpoint(tmp_path / "autoencoder").load_best().items():
+        assert (fitted.state_[f"weights/autoencoder.{name}"] == weights.numpy()).all()
+    first, *_, last = (line["validation_error"] for line in Checkpoint(tmp_path / "autoencoder").read_log())
+    assert last < first

@@ -1,0 +1,234 @@
+"""What a published model is made of: sizes, a network and a recipe, in one file of `candor.nets.baselines`.
+
+    class MyNetwork(BaselineNetwork):
+        def forward(self, values, time_of_day, day_of_week, *more): ...  # z-scores in, z-scores out
+
+    @baselines.register("my-model")
+    class MyModel(Baseline):
+        network = MyNetwork
+        sizes = MySizes()
+        tiny = MySizes(width=4)
+        recipe = BaselineRecipe(training=TrainingSettings(epochs=100))
+
+Every model reads z-scores of the same histories with gaps filled in the same way, and is evaluated on the same observed
+targets; its own are the network, the objective and the training. `candor.forecasting.baseline` makes it a forecaster.
+Where something else is trained before the network (a teacher, an autoencoder, a search), `stages` lists it, and the
+network takes it over with `inherit`.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from candor.core.settings import Settings
+from candor.data.scaling import Scaler
+from candor.data.windows import Windows
+from candor.nets.recipe import NetworkRecipe, Stage
+from candor.nets.trainable import Objective, StepContext, Trainable
+
+Readings = Float[Tensor, "batch time node"]
+"""Z-scores of the history with gaps filled."""
+Calendar = Int[Tensor, "batch whole"]
+"""Bins 0..287 of the day, or days 0..6 of the week (Monday is 0), of all steps of history and horizon."""
+Covariates = Float[Tensor, "batch time node quantity"] | None
+"""Further quantities over the history as z-scores, if any are read."""
+Forecast = Float[Tensor, "batch horizon node"]
+
+
+class BaselineRecipe(NetworkRecipe):
+    """How a baseline is trained."""
+
+    loss: Literal["absolute", "squared"] = "absolute"
+    """Errors that training minimises: absolute ones, by which models are evaluated, or their squares."""
+
+
+@dataclass(frozen=True)
+class Frame:
+    """The shape of the task that a network is built for.
+
+    Args:
+        nodes: sensors.
+        history: steps that are read.
+        horizon: steps that are forecast.
+        steps_per_day: rows of a day, 1 for daily data and coarser.
+        adjacency: weights of the directed edges, sender x receiver; zero where there is none.
+        covariates: number of further quantities that are read.
+        found: what earlier stages of training found, see `BaselineNetwork.found`.
+    """
+
+    nodes: int
+    history: int
+    horizon: int
+    steps_per_day: int
+    adjacency: Float[Tensor, "node node2"]
+    covariates: int = 0
+    found: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Targets:
+    """What the forecast of a micro-batch is compared with; the parts of all micro-batches add up.
+
+    Args:
+        wanted: z-scores, zero where missing; batch x prefix x node.
+        mask: which of them were observed.
+        valid: observed targets of the whole batch.
+        share: this micro-batch's part of the windows of the whole batch; means over windows are multiplied by it.
+        unit: factor of errors of z-scores: the deviation of the readings, or 1.
+        is_squared: whether the recipe minimises squared errors.
+        is_active: whether the activation epoch is reached, from which losses that start later count.
+        done: share of the epochs that have ended.
+    """
+
+    wanted: Float[Tensor, "batch prefix node"]
+    mask: Tensor
+    valid: int
+    share: float
+    unit: float
+    is_squared: bool
+    is_active: bool = True
+    done: float = 0.0
+
+    def error(self, forecast: Forecast) -> Tensor:
+        """Returns this micro-batch's part of the mean error that the recipe minimises."""
+        return self.squared(forecast) if self.is_squared else self.absolute(forecast)
+
+    def absolute(self, forecast: Forecast) -> Tensor:
+        """Returns this micro-batch's part of the mean absolute error over the observed targets."""
+        return self.unit * self._differences(forecast).abs().sum() / max(self.valid, 1)
+
+    def squared(self, forecast: Forecast) -> Tensor:
+        """Returns this micro-batch's part of the mean squared error over the observed targets."""
+        return self.unit**2 * self._differences(forecast).square().sum() / max(self.valid, 1)
+
+    def _differences(self, forecast: Tensor) -> Tensor:
+        return torch.where(self.mask, forecast[:, : self.wanted.shape[1]] - self.wanted, 0.0)
+
+
+class BaselineNetwork(nn.Module, ABC):
+    """A network from z-scores of the history to z-scores of the horizon.
+
+    Random numbers in training come from `candor.nets.dropout` only, whose draws are the same in whatever thread.
+    """
+
+    @abstractmethod
+    def forward(
+        self, values: Readings, time_of_day: Calendar, day_of_week: Calendar, covariates: Covariates = None, /
+    ) -> Forecast:
+        """Returns the forecast in z-scores."""
+
+    def objective(self, inputs: tuple[Tensor, ...], targets: Targets) -> tuple[Tensor, dict[str, Tensor]]:
+        """Returns the forecast of a micro-batch, and its part of every term of the objective, to be added up."""
+        forecast = self(*inputs)
+        return forecast, {"prediction": targets.error(forecast)}
+
+    def prepare(self, training: Windows) -> None:
+        """Looks at the training windows once before training; what it keeps must be in parameters or buffers."""
+
+    def inherit(self, earlier: nn.Module) -> None:
+        """Takes over what the network of the stage before has learned; by default nothing."""
+
+    def found(self) -> dict[str, Any]:
+        """Returns what a stage found that later networks are built from (`Frame.found`), as JSON holds it."""
+        return {}
+
+
+@dataclass
+class BaselineTrainable(Trainable):
+    """A baseline's network with its objective."""
+
+    network: BaselineNetwork
+    scaler: Scaler
+    horizon: int
+    recipe: BaselineRecipe
+
+    def objective(self, batch: dict[str, Tensor], step: StepContext) -> Objective:
+        """Returns the part of the objective that a micro-batch adds."""
+        deviation, is_in_unit = self.scaler.deviation, self.recipe.loss_space == "original"
+        scores = (batch["targets"][:, : step.prefix] - self.scaler.mean) / deviation
+        mask = batch["target_mask"][:, : step.prefix]
+        targets = Targets(
+            wanted=torch.where(mask, scores, 0.0),
+            mask=mask,
+            valid=step.valid,
+            share=step.share,
+            unit=deviation if is_in_unit else 1.0,
+            is_squared=self.recipe.loss == "squared",
+            is_active=step.is_active,
+            done=step.done,
+        )
+        forecast, terms = self.network.objective(_inputs(batch), targets)
+        total = torch.stack(list(terms.values())).sum()
+        return Objective(total, targets.absolute(forecast.detach()) * deviation / targets.unit, terms)
+
+    def forecast(self, batch: dict[str, Tensor]) -> Tensor:
+        """Returns the forecast in the sensors' unit."""
+        return self.network(*_inputs(batch)) * self.scaler.deviation + self.scaler.mean
+
+    def inherit(self, earlier: Trainable) -> None:
+        """Takes over what the stage before has learned."""
+        self.network.inherit(earlier.network)
+
+    def found(self) -> dict[str, Any]:
+        """Returns what later networks are built from."""
+        return self.network.found()
+
+
+def _inputs(batch: dict[str, Tensor]) -> tuple[Tensor, ...]:
+    names = ("inputs", "time_of_day", "day_of_week", "covariates")
+    return tuple(batch[name] for name in names if name in batch)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BaselineStage(Stage):
+    """A training before that of a baseline's network.
+
+    Args:
+        build: returns what is trained, with first weights.
+        kind: its objective and forecast.
+    """
+
+    build: Callable[[Frame], BaselineNetwork]
+    kind: type[BaselineTrainable] = BaselineTrainable
+
+
+class Baseline:
+    """A published model: its network, and the sizes and recipe with which it is built and trained.
+
+    Args:
+        sizes: of its network; None takes those of the model.
+        recipe: how it is trained; None takes that of the model.
+    """
+
+    network: type[BaselineNetwork]
+    """Built from sizes and a frame."""
+    sizes: Settings
+    recipe: BaselineRecipe
+    tiny: Settings
+    """Sizes with which the model can be tried in a second."""
+
+    is_reconstruction: ClassVar[bool] = False
+    """Whether it was rebuilt without its authors' code, so that no ranking may rest on it."""
+    reads_covariates: ClassVar[bool] = False
+    needs_whole_batches: ClassVar[bool] = False
+    """Whether the network compares the windows of a batch, so that it cannot be cut into micro-batches."""
+
+    def __init__(self, sizes: Settings | None = None, recipe: BaselineRecipe | None = None) -> None:
+        self.sizes, self.recipe = sizes or type(self).sizes, recipe or type(self).recipe
+
+    def build(self, frame: Frame) -> BaselineNetwork:
+        """Returns the network with first weights."""
+        return self.network(self.sizes, frame)
+
+    def recipe_for(self, horizon: int) -> BaselineRecipe:
+        """Returns the recipe for a horizon; by default it is the same for all."""
+        return self.recipe
+
+    def stages(self) -> tuple[BaselineStage, ...]:
+        """Returns the trainings that come before the network's own, in their order; by default there are none."""
+        return ()
