@@ -22,7 +22,7 @@ from torch import Tensor
 
 from candor.presets import load_preset
 from measure import cost_of
-from speed import SPACE, Problem, Sizes, least_seconds, make_crew, make_problem, model_memory, model_step, sides
+from speed import SPACE, Problem, Sizes, least_seconds, make_problem, make_replicas, model_memory, model_step, sides
 
 STEPS_A_DAY = 288
 
@@ -58,7 +58,7 @@ def released_step(network: torch.nn.Module, problem: Problem) -> Callable[[], No
     targets = (problem.targets * problem.mask).transpose(1, 2)  # zero stands for missing
 
     def work() -> None:
-        torch.set_num_threads(2)  # the crew's threads take one each
+        torch.set_num_threads(2)  # the replicas' threads take one each
         network.zero_grad(set_to_none=True)
         forecast = network(inputs) * SPACE.deviation + SPACE.mean
         masked_mae(forecast, targets, 0.0).backward()
@@ -77,10 +77,10 @@ def measure(code: Path, sizes: Sizes, turns: int) -> dict[str, float]:
     problem, single = make_problem(sizes.batch, sizes.settings), make_problem(1, sizes.settings)
     ours, _, _ = sides(problem)
     released = released_model(code, problem)
-    with make_crew(ours) as crew:
+    with make_replicas(ours) as replicas:
         steps = least_seconds(
             {
-                "ours": lambda: model_step(problem, crew, sizes.settings.horizon, sizes.micro_batch),
+                "ours": lambda: model_step(problem, replicas, sizes.settings.horizon, sizes.micro_batch),
                 "theirs": released_step(released, problem),
             },
             turns,

@@ -54,7 +54,7 @@ from candor.nets.candor.settings import LossWeights, ModelSettings
 from candor.nets.candor.trainable import CandorTrainable
 from candor.nets.trainable import StepContext, Trainable
 from candor.presets import load_preset
-from candor.training.crew import Crew
+from candor.training.replicas import ThreadReplicas
 
 SPACE = LossSpace(54.40593, 19.49374)
 METR_LA_EDGES = 1722
@@ -135,7 +135,7 @@ def part_of(problem: Problem, batch: int) -> Problem:
     return replace(problem, **{name: getattr(problem, name)[:batch] for name in names})
 
 
-def model_step(problem: Problem, crew: Crew, prefix: int, micro_batch: int) -> None:
+def model_step(problem: Problem, replicas: ThreadReplicas[CandorTrainable], prefix: int, micro_batch: int) -> None:
     """Runs forward, all losses and backward of one optimiser batch, as training does: micro-batches on both cores."""
     valid, whole = int(problem.mask[:, :prefix].sum()), len(problem.values)
 
@@ -150,14 +150,14 @@ def model_step(problem: Problem, crew: Crew, prefix: int, micro_batch: int) -> N
         }
         member.objective(batch, StepContext(prefix, True, valid, micro_batch / whole)).total.backward()
 
-    crew.members[0].network.zero_grad(set_to_none=True)
-    crew.run(learn_from, range(0, whole, micro_batch))
-    crew.gather_gradients()
+    replicas.members[0].network.zero_grad(set_to_none=True)
+    list(replicas.map(learn_from, range(0, whole, micro_batch)))
+    replicas.gather_gradients()
 
 
-def make_crew(network: CandorNetwork) -> Crew:
+def make_replicas(network: CandorNetwork) -> ThreadReplicas[CandorTrainable]:
     """Returns two threads that train the network."""
-    return Crew(CandorTrainable(network, Scaler(SPACE.mean, SPACE.deviation), LossWeights(), True, False), 2)
+    return ThreadReplicas(CandorTrainable(network, Scaler(SPACE.mean, SPACE.deviation), LossWeights(), True, False), 2)
 
 
 def oracle_step(problem: Problem, parameters: dict[str, Tensor], adjacency: Tensor, prefix: int) -> None:
@@ -187,8 +187,8 @@ def model_memory(sizes: Sizes) -> object:
     """Runs one step of the model, to have its memory measured."""
     problem = make_problem(sizes.batch, sizes.settings)
     network, _, _ = sides(problem)
-    with make_crew(network) as crew:
-        return model_step(problem, crew, sizes.settings.horizon, sizes.micro_batch)
+    with make_replicas(network) as replicas:
+        return model_step(problem, replicas, sizes.settings.horizon, sizes.micro_batch)
 
 
 def oracle_memory(sizes: Sizes, batch: int) -> object:
@@ -234,7 +234,7 @@ def head_matmuls(sizes: Sizes) -> Callable[[], object]:
     width = torch.randn(settings.forecast_width, settings.head_width)
 
     def work() -> None:
-        torch.set_num_threads(2)  # the crew's threads take one each
+        torch.set_num_threads(2)  # the replicas' threads take one each
         for _ in range(4):
             rows @ width
             hidden @ width.T
@@ -298,8 +298,8 @@ def _time_model(
 ) -> tuple[dict[str, list[float]], dict[int, float]]:
     """Returns the seconds of step and head by turn, and the least seconds of a step by prefix."""
     last = sizes.settings.horizon
-    with make_crew(network) as crew:
-        steps = {prefix: partial(model_step, problem, crew, prefix, sizes.micro_batch) for prefix in sizes.prefixes}
+    with make_replicas(network) as replicas:
+        steps = {prefix: partial(model_step, problem, replicas, prefix, sizes.micro_batch) for prefix in sizes.prefixes}
         turned = take_turns({"head": head_matmuls(sizes), "step": steps.pop(last)}, turns)
         least = least_seconds(steps, rounds)
     return turned, least | {last: min(turned["step"])}

@@ -14,7 +14,7 @@ BRANCHES = ("functional", "forward", "reverse")
 
 def found_for(panel: Panel, count: int = 60, **sizes):
     trainable = made_trainable(panel, **sizes)
-    return fusion_weights(trainable.network, made_windows(panel, trainable, count), panel)
+    return fusion_weights(trainable, made_windows(panel, trainable, count), panel)
 
 
 @pytest.mark.parametrize("season", [False, True])
@@ -22,7 +22,7 @@ def test_weights_are_those_of_the_pass_that_forecasts(season: bool) -> None:
     panel = river_panel()
     trainable = made_trainable(panel, season=season)
     windows = made_windows(panel, trainable, 40)  # more than one batch
-    found = fusion_weights(trainable.network, windows, panel)
+    found = fusion_weights(trainable, windows, panel)
     places = np.array([0, 31, 32, 39])
     states, _ = network_states(trainable, windows.batch(places).tensors())
     for place, branch in enumerate(BRANCHES):
@@ -54,7 +54,7 @@ def test_target_patches_begin_where_the_calendar_is_read() -> None:
     panel = river_panel()
     trainable = made_trainable(panel)
     windows = made_windows(panel, trainable, 3)
-    found = fusion_weights(trainable.network, windows, panel)
+    found = fusion_weights(trainable, windows, panel)
     settings = trainable.network.settings
     for target, start in enumerate(settings.target_starts):
         rows = windows.origins - settings.history + start

@@ -14,7 +14,7 @@ from candor.data.panel import Panel
 from candor.forecasting.forecaster import State, refuse_unbounded
 from candor.forecasting.network import NetworkForecaster
 from candor.runs.run import load_run
-from candor.service import batching, stacking
+from candor.service import batching
 from candor.service.batching import Worker
 from candor.service.metrics import Metrics
 from candor.service.stacking import forecast_windows, open_window
@@ -193,9 +193,3 @@ def test_the_network_is_built_once_and_anew_after_learning(candor_run: Path, pan
     fresh = load_run(candor_run).forecaster
     fresh.state_ = model.state_
     np.testing.assert_array_equal(fresh.predict(panel), model.predict(panel))
-
-
-def test_batches_are_cut_as_the_networks_do_it() -> None:
-    from candor.forecasting import network
-
-    assert stacking._WINDOWS_AT_A_TIME == network._WINDOWS_AT_A_TIME

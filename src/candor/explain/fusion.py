@@ -19,13 +19,13 @@ from candor.data.splits import Origins, Split
 from candor.data.times import DAY
 from candor.data.windows import Windows
 from candor.explain.finding import Finding
-from candor.nets.candor.candor import CandorNetwork
+from candor.forecasting.inference import infer
+from candor.nets.candor.trainable import CandorTrainable
 from candor.render.figures.allocation import CLOCKS, AllocationPicture, Group, draw_allocation
-from candor.training.batches import micro_batches, spread_evenly
+from candor.training.batches import spread_evenly
 
 NAME, TITLE = "fusion", "How much does each branch count, and when?"
 MOST_WINDOWS = 2_000
-_WINDOWS_AT_A_TIME = 32
 _WORDS = {
     "functional": "own past and sensors alike",
     "forward": "along the edges",
@@ -62,18 +62,20 @@ def fusion_origins(split: Split, origins: Origins) -> Origins:
     return own[spread_evenly(len(own), MOST_WINDOWS)]
 
 
-@torch.no_grad()
-def fusion_weights(network: CandorNetwork, windows: Windows, panel: Panel, report: Report = silent) -> FusionWeights:
+def fusion_weights(
+    trainable: CandorTrainable, windows: Windows, panel: Panel, report: Report = silent
+) -> FusionWeights:
     """Returns the weights of all branches at the target patches of windows."""
-    settings, parts = network.settings, []
+    settings = trainable.network.settings
     targets = torch.tensor(settings.target_starts)
-    for places in micro_batches(np.arange(len(windows)), _WINDOWS_AT_A_TIME):
-        batch = windows.batch(places).tensors()
-        clock = [batch[name][:, targets] for name in ("time_of_day", "day_of_week", "week_of_year")]
-        clock = clock if settings.season else clock[:2]
-        parts.append(network.fusion.weights(network.decomposition.nodes.weight, *clock))
-        report("reading fusion weights", (int(places[-1]) + 1) / len(windows))
-    whole = torch.cat(parts).numpy()  # window sensor target branch
+    names = ("time_of_day", "day_of_week", "week_of_year") if settings.season else ("time_of_day", "day_of_week")
+
+    def weights_of(replica: CandorTrainable, batch: dict[str, torch.Tensor]) -> torch.Tensor:
+        network = replica.network
+        return network.fusion.weights(network.decomposition.nodes.weight, *(batch[name][:, targets] for name in names))
+
+    whole = torch.cat(list(infer(trainable, windows, weights_of, report, "reading fusion weights"))).numpy()
+    # whole: window sensor target branch
     ahead = np.array(settings.target_starts) - settings.history
     last = int(windows.origins.max()) + settings.horizon
     times = panel.times.slice(0, last).local

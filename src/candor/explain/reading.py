@@ -136,7 +136,7 @@ def _find(asked: _Question, report: Report) -> Iterator[Finding]:
     yield find_operator(after, panel)
     yield find_relations(after, panel)
     many = candor.windows(panel, fusion_origins(asked.task.split, origins))
-    weights = fusion_weights(trained.network, many, panel, _within(report, 0.95, 1.0))
+    weights = fusion_weights(trained, many, panel, _within(report, 0.95, 1.0))
     yield find_fusion(weights, is_learned=trained.network.settings.learned_fusion)
 
 

@@ -13,16 +13,16 @@ from candor.data.splits import Origins, Split
 from candor.data.windows import Windows
 from candor.forecasting.candor import Candor
 from candor.forecasting.explanation import network_states
+from candor.forecasting.inference import infer
 from candor.forecasting.network import edges_of
 from candor.nets.candor.candor import CandorNetwork
 from candor.nets.candor.candor import Explanation as NetworkStates
 from candor.nets.candor.decomposition import Components
 from candor.nets.candor.functional import FunctionalStates
 from candor.nets.candor.trainable import CandorTrainable
-from candor.training.batches import micro_batches, spread_evenly
+from candor.training.batches import spread_evenly
 
 _MOST_WINDOWS, _MOST_NUMBERS = 200, 6_000_000  # numbers of one state: 24 MB, and there are about twenty of them
-_WINDOWS_AT_A_TIME = 16
 _HOURS, _FEWEST_ALIKE = 24, 8  # groups of the day, and windows that a group has on average
 
 
@@ -145,14 +145,9 @@ def untrained(candor: Candor) -> CandorTrainable:
     return replace(trained, network=network)
 
 
-@torch.no_grad()
 def read_windows(trainable: CandorTrainable, windows: Windows, report: Report = silent) -> Reading:
     """Returns the states of a network over windows, at least one; the report is told of windows."""
-    parts = []
-    for places in micro_batches(np.arange(len(windows)), _WINDOWS_AT_A_TIME):
-        parts.append(_read_batch(trainable, windows, places))
-        done = int(places[-1]) + 1
-        report(f"reading windows: {done} of {len(windows)}", done / len(windows))
+    parts = list(infer(trainable, windows, _read_batch, report, f"reading {len(windows)} windows"))
     first = parts[0]
     return Reading(
         trainable=trainable,
@@ -168,14 +163,13 @@ def read_windows(trainable: CandorTrainable, windows: Windows, report: Report = 
     )
 
 
-def _read_batch(trainable: CandorTrainable, windows: Windows, places: Origins) -> Reading:
-    batch = windows.batch(places).tensors()
+def _read_batch(trainable: CandorTrainable, batch: dict[str, Tensor]) -> Reading:
     values, _ = trainable.anchored(batch)
     states, _ = network_states(trainable, batch)
     functional = states.functional
     return Reading(
         trainable=trainable,
-        origins=windows.origins[places],
+        origins=np.empty(0, np.int64),  # known where batches are joined
         time_of_day=batch["time_of_day"][:, trainable.network.settings.history],
         values=values,
         anchor=(batch["inputs"] - values)[:, :1],

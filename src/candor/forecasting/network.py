@@ -22,16 +22,14 @@ from candor.data.scaling import Scaler, fit_scaler
 from candor.data.splits import Origins, Split
 from candor.data.windows import Windows, count_inputs, future_windows
 from candor.forecasting.forecaster import REFUSE_UNKNOWN, Forecaster, State
+from candor.forecasting.inference import infer
 from candor.forecasting.simple import training_means
 from candor.nets.candor.physical_operator import EdgeArrays
 from candor.nets.recipe import NetworkRecipe, Stage
 from candor.nets.trainable import Trainable
-from candor.training.batches import micro_batches
-from candor.training.crew import Crew
 from candor.training.loop import StopReason, TrainingData
 from candor.training.stages import Session
 
-_WINDOWS_AT_A_TIME = 16
 WEIGHTS, FOUND = "weights/", "found"
 _TRAINED_WITHOUT_SPLIT = 0.8
 _BUILDING = threading.Lock()  # of all forecasters: first weights are drawn from chance that they share
@@ -209,17 +207,10 @@ class NetworkForecaster(Forecaster):
         return None
 
     def _forecast(self, panel: Panel, origins: Origins) -> NDArray[np.float32]:
-        trainable = self.trained()
-        windows = self.windows(panel, origins)
-
-        @torch.no_grad()
-        def forecast_of(member: Trainable, places: Origins) -> NDArray[np.float32]:
-            return member.forecast(windows.batch(places).tensors()).numpy()
-
-        parts = list(micro_batches(np.arange(len(origins)), _WINDOWS_AT_A_TIME))
-        with Crew(trainable, min(torch.get_num_threads(), max(1, len(parts)))) as crew:
-            found = crew.run(forecast_of, parts)
-        return np.concatenate(found) if found else np.empty((0, self.horizon, len(panel.sensors)), np.float32)
+        forecasts = list(infer(self.trained(), self.windows(panel, origins), lambda net, batch: net.forecast(batch)))
+        if not forecasts:
+            return np.empty((0, self.horizon, len(panel.sensors)), np.float32)
+        return torch.cat(forecasts).numpy()
 
     def trained(self) -> Trainable:
         """Returns the network with the weights it learned, ready for use.

@@ -3,17 +3,15 @@
 from collections.abc import Iterator
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from candor.core.progress import Report
 from candor.data.panel import Panel
 from candor.forecasting.candor import Candor
+from candor.forecasting.inference import infer
 from candor.nets.candor.candor import Encoding
-from candor.nets.candor.trainable import rain_in
-from candor.training.batches import micro_batches
-
-_WINDOWS_AT_A_TIME = 64
+from candor.nets.candor.trainable import CandorTrainable, rain_in
 
 
 def encode_histories(
@@ -30,13 +28,16 @@ def encode_histories(
     """
     trainable, windows = candor.trained(), candor.windows(panel, origins)
     settings = trainable.network.settings
-    starts = np.array(settings.history_starts)
-    for places in micro_batches(np.arange(len(origins)), _WINDOWS_AT_A_TIME):
-        batch = windows.batch(places).tensors()
-        with torch.no_grad():
-            values, _ = trainable.anchored(batch)
-            clock = batch["time_of_day"], batch["day_of_week"]
-            # A forecast of one step is the least that can be asked for: who asks looks at the history only.
-            encoding = trainable.network.encode(values, *clock, 1, batch["week_of_year"], rain_in(batch))
-        yield origins[places][:, None] - settings.history + starts, encoding
-        report(what, (int(places[-1]) + 1) / len(origins))
+    rows = origins[:, None] - settings.history + np.array(settings.history_starts)
+
+    def encode(replica: CandorTrainable, batch: dict[str, Tensor]) -> Encoding:
+        values, _ = replica.anchored(batch)
+        clock = batch["time_of_day"], batch["day_of_week"]
+        # A forecast of one step is the shortest there is: callers look at the history only.
+        return replica.network.encode(values, *clock, 1, batch["week_of_year"], rain_in(batch))
+
+    first = 0
+    for encoding in infer(trainable, windows, encode, report, what):
+        count = len(encoding.embedded)
+        yield rows[first : first + count], encoding
+        first += count

@@ -4,17 +4,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from candor.data.panel import Panel
 from candor.data.windows import Batch
 from candor.forecasting.forecaster import Forecaster
+from candor.forecasting.inference import infer
 from candor.forecasting.network import NetworkForecaster
-from candor.training.batches import micro_batches
+from candor.training.batches import Indices
 
 Forecast = NDArray[np.float32]
-_WINDOWS_AT_A_TIME = 16  # as the networks do it themselves: more do not fit into the cache
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,18 +41,26 @@ def forecast_windows(forecaster: Forecaster, windows: Sequence[Window]) -> list[
     """Returns the forecasts of windows of one forecaster, each step x sensor, in the sensors' units."""
     if not isinstance(forecaster, NetworkForecaster):
         return [forecaster.predict(window.panel)[0] for window in windows]
-    trainable, forecasts = forecaster.trained(), list[Forecast]()
-    for places in micro_batches(np.arange(len(windows)), _WINDOWS_AT_A_TIME):
-        batches = [windows[place].batch for place in places]
-        stacked = _stack([batch for batch in batches if batch is not None])
-        with torch.no_grad():
-            forecasts.extend(trainable.forecast(stacked.tensors()).numpy())
-    return forecasts
+    stacked = _Stacked([window.batch for window in windows if window.batch is not None])
+    # One thread: several requests may be here at once, and the threads PyTorch uses are set for the whole process.
+    found = infer(forecaster.trained(), stacked, lambda net, batch: net.forecast(batch), threads=1)
+    return [forecast for forecasts in found for forecast in forecasts.numpy()]
 
 
-def _stack(batches: Sequence[Batch]) -> Batch:
-    arrays = {
-        name: None if first is None else np.concatenate([getattr(batch, name) for batch in batches])
-        for name, first in vars(batches[0]).items()
-    }
-    return Batch(**arrays)  # type: ignore[arg-type]
+class _Stacked:
+    """Windows of several panels, to be asked for by index."""
+
+    def __init__(self, batches: Sequence[Batch]) -> None:
+        self._batches = batches
+
+    def __len__(self) -> int:
+        return len(self._batches)
+
+    def batch(self, indices: Indices) -> Batch:
+        """Returns the windows at indices as one batch."""
+        chosen = [self._batches[index] for index in indices]
+        arrays = {
+            name: None if first is None else np.concatenate([getattr(batch, name) for batch in chosen])
+            for name, first in vars(chosen[0]).items()
+        }
+        return Batch(**arrays)  # type: ignore[arg-type]

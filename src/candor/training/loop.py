@@ -28,13 +28,14 @@ from candor.training.batches import (
     spread_evenly,
 )
 from candor.training.checkpoint import Checkpoint, Progress, Weights
-from candor.training.crew import Crew
 from candor.training.machine import Machine
 from candor.training.pacing import Lap, Pacing
 from candor.training.processes import in_main_process, join_processes
+from candor.training.replicas import ThreadReplicas
 from candor.training.tensorboard import Curves
 
 SECONDS_BETWEEN_SAVES = 60.0
+Replicas = ThreadReplicas[Trainable]
 _NAMED = 3  # sensors in a sentence
 StopReason = Callable[[], str | None]
 """Says why training should stop now, or None while it should go on."""
@@ -109,9 +110,9 @@ class Trainer:
         """
         self._resume()
         try:
-            with torch.random.fork_rng(devices=[]), Crew(self.trainable, self.machine.workers) as crew:
+            with torch.random.fork_rng(devices=[]), ThreadReplicas(self.trainable, self.machine.workers) as replicas:
                 while not self.progress.is_finished:
-                    self._end_epoch(crew, *self._train_epoch(crew))
+                    self._end_epoch(replicas, *self._train_epoch(replicas))
         finally:
             if self.curves is not None:
                 self.curves.close()
@@ -148,34 +149,34 @@ class Trainer:
             )
         broadcast(list(self.network.state_dict().values()))  # whatever chance is on other machines
 
-    def _train_epoch(self, crew: Crew) -> tuple[int, float]:
+    def _train_epoch(self, replicas: Replicas) -> tuple[int, float]:
         """Returns from how many windows it learned, and for how long; what a session before had done is not counted."""
         progress, settings = self.progress, self.settings
         learned_before, began = progress.windows, time.monotonic()
         for group in self.optimiser.param_groups:
             group["lr"] = settings.rate(progress.epoch)
-        crew.train(True)
+        replicas.train(True)
         there = len(self.data.training)
         windows = min(there, progress.epoch_windows or settings.epoch_windows or there)
         order = epoch_order(there, self.seed, progress.epoch)[:windows]
         batches = count_batches(windows, settings.batch)
         while progress.batch < batches:
             indices = order[progress.batch * settings.batch : (progress.batch + 1) * settings.batch]
-            self._train_batch(crew, indices)
+            self._train_batch(replicas, indices)
             progress.batch += 1
             self.report(self._words(), (progress.epoch + progress.batch / batches) / settings.epochs)
             self._save_if_due()
         return progress.windows - learned_before, time.monotonic() - began
 
-    def _train_batch(self, crew: Crew, indices: Indices) -> None:
+    def _train_batch(self, replicas: Replicas, indices: Indices) -> None:
         """Takes one step of the optimiser; the parts of all micro-batches and processes add up to its gradient."""
         progress = self.progress
         self.optimiser.zero_grad(set_to_none=True)
-        found = gather_object(self._learn_share(crew, indices))
+        found = gather_object(self._learn_share(replicas, indices))
         for part, terms in found:
             if not np.isfinite(terms.pop("total")):
                 self._give_up("the objective is no longer a number", self._broken_sensors(part))
-        crew.gather_gradients()
+        replicas.gather_gradients()
         self._sum_gradients()
         norm = torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.settings.clip)
         if not torch.isfinite(norm):
@@ -186,8 +187,8 @@ class Trainer:
             for name, value in terms.items():
                 progress.sums[name] = progress.sums.get(name, 0.0) + value * len(indices)
 
-    def _learn_share(self, crew: Crew, indices: Indices) -> list[tuple[Indices, dict[str, float]]]:
-        """Returns the micro-batches of this process's share of a batch with their terms; gradients stay in the crew."""
+    def _learn_share(self, replicas: Replicas, indices: Indices) -> list[tuple[Indices, dict[str, float]]]:
+        """Returns this process's micro-batches of a batch with their terms; gradients stay in the replicas."""
         progress, settings, accelerator = self.progress, self.settings, self.accelerator
         rank = accelerator.process_index
         torch.manual_seed(batch_seed(self.seed, progress.epoch, progress.batch, rank))
@@ -206,7 +207,7 @@ class Trainer:
             named = {"total": found.total, "error": found.error} | found.terms
             return {name: float(term.detach()) for name, term in named.items()}
 
-        return list(zip(parts, crew.run(learn_from, range(len(parts))), strict=True))
+        return list(zip(parts, replicas.map(learn_from, range(len(parts))), strict=True))
 
     def _sum_gradients(self) -> None:
         """Adds up the gradients of all processes; a parameter that no process used keeps none."""
@@ -220,16 +221,16 @@ class Trainer:
         for parameter, gradient in zip(chosen, flat.split([p.numel() for p in chosen]), strict=True):
             parameter.grad = gradient.view_as(parameter)
 
-    def _end_epoch(self, crew: Crew, learned: int, learning: float) -> None:
+    def _end_epoch(self, replicas: Replicas, learned: int, learning: float) -> None:
         """Judges the epoch, keeps its weights if they are the best, and writes down what came out.
 
         Args:
-            crew: the network, once for each thread.
+            replicas: of the network, one for each thread.
             learned: windows that this session learned from in the epoch.
             learning: seconds which that took.
         """
         progress, settings, began = self.progress, self.settings, time.monotonic()
-        error = self._validation_error(crew)
+        error = self._validation_error(replicas)
         sums = {name: total / progress.windows for name, total in progress.sums.items()}
         progress.seconds += self._lap()
         entry = {
@@ -275,7 +276,7 @@ class Trainer:
         if self.curves is not None:
             self.curves.draw(checkpoint.read_log())
 
-    def _validation_error(self, crew: Crew) -> float | None:
+    def _validation_error(self, replicas: Replicas) -> float | None:
         """Returns the mean absolute error over observed targets of the chosen validation windows, in the sensors' unit.
 
         Where nothing was observed there is no error, and the latest weights count as the best.
@@ -290,8 +291,8 @@ class Trainer:
             error = (member.forecast(batch) - batch["targets"])[batch["target_mask"]]
             return float(error.abs().double().sum()), len(error)
 
-        crew.train(False)
-        found = gather_object(crew.run(judge, list(micro_batches(mine, self.machine.micro_batch))))
+        replicas.train(False)
+        found = gather_object(list(replicas.map(judge, micro_batches(mine, self.machine.micro_batch))))
         observed = sum(count for _, count in found)
         if observed == 0:
             return None

@@ -14,8 +14,8 @@ from candor.data.windows import Windows
 from candor.nets.recipe import LEAST_BATCH
 from candor.nets.trainable import StepContext, Trainable
 from candor.training.checkpoint import Checkpoint
-from candor.training.crew import Crew
 from candor.training.processes import in_main_process, join_processes
+from candor.training.replicas import ThreadReplicas
 
 _FIRST = 4
 _WORTH_IT = 0.97
@@ -105,10 +105,10 @@ def _fastest(
     largest = min(-(-batch // workers), len(windows))
     size, times = min(_FIRST if is_divisible else LEAST_BATCH, largest), {}
     before = {name: buffer.clone() for name, buffer in trainable.network.named_buffers()}
-    with torch.random.fork_rng(devices=[]), Crew(trainable, workers) as crew:
+    with torch.random.fork_rng(devices=[]), ThreadReplicas(trainable, workers) as replicas:
         while True:
             report("finding out what suits this machine", None)
-            times[size] = _seconds_per_window(crew, windows, size, device, until)
+            times[size] = _seconds_per_window(replicas, windows, size, device, until)
             if size == largest or (is_divisible and times[size] > min(times.values()) / _WORTH_IT):
                 break
             larger = min(2 * size, largest) if is_divisible else largest
@@ -122,20 +122,22 @@ def _fastest(
     return Machine(best if is_divisible else batch, workers, times[best], {str(one): times[one] for one in times})
 
 
-def _seconds_per_window(crew: Crew, windows: Windows, size: int, device: torch.device, until: float) -> float:
+def _seconds_per_window(
+    replicas: ThreadReplicas[Trainable], windows: Windows, size: int, device: torch.device, until: float
+) -> float:
     batch = {name: tensor.to(device) for name, tensor in windows.batch(np.arange(size)).tensors().items()}
     valid = max(1, int(batch["target_mask"].sum()))
 
     def learn(member: Trainable, _: int) -> None:
         member.objective(batch, StepContext(member.horizon, True, valid, 1.0)).total.backward()
 
-    crew.train(True)
-    workers, times = len(crew.members), []
+    replicas.train(True)
+    workers, times = len(replicas.members), []
     for number in range(_MOST_PASSES):
         if number >= _FEWEST_PASSES and time.perf_counter() > until:
             break
         began = time.perf_counter()
-        crew.run(learn, range(workers))
+        list(replicas.map(learn, range(workers)))
         if device.type != "cpu":  # which only was told what to do
             torch.accelerator.synchronize()
         times.append(time.perf_counter() - began)

@@ -72,8 +72,8 @@ def test_a_step_of_the_model_is_that_of_the_oracle(speed: ModuleType) -> None:
     sizes = tiny(speed)
     problem = speed.make_problem(4, sizes.settings)
     network, parameters, adjacency = speed.sides(problem)
-    with speed.make_crew(network.eval()) as crew:
-        speed.model_step(problem, crew, 4, 2)
+    with speed.make_replicas(network.eval()) as replicas:
+        speed.model_step(problem, replicas, 4, 2)
     speed.oracle_step(problem, parameters, adjacency, 4)
     for name, parameter in network.named_parameters():
         theirs = parameters[name].grad

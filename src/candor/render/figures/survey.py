@@ -5,16 +5,18 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from candor.core.progress import Report, silent
 from candor.data.panel import Panel
 from candor.data.splits import Origins, Split
 from candor.forecasting.candor import Candor
 from candor.forecasting.explanation import network_states
+from candor.forecasting.inference import infer
+from candor.nets.candor.trainable import CandorTrainable
 from candor.render.figures.edges import WeightedEdges
-from candor.training.batches import micro_batches
 
-_MOST_WINDOWS, _WINDOWS_AT_A_TIME = 200, 16
+_MOST_WINDOWS = 200
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,19 +49,21 @@ def choose_windows(split: Split, length: int) -> Origins:
     return origins[places]
 
 
-@torch.no_grad()
 def survey(candor: Candor, panel: Panel, origins: Origins, report: Report = silent) -> Survey:
     """Returns the survey of the windows at `origins`."""
     trainable, windows = candor.trained(), candor.windows(panel, origins)
     settings, physical = trainable.network.settings, trainable.network.physical
-    fusion, sums = [], dict.fromkeys(settings.directions, torch.tensor(0.0))
-    for places in micro_batches(np.arange(len(origins)), _WINDOWS_AT_A_TIME):
-        states, _ = network_states(trainable, windows.batch(places).tensors())
-        fusion.append(states.representations.fusion_weights)
-        for direction in settings.directions:  # over positions and windows
-            sums[direction] = sums[direction] + states.paths[direction].weights.mean(dim=1).sum(dim=0)
-        report("asking the model how it forecasts", (int(places[-1]) + 1) / len(origins))
-    weights = torch.cat(fusion).numpy()  # window sensor target branch
+
+    def look(replica: CandorTrainable, batch: dict[str, Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
+        states, _ = network_states(replica, batch)
+        edges: dict[str, Tensor] = {
+            name: states.paths[name].weights.mean(dim=1).sum(dim=0) for name in settings.directions
+        }
+        return states.representations.fusion_weights, edges
+
+    found = list(infer(trainable, windows, look, report, "reading how the model forecasts"))
+    weights = torch.cat([fusion for fusion, _ in found]).numpy()  # window sensor target branch
+    sums = {name: torch.stack([edges[name] for _, edges in found]).sum(dim=0) for name in settings.directions}
     supports = {} if physical is None else {name: physical.support(name) for name in settings.directions}
     length, last = settings.patch_length, settings.history + settings.horizon
     return Survey(

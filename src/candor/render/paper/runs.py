@@ -87,7 +87,7 @@ def make_fusions(runs: Sequence[FoundRun], folder: Path, report: Report) -> list
         settings = candor.trained().network.settings
         if settings.learned_fusion and len(settings.branches) > 1:
             windows = candor.windows(task.panel, fusion_origins(task.split, task.split.test))
-            found[run.name] = spreads(fusion_weights(candor.trained().network, windows, task.panel))
+            found[run.name] = spreads(fusion_weights(candor.trained(), windows, task.panel))
             command = shlex.join(["candor", "explain", str(run.folder)])
             origins.append(origin_of_run(run.record, str(run.folder), command))
     if len(found) < 2:
