@@ -168,7 +168,9 @@ def test_answers_that_were_damaged_are_counted_and_what_is_noticed_is_told_with_
 
 def test_the_mean_of_the_hour_is_an_option(built) -> None:
     basin = build_basin(RULES.model_copy(update={"hourly": "mean"}), built.asker())
-    readings = [float(made_basin.oxygen("USGS-01", 10 + quarter / 4)) for quarter in (-2, -1, 0, 1)]
+    readings = [
+        float(made_basin.oxygen("USGS-01", 10 + quarter / 4)) for quarter in (-1, 0, 1, 2)
+    ]  # the half hour after counts
     assert basin.panel.values[10, 0] == pytest.approx(np.mean(readings), abs=1e-5)
 
 

@@ -11,10 +11,10 @@ import pytest
 from usgs_answers import Observation, recorded, sensor_id, transcoded
 from usgs_server import UsgsServer
 
+from candor.data.gridding import Grid, lay_series
 from candor.data.times import TimeAxis
 from candor.river import readings as readings_module
 from candor.river.asking import Asker
-from candor.river.hours import on_grid
 from candor.river.readings import MOST_DAYS, Readings, as_frame, fetch_readings, split_period, valid_readings
 
 HOUR = timedelta(hours=1)
@@ -66,7 +66,7 @@ def test_recorded_readings_of_mixed_intervals_become_the_hours_that_were_sent(us
         (found,) = fetched(asker, site, "00060", axis).values()
         sent = {one.time: float(one.value) for one in usgs.observations if (one.site, one.parameter) == (site, "00060")}
         assert len(sent) == a_day
-        hours = on_grid(found.times, found.values, axis, "nearest")
+        hours = lay_series(Grid(axis), found.times.astype(np.int64), found.values)
         assert hours.tolist() == [sent[axis.start + hour * HOUR] for hour in range(24)]
 
 

@@ -9,10 +9,10 @@ from usgs_server import MadeSite
 
 from candor.data.times import TimeAxis
 from candor.river.build import build_basin
-from candor.river.readings import as_frame, fetch_readings
+from candor.river.readings import Readings, as_frame, fetch_readings
 from candor.river.settings import BasinSettings, period
 from candor.river.sites import _ZONES, common_zone, find_sites
-from candor.river.stations import make_station
+from candor.river.stations import hourly_values, make_station
 
 HOUR = timedelta(hours=1)
 START = datetime(2021, 5, 1, tzinfo=UTC)
@@ -182,3 +182,28 @@ def test_a_site_whose_record_is_too_short_is_not_fetched_but_told_of(usgs, asker
     assert len(usgs.asked("continuous")) == 2
     reasons = {one.id: one.reason for one in basin.report.stations}
     assert "50 %" in reasons["USGS-2"] and "0 %" in reasons["USGS-3"]
+
+
+def readings_of(sent: list[Observation]) -> Readings:
+    times = np.array([one.time.astimezone(UTC).replace(tzinfo=None) for one in sent], "datetime64[us]")
+    return Readings(times, np.array([float(one.value) for one in sent]))
+
+
+def test_sensors_of_different_intervals_share_the_grid() -> None:
+    observations = transcoded("iv_mixed_frequency")
+    axis = TimeAxis(datetime(2018, 6, 1, 4, tzinfo=UTC), HOUR, 24, "America/New_York")
+    for site, interval in (("USGS-01541000", 15), ("USGS-01570500", 30)):
+        sent = [one for one in observations if (one.site, one.parameter) == (site, "00060")]
+        assert sent[1].time - sent[0].time == timedelta(minutes=interval)
+        found = hourly_values(readings_of(sent), axis, RULES)
+        assert found.tolist() == [float(one.value) for one in sent if one.time.minute == 0]
+
+
+def test_the_hours_of_daylight_saving_days_follow_the_readings_on_both_clocks() -> None:
+    for name, local_hours in (("iv_dst_start_20180311", 23), ("iv_dst_end_20181104", 25)):
+        sent = transcoded(name)
+        axis = TimeAxis(sent[0].time.astimezone(UTC), HOUR, len(sent) // 4, "America/New_York")
+        found = hourly_values(readings_of(sent), axis, RULES)
+        assert found.tolist() == [float(one.value) for one in sent if one.time.minute == 0]
+        days = axis.local.strftime("%Y-%m-%d").value_counts()
+        assert sorted(days) == sorted([24, 24, local_hours])

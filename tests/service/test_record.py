@@ -14,13 +14,14 @@ from hypothesis import strategies as st
 
 from candor.core.errors import InputError
 from candor.data.alignment import KnownPanel
+from candor.data.gridding import Grid, lay, to_microseconds
 from candor.data.missing import Fill, fill
 from candor.data.panel import Covariate, Panel, Sensor
 from candor.data.times import TimeAxis
 from candor.forecasting import LastValue
 from candor.forecasting.contract import sample_panel
 from candor.service.models import LoadedModel
-from candor.service.moments import Grid, lay, parse_moment, to_microseconds
+from candor.service.moments import parse_moment
 from candor.service.readings import align_for_client
 from candor.service.record import Record
 from candor.service.routes.forecast import _align_latest

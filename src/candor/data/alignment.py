@@ -25,6 +25,7 @@ from candor.data.checks.flat import LEAST_RUN
 from candor.data.checks.sensors import columns_of
 from candor.data.checks.series import series_of
 from candor.data.findings import Findings
+from candor.data.gridding import Grid, lay_rows
 from candor.data.panel import Covariate, Edges, Panel
 from candor.data.panel_store import SIGNS_OF_DAMAGE, header_axes
 from candor.data.times import DAY, TimeAxis, zone_from_name
@@ -280,30 +281,14 @@ def _lay_on_grid(panel: Panel, known: TimeAxis, findings: Findings) -> Panel:
         f"readings every {duration(own)}{shift} were laid on the model's grid of {duration(wanted)}: the nearest to a "
         "moment counts, none are averaged", panel.name, hint="if the model was trained on means, give means",
     )  # fmt: skip
-    return _to_nearest_moments(panel, known)
+    return _to_rows(panel, known)
 
 
-def _to_nearest_moments(panel: Panel, known: TimeAxis) -> Panel:
-    """Returns the panel on the model's grid, by the rule of `readers.grid`.
-
-    A reading goes to the nearest moment, half-way to the earlier; where several meet the nearest wins, then the later.
-    """
-    step = known.interval // timedelta(microseconds=1)
-    elapsed = (panel.times.utc - np.datetime64(known.start.replace(tzinfo=None), "us")).astype(np.int64)
-    rows = -((step // 2 - elapsed) // step)
-    beside = elapsed - rows * step
-    order = np.lexsort((beside, -np.abs(beside)))  # the winner of each cell comes last
-    rounds = np.split(order, np.flatnonzero(np.diff(beside[order])) + 1)  # no two of a round share a cell
-    first, length = int(rows[0]), int(rows[-1] - rows[0]) + 1
-
-    def lay(values: NDArray[np.float32]) -> NDArray[np.float32]:
-        laid = np.full((length, values.shape[1]), np.nan, np.float32)
-        for sources in rounds:
-            targets = rows[sources] - first
-            laid[targets] = np.where(np.isnan(values[sources]), laid[targets], values[sources])
-        return laid
-
-    return _change_rows(panel, known.slice(first, first + length), lay)
+def _to_rows(panel: Panel, known: TimeAxis) -> Panel:
+    """Returns the panel on the model's grid, by the rule of `gridding`."""
+    grid, moments = Grid(known), panel.times.utc.astype(np.int64)
+    first, stop = grid.row(int(moments[0])), grid.row(int(moments[-1])) + 1
+    return _change_rows(panel, known.slice(first, stop), lambda values: lay_rows(grid, moments, values, first, stop))
 
 
 def _change_rows(panel: Panel, times: TimeAxis, change: Callable[[NDArray[np.float32]], NDArray[np.float32]]) -> Panel:

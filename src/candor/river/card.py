@@ -7,8 +7,8 @@ from candor.river.presets import Difference
 from candor.river.quality import in_words
 
 _RULES = {
-    "nearest": "the valid reading nearest the hour, at most half an hour away; of two equally near, the earlier one",
-    "mean": "the mean of the valid readings from half an hour before the hour to just under half an hour after it",
+    "nearest": "the valid reading nearest the hour, at most half an hour away; of two equally near, the later one",
+    "mean": "the mean of the valid readings from just under half an hour before the hour to half an hour after it",
 }
 
 

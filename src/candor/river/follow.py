@@ -33,9 +33,9 @@ from candor.data.panel_store import SIGNS_OF_DAMAGE
 from candor.data.times import TimeAxis
 from candor.river.asking import Asker, Manners, require_client
 from candor.river.cache import Answer, AnswerCache, Question
-from candor.river.hours import on_grid
 from candor.river.readings import YOUNG, Readings, ask_for_readings, valid_readings
 from candor.river.settings import HOUR, BasinSettings
+from candor.river.stations import hourly_values
 
 _FORMAT = "candor-site-record-1"
 _TICK = timedelta(seconds=1)  # the finest that services are asked by
@@ -303,7 +303,7 @@ def _news(site: str, name: str, before: Readings, now: Readings) -> SiteNews:
 
 
 def _panel(feed: Feed, axis: TimeAxis, found: Mapping[str, Readings], now: datetime) -> Panel:
-    columns = [on_grid(r.times, r.values, axis, feed.settings.hourly) for r in found.values()]
+    columns = [hourly_values(readings, axis, feed.settings) for readings in found.values()]
     units = [readings.unit for readings in found.values()]
     sensors = tuple(
         replace(sensor, unit=unit or sensor.unit) for sensor, unit in zip(feed.basin.sensors, units, strict=True)

@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from candor.data.gridding import Grid, lay_series
 from candor.data.times import TimeAxis
-from candor.river.hours import on_grid
 from candor.river.readings import Readings, valid_readings
 from candor.river.settings import BasinSettings
 from candor.river.sites import Site
@@ -58,8 +58,14 @@ def make_station(site: Site, frame: pd.DataFrame, axis: TimeAxis, settings: Basi
     if not sensors:
         nothing = Readings(np.empty(0, "datetime64[us]"), np.empty(0))
         return Station(site, np.full(axis.length, np.nan, np.float32), "", nothing)
-    hourly = {name: on_grid(r.times, r.values, axis, settings.hourly) for name, r in sensors.items()}
+    hourly = {name: hourly_values(readings, axis, settings) for name, readings in sensors.items()}
     observed = {name: int((~np.isnan(values)).sum()) for name, values in hourly.items()}
     primary = {series.id for series in site.series if series.is_primary}
     chosen = min(sensors, key=lambda name: (-observed[name], name not in primary, name))
     return Station(site, hourly[chosen], chosen, sensors[chosen], observed)
+
+
+def hourly_values(readings: Readings, axis: TimeAxis, settings: BasinSettings) -> NDArray[np.float32]:
+    """Returns the value of every hour of the axis, NaN where there is no reading, by the rule of `data.gridding`."""
+    moments = readings.times.astype("datetime64[us]").astype(np.int64)
+    return lay_series(Grid(axis), moments, readings.values, takes_mean=settings.hourly == "mean")

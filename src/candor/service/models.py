@@ -23,6 +23,7 @@ from candor.service.batching import Worker
 from candor.service.errors import RefusedError
 from candor.service.map_layout import map_positions
 from candor.service.metrics import Metrics
+from candor.service.moments import parse_moment
 from candor.service.record import Record
 from candor.service.settings import ServiceSettings
 from candor.service.stacking import Forecast, open_window
@@ -92,7 +93,7 @@ class LoadedModel:
                 hint="send readings (POST /v1/readings), or forecast from your own (POST /v1/forecast)",
             )
         first, last = origins
-        origin = last if time is None else grid.row_from(time)
+        origin = last if time is None else grid.axis.index_of(parse_moment(time, grid.axis.zone))
         if not first <= origin <= last:
             what = "a forecast needs the steps before it, and they must be in the record"
             hint = f"choose a time from {grid.local(first)} to {grid.local(last)}"

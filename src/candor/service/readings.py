@@ -10,10 +10,11 @@ from candor.core.errors import InputError
 from candor.core.text import duration, listed
 from candor.data.alignment import Aligned, align
 from candor.data.findings import Findings
+from candor.data.gridding import Grid, lay, to_microseconds
 from candor.data.panel import Panel, Sensor
 from candor.service.errors import RefusedError
 from candor.service.models import LoadedModel
-from candor.service.moments import Grid, lay, parse_moment, to_microseconds
+from candor.service.moments import parse_moment
 from candor.service.schemas.requests import SentReading
 from candor.service.settings import ServiceSettings
 from candor.service.store import Reading
@@ -158,7 +159,7 @@ def _report(
 ) -> None:
     """Adds findings about readings that were moved, or that met others."""
     interval = duration(grid.axis.interval)
-    if moved := int(np.count_nonzero(grid.beside(moments))):
+    if moved := int(np.count_nonzero(grid.offsets(moments))):
         findings.note(f"readings lie beside the model's grid of {interval}: the nearest moment counts", count=moved)
     if repeated := len(readings) - len(np.unique(cells)):
         what = "readings share sensor and moment with another: the nearest counts, then the last"

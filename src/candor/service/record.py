@@ -6,9 +6,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from candor.data.gridding import Grid, lay
 from candor.data.missing import last_reading
 from candor.data.panel import Covariate, Panel
-from candor.service.moments import Grid, lay
 from candor.service.store import ReadingStore
 
 _FIRST_LOOK_BACK = 64

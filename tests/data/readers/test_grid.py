@@ -116,13 +116,14 @@ def test_writing_in_any_blocks_gives_what_a_plain_loop_gives(data: st.DataObject
         except InputError as error:
             assert "rows on average" in str(error) and len(minutes) > 2 * len(set(minutes))
             return
-    expected, best = np.full(panel.times.length, np.nan), np.full(panel.times.length, timedelta(1))
+    expected, best = np.full(panel.times.length, np.nan), [(timedelta(1), timedelta(0))] * panel.times.length
     for time, value in zip(times, values, strict=True):
         moments = [panel.times.start.replace(tzinfo=None) + row * 10 * MINUTE for row in range(panel.times.length)]
         distances = [abs(time - moment) for moment in moments]
         row = distances.index(min(distances))  # half-way, the earlier is found first
-        if not np.isnan(value) and distances[row] <= best[row]:
-            expected[row], best[row] = value, distances[row]
+        rank = distances[row], moments[row] - time  # the nearest, then the later in time, then the later in the file
+        if not np.isnan(value) and rank <= best[row]:
+            expected[row], best[row] = value, rank
     np.testing.assert_array_equal(panel.values[:, 0], expected.astype(np.float32))
 
 

@@ -1,10 +1,6 @@
-"""Laying stamped readings on one regular time grid.
+"""The time grid of a file, found from its stamps, and its readings laid on it by the rule of `data.gridding`."""
 
-A reading goes to the nearest grid moment, half-way to the earlier; where several readings meet in one cell the nearest
-wins, and of equally near ones the later in the file.
-"""
-
-from datetime import UTC, timedelta
+from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pandas as pd
@@ -13,6 +9,7 @@ from numpy.typing import NDArray
 from candor.core.errors import InputError
 from candor.core.text import duration, listed
 from candor.data.findings import Findings
+from candor.data.gridding import Grid, precedence, winners
 from candor.data.readers.clock import LocalClock, certain_moments, possible_moments
 from candor.data.readers.options import ReadOptions
 from candor.data.readers.readings import Block, Readings, Stamps
@@ -20,10 +17,11 @@ from candor.data.readers.survey import StampSurvey, choose_interval
 from candor.data.times import DAY, TimeAxis, plain_zone, standard_offset, zone_from_name
 
 _HOUR = timedelta(hours=1)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-class Grid:
-    """The time grid of a file and the way from its stamps to rows of it."""
+class FileGrid:
+    """The time grid of a file, with the rows that its stamps belong to."""
 
     def __init__(
         self,
@@ -55,10 +53,12 @@ class Grid:
             what = f"all times fall in an hour that the clock of {zone} skips"
             raise InputError(what, where=where, hint="give the true --zone")
         moments = np.sort(moments)
-        phase = _shared_phase(moments.astype(np.int64), self._step, midnight)
-        self._origin = np.datetime64(phase, "us")
-        self._origin += self._rows(moments[:1])[0] * self._step
-        self.length = int(self._rows(moments[-1:])[0]) + 1
+        numbers = moments.astype(np.int64)
+        phase = _EPOCH + timedelta(microseconds=_shared_phase(numbers, self._step, midnight))
+        endless = Grid(TimeAxis(phase, self.interval, 0, self.zone))
+        first, last = endless.row(int(numbers[0])), endless.row(int(numbers[-1]))
+        self.grid = Grid(endless.axis.slice(first, last + 1))
+        self.length = self.grid.axis.length
         _refuse_far_off(moments, self.length, self.interval, where)
         self.off_grid = 0
         self.skipped = 0
@@ -74,29 +74,19 @@ class Grid:
             return stamps
         return LocalClock(self.zone).to_utc(_on_the_wall(stamps, self._wall_zone))
 
-    def _rows(self, moments: Stamps) -> NDArray[np.int64]:
-        elapsed = (moments - self._origin).astype(np.int64)
-        return np.asarray(-((self._step // 2 - elapsed) // self._step))  # half-way goes to the earlier row
-
     def _is_on_grid(self, moments: Stamps) -> NDArray[np.bool_]:
-        return np.asarray((moments - self._origin).astype(np.int64) % self._step == 0)
+        return np.asarray((moments.astype(np.int64) - self.grid.start) % self._step == 0)
 
     def locate(self, stamps: Stamps, sensor: NDArray[np.int32] | None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Returns the grid row of each stamp (-1: none) and its distance from that row in microseconds."""
+        """Returns the row of each stamp (-1: none) and its offset from that row in microseconds."""
         moments = self.to_utc(stamps, sensor)
         lost = np.isnat(moments)
-        moments = np.where(lost, self._origin, moments)
-        rows = self._rows(moments)
-        distance = np.abs((moments - self._origin).astype(np.int64) - rows * self._step)
+        numbers = np.where(lost, self.grid.start, moments.astype(np.int64))
+        rows, offsets = self.grid.rows(numbers), self.grid.offsets(numbers)
         rows[lost] = -1
-        self.off_grid += int((distance > 0).sum())
+        self.off_grid += int(np.count_nonzero(offsets))
         self.skipped = self._clock.skipped
-        return rows, distance
-
-    def axis(self, first: int, length: int) -> TimeAxis:
-        """Returns the time axis of `length` rows from row `first` on."""
-        start = pd.Timestamp(self._origin).to_pydatetime().replace(tzinfo=UTC)
-        return TimeAxis(start + first * self.interval, self.interval, length, self.zone)
+        return rows, offsets
 
 
 def _on_the_wall(moments: Stamps, zone: str) -> Stamps:
@@ -195,57 +185,53 @@ def _report_zone(readings: Readings, options: ReadOptions, findings: Findings, w
 class GridWriter:
     """The panel's values as they fill up, block by block."""
 
-    def __init__(self, grid: Grid, sensors: int) -> None:
+    def __init__(self, grid: FileGrid, sensors: int) -> None:
         self._grid = grid
         self.values = np.full((grid.length, sensors), np.nan, np.float32)
         self._row_seen = np.zeros(grid.length, bool)
-        # How far the reading in each cell lies from the grid moment; None while all lie exactly on it.
-        self._distance: NDArray[np.uint32] | None = None
+        # The precedence of the reading in each cell; None while all readings lie exactly on the grid.
+        self._ranks: NDArray[np.unsignedinteger] | None = None
         self.readings = 0
         self.repeated_rows = 0
 
     def write(self, block: Block) -> None:
         """Lays the readings of a block on the grid."""
-        rows, distance = self._grid.locate(block.stamps, block.sensor)
+        rows, offsets = self._grid.locate(block.stamps, block.sensor)
         on_grid = rows >= 0
         if block.sensor is None:
-            self._write_wide(rows[on_grid], distance[on_grid], block.values[on_grid])
+            self._write_wide(rows[on_grid], offsets[on_grid], block.values[on_grid])
         else:
             known = on_grid & ~np.isnan(block.values)
             self._row_seen[rows[on_grid]] = True
             cells = rows[known] * self.values.shape[1] + block.sensor[known]
-            self._write_cells(cells, block.values[known], distance[known])
+            self._write_cells(cells, block.values[known], offsets[known])
 
-    def _write_wide(self, rows: NDArray[np.int64], distance: NDArray[np.int64], values: NDArray[np.float32]) -> None:
+    def _write_wide(self, rows: NDArray[np.int64], offsets: NDArray[np.int64], values: NDArray[np.float32]) -> None:
         is_new = not self._row_seen[rows].any() and len(np.unique(rows)) == len(rows)
         self.repeated_rows += len(rows) - len(np.unique(rows[~self._row_seen[rows]]))
         self._row_seen[rows] = True
-        if is_new and not distance.any():
+        if is_new and not offsets.any():
             self.readings += int(np.count_nonzero(~np.isnan(values)))
             self.values[rows] = values
             return
         row, column = np.nonzero(~np.isnan(values))
         cells = rows[row] * self.values.shape[1] + column
-        self._write_cells(cells, values[row, column], distance[row])
+        self._write_cells(cells, values[row, column], offsets[row])
 
-    def _write_cells(self, cells: NDArray[np.int64], values: NDArray[np.float32], distance: NDArray[np.int64]) -> None:
+    def _write_cells(self, cells: NDArray[np.int64], values: NDArray[np.float32], offsets: NDArray[np.int64]) -> None:
         self.readings += len(cells)
-        if self._distance is None and distance.any():
-            self._distance = np.zeros(self.values.shape, np.uint32)
-        scale = max(1, int(self._grid.interval / timedelta(microseconds=1)) // 2**32 + 1)
-        near = (distance // scale).astype(np.uint32)
-        # Nearest last and latest last, so that keeping the last of each cell keeps the winner.
-        order = np.lexsort((np.arange(len(cells)), -near.astype(np.int64)))
-        cells, values, near = cells[order], values[order], near[order]
-        _, place = np.unique(cells[::-1], return_index=True)
-        kept = len(cells) - 1 - place
-        cells, values, near = cells[kept], values[kept], near[kept]
+        if self._ranks is None and offsets.any():
+            is_short = self._grid.interval < timedelta(microseconds=2**32)  # no rank exceeds the interval
+            self._ranks = np.zeros(self.values.shape, np.uint32 if is_short else np.uint64)
+        ranks = precedence(offsets)
+        kept = winners(cells, ranks)
+        cells, values, ranks = cells[kept], values[kept], ranks[kept]
         flat = self.values.reshape(-1)
-        if self._distance is not None:
-            distances = self._distance.reshape(-1)
-            wins = np.isnan(flat[cells]) | (near <= distances[cells])
+        if self._ranks is not None:
+            before = self._ranks.reshape(-1)
+            wins = np.isnan(flat[cells]) | (ranks <= before[cells].astype(np.int64))
             cells, values = cells[wins], values[wins]
-            distances[cells] = near[wins]
+            before[cells] = ranks[wins]
         flat[cells] = values
 
     def finish(self) -> tuple[NDArray[np.float32], TimeAxis]:
@@ -253,6 +239,6 @@ class GridWriter:
         seen = np.flatnonzero(self._row_seen)
         if len(seen) == 0:
             raise InputError("no reading lies on the time grid", hint="give the true --interval")
-        first, last = int(seen[0]), int(seen[-1])
+        first, stop = int(seen[0]), int(seen[-1]) + 1
         self.values.flags.writeable = False  # a panel copies what somebody could still write to
-        return self.values[first : last + 1], self._grid.axis(first, last + 1 - first)
+        return self.values[first:stop], self._grid.grid.axis.slice(first, stop)

@@ -16,7 +16,7 @@ from candor.data.panel import Edges, Panel, Sensor
 from candor.data.readers.classic import read_classic_hdf, read_npz
 from candor.data.readers.columns import csv_columns, frame_columns, parquet_columns
 from candor.data.readers.edges import read_edges
-from candor.data.readers.grid import Grid, GridWriter, chosen_zone
+from candor.data.readers.grid import FileGrid, GridWriter, chosen_zone
 from candor.data.readers.netcdf import read_netcdf
 from candor.data.readers.numbers import NumberReader
 from candor.data.readers.options import ReadOptions
@@ -113,7 +113,7 @@ def lay_on_grid(
     """Returns the values on a regular time axis and the sensors that hold numbers."""
     report("reading times", None)
     survey = survey_stamps(readings, where)
-    grid = Grid(readings, survey, options, findings, where)
+    grid = FileGrid(readings, survey, options, findings, where)
     _refuse_empty_cells(readings, survey, grid, where)
     writer = GridWriter(grid, len(readings.ids))
     numbers = readings.numbers if isinstance(readings, TableReadings) else NumberReader(options)
@@ -135,7 +135,7 @@ def lay_on_grid(
     return _without(texts, values, times, readings.ids, findings, where)
 
 
-def _refuse_empty_cells(readings: Readings, survey: StampSurvey, grid: Grid, where: str) -> None:
+def _refuse_empty_cells(readings: Readings, survey: StampSurvey, grid: FileGrid, where: str) -> None:
     """Refuses a long table so thin that its panel would be nearly all empty, and huge."""
     sensors = len(readings.ids)
     cells = grid.length * sensors
@@ -212,7 +212,7 @@ def _without(
 def _report_times(
     readings: Readings,
     survey: StampSurvey,
-    grid: Grid,
+    grid: FileGrid,
     writer: GridWriter,
     findings: Findings,
     where: str,

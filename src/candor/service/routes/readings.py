@@ -10,6 +10,7 @@ from candor.forecasting.questions import plain_numbers
 from candor.service.errors import StrictJSONResponse
 from candor.service.metrics import Metrics
 from candor.service.models import Models, ServedModel
+from candor.service.moments import parse_moment
 from candor.service.readings import storable
 from candor.service.schemas import responses
 from candor.service.schemas.requests import HistoryQuery, ReadingsRequest
@@ -51,7 +52,9 @@ def _history(
         raise InputError(f"{steps:,} steps are too many", where="steps", hint=f"ask for up to {settings.most_steps:,}")
     record = loaded.record
     first, stop = record.span()
-    stop = stop if until is None else max(first, min(record.grid.row_from(until), stop))
+    if until is not None:
+        axis = record.grid.axis
+        stop = max(first, min(axis.index_of(parse_moment(until, axis.zone)), stop))
     begin = max(first, stop - steps)
     return {
         "model": served.name,
