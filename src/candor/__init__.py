@@ -73,6 +73,8 @@ __all__ = [  # noqa: RUF022 - in the order of use
 def __getattr__(name: str) -> Any:
     if name not in _HOME_OF:
         raise AttributeError(f"module 'candor' has no attribute {name!r}")
+    if _HOME_OF[name].startswith("candor.forecasting"):
+        import_module("candor.runs")  # lets forecasters be loaded from run directories and bundles
     return getattr(import_module(_HOME_OF[name]), name)
 
 

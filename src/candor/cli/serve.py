@@ -7,6 +7,7 @@ import typer
 
 from candor.cli.screen import say, tell
 from candor.core.errors import InputError
+from candor.core.optional import needing_packages
 
 
 def serve(
@@ -35,13 +36,10 @@ def serve(
     """Serve forecasts of runs over HTTP, with a page for people, until Ctrl-C or SIGTERM."""
     if not runs and not demo:
         raise InputError("there is nothing to serve", hint="name a run directory, or say --demo")
-    try:
+    with needing_packages("serving", extra="serve"):
         import fastapi  # noqa: F401
         import prometheus_client  # noqa: F401
         import uvicorn  # noqa: F401
-    except ImportError as error:
-        what = f"serving needs the package {error.name}, which is not installed"
-        raise InputError(what, hint="pip install 'candor-forecast[serve]'") from None
     import logging
 
     from candor.core.settings import parse_overrides, parse_settings

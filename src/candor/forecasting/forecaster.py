@@ -43,9 +43,8 @@ _MOST_RESIDUALS = 50_000_000  # 200 MB
 _LEAST_WINDOWS = 1_000  # a calibration keeps 999 of each step and sensor
 
 forecasters: Registry[type["Forecaster"]] = Registry("model")
-# Runs and bundles hold forecasters and are made of them, so their code lies above this and is found by name.
-openers: Registry[Callable[[Path], "Forecaster"]] = Registry("way to open a model")
-openers.announce("run or bundle", "candor.runs.bundle.bundle")
+openers: list[Callable[[Path], "Forecaster"]] = []
+"""What else `Forecaster.load` opens than folders of `save`: `candor.runs` adds run directories and bundles."""
 
 
 def _refuse_to_overwrite(folder: Path) -> None:
@@ -278,8 +277,7 @@ class Forecaster(ABC):
         if not path.exists():
             what, hint = "there is no such file or folder", "name a run directory, a bundle or a folder of save()"
             raise InputError(what, where=str(path), hint=hint)
-        is_model = (path / _MODEL).is_file()
-        found = read_model(path) if is_model else openers.get("run or bundle")(path)
+        found = read_model(path) if (path / _MODEL).is_file() or not openers else openers[-1](path)
         if not isinstance(found, cls):
             what = f"this is a model of {type(found).__name__} ({found.name}), not of {cls.__name__}"
             hint = f"call {type(found).__name__}.load, or Forecaster.load, which takes models of every kind"

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from pydantic import PositiveFloat, PositiveInt
 from pydantic.dataclasses import dataclass
 
-from candor.core.errors import InputError
+from candor.core.optional import needing_packages
 from candor.core.progress import Report
 from candor.core.settings import Settings
 from candor.data.adjacency import adjacency_of
@@ -162,8 +162,6 @@ def _neighbours(panel: Panel) -> NDArray[np.float32]:
 
 
 def _library() -> Any:
-    try:
+    with needing_packages("growing trees", extra="trees"):
         import lightgbm
-    except ImportError:
-        raise InputError("LightGBM is not installed", hint="pip install 'candor-forecast[trees]'") from None
     return lightgbm

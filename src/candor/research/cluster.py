@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from candor.core.errors import InputError
+from candor.core.optional import needing_packages
 from candor.research.cells import Cell, status_of, write_failure
 from candor.research.local import Watch
 
@@ -18,10 +19,8 @@ _SECONDS_BETWEEN_LOOKS = 0.5
 
 def run_on_cluster(cells: Sequence[Cell], grid: Path, address: str, watch: Watch = lambda running: None) -> None:
     """Works on all cells on the cluster at `address`, each on one core, as many at a time as there are cores."""
-    try:
+    with needing_packages("working on a cluster", extra="cluster"):
         import ray
-    except ImportError:
-        raise InputError("Ray is not installed", hint="pip install 'candor-forecast[cluster]'") from None
     try:
         ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
     except (ConnectionError, OSError, RuntimeError, ValueError) as error:

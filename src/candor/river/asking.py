@@ -14,10 +14,10 @@ from contextvars import copy_context
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from candor.core.errors import InputError
+from candor.core.optional import needing_packages
 from candor.core.progress import Report, silent
 from candor.river.cache import Answer, AnswerCache, Question
 
@@ -222,14 +222,8 @@ def quiet_client() -> Iterator[None]:
 
 def require_client() -> None:
     """Refuses to go on where the packages of the extra `river` are not installed."""
-    try:
-        for package in ("dataretrieval.waterdata", "dataretrieval.nldi", "networkx", "pyproj"):
-            import_module(package)
-    except ImportError as error:
-        raise InputError(
-            f"building a river needs packages that are not installed ({error.name or error})",
-            hint="pip install 'candor-forecast[river]'",
-        ) from None
+    with needing_packages("building a river", extra="river"):
+        import pyproj  # noqa: F401
 
 
 def _was_never_connected(error: BaseException) -> bool:

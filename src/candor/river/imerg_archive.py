@@ -11,6 +11,7 @@ import requests
 from numpy.typing import NDArray
 
 from candor.core.errors import InputError
+from candor.core.optional import needing_packages
 from candor.river.imerg import VERSION, Cell, read_half_hour, start_of
 from candor.river.imerg_ranges import Patience, RemoteReader
 
@@ -116,14 +117,9 @@ def granule_of(answer: Any) -> Granule:
 
 def sign_in() -> EarthdataArchive:
     """Returns the archive, logged in with what the environment or the file .netrc says; nothing is asked for."""
-    try:
+    with needing_packages("rain", extra="river"):
         from earthaccess import Auth
         from earthaccess.exceptions import LoginAttemptFailure, LoginStrategyUnavailable
-    except ImportError:
-        raise InputError(
-            "rain needs the package earthaccess, which is not installed",
-            hint='install it: pip install "candor-forecast[river]"',
-        ) from None
     login = Auth()
     for strategy in ("environment", "netrc"):
         try:

@@ -1,5 +1,8 @@
-"""Judging forecasters on a task, all under the same rules."""
+"""Run directories: fitting, resuming, evaluating and backtesting models, and bundles to give away."""
 
+from pathlib import Path
+
+from candor.forecasting.forecaster import Forecaster, openers
 from candor.runs.backtesting import Backtest, Pace, Refits, backtest
 from candor.runs.evaluation import Evaluation, evaluate, evaluate_run, evaluate_simple
 from candor.runs.refits import keeping_refits
@@ -15,3 +18,13 @@ __all__ = [
     "evaluate_simple",
     "keeping_refits",
 ]
+
+
+def _open_forecaster(path: Path) -> Forecaster:
+    """Returns the fitted forecaster in a run directory or a bundle, for `Forecaster.load`."""
+    from candor.runs.bundle.bundle import open_run  # its cards of models load torch
+
+    return open_run(path).forecaster
+
+
+openers.append(_open_forecaster)

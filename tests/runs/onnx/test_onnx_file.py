@@ -1,7 +1,7 @@
 """ONNX files: onnxruntime forecasts what candor forecasts, and the file says what it is."""
 
-import importlib.util
 import json
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -147,8 +147,7 @@ def test_a_file_that_disagrees_with_candor_is_not_kept(
 def test_what_is_lacking_is_named_with_the_way_to_get_it(
     panel: Panel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = importlib.util.find_spec
-    monkeypatch.setattr(onnx_file, "find_spec", lambda name: None if name == "onnxscript" else found(name))
+    monkeypatch.setitem(sys.modules, "onnxscript", None)
     with pytest.raises(InputError, match="onnxscript") as refused:
         export_onnx(forecasters.get("last-value")(12, 4).fit(panel), tmp_path / "model.onnx")
     assert "candor-forecast[export]" in refused.value.hint

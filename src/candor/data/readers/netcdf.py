@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from candor.core.errors import InputError
+from candor.core.optional import needing_packages
 from candor.core.text import listed
 from candor.data.readers.classic import MOST_SHRINKING, as_readings
 from candor.data.readers.readings import WideReadings
@@ -53,13 +54,9 @@ def read_netcdf(path: Path | str, variable: str | None = None) -> WideReadings:
     """
     source = find_source(path)
     where = str(source.path)
-    try:
+    with needing_packages("reading NetCDF", packages="xarray netCDF4", where=where):
         import netCDF4  # noqa: F401 - xarray reads through it
         import xarray
-    except ImportError:
-        raise InputError(
-            "reading NetCDF needs two more packages", where=where, hint="pip install xarray netCDF4"
-        ) from None
     with plain_words(where), source.path.open("rb") as file:
         engine = _ENGINES.get(file.read(4))
         if engine is None:

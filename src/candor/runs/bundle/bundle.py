@@ -31,7 +31,7 @@ from candor.data.catalog import load_dataset
 from candor.data.panel import Covariate, Panel
 from candor.data.panel_store import SIGNS_OF_DAMAGE, load_panel, save_panel
 from candor.data.protocol import Task
-from candor.forecasting.forecaster import Forecaster, openers
+from candor.forecasting.forecaster import Forecaster
 from candor.runs.bundle.archive import lists_a_bundle, pack, unpack
 from candor.runs.bundle.card import model_card
 from candor.runs.bundle.manifest import (
@@ -91,12 +91,6 @@ def open_run(path: Path) -> Run:
     """Returns the run in a run directory, in an unpacked bundle or in a bundle file; a bundle is checked first."""
     path = Path(path)
     return open_bundle(path) if is_bundle(path) else load_run(path)
-
-
-@openers.register("run or bundle")
-def open_forecaster(path: Path) -> Forecaster:
-    """Returns the fitted forecaster in a run directory or a bundle, for `Forecaster.load`."""
-    return open_run(path).forecaster
 
 
 def results_folder(path: Path) -> Path:

@@ -6,7 +6,6 @@ horizon, and what it was made with. It is compared with candor in onnxruntime be
 
 import json
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +13,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from candor.core.errors import InputError
 from candor.core.files import atomic_file
+from candor.core.optional import needing_packages
 from candor.core.progress import Report, silent
 from candor.core.versions import versions
 from candor.data.calendar import BINS_PER_DAY, DAYS_PER_WEEK, WEEKS_PER_YEAR
@@ -33,7 +32,6 @@ INPUTS = {
     "day_of_week": "every step of history and horizon: 0 is Monday, on the local clock",
     "week_of_year": "every step of history and horizon: (day of the year - 1) // 7, on the local clock",
 }
-_PACKAGES = ("onnx", "onnxscript", "onnxruntime")
 _RANGES = dict(zip(CLOCK, (BINS_PER_DAY, DAYS_PER_WEEK, WEEKS_PER_YEAR), strict=True))
 _SHARE_OF_GAPS = 0.1
 
@@ -142,8 +140,5 @@ def open_session(path: Path, threads: int = 1) -> Any:
 
 
 def _check_packages() -> None:
-    lacking = [name for name in _PACKAGES if find_spec(name) is None]
-    if lacking:
-        raise InputError(
-            f"writing ONNX files needs {' and '.join(lacking)}", hint="pip install 'candor-forecast[export]'"
-        )
+    with needing_packages("writing ONNX files", extra="export"):
+        import onnxscript  # noqa: F401
