@@ -15,6 +15,7 @@ from candor.data.panel_store import save_panel
 from candor.data.protocol import Protocol, make_task
 from candor.data.readers.options import ReadOptions
 from candor.data.readers.panels import read_panel
+from candor.forecasting.forecast_table import ForecastTable
 from candor.runs.run import load_run
 
 # The last row of the river, 25 January 2024 at 23:00 UTC, is 26 January at midnight in Berlin.
@@ -260,11 +261,11 @@ def test_a_forecast_is_not_written_over_what_it_is_made_from(candor, run: Path) 
 def test_a_file_that_cannot_be_written_leaves_the_old_one(candor, run: Path, monkeypatch) -> None:
     Path("f.csv").write_text("old")
 
-    def write_half(table, path, **options) -> None:
+    def write_half(table, path) -> None:
         Path(path).write_text("half")
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(pd.DataFrame, "to_csv", write_half)
+    monkeypatch.setattr(ForecastTable, "_write_csv", write_half)
     shown = candor("forecast", run, "--out", "f.csv")
     assert shown.code == 2
     assert "No space left" in shown.err

@@ -1,11 +1,10 @@
-"""What is exported can be read again as the very same panel, and a forecast begins where the record ends."""
+"""What is exported can be read again as the very same panel."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import numpy as np
 import pandas as pd
@@ -21,7 +20,7 @@ from candor.data.panel_store import load_panel, save_panel
 from candor.data.readers.options import ReadOptions
 from candor.data.readers.panels import read_panel
 from candor.data.times import DAY, TimeAxis
-from candor.data.writers import export_panel, forecast_table, write_table
+from candor.data.writers import export_panel
 
 HOUR = timedelta(hours=1)
 IDS = st.from_regex(r"[A-Za-z0-9]{1,8}|0[0-9]{3}|S-[0-9]{2}", fullmatch=True)
@@ -183,53 +182,3 @@ def test_an_unknown_format_is_refused_and_nothing_written(tmp_path: Path) -> Non
     with pytest.raises(InputError, match="xls"):
         export_panel(make_panel(), tmp_path, "xls")
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("file", ["forecast.csv", "forecast.parquet"])
-def test_a_forecast_begins_one_step_after_the_last_row_on_the_local_clock(tmp_path: Path, file: str) -> None:
-    panel = make_panel(rows=25)  # its last row is midnight before the clocks go back
-    forecast = np.arange(8, dtype=np.float32).reshape(4, 2) + np.float32(0.1)
-    write_table(tmp_path / file, forecast_table(panel, forecast))
-    path = tmp_path / file
-    table = pd.read_csv(path) if path.suffix == ".csv" else pd.read_parquet(path)
-    assert list(table.columns) == ["time", "sensor", "step", "forecast"]
-    last = datetime(2020, 11, 1, 0, tzinfo=ZoneInfo("America/Los_Angeles"))
-    assert panel.times.local[-1] == last
-    moments = [last.astimezone(UTC) + step * HOUR for step in (1, 2, 3, 4) for _ in panel.sensors]
-    assert pd.to_datetime(table["time"], utc=True).tolist() == moments
-    hours = [str(time)[11:16] for time in table["time"]]
-    assert hours == ["01:00"] * 4 + ["02:00"] * 2 + ["03:00"] * 2
-    for (_, row), place in zip(table.iterrows(), np.ndindex(4, 2), strict=True):
-        assert row["step"] == place[0] + 1
-        assert row["sensor"] == panel.sensor_ids[place[1]]
-        assert np.float32(row["forecast"]) == forecast[place]
-
-
-def test_a_forecast_of_other_sensors_is_a_programming_mistake() -> None:
-    with pytest.raises(ValueError, match="2 sensors"):
-        forecast_table(make_panel(), np.zeros((4, 3), np.float32))
-
-
-def test_what_else_is_known_of_a_forecast_stands_beside_it() -> None:
-    forecast = np.arange(6, dtype=np.float32).reshape(3, 2)
-    table = forecast_table(make_panel(), forecast, lower=forecast - 1, upper=forecast + 2)
-    assert list(table.columns) == ["time", "sensor", "step", "forecast", "lower", "upper"]
-    assert (table["upper"] - table["lower"] == 3).all()
-    assert (table["forecast"] - table["lower"] == 1).all()
-
-
-@pytest.mark.parametrize("wrong", [np.nan, np.inf])
-def test_what_is_not_a_number_is_never_written(tmp_path: Path, wrong: float) -> None:
-    forecast = np.zeros((3, 2), np.float32)
-    for forecast_here, lower in ((forecast + wrong, forecast), (forecast, forecast + wrong)):
-        with pytest.raises(ValueError, match="not finite"):
-            forecast_table(make_panel(), forecast_here, lower=lower)
-
-
-def test_a_table_is_csv_or_parquet_and_nothing_else(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="CSV or Parquet"):
-        write_table(tmp_path / "table.xlsx", pd.DataFrame({"a": [1]}))
-    (tmp_path / "folder.csv").mkdir()
-    with pytest.raises(InputError, match="cannot be written"):
-        write_table(tmp_path / "folder.csv", pd.DataFrame({"a": [1]}))
-    assert [path.name for path in tmp_path.iterdir()] == ["folder.csv"]

@@ -15,9 +15,8 @@ from candor.forecasting.forecaster import State, refuse_unbounded
 from candor.forecasting.network import NetworkForecaster
 from candor.runs.run import load_run
 from candor.service import batching
-from candor.service.batching import Worker
+from candor.service.batching import Worker, forecast_windows, open_window
 from candor.service.metrics import Metrics
-from candor.service.stacking import forecast_windows, open_window
 
 NOW = "2024-01-26T00:30:00+01:00"
 

@@ -28,8 +28,7 @@ def demo(
 ) -> None:
     """Train CANDOR on dissolved oxygen of the Klamath River, compare it with simple rules, forecast, and draw why."""
     from candor.data.catalog import load_dataset
-    from candor.data.writers import write_table
-    from candor.forecasting.questions import Question
+    from candor.forecasting.forecast_table import ForecastOptions
 
     panel = load_dataset(_DATA)
     _introduce(panel)
@@ -39,7 +38,7 @@ def demo(
     _compare(judged)
     show(judged["candor"])
     recent, path = judged["candor"].task.panel, out / "forecast.csv"
-    write_table(path, Question(0.9).answer(run.forecaster, recent))
+    ForecastOptions().forecast(run.forecaster, recent).write(path)
     figures, page = _draw(run), _tell(run, out)
     tell(f"the next {run.record.protocol.horizon} days of every station: {path}")
     tell(f"figures: {figures}")

@@ -16,7 +16,7 @@ from candor.cli.screen import console, progress, say, say_wrong, table
 from candor.core.errors import InputError
 
 if TYPE_CHECKING:
-    from candor.forecasting.questions import Question
+    from candor.forecasting.forecast_table import ForecastOptions
     from candor.river.follow import Feed, SiteNews
     from candor.runs.run import Run
 
@@ -52,11 +52,10 @@ def follow(
     RUN was trained on a folder of `candor data build-river`. Readings are kept, in RUN/live or beside a bundle; those
     younger than three days are asked for again, because they are revised.
     """
-    from candor.data.writers import check_table_path
-    from candor.forecasting.questions import Question
+    from candor.forecasting.forecast_table import ForecastOptions, check_table_path
     from candor.runs.bundle import open_run, results_folder
 
-    question = Question(coverage, below, above)
+    options = ForecastOptions(coverage, below, above)
     _check_options(every, now, offline)
     if out is not None:
         check_table_path(out)
@@ -67,7 +66,7 @@ def follow(
 
     def once() -> None:
         moment, is_line = present(now, feed.basin.times.zone), every is not None
-        _follow_once(opened, run, feed, moment, question, out, is_offline=offline, is_json=json, is_line=is_line)
+        _follow_once(opened, run, feed, moment, options, out, is_offline=offline, is_json=json, is_line=is_line)
 
     if every is None:
         once()
@@ -108,7 +107,7 @@ def _follow_once(
     run: Path,
     feed: "Feed",
     now: datetime,
-    question: "Question",
+    options: "ForecastOptions",
     out: Path | None,
     *,
     is_offline: bool,
@@ -129,7 +128,7 @@ def _follow_once(
         _show(found.sites, feed, now)
     # What was unpacked of a bundle file lies where nobody will find it: scripts are told what was named.
     more = {"run": str(run), "asked": now.isoformat(timespec="seconds"), "sites": sites}
-    deliver(opened, aligned.panel, found.findings, question, out, is_json=is_json, is_line=is_line, more=more)
+    deliver(opened, aligned.panel, found.findings, options, out, is_json=is_json, is_line=is_line, more=more)
 
 
 def _go_on(once: Callable[[], None], seconds: float) -> None:

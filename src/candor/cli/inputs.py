@@ -127,13 +127,17 @@ class DataFiles:
         tell_findings(findings, ("warning",))
         return panel, False
 
+    def given_options(self) -> list[str]:
+        """Returns the options that were given, such as `--time-column`."""
+        given = [field.name for field in fields(self)[1:] if getattr(self, field.name) != field.default]
+        return [f"--{name.replace('_', '-')}" for name in given]
+
     def refuse_options(self) -> None:
         """Refuses what is said about files where the data say it of themselves: it would change nothing."""
-        given = [field.name for field in fields(self)[1:] if getattr(self, field.name) != field.default]
-        if given:
-            options = ", ".join(f"--{name.replace('_', '-')}" for name in given)
+        if given := self.given_options():
             raise InputError(
-                f"a dataset or a panel folder has its own edges, sensors, units and times: {options} cannot be given",
+                f"a dataset or a panel folder has its own edges, sensors, units and times: {', '.join(given)} cannot "
+                "be given",
                 where=self.data,
                 hint="leave it out, or import the files anew: candor data import FILE --out FOLDER",
             )
@@ -170,31 +174,34 @@ def folder_name(name: str) -> str:
     return re.sub(r'[\x00-\x1f/\\:*?"<>|]+', "-", name).lstrip(".-") or "data"
 
 
-def takes_data(command: Callable[..., None], *, is_optional: bool = False) -> Callable[..., None]:
+def takes_data(command: Callable[..., None], *, is_optional: bool = False, **instead: Any) -> Callable[..., None]:
     """Returns the command with the arguments of `DataFiles` in place of its first parameter.
 
-    Where data are optional and none are named, `DataFiles.data` is an empty text.
+    Args:
+        command: takes `DataFiles` first.
+        is_optional: whether no data may be named; `DataFiles.data` is then an empty text.
+        instead: annotations for some of the arguments, in place of those of `DataFiles`.
     """
-    shared = {field.name: field for field in fields(DataFiles)}
-    defaults: dict[str, Any] = {name: field.default for name, field in shared.items()}
+    defaults = {
+        field.name: Parameter.empty if field.default is MISSING else field.default for field in fields(DataFiles)
+    }
     if is_optional:
         defaults["data"] = ""
-    hints = get_type_hints(DataFiles, include_extras=True) | get_type_hints(command, include_extras=True)
-    own = list(signature(command).parameters.values())[1:]
+    hints = get_type_hints(command, include_extras=True) | get_type_hints(DataFiles, include_extras=True) | instead
 
     @wraps(command)
     def with_files(**arguments: Any) -> None:
-        files = DataFiles(**{name: arguments.pop(name) for name in shared})
+        files = DataFiles(**{name: arguments.pop(name) for name in defaults})
         command(files, **arguments)
 
+    own = list(signature(command).parameters.values())[1:]
+    names = defaults | {parameter.name: parameter.default for parameter in own}
     parameters = [
-        Parameter(name, Parameter.KEYWORD_ONLY, default=Parameter.empty if default is MISSING else default)
-        for name, default in defaults.items()
-    ] + [parameter.replace(kind=Parameter.KEYWORD_ONLY) for parameter in own]
-    with_files.__annotations__ = {parameter.name: hints[parameter.name] for parameter in parameters}
-    with_files.__signature__ = Signature(  # type: ignore[attr-defined]
-        [parameter.replace(annotation=hints[parameter.name]) for parameter in parameters]
-    )
+        Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=hints[name])
+        for name, default in names.items()
+    ]
+    with_files.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    with_files.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     return with_files
 
 

@@ -1,10 +1,8 @@
-"""Panels and forecasts as plain files for people and other programs."""
+"""Panels as plain files for people and other programs."""
 
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from candor.core.errors import InputError
 from candor.core.files import atomic_file, is_of_format, read_json, sha256_of_file, write_json
@@ -51,52 +49,6 @@ def _earlier_export(folder: Path, files: list[Path]) -> dict[str, str]:
             what = f"{file.name} is there already, and it is not as an earlier export left it"
             raise InputError(what, where=str(folder), hint="name another folder")
     return written
-
-
-def forecast_table(panel: Panel, forecast: NDArray[np.floating], **columns: NDArray[np.floating]) -> pd.DataFrame:
-    """Returns a forecast that begins after the panel's last row as a table: time (local), sensor, step, forecast.
-
-    Args:
-        panel: the readings before the forecast.
-        forecast: step x sensor, in the sensors' units.
-        columns: what else is known of each step and sensor, such as `lower` and `upper`, in the same shape.
-    """
-    horizon = len(forecast)
-    times = panel.times.slice(panel.times.length, panel.times.length + horizon).local
-    numbers = {"forecast": forecast} | columns
-    for name, column in numbers.items():
-        if column.shape != (horizon, len(panel.sensors)):
-            raise ValueError(
-                f"{name} has shape {column.shape}; expected are {horizon} steps x {len(panel.sensors)} sensors"
-            )
-        if not np.isfinite(column).all():
-            raise ValueError(f"{name} holds numbers that are not finite")
-    return pd.DataFrame(
-        {
-            "time": np.repeat(times, len(panel.sensors)),
-            "sensor": list(panel.sensor_ids) * horizon,
-            "step": np.repeat(np.arange(1, horizon + 1), len(panel.sensors)),
-        }
-        | {name: column.reshape(-1) for name, column in numbers.items()}
-    )
-
-
-def check_table_path(path: Path) -> None:
-    """Refuses a file for a table that would be neither CSV nor Parquet."""
-    if Path(path).suffix not in {".csv", ".parquet"}:
-        raise InputError(
-            "tables are written as CSV or Parquet", where=str(path), hint="give a name that ends in .csv or .parquet"
-        )
-
-
-def write_table(path: Path, table: pd.DataFrame) -> None:
-    """Writes a table as CSV or Parquet, by the ending of the path, all or nothing."""
-    check_table_path(path)
-    try:
-        _write(table, Path(path))
-    except OSError as error:
-        what = f"the file cannot be written ({error.strerror or error})"
-        raise InputError(what, where=str(path), hint="choose another place, or make room") from None
 
 
 def _refuse_clashing_names(panel: Panel) -> None:

@@ -9,7 +9,7 @@ from anyio.to_thread import run_sync
 from candor.data.panel import Panel
 from candor.forecasting.candor import Candor
 from candor.forecasting.explanation import ForecastExplanation, Gates, Span
-from candor.forecasting.questions import plain_numbers, rounded
+from candor.forecasting.forecast_table import plain_numbers, rounded
 from candor.service.errors import RefusedError
 from candor.service.models import LoadedModel, ServedModel
 from candor.service.moments import parse_moment
@@ -41,7 +41,7 @@ def _readings_before(
 ) -> tuple[Panel, datetime | None]:
     """Returns readings, and the first step of the forecast that is asked about: None is the one after their last."""
     if asked.readings is None:
-        return loaded.recent(loaded.find_origin(asked.time)), None
+        return loaded.readings_before(asked.time)[1], None
     aligned = align_readings(loaded, SentReadings(asked.readings, datetime.now(UTC)), settings)
     return aligned.panel, None if asked.time is None else parse_moment(asked.time, aligned.panel.times.zone)
 

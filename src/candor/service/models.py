@@ -19,14 +19,13 @@ from candor.forecasting.forecaster import Forecaster, refuse_unbounded
 from candor.render.figures.map_points import Points
 from candor.runs.bundle import open_run
 from candor.runs.run import RECORD, Run, model_checksum
-from candor.service.batching import Worker
+from candor.service.batching import Forecast, Worker, open_window
 from candor.service.errors import RefusedError
 from candor.service.map_layout import map_positions
 from candor.service.metrics import Metrics
 from candor.service.moments import parse_moment
 from candor.service.record import Record
 from candor.service.settings import ServiceSettings
-from candor.service.stacking import Forecast, open_window
 from candor.service.store import ReadingStore
 
 log = logging.getLogger("candor.service")
@@ -99,6 +98,11 @@ class LoadedModel:
             hint = f"choose a time from {grid.local(first)} to {grid.local(last)}"
             raise InputError(what, where=f"time {time}", hint=hint)
         return origin
+
+    def readings_before(self, time: str | None) -> tuple[int, Panel]:
+        """Returns the row of the first forecast step at a time, and what the model reads before it."""
+        origin = self.find_origin(time)
+        return origin, self.recent(origin)
 
     def column_of(self, sensor: str) -> int:
         """Returns the column of a sensor."""

@@ -137,8 +137,7 @@ class Record:
         while (sought := wanted & np.isnan(found) & (begin < stop)).any():
             start = max(stop - step, int(begin[sought].min()))
             values = self.rows(start, stop).values
-            last = values[last_reading(values)[-1], np.arange(values.shape[1])]
-            found = np.where(sought, last, found)
+            found = np.where(sought, last_values(values), found)
             stop, step = start, self._further(step)
         return found
 
@@ -155,3 +154,9 @@ class Record:
             if wanted[column] and (sent := self._store.span((sensor,))) is not None:
                 begin[column] = min(begin[column], self.grid.row(sent[0]))
         return begin
+
+
+def last_values(values: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Returns the last reading of each column, NaN where there is none."""
+    last: NDArray[np.float32] = values[last_reading(values)[-1], np.arange(values.shape[1])]
+    return last

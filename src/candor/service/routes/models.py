@@ -7,7 +7,7 @@ from fastapi import APIRouter, Query, Response
 from candor.core.text import duration
 from candor.data.adjacency import adjacency_of
 from candor.data.times import zone_from_name
-from candor.forecasting.questions import rounded
+from candor.forecasting.forecast_table import rounded
 from candor.service.errors import StrictJSONResponse
 from candor.service.map_layout import has_coordinates
 from candor.service.models import Models, ServedModel

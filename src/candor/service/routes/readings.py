@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Response
 
 from candor.core.errors import InputError
-from candor.forecasting.questions import plain_numbers
+from candor.forecasting.forecast_table import plain_numbers
 from candor.service.errors import StrictJSONResponse
 from candor.service.metrics import Metrics
 from candor.service.models import Models, ServedModel
