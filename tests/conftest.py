@@ -67,7 +67,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def whole_batches() -> Iterator[None]:
     """Networks are given whole batches at once: to time smaller ones takes longer than most tests train."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("candor.training.machine._FIRST", 1_000_000)
+        patch.setattr("candor.training.batch_plan._FIRST_SIZE", 1_000_000)
         yield
 
 

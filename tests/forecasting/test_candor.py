@@ -29,15 +29,15 @@ from candor.data.panel import Covariate
 from candor.data.protocol import make_task
 from candor.forecasting import LastValue, forecasters, load_forecaster
 from candor.forecasting.candor import Candor
-from candor.forecasting.choices import choose_recipe, choose_settings
 from candor.forecasting.contract import sample_panel
+from candor.forecasting.own_data import choose_recipe, choose_settings
 from candor.runs import evaluate
 from candor.runs.fit import Limits, TrainingStoppedError, notes_on_refits, resume_run, train_model
 from candor.runs.run import load_record, load_run
 from candor.runs.starting import find_first_weights
+from candor.training.batch_plan import BatchPlan
 from candor.training.checkpoint import Checkpoint
 from candor.training.loop import Stopped, Trainer
-from candor.training.machine import Machine
 
 SCRIPT = Path(__file__).parents[1] / "support" / "train_and_be_killed.py"
 
@@ -50,8 +50,8 @@ def train(folder: Path, limits: Limits = Limits(), **training: object) -> None: 
 @contextmanager
 def fed_as_those_that_are_killed() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("candor.training.machine._FOUND", {})  # by other tests
-        patch.setattr("candor.training.machine._fastest", lambda *_: Machine(micro_batch=16, workers=2))
+        patch.setattr("candor.training.batch_plan._MEASURED", {})  # by other tests
+        patch.setattr("candor.training.batch_plan._fastest", lambda *_: BatchPlan(micro_batch=16, workers=2))
         yield
 
 

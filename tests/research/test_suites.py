@@ -9,8 +9,8 @@ from tiny import PROTOCOL
 from candor.core.errors import InputError
 from candor.data.protocol import make_task
 from candor.forecasting import forecasters
-from candor.forecasting.choices import choose_recipe
 from candor.forecasting.contract import sample_panel
+from candor.forecasting.own_data import choose_recipe
 from candor.presets import load_preset
 from candor.research.cells import cells_of
 from candor.research.suites import load_suite, suite_names

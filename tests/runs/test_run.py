@@ -12,8 +12,8 @@ import pytest
 from candor.core.errors import InputError
 from candor.data.protocol import Protocol, make_task
 from candor.forecasting import LastValue, Linear
-from candor.forecasting.choices import choose_protocol
 from candor.forecasting.contract import sample_panel
+from candor.forecasting.own_data import choose_protocol
 from candor.presets import load_preset
 from candor.runs.fit import check_run_place, resume_run, train_model
 from candor.runs.run import RunRecord, RunState, find_runs, load_run, model_checksum, save_run, summarise_run

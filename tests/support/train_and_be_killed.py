@@ -5,15 +5,15 @@ from pathlib import Path
 
 from tiny import PROTOCOL, tiny_recipe
 
+import candor.training.batch_plan
 import candor.training.loop
-import candor.training.machine
 from candor.forecasting.contract import sample_panel
 from candor.runs.fit import resume_run, train_model
-from candor.training.machine import Machine
+from candor.training.batch_plan import BatchPlan
 
 if __name__ == "__main__":
     candor.training.loop.SECONDS_BETWEEN_SAVES = 0.0
-    candor.training.machine._fastest = lambda *_: Machine(micro_batch=16, workers=2)
+    candor.training.batch_plan._fastest = lambda *_: BatchPlan(micro_batch=16, workers=2)
     folder = Path(sys.argv[1])
     print("begun", flush=True)
     if (folder / "run.json").exists():

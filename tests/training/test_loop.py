@@ -19,9 +19,9 @@ from candor.data.times import TimeAxis
 from candor.data.windows import Windows
 from candor.nets.recipe import TrainingSettings
 from candor.nets.trainable import Objective, StepContext, Trainable
+from candor.training.batch_plan import BatchPlan, find_batch_plan
 from candor.training.checkpoint import Checkpoint
 from candor.training.loop import Stopped, Trainer, TrainingData
-from candor.training.machine import Machine, find_machine
 
 
 @dataclass
@@ -74,20 +74,20 @@ def line(**more: int) -> Line:
     return Line(nn.Linear(1, 2), **more)
 
 
-def trainer(machine: Machine = Machine(8, 1), **more: object) -> Trainer:  # noqa: B008 - frozen
+def trainer(plan: BatchPlan = BatchPlan(8, 1), **more: object) -> Trainer:  # noqa: B008 - frozen
     settings = TrainingSettings(**{"epochs": 4, "batch": 16, "learning_rate": 0.05} | more.pop("settings", {}))
-    return Trainer(more.pop("trainable", None) or line(), data(), settings, 5, machine, **more)
+    return Trainer(more.pop("trainable", None) or line(), data(), settings, 5, plan, **more)
 
 
 def test_micro_batches_and_threads_change_nothing_but_rounding() -> None:
-    found = [trainer(machine).run() for machine in (Machine(16, 1), Machine(5, 1), Machine(3, 2), Machine(1, 3))]
+    found = [trainer(plan).run() for plan in (BatchPlan(16, 1), BatchPlan(5, 1), BatchPlan(3, 2), BatchPlan(1, 3))]
     for other in found[1:]:
         for name, weights in found[0].items():
             torch.testing.assert_close(other[name], weights, rtol=1e-5, atol=1e-6)
 
 
 def test_the_same_is_learned_again_to_the_bit_and_chance_of_the_caller_is_left_alone() -> None:
-    ours, again = (trainer(Machine(3, 2), trainable=line()) for _ in range(2))
+    ours, again = (trainer(BatchPlan(3, 2), trainable=line()) for _ in range(2))
     torch.manual_seed(11)
     state = torch.random.get_rng_state()
     first, second = ours.run(), again.run()
@@ -167,8 +167,8 @@ def test_where_nothing_can_be_validated_the_latest_weights_are_kept(tmp_path: Pa
     asked = iter(range(1000))
     with pytest.raises(Stopped):
         stop = lambda: "enough" if next(asked) == 12 else None  # noqa: E731
-        Trainer(line(), blind, settings, 5, Machine(8, 1), Checkpoint(tmp_path), stop_reason=stop).run()
-    ours = Trainer(line(), blind, settings, 5, Machine(8, 1), Checkpoint(tmp_path))
+        Trainer(line(), blind, settings, 5, BatchPlan(8, 1), Checkpoint(tmp_path), stop_reason=stop).run()
+    ours = Trainer(line(), blind, settings, 5, BatchPlan(8, 1), Checkpoint(tmp_path))
     weights = ours.run()
     assert (ours.progress.epoch, ours.progress.best_epoch, ours.progress.best_error) == (4, 3, None)
     for name, latest in ours.network.state_dict().items():
@@ -246,7 +246,7 @@ def test_the_sensor_that_breaks_a_loss_is_named_and_not_those_that_hear_of_it(ki
     inputs = np.nan_to_num(panel().values)
     inputs[50, 2] = np.inf
     broken = replace(data(), training=Windows(panel(), inputs, np.arange(4, 80), 4, 2))
-    ours = Trainer(kind(nn.Linear(1, 2)), broken, TrainingSettings(batch=100), 5, Machine(100, 1))
+    ours = Trainer(kind(nn.Linear(1, 2)), broken, TrainingSettings(batch=100), 5, BatchPlan(100, 1))
     with pytest.raises(InputError, match=r"no longer a number \(epoch 0, batch 0, sensor s2\)"):
         ours.run()
 
@@ -319,15 +319,15 @@ def test_a_foreign_or_damaged_state_is_refused(tmp_path: Path) -> None:
 
 
 def test_what_suits_the_machine_is_found_once_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("candor.training.machine._FIRST", 4)
+    monkeypatch.setattr("candor.training.batch_plan._FIRST_SIZE", 4)
     trainable, windows = line(), data().training
     before = {name: weights.clone() for name, weights in trainable.network.state_dict().items()}
-    found = find_machine(trainable, windows, 16, Checkpoint(tmp_path))
+    found = find_batch_plan(trainable, windows, 16, Checkpoint(tmp_path))
     assert 1 <= found.micro_batch <= 16 and found.workers >= 1
     assert json.loads((tmp_path / "machine.json").read_text()) == asdict(found)
     assert all(torch.equal(before[name], weights) for name, weights in trainable.network.state_dict().items())
     (tmp_path / "machine.json").write_text('{"micro_batch": 7, "workers": 3}')
-    assert find_machine(trainable, windows, 16, Checkpoint(tmp_path)) == Machine(7, 3)
+    assert find_batch_plan(trainable, windows, 16, Checkpoint(tmp_path)) == BatchPlan(7, 3)
 
 
 @dataclass

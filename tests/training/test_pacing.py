@@ -11,17 +11,17 @@ from hypothesis import strategies as st
 from slope import Slope, slope_data
 from torch import Tensor
 
+import candor.training.batch_plan
+import candor.training.batches
 import candor.training.loop
-import candor.training.machine
-import candor.training.pacing
 import candor.training.stages
 from candor.core.files import write_json
 from candor.nets.recipe import Stage, TrainingSettings
 from candor.nets.trainable import Objective, StepContext
+from candor.training.batch_plan import find_batch_plan
+from candor.training.batches import EpochTime, Pacing
 from candor.training.checkpoint import Checkpoint
 from candor.training.loop import Trainer
-from candor.training.machine import find_machine
-from candor.training.pacing import Lap, Pacing
 from candor.training.stages import Session
 
 BUDGET = 1000.0
@@ -59,7 +59,7 @@ class SlowSlope(Slope):
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
-    for module in (candor.training.loop, candor.training.machine, candor.training.pacing, candor.training.stages):
+    for module in (candor.training.loop, candor.training.batch_plan, candor.training.batches, candor.training.stages):
         monkeypatch.setattr(module, "time", made)
     return made
 
@@ -112,16 +112,21 @@ def test_how_many_windows_an_epoch_takes_outlasts_a_kill(
     assert lines[3]["windows"] == settled != lines[0]["windows"]
 
 
-@given(lap=st.builds(Lap, counts, seconds, seconds), left=seconds, epochs=st.integers(1, 100), batch=st.integers(1, 64))
+@given(
+    last=st.builds(EpochTime, counts, seconds, seconds),
+    left=seconds,
+    epochs=st.integers(1, 100),
+    batch=st.integers(1, 64),
+)
 def test_epochs_fit_into_the_time_left_or_are_as_short_as_may_be(
-    lap: Lap, left: float, epochs: int, batch: int
+    last: EpochTime, left: float, epochs: int, batch: int
 ) -> None:
     pacing = Pacing(time.monotonic() + left, most=5000)
-    found = pacing.windows(lap, epochs, batch)
+    found = pacing.windows(last, epochs, batch)
     assert batch <= found <= 5000 and (found == 5000 or found % batch == 0)
-    taken = epochs * (lap.judging + found * lap.learning / lap.windows)
+    taken = epochs * (last.validating + found * last.learning / last.windows)
     assert found == batch or taken <= left + 1e-6
-    a_batch_more = taken + epochs * batch * lap.learning / lap.windows
+    a_batch_more = taken + epochs * batch * last.learning / last.windows
     assert found == 5000 or a_batch_more >= left - 0.5  # the clock went on meanwhile
 
 
@@ -129,8 +134,8 @@ def test_epochs_fit_into_the_time_left_or_are_as_short_as_may_be(
 def test_finding_out_what_suits_a_machine_keeps_to_its_time(
     clock: Clock, monkeypatch: pytest.MonkeyPatch, allowed: float | None, tried: list[int]
 ) -> None:
-    monkeypatch.setattr(candor.training.machine, "_FIRST", 4)
-    monkeypatch.setattr(candor.training.machine, "_FOUND", {})
+    monkeypatch.setattr(candor.training.batch_plan, "_FIRST_SIZE", 4)
+    monkeypatch.setattr(candor.training.batch_plan, "_MEASURED", {})
 
     class Heavy(SlowSlope):
         """Takes half a second for a pass, and a tenth more for each window."""
@@ -142,7 +147,7 @@ def test_finding_out_what_suits_a_machine_keeps_to_its_time(
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        found = find_machine(Heavy(clock, 0.1), slope_data().training, 64, seconds=allowed)
+        found = find_batch_plan(Heavy(clock, 0.1), slope_data().training, 64, seconds=allowed)
     finally:
         torch.set_num_threads(threads)
     assert [int(size) for size in found.tried] == tried

@@ -24,9 +24,9 @@ from candor.forecasting import forecasters
 from candor.forecasting.contract import sample_panel
 from candor.nets.recipe import Stage, TrainingSettings
 from candor.runs.fit import Limits, TrainingStoppedError, resume_run, train_model
+from candor.training.batch_plan import BatchPlan
 from candor.training.checkpoint import Checkpoint, Progress
 from candor.training.loop import Stopped, Trainer
-from candor.training.machine import Machine
 from candor.training.stages import Session
 
 MODELS = {"latenttsf": "autoencoder", "rstib-mlp": "teacher", "autostf": "search"}
@@ -113,9 +113,9 @@ def test_a_budget_that_ends_in_an_earlier_stage_leaves_a_run_to_go_on_with(train
 
 
 def test_what_a_window_takes_in_smaller_batches_is_what_a_budget_counts_with() -> None:
-    found = Machine(64, 2, 0.01, {"4": 0.05, "16": 0.02, "32": 0.015, "64": 0.01, "128": 0.011})
+    found = BatchPlan(64, 2, 0.01, {"4": 0.05, "16": 0.02, "32": 0.015, "64": 0.01, "128": 0.011})
     assert [found.seconds_in(batch) for batch in (128, 126, 64, 40, 8, 4)] == [0.01, 0.015, 0.015, 0.02, 0.05, 0.05]
-    assert Machine(64, 2, 0.01).seconds_in(16) == 0.01  # of an earlier version, which kept one number
+    assert BatchPlan(64, 2, 0.01).seconds_in(16) == 0.01  # of an earlier version, which kept one number
     windows, training = SimpleNamespace(training=range(10_000)), TrainingSettings(epochs=100, batch=64)
     session = Session(windows, 0, budget_seconds=100.0)
     short = session._schedule(training, 100.0, replace(found, workers=1), 12, None)

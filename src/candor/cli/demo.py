@@ -61,7 +61,7 @@ def _train_candor(panel: "Panel", settings: list[str], folder: Path) -> "Run":
     """Returns the run of CANDOR in a folder; one that is there already goes on, or is taken as it is if finished."""
     from candor.core.settings import parse_overrides
     from candor.data.protocol import make_task
-    from candor.forecasting.choices import choose_protocol, choose_settings
+    from candor.forecasting.own_data import choose_protocol, choose_settings
     from candor.runs.fit import resume_run, train_model
     from candor.runs.run import RECORD
 

@@ -1,13 +1,11 @@
 """`candor train`: from data to a run directory, in one go or in pieces."""
 
 import shlex
-import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -20,7 +18,6 @@ if TYPE_CHECKING:
     from candor.data.panel import Panel
     from candor.data.protocol import Protocol
 
-_ENDINGS = {signal.SIGINT: "Ctrl-C was pressed", signal.SIGTERM: "the system asked for it"}
 _INTERRUPTED = 130
 
 
@@ -113,7 +110,7 @@ def _choose(
 ) -> "tuple[Protocol, dict[str, Any], list[str]]":
     """Returns the protocol, the model's own settings and the reasons for them, and says what was chosen."""
     from candor.data.protocol import make_task
-    from candor.forecasting.choices import choose_protocol, choose_settings
+    from candor.forecasting.own_data import choose_protocol, choose_settings
 
     protocol, rest = choose_protocol(panel, preset, overrides)
     say(
@@ -172,34 +169,15 @@ def _together() -> Iterator[None]:
 
 @contextmanager
 def _interruption() -> Iterator[Callable[[], str | None]]:
-    """Yields what says why training should stop: Ctrl-C and SIGTERM save and stop, a second one ends at once.
-
-    A training that was stopped so leaves with the exit code of an interruption.
-    """
+    """Yields what says why training should stop; one that was stopped exits with the code of an interruption."""
     from candor.runs.fit import TrainingStoppedError
+    from candor.training.interruption import stopping_on_interrupt
 
-    received: list[str] = []
-
-    def note(number: int, frame: FrameType | None) -> None:
-        if received:
-            raise KeyboardInterrupt
-        received.append(_ENDINGS[signal.Signals(number)])
-        say("saving and stopping ...")
-
-    def reason() -> str | None:
-        """Returns what any process received, the same in all of them: they ask at the same places."""
-        from accelerate.utils import gather_object
-
-        return next(iter(gather_object(received[:1])), None)
-
-    before = {number: signal.signal(number, note) for number in _ENDINGS}
     try:
-        yield reason
+        with stopping_on_interrupt(say) as reason:
+            yield reason
     except TrainingStoppedError as stopped:
         if not stopped.is_interrupted:
             raise
         say_wrong(stopped)
         raise typer.Exit(_INTERRUPTED) from None
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -15,11 +15,11 @@ from candor.data.panel import Panel
 from candor.data.protocol import Protocol, Task
 from candor.data.scaling import Scaler
 from candor.data.splits import Split
-from candor.forecasting.choices import choose_recipe
 from candor.forecasting.covariates import learn_covariates, read_covariates
 from candor.forecasting.explanation import ForecastExplanation, explain_window, find_origin, find_sensor
 from candor.forecasting.forecaster import REFUSE_UNKNOWN, State, forecasters
 from candor.forecasting.network import NetworkForecaster, edges_of
+from candor.forecasting.own_data import choose_recipe
 from candor.nets.candor.candor import CandorNetwork
 from candor.nets.candor.recipe import Recipe
 from candor.nets.candor.trainable import CandorTrainable

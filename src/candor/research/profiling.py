@@ -29,7 +29,7 @@ from candor.data.catalog import datasets, load_dataset
 from candor.data.panel import Edges, Panel
 from candor.data.protocol import Protocol, make_task
 from candor.forecasting import forecasters
-from candor.forecasting.choices import choose_settings
+from candor.forecasting.own_data import choose_settings
 from candor.nets.candor.recipe import SIZES, Recipe
 from candor.presets import Preset, load_preset, preset_names
 from candor.research.cells import CELL

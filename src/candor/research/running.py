@@ -16,7 +16,7 @@ from candor.core.files import locked_folder, read_json, write_json
 from candor.core.progress import Report
 from candor.data.catalog import load_dataset
 from candor.data.protocol import make_task
-from candor.forecasting.choices import choose_protocol, choose_settings
+from candor.forecasting.own_data import choose_protocol, choose_settings
 from candor.presets import load_preset
 from candor.research.cells import CELL, FAILURE, STATUS, THREADS, Cell, CellState, write_failure
 from candor.research.results import write_scores

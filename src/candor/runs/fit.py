@@ -25,8 +25,8 @@ from candor.core.settings import parse_settings
 from candor.data.panel import Panel
 from candor.data.panel_store import save_panel
 from candor.data.protocol import Protocol, Task, make_task
-from candor.forecasting.choices import choose_settings
 from candor.forecasting.forecaster import Forecaster, forecasters
+from candor.forecasting.own_data import choose_settings
 from candor.runs.run import RECORD, Run, RunRecord, load_record, save_run
 from candor.runs.run import TRAINING as TRAINING  # those who look into a run find it here
 

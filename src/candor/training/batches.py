@@ -1,15 +1,20 @@
-"""Which windows each step of the optimiser sees, and which part of them each process takes.
+"""Which windows each step of the optimiser sees, which part each process takes, and how many an epoch takes.
 
-Everything follows from the seed, the epoch and the number of the batch, so that a resumed training needs no memory of
-chance: it draws the same windows and the same dropout masks again.
+Order and seeds follow from the seed, the epoch and the number of the batch, so that a resumed training needs no stored
+random state: it draws the same windows and the same dropout masks again.
 """
 
+import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from candor.nets.recipe import in_whole_batches
+
 Indices = NDArray[np.int64]
+_SHARE_OF_TRAINING = 0.95  # of the time that is left; the rest is a margin for a last epoch slower than the others
 
 
 def epoch_order(windows: int, seed: int, epoch: int) -> Indices:
@@ -39,5 +44,41 @@ def micro_batches(indices: Indices, size: int) -> Iterator[Indices]:
 
 
 def batch_seed(seed: int, epoch: int, batch: int, rank: int) -> int:
-    """Returns where chance begins for one process in one step."""
+    """Returns the random seed of one process in one step."""
     return int(np.random.SeedSequence([seed, epoch, batch, rank]).generate_state(1, np.uint64)[0] >> 1)
+
+
+@dataclass(frozen=True)
+class EpochTime:
+    """How many windows an epoch learned from, and the seconds that learning and validating took."""
+
+    windows: int
+    learning: float
+    validating: float
+
+
+@dataclass(frozen=True)
+class Pacing:
+    """How many windows an epoch may take, so that schedules end together with a budget of time.
+
+    The time per window that was measured before training is a guess; every epoch after the first goes by what the one
+    before it took.
+
+    Args:
+        ends_at: when the last epoch should have ended, on the monotonic clock in seconds.
+        most: windows of an epoch, if there is time enough.
+    """
+
+    ends_at: float
+    most: int
+
+    @classmethod
+    def over(cls, seconds: float, most: int) -> "Pacing":
+        """Returns the pacing of a training that begins, or goes on, now and may take so long."""
+        return cls(time.monotonic() + _SHARE_OF_TRAINING * seconds, most)
+
+    def windows(self, last: EpochTime, epochs: int, batch: int) -> int:
+        """Returns how many windows each of the remaining epochs may take: whole batches, one at least."""
+        for_learning = (self.ends_at - time.monotonic()) / max(epochs, 1) - last.validating
+        affordable = int(for_learning * last.windows / last.learning) if last.learning > 0 else self.most
+        return in_whole_batches(affordable, batch, self.most)

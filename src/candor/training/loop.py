@@ -18,8 +18,11 @@ from candor.data.windows import Windows
 from candor.nets.dropout import drawing_from
 from candor.nets.recipe import TrainingSettings
 from candor.nets.trainable import StepContext, Trainable
+from candor.training.batch_plan import BatchPlan
 from candor.training.batches import (
+    EpochTime,
     Indices,
+    Pacing,
     batch_seed,
     count_batches,
     epoch_order,
@@ -28,8 +31,6 @@ from candor.training.batches import (
     spread_evenly,
 )
 from candor.training.checkpoint import Checkpoint, Progress, Weights
-from candor.training.machine import Machine
-from candor.training.pacing import Lap, Pacing
 from candor.training.processes import in_main_process, join_processes
 from candor.training.replicas import ThreadReplicas
 from candor.training.tensorboard import Curves
@@ -38,7 +39,7 @@ SECONDS_BETWEEN_SAVES = 60.0
 Replicas = ThreadReplicas[Trainable]
 _NAMED = 3  # sensors in a sentence
 StopReason = Callable[[], str | None]
-"""Says why training should stop now, or None while it should go on."""
+"""Returns why training should stop now, or None while it should go on."""
 
 
 class Stopped(Exception):  # noqa: N818 - being asked to stop is not an error
@@ -62,13 +63,13 @@ class Trainer:
         trainable: the network with its objective.
         data: the windows.
         settings: optimiser and schedules.
-        seed: where chance begins.
-        machine: how many windows go through a network at once, and how many threads take such micro-batches.
+        seed: of all random numbers.
+        plan: micro-batch size and threads.
         checkpoint: where the state is kept; None keeps it in memory only.
-        report: is told how far training has come.
-        stop_reason: is asked after every step, in every process, whether to stop.
-        stage: what is trained, if it is not the network itself, see candor.training.stages.
-        pacing: settles how many windows the epochs after the first take; None leaves it to the settings.
+        report: progress callback.
+        stop_reason: called after every step, in every process.
+        stage: name of an earlier training the network needs, see candor.training.stages; empty for its own.
+        pacing: decides how many windows the epochs after the first take; None leaves it to the settings.
     """
 
     def __init__(
@@ -77,7 +78,7 @@ class Trainer:
         data: TrainingData,
         settings: TrainingSettings,
         seed: int,
-        machine: Machine,
+        plan: BatchPlan,
         checkpoint: Checkpoint | None = None,
         report: Report = silent,
         stop_reason: StopReason = lambda: None,
@@ -85,9 +86,9 @@ class Trainer:
         pacing: Pacing | None = None,
     ) -> None:
         join_processes()
-        settings, machine = broadcast_object_list([settings, machine])  # what was measured differs between processes
+        settings, plan = broadcast_object_list([settings, plan])  # measured times differ between processes
         self.trainable, self.data, self.settings, self.seed = trainable, data, settings, seed
-        self.machine, self.checkpoint, self.report, self.stop_reason = machine, checkpoint, report, stop_reason
+        self.plan, self.checkpoint, self.report, self.stop_reason = plan, checkpoint, report, stop_reason
         self.stage, self.pacing = stage, pacing
         self.accelerator = Accelerator()
         self.network = trainable.network.to(self.accelerator.device)
@@ -110,7 +111,7 @@ class Trainer:
         """
         self._resume()
         try:
-            with torch.random.fork_rng(devices=[]), ThreadReplicas(self.trainable, self.machine.workers) as replicas:
+            with torch.random.fork_rng(devices=[]), ThreadReplicas(self.trainable, self.plan.workers) as replicas:
                 while not self.progress.is_finished:
                     self._end_epoch(replicas, *self._train_epoch(replicas))
         finally:
@@ -119,7 +120,7 @@ class Trainer:
         return self.best_weights()
 
     def end(self) -> Weights:
-        """Ends a training that was stopped, for good, and returns its best weights."""
+        """Marks a training that was stopped as finished, and returns its best weights."""
         self.progress.is_finished = True
         self._save()
         return self.best_weights()
@@ -147,10 +148,10 @@ class Trainer:
                 where=str(self.checkpoint.folder) if self.checkpoint else "training",
                 hint="put the run directory where all machines see it, such as a network file system",
             )
-        broadcast(list(self.network.state_dict().values()))  # whatever chance is on other machines
+        broadcast(list(self.network.state_dict().values()))  # first weights may differ between machines
 
     def _train_epoch(self, replicas: Replicas) -> tuple[int, float]:
-        """Returns from how many windows it learned, and for how long; what a session before had done is not counted."""
+        """Returns how many windows this session learned from in the epoch, and in how many seconds."""
         progress, settings = self.progress, self.settings
         learned_before, began = progress.windows, time.monotonic()
         for group in self.optimiser.param_groups:
@@ -195,14 +196,14 @@ class Trainer:
         prefix, is_active = settings.prefix(progress.epoch, self.trainable.horizon), settings.is_active(progress.epoch)
         done = progress.epoch / settings.epochs
         valid = int(self.data.training.batch(indices).target_mask[:, :prefix].sum())
-        parts = list(micro_batches(share_of(indices, rank, accelerator.num_processes), self.machine.micro_batch))
+        parts = list(micro_batches(share_of(indices, rank, accelerator.num_processes), self.plan.micro_batch))
         seeds = torch.randint(2**62, (len(parts),)).tolist()
         generators = [torch.Generator(accelerator.device).manual_seed(seed) for seed in seeds]
 
-        def learn_from(member: Trainable, number: int) -> dict[str, float]:
+        def learn_from(replica: Trainable, number: int) -> dict[str, float]:
             step = StepContext(prefix, is_active, valid, len(parts[number]) / len(indices), done)
             with drawing_from(generators[number]):
-                found = member.objective(self._tensors(self.data.training, parts[number]), step)
+                found = replica.objective(self._tensors(self.data.training, parts[number]), step)
             found.total.backward()
             named = {"total": found.total, "error": found.error} | found.terms
             return {name: float(term.detach()) for name, term in named.items()}
@@ -222,12 +223,9 @@ class Trainer:
             parameter.grad = gradient.view_as(parameter)
 
     def _end_epoch(self, replicas: Replicas, learned: int, learning: float) -> None:
-        """Judges the epoch, keeps its weights if they are the best, and writes down what came out.
+        """Validates, keeps the weights if they are the best, and logs the epoch.
 
-        Args:
-            replicas: of the network, one for each thread.
-            learned: windows that this session learned from in the epoch.
-            learning: seconds which that took.
+        This session learned from `learned` windows of the epoch, in `learning` seconds.
         """
         progress, settings, began = self.progress, self.settings, time.monotonic()
         error = self._validation_error(replicas)
@@ -256,18 +254,18 @@ class Trainer:
         progress.learned += progress.windows
         progress.epoch, progress.batch, progress.windows, progress.sums = progress.epoch + 1, 0, 0, {}
         progress.lines += 1
-        lap = Lap(learned, learning, time.monotonic() - began)
-        progress.epoch_windows = in_main_process(partial(self._windows_after, lap))  # clocks differ between processes
+        last = EpochTime(learned, learning, time.monotonic() - began)
+        progress.epoch_windows = in_main_process(partial(self._windows_after, last))  # clocks differ between processes
         progress.is_finished = progress.epoch >= settings.epochs or stale >= settings.patience
         self._save()
 
-    def _windows_after(self, lap: Lap) -> int | None:
+    def _windows_after(self, last: EpochTime) -> int | None:
         """Returns how many windows the next epoch takes, if that is not left to the settings."""
         if self.pacing is None:
             return None
-        if lap.windows < self.settings.batch:  # a session before this one had learned nearly all of the epoch
+        if last.windows < self.settings.batch:  # a session before this one had learned nearly all of the epoch
             return self.progress.epoch_windows
-        return self.pacing.windows(lap, self.settings.epochs - self.progress.epoch, self.settings.batch)
+        return self.pacing.windows(last, self.settings.epochs - self.progress.epoch, self.settings.batch)
 
     def _write_epoch(self, checkpoint: Checkpoint, entry: dict[str, Any], best: Weights | None) -> None:
         if best is not None:
@@ -286,13 +284,13 @@ class Trainer:
         mine = share_of(chosen, accelerator.process_index, accelerator.num_processes)
 
         @torch.no_grad()
-        def judge(member: Trainable, part: Indices) -> tuple[float, int]:
+        def error_of(replica: Trainable, part: Indices) -> tuple[float, int]:
             batch = self._tensors(windows, part)
-            error = (member.forecast(batch) - batch["targets"])[batch["target_mask"]]
+            error = (replica.forecast(batch) - batch["targets"])[batch["target_mask"]]
             return float(error.abs().double().sum()), len(error)
 
         replicas.train(False)
-        found = gather_object(list(replicas.map(judge, micro_batches(mine, self.machine.micro_batch))))
+        found = gather_object(list(replicas.map(error_of, micro_batches(mine, self.plan.micro_batch))))
         observed = sum(count for _, count in found)
         if observed == 0:
             return None
@@ -307,9 +305,9 @@ class Trainer:
 
     @torch.no_grad()
     def _broken_sensors(self, part: Indices) -> str:
-        """Returns the sensors at which numbers break, as words; nothing if that tells none from the others.
+        """Names the sensors whose numbers are not finite, for a message; empty if that is none or all of them.
 
-        What is read and wanted comes first: a forecast also breaks at every sensor that hears of a broken one.
+        Inputs and targets are looked at first: one broken sensor spreads to the forecasts of its neighbours.
         """
         batch = self._tensors(self.data.training, part)
         is_broken = ~torch.isfinite(batch["inputs"]).all(dim=1).all(dim=0)
@@ -325,7 +323,7 @@ class Trainer:
         return f", sensor{'s' if len(names) > 1 else ''} {', '.join(names[:_NAMED])}{more}"
 
     def _give_up(self, what: str, detail: str = "") -> None:
-        """Keeps the last good weights, which no step has touched since, and says where training broke."""
+        """Saves the weights of the step before, which are still good, and raises an error that names the batch."""
         progress = self.progress
         self._save()
         raise InputError(

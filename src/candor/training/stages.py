@@ -1,7 +1,7 @@
-"""Trainings that follow one another: a network may need what a search, a teacher or an autoencoder learned before it.
+"""Trainings in stages: a network may need what a search, a teacher or an autoencoder learned before it.
 
-All stages go through the same loop, and each keeps its state in a folder of its own. Whatever ends a session, the next
-one goes on in the stage that was under way:
+All stages go through the same loop, and each keeps its state in a folder of its own, so that a session resumes in the
+stage that was interrupted:
 
 training/NAME/...     the state of an earlier stage, see candor.training.checkpoint
 training/found.json   what earlier stages found that the network is built from, if anything
@@ -19,10 +19,10 @@ from candor.core.progress import Report, silent
 from candor.core.settings import parse_settings
 from candor.nets.recipe import Stage, TrainingSettings
 from candor.nets.trainable import Trainable
+from candor.training.batch_plan import BatchPlan, find_batch_plan
+from candor.training.batches import Pacing
 from candor.training.checkpoint import Checkpoint, Weights
 from candor.training.loop import Stopped, StopReason, Trainer, TrainingData
-from candor.training.machine import Machine, find_machine
-from candor.training.pacing import Pacing
 from candor.training.processes import in_main_process, join_processes
 
 _SHARE_IS_USED_UP = "its share of the budget is used up"
@@ -35,13 +35,12 @@ class Session:
 
     Args:
         data: the windows.
-        seed: where chance begins.
+        seed: of all random numbers.
         folder: where state is kept; None keeps it in memory only.
-        report: is told how far training has come.
-        stop_reason: is asked after every step whether to stop.
+        report: progress callback.
+        stop_reason: called after every step.
         trains_on: whether to go on with the training in `folder`, or to take its best weights as they are.
-        budget_seconds: shortens all schedules so that training takes about this long, see candor.training.pacing; None
-            leaves them.
+        budget_seconds: shortens all schedules so that training takes about this long; None leaves them.
         is_divisible: whether a batch may be cut into micro-batches.
         began: when it began, on the monotonic clock in seconds.
     """
@@ -67,9 +66,9 @@ class Session:
             Trainer, trainable, self.data, seed=self.seed, checkpoint=checkpoint, report=self.report, stage=stage.name
         )
         if not self.trains_on:
-            return make(settings=stage.training, machine=Machine(1, 1)).saved_weights()
+            return make(settings=stage.training, plan=BatchPlan(1, 1)).saved_weights()
         seconds, now = self._seconds_for(stage, checkpoint), time.monotonic()
-        machine = find_machine(
+        plan = find_batch_plan(
             trainable,
             self.data.training,
             stage.training.batch,
@@ -79,12 +78,12 @@ class Session:
             seconds=None if seconds is None else _SHARE_OF_MEASURING * seconds,
         )
         left = None if seconds is None else max(0.0, seconds - (time.monotonic() - now))  # measuring took some of it
-        settings = self._schedule(stage.training, left, machine, trainable.horizon, checkpoint)
+        settings = self._schedule(stage.training, left, plan, trainable.horizon, checkpoint)
         deadline = None if seconds is None or not stage.name else now + seconds
         there = len(self.data.training)
         trainer = make(
             settings=settings,
-            machine=machine.sharing(settings.batch),
+            plan=plan.sharing(settings.batch),
             stop_reason=self._stopping_at(deadline),
             pacing=None if left is None else Pacing.over(left, min(there, stage.training.epoch_windows or there)),
         )
@@ -122,7 +121,7 @@ class Session:
         self,
         training: TrainingSettings,
         seconds: float | None,
-        machine: Machine,
+        plan: BatchPlan,
         horizon: int,
         checkpoint: Checkpoint | None,
     ) -> TrainingSettings:
@@ -136,9 +135,9 @@ class Session:
             if seconds is None:
                 return training
             fit = partial(training.within, len(self.data.training), horizon=horizon)
-            shortened = fit(int(processes * seconds / machine.seconds_per_window))
+            shortened = fit(int(processes * seconds / plan.seconds_per_window))
             if shortened.batch < training.batch:  # a window takes longer in smaller batches
-                shortened = fit(int(processes * seconds / machine.seconds_in(shortened.batch)))
+                shortened = fit(int(processes * seconds / plan.seconds_in(shortened.batch)))
             if path is not None:
                 write_json(path, shortened.model_dump(mode="json"))
             return shortened

@@ -15,8 +15,8 @@ from candor.data.protocol import Protocol, make_task
 from candor.data.scaling import Scaler
 from candor.data.times import TimeAxis
 from candor.data.windows import Windows
-from candor.forecasting.choices import choose_recipe
 from candor.forecasting.contract import sample_panel
+from candor.forecasting.own_data import choose_recipe
 from candor.nets.candor.candor import CandorNetwork, summarise
 from candor.nets.candor.losses import LossSpace, losses
 from candor.nets.candor.physical_operator import EdgeArrays

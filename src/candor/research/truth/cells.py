@@ -23,7 +23,7 @@ from candor.core.versions import versions
 from candor.data.panel import Panel
 from candor.data.protocol import make_task
 from candor.data.synthetic import Truth, generate_river, generate_road
-from candor.forecasting.choices import choose_protocol, choose_settings
+from candor.forecasting.own_data import choose_protocol, choose_settings
 from candor.nets.candor.recipe import Recipe
 from candor.research.cells import CELL, refuse_another
 from candor.research.running import train_cell

@@ -11,9 +11,9 @@ from candor.core.errors import InputError
 from candor.data.panel import Panel, Sensor
 from candor.data.protocol import Protocol, Task, make_task
 from candor.data.times import TimeAxis
-from candor.forecasting.choices import choose_protocol, choose_recipe, choose_settings
 from candor.forecasting.contract import sample_panel
 from candor.forecasting.forecaster import forecasters
+from candor.forecasting.own_data import choose_protocol, choose_recipe, choose_settings
 from candor.nets.candor.recipe import Recipe
 from candor.presets import load_preset
 

@@ -1,4 +1,4 @@
-"""What is chosen for somebody's data, with the reasons, and how settings written by hand find their place."""
+"""Protocol, sizes and schedules for data that no preset was made for, with reasons; and settings written by hand."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import fields
@@ -48,7 +48,7 @@ def choose_settings(
     named = load_preset(preset) if preset else None
     settled = None if named is None else named.recipe
     published = {} if named is None else named.baselines.get(model, {})
-    # What a preset leaves open is the model's own: weights of further terms go with the unit of its errors.
+    # What a preset leaves open stays the model's own, such as loss weights, which fit the unit of its errors.
     rules = set(NetworkRecipe.model_fields) - {"training"}
     shared = {} if settled is None else settled.model_dump(include=rules, exclude_unset=True)
     sections: dict[str, Any] = {"sizes": own["sizes"].model_dump()}
@@ -118,11 +118,9 @@ def _following(settled: Recipe, task: Task, wanted: Mapping[str, Any]) -> Recipe
 
 
 def _fitting(task: Task, wanted: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns a recipe for data nobody has settled one for, from interval, horizon and length of the record.
+    """Returns a recipe that follows from interval, horizon and length of the record.
 
-    Args:
-        task: what is learned.
-        wanted: settings of the training that are set already; the schedules follow from them.
+    The schedules fit the settings of training that are `wanted`.
     """
     history, horizon, windows = task.protocol.history, task.protocol.horizon, len(task.split.train)
     own = parse_settings(TrainingSettings, wanted, "settings")
@@ -134,16 +132,16 @@ def _fitting(task: Task, wanted: Mapping[str, Any]) -> dict[str, Any]:
         "curriculum": -(-horizon // max(1, epochs // 3)), "patience": max(4, epochs // 3),
     }  # fmt: skip
     sizes = Recipe().model_settings(1, history, horizon)
-    # In a single year the weather of a week would pass for its season.
+    # From a single year the network would take the weather of a week for its season.
     season = task.split.train_end * task.panel.times.interval >= _TWO_YEARS
     model = {"patch_length": sizes.patch_length, "patch_stride": sizes.patch_stride, "season": season}
-    # Beyond what a window shows of the way to and fro, readings return to what is usual, which their level tells.
+    # Long horizons revert to the mean, so the level is kept as an input.
     keeps_level = season and horizon >= history
     return {"anchor": True, "keeps_level": keeps_level, "training": training, "model": model}
 
 
 def _reasons(task: Task, preset: str | None, recipe: Recipe, own: set[str]) -> list[str]:
-    """Returns why a recipe is as it is, in sentences; of what somebody set themselves (`own`) no reason is given."""
+    """Returns why a recipe is as it is, in sentences; settings given by hand (`own`) need no reason."""
     training, windows, horizon = recipe.training, len(task.split.train), task.protocol.horizon
     sizes = recipe.model_settings(1, task.protocol.history, horizon)
     of_epoch = min(windows, training.epoch_windows or windows)
@@ -215,9 +213,9 @@ def _in_sections(overrides: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _refuse_groups(overrides: Mapping[str, Any], groups: Collection[str]) -> None:
-    """Refuses one value for a whole group of settings, such as `training=3`, and what options are for: model and seed.
+    """Refuses one value for a group of settings, such as `training=3`, and `model` and `seed`, which are options.
 
-    A network would begin with a seed that is set so, while its record tells of another.
+    A seed among the settings would differ from that in the run's record.
     """
     for key, value in overrides.items():
         if key == "model" and isinstance(value, str):
