@@ -12,7 +12,7 @@ import matplotlib
 import numpy as np
 import pandas as pd
 import pytest
-from figure_texts import assert_texts_stand_apart
+from pictures import assert_texts_stand_apart
 from matplotlib.patches import FancyArrowPatch
 
 from candor.core.errors import InputError

@@ -1,7 +1,7 @@
 """The heat map and the sweep say what they are given."""
 
 import pytest
-from figure_texts import drawn_texts
+from pictures import drawn_texts
 
 from candor.render.figures.benchmark import draw_ablations, draw_ablations_together, split_changes
 from candor.render.figures.heat import HeatCell, draw_changes

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from figure_texts import assert_texts_stand_apart
+from pictures import assert_texts_stand_apart
 from matplotlib.collections import QuadMesh
 from matplotlib.colors import to_rgb
 from matplotlib.patches import FancyArrowPatch
