@@ -12,8 +12,8 @@ import matplotlib
 import numpy as np
 import pandas as pd
 import pytest
-from pictures import assert_texts_stand_apart
 from matplotlib.patches import FancyArrowPatch
+from pictures import assert_texts_stand_apart
 
 from candor.core.errors import InputError
 from candor.core.text import sensor_label

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from pictures import assert_texts_stand_apart
 from matplotlib.collections import QuadMesh
 from matplotlib.colors import to_rgb
 from matplotlib.patches import FancyArrowPatch
+from pictures import assert_texts_stand_apart
 
 from candor.core.text import sensor_label
 from candor.render.figures.allocation import AllocationPicture, Group, draw_allocation
