@@ -77,7 +77,7 @@ def read_again(panel: Panel, folder: Path, format: str) -> Panel:
 
 
 @pytest.mark.parametrize("format", ["csv", "parquet"])
-@settings(max_examples=40)
+@settings(max_examples=15)
 @given(panel=panels())
 def test_reading_undoes_exporting(panel: Panel, format: str) -> None:
     with TemporaryDirectory() as folder:

@@ -20,7 +20,7 @@ from candor.data.readers.panels import read_panel
 HOUR = timedelta(hours=1)
 # Zones whose clocks change by an hour or by half an hour, in the north and in the south, at night and at midnight.
 ZONES = ["Europe/Berlin", "America/Los_Angeles", "Australia/Lord_Howe", "America/Sao_Paulo", "Antarctica/Troll"]
-STEPS = {HOUR: 3 * 366 * 24, timedelta(minutes=15): 366 * 96}
+STEPS = {HOUR: 2 * 366 * 24, timedelta(minutes=15): 366 * 96}
 CHANGES = [datetime(2018, month, 1, tzinfo=UTC) for month in (2, 3, 4, 9, 10, 11)]
 
 
@@ -47,18 +47,17 @@ def warnings(findings: Findings) -> list[str]:
 
 
 @pytest.mark.parametrize("zone", ZONES)
-@pytest.mark.parametrize("interval", [HOUR, timedelta(minutes=15)])
-@pytest.mark.parametrize("is_ascending", [True, False])
+@pytest.mark.parametrize(("interval", "is_ascending"), [(HOUR, True), (HOUR, False), (timedelta(minutes=15), True)])
 def test_years_on_the_wall_are_the_same_years_in_utc(
     tmp_path: Path, zone: str, interval: timedelta, is_ascending: bool
 ) -> None:
-    times = moments(datetime(2016, 1, 1, tzinfo=UTC), interval, STEPS[interval])
-    frame = pd.DataFrame({"time": on_the_wall(times, zone), "a": readings(len(times)), "b": readings(len(times)) + 0.5})
-    order = slice(None) if is_ascending else slice(None, None, -1)
-    panel, findings = read_csv(tmp_path, frame.iloc[order], zone)
-    assert (panel.times.start, panel.times.interval, panel.times.zone) == (times[0], interval, zone)
-    np.testing.assert_array_equal(panel.values[:, 0], readings(len(times)))
-    np.testing.assert_array_equal(panel.values[:, 1], readings(len(times)) + 0.5)
+    utc = pd.date_range("2016-01-01", periods=STEPS[interval], freq=interval, tz="UTC")
+    wall = utc.tz_convert(zone).tz_localize(None)
+    frame = pd.DataFrame({"time": wall, "a": readings(len(utc)), "b": readings(len(utc)) + 0.5})
+    panel, findings = read_csv(tmp_path, frame if is_ascending else frame[::-1], zone)
+    assert (panel.times.start, panel.times.interval, panel.times.zone) == (utc[0], interval, zone)
+    np.testing.assert_array_equal(panel.values[:, 0], readings(len(utc)))
+    np.testing.assert_array_equal(panel.values[:, 1], readings(len(utc)) + 0.5)
     assert warnings(findings) == []
 
 

@@ -63,7 +63,7 @@ NAIVE = {
 
 
 @pytest.mark.parametrize("way", NAIVE)
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(moments=st.lists(MOMENTS, min_size=1, max_size=20))
 def test_a_moment_without_zone_comes_back_as_finely_as_it_was_written(moments: list[datetime], way: str) -> None:
     write, unit = NAIVE[way]
@@ -109,7 +109,7 @@ def test_utc_has_many_names(end: str) -> None:
 
 @pytest.mark.parametrize(("unit", "factor"), [("s", 1), ("ms", 10**3), ("us", 10**6), ("ns", 10**9)])
 @pytest.mark.parametrize("kind", [int, str])
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(seconds=st.lists(st.integers(10**8, 4 * 10**9), min_size=1, max_size=10), extra=st.integers(0, 999))
 def test_counts_since_1970_are_exact_in_every_unit(
     unit: str, factor: int, kind: Any, seconds: list[int], extra: int

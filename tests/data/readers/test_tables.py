@@ -122,7 +122,7 @@ def read(given: Path | pd.DataFrame) -> Panel:
 
 
 @pytest.mark.parametrize("way", WIDE)
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(table=tables())
 def test_a_wide_table_is_the_same_panel_in_every_form(table: Table, way: str) -> None:
     with TemporaryDirectory() as folder:
@@ -133,7 +133,7 @@ def test_a_wide_table_is_the_same_panel_in_every_form(table: Table, way: str) ->
 
 
 @pytest.mark.parametrize("way", LONG)
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(table=tables())
 def test_a_long_table_is_the_same_panel_with_its_sensors_sorted(table: Table, way: str) -> None:
     with TemporaryDirectory() as folder:
@@ -151,7 +151,7 @@ def test_the_order_of_rows_does_not_matter(table: Table, data: st.DataObject) ->
 
 
 @pytest.mark.parametrize("form", ["wide", "long"])
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(table=tables(), word=st.sampled_from([None, "Ice", "1,5", "<0.1"]), data=st.data())
 def test_the_size_of_blocks_does_not_matter(table: Table, form: str, word: str | None, data: st.DataObject) -> None:
     frame = (table.frame().reset_index() if form == "wide" else table.long()).astype(object)
