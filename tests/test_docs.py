@@ -20,7 +20,6 @@ import pytest
 import typer
 import yaml
 from fastapi.testclient import TestClient
-from jaxtyping import config
 from markdown.extensions.toc import slugify
 
 import candor
@@ -51,6 +50,7 @@ FEW_OPERATIONS = SMALL | {
     "spatial_orders": 1,
 }  # fmt: skip
 SERVED = "http://127.0.0.1:8000"
+EXPORTS = re.compile(r"\$ candor export \S+ --out ")
 
 
 def pages_in_order(entry: Any) -> Iterator[str]:
@@ -82,7 +82,11 @@ class Page:
 
     def sessions(self) -> list[str]:
         """Returns the blocks that are run: those with a prompt."""
-        return [block for block in self.blocks("console") if block.startswith("$ ")]
+        return [block for block in self.blocks("console") if block.startswith("$ ") and not EXPORTS.match(block)]
+
+    def exports(self) -> list[str]:
+        """Returns the blocks that export to ONNX, which takes as long as all the others together."""
+        return [block for block in self.blocks("console") if EXPORTS.match(block)]
 
     def files(self) -> dict[str, str]:
         return dict(re.findall(r"^```csv (\S+)\n(.*?)^```", self.text, flags=re.MULTILINE | re.DOTALL))
@@ -98,7 +102,7 @@ class Page:
         plain = [block for block in self.blocks("console") if block not in self.sessions()]
         listed = "\n".join([*self.blocks("sh"), *plain, *indented]).replace("\\\n", " ")
         for line in listed.splitlines():
-            if re.match(r"(?:\w+=\S+ )*(?:candor|torchrun|accelerate) ", line):
+            if re.match(r"(?:\$ )?(?:\w+=\S+ )*(?:candor|torchrun|accelerate) ", line):
                 words = shlex.split(line, comments=True)
                 yield words[words.index("candor") + 1 :]
 
@@ -110,14 +114,12 @@ class Page:
 def workplace(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
     """A folder in which the commands of all pages were run one after the other, and what went wrong."""
     folder, troubles = tmp_path_factory.mktemp("docs"), []
-    config.update("jaxtyping_disable", True)  # while a network is traced for ONNX, sizes are no numbers
     with chdir(folder):
         for page in map(Page, PAGES):
             for name, content in page.files().items():
                 Path(name).write_text(content, encoding="utf-8")
             for block in page.sessions():
                 troubles += [f"{page.name}: {trouble}" for trouble in follow(block)]
-    config.update("jaxtyping_disable", False)
     return folder, troubles
 
 
@@ -177,6 +179,14 @@ def test_python_runs_and_prints_what_its_comments_say(
     for page, code in pages.items():
         exec(code, {"__name__": "__main__"})
         assert capsys.readouterr().out.splitlines() == shown[page], page
+
+
+@pytest.mark.slow
+def test_exports_run_and_print_what_is_shown(workplace: tuple[Path, list[str]]) -> None:
+    blocks = [block for page in PAGES for block in Page(page).exports()]
+    assert blocks
+    with chdir(workplace[0]):
+        assert [trouble for block in blocks for trouble in follow(block)] == []
 
 
 @pytest.mark.slow
