@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from candor.research.shock_rain import Checkpoint, compare_with_rain
+from candor.research.shock_rain import ModelActivity, compare_with_rain
 from measure import cost_of, report
 
 LAGS = range(-120, 121, 2)
@@ -17,7 +17,7 @@ HOURS, STATIONS, SHIFTS = 1_000, 4, 300
 Numbers = NDArray[np.float64]
 
 
-def made_up(hours: int, stations: int, horizons: int, seeds: int) -> tuple[list[Checkpoint], Numbers]:
+def made_up(hours: int, stations: int, horizons: int, seeds: int) -> tuple[list[ModelActivity], Numbers]:
     """Returns activity that follows the rain a little, two hours late, and rain in spells."""
     chance = np.random.default_rng(0)
     rain = np.where(chance.random((hours, stations)) < 0.05, chance.gamma(1.0, 2.0, (hours, stations)), 0.0)
@@ -27,7 +27,7 @@ def made_up(hours: int, stations: int, horizons: int, seeds: int) -> tuple[list[
         for seed in range(seeds):
             activity = 0.1 * np.roll(rain, 2, axis=0) + chance.standard_normal((hours, stations))
             activity[chance.random(activity.shape) < 0.05] = np.nan
-            checkpoints.append(Checkpoint("", horizon, seed, activity))
+            checkpoints.append(ModelActivity("", horizon, seed, activity))
     return checkpoints, rain
 
 

@@ -12,7 +12,7 @@ from candor.core.errors import InputError
 from candor.core.files import write_json
 from candor.research.cells import cells_of
 from candor.research.results import collect_whole
-from candor.research.variants import SWEEPS, parse_values, sweep, values_in
+from candor.research.ablations import SWEEPS, parse_values, sweep, values_in
 
 TINY = [f"{key}={value}" for key, value in SIZES.items() if key != "pairs"]
 TINY += ["epochs=1", "epoch_windows=16", "batch=16", "validation_windows=4", "first=2024-06-01"]

@@ -8,14 +8,14 @@ import pytest
 from candor.forecasting import forecasters
 from candor.render.figures.benchmark import draw_ablations, draw_setting, split_changes
 from candor.render.paper.truth import read_truth
-from candor.research.joint import paper_tables_of
-from candor.research.pairing import paired_changes
+from candor.research.tables import paper_tables_of
+from candor.research.ablations import paired_changes
 from candor.research.results import cells_in, collect
 from candor.research.suites import load_suite, suite_names
 from candor.research.truth.results import as_markdown as as_truth
 from candor.research.truth.results import rows_of
-from candor.research.variants import FULL
-from candor.research.writing import as_markdown
+from candor.research.ablations import FULL
+from candor.render.paper.tables import as_markdown
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
 GRIDS = [path.parent for path in sorted(RESULTS.glob("*/results.parquet")) if path.parent.name in suite_names()]

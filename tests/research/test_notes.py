@@ -4,7 +4,7 @@ import json
 
 from made_results import made_results, made_suite
 
-from candor.research.notes import shown_name
+from candor.research.table_notes import shown_name
 from candor.research.tables import tables_of
 
 

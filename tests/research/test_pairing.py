@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from candor.research.pairing import paired_changes
+from candor.research.ablations import paired_changes
 
 
 def results(errors: dict[str, dict[int, float]]) -> pd.DataFrame:

@@ -9,7 +9,7 @@ from scipy.stats import kstest, rankdata, spearmanr
 
 from candor.core.errors import InputError
 from candor.research.rotation import FEWEST_PAIRS, LEAST_VARIANCE, correlations, spectra_of, standardise
-from candor.research.shock_rain import Checkpoint, compare_with_rain, lags_in_steps
+from candor.research.shock_rain import ModelActivity, compare_with_rain, lags_in_steps
 
 Numbers = NDArray[np.float64]
 LAGS = range(-12, 13, 2)
@@ -51,7 +51,7 @@ def loop_correlation(activity: Numbers, rain: Numbers, turn: int) -> float:
     return float(np.corrcoef(known.T)[0, 1])
 
 
-def loop_statistic(checkpoints: Sequence[Checkpoint], rain: Numbers, lags: Sequence[int], shift: int) -> float:
+def loop_statistic(checkpoints: Sequence[ModelActivity], rain: Numbers, lags: Sequence[int], shift: int) -> float:
     """Returns the statistic of one shift by the definition: stations, seeds, lags, horizons, one at a time."""
 
     def ranked(series: Numbers) -> Numbers:
@@ -74,9 +74,9 @@ def loop_statistic(checkpoints: Sequence[Checkpoint], rain: Numbers, lags: Seque
     return float(np.mean(best))
 
 
-def grid(generator: np.random.Generator, steps: int, stations: int) -> list[Checkpoint]:
+def grid(generator: np.random.Generator, steps: int, stations: int) -> list[ModelActivity]:
     return [
-        Checkpoint(f"{horizon}-{seed}", horizon, seed, with_gaps(memory(generator, steps, stations), generator))
+        ModelActivity(f"{horizon}-{seed}", horizon, seed, with_gaps(memory(generator, steps, stations), generator))
         for horizon in (24, 48)
         for seed in (0, 1)
     ]
@@ -101,7 +101,7 @@ def test_every_shift_gives_what_the_plain_loop_gives_with_ties_and_gaps() -> Non
 def test_without_lag_and_gaps_it_is_the_correlation_of_spearman() -> None:
     generator = np.random.default_rng(1)
     activity, rain = memory(generator, 300, 2), showers(generator, 300, 2)
-    found = compare_with_rain([Checkpoint("", 1, 0, activity)], rain, [0], shifts=5)
+    found = compare_with_rain([ModelActivity("", 1, 0, activity)], rain, [0], shifts=5)
     expected = [spearmanr(activity[:, station], rain[:, station]).statistic for station in range(2)]
     assert found.by_station[:, 0] == pytest.approx(expected, abs=1e-12)
     assert found.rho == pytest.approx(np.mean(expected), abs=1e-12)
@@ -110,7 +110,7 @@ def test_without_lag_and_gaps_it_is_the_correlation_of_spearman() -> None:
 def test_a_lag_pairs_only_what_overlaps() -> None:
     generator = np.random.default_rng(2)
     activity, rain = memory(generator, 200, 1), showers(generator, 200, 1)
-    found = compare_with_rain([Checkpoint("", 1, 0, activity)], rain, [-30, 30], shifts=5)
+    found = compare_with_rain([ModelActivity("", 1, 0, activity)], rain, [-30, 30], shifts=5)
     ranks, gauge = rankdata(activity[:, 0]), rankdata(rain[:, 0])
     before, after = np.corrcoef(ranks[:-30], gauge[30:])[0, 1], np.corrcoef(ranks[30:], gauge[:-30])[0, 1]
     assert found.curves[0] == pytest.approx([before, after], abs=1e-10)
@@ -121,10 +121,10 @@ def test_a_planted_association_is_found_at_its_lag(lag: int) -> None:
     generator = np.random.default_rng(5)
     rain = showers(generator, 1_000, 4)
     activity = memory(generator, 1_000, 4) + 0.4 * np.roll(rain, lag, axis=0)
-    found = compare_with_rain([Checkpoint("", 24, 0, activity)], rain, LAGS, shifts=999)
+    found = compare_with_rain([ModelActivity("", 24, 0, activity)], rain, LAGS, shifts=999)
     assert found.selected.tolist() == [lag]
     assert found.p < 0.02 and found.excess > 0.1 and (found.at_selected > 0).all()
-    apart = compare_with_rain([Checkpoint("", 24, 0, activity)], rain, LAGS, shifts=999, least_shift=25)
+    apart = compare_with_rain([ModelActivity("", 24, 0, activity)], rain, LAGS, shifts=999, least_shift=25)
     assert apart.p == 1 / 1_000 and apart.rho == found.rho  # no shift reaches the real lag
 
 
@@ -133,7 +133,7 @@ def test_every_checkpoint_has_the_sign_of_its_own_association() -> None:
     rain = showers(generator, 800, 3)
     signs = (1, 1, -1)
     checkpoints = [
-        Checkpoint("", 24, seed, memory(generator, 800, 3) + sign * 0.5 * np.roll(rain, 4, axis=0))
+        ModelActivity("", 24, seed, memory(generator, 800, 3) + sign * 0.5 * np.roll(rain, 4, axis=0))
         for seed, sign in enumerate(signs)
     ]
     found = compare_with_rain(checkpoints, rain, LAGS, shifts=99)
@@ -145,7 +145,7 @@ def chance_values(is_selection_repeated: bool) -> Numbers:
     generator = np.random.default_rng(7)
     found = []
     for _ in range(250):
-        checkpoint = Checkpoint("", 1, 0, memory(generator, 240, 2))
+        checkpoint = ModelActivity("", 1, 0, memory(generator, 240, 2))
         comparison = compare_with_rain([checkpoint], showers(generator, 240, 2), LAGS, shifts=199, curves_kept=199)
         null = comparison.null if is_selection_repeated else comparison.null_curves[:, len(LAGS) // 2]
         found.append((np.count_nonzero(null >= comparison.rho) + 1) / 200)
@@ -172,17 +172,17 @@ def test_turning_the_ring_of_both_changes_nothing_and_that_of_one_moves_the_curv
 def test_hours_without_readings_before_and_after_change_no_curve() -> None:
     generator = np.random.default_rng(8)
     activity, rain = memory(generator, 300, 3), showers(generator, 300, 3)
-    base = compare_with_rain([Checkpoint("", 1, 0, activity)], rain, LAGS, shifts=50)
+    base = compare_with_rain([ModelActivity("", 1, 0, activity)], rain, LAGS, shifts=50)
     activity, rain = (np.pad(part, ((40, 7), (0, 0)), constant_values=np.nan) for part in (activity, rain))
-    longer = compare_with_rain([Checkpoint("", 1, 0, activity)], rain, LAGS, shifts=50)
+    longer = compare_with_rain([ModelActivity("", 1, 0, activity)], rain, LAGS, shifts=50)
     np.testing.assert_allclose(longer.by_station, base.by_station, atol=1e-12)
 
 
 def test_only_the_order_of_values_counts() -> None:
     generator = np.random.default_rng(9)
     activity, rain = memory(generator, 200, 2), showers(generator, 200, 2)
-    plain = compare_with_rain([Checkpoint("", 1, 0, activity)], rain, LAGS, shifts=50)
-    bent = compare_with_rain([Checkpoint("", 1, 0, activity**3)], np.log1p(rain), LAGS, shifts=50)
+    plain = compare_with_rain([ModelActivity("", 1, 0, activity)], rain, LAGS, shifts=50)
+    bent = compare_with_rain([ModelActivity("", 1, 0, activity**3)], np.log1p(rain), LAGS, shifts=50)
     np.testing.assert_allclose(bent.curves, plain.curves, atol=1e-12)
     np.testing.assert_allclose(bent.null, plain.null, atol=1e-12)
 
@@ -197,11 +197,11 @@ def test_lags_are_counted_in_steps_of_the_record() -> None:
 def test_what_cannot_be_compared_is_said_in_words() -> None:
     activity = memory(np.random.default_rng(0), 100, 2)
     with pytest.raises(InputError, match="cannot be compared"):
-        compare_with_rain([Checkpoint("", 1, 0, activity)], np.zeros((100, 2)), LAGS)
+        compare_with_rain([ModelActivity("", 1, 0, activity)], np.zeros((100, 2)), LAGS)
     with pytest.raises(InputError, match="not shorter than the record"):
-        compare_with_rain([Checkpoint("", 1, 0, activity)], activity, [100])
+        compare_with_rain([ModelActivity("", 1, 0, activity)], activity, [100])
     with pytest.raises(ValueError, match="hours and stations"):
-        compare_with_rain([Checkpoint("", 1, 0, activity)], activity[1:], LAGS)
+        compare_with_rain([ModelActivity("", 1, 0, activity)], activity[1:], LAGS)
 
 
 def test_a_series_that_never_changes_becomes_zero_and_not_a_remainder_of_rounding() -> None:

@@ -15,7 +15,7 @@ from ray.cluster_utils import Cluster
 
 from candor.core.files import write_json
 from candor.research.cells import Cell, cells_of, status_of
-from candor.research.cluster import run_on_cluster
+from candor.research.ray_cluster import run_on_cluster
 from candor.research.suites import Contender, Suite
 from candor.runs.fit import TRAINING
 from candor.training.checkpoint import Checkpoint

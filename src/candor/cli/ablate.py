@@ -13,7 +13,7 @@ from candor.cli.benchmark import run_grid
 from candor.cli.screen import console, table
 
 if TYPE_CHECKING:
-    from candor.research.pairing import Change
+    from candor.research.ablations import Change
 
 PresetArgument = Annotated[str, typer.Argument(metavar="PRESET", help="A preset, e.g. korea4-do-192 or metr-la.")]
 SettingsArgument = Annotated[
@@ -47,8 +47,7 @@ def ablate(
 ) -> None:
     """Train CANDOR with and without each of its parts, and show how much worse it gets."""
     from candor.core.settings import parse_overrides
-    from candor.research.pairing import paired_changes, parameters_of
-    from candor.research.variants import CHANGES, FULL, VARIANTS, ablation
+    from candor.research.ablations import CHANGES, VARIANTS, ablation, paired_changes, parameters_of
 
     chosen = list(VARIANTS) if variants is None else inputs.parse_names(variants, "variant")
     folder, shared = out or Path("runs") / f"ablations-{preset}", parse_overrides(settings or [])
@@ -57,7 +56,7 @@ def ablate(
         for names in (chosen, list(CHANGES))
     )
     work = run_grid(suite, whole, folder, workers=workers, ray=ray, is_json=json)
-    changes = [] if work.results.empty else paired_changes(work.results, FULL)
+    changes = [] if work.results.empty else paired_changes(work.results)
     sizes = parameters_of(work.results)
     if changes:
         from candor.render.figures.benchmark import draw_ablations, split_changes
@@ -87,8 +86,8 @@ def sweep(
 ) -> None:
     """Train CANDOR with several values of one setting, and show the errors."""
     from candor.core.settings import parse_overrides
-    from candor.research.variants import parse_values, values_in
-    from candor.research.variants import sweep as make_sweep
+    from candor.research.ablations import parse_values, values_in
+    from candor.research.ablations import sweep as make_sweep
 
     name, values = parse_values(setting)
     folder, shared = out or Path("runs") / f"sweep-{preset}-{name}", parse_overrides(settings or [])
@@ -109,7 +108,7 @@ def sweep(
 
 def _show_changes(changes: "Sequence[Change]", sizes: dict[str, int]) -> None:
     from candor.render.figures.benchmark import paper_name
-    from candor.research.variants import FULL
+    from candor.research.ablations import FULL
 
     metrics = list(dict.fromkeys(change.metric for change in changes))
     shown = table(

@@ -1,6 +1,5 @@
 """`candor benchmark`: a grid of models, tasks and seeds, and the tables that come out."""
 
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,14 +10,14 @@ from rich.markup import escape
 
 from candor.cli import inputs
 from candor.cli.screen import console, print_json, say, table
-from candor.cli.watching import watching
+from candor.cli.watching import work_on
 from candor.core.errors import InputError
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from candor.render.figures.style import Drawing
-    from candor.research.cells import Cell
+    from candor.research.grid import GridCell
     from candor.research.suites import Suite
     from candor.research.tables import Table, TableCell
 
@@ -52,7 +51,7 @@ def benchmark(
     """Run a suite: cells that are done are skipped, killed ones go on, failed ones are told and stop nothing."""
     from candor.core.settings import parse_overrides
     from candor.forecasting import forecasters
-    from candor.research.results import cells_in
+    from candor.research.grid import cells_in
     from candor.research.suites import load_suite
 
     base, given, grid = load_suite(suite), parse_overrides(settings or []), out or Path("runs") / f"benchmark-{suite}"
@@ -125,11 +124,10 @@ def run_grid(suite: "Suite", whole: "Suite", grid: Path, *, workers: int, ray: s
         ray: address of a cluster to work on instead.
         is_json: whether no tables are shown.
     """
-    from candor.research.cells import CellState, cells_of, failure_of
-    from candor.research.cluster import run_on_cluster
-    from candor.research.local import run_locally, stopped_by_sigterm
-    from candor.research.notes import shown_name
+    from candor.research.engine import CellState, failure_of
+    from candor.research.grid import cells_of
     from candor.research.results import collect, collect_whole
+    from candor.research.table_notes import shown_name
 
     suite, left_out = suite.available()
     cells = cells_of(suite)
@@ -137,12 +135,10 @@ def run_grid(suite: "Suite", whole: "Suite", grid: Path, *, workers: int, ray: s
     say(f"{suite.title}: {len(cells)} cells, {len(cells) - len(left)} of them done")
     if left_out:
         say(f"left out, since their data are not here: {', '.join(left_out)}")
-    _look_at_data(left)
-    with stopped_by_sigterm(), watching(cells, grid) as watch:
-        if ray is not None:
-            run_on_cluster(left, grid, ray, watch)
-        else:
-            run_locally(left, grid, workers, watch, _say_stopping)
+    copies = _OtherCopies(grid)
+    work_on(cells, grid, workers=workers, ray=ray, look=copies.look)
+    for cell in left:
+        copies.look(cell)
     if not is_json:
         _show_all(collect(cells, grid), suite)
     results, others = collect_whole(whole, grid)
@@ -150,40 +146,43 @@ def run_grid(suite: "Suite", whole: "Suite", grid: Path, *, workers: int, ray: s
         names = ", ".join(dict.fromkeys(shown_name(cell.contender.name) for cell in others))
         say(f"cells of another suite, budget or settings in {grid} are not in the tables: {names}")
     states = {cell.name: cell.state(grid) for cell in cells}
-    failed = {cell.name: failure_of(cell, grid) for cell in cells if states[cell.name] == CellState.FAILED}
+    failed = {cell.name: str(failure_of(cell, grid)) for cell in cells if states[cell.name] == CellState.FAILED}
     unfinished = [name for name, state in states.items() if state not in (CellState.DONE, CellState.FAILED)]
     return Work(grid, len(cells), left_out, results, failed, unfinished, _write(results, grid, whole))
 
 
-def _look_at_data(cells: "Sequence[Cell]") -> None:
-    """Tells of datasets that are other copies than those the catalogue knows, before hours are spent on them."""
-    from candor.data.catalog import datasets
-    from candor.presets import load_preset
+class _OtherCopies:
+    """Warns of datasets that are other copies than the catalogue knows, as soon as a cell has read them."""
 
-    for name in dict.fromkeys(load_preset(cell.task.preset).data for cell in cells):
-        with suppress(InputError):  # of what cannot be read each of its cells tells
-            if datasets.get(name).fingerprint is not None:
-                inputs.load_named(name)
+    def __init__(self, grid: Path) -> None:
+        self._grid = grid
+        self._known: set[str] = set()
 
+    def look(self, cell: "GridCell") -> None:
+        """Warns if the run of a cell states another checksum than the catalogue, once for each preset."""
+        from candor.runs.run import load_record
 
-def _say_stopping() -> None:
-    say("saving and stopping; models that are made in one go are finished first. Ctrl-C once more ends all at once")
+        preset = cell.task.preset
+        if preset not in self._known:
+            with suppress(InputError):  # not read yet, or gone for a moment while its run replaces the folder
+                record = load_record(self._grid / cell.name)
+                self._known.add(preset)
+                inputs.warn_of_copy(record.data, record.fingerprint)
 
 
 def _write(results: "pd.DataFrame", grid: Path, suite: "Suite") -> list[Path]:
-    from candor.research.results import save_results
-    from candor.research.writing import write_grid_tables
+    from candor.render.paper.tables import write_grid_tables
+    from candor.research.results import RESULTS, save_results
 
     if results.empty:
         return []
-    save_results(results, grid / "results.parquet")
-    return [grid / "results.parquet", *write_grid_tables(results, suite, grid)]
+    save_results(results, grid / RESULTS)
+    return [grid / RESULTS, *write_grid_tables(results, suite, grid)]
 
 
 def _show_all(results: "pd.DataFrame", suite: "Suite") -> None:
     """Prints the tables of all models, and how often even our worst seed is better than a baseline's best."""
-    from candor.research.joint import paper_tables_of
-    from candor.research.tables import strict_wins
+    from candor.research.tables import paper_tables_of, strict_wins
 
     for shown in paper_tables_of(results, suite, is_whole=True):
         _show(shown)
@@ -195,7 +194,7 @@ def _show_all(results: "pd.DataFrame", suite: "Suite") -> None:
 
 def _show(whole: "Table") -> None:
     """Prints the errors over all steps, at every horizon the first metric; the files have the others."""
-    from candor.research.joint import AVERAGE
+    from candor.research.tables import AVERAGE
 
     (first, columns), *others = whole.groups
     if others and others[-1][0] == AVERAGE:

@@ -27,8 +27,8 @@ def explore(
     panel, _ = files.load()
     with progress() as report:
         report("preparing figures", None)  # the first import of matplotlib looks for the fonts of the machine
+        from candor.render.figures.explore import write_exploration
         from candor.research.explore import explore as explore_panel
-        from candor.research.explore import write_exploration
 
         picture = explore_panel(panel, sensor, longest_lag, report)
         written = write_exploration(picture, out or Path(f"explore-{inputs.folder_name(panel.name)}"))

@@ -144,18 +144,26 @@ class DataFiles:
 
 
 def load_named(name: str) -> "Panel":
-    """Returns a dataset of the catalogue, and tells if it is another copy than the one that the catalogue knows."""
-    from candor.data.catalog import datasets, load_dataset
+    """Returns a dataset of the catalogue, and warns if it is another copy than the one that the catalogue knows."""
+    from candor.data.catalog import load_dataset
+
+    panel = load_dataset(name)
+    warn_of_copy(name, panel.fingerprint)
+    return panel
+
+
+def warn_of_copy(name: str, fingerprint: str) -> None:
+    """Warns if a dataset with this checksum is another copy than the one that the catalogue knows."""
+    from candor.data.catalog import datasets
     from candor.data.findings import Findings
 
-    panel, findings = load_dataset(name), Findings()
-    if datasets.get(name).is_another(panel.fingerprint):
+    if datasets.get(name).is_another(fingerprint):
+        findings = Findings()
         what = "these data are not those that the catalogue knows by this name: another copy, or a part of it"
         findings.warning(
             what, name, hint=f"compare them with what `candor data info {name}` says, and get the files anew"
         )
-    tell_findings(findings)
-    return panel
+        tell_findings(findings)
 
 
 def tell_findings(findings: "Findings", levels: Sequence[str] = ("warning", "note")) -> None:

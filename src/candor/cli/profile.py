@@ -1,12 +1,14 @@
 """`candor profile`: what models cost, and accuracy against cost."""
 
 from pathlib import Path
+from shutil import rmtree
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from candor.cli import inputs
-from candor.cli.screen import console, print_json, progress, say, table
+from candor.cli.screen import console, print_json, say, table
+from candor.cli.watching import work_on
 from candor.core.text import number
 
 if TYPE_CHECKING:
@@ -32,26 +34,34 @@ def profile(
     Models without a network, such as trees and simple rules, have a time of forecasting only.
     """
     from candor.research.profiling import (
+        add_cells,
         choose_contenders,
         circumstances_of,
-        find_ground,
+        find_target,
         load_profile,
-        profile_models,
+        make_cells,
         read_errors,
     )
 
     errors = None if results is None else read_errors(results, preset)
-    ground, folder = find_ground(preset), out or Path("runs") / f"profile-{preset}"
-    contenders = choose_contenders(ground, None if models is None else inputs.parse_names(models, "model"))
-    found = load_profile(folder, circumstances_of(ground, batch, warm_ups, passes), is_anew=anew)
+    target, folder = find_target(preset), out or Path("runs") / f"profile-{preset}"
+    contenders = choose_contenders(target, None if models is None else inputs.parse_names(models, "model"))
+    found = load_profile(folder, circumstances_of(target, batch, warm_ups, passes), is_anew=anew)
     known = {model.name for model in found.models}
     wanted = [contender for contender in contenders if anew or contender.name not in known]
     if errors is not None:
         errors.check_any_of({*known, *(contender.name for contender in contenders)})
     _introduce(found, len(contenders) - len(wanted))
-    with progress() as report:
-        found = profile_models(ground, wanted, found, folder, report)
-    files = found.save(folder)
+    root = folder / "cells"
+    if anew:
+        rmtree(root, ignore_errors=True)
+    cells, found = make_cells(target, wanted, found)
+    try:
+        work_on(cells, root, tries=1)
+    finally:  # what was measured is kept, also when somebody stopped it
+        found = add_cells(found, cells, root)
+        files = found.save(folder)
+    rmtree(root, ignore_errors=True)
     if errors is not None:
         files += _draw(found, errors, folder)
     if json:
@@ -103,20 +113,19 @@ def _times(factor: float, cost: float | None) -> float | None:
 
 def _draw(found: "Profile", errors: "Errors", folder: Path) -> list[Path]:
     """Draws errors against parameters and against time, and says which models have only one of the two."""
-    from candor.render.figures.benchmark import draw_costs
-    from candor.research.notes import shown_name
-    from candor.research.profiling import bubbles_of
+    from candor.render.figures.benchmark import bubbles_of, draw_costs
+    from candor.research.table_notes import shown_name
 
     drawings = draw_costs(found, errors)
     if not drawings:
         say("no figure: none of the models with results could be measured")
         return []
-    measured, judged = {model.name for model in found.models}, set(errors.by_model)
+    measured, compared = {model.name for model in found.models}, set(errors.by_model)
     shown = {bubble.name for bubble in bubbles_of(found, errors)}
-    left_out = {model.name for model in found.models if model.label not in shown and model.name in judged}
+    left_out = {model.name for model in found.models if model.label not in shown and model.name in compared}
     for what, names in (
-        ("without results", measured - judged),
-        ("not measured", judged - measured),
+        ("without results", measured - compared),
+        ("not measured", compared - measured),
         ("without a network, or without errors that are numbers", left_out),
     ):
         if names:

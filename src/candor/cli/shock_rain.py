@@ -45,7 +45,8 @@ def shock_rain(
         report("opening runs", None)
         from candor.core.files import read_json
         from candor.render.figures.runs import FIGURES
-        from candor.research.shock_rain_runs import LagChoice, RainChoice, compare_runs, write_comparison
+        from candor.render.figures.shock_rain import write_comparison
+        from candor.research.shock_rain_runs import LagChoice, RainChoice, compare_runs
         from candor.runs.bundle import results_folder
 
         lags = LagChoice(longest_lag, lag_step, shifts, least_shift)

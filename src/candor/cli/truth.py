@@ -9,8 +9,10 @@ import typer
 from rich.markup import escape
 
 from candor.cli import inputs
-from candor.cli.screen import console, print_json, progress, say, table
+from candor.cli.screen import console, print_json, say, table
+from candor.cli.watching import work_on
 from candor.core.text import number
+from candor.core.errors import InputError
 
 if TYPE_CHECKING:
     from candor.research.truth.results import Row
@@ -33,18 +35,23 @@ def truth(
     json: inputs.JsonOption = False,
 ) -> None:
     """Train CANDOR on synthetic networks, and score its explanations against the truth, beside simple rules."""
-    with progress() as report:
-        report("opening", None)
-        from candor.core.files import read_json
-        from candor.core.settings import parse_overrides
-        from candor.research.truth.cells import cells_of
-        from candor.research.truth.results import rows_of, verdicts, write_results
-        from candor.research.truth.workers import run_cells
+    from candor.core.files import read_json
+    from candor.core.settings import parse_overrides
+    from candor.render.paper.truth import write_truth
+    from candor.research.engine import CellState, failure_of
+    from candor.research.truth.cells import cells_of, read_scored
+    from candor.research.truth.results import rows_of, verdicts
 
-        names = inputs.parse_names(datasets, "dataset")
-        cells = cells_of(names, inputs.parse_seeds(seeds), parse_overrides(settings or []), budget_minutes)
-        scored = run_cells(cells, out, workers, report)
-        files = write_results(scored, out, _command(seeds, names, budget_minutes, settings or []))
+    names = inputs.parse_names(datasets, "dataset")
+    cells = cells_of(names, inputs.parse_seeds(seeds), parse_overrides(settings or []), budget_minutes)
+    work_on(cells, out, workers=workers)
+    for cell in cells:
+        if (failure := failure_of(cell, out)) is not None:
+            raise failure
+        if cell.state(out) != CellState.DONE:
+            raise InputError("another process works on this network, or it was stopped", where=str(out / cell.name))
+    scored = [read_scored(cell, out) for cell in cells]
+    files = write_truth(scored, out, _command(seeds, names, budget_minutes, settings or []))
     rows = rows_of(scored)
     if json:
         print_json(read_json(files[0]))

@@ -1,7 +1,7 @@
-"""What a grid at work shows: the cells under way, how many are done, and the time left."""
+"""Cells of work from the command line: handed to the engine, and watched until they are done."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,44 +9,78 @@ from typing import TYPE_CHECKING, Any
 from rich.live import Live
 from rich.markup import escape
 
-from candor.cli.screen import errors, progress, table, time_left
+from candor.cli.screen import errors, progress, say, table, time_left
 
 if TYPE_CHECKING:
-    from candor.research.cells import Cell
-    from candor.research.local import Watch
+    from candor.research.engine import Cell, Watch
+
+
+def work_on(
+    cells: "Sequence[Cell]",
+    root: Path,
+    *,
+    workers: int = 1,
+    ray: str | None = None,
+    look: Callable[[Any], None] = lambda cell: None,
+    **options: int,
+) -> None:
+    """Works on all cells that are not done, in processes of this machine or on a cluster, and shows how far they are.
+
+    Args:
+        cells: done or not.
+        root: their folder.
+        workers: cells at a time on this machine.
+        ray: address of a cluster to work on instead.
+        look: is called again and again with each cell that is being worked on.
+        options: of `run_locally`.
+    """
+    from candor.research import engine, ray_cluster
+
+    left = [cell for cell in cells if cell.state(root) != engine.CellState.DONE]
+    with engine.stopped_by_sigterm(), watching(cells, root) as show:
+
+        def watch(running: "Sequence[Cell]") -> None:
+            for cell in running:
+                look(cell)
+            show(running)
+
+        if ray is not None:
+            ray_cluster.run_on_cluster(left, root, ray, watch)
+        else:
+            engine.run_locally(left, root, workers, watch, _say_stopping, **options)
+
+
+def _say_stopping() -> None:
+    say("saving and stopping; models that are fitted in one go are finished first. Ctrl-C once more ends all at once")
 
 
 @contextmanager
-def watching(cells: "Sequence[Cell]", grid: Path) -> "Iterator[Watch]":
-    """Yields a listener that is told every moment which cells are being worked on, and shows how far they are.
+def watching(cells: "Sequence[Cell]", root: Path) -> "Iterator[Watch]":
+    """Yields what shows how far all cells are, called again and again with those that are being worked on.
 
-    Where nobody watches, in a log or a pipe, it leaves a line now and then.
-
-    Args:
-        cells: all of them, done or not.
-        grid: their folder.
+    In a log or a pipe it leaves a line now and then.
     """
-    screen, onlooker = errors(), _Onlooker(cells, grid)
+    screen, board = errors(), _Board(cells, root)
     if not screen.is_terminal:
         with progress() as report:
 
-            def tell(running: "Sequence[Cell]") -> None:
-                onlooker.look()
-                report(f"cells | {', '.join(onlooker.words())}", onlooker.share(running))
+            def report_on(running: "Sequence[Cell]") -> None:
+                board.look()
+                report(f"cells | {', '.join(board.words())}", board.share(running))
 
-            yield tell
+            yield report_on
         return
-    onlooker.look()
-    begun, share_before = time.monotonic(), onlooker.share([])
+    board.look()
+    begun, share_before = time.monotonic(), board.share([])
     with Live(console=screen, auto_refresh=False, transient=True) as live:
 
         def show(running: "Sequence[Cell]") -> None:
-            onlooker.look()
-            share = onlooker.share(running)
-            title = ", ".join([*onlooker.words(), *time_left(time.monotonic() - begun, share_before, share)])
+            board.look()
+            share = board.share(running)
+            title = ", ".join([*board.words(), *time_left(time.monotonic() - begun, share_before, share)])
             shown = table(title, "cell", "now", "done", left=2)
             for cell in running:
-                status = onlooker.status(cell)
+                status = board.status(cell)
                 part = "" if status.get("share") is None else f"{100 * status['share']:.0f} %"
                 shown.add_row(escape(cell.name), escape(str(status.get("what", "starting"))), part)
             live.update(shown, refresh=True)
@@ -54,27 +88,27 @@ def watching(cells: "Sequence[Cell]", grid: Path) -> "Iterator[Watch]":
         yield show
 
 
-class _Onlooker:
-    """Looks at the files of cells; those that are done are not looked at again."""
+class _Board:
+    """Reads how far cells are from their files; of those that are done nothing is read again."""
 
-    def __init__(self, cells: "Sequence[Cell]", grid: Path) -> None:
-        self._cells, self._grid = cells, grid
+    def __init__(self, cells: "Sequence[Cell]", root: Path) -> None:
+        self._cells, self._root = cells, root
         self._done: set[str] = set()
         self._failed: set[str] = set()
 
     def look(self) -> None:
         """Finds out which cells are done and failed by now."""
-        from candor.research.cells import CellState
+        from candor.research.engine import CellState
 
-        states = {cell.name: cell.state(self._grid) for cell in self._cells if cell.name not in self._done}
+        states = {cell.name: cell.state(self._root) for cell in self._cells if cell.name not in self._done}
         self._done.update(name for name, state in states.items() if state == CellState.DONE)
         self._failed = {name for name, state in states.items() if state == CellState.FAILED}
 
     def status(self, cell: "Cell") -> dict[str, Any]:
         """Returns what a cell says of its work."""
-        from candor.research.cells import status_of
+        from candor.research.engine import status_of
 
-        return status_of(cell, self._grid)
+        return status_of(cell, self._root)
 
     def words(self) -> list[str]:
         """Returns how many cells are done and failed."""

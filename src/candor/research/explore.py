@@ -1,13 +1,13 @@
 """What a model of a panel has to cope with: coexisting dynamics, delays along edges, likeness of distant sensors."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from datetime import datetime, timedelta
 
 import numpy as np
 from numpy.typing import NDArray
 
 from candor.core.errors import InputError
-from candor.core.files import atomic_file
 from candor.core.progress import Report, silent
 from candor.core.text import sensor_label
 from candor.data.panel import Panel
@@ -15,12 +15,10 @@ from candor.data.times import DAY
 from candor.forecasting.explanation import find_sensor
 from candor.graph.nearest import great_circle_km
 from candor.graph.reachability import downstream_pairs
-from candor.render.figures.explore import DynamicsPicture, ExplorePicture, LagPicture, PairPicture, draw_explore
 from candor.research.dynamics import choose_stretch, find_dynamics, liveliest
 from candor.research.patterns import deviations_of, lagged_correlations, pair_correlations, profiles_of, slots_of
 from candor.research.rotation import Numbers
 
-NAME = "explore"
 CLEAR = 0.1
 """Correlation from which on a peak can count as clear."""
 _FALL = 0.05  # by which correlations must be lower somewhere on either side of a clear peak
@@ -29,8 +27,104 @@ _LONGEST_LAG, _LONGEST_LAG_OF_DAYS = 24, 14  # steps
 _LEAST_READINGS = 0.5  # share a sensor must have to be one of a pair
 _MOST_SENSORS = 1_000  # whose pairs are compared
 _FARTHEST = 0.9  # quantile of hops from which on sensors are distant if every two are connected
+_LONGEST_LABEL = 34
 _SENSORS_TRIED = 10  # to find one in which all dynamics coexist
-_LONGEST_NAME = 34
+
+
+@dataclass(frozen=True, eq=False)
+class DynamicsPicture:
+    """A stretch of one sensor's readings.
+
+    Args:
+        sensor: its label.
+        unit: of readings and background.
+        times: local times.
+        readings: NaN where missing.
+        background: what they move about slowly.
+        is_rise: where they climb fast.
+        is_fall: where they fall fast.
+        is_shock: where they jump.
+    """
+
+    sensor: str
+    unit: str
+    times: Sequence[datetime]
+    readings: NDArray[np.floating]
+    background: NDArray[np.floating]
+    is_rise: NDArray[np.bool_]
+    is_fall: NDArray[np.bool_]
+    is_shock: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class LagPicture:
+    """The peak lag of each edge.
+
+    Args:
+        source: ids of the sensors that edges leave.
+        target: ids of those they lead to.
+        distance: along the edges; None if unknown.
+        distance_unit: its unit.
+        lag: in steps, positive where the target follows the source.
+        correlation: at that lag.
+        is_clear: whether the peak is one to rely on.
+        interval: of a step.
+    """
+
+    source: Sequence[str]
+    target: Sequence[str]
+    distance: NDArray[np.floating] | None
+    distance_unit: str
+    lag: NDArray[np.integer]
+    correlation: NDArray[np.floating]
+    is_clear: NDArray[np.bool_]
+    interval: timedelta
+
+
+@dataclass(frozen=True, eq=False)
+class PairPicture:
+    """What is usual at two distant sensors.
+
+    Args:
+        first: label of the one.
+        second: label of the other.
+        correlation: of their profiles.
+        profiles: slot x 2, in standard deviations of each profile.
+        slots: of the calendar: bins of the week, or weeks of the year.
+        is_of_the_year: whether they are weeks of the year.
+    """
+
+    first: str
+    second: str
+    correlation: float
+    profiles: NDArray[np.floating]
+    slots: NDArray[np.integer]
+    is_of_the_year: bool
+
+
+@dataclass(frozen=True, eq=False)
+class ExplorePicture:
+    """All that the figure shows.
+
+    Args:
+        name: of the data.
+        dynamics: of one sensor.
+        lags: None if there are no edges.
+        similar: the distant pair most alike; None if there is none.
+        opposite: the distant pair least alike; None if there is no second pair.
+        pairs: columns of the table of all distant pairs.
+        has_no_path: whether distant means without a path; if not, the farthest tenth in hops.
+        are_apart: whether pairs that are close on the map are left out.
+    """
+
+    name: str
+    dynamics: DynamicsPicture
+    lags: LagPicture | None
+    similar: PairPicture | None
+    opposite: PairPicture | None
+    pairs: Mapping[str, Sequence[str] | NDArray[np.floating]]
+    has_no_path: bool
+    are_apart: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,16 +264,6 @@ def explore(
     )
 
 
-def write_exploration(picture: ExplorePicture, folder: Path) -> list[Path]:
-    """Writes explore.png, .svg and .csv (the readings shown), and explore-*.csv of lags, pairs and profiles."""
-    written = draw_explore(picture).write(folder, NAME)
-    for name, table in picture.further_tables().items():
-        with atomic_file(folder / f"{NAME}-{name}.csv") as temporary:
-            table.to_csv(temporary, index=False)
-        written.append(folder / f"{NAME}-{name}.csv")
-    return written
-
-
 def _hops(panel: Panel) -> Numbers:
     """Returns the least edges from any sensor to any other, whichever of the two is downstream; inf without a path."""
     source, target = panel.edges.source, panel.edges.target
@@ -194,7 +278,7 @@ def _picture_dynamics(panel: Panel, column: int) -> DynamicsPicture:
     found = find_dynamics(readings, panel.times)
     rows = choose_stretch(readings, found, panel.times)
     return DynamicsPicture(
-        sensor=_name(panel, column),
+        sensor=_label(panel, column),
         unit=panel.sensors[column].unit,
         times=list(panel.times.slice(rows.start, rows.stop).local.to_pydatetime()),
         readings=readings[rows],
@@ -251,8 +335,8 @@ def _picture_pair(panel: Panel, pairs: DistantPairs, place: int) -> PairPicture:
     profiles = profiles_of(panel)[0][:, columns]
     scores = (profiles - np.nanmean(profiles, axis=0)) / np.nanstd(profiles, axis=0)
     return PairPicture(
-        first=_name(panel, columns[0]),
-        second=_name(panel, columns[1]),
+        first=_label(panel, columns[0]),
+        second=_label(panel, columns[1]),
         correlation=float(pairs.profile[place]),
         profiles=scores,
         slots=np.unique(slots_of(panel.times)),
@@ -270,6 +354,5 @@ def _pair_table(panel: Panel, pairs: DistantPairs) -> dict[str, list[str] | Numb
     }
 
 
-def _name(panel: Panel, column: int) -> str:
-    sensor = panel.sensors[column]
-    return sensor_label(sensor.id, sensor.name, _LONGEST_NAME)
+def _label(panel: Panel, column: int) -> str:
+    return sensor_label(panel.sensors[column].id, panel.sensors[column].name, _LONGEST_LABEL)

@@ -1,18 +1,14 @@
-"""What one model costs: parameters, operations, seconds and memory, measured in a process of its own.
+"""What one model costs: parameters, operations, seconds and memory, measured in this process.
 
 Single precision on the processor, with random readings. `HOW` says what each number means; it is kept with the numbers.
 Trees and simple rules have no network: of them the time of a forecast is measured, and nothing else means the same.
 """
 
 import math
-import multiprocessing
-import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +18,6 @@ from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
-from candor.core.errors import InputError
 from candor.core.progress import Report, silent
 from candor.core.settings import Settings, parse_settings
 from candor.data.adjacency import adjacency_of
@@ -98,7 +93,7 @@ class ModelProfile(Settings):
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """All that another process needs to measure a model.
+    """All that is needed to measure a model.
 
     Args:
         name: under which the costs are kept.
@@ -121,49 +116,6 @@ class Job:
     batch: int
     warm_ups: int
     passes: int
-
-
-class MeasurementError(Exception):
-    """A model could not be measured; the text says why."""
-
-
-def measure_apart(job: Job, report: Report = silent) -> ModelProfile:
-    """Returns the costs of a model, measured in a process of its own."""
-    context = multiprocessing.get_context("spawn")
-    receiver, sender = context.Pipe(duplex=False)
-    child = context.Process(target=_answer, args=(sender, job), daemon=True)
-    child.start()
-    sender.close()  # so that the pipe ends with the child
-    try:
-        while True:
-            kind, content = receiver.recv()
-            if kind == "report":
-                report(*content)
-            elif kind == "failed":
-                raise MeasurementError(content)
-            else:
-                return parse_settings(ModelProfile, content, job.name)
-    except EOFError:
-        child.join()
-        hint = ": was it stopped, or did memory run out?" if child.exitcode == -signal.SIGKILL else ""
-        raise MeasurementError(f"its process ended with code {child.exitcode}{hint}") from None
-    finally:
-        child.kill()
-        child.join()
-
-
-def _answer(sender: "Connection[Any, Any]", job: Job) -> None:
-    """Measures in a process of its own and sends what is found, or what went wrong."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends this process
-    with suppress(OSError):  # where memory runs out, Linux shall end this process and no other
-        Path("/proc/self/oom_score_adj").write_text("1000")
-    try:
-        found = measure(job, lambda what, share: sender.send(("report", (what, share))))
-        sender.send(("done", found.model_dump()))
-    except BrokenPipeError:  # nobody listens any more
-        return
-    except Exception as error:  # whatever it is, it must not stop the other models
-        sender.send(("failed", str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"))
 
 
 def measure(job: Job, report: Report = silent) -> ModelProfile:

@@ -9,10 +9,8 @@ import platform
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from math import isfinite, nan
 from pathlib import Path
-from statistics import fmean
-from typing import TYPE_CHECKING, Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -21,7 +19,7 @@ from pydantic import Field, NonNegativeInt, PositiveInt
 
 from candor.core.errors import InputError
 from candor.core.files import atomic_file, read_json, write_json
-from candor.core.progress import Report, silent
+from candor.core.progress import Report
 from candor.core.settings import Settings, parse_settings
 from candor.core.versions import versions
 from candor.data.adjacency import adjacency_of
@@ -32,16 +30,15 @@ from candor.forecasting import forecasters
 from candor.forecasting.own_data import choose_settings
 from candor.nets.candor.recipe import SIZES, Recipe
 from candor.presets import Preset, load_preset, preset_names
-from candor.research.cells import CELL
-from candor.research.measuring import HOW, Job, MeasurementError, ModelProfile, measure_apart, random_panel
-from candor.research.results import ALL_STEPS
+from candor.research.engine import SCORES, Cell, Interruption, failure_of
+from candor.research.grid import ALL_STEPS, cells_in
+from candor.research.measuring import HOW, Job, ModelProfile, measure, random_panel
+from candor.research.results import RESULTS, cells_of_results
 from candor.research.suites import Contender, Suite, SuiteTask, load_suite, suite_names
-from candor.research.tables import is_ours
-
-if TYPE_CHECKING:
-    from candor.render.figures.bubbles import Bubble
+from candor.runs.fit import TrainingStoppedError
 
 PROFILE, TABLE = "profile.json", "profile.csv"
+_COLUMNS = ["task", "model", "step", "metric", "value", "unit"]
 Metric = Literal["mae", "mse"]
 # What a made-up graph is made from where the data are absent: the interval, and the edges between different sensors.
 _ABSENT = {
@@ -103,7 +100,7 @@ class Profile(Settings):
 
 
 @dataclass(frozen=True, eq=False)
-class Ground:
+class ProfileTarget:
     """A preset with readings of its shape and where its graph comes from."""
 
     name: str
@@ -112,11 +109,11 @@ class Ground:
     graph: str
 
 
-def find_ground(name: str) -> Ground:
+def find_target(name: str) -> ProfileTarget:
     """Returns the dataset of a preset, or a made-up network of its size where the data are absent."""
     preset = load_preset(name)
     if datasets.get(preset.data).is_available():
-        return Ground(name, preset, load_dataset(preset.data), f"that of {preset.data}")
+        return ProfileTarget(name, preset, load_dataset(preset.data), f"that of {preset.data}")
     if preset.nodes is None or preset.data not in _ABSENT:
         raise InputError(
             f"the data of {preset.data} are not here, and the preset does not say how many sensors there are",
@@ -126,26 +123,26 @@ def find_ground(name: str) -> Ground:
     interval, count = _ABSENT[preset.data]
     rows = 20 * (preset.protocol.history + preset.protocol.horizon)
     panel = random_panel(preset.nodes, random_edges(preset.nodes, count), interval, rows)
-    return Ground(name, preset, panel, f"random, with as many edges as {preset.data}, whose data are not here")
+    return ProfileTarget(name, preset, panel, f"random, with as many edges as {preset.data}, whose data are not here")
 
 
 def random_edges(nodes: int, count: int) -> Edges:
     """Returns weighted edges between different sensors, the same whenever they are made."""
-    chance = np.random.default_rng(0)
-    places = chance.choice(nodes * (nodes - 1), count, replace=False)
+    generator = np.random.default_rng(0)
+    places = generator.choice(nodes * (nodes - 1), count, replace=False)
     source, other = np.divmod(places, nodes - 1)
     target = other + (other >= source)  # skips the sensor itself
-    return Edges(source, target, weight=chance.random(count, dtype=np.float32) + np.float32(0.1))
+    return Edges(source, target, weight=generator.random(count, dtype=np.float32) + np.float32(0.1))
 
 
-def choose_contenders(ground: Ground, names: Sequence[str] | None = None) -> list[Contender]:
+def choose_contenders(target: ProfileTarget, names: Sequence[str] | None = None) -> list[Contender]:
     """Returns the models to measure; names that nobody knows are refused.
 
     Args:
-        ground: says which size of CANDOR goes without a further word.
+        target: says which size of CANDOR goes without a further word.
         names: of models, or of CANDOR with a size (candor-small); None takes all, CANDOR in every size.
     """
-    usual = (ground.preset.recipe or Recipe()).size
+    usual = (target.preset.recipe or Recipe()).size
     sized = {
         f"candor-{size}": Contender(name=f"candor-{size}", model="candor", settings={"size": size}) for size in SIZES
     }
@@ -158,14 +155,14 @@ def choose_contenders(ground: Ground, names: Sequence[str] | None = None) -> lis
     return found
 
 
-def circumstances_of(ground: Ground, batch: int, warm_ups: int, passes: int) -> Circumstances:
+def circumstances_of(target: ProfileTarget, batch: int, warm_ups: int, passes: int) -> Circumstances:
     """Returns the circumstances of measurements on this machine."""
-    protocol: Protocol = ground.preset.protocol
+    protocol: Protocol = target.preset.protocol
     return Circumstances(
-        preset=ground.name,
-        graph=ground.graph,
-        nodes=len(ground.panel.sensors),
-        edges=adjacency_of(ground.panel).nnz,
+        preset=target.name,
+        graph=target.graph,
+        nodes=len(target.panel.sensors),
+        edges=adjacency_of(target.panel).nnz,
         history=protocol.history,
         horizon=protocol.horizon,
         batch=batch,
@@ -210,40 +207,73 @@ def load_profile(folder: Path, circumstances: Circumstances, *, is_anew: bool = 
     raise InputError(f"there is a profile with another {differences} in this place", where=str(path), hint=hint)
 
 
-def profile_models(
-    ground: Ground, contenders: Sequence[Contender], profile: Profile, folder: Path, report: Report = silent
-) -> Profile:
-    """Returns the profile with all contenders measured; it is saved after each, and one that fails stops no other."""
-    for place, contender in enumerate(contenders):
+@dataclass(frozen=True, eq=False)
+class ProfileCell(Cell):
+    """One model to be measured in a process of its own."""
 
-        def tell(what: str, share: float | None, place: int = place, name: str = contender.name) -> None:
-            words = f"profiling | {name}, {place + 1} of {len(contenders)}: {what}"
-            report(words, (place + (share or 0.0)) / len(contenders))
+    job: Job
+    circumstances: Circumstances
 
-        tell("starting", 0.0)
+    @property
+    def name(self) -> str:
+        """The model's."""
+        return self.job.name
+
+    def content(self) -> dict[str, Any]:
+        """Returns the model, its settings and the circumstances."""
+        shared = self.circumstances.model_dump(mode="json")
+        return {"model": self.job.model, "settings": dict(self.job.settings), "circumstances": shared}
+
+    def work(self, folder: Path, report: Report, interruption: Interruption) -> None:
+        """Measures the model."""
+
+        def checked(what: str, share: float | None) -> None:
+            if reason := interruption():
+                raise TrainingStoppedError(reason, folder)
+            report(what, share)
+
+        torch.set_num_threads(int(self.circumstances.machine["threads"]))  # those of the command, as it states
+        write_json(folder / SCORES, measure(self.job, checked).model_dump(mode="json"))
+
+
+def make_cells(
+    target: ProfileTarget, contenders: Sequence[Contender], profile: Profile
+) -> tuple[list[ProfileCell], Profile]:
+    """Returns the cells of models to be measured, and the profile with the names of those that cannot be made."""
+    cells = []
+    for contender in contenders:
         try:
-            found: ModelProfile | str = measure_apart(make_job(ground, contender, profile.circumstances), tell)
-        except (InputError, MeasurementError) as error:
-            found = str(error)
+            cells.append(ProfileCell(make_job(target, contender, profile.circumstances), profile.circumstances))
+        except InputError as error:
+            profile = profile.with_model(contender.name, str(error))
         except ImportError as error:  # an extra that is not installed
-            found = f"it cannot be imported: {error}"
-        profile = profile.with_model(contender.name, found)
-        profile.save(folder)
+            profile = profile.with_model(contender.name, f"it cannot be imported: {error}")
+    return cells, profile
+
+
+def add_cells(profile: Profile, cells: Sequence[ProfileCell], root: Path) -> Profile:
+    """Returns the profile with what was measured in cells, and why others failed."""
+    for cell in cells:
+        if cell.is_done(root / cell.name):
+            content = read_json(root / cell.name / SCORES)
+            profile = profile.with_model(cell.name, parse_settings(ModelProfile, content, cell.name))
+        elif (failure := failure_of(cell, root)) is not None:
+            profile = profile.with_model(cell.name, str(failure))
     return profile
 
 
-def make_job(ground: Ground, contender: Contender, circumstances: Circumstances) -> Job:
+def make_job(target: ProfileTarget, contender: Contender, circumstances: Circumstances) -> Job:
     """Returns what has to be measured of a contender."""
-    protocol = ground.preset.protocol
-    task = make_task(ground.panel, protocol)
-    settings, _ = choose_settings(contender.model, task, ground.name, contender.settings)
+    protocol = target.preset.protocol
+    task = make_task(target.panel, protocol)
+    settings, _ = choose_settings(contender.model, task, target.name, contender.settings)
     return Job(
         name=contender.name,
         model=contender.model,
         settings={"history": protocol.history, "horizon": protocol.horizon} | settings,
         nodes=circumstances.nodes,
-        edges=ground.panel.edges,
-        interval=ground.panel.times.interval,
+        edges=target.panel.edges,
+        interval=target.panel.times.interval,
         batch=circumstances.batch,
         warm_ups=circumstances.warm_ups,
         passes=circumstances.passes,
@@ -276,17 +306,12 @@ class Errors:
             )
 
 
-def read_errors(results: Path, preset: str, suite: Suite | None = None) -> Errors:
-    """Returns the errors on a preset from the folder of a grid, or from its results.parquet.
-
-    Args:
-        results: the folder or the file.
-        preset: the grid may have it under another name, see `labels_of`.
-        suite: by whose ranking of the task errors are chosen; None takes the grid's own.
-    """
-    path = results / "results.parquet" if results.is_dir() else results
+def read_errors(results: Path, preset: str) -> Errors:
+    """Returns the errors on a preset from the folder of a grid, or from its results.parquet."""
+    path = results / RESULTS if results.is_dir() else results
     try:
-        content = pd.read_parquet(path, columns=["task", "model", "step", "metric", "value", "unit"])
+        content = pd.read_parquet(path)
+        content = content[[name for name in (*_COLUMNS, "cell") if name in _COLUMNS or name in content]]
     except FileNotFoundError:
         raise InputError(
             "there are no results", where=str(path), hint="make them with `candor benchmark SUITE`"
@@ -294,17 +319,36 @@ def read_errors(results: Path, preset: str, suite: Suite | None = None) -> Error
     except (OSError, ValueError, KeyError) as error:
         what = f"these are not results of `candor benchmark` ({str(error).splitlines()[0]})"
         raise InputError(what, where=str(path)) from None
-    overall = content[content["step"] == ALL_STEPS]
+    return errors_in(content, preset, path, _suite_of(content, path.parent))
+
+
+def errors_in(results: pd.DataFrame, preset: str, where: Path, suite: Suite | None) -> Errors:
+    """Returns the errors on a preset from a table of results.
+
+    Args:
+        results: of a grid.
+        preset: the grid may have it under another name, see `labels_of`.
+        where: the file they come from.
+        suite: by whose ranking of the task errors are chosen; None takes mean absolute errors.
+    """
+    overall = results[results["step"] == ALL_STEPS]
     tasks = sorted(set(overall["task"]))
     label = next((label for label in labels_of(preset) if label in tasks), None)
     if label is None:
-        raise InputError(f"there are no results on {preset}", where=str(path), hint=_other_presets(tasks))
-    metric = suite.metric_of(label) if suite is not None else _metric_of(path.parent, label)
+        raise InputError(f"there are no results on {preset}", where=str(where), hint=_other_presets(tasks))
+    metric: Metric = "mae" if suite is None else suite.metric_of(label)
     chosen = overall[(overall["task"] == label) & (overall["metric"] == metric)]
     if chosen.empty:
-        raise InputError(f"there are no results on {preset} by {metric.upper()}", where=str(path))
+        raise InputError(f"there are no results on {preset} by {metric.upper()}", where=str(where))
     by_model = {str(name): [float(value) for value in rows] for name, rows in chosen.groupby("model")["value"]}
-    return Errors(by_model, metric, str(chosen["unit"].iloc[0] or ""), path)
+    return Errors(by_model, metric, str(chosen["unit"].iloc[0] or ""), where)
+
+
+def _suite_of(results: pd.DataFrame, grid: Path) -> Suite | None:
+    """Returns the suite of a grid, known by its cells or else by the name of its folder."""
+    cells = cells_of_results(results) or cells_in(grid)
+    name = cells[0].suite if cells else grid.name.removeprefix("benchmark-")
+    return load_suite(name) if name in suite_names() else None
 
 
 def labels_of(preset: str) -> list[str]:
@@ -327,33 +371,6 @@ def _other_presets(tasks: Sequence[str]) -> str:
     if known:
         return f"--preset {' or '.join(known)}"
     return f"there are results on {', '.join(tasks) or 'nothing'}, and no preset is one of these"
-
-
-def _metric_of(grid: Path, label: str) -> Metric:
-    """Returns by which error the suite of a grid ranks models on a task; cells or else the folder tell its name."""
-    cell = next(grid.glob(f"*/*/*/{CELL}"), None)
-    name = grid.name.removeprefix("benchmark-") if cell is None else str(read_json(cell).get("suite"))
-    return load_suite(name).metric_of(label) if name in suite_names() else "mae"
-
-
-def bubbles_of(profile: Profile, errors: Errors) -> "list[Bubble]":
-    """Returns the networks with costs and with errors that are numbers, smallest first."""
-    from candor.render.figures.bubbles import Bubble
-
-    return [
-        Bubble(
-            name=model.label,
-            error=fmean(errors.by_model[model.name]),
-            seeds=len(errors.by_model[model.name]),
-            parameters=model.parameters,
-            seconds=model.inference_seconds,
-            is_ours=is_ours(model.name),
-            is_reconstruction=model.is_reconstruction,
-            metric=errors.metric,
-        )
-        for model in profile.models
-        if model.parameters is not None and isfinite(fmean(errors.by_model.get(model.name, [nan])))
-    ]
 
 
 def _processor() -> str:

@@ -40,7 +40,7 @@ _ROUNDING = 1e-9  # two statistics this close are equal
 
 
 @dataclass(frozen=True, eq=False)
-class Checkpoint:
+class ModelActivity:
     """The shock activity of one trained model.
 
     Args:
@@ -115,7 +115,7 @@ class ShockRain:
 
 
 def compare_with_rain(
-    checkpoints: Sequence[Checkpoint],
+    checkpoints: Sequence[ModelActivity],
     rain: NDArray[np.floating[Any]],
     lags: Sequence[int],
     shifts: int = SHIFTS,
@@ -215,7 +215,7 @@ def _draw_shifts(statistics: Numbers, least: int, shifts: int, seed: int) -> NDA
     return np.random.default_rng(seed).choice(allowed, size=shifts)
 
 
-def _check(checkpoints: Sequence[Checkpoint], rain: NDArray[np.floating[Any]], lags: NDArray[np.int64]) -> None:
+def _check(checkpoints: Sequence[ModelActivity], rain: NDArray[np.floating[Any]], lags: NDArray[np.int64]) -> None:
     if not len(checkpoints) or not len(lags):
         raise ValueError("at least one checkpoint and one lag are needed")
     if wrong := [c.name for c in checkpoints if c.activity.shape != rain.shape]:

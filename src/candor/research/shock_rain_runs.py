@@ -1,29 +1,23 @@
-"""Runs of CANDOR against rain: from run directories to the table, the JSON and the figure."""
+"""Runs of CANDOR against rain: the activity of their shock gates, and what its comparison with rain found."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from candor.core.errors import InputError
-from candor.core.files import atomic_file, write_json
 from candor.core.progress import Report, silent, within
-from candor.core.versions import versions
 from candor.data.panel import Panel
-from candor.render.figures.shock_rain import ShockRainPicture, draw_shock_rain, shifts_table
-from candor.research.activity import activity_of
+from candor.research.encodings import encode_histories
 from candor.research.rain_files import Rain, covariate_rain, gauge_rain
 from candor.research.rotation import Numbers
-from candor.research.shock_rain import SHIFTS, Checkpoint, ShockRain, compare_with_rain, lags_in_steps
+from candor.research.shock_rain import SHIFTS, ModelActivity, ShockRain, compare_with_rain, lags_in_steps
 from candor.runs.bundle import open_run
 
-NAME = "shock-rain"
-"""Of the figure, its numbers and the JSON."""
-SHIFTS_NAME = f"{NAME}-shifts.csv"
-"""The statistic of every shift."""
 HOUR = timedelta(hours=1)
 
 
@@ -63,6 +57,35 @@ class LagChoice:
     step: float = 2.0
     shifts: int = SHIFTS
     least_shift: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class ShockRainPicture:
+    """What the figure of a comparison shows.
+
+    Args:
+        data: name of the data.
+        lags: in hours, positive where activity follows rain.
+        curves: by horizon (steps), by lag: mean correlation over stations and seeds.
+        selected: by horizon, the lag in hours at which the curve is largest.
+        band: 2 x lag: the 2.5th and the 97.5th percentile of the mean curve of shifted rain.
+        null: the statistic of every shift.
+        rho: the statistic of what happened.
+        p: its chance without any association.
+        checkpoints: how many trained models there are.
+        stations: how many stations count.
+    """
+
+    data: str
+    lags: NDArray[np.floating]
+    curves: Mapping[int, NDArray[np.floating]]
+    selected: Mapping[int, float]
+    band: NDArray[np.floating]
+    null: NDArray[np.floating]
+    rho: float
+    p: float
+    checkpoints: int
+    stations: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,13 +222,13 @@ def compare_runs(
         part = within(report, "asking all runs", f"run {place + 1} of {count}", place / count, (place + 1) / count)
         activity = activity_of(run, part)
         reads_rain.append(run.candor().trained().network.settings.reads_rain)
-        checkpoints.append(Checkpoint(folder.name, run.record.protocol.horizon, run.record.seed, activity))
+        checkpoints.append(ModelActivity(folder.name, run.record.protocol.horizon, run.record.seed, activity))
     if panel is None:
         raise ValueError("at least one run is needed")
     hours = panel.times.interval / HOUR
     steps = lags_in_steps(lags.longest, lags.step, hours)
     rows = _rows_compared(checkpoints, max(steps))
-    cut = [Checkpoint(c.name, c.horizon, c.seed, c.activity[rows]) for c in checkpoints]
+    cut = [ModelActivity(c.name, c.horizon, c.seed, c.activity[rows]) for c in checkpoints]
     served = rain.of(panel)
     report("turning the rain", None)
     least = max(1, round(lags.least_shift / hours))
@@ -226,22 +249,6 @@ def compare_runs(
     )
 
 
-def write_comparison(found: RunsAgainstRain, folder: Path) -> list[Path]:
-    """Writes the figure, its numbers, those of every shift, and all of it as JSON; returns the files."""
-    files = write_picture(found.picture(), folder)
-    made = datetime.now(UTC).replace(microsecond=0).isoformat()
-    write_json(folder / f"{NAME}.json", found.to_json() | {"made": made, "versions": versions()})
-    return [*files, folder / f"{NAME}.json"]
-
-
-def write_picture(picture: ShockRainPicture, folder: Path) -> list[Path]:
-    """Writes the figure with the numbers of both its sides, and returns the files."""
-    files = draw_shock_rain(picture).write(folder, NAME)
-    with atomic_file(folder / SHIFTS_NAME) as temporary:
-        shifts_table(picture).to_csv(temporary, index=False)
-    return [*files, folder / SHIFTS_NAME]
-
-
 def _check_same_ground(panel: Panel, other: Panel, folder: Path, first: Path) -> None:
     if (panel.sensor_ids, panel.times) != (other.sensor_ids, other.times):
         raise InputError(
@@ -251,7 +258,7 @@ def _check_same_ground(panel: Panel, other: Panel, folder: Path, first: Path) ->
         )
 
 
-def _rows_compared(checkpoints: Sequence[Checkpoint], margin: int) -> slice:
+def _rows_compared(checkpoints: Sequence[ModelActivity], margin: int) -> slice:
     """Returns the rows that patches cover, and before and after them as many as lags reach, if the record has them."""
     covered = np.flatnonzero(np.any([~np.isnan(c.activity).all(axis=1) for c in checkpoints], axis=0))
     if not len(covered):
@@ -268,3 +275,40 @@ def _band(curves: Numbers) -> Numbers:
 
 def _or_none(number: float) -> float | None:
     return None if np.isnan(number) else float(number)
+
+
+def activity_of(run: Run, report: Report = silent) -> NDArray[np.float64]:
+    """Returns the shock activity (g_U + g_V)/2 from 0 to 1, time x sensor on the axis of the run's task.
+
+    A reading gets the mean over all history patches of all windows of the test part that cover it, NaN if none does.
+
+    Args:
+        run: of CANDOR.
+        report: is told how far it has come.
+    """
+    candor, task = run.candor(), run.task()
+    settings = candor.trained().network.settings
+    if not settings.gates_shocks:
+        raise InputError(
+            "this variant of CANDOR has no shock gates",
+            where=str(run.folder),
+            hint="give a run of the full model",
+        )
+    begun = np.zeros((task.panel.times.length, len(task.panel.sensors)))  # sum over patches by first reading
+    patches = np.zeros(task.panel.times.length)
+    for rows, encoding in encode_histories(candor, task.panel, task.split.test, report, "asking the shock gates"):
+        found = encoding.components.shock_activity
+        assert found is not None  # variants without were refused
+        np.add.at(begun, rows, found.transpose(1, 2).double().numpy())
+        np.add.at(patches, rows, 1)
+    return _spread(begun, patches, settings.patch_length)
+
+
+def _spread(begun: NDArray[np.float64], patches: NDArray[np.float64], length: int) -> NDArray[np.float64]:
+    """Returns the mean over the patches that cover each row, from sums over the patches that begin there."""
+    total, covering = np.zeros_like(begun), np.zeros_like(patches)
+    for offset in range(min(length, len(begun))):
+        total[offset:] += begun[: len(begun) - offset]
+        covering[offset:] += patches[: len(patches) - offset]
+    mean: NDArray[np.float64] = np.where(covering[:, None] > 0, total / np.maximum(covering, 1)[:, None], np.nan)
+    return mean

@@ -12,12 +12,14 @@ from statistics import mean, stdev
 
 import pandas as pd
 
-from candor.research.notes import Lineup, is_reconstruction, shown_name, write_note
-from candor.research.results import ALL_STEPS
+from candor.research.table_notes import Lineup, is_reconstruction, shown_name, write_note
+from candor.research.grid import ALL_STEPS
 from candor.research.suites import Suite
 
 OURS = "candor"
 NOTHING = "–"
+AVERAGE = "Avg"
+"""The head over means over horizons."""
 _MOST_BASELINES = 8
 SHOWN = {"mae": ("mae", "rmse", "mape"), "mse": ("mse", "mae")}
 """Metrics of a table by that of the ranking."""
@@ -77,17 +79,69 @@ def tables_of(results: pd.DataFrame, suite: Suite, *, is_whole: bool = False) ->
     found = []
     for rules, tasks in suite.parts_of(results["task"].tolist()):
         some = results[results["task"].isin(tasks)]
-        by_task = errors_by_task(some)
+        by_task = _errors_by_task(some)
         for task, errors in by_task.items():
             shared = by_task if rules.ranking == "suite" else {task: errors}
-            lineup = line_up(shared, errors, rules.metric, is_whole=is_whole or not rules.has_rivals)
+            lineup = _line_up(shared, errors, rules.metric, is_whole=is_whole or not rules.has_rivals)
             steps = sorted(set.intersection(*({int(step) for step, _ in places} for places in errors.values())))
             heads = {step: "all steps" if step == ALL_STEPS else f"step {step}" for step in steps}
-            found.append(make_table(task, errors, heads, lineup, rules, some[some["task"] == task]))
+            found.append(_make_table(task, errors, heads, lineup, rules, some[some["task"] == task]))
     return [table for table in found if table.rows]
 
 
-def errors_by_task(results: pd.DataFrame) -> dict[str, dict[str, dict[Place, list[float]]]]:
+def paper_tables_of(results: pd.DataFrame, suite: Suite, *, is_whole: bool = False) -> list[Table]:
+    """Returns tables shaped like the paper's.
+
+    Where baselines are chosen once for several tasks, there is a table per dataset with its horizons side by side;
+    elsewhere, and for datasets with one horizon, a table per task with some of its steps.
+
+    Args:
+        results: as `collect` gives them.
+        suite: how models are ranked.
+        is_whole: whether all models are shown, or ours and the eight best baselines, reconstructions left out.
+    """
+    found: list[Table] = []
+    for rules, tasks in suite.parts_of(results["task"].tolist()):
+        some = results[results["task"].isin(tasks)]
+        alone = {table.title: table for table in tables_of(some, rules, is_whole=is_whole)}
+        for data in some["data"].unique():
+            of_data = some[some["data"] == data]
+            own = of_data["task"].unique().tolist()
+            if rules.ranking == "suite" and len(own) > 1:
+                found.append(_side_by_side(str(data), of_data, some, rules, is_whole))
+            else:
+                found += [alone[task] for task in own if task in alone]
+    return [table for table in found if table.rows]
+
+
+def _side_by_side(data: str, results: pd.DataFrame, ranked: pd.DataFrame, rules: Suite, is_whole: bool) -> Table:
+    """Returns the table of a dataset; models are ranked by more than its own results."""
+    horizons = results.drop_duplicates("task").sort_values("horizon", kind="stable")
+    heads = {str(task): f"H = {horizon}" for task, horizon in zip(horizons["task"], horizons["horizon"], strict=True)}
+    errors = _errors_over_tasks(results, list(heads), SHOWN[rules.metric])
+    lineup = _line_up(_errors_by_task(ranked), errors, rules.metric, is_whole=is_whole or not rules.has_rivals)
+    return _make_table(data, errors, heads | {AVERAGE: AVERAGE}, lineup, rules, results)
+
+
+def _errors_over_tasks(results: pd.DataFrame, tasks: list[str], metrics: tuple[str, ...]) -> dict[str, dict[Place, list[float]]]:
+    """Returns the errors over all steps by model, task and metric, and under `AVERAGE` their mean over tasks."""
+    by_seed: dict[tuple[str, str], dict[str, dict[int, float]]] = {}
+    chosen = results[(results["step"] == ALL_STEPS) & results["metric"].isin(metrics)]
+    columns = (chosen[name].tolist() for name in ("model", "metric", "task", "seed", "value"))
+    for model, metric, task, seed, value in zip(*columns, strict=True):
+        by_seed.setdefault((model, metric), {}).setdefault(task, {})[seed] = value
+    found: dict[str, dict[Place, list[float]]] = {}
+    for (model, metric), by_task in by_seed.items():
+        places = found.setdefault(model, {})
+        for task, values in by_task.items():
+            places[task, metric] = list(values.values())
+        whole = set.intersection(*(set(by_task.get(task, {})) for task in tasks))
+        if whole:
+            places[AVERAGE, metric] = [mean(by_task[task][seed] for task in tasks) for seed in sorted(whole)]
+    return found
+
+
+def _errors_by_task(results: pd.DataFrame) -> dict[str, dict[str, dict[Place, list[float]]]]:
     """Returns the errors of every task by model, step and metric."""
     found: dict[str, dict[str, dict[Place, list[float]]]] = {}
     columns = ("task", "model", "step", "metric", "value")
@@ -96,7 +150,7 @@ def errors_by_task(results: pd.DataFrame) -> dict[str, dict[str, dict[Place, lis
     return found
 
 
-def line_up(by_task: Mapping[str, Errors], models: Sequence[str] | Errors, metric: str, *, is_whole: bool) -> Lineup:
+def _line_up(by_task: Mapping[str, Errors], models: Sequence[str] | Errors, metric: str, *, is_whole: bool) -> Lineup:
     """Returns who is shown in a table.
 
     Baselines are ranked by the unrounded mean error over all steps, seeds and tasks, if they have results on all tasks;
@@ -130,7 +184,7 @@ def _worth(error: float) -> tuple[bool, float]:
     return not isfinite(error), error
 
 
-def make_table(
+def _make_table(
     title: str,
     errors: Errors,
     heads: Mapping[int, str] | Mapping[str, str],
@@ -180,7 +234,7 @@ def strict_wins(results: pd.DataFrame, metric: str) -> dict[str, tuple[int, int]
     """
     place: Place = (ALL_STEPS, metric)
     found: dict[str, tuple[int, int]] = {}
-    for errors in errors_by_task(results).values():
+    for errors in _errors_by_task(results).values():
         rivals = (filter(isfinite, errors[model][place]) for model in errors if _is_rival(model))
         best = [min(seeds) for values in rivals if (seeds := list(values))]
         for model in filter(is_ours, errors):

@@ -13,7 +13,7 @@ from candor.nets.candor.losses import LossSpace, losses
 from candor.nets.candor.physical_operator import EdgeArrays
 from candor.nets.candor.settings import LossWeights, ModelSettings
 from candor.presets import load_preset
-from candor.research.variants import CHANGES, VARIANTS
+from candor.research.ablations import CHANGES, VARIANTS
 
 SIZES = TINY | {"pairs": 8}  # all of them, so that every relation channel is used
 SPANS = {"nodes": 5, "history": 10, "horizon": 6, "patch_length": 3, "patch_stride": 2}

@@ -22,7 +22,7 @@ from candor.render.paper.words import origin_of_task
 from candor.research.cells import Cell, CellState, cells_of
 from candor.research.running import run_cell
 from candor.research.suites import Contender, SuiteTask, load_suite
-from candor.research.variants import ablation, sweep
+from candor.research.ablations import ablation, sweep
 from candor.runs.fit import train_model
 from candor.runs.run import load_record
 

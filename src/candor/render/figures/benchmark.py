@@ -1,17 +1,19 @@
 """The figures of grids and profiles: what parts are worth, what a setting does, accuracy against cost."""
 
 from collections.abc import Mapping, Sequence
+from math import isfinite, nan
+from statistics import fmean
 
 import pandas as pd
 
-from candor.render.figures.bubbles import draw_bubbles
+from candor.render.figures.bubbles import Bubble, draw_bubbles
 from candor.render.figures.heat import HeatCell, draw_changes
 from candor.render.figures.style import Drawing
 from candor.render.figures.sweeps import count_seeds, draw_sweep
-from candor.research.pairing import Change
-from candor.research.profiling import Errors, Profile, bubbles_of
-from candor.research.results import ALL_STEPS
-from candor.research.variants import CHANGES, INTERVENTIONS
+from candor.research.ablations import CHANGES, INTERVENTIONS, Change
+from candor.research.profiling import Errors, Profile
+from candor.research.tables import is_ours
+from candor.research.grid import ALL_STEPS
 
 _TITLES = {False: "CANDOR without its parts", True: "CANDOR that is given rain"}
 """Of heat maps, by whether they show interventions."""
@@ -97,3 +99,21 @@ def draw_costs(profile: Profile, errors: Errors) -> dict[str, Drawing]:
         "accuracy-parameters": draw_bubbles(bubbles, "parameters", title, errors.unit, at.batch),
         "accuracy-time": draw_bubbles(bubbles, "time", title, errors.unit, at.batch),
     }
+
+
+def bubbles_of(profile: Profile, errors: Errors) -> list[Bubble]:
+    """Returns the networks with costs and with errors that are numbers, smallest first."""
+    return [
+        Bubble(
+            name=model.label,
+            error=fmean(errors.by_model[model.name]),
+            seeds=len(errors.by_model[model.name]),
+            parameters=model.parameters,
+            seconds=model.inference_seconds,
+            is_ours=is_ours(model.name),
+            is_reconstruction=model.is_reconstruction,
+            metric=errors.metric,
+        )
+        for model in profile.models
+        if model.parameters is not None and isfinite(fmean(errors.by_model.get(model.name, [nan])))
+    ]

@@ -1,14 +1,13 @@
 """Three views of a panel before any model: coexisting dynamics, peak lags of edges, distant sensors alike or not."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from numpy.typing import NDArray
 
+from candor.core.files import atomic_file
 from candor.data.calendar import BINS_PER_DAY
 from candor.render.figures.style import (
     BLACK,
@@ -28,7 +27,9 @@ from candor.render.figures.style import (
     plain,
     use_local_times,
 )
+from candor.research.explore import DynamicsPicture, ExplorePicture, LagPicture, PairPicture
 
+NAME = "explore"
 _HEIGHT = 8.2  # inches
 _UNITS = (
     (timedelta(days=1), "days"), (timedelta(hours=1), "h"), (timedelta(minutes=1), "min"), (timedelta(seconds=1), "s"),
@@ -38,112 +39,27 @@ _MONTHS = ("Jan", "Apr", "Jul", "Oct")
 _FAINT = 300  # edges from which on dots are small and pale
 
 
-@dataclass(frozen=True, eq=False)
-class DynamicsPicture:
-    """A stretch of one sensor's readings.
-
-    Args:
-        sensor: what people call it.
-        unit: of readings and background.
-        times: local times.
-        readings: NaN where missing.
-        background: what they move about slowly.
-        is_rise: where they climb fast.
-        is_fall: where they fall fast.
-        is_shock: where they jump.
-    """
-
-    sensor: str
-    unit: str
-    times: Sequence[datetime]
-    readings: NDArray[np.floating]
-    background: NDArray[np.floating]
-    is_rise: NDArray[np.bool_]
-    is_fall: NDArray[np.bool_]
-    is_shock: NDArray[np.bool_]
+def write_exploration(picture: ExplorePicture, folder: Path) -> list[Path]:
+    """Writes explore.png, .svg and .csv (the readings shown), and explore-*.csv of lags, pairs and profiles."""
+    written = draw_explore(picture).write(folder, NAME)
+    for name, table in _further_tables(picture).items():
+        with atomic_file(folder / f"{NAME}-{name}.csv") as temporary:
+            table.to_csv(temporary, index=False)
+        written.append(folder / f"{NAME}-{name}.csv")
+    return written
 
 
-@dataclass(frozen=True, eq=False)
-class LagPicture:
-    """The peak lag of each edge.
-
-    Args:
-        source: ids of the sensors that edges leave.
-        target: ids of those they lead to.
-        distance: along the edges; None if unknown.
-        distance_unit: its unit.
-        lag: in steps, positive where the target follows the source.
-        correlation: at that lag.
-        is_clear: whether the peak is one to rely on.
-        interval: of a step.
-    """
-
-    source: Sequence[str]
-    target: Sequence[str]
-    distance: NDArray[np.floating] | None
-    distance_unit: str
-    lag: NDArray[np.integer]
-    correlation: NDArray[np.floating]
-    is_clear: NDArray[np.bool_]
-    interval: timedelta
-
-
-@dataclass(frozen=True, eq=False)
-class PairPicture:
-    """What is usual at two distant sensors.
-
-    Args:
-        first: what people call the one.
-        second: what people call the other.
-        correlation: of their profiles.
-        profiles: slot x 2, in standard deviations of each profile.
-        slots: of the calendar: bins of the week, or weeks of the year.
-        is_of_the_year: whether they are weeks of the year.
-    """
-
-    first: str
-    second: str
-    correlation: float
-    profiles: NDArray[np.floating]
-    slots: NDArray[np.integer]
-    is_of_the_year: bool
-
-
-@dataclass(frozen=True, eq=False)
-class ExplorePicture:
-    """The whole figure.
-
-    Args:
-        name: of the data.
-        dynamics: of one sensor.
-        lags: None if there are no edges.
-        similar: the distant pair most alike; None if there is none.
-        opposite: the distant pair least alike; None if there is no second pair.
-        pairs: columns of the table of all distant pairs.
-        has_no_path: whether distant means without a path; if not, the farthest tenth in hops.
-        are_apart: whether pairs that are close on the map are left out.
-    """
-
-    name: str
-    dynamics: DynamicsPicture
-    lags: LagPicture | None
-    similar: PairPicture | None
-    opposite: PairPicture | None
-    pairs: Mapping[str, Sequence[str] | NDArray[np.floating]]
-    has_no_path: bool
-    are_apart: bool
-
-    def further_tables(self) -> dict[str, pd.DataFrame]:
-        """Returns the numbers of the lower panels: `lags` where there are edges, `pairs`, `profiles` of those drawn."""
-        tables = {} if self.lags is None else {"lags": _lag_table(self.lags)}
-        tables["pairs"] = pd.DataFrame(dict(self.pairs))
-        drawn = {"most alike": self.similar, "least alike": self.opposite}
-        profiles = [_profile_table(name, pair) for name, pair in drawn.items() if pair is not None]
-        return tables | ({"profiles": pd.concat(profiles)} if profiles else {})
+def _further_tables(picture: ExplorePicture) -> dict[str, pd.DataFrame]:
+    """Returns the numbers of the lower panels: `lags` where there are edges, `pairs`, `profiles` of those drawn."""
+    tables = {} if picture.lags is None else {"lags": _lag_table(picture.lags)}
+    tables["pairs"] = pd.DataFrame(dict(picture.pairs))
+    drawn = {"most alike": picture.similar, "least alike": picture.opposite}
+    profiles = [_profile_table(name, pair) for name, pair in drawn.items() if pair is not None]
+    return tables | ({"profiles": pd.concat(profiles)} if profiles else {})
 
 
 def draw_explore(picture: ExplorePicture) -> Drawing:
-    """Returns the figure; its table holds the readings shown, the others are `picture.further_tables()`."""
+    """Returns the figure; its table holds the readings shown."""
     distant = "no path joins them" if picture.has_no_path else "the farthest tenth of pairs, by edges between them"
     distant += ", and they are not close on the map" if picture.are_apart else ""
     note = (

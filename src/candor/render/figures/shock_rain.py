@@ -1,14 +1,15 @@
 """Shock activity against rain: the correlation over lags with the band of shifted rain, and the test beside it."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
-from numpy.typing import NDArray
 
+from candor.core.files import atomic_file, write_json
+from candor.core.versions import versions
 from candor.render.figures.style import (
     BLUE,
     GREEN,
@@ -23,39 +24,31 @@ from candor.render.figures.style import (
     dress,
     new_figure,
 )
+from candor.research.shock_rain_runs import RunsAgainstRain, ShockRainPicture
 
 _COLOURS = (BLUE, ORANGE, GREEN, PURPLE, SKY)
 _BINS = 40
 _DAY = 24  # hours
+NAME = "shock-rain"
+"""Of the figure, its numbers and the JSON."""
+SHIFTS_NAME = f"{NAME}-shifts.csv"
+"""The statistic of every shift."""
 
 
-@dataclass(frozen=True, eq=False)
-class ShockRainPicture:
-    """What the comparison found.
+def write_comparison(found: RunsAgainstRain, folder: Path) -> list[Path]:
+    """Writes the figure, its numbers, those of every shift, and all of it as JSON; returns the files."""
+    files = write_picture(found.picture(), folder)
+    made = datetime.now(UTC).replace(microsecond=0).isoformat()
+    write_json(folder / f"{NAME}.json", found.to_json() | {"made": made, "versions": versions()})
+    return [*files, folder / f"{NAME}.json"]
 
-    Args:
-        data: name of the data.
-        lags: in hours, positive where activity follows rain.
-        curves: by horizon (steps), by lag: mean correlation over stations and seeds.
-        selected: by horizon, the lag in hours at which the curve is largest.
-        band: 2 x lag: the 2.5th and the 97.5th percentile of the mean curve of shifted rain.
-        null: the statistic of every shift.
-        rho: the statistic of what happened.
-        p: its chance without any association.
-        checkpoints: how many trained models there are.
-        stations: how many stations count.
-    """
 
-    data: str
-    lags: NDArray[np.floating]
-    curves: Mapping[int, NDArray[np.floating]]
-    selected: Mapping[int, float]
-    band: NDArray[np.floating]
-    null: NDArray[np.floating]
-    rho: float
-    p: float
-    checkpoints: int
-    stations: int
+def write_picture(picture: ShockRainPicture, folder: Path) -> list[Path]:
+    """Writes the figure with the numbers of both its sides, and returns the files."""
+    files = draw_shock_rain(picture).write(folder, NAME)
+    with atomic_file(folder / SHIFTS_NAME) as temporary:
+        pd.DataFrame({"largest_correlation": picture.null}).to_csv(temporary, index=False)
+    return [*files, folder / SHIFTS_NAME]
 
 
 def draw_shock_rain(picture: ShockRainPicture) -> Drawing:
@@ -70,11 +63,6 @@ def draw_shock_rain(picture: ShockRainPicture) -> Drawing:
     _draw_lags(lags, picture)
     _draw_test(test, picture)
     return Drawing(figure, _table(picture))
-
-
-def shifts_table(picture: ShockRainPicture) -> pd.DataFrame:
-    """Returns what the right side of the figure counts: the statistic of every shift, in the order of drawing."""
-    return pd.DataFrame({"largest_correlation": picture.null})
 
 
 def _draw_lags(axes: Axes, picture: ShockRainPicture) -> None:

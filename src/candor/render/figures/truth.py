@@ -1,7 +1,6 @@
 """Scores of explanations against the truth, beside those of simple rules and the goals; answers to pulses."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -10,43 +9,22 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from candor.render.figures.style import BLACK, BLUE, GREY, SMALL, VERMILION, Drawing, dress, new_figure, plain
+from candor.research.truth.results import Row, score_frame
 
 _ROW_HEIGHT = 0.19  # inches
 _HEAD_HEIGHT = 1.5
 _GAP = 0.7  # rows between two questions
+_SHOWN = frozenset({"AUROC", "average precision", "rank correlation", "precision of the first"})
 
 
-@dataclass(frozen=True)
-class ShownScore:
-    """One point of the figure.
+def draw_truth(rows: Sequence[Row]) -> Drawing:
+    """Returns the figure: a panel per dataset, a group of lines per question, a line per answer.
 
-    Args:
-        dataset: which of the panels it is in.
-        question: which group of rows it is in.
-        answer: name of its row.
-        is_ours: whether it is CANDOR's.
-        mean: over seeds; None where there is no score.
-        spread: standard deviation over seeds, None for one seed.
-        goal: of the question, if there is one.
+    The table beside it holds all rows, the figure those whose measures share a scale.
     """
-
-    dataset: str
-    question: str
-    answer: str
-    is_ours: bool
-    mean: float | None
-    spread: float | None
-    goal: float | None
-
-
-def draw_truth(scores: Sequence[ShownScore], table: pd.DataFrame, note: str) -> Drawing:
-    """Returns the figure: a panel per dataset, a group of rows per question, a row per answer.
-
-    Args:
-        scores: what is shown, in the order of rows.
-        table: all numbers, for the file beside the figure.
-        note: small print.
-    """
+    scores = [row for row in rows if row.measure in _SHOWN]
+    seeds = max((len(row.by_seed) for row in rows), default=0)
+    note = f"Held-out test part, mean over {seeds} seed{'s' if seeds > 1 else ''}; bars: standard deviation over seeds."
     datasets = list(dict.fromkeys(score.dataset for score in scores))
     heights, heads = _layout(scores)
     lowest = max(heights.values())
@@ -63,26 +41,30 @@ def draw_truth(scores: Sequence[ShownScore], table: pd.DataFrame, note: str) -> 
         label.set_fontweight("bold" if place in heads.values() else "normal")
     first.set_ylim(lowest + 0.8, -0.8)
     first.legend(handles=_key(), loc="lower right", bbox_to_anchor=(1.0, 1.04), ncols=3, fontsize=SMALL, frameon=False)
-    return Drawing(figure, table)
+    return Drawing(figure, score_frame(rows))
 
 
-def _layout(scores: Sequence[ShownScore]) -> tuple[dict[tuple[str, str], float], dict[str, float]]:
+def _layout(scores: Sequence[Row]) -> tuple[dict[tuple[str, str], float], dict[str, float]]:
     """Returns the height of each question's answers, and of its heading above them."""
     heights: dict[tuple[str, str], float] = {}
     heads: dict[str, float] = {}
     place = 0.0
-    for question in dict.fromkeys(score.question for score in scores):
+    for question in dict.fromkeys(map(_question, scores)):
         heads[question] = place
-        for answer in dict.fromkeys(score.answer for score in scores if score.question == question):
+        for answer in dict.fromkeys(score.answer for score in scores if _question(score) == question):
             place += 1
             heights[question, answer] = place
         place += 1 + _GAP
     return heights, heads
 
 
-def _draw_scores(axes: Axes, scores: Sequence[ShownScore], heights: dict[tuple[str, str], float]) -> None:
+def _question(score: Row) -> str:
+    return f"{score.question}: {score.measure}"
+
+
+def _draw_scores(axes: Axes, scores: Sequence[Row], heights: dict[tuple[str, str], float]) -> None:
     for score in scores:
-        height = heights[score.question, score.answer]
+        height = heights[_question(score), score.answer]
         if score.mean is not None:
             colour, shape = (BLUE, "o") if score.is_ours else (GREY, "D")
             axes.errorbar(

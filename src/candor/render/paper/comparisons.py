@@ -10,11 +10,11 @@ from candor.render.figures.benchmark import draw_ablations, draw_setting, split_
 from candor.render.paper.entry import Entry, Picture, ShownTable, joined, make_slug, table_files
 from candor.render.paper.grid import Grid, Kind
 from candor.render.paper.words import origin_of_task
-from candor.research.pairing import paired_changes, parameters_of
-from candor.research.rain import rain_table_of
+from candor.research.ablations import paired_changes, parameters_of
+from candor.research.rain_table import rain_table_of
 from candor.research.tables import Table, TableCell, strict_wins, tables_of
-from candor.research.variants import FULL
-from candor.research.writing import write_grid_tables, write_tables
+from candor.research.ablations import FULL
+from candor.render.paper.tables import write_grid_tables, write_tables
 
 HEAT_MAPS = {
     "ablations": (

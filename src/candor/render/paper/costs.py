@@ -17,7 +17,7 @@ from candor.render.paper.words import data_in_words
 from candor.research.measuring import HOW
 from candor.research.profiling import Circumstances, Errors, Profile, labels_of, read_errors
 from candor.research.tables import Table, TableCell
-from candor.research.writing import write_tables
+from candor.render.paper.tables import write_tables
 
 _COLUMNS = ("parameters", "MFLOPs", "inference [ms]", "training step [ms]", "peak memory [MB]")
 _CAPTIONS = {

@@ -16,7 +16,7 @@ from candor.render.paper.entry import UNKNOWN
 from candor.research.cells import Cell
 from candor.research.results import collect
 from candor.research.suites import Contender, Suite, SuiteTask, load_suite, suite_names
-from candor.research.variants import CHANGES, FULL, VARIANTS
+from candor.research.ablations import CHANGES, FULL, VARIANTS
 from candor.runs.run import RECORD
 
 RESULTS = "results.parquet"

@@ -11,10 +11,10 @@ from candor.render.paper.found import Found
 from candor.render.paper.grid import Grid, Kind
 from candor.render.paper.runs import data_of_runs, is_here
 from candor.research.cells import Cell, cells_of, failure_of
-from candor.research.notes import shown_name
+from candor.research.table_notes import shown_name
 from candor.research.profiling import labels_of
 from candor.research.suites import load_suite, suite_names
-from candor.research.variants import INTERVENTIONS, SWEEPS, VARIANTS
+from candor.research.ablations import INTERVENTIONS, SWEEPS, VARIANTS
 
 _WHOLE = "paper"
 _SUITES = ("traffic", "basins", "river", "rainfall")

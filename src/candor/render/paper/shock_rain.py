@@ -18,7 +18,7 @@ from candor.render.paper.entry import Entry, Origin, Picture, ShownTable, in_dat
 from candor.render.paper.words import data_in_words, protocol_in_words
 from candor.research.shock_rain_runs import NAME, SHIFTS_NAME, write_picture
 from candor.research.tables import Table, TableCell
-from candor.research.writing import write_tables
+from candor.render.paper.tables import write_tables
 from candor.runs.run import RunRecord, load_record
 
 _KEYS = ("data", "rho", "null_mean", "excess", "p", "shifts", "horizons", "checkpoints", "stations", "lags_hours")

@@ -12,11 +12,11 @@ from candor.render.paper.entry import Entry, Origin, Picture, ShownTable, joined
 from candor.render.paper.grid import Grid, Kind
 from candor.render.paper.shock_rain import Kept, association_table
 from candor.render.paper.words import origin_of_task
-from candor.research.pairing import Change, paired_changes
-from candor.research.results import ALL_STEPS
+from candor.research.ablations import Change, paired_changes
+from candor.research.grid import ALL_STEPS
 from candor.research.tables import Table, TableCell
-from candor.research.variants import FULL
-from candor.research.writing import write_tables
+from candor.research.ablations import FULL
+from candor.render.paper.tables import write_tables
 
 _METRICS = ("mae", "rmse", "mse")
 

@@ -16,7 +16,7 @@ from candor.research.truth.asking import Findings
 from candor.research.truth.cells import FORMAT_VERSION, Cell, Scored, read_curves
 from candor.research.truth.results import NAME, PULSES, Row, rows_of, verdicts, write_results
 from candor.research.truth.scores import Score
-from candor.research.writing import write_tables
+from candor.render.paper.tables import write_tables
 
 _CAPTION = "Scores of explanations (blue) beside those of simple rules (grey) and the goals (red lines)."
 _PULSES_CAPTION = "What arrives downstream of a pulse upstream, by the true delay of the edge, which a dot marks."

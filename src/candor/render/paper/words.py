@@ -11,7 +11,7 @@ from candor.core.text import counted
 from candor.data.catalog import datasets
 from candor.render.paper.entry import Origin, in_dates, in_versions
 from candor.render.paper.grid import Grid
-from candor.research.notes import differences_of, seeds_of
+from candor.research.table_notes import differences_of, seeds_of
 from candor.runs.run import RunRecord, load_record
 
 _FILLED = {

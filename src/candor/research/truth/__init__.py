@@ -1,13 +1,11 @@
 """Are CANDOR's explanations true? They are scored on synthetic networks, whose truth the generator knows.
 
-| question | file |
+| file | what it does |
 |---|---|
-| are shock gates open where a shock was injected? | shocks.py |
-| does the model know the delay and the attenuation of edges? | edges.py, pulses.py |
-| do functional relations find planted twins? | twins.py |
-| do accumulation and release follow what is stored? | storage.py |
-
-What the model says is collected in told.py, what simple rules say in rules.py; ranking.py scores both alike. asking.py
-puts all questions to one run, cells.py trains and asks a network of one seed, workers.py several at a time, results.py
-writes what came out.
+| cells.py | a cell: CANDOR trained on a synthetic network, and what it scored |
+| questions.py | the questions: shocks, edges, twins, storage |
+| answers.py, pulses.py | the model's answers: its states, and how its forecasts respond to pulses |
+| rules.py | the answers of simple rules and of a linear regression |
+| scores.py | the measures, the same for all answers |
+| results.py | mean and spread over seeds, beside the goals |
 """

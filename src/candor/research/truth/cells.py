@@ -1,23 +1,17 @@
-"""One cell: CANDOR trained on one synthetic network, kept as a run directory, with what it scored beside it.
-
-A cell that is done is left alone, one that was killed goes on from its checkpoint.
-
-cell.json    what the cell is; another cell in its place is refused
-truth.json   the scores, and all that they depend on
-"""
+"""One cell of `candor truth`: CANDOR trained on one synthetic network, and in truth.json what its answers scored."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
 
 from candor.core.errors import InputError
 from candor.core.files import read_json, write_json
-from candor.core.progress import Report, silent
+from candor.core.progress import Report
 from candor.core.settings import Settings, parse_settings
 from candor.core.versions import versions
 from candor.data.panel import Panel
@@ -25,12 +19,12 @@ from candor.data.protocol import make_task
 from candor.data.synthetic import Truth, generate_river, generate_road
 from candor.forecasting.own_data import choose_protocol, choose_settings
 from candor.nets.candor.recipe import Recipe
-from candor.research.cells import CELL, refuse_another
-from candor.research.running import train_cell
-from candor.research.truth.asking import CHANCE_SEED, PULSE_SIZE, PULSE_WINDOWS, Findings, question_run
+from candor.research.engine import Cell, Interruption
+from candor.research.grid import train_cell
+from candor.research.truth.answers import refuse_variants
 from candor.research.truth.pulses import Curve
+from candor.research.truth.questions import PULSE_SIZE, PULSE_WINDOWS, RANDOM_SEED, Findings, question_run
 from candor.research.truth.scores import Score
-from candor.research.truth.told import refuse_variants
 from candor.runs.evaluation import evaluate_run
 from candor.runs.fit import TRAINING, Limits, train_model
 from candor.runs.run import Run, model_checksum
@@ -61,8 +55,10 @@ class DataSettings(Settings):
     """Pairs of sensors that share a background."""
 
 
-class Cell(Settings):
+class TruthCell(Settings, Cell):
     """CANDOR on one synthetic network; the seed is that of the network and that of the training."""
+
+    result: ClassVar[str] = TRUTH
 
     dataset: str
     seed: NonNegativeInt
@@ -74,19 +70,55 @@ class Cell(Settings):
 
     @property
     def name(self) -> str:
-        """The cell's folder below that of all cells."""
+        """Network and seed."""
         return f"{self.dataset}/seed-{self.seed}"
+
+    def content(self) -> dict[str, Any]:
+        """Returns all fields."""
+        return self.model_dump(mode="json")
 
     def make(self) -> tuple[Panel, Truth]:
         """Returns the network and the truth about it."""
         return MAKERS[self.dataset](seed=self.seed, **self.data.model_dump(exclude_none=True))
+
+    def is_done(self, folder: Path) -> bool:
+        """Returns whether there are scores in today's format, of the model that is there."""
+        if not (folder / TRUTH).is_file():
+            return False
+        content = read_json(folder / TRUTH)
+        is_current = bool(content["format_version"] == FORMAT_VERSION)
+        return is_current and content["circumstances"]["model_sha256"] == model_checksum(folder)
+
+    def work(self, folder: Path, report: Report, interruption: Interruption) -> None:
+        """Trains CANDOR and scores its answers."""
+        panel, truth = self.make()
+        run = train_cell(folder, self.budget_minutes, partial(self._begin, panel, folder, report), report, interruption)
+        if run.record.fingerprint != panel.fingerprint:
+            raise InputError(
+                "the network of this seed is not the one that the run was trained on",
+                where=str(folder),
+                hint="it was made by another version of candor; train again in another folder (--out)",
+            )
+        evaluation = evaluate_run(run, report).to_json()
+        content = {"format_version": FORMAT_VERSION, **asdict(question_run(run, truth, report))}
+        write_json(folder / TRUTH, content | {"circumstances": _circumstances(run, evaluation)})
+
+    def _begin(self, panel: Panel, folder: Path, report: Report, limits: Limits) -> Run:
+        protocol, rest = choose_protocol(panel, self.dataset, self.settings)
+        settings, _ = choose_settings("candor", make_task(panel, protocol), self.dataset, rest)
+        recipe = parse_settings(Recipe, settings["recipe"], "settings")
+        refuse_variants(recipe.model_settings(len(panel.sensors), protocol.history, protocol.horizon))
+        return train_model(
+            panel, protocol, "candor", settings, folder, seed=self.seed, is_catalogued=False, report=report,
+            limits=limits,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Scored:
     """A cell that is done: what was found, and what that depends on as content of a JSON file."""
 
-    cell: Cell
+    cell: TruthCell
     findings: Findings
     circumstances: Mapping[str, Any]
 
@@ -98,7 +130,7 @@ class Scored:
 
 def cells_of(
     datasets: list[str], seeds: list[int], overrides: Mapping[str, Any], budget_minutes: float | None
-) -> list[Cell]:
+) -> list[TruthCell]:
     """Returns the cells, seed by seed, so that a command that is stopped leaves whole rounds.
 
     Args:
@@ -125,51 +157,17 @@ def cells_of(
         "budget_minutes": budget_minutes,
     }
     return [
-        parse_settings(Cell, {"dataset": dataset, "seed": seed} | content, "settings")
+        parse_settings(TruthCell, {"dataset": dataset, "seed": seed} | content, "settings")
         for seed in seeds
         for dataset in datasets
     ]
 
 
-def run_cell(cell: Cell, out: Path, report: Report = silent) -> Scored:
-    """Returns the scores of a cell, trained and judged now or before.
-
-    Args:
-        cell: what to do.
-        out: the folder of all cells.
-        report: is told how far it has come.
-    """
-    folder = out / cell.name
-    refuse_another(cell, folder)
-    if (known := _known(cell, folder)) is not None:
-        return known
-    write_json(folder / CELL, cell.model_dump(mode="json"))
-    panel, truth = cell.make()
-    run = train_cell(folder, cell.budget_minutes, partial(_begin, cell, panel, folder, report), report)
-    if run.record.fingerprint != panel.fingerprint:
-        raise InputError(
-            "the network of this seed is not the one that the run was trained on",
-            where=str(folder),
-            hint="it was made by another version of candor; train again in another folder (--out)",
-        )
-    judged = evaluate_run(run, report).to_json()
-    findings, circumstances = question_run(run, truth, report), _circumstances(run, judged)
-    content = {"format_version": FORMAT_VERSION, **asdict(findings), "circumstances": circumstances}
-    write_json(folder / TRUTH, content)
-    return Scored(cell, findings, circumstances)
-
-
-def _known(cell: Cell, folder: Path) -> Scored | None:
-    """Returns what the cell scored before, if its model is still the one that was asked."""
-    if not (folder / TRUTH).is_file():
-        return None
-    content = read_json(folder / TRUTH)
-    circumstances = content["circumstances"]
-    is_valid = content["format_version"] == FORMAT_VERSION and circumstances["model_sha256"] == model_checksum(folder)
-    if not is_valid:
-        return None
+def read_scored(cell: TruthCell, root: Path) -> Scored:
+    """Returns what a cell scored that is done."""
+    content = read_json(root / cell.name / TRUTH)
     scores = tuple(Score(**score) for score in content["scores"])
-    return Scored(cell, Findings(scores, read_curves(content["curves"])), circumstances)
+    return Scored(cell, Findings(scores, read_curves(content["curves"])), content["circumstances"])
 
 
 def read_curves(content: Sequence[Mapping[str, Any]]) -> tuple[Curve, ...]:
@@ -177,17 +175,7 @@ def read_curves(content: Sequence[Mapping[str, Any]]) -> tuple[Curve, ...]:
     return tuple(Curve(**{**curve, "response": tuple(curve["response"])}) for curve in content)
 
 
-def _begin(cell: Cell, panel: Panel, folder: Path, report: Report, limits: Limits) -> Run:
-    protocol, rest = choose_protocol(panel, cell.dataset, cell.settings)
-    settings, _ = choose_settings("candor", make_task(panel, protocol), cell.dataset, rest)
-    recipe = parse_settings(Recipe, settings["recipe"], "settings")
-    refuse_variants(recipe.model_settings(len(panel.sensors), protocol.history, protocol.horizon))
-    return train_model(
-        panel, protocol, "candor", settings, folder, seed=cell.seed, is_catalogued=False, report=report, limits=limits
-    )
-
-
-def _circumstances(run: Run, judged: Mapping[str, Any]) -> dict[str, Any]:
+def _circumstances(run: Run, evaluation: Mapping[str, Any]) -> dict[str, Any]:
     """Returns everything that the scores depend on, and how good the forecasts are, in the sensors' unit."""
     progress = Checkpoint(run.folder / TRAINING).progress()
     return {
@@ -197,13 +185,13 @@ def _circumstances(run: Run, judged: Mapping[str, Any]) -> dict[str, Any]:
         "versions": versions(),
         "protocol": run.record.protocol.model_dump(mode="json"),
         "settings": run.forecaster.settings(),
-        "split": judged["split"],
-        "part": judged["part"],
-        "mae": judged["overall"]["mae"],
-        "unit": judged["unit"],
+        "split": evaluation["split"],
+        "part": evaluation["part"],
+        "mae": evaluation["overall"]["mae"],
+        "unit": evaluation["unit"],
         "epochs": progress.epoch,
         "best_epoch": progress.best_epoch,
         "train_seconds": progress.seconds,
         "pulses": {"windows": PULSE_WINDOWS, "size_in_deviations": PULSE_SIZE},
-        "chance_seed": CHANCE_SEED,
+        "chance_seed": RANDOM_SEED,
     }

@@ -36,7 +36,7 @@ class Curve:
     """What arrives of a pulse along the edges that have the same delay.
 
     Args:
-        answer: whose forecasts were asked.
+        answer: whose forecasts respond.
         is_ours: whether they are CANDOR's.
         delay: the true one of these edges, in steps.
         edges: how many they are.
@@ -57,7 +57,7 @@ def pulse_responses(
 
     Args:
         forecast: the model.
-        histories: of the windows that are asked, window x history x sensor.
+        histories: of some windows, window x history x sensor.
         edges: from whose sources pulses are sent.
         longest: the longest lag, in steps; neither history nor horizon may be shorter.
         size: of the pulse, on the scale of the histories.

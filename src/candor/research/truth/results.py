@@ -1,4 +1,4 @@
-"""The scores of all cells as one table: mean and spread over seeds, beside goals.
+"""The scores of all cells as one table, plain data: mean and spread over seeds, beside goals.
 
 Spreads are standard deviations over seeds with one degree of freedom taken off, and absent for one seed.
 """
@@ -11,17 +11,18 @@ from typing import Any
 
 import pandas as pd
 
-from candor.core.files import atomic_file, write_json
-from candor.render.figures.truth import ShownScore, draw_pulses, draw_truth
-from candor.research.truth.cells import FORMAT_VERSION, Scored
+from candor.core.errors import InputError
+from candor.core.files import read_json
+from candor.core.settings import parse_settings
+from candor.research.truth.cells import FORMAT_VERSION, Scored, TruthCell, read_curves
+from candor.research.truth.questions import Findings
+from candor.research.truth.scores import Score
 
-NAME, PULSES = "truth", "truth-pulses"
 GOALS: Mapping[tuple[str, str], float] = {
     ("shocks", "AUROC"): 0.95,
     ("delays", "rank correlation"): 0.9,
     ("twins", "precision of the first"): 0.9,
 }
-_IN_FIGURE = frozenset({"AUROC", "average precision", "rank correlation", "precision of the first"})
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class Row:
     Args:
         dataset: its name.
         question: what was asked.
-        measure: how the answer was judged.
+        measure: how well the answer agrees with the truth.
         answer: where it comes from.
         is_ours: whether it comes from CANDOR.
         by_seed: the score of every seed; None where the truth of that seed does not allow one.
@@ -63,6 +64,14 @@ class Row:
     def goal(self) -> float | None:
         """What CANDOR is to reach, where that is settled."""
         return GOALS.get((self.question, self.measure))
+
+    def content(self) -> dict[str, Any]:
+        """Returns everything as content of a JSON file."""
+        return {
+            "dataset": self.dataset, "question": self.question, "measure": self.measure, "answer": self.answer,
+            "is_ours": self.is_ours, "goal": self.goal, "mean": self.mean, "spread": self.spread,
+            "by_seed": {str(seed): value for seed, value in self.by_seed.items()},
+        }  # fmt: skip
 
     @property
     def text(self) -> str:
@@ -104,117 +113,70 @@ def verdicts(rows: Sequence[Row]) -> list[str]:
     return said
 
 
-def write_results(cells: Sequence[Scored], folder: Path, command: str) -> list[Path]:
-    """Writes the table as JSON, Markdown and CSV and the figures, each all or nothing, and returns the files.
-
-    Args:
-        cells: that are done.
-        folder: where to.
-        command: that made them.
-    """
+def content_of(cells: Sequence[Scored], command: str) -> dict[str, Any]:
+    """Returns all results as content of a JSON file, with the command that made them."""
     rows = rows_of(cells)
-    content = {
+    return {
         "format_version": FORMAT_VERSION,
         "command": command,
-        "rows": [_plain(row) for row in rows],
+        "rows": [row.content() for row in rows],
         "verdicts": verdicts(rows),
         "cells": [
             {
-                "cell": scored.cell.model_dump(mode="json"),
+                "cell": scored.cell.content(),
                 "curves": [asdict(curve) for curve in scored.findings.curves],
                 "circumstances": dict(scored.circumstances),
             }
             for scored in cells
         ],
     }
-    write_json(folder / f"{NAME}.json", content)
-    with atomic_file(folder / f"{NAME}.md") as temporary:
-        temporary.write_text(as_markdown(rows, cells, command), encoding="utf-8")
-    shown = [
-        ShownScore(
-            row.dataset, f"{row.question}: {row.measure}", row.answer, row.is_ours, row.mean, row.spread, row.goal
+
+
+def read_truth(path: Path) -> tuple[list[Scored], str]:
+    """Returns the cells that `candor truth` scored, from the file with the content of all, and the command."""
+    content = read_json(path)
+    if not isinstance(content, dict) or content.get("format_version") != FORMAT_VERSION:
+        raise InputError(
+            f"these are not results of `candor truth` in format {FORMAT_VERSION}",
+            where=str(path),
+            hint="run the command again; cells that are done are not trained again",
         )
+    cells = []
+    for described in content["cells"]:
+        cell = parse_settings(TruthCell, described["cell"], str(path))
+        findings = Findings(tuple(_scores(content["rows"], cell)), read_curves(described["curves"]))
+        cells.append(Scored(cell, findings, described["circumstances"]))
+    if not cells:
+        raise InputError("there are no cells in these results", where=str(path))
+    return cells, str(content["command"])
+
+
+def _scores(rows: Sequence[dict[str, Any]], cell: TruthCell) -> list[Score]:
+    seed = str(cell.seed)
+    return [
+        Score(row["question"], row["measure"], row["answer"], row["is_ours"], row["by_seed"][seed])
         for row in rows
-        if row.measure in _IN_FIGURE
+        if row["dataset"] == cell.dataset and seed in row["by_seed"]
     ]
-    seeds = len({scored.cell.seed for scored in cells})
-    note = f"Held-out test part, mean over {seeds} seed{'s' if seeds > 1 else ''}; bars: standard deviation over seeds."
-    drawing = draw_truth(shown, _frame(rows), note)
-    files = [folder / f"{NAME}.json", folder / f"{NAME}.md", *drawing.write(folder, NAME)]
-    return files + draw_pulses(_curves(cells)).write(folder, PULSES)
 
 
-def as_markdown(rows: Sequence[Row], cells: Sequence[Scored], command: str) -> str:
-    """Returns the table with a column per dataset, what became of the goals, and what it was made with."""
-    datasets = list(dict.fromkeys(row.dataset for row in rows))
-    by_place: dict[tuple[str, str, str], dict[str, Row]] = {}
-    for row in rows:
-        by_place.setdefault((row.question, row.measure, row.answer), {})[row.dataset] = row
-    lines = [
-        "# Are the explanations true?", "", f"    {command}", "",
-        f"| question | measure | goal | answer | {' | '.join(datasets)} |", "|---" * (4 + len(datasets)) + "|",
-    ]  # fmt: skip
-    for (question, measure, answer), by_dataset in by_place.items():
-        first = next(iter(by_dataset.values()))
-        goal = f"{first.goal:g}" if first.is_ours and first.goal is not None else ""
-        name = f"**{answer}**" if first.is_ours else answer
-        texts = (by_dataset[dataset].text if dataset in by_dataset else "–" for dataset in datasets)
-        lines.append(f"| {question} | {measure} | {goal} | {name} | {' | '.join(texts)} |")
-    lines += ["", "Bold: CANDOR. Mean ± standard deviation over seeds; held-out test part.", ""]
-    lines += [f"- {verdict}" for verdict in verdicts(rows)]
-    return "\n".join([*lines, "", "## Made with", "", *_made_with(cells), ""])
-
-
-def _made_with(cells: Sequence[Scored]) -> list[str]:
-    lines = []
-    for scored in cells:
-        told = scored.circumstances
-        lines.append(
-            f"- {scored.cell.name}: {told['epochs']} epochs in {told['train_seconds'] / 60:.1f} minutes, "
-            f"mean absolute error {told['mae']:.4g} {told['unit']}, data {told['data_sha256'][:12]}, "
-            f"model {told['model_sha256'][:12]}, {told['made'][:10]}"
-        )
-    together = dict(cells[0].circumstances["versions"])
-    return [*lines, f"- {', '.join(f'{name} {version}' for name, version in together.items())}"]
-
-
-def _plain(row: Row) -> dict[str, Any]:
-    return {
-        "dataset": row.dataset,
-        "question": row.question,
-        "measure": row.measure,
-        "answer": row.answer,
-        "is_ours": row.is_ours,
-        "goal": row.goal,
-        "mean": row.mean,
-        "spread": row.spread,
-        "by_seed": {str(seed): value for seed, value in row.by_seed.items()},
-    }
-
-
-def _curves(cells: Sequence[Scored]) -> pd.DataFrame:
-    """Returns the responses to pulses, a row per dataset, seed, answer, delay and lag."""
-    return pd.DataFrame(
-        [
-            {
-                "dataset": scored.cell.dataset, "seed": scored.cell.seed, "answer": curve.answer,
-                "delay": curve.delay, "edges": curve.edges, "lag": lag, "response": response,
-            }
-            for scored in cells
-            for curve in scored.findings.curves
-            for lag, response in enumerate(curve.response, 1)
-        ],
-        columns=["dataset", "seed", "answer", "delay", "edges", "lag", "response"],
-    )  # fmt: skip
-
-
-def _frame(rows: Sequence[Row]) -> pd.DataFrame:
+def score_frame(rows: Sequence[Row]) -> pd.DataFrame:
     """Returns the table for a CSV file, a column per seed."""
-    plain = [_plain(row) for row in rows]
-    return pd.DataFrame(
-        [
-            {key: value for key, value in row.items() if key != "by_seed"}
-            | {f"seed_{seed}": value for seed, value in row["by_seed"].items()}
-            for row in plain
-        ]
-    )
+    found = []
+    for row in rows:
+        content = row.content()
+        by_seed = content.pop("by_seed")
+        found.append(content | {f"seed_{seed}": value for seed, value in by_seed.items()})
+    return pd.DataFrame(found)
+
+
+def curve_frame(cells: Sequence[Scored]) -> pd.DataFrame:
+    """Returns the responses to pulses, a row per dataset, seed, answer, delay and lag."""
+    columns = ("dataset", "seed", "answer", "delay", "edges", "lag", "response")
+    rows = [
+        (scored.cell.dataset, scored.cell.seed, curve.answer, curve.delay, curve.edges, lag, response)
+        for scored in cells
+        for curve in scored.findings.curves
+        for lag, response in enumerate(curve.response, 1)
+    ]
+    return pd.DataFrame(rows, columns=columns)

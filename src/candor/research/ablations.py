@@ -1,15 +1,17 @@
-"""The paper's ablations, interventions and sweeps: each a named change of the settings and nothing else."""
+"""The paper's ablations, interventions and sweeps: named changes of the settings, and how errors change with them."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import yaml
 
 from candor.core.errors import InputError
 from candor.core.settings import NOT_YAML, parse_settings
 from candor.presets import load_preset
-from candor.research.results import cells_in
+from candor.research.grid import ALL_STEPS, METRICS, cells_in
 from candor.research.suites import Contender, Suite, SuiteTask
 
 FULL = "candor"
@@ -114,3 +116,51 @@ def _suite(name: str, title: str, preset: str, contenders: list[Contender], limi
     if "seeds" in given:
         given["seeds"] = tuple(dict.fromkeys(given["seeds"]))
     return parse_settings(Suite, content | given, name)
+
+
+@dataclass(frozen=True)
+class Change:
+    """How a variant's error differs from the full model's.
+
+    Args:
+        variant: its name.
+        metric: which error, over all steps.
+        relative: mean over seeds of the paired relative change; 0.1 is ten percent worse.
+        seeds: how many pairs there are.
+        is_beyond_chance: whether it exceeds twice the relative deviation of the full model over seeds (ddof 1).
+        parameters: of the variant; None where the results do not state them.
+    """
+
+    variant: str
+    metric: str
+    relative: float
+    seeds: int
+    is_beyond_chance: bool
+    parameters: int | None = None
+
+
+def paired_changes(results: pd.DataFrame, metrics: tuple[str, ...] = METRICS) -> list[Change]:
+    """Returns the changes of all variants in the results of one task; seeds without a number in both are left out."""
+    overall, sizes, found = results[results["step"] == ALL_STEPS], parameters_of(results), []
+    for metric in metrics:
+        errors = overall[overall["metric"] == metric].pivot_table("value", "seed", "model", aggfunc="last")
+        if FULL not in errors:
+            continue
+        full = errors[FULL]
+        spread = float(full.std() / full.mean())  # ddof 1; not a number for one seed
+        for variant in overall["model"].unique():
+            if variant == FULL or variant not in errors:
+                continue
+            changes = (errors[variant] / full - 1)[full != 0].dropna()
+            if len(changes):
+                mean = float(changes.mean())
+                found.append(Change(variant, metric, mean, len(changes), abs(mean) > 2 * spread, sizes.get(variant)))
+    return found
+
+
+def parameters_of(results: pd.DataFrame) -> dict[str, int]:
+    """Returns the number of parameters by model, of those whose results state it."""
+    if "parameters" not in results:
+        return {}
+    stated = results.dropna(subset="parameters")
+    return {str(model): int(size) for model, size in zip(stated["model"], stated["parameters"], strict=True)}

@@ -1,4 +1,4 @@
-"""What a trained CANDOR says about the windows of the test part: its gates, components, edge weights and relations."""
+"""The answers of a trained CANDOR, over the test part: its gates, components, edge weights and relations."""
 
 from dataclasses import dataclass
 
@@ -25,8 +25,8 @@ from candor.research.rotation import Numbers
 
 
 @dataclass(frozen=True, eq=False)
-class Told:
-    """What the model says, as means over the test windows that say it.
+class ModelAnswers:
+    """Means over the test windows that read what the answer is about.
 
     A patch is known by the row it begins with: it is read by as many windows as have it in their history.
 
@@ -51,30 +51,30 @@ class Told:
 
 
 def refuse_variants(settings: ModelSettings) -> None:
-    """Refuses a model that lacks a part whose word is asked for."""
+    """Refuses a model that lacks a part that questions are about."""
     parts = {
         "decomposition": settings.decomposition,
-        "shock gates": settings.gates_shocks or not settings.decomposition,  # said once
+        "shock gates": settings.gates_shocks or not settings.decomposition,  # without decomposition: named once
         "functional branch": "functional" in settings.branches,
         "relations": settings.relations > 0,
         "forward path": "forward" in settings.branches,
     }
     if lacking := [name for name, is_there in parts.items() if not is_there]:
         raise InputError(
-            f"this variant of CANDOR has no {' and no '.join(lacking)}: whether that tells the truth cannot be asked",
+            f"this variant of CANDOR has no {' and no '.join(lacking)}: its explanations cannot be scored",
             hint="leave out the settings that take parts of the model away",
         )
 
 
 @torch.no_grad()
-def listen(candor: Candor, task: Task, report: Report = silent) -> Told:
-    """Returns what a fitted CANDOR says about the test part of a task."""
+def collect_answers(candor: Candor, task: Task, report: Report = silent) -> ModelAnswers:
+    """Returns the answers of a fitted CANDOR over the test part of a task."""
     network, origins = candor.trained().network, task.split.test
     settings, sensors = network.settings, len(task.panel.sensors)
     refuse_variants(settings)
     sums: dict[str, Numbers] = {}
     patches = np.zeros(task.panel.times.length)
-    for rows, encoding in encode_histories(candor, task.panel, origins, report, "listening to the model"):
+    for rows, encoding in encode_histories(candor, task.panel, origins, report, "collecting the model's answers"):
         np.add.at(patches, rows, 1)
         for name, found in _by_patch(encoding).items():
             into = sums.setdefault(name, np.zeros((task.panel.times.length, sensors)))
@@ -84,7 +84,7 @@ def listen(candor: Candor, task: Task, report: Report = silent) -> Told:
     known = np.flatnonzero(patches)
     order = _in_order_of(task.panel.edges, _branch(network).support("forward"))
     by_window = {name: sums.pop(name) / len(origins) for name in ("weights", "arrived", "likeness", "resemblance")}
-    return Told(
+    return ModelAnswers(
         starts=known,
         patch_length=settings.patch_length,
         by_patch={name: total[known] / patches[known, None] for name, total in sums.items()},
@@ -96,7 +96,7 @@ def listen(candor: Candor, task: Task, report: Report = silent) -> Told:
 
 
 def _by_patch(encoding: Encoding) -> dict[str, Tensor]:
-    """Returns window x sensor x patch of all that is said about patches."""
+    """Returns the answers about patches, each window x sensor x patch."""
     components = encoding.components
     assert isinstance(components, Components)  # variants without are refused
     return {
@@ -128,8 +128,8 @@ def _arrived(branch: PhysicalBranch, states: PathStates) -> Tensor:
     path, support = branch.path("forward"), branch.support("forward")
     patches = states.residual.shape[2]
     # What would lie before the first patch is the first one again.
-    spoken_of = [max(patches - path.span + position, 0) for position in range(path.span)]
-    mapped = F.relu(path.window_map(states.residual[:, :, spoken_of].flatten(2)))  # Psi
+    read = [max(patches - path.span + position, 0) for position in range(path.span)]
+    mapped = F.relu(path.window_map(states.residual[:, :, read].flatten(2)))  # Psi
     mapped = rearrange(mapped, "window sensor (position hidden) -> window sensor position hidden", position=path.span)
     sizes = _size(mapped)  # window sensor position
     return states.weights.transpose(1, 2) * sizes[:, support.sender]

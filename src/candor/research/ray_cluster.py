@@ -1,6 +1,6 @@
 """Cells on a Ray cluster, where one machine is not enough (extra `cluster`).
 
-All machines must see the grid's folder under the same path and have the same data and the same version of candor. Ray
+All machines must see the folder of the cells under the same path and have the same data and version of candor. Ray
 hands the cells out; a cell whose machine is lost is handed out again and goes on from its checkpoint.
 """
 
@@ -10,14 +10,13 @@ from pathlib import Path
 
 from candor.core.errors import InputError
 from candor.core.optional import needing_packages
-from candor.research.cells import Cell, status_of, write_failure
-from candor.research.local import Watch
+from candor.research.engine import Cell, Watch, run_cell, status_of, write_loss
 
 _TRIES_AFTER_LOSS = 5
 _SECONDS_BETWEEN_LOOKS = 0.5
 
 
-def run_on_cluster(cells: Sequence[Cell], grid: Path, address: str, watch: Watch = lambda running: None) -> None:
+def run_on_cluster(cells: Sequence[Cell], root: Path, address: str, watch: Watch = lambda running: None) -> None:
     """Works on all cells on the cluster at `address`, each on one core, as many at a time as there are cores."""
     with needing_packages("working on a cluster", extra="cluster"):
         import ray
@@ -28,7 +27,7 @@ def run_on_cluster(cells: Sequence[Cell], grid: Path, address: str, watch: Watch
             f"there is no Ray cluster at {address} ({error})", hint="start one: ray start --head, see docs/benchmark.md"
         ) from None
     remote = ray.remote(num_cpus=1, max_retries=_TRIES_AFTER_LOSS)(_work)
-    pending = {remote.remote(cell.model_dump(mode="json"), str(grid.resolve())): cell for cell in cells}
+    pending = {remote.remote(cell, root.resolve()): cell for cell in cells}
     try:
         while pending:
             done, _ = ray.wait(list(pending), num_returns=1, timeout=_SECONDS_BETWEEN_LOOKS)
@@ -37,17 +36,14 @@ def run_on_cluster(cells: Sequence[Cell], grid: Path, address: str, watch: Watch
                 try:
                     ray.get(handle)
                 except ray.exceptions.RayError as error:
-                    write_failure(cell, grid, f"lost on the cluster: {type(error).__name__}")
-            watch([cell for cell in pending.values() if status_of(cell, grid)])  # the others wait for a free node
+                    write_loss(cell, root, f"lost on the cluster: {type(error).__name__}")
+            watch([cell for cell in pending.values() if status_of(cell, root)])  # the others wait for a free node
     finally:
         ray.shutdown()
 
 
-def _work(content: object, grid: str) -> str:
+def _work(cell: Cell, root: Path) -> str:
     import torch
 
-    from candor.research.cells import parse_cell
-    from candor.research.running import run_cell
-
     torch.set_num_threads(1)
-    return run_cell(parse_cell(content), Path(grid)).value
+    return run_cell(cell, root).value
