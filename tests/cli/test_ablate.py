@@ -7,6 +7,8 @@ import pandas as pd
 import pytest
 from tiny import SIZES
 
+from candor.research import engine
+from candor.research.engine import run_cell
 from candor.runs.run import load_run
 
 TINY = [f"{key}={value}" for key, value in SIZES.items()] + [
@@ -22,10 +24,7 @@ WORDS = ("klamath-daily", *TINY, "--seeds", "0", "--out", "asked")
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cells in this process: what is under test is what comes of them."""
-    from candor.research import local
-    from candor.research.running import run_cell
-
-    monkeypatch.setattr(local, "run_locally", lambda cells, grid, *_: [run_cell(cell, grid) for cell in cells])
+    monkeypatch.setattr(engine, "run_locally", lambda cells, grid, *_: [run_cell(cell, grid) for cell in cells])
 
 
 @pytest.mark.slow

@@ -16,17 +16,16 @@ import pytest
 from candor.core.files import locked_folder
 from candor.data.catalog.dataset import Dataset
 from candor.render.paper.grid import read_grid
-from candor.research.cells import CellState, cells_of
-from candor.research.running import run_cell
+from candor.research import engine
+from candor.research.engine import CellState, run_cell
+from candor.research.grid import cells_of
 from candor.research.suites import load_suite
 
 
 @pytest.fixture
 def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cells in this process: what is under test is what comes of them."""
-    from candor.research import local
-
-    monkeypatch.setattr(local, "run_locally", lambda cells, grid, *_: [run_cell(cell, grid) for cell in cells])
+    monkeypatch.setattr(engine, "run_locally", lambda cells, grid, *_: [run_cell(cell, grid) for cell in cells])
 
 
 @pytest.mark.parametrize(
@@ -94,16 +93,13 @@ def test_a_part_of_a_grid_is_added_to_what_is_done_in_its_folder(candor, in_this
     assert found == both and "in grid are not in the tables: seasonal-naive" in said
 
 
-def test_another_copy_of_a_dataset_is_noticed_before_cells_are_made_of_it(
-    candor, monkeypatch: pytest.MonkeyPatch
+def test_another_copy_of_a_dataset_is_told_once_when_a_cell_has_read_it(
+    candor, in_this_process: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from candor.research import local
-
-    monkeypatch.setattr(local, "run_locally", lambda *_: None)
-    words = ("benchmark", "quick", "--models", "last-value", "--tasks", "klamath-daily", "--out", "grid")
-    assert "warning" not in candor(*words).err
+    words = ("benchmark", "quick", "--tasks", "klamath-daily", "--out", "grid", "--models")
+    assert "warning" not in candor(*words, "last-value", "--seeds", "0").err
     monkeypatch.setattr(Dataset, "is_another", lambda *_: True)
-    told = " ".join(candor(*words).err.split())
+    told = " ".join(candor(*words, "last-value,linear", "--seeds", "0,1").err.split())
     assert told.count("warning: these data are not those that the catalogue knows") == 1 and ": klamath-daily;" in told
 
 

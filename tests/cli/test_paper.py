@@ -14,9 +14,9 @@ from candor.cli.app import app
 from candor.render.paper import paper as paper_module
 from candor.render.paper.found import find_results
 from candor.render.paper.missing import find_missing
-from candor.research.cells import cells_of
+from candor.research.engine import run_cell
+from candor.research.grid import cells_of
 from candor.research.results import collect, save_results
-from candor.research.running import run_cell
 from candor.research.suites import load_suite
 
 

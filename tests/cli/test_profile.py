@@ -8,10 +8,22 @@ import pandas as pd
 import pytest
 
 from candor.forecasting import forecasters
-from candor.research import profiling
-from candor.research.measuring import Job, MeasurementError, ModelProfile
+from candor.research import engine, profiling
+from candor.research.engine import run_cell
+from candor.research.measuring import Job, ModelProfile
 
 QUICK = ("--preset", "klamath-daily", "--batch", 2, "--warm-ups", 0, "--passes", 1, "--out", "costs")
+
+
+@pytest.fixture
+def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cells in this process, where what they measure can be made up."""
+
+    def work(cells: list[profiling.ProfileCell], root: Path, *_: object, **__: object) -> None:
+        for cell in cells:
+            run_cell(cell, root)
+
+    monkeypatch.setattr(engine, "run_locally", work)
 
 
 def results(path: Path) -> None:
@@ -42,9 +54,10 @@ def test_models_are_measured_once_and_drawn_later(candor, monkeypatch: pytest.Mo
     costs = table.set_index("name")[["parameters", "operations", "training_seconds", "inference_seconds"]]
     assert (costs.loc[["dlinear", "stid"]] > 0).all(axis=None)
     assert costs.loc["last-value"].notna().tolist() == [False, False, False, True]
+    assert not Path("costs/cells").exists()  # the profile stands for them
     assert all(datetime.fromisoformat(model["measured"]) <= datetime.now(UTC) for model in content["models"])
 
-    monkeypatch.setattr(profiling, "measure_apart", lambda *_: pytest.fail("what is known is measured again"))
+    monkeypatch.setattr(profiling, "measure", lambda *_: pytest.fail("what is known is measured again"))
     results(Path("grid"))
     drawn = candor("profile", *QUICK, "--models", "stid,dlinear", "--results", "grid", "--json")
     assert drawn.code == 0, drawn.err
@@ -67,8 +80,9 @@ def made_up(name: str) -> ModelProfile:
     )  # fmt: skip
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_a_reconstruction_is_shown_as_one(candor, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(profiling, "measure_apart", lambda job, report: made_up(job.name))
+    monkeypatch.setattr(profiling, "measure", lambda job, report: made_up(job.name))
     shown = candor("profile", *QUICK, "--models", "msthg,stid")
     assert shown.code == 0 and "msthg (reconstruction)" in shown.out and "stid (" not in shown.out
     assert "msthg (reconstruction)," in Path("costs/profile.csv").read_text()
@@ -76,11 +90,12 @@ def test_a_reconstruction_is_shown_as_one(candor, monkeypatch: pytest.MonkeyPatc
     assert "1 measured before" in again.err and json.loads(again.out)["models"][0]["is_reconstruction"]
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_anew_measures_again_what_is_asked_for_and_begins_anew_under_other_circumstances(
     candor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     measured: list[str] = []
-    monkeypatch.setattr(profiling, "measure_apart", lambda job, report: measured.append(job.name) or made_up(job.name))
+    monkeypatch.setattr(profiling, "measure", lambda job, report: measured.append(job.name) or made_up(job.name))
 
     def known() -> list[str]:
         return [model["name"] for model in json.loads(Path("costs/profile.json").read_text())["models"]]
@@ -95,13 +110,14 @@ def test_anew_measures_again_what_is_asked_for_and_begins_anew_under_other_circu
     assert known() == ["stid"]
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_a_model_that_fails_is_told_and_stops_no_other(candor, monkeypatch: pytest.MonkeyPatch) -> None:
     def measure(job: Job, report: object) -> ModelProfile:
         if job.name == "stid":
-            raise MeasurementError("RuntimeError: [enforce fail] no memory")
+            raise RuntimeError("[enforce fail] no memory")
         return made_up(job.name)
 
-    monkeypatch.setattr(profiling, "measure_apart", measure)
+    monkeypatch.setattr(profiling, "measure", measure)
     ended = candor("profile", *QUICK, "--models", "stid,dlinear")
     assert ended.code == 1
     assert "stid: RuntimeError: [enforce fail] no memory" in " ".join(ended.err.split())
@@ -110,18 +126,20 @@ def test_a_model_that_fails_is_told_and_stops_no_other(candor, monkeypatch: pyte
     assert again.code == 1 and "1 measured before" in again.err
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_all_models_are_measured_as_the_paper_does_without_a_further_word(
     candor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     jobs: list[Job] = []
-    monkeypatch.setattr(profiling, "measure_apart", lambda job, report: jobs.append(job) or made_up(job.name))
+    monkeypatch.setattr(profiling, "measure", lambda job, report: jobs.append(job) or made_up(job.name))
     assert candor("profile", "--preset", "klamath-daily").code == 0
     assert {job.model for job in jobs} == set(forecasters.names())
     assert {(job.batch, job.warm_ups, job.passes) for job in jobs} == {(64, 20, 100)}
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_wrong_input_is_refused_before_anything_is_measured(candor, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(profiling, "measure_apart", lambda *_: pytest.fail("it was measured nevertheless"))
+    monkeypatch.setattr(profiling, "measure", lambda *_: pytest.fail("it was measured nevertheless"))
     results(Path("grid"))
     for wrong, words in (
         (("--models", "stidd"), "did you mean stid"),

@@ -10,9 +10,11 @@ from tiny import SIZES
 
 from candor.core.errors import InputError
 from candor.core.files import write_json
-from candor.research.cells import cells_of
-from candor.research.results import collect_whole
+from candor.research import engine
 from candor.research.ablations import SWEEPS, parse_values, sweep, values_in
+from candor.research.engine import run_cell
+from candor.research.grid import cells_of
+from candor.research.results import collect_whole
 
 TINY = [f"{key}={value}" for key, value in SIZES.items() if key != "pairs"]
 TINY += ["epochs=1", "epoch_windows=16", "batch=16", "validation_windows=4", "first=2024-06-01"]
@@ -21,10 +23,7 @@ TINY += ["epochs=1", "epoch_windows=16", "batch=16", "validation_windows=4", "fi
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cells in this process: what is under test is what comes of them."""
-    from candor.research import local
-    from candor.research.running import run_cell
-
-    monkeypatch.setattr(local, "run_locally", lambda cells, grid, *_: [run_cell(cell, grid) for cell in cells])
+    monkeypatch.setattr(engine, "run_locally", lambda cells, grid, *_: [run_cell(cell, grid) for cell in cells])
 
 
 def test_values_are_trained_drawn_and_added_to_in_a_second_go(candor) -> None:
@@ -93,7 +92,7 @@ def test_no_values_are_refused(text: str) -> None:
 
 def test_a_bare_setting_has_the_values_of_the_paper(candor, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
-    monkeypatch.setattr("candor.research.local.run_locally", lambda cells, *_: asked.extend(c.name for c in cells))
+    monkeypatch.setattr("candor.research.engine.run_locally", lambda cells, *_: asked.extend(c.name for c in cells))
     shown = candor("sweep", "klamath-daily", "pairs", *TINY, "--json")
     assert shown.code == 0, shown.err
     assert asked == [f"klamath-daily/pairs={pairs}/seed-0" for pairs in (4, 8, 16, 32)]

@@ -11,13 +11,13 @@ from rich.console import Console
 from candor.cli import watching
 from candor.core.files import write_json
 from candor.core.progress import Report
-from candor.research.cells import CELL, FAILURE, STATUS, Cell, CellState, cells_of
-from candor.research.running import run_cell
+from candor.research.engine import CELL, FAILURE, STATUS, CellState, run_cell
+from candor.research.grid import GridCell, cells_of
 from candor.research.suites import load_suite
 
 
 @pytest.fixture
-def cells(tmp_path: Path) -> list[Cell]:
+def cells(tmp_path: Path) -> list[GridCell]:
     """One that is done, and one of which a quarter is."""
     done, other = cells_of(load_suite("quick").chosen(["last-value", "linear"], tasks=["klamath-daily"]))
     assert run_cell(done, tmp_path) == CellState.DONE
@@ -26,17 +26,17 @@ def cells(tmp_path: Path) -> list[Cell]:
 
 
 def test_the_screen_shows_cells_under_way_and_the_time_left_and_looks_at_a_done_cell_once(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, cells: list[Cell]
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, cells: list[GridCell]
 ) -> None:
     done, other = cells
     looks = []
-    state = Cell.state
+    state = GridCell.state
 
-    def counted(cell: Cell, grid: Path) -> CellState:
+    def counted(cell: GridCell, grid: Path) -> CellState:
         looks.append(cell.name)
         return state(cell, grid)
 
-    monkeypatch.setattr(Cell, "state", counted)
+    monkeypatch.setattr(GridCell, "state", counted)
     monkeypatch.setattr(watching, "errors", lambda: Console(file=text, force_terminal=True, width=100))
     clock = iter([100.0, *[160.0] * 5])
     monkeypatch.setattr(watching.time, "monotonic", lambda: next(clock))
@@ -51,7 +51,7 @@ def test_the_screen_shows_cells_under_way_and_the_time_left_and_looks_at_a_done_
 
 
 def test_a_log_is_told_how_much_of_all_cells_is_done(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, cells: list[Cell]
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, cells: list[GridCell]
 ) -> None:
     told: list[tuple[str, float | None]] = []
 

@@ -17,26 +17,25 @@ import psutil
 import pytest
 from safetensors.numpy import load_file
 
-import candor.research.cells
-import candor.research.local
-import candor.research.running
+import candor.research.engine
+import candor.research.grid
 from candor.core.errors import InputError
 from candor.core.files import locked_folder, read_json, write_json
-from candor.research.cells import (
+from candor.research.engine import (
     CELL,
     FAILURE,
     SCORES,
     STATUS,
-    Cell,
     CellState,
-    cells_of,
     failure_of,
+    run_cell,
+    run_locally,
     status_of,
-    write_failure,
+    usable_cores,
+    write_loss,
 )
-from candor.research.local import run_locally, usable_cores
-from candor.research.results import collect, write_scores
-from candor.research.running import run_cell
+from candor.research.grid import GridCell, cells_of, parse_cell, write_scores
+from candor.research.results import cells_of_results, collect
 from candor.research.suites import Contender, Suite
 from candor.runs.fit import TRAINING, BusyError
 from candor.runs.run import RunState, load_record
@@ -52,7 +51,7 @@ def suite(*contenders: object, **changes: object) -> Suite:
 
 
 @pytest.fixture(scope="module")
-def worked(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Cell], Path]:
+def worked(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[GridCell], Path]:
     """Three cells that two processes at a time worked on, of which the first cannot be done, and their folder."""
     grid = tmp_path_factory.mktemp("grid")
     odd = {"name": "odd", "model": "stid", "settings": {"wings": 2}}
@@ -61,13 +60,13 @@ def worked(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Cell], Path]:
     return cells, grid
 
 
-def test_a_failed_cell_says_why_and_stops_no_other(worked: tuple[list[Cell], Path]) -> None:
+def test_a_failed_cell_says_why_and_stops_no_other(worked: tuple[list[GridCell], Path]) -> None:
     cells, grid = worked
     assert [cell.state(grid) for cell in cells] == [CellState.FAILED, CellState.DONE, CellState.DONE]
-    assert "wings" in failure_of(cells[0], grid)
+    assert "wings" in str(failure_of(cells[0], grid))
 
 
-def test_cells_are_done_once_and_then_left_alone(worked: tuple[list[Cell], Path]) -> None:
+def test_cells_are_done_once_and_then_left_alone(worked: tuple[list[GridCell], Path]) -> None:
     (_, *cells), grid = worked
     written = {path: path.stat().st_mtime_ns for path in grid.rglob("*") if path.is_file()}
     assert [run_cell(cell, grid) for cell in cells] == [CellState.DONE] * 2
@@ -76,6 +75,7 @@ def test_cells_are_done_once_and_then_left_alone(worked: tuple[list[Cell], Path]
     assert not found.duplicated(["task", "model", "seed", "step", "metric"]).any()
     assert set(found["model"]) == {"last-value", "stid"} and set(found["step"]) == {0, 1, 3, 7, 14}
     assert found["data_sha256"].nunique() == 1 and found["protocol"].nunique() == 1
+    assert cells_of_results(found) == cells  # the table alone stands for all folders
     threads = dict(zip(found["model"], found["threads"], strict=True))
     assert threads["stid"] == max(1, usable_cores() // 2) and pd.isna(threads["last-value"])
 
@@ -104,17 +104,17 @@ def test_a_cell_whose_process_dies_is_given_one_more(tmp_path: Path, monkeypatch
     deaths = {"last-value": [-9, -9], "linear": [-9, 0], "historical-average": [0]}
     started: list[str] = []
 
-    def prepare(cell: Cell, grid: Path) -> SimpleNamespace:
+    def prepare(cell: GridCell, grid: Path) -> SimpleNamespace:
         model = cell.contender.name
         start = partial(started.append, model)
         return SimpleNamespace(start=start, is_alive=lambda: False, exitcode=deaths[model].pop(0), pid=None)
 
-    monkeypatch.setattr(candor.research.local, "_prepare", prepare)
-    monkeypatch.setattr(candor.research.local, "_SECONDS_BETWEEN_LOOKS", 0.0)
+    monkeypatch.setattr(candor.research.engine, "_prepare", prepare)
+    monkeypatch.setattr(candor.research.engine, "_SECONDS_BETWEEN_LOOKS", 0.0)
     cells = cells_of(suite(*deaths))
     run_locally(cells, tmp_path, workers=2)
     assert not any(deaths.values()) and len(started) == 5
-    assert "ended with code -9, 2 times" in failure_of(cells[0], tmp_path)
+    assert "ended with code -9, 2 times" in str(failure_of(cells[0], tmp_path))
     assert [cell.state(tmp_path) for cell in cells] == [CellState.FAILED, CellState.WAITING, CellState.WAITING]
 
 
@@ -136,7 +136,7 @@ def test_a_second_interruption_ends_a_process_that_will_not_stop(
     def watch(running: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(candor.research.local, "_prepare", lambda *_: process)
+    monkeypatch.setattr(candor.research.engine, "_prepare", lambda *_: process)
     with pytest.raises(KeyboardInterrupt):
         run_locally(cells_of(suite("last-value")), tmp_path, 1, watch, lambda: done.append("told"))
     assert done == ["start", "told", "terminate", "join", "kill", "join"]
@@ -156,7 +156,7 @@ def test_a_cell_that_another_process_works_on_is_left_alone(tmp_path: Path, monk
         raise BusyError("another session is training in this folder")
 
     with monkeypatch.context() as meanwhile:
-        meanwhile.setattr(candor.research.running, "train_cell", resumed_by_hand)
+        meanwhile.setattr(candor.research.grid, "train_cell", resumed_by_hand)
         assert run_cell(cell, tmp_path) == CellState.BUSY and cell.state(tmp_path) == CellState.BEGUN
     assert run_cell(cell, tmp_path) == CellState.DONE
 
@@ -166,14 +166,14 @@ def test_a_cell_that_comes_to_its_end_is_done_whatever_was_said_of_it(
 ) -> None:
     (cell,) = cells_of(suite("last-value"))
 
-    def score(*arguments: Any) -> None:
-        write_failure(cell, tmp_path, "its process ended with code 1, 2 times")  # that of another grid
-        write_scores(*arguments)
+    def score(*arguments: Any, **more: Any) -> None:
+        write_loss(cell, tmp_path, "its process ended with code 1, 2 times")  # that of another grid
+        write_scores(*arguments, **more)
 
-    monkeypatch.setattr(candor.research.running, "write_scores", score)
+    monkeypatch.setattr(candor.research.grid, "write_scores", score)
     assert run_cell(cell, tmp_path) == cell.state(tmp_path) == CellState.DONE
     assert not (tmp_path / cell.name / FAILURE).exists()
-    write_failure(cell, tmp_path, "its process ended with code 1, 2 times")
+    write_loss(cell, tmp_path, "its process ended with code 1, 2 times")
     assert cell.state(tmp_path) == CellState.DONE
 
 
@@ -181,14 +181,14 @@ def test_a_cell_killed_while_it_is_judged_states_the_threads_that_trained_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (cell,) = cells_of(suite({"name": "stid", "model": "stid"}))
-    engine, told = candor.research.running, list[int | None]()
+    engine, told = candor.research.grid, list[int | None]()
 
     def kill(*_: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(engine, "train_cell", lambda folder, *_: (folder / "model").mkdir(exist_ok=True))
     monkeypatch.setattr(engine, "summarise_run", lambda folder: SimpleNamespace(state=RunState.TRAINED))
-    monkeypatch.setattr(engine, "write_scores", lambda cell, folder, threads: told.append(threads))
+    monkeypatch.setattr(engine, "write_scores", lambda folder, *, is_candor, threads: told.append(threads))
     monkeypatch.setattr(engine, "evaluate_run", kill)
     monkeypatch.setattr("torch.get_num_threads", lambda: 7)
     with pytest.raises(KeyboardInterrupt):
@@ -208,7 +208,7 @@ def test_a_killed_cell_goes_on_with_as_many_threads_as_it_began_with(
     def kill(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(candor.research.running, "train_cell", kill)
+    monkeypatch.setattr(candor.research.grid, "train_cell", kill)
     monkeypatch.setattr("torch.set_num_threads", taken.append)
     for usual in (7, 3):
         monkeypatch.setattr("torch.get_num_threads", lambda usual=usual: usual)
@@ -227,7 +227,7 @@ def test_a_cell_that_replaces_its_folder_stops_no_onlooker(tmp_path: Path, monke
         return read_json(path)
 
     with monkeypatch.context() as meanwhile:
-        meanwhile.setattr(candor.research.cells, "read_json", read_too_late)
+        meanwhile.setattr(candor.research.engine, "read_json", read_too_late)
         assert cell.state(tmp_path) == CellState.BEGUN
     place.write_text("{")
     with pytest.raises(InputError, match="not readable"):
@@ -285,7 +285,7 @@ def test_a_killed_cell_goes_on_from_its_checkpoint_to_the_same_weights(tmp_path:
     assert all((one[name] == other[name]).all() for name in one)
 
 
-def _kill_its_process(cell: Cell, grid: Path, losses: list[dict[str, Any]]) -> None:
+def _kill_its_process(cell: GridCell, grid: Path, losses: list[dict[str, Any]]) -> None:
     """Kills the process that works on a cell as soon as its training has a checkpoint."""
     checkpoint = Checkpoint(grid / cell.name / TRAINING)
     while not (checkpoint.last.is_file() and "process" in (status := status_of(cell, grid))):
@@ -332,7 +332,5 @@ def slow_suite() -> Suite:
 
 
 def test_a_cell_is_the_same_after_a_journey_as_json() -> None:
-    from candor.research.cells import parse_cell
-
     for cell in cells_of(slow_suite()):
-        assert parse_cell(cell.model_dump(mode="json")) == cell and isinstance(cell, Cell)
+        assert parse_cell(json.loads(json.dumps(cell.content()))) == cell

@@ -15,9 +15,9 @@ from candor.core.errors import InputError
 from candor.data.panel import Edges, Panel, Sensor
 from candor.data.synthetic import Truth, generate_river, generate_road
 from candor.data.times import TimeAxis
-from candor.render.figures.explore import LagPicture, draw_explore
+from candor.render.figures.explore import draw_explore, write_exploration
 from candor.research.dynamics import choose_stretch, find_dynamics
-from candor.research.explore import distant_pairs, edge_lags, explore, write_exploration
+from candor.research.explore import LagPicture, distant_pairs, edge_lags, explore
 from candor.research.patterns import deviations_of, lagged_correlations, pair_correlations, profiles_of
 
 HOURLY = TimeAxis(datetime(2024, 1, 1, tzinfo=UTC), timedelta(hours=1), 24 * 28)

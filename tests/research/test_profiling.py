@@ -23,29 +23,33 @@ from torch import nn
 from torch.nn import functional as F
 
 from candor.core.errors import InputError
+from candor.core.files import write_json
 from candor.data.adjacency import adjacency_of
 from candor.data.panel import Panel
 from candor.forecasting import forecasters
 from candor.forecasting.baseline import BaselineForecaster
 from candor.forecasting.network import NetworkForecaster
 from candor.nets.baselines.stid import Stid
+from candor.render.figures.benchmark import bubbles_of
 from candor.render.figures.bubbles import Bubble, Cost, draw_bubbles, pareto_line
 from candor.render.paper.costs import cost_table
+from candor.research.engine import CellState, run_cell, run_locally
+from candor.research.grid import cells_of
 from candor.research.measuring import (
     Job,
-    MeasurementError,
     ModelProfile,
     count_operations,
     count_parameters,
     measure,
-    measure_apart,
 )
 from candor.research.profiling import (
     Profile,
-    bubbles_of,
+    ProfileCell,
+    add_cells,
     choose_contenders,
     circumstances_of,
-    find_ground,
+    errors_in,
+    find_target,
     labels_of,
     load_profile,
     make_job,
@@ -153,18 +157,18 @@ def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_candor_at_the_shape_of_a_preset_has_the_size_that_the_paper_states(nowhere: None) -> None:
-    ground = find_ground("basin180102")
-    contenders = choose_contenders(ground, ["candor"])
-    circumstances = circumstances_of(ground, batch=1, warm_ups=0, passes=1)
+    target = find_target("basin180102")
+    contenders = choose_contenders(target, ["candor"])
+    circumstances = circumstances_of(target, batch=1, warm_ups=0, passes=1)
     assert "random" in circumstances.graph and (circumstances.nodes, circumstances.edges) == (11, 42)
-    assert measure(make_job(ground, contenders[0], circumstances)).parameters == 876_590
+    assert measure(make_job(target, contenders[0], circumstances)).parameters == 876_590
     with pytest.raises(InputError, match="not here"):
-        find_ground("korea4-do")
+        find_target("korea4-do")
 
 
 def test_a_made_up_graph_has_as_many_edges_as_the_real_one(metr_la: Panel, nowhere: None) -> None:
     real = adjacency_of(metr_la)
-    made_up = adjacency_of(find_ground("metr-la").panel)
+    made_up = adjacency_of(find_target("metr-la").panel)
     assert made_up.nnz == real.nnz - np.count_nonzero(real.diagonal())
     assert made_up.shape == real.shape
 
@@ -174,6 +178,7 @@ def test_peak_memory_grows_with_the_batch() -> None:
     width = 64
     script = f"""
 from datetime import timedelta
+from candor.research.grid import cells_of
 from candor.research.measuring import Job, measure
 from candor.data.panel import Edges
 settings = {{"history": 12, "horizon": 6, "sizes": {{"width": {width}, "layers": 2}}}}
@@ -188,17 +193,20 @@ print([measure(job).peak_megabytes or 0 for job in jobs])
     assert few < many - 2 * one_layer
 
 
-class Deadly:
-    """Ends the process that receives it."""
+class DeadlyCell(ProfileCell):
+    """Ends the process that receives it, before PyTorch is loaded there."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return os._exit, (7,)
 
 
-def test_a_process_that_dies_is_told_with_its_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("candor.research.measuring._answer", Deadly())  # received first, before PyTorch is loaded
-    with pytest.raises(MeasurementError, match="ended with code 7"):
-        measure_apart(job())
+def test_a_process_that_dies_is_named_with_its_code_and_the_others_are_measured(tmp_path: Path) -> None:
+    at = circumstances_of(find_target("klamath-daily"), batch=2, warm_ups=0, passes=1)
+    cells = [DeadlyCell(job(name="bad"), at), ProfileCell(job(name="good"), at)]
+    assert run_cell(cells[1], tmp_path) == CellState.DONE
+    run_locally(cells[:1], tmp_path, tries=1)
+    found = add_cells(Profile(circumstances=at), cells, tmp_path)
+    assert [model.name for model in found.models] == ["good"] and "ended with code 7" in found.failed["bad"]
 
 
 @given(st.lists(st.tuples(SMALL, SMALL), min_size=1, max_size=12))
@@ -224,14 +232,14 @@ def test_random_edges_join_different_sensors_once_each(nodes: int, data: st.Data
 
 
 def test_all_models_are_measured_and_candor_in_both_sizes() -> None:
-    names = [contender.name for contender in choose_contenders(find_ground("klamath-daily"))]
+    names = [contender.name for contender in choose_contenders(find_target("klamath-daily"))]
     assert set(names) == {*forecasters.names(), "candor-paper"} and len(names) == len(set(names))
     with pytest.raises(InputError, match="no model called 'stidd'"):
-        choose_contenders(find_ground("klamath-daily"), ["stidd"])
+        choose_contenders(find_target("klamath-daily"), ["stidd"])
 
 
 def test_a_profile_goes_on_under_the_same_circumstances_only(tmp_path: Path) -> None:
-    circumstances = circumstances_of(find_ground("klamath-daily"), batch=2, warm_ups=0, passes=1)
+    circumstances = circumstances_of(find_target("klamath-daily"), batch=2, warm_ups=0, passes=1)
     profile = Profile(circumstances=circumstances).with_model("big", cost("big", 9)).with_model("bad", "no memory")
     profile = profile.with_model("rule", cost("rule", None)).with_model("small", cost("small", 3))
     assert [model.name for model in profile.models] == ["small", "big", "rule"] and profile.failed == {
@@ -265,7 +273,7 @@ def write_results(folder: Path, errors: Mapping[str, Mapping[str, Sequence[float
 
 
 def profile_of(*models: ModelProfile) -> Profile:
-    at = circumstances_of(find_ground("klamath-daily"), batch=2, warm_ups=0, passes=1)
+    at = circumstances_of(find_target("klamath-daily"), batch=2, warm_ups=0, passes=1)
     return Profile(circumstances=at, models=models)
 
 
@@ -297,12 +305,13 @@ def test_errors_are_those_by_which_the_suite_ranks_models(tmp_path: Path, told_b
     write_results(grid, {"korea4-do-h48": {"candor": (1.0,)}})
     assert read_errors(grid, "korea4-do").metric == ("mae" if told_by == "cells" else "mse")
     if told_by == "cells":
-        cell = grid / "korea4-do-h48" / "candor" / "seed-0" / "cell.json"
-        cell.parent.mkdir(parents=True)
-        cell.write_text('{"suite": "river"}')
+        (cell,) = cells_of(load_suite("river").chosen(["candor"], [0], tasks=["korea4-do-h48"]))
+        write_json(grid / cell.name / "cell.json", cell.content())
     errors = read_errors(grid, "korea4-do")
     assert (errors.metric, errors.by_model) == ("mse", {"candor": [101.0]})
-    assert read_errors(grid, "korea4-do", load_suite("quick")).by_model == {"candor": [1.0]}
+    assert errors_in(pd.read_parquet(grid / "results.parquet"), "korea4-do", grid, load_suite("quick")).by_model == {
+        "candor": [1.0]
+    }
     drawing = draw_bubbles(bubbles_of(profile_of(cost("candor", 5)), errors), "time", "", "mg/L", 64)
     assert drawing.figure.axes[0].get_ylabel() == "mean squared error [(mg/L)²]"
     assert drawing.table.mean_squared_error.tolist() == [101.0]
@@ -311,10 +320,9 @@ def test_errors_are_those_by_which_the_suite_ranks_models(tmp_path: Path, told_b
 def test_errors_of_a_grid_made_of_parts_are_those_by_which_the_part_is_ranked(tmp_path: Path) -> None:
     grid = tmp_path / "benchmark-paper"
     write_results(grid, {"metr-la": {"candor": (1.0,)}, "basin030501": {"candor": (1.0,)}})
-    for suite in (None, load_suite("paper")):
-        road, river = (read_errors(grid, preset, suite) for preset in ("metr-la", "basin030501"))
-        assert (road.metric, road.by_model) == ("mae", {"candor": [1.0]})
-        assert (river.metric, river.by_model) == ("mse", {"candor": [101.0]})
+    road, river = (read_errors(grid, preset) for preset in ("metr-la", "basin030501"))
+    assert (road.metric, road.by_model) == ("mae", {"candor": [1.0]})
+    assert (river.metric, river.by_model) == ("mse", {"candor": [101.0]})
 
 
 def test_a_preset_is_found_under_another_with_its_horizon_and_advice_names_presets(tmp_path: Path) -> None:

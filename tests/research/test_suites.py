@@ -12,7 +12,7 @@ from candor.forecasting import forecasters
 from candor.forecasting.contract import sample_panel
 from candor.forecasting.own_data import choose_recipe
 from candor.presets import load_preset
-from candor.research.cells import cells_of
+from candor.research.grid import cells_of
 from candor.research.suites import load_suite, suite_names
 
 

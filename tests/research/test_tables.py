@@ -7,9 +7,9 @@ import pytest
 from made_results import made_results as results
 from made_results import made_suite as suite
 
+from candor.render.paper.tables import as_html, as_latex, as_markdown
 from candor.research.suites import load_suite
 from candor.research.tables import Table, TableCell, strict_wins, tables_of
-from candor.render.paper.tables import as_html, as_latex, as_markdown
 
 
 def test_mean_spread_best_second_and_gain_are_those_of_the_seeds() -> None:

@@ -14,7 +14,8 @@ import psutil
 from ray.cluster_utils import Cluster
 
 from candor.core.files import write_json
-from candor.research.cells import Cell, cells_of, status_of
+from candor.research.engine import status_of
+from candor.research.grid import GridCell, cells_of
 from candor.research.ray_cluster import run_on_cluster
 from candor.research.suites import Contender, Suite
 from candor.runs.fit import TRAINING
@@ -57,8 +58,8 @@ def _processes_of(node: Any) -> list[psutil.Process]:
 
 
 def _trained_by(
-    processes: Sequence[psutil.Process], cells: Sequence[Cell], grid: Path
-) -> tuple[Cell, psutil.Process] | None:
+    processes: Sequence[psutil.Process], cells: Sequence[GridCell], grid: Path
+) -> tuple[GridCell, psutil.Process] | None:
     """Returns a cell with a checkpoint that one of the processes works on, and which; None if there is none."""
     for cell in cells:
         worker = status_of(cell, grid).get("process")

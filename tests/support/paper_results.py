@@ -9,14 +9,13 @@ import numpy as np
 import pandas as pd
 
 from candor.core.files import write_json
-from candor.research.cells import Cell
+from candor.render.paper.truth import write_truth as write_scored
+from candor.research.grid import GridCell
 from candor.research.measuring import ModelProfile
 from candor.research.profiling import Circumstances, Profile
-from candor.research.truth.asking import Findings
-from candor.research.truth.cells import Cell as TruthCell
-from candor.research.truth.cells import Scored
+from candor.research.truth.cells import Scored, TruthCell
 from candor.research.truth.pulses import Curve
-from candor.research.truth.results import write_results
+from candor.research.truth.questions import Findings
 from candor.research.truth.scores import Score
 
 VERSIONS = {"python": "3.11", "torch": "2.13.0"}
@@ -45,7 +44,7 @@ def results(errors: Mapping[str, list[float]], task: str = "made-up", data: str 
     return pd.DataFrame(rows)
 
 
-def save(found: pd.DataFrame, grid: Path, cells: list[Cell] | None = None) -> Path:
+def save(found: pd.DataFrame, grid: Path, cells: list[GridCell] | None = None) -> Path:
     grid.mkdir(parents=True, exist_ok=True)
     found.to_parquet(grid / "results.parquet")
     for cell in cells or []:
@@ -74,7 +73,7 @@ def write_truth(folder: Path) -> list[Path]:
         for dataset in ("synthetic-river", "synthetic-road")
         for seed in (0, 1)
     ]
-    return write_results(cells, folder, "candor truth --seeds 0,1")
+    return write_scored(cells, folder, "candor truth --seeds 0,1")
 
 
 def write_shock_rain(folder: Path, data: str = "river") -> pd.DataFrame:

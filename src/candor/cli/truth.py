@@ -11,8 +11,8 @@ from rich.markup import escape
 from candor.cli import inputs
 from candor.cli.screen import console, print_json, say, table
 from candor.cli.watching import work_on
-from candor.core.text import number
 from candor.core.errors import InputError
+from candor.core.text import number
 
 if TYPE_CHECKING:
     from candor.research.truth.results import Row

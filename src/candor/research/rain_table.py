@@ -9,9 +9,9 @@ from statistics import mean
 
 import pandas as pd
 
-from candor.research.table_notes import protocol_of, unit_of
 from candor.research.grid import ALL_STEPS
 from candor.research.suites import Contender, Suite
+from candor.research.table_notes import protocol_of, unit_of
 from candor.research.tables import NOTHING, Table, TableCell
 
 _RAIN = "rain"

@@ -17,6 +17,7 @@ from candor.research.rain_files import Rain, covariate_rain, gauge_rain
 from candor.research.rotation import Numbers
 from candor.research.shock_rain import SHIFTS, ModelActivity, ShockRain, compare_with_rain, lags_in_steps
 from candor.runs.bundle import open_run
+from candor.runs.run import Run
 
 HOUR = timedelta(hours=1)
 

@@ -12,9 +12,9 @@ from statistics import mean, stdev
 
 import pandas as pd
 
-from candor.research.table_notes import Lineup, is_reconstruction, shown_name, write_note
 from candor.research.grid import ALL_STEPS
 from candor.research.suites import Suite
+from candor.research.table_notes import Lineup, is_reconstruction, shown_name, write_note
 
 OURS = "candor"
 NOTHING = "–"
@@ -123,7 +123,9 @@ def _side_by_side(data: str, results: pd.DataFrame, ranked: pd.DataFrame, rules:
     return _make_table(data, errors, heads | {AVERAGE: AVERAGE}, lineup, rules, results)
 
 
-def _errors_over_tasks(results: pd.DataFrame, tasks: list[str], metrics: tuple[str, ...]) -> dict[str, dict[Place, list[float]]]:
+def _errors_over_tasks(
+    results: pd.DataFrame, tasks: list[str], metrics: tuple[str, ...]
+) -> dict[str, dict[Place, list[float]]]:
     """Returns the errors over all steps by model, task and metric, and under `AVERAGE` their mean over tasks."""
     by_seed: dict[tuple[str, str], dict[str, dict[int, float]]] = {}
     chosen = results[(results["step"] == ALL_STEPS) & results["metric"].isin(metrics)]

@@ -19,10 +19,10 @@ from candor.render.paper.found import find_results
 from candor.render.paper.missing import find_missing
 from candor.render.paper.paper import Paper, write_paper
 from candor.render.paper.words import origin_of_task
-from candor.research.cells import Cell, CellState, cells_of
-from candor.research.running import run_cell
-from candor.research.suites import Contender, SuiteTask, load_suite
 from candor.research.ablations import ablation, sweep
+from candor.research.engine import CellState, run_cell
+from candor.research.grid import GridCell, cells_of
+from candor.research.suites import Contender, SuiteTask, load_suite
 from candor.runs.fit import train_model
 from candor.runs.run import load_record
 
@@ -353,7 +353,7 @@ def test_the_full_model_with_its_first_seed_is_drawn_once_for_each_task(tmp_path
 
 def test_cells_without_a_table_of_results_are_collected(tmp_path: Path) -> None:
     contender = Contender(name="last-value", model="last-value")
-    cell = Cell(suite="quick", task=SuiteTask(preset="klamath-daily"), contender=contender, seed=0)
+    cell = GridCell(suite="quick", task=SuiteTask(preset="klamath-daily"), contender=contender, seed=0)
     assert run_cell(cell, tmp_path) == CellState.DONE
     (grid,) = find_results([tmp_path]).grids
     judged = json.loads((tmp_path / cell.name / "evaluation.json").read_text())

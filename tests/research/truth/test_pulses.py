@@ -6,8 +6,7 @@ import pytest
 from candor.data.panel import Edges
 from candor.data.synthetic import generate_road
 from candor.research.truth.pulses import Curve, Readings, curves_by_delay, peak_heights, peak_lags, pulse_responses
-from candor.research.truth.regression import regression_responses
-from candor.research.truth.rules import deviations_of_residuals, residuals_of
+from candor.research.truth.rules import deviations_of_residuals, regression_responses, residuals_of
 
 EDGES = Edges(np.array([0, 1, 0, 3], np.int32), np.array([1, 2, 3, 2], np.int32))
 DELAYS = np.array([3, 1, 5, 2])

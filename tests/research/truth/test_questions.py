@@ -7,13 +7,18 @@ import pytest
 
 from candor.data.panel import Panel
 from candor.data.synthetic import Truth, generate_river, generate_road
-from candor.research.truth.edges import mean_age, score_edges
+from candor.research.truth.answers import ModelAnswers
+from candor.research.truth.questions import (
+    mean_age,
+    score_edges,
+    score_shocks,
+    score_storage,
+    score_twins,
+    shocked_patches,
+    stored_changes,
+)
 from candor.research.truth.rules import lagged_peaks, over_patches, residuals_of, usual_readings
-from candor.research.truth.scores import RANDOM, Answer, Score, judge
-from candor.research.truth.shocks import score_shocks, shocked_patches
-from candor.research.truth.storage import score_storage, stored_changes
-from candor.research.truth.told import Told
-from candor.research.truth.twins import score_twins
+from candor.research.truth.scores import RANDOM, Answer, Score, score_answers
 
 LENGTH, LONGEST = 6, 8
 TRAINED = 2 * 7 * 288  # steps; every time of the week at least twice, on roads too
@@ -30,7 +35,7 @@ def chance() -> np.random.Generator:
     return np.random.default_rng(0)
 
 
-def perfect(network: Network) -> Told:
+def perfect(network: Network) -> ModelAnswers:
     """Returns what a model would say that knows everything."""
     panel, truth = network
     sensors, edges = len(panel.sensors), panel.edges
@@ -44,7 +49,7 @@ def perfect(network: Network) -> Told:
     likeness = chance().random((sensors, sensors))
     for first, second in truth.twins:
         likeness[first, second] = likeness[second, first] = 2.0
-    return Told(
+    return ModelAnswers(
         starts=starts,
         patch_length=LENGTH,
         by_patch={
@@ -177,6 +182,6 @@ def test_lags_are_those_of_a_series_that_was_delayed() -> None:
 def test_answers_that_cannot_be_judged_are_refused() -> None:
     measures = {"mean": lambda numbers: float(numbers.mean())}
     with pytest.raises(ValueError, match="shape"):
-        judge("it", measures, [Answer("a", np.zeros(3)), Answer("b", np.zeros(2))], chance())
+        score_answers("it", measures, [Answer("a", np.zeros(3)), Answer("b", np.zeros(2))], chance())
     with pytest.raises(ValueError, match="not a number"):
-        judge("it", measures, [Answer("a", np.array([1.0, np.nan]))], chance())
+        score_answers("it", measures, [Answer("a", np.array([1.0, np.nan]))], chance())

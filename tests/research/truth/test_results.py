@@ -9,11 +9,12 @@ import pandas as pd
 import pytest
 from pictures import without_paint
 
-from candor.render.figures.truth import ShownScore, draw_truth
-from candor.research.truth.asking import Findings
-from candor.research.truth.cells import Cell, Scored, read_curves
+from candor.render.figures.truth import draw_truth
+from candor.render.paper.truth import as_markdown, write_truth
+from candor.research.truth.cells import Scored, TruthCell, read_curves
 from candor.research.truth.pulses import Curve
-from candor.research.truth.results import Row, as_markdown, rows_of, verdicts, write_results
+from candor.research.truth.questions import Findings
+from candor.research.truth.results import Row, rows_of, verdicts
 from candor.research.truth.scores import Score
 
 COMMAND = "candor truth --seeds 0,1"
@@ -27,7 +28,7 @@ def scored(dataset: str, seed: int, **values: float | None) -> Scored:
     answers = {"gates": True, "rule": False, "chance": False}
     scores = [Score("shocks", "AUROC", name, answers[name], value) for name, value in values.items()]
     curves = (Curve("candor", True, 1, 3, (0.4, 0.2)), Curve("regression", False, 1, 3, (0.1 * seed, 0.0)))
-    return Scored(Cell(dataset=dataset, seed=seed), Findings(tuple(scores), curves), CIRCUMSTANCES)
+    return Scored(TruthCell(dataset=dataset, seed=seed), Findings(tuple(scores), curves), CIRCUMSTANCES)
 
 
 CELLS = [
@@ -66,13 +67,13 @@ def test_a_goal_is_reached_by_any_answer_of_ours_and_by_no_rule() -> None:
     answers = {"gates": (True, 0.9), "size": (True, 0.96), "rule": (False, 0.99)}
     scores = [Score("shocks", "AUROC", name, is_ours, value) for name, (is_ours, value) in answers.items()]
     findings = Findings(tuple(scores), ())
-    (said,) = verdicts(rows_of([Scored(Cell(dataset="synthetic-river", seed=0), findings, CIRCUMSTANCES)]))
+    (said,) = verdicts(rows_of([Scored(TruthCell(dataset="synthetic-river", seed=0), findings, CIRCUMSTANCES)]))
     assert "gates 0.900, size 0.960; goal 0.95 reached by size; best rule: rule 0.990" in said
 
 
 def test_all_files_tell_the_same(tmp_path: Path) -> None:
     with without_paint(but=("truth.png",)):
-        files = write_results(CELLS, tmp_path, COMMAND)
+        files = write_truth(CELLS, tmp_path, COMMAND)
     assert [file.name for file in files] == [
         "truth.json", "truth.md", "truth.png", "truth.svg", "truth.csv",
         "truth-pulses.png", "truth-pulses.svg", "truth-pulses.csv",
@@ -95,19 +96,21 @@ def test_all_files_tell_the_same(tmp_path: Path) -> None:
 
 
 def test_every_row_of_the_table_has_as_many_cells_as_its_head() -> None:
-    lines = [line for line in as_markdown(rows_of(CELLS), CELLS, COMMAND).splitlines() if line.startswith("|")]
+    lines = [line for line in as_markdown(CELLS, COMMAND).splitlines() if line.startswith("|")]
     assert len(lines) == 2 + 3 and len({line.count("|") for line in lines}) == 1
 
 
 def test_the_figure_has_a_panel_per_dataset_and_a_point_per_score() -> None:
-    shown = [
-        ShownScore("river", "shocks", "gates", True, 0.9, 0.1, 0.95),
-        ShownScore("river", "shocks", "rule", False, 0.7, None, 0.95),
-        ShownScore("river", "twins", "relations", True, None, None, None),
-        ShownScore("road", "shocks", "gates", True, 0.4, 0.1, 0.95),
+    rows = [
+        Row("river", "shocks", "AUROC", "gates", True, {0: 0.9, 1: 0.8}),
+        Row("river", "shocks", "AUROC", "rule", False, {0: 0.7}),
+        Row("river", "twins", "precision of the first", "relations", True, {0: None}),
+        Row("river", "delays", "found exactly", "peak", True, {0: 1.0}),
+        Row("road", "shocks", "AUROC", "gates", True, {0: 0.4}),
     ]
-    drawing = draw_truth(shown, pd.DataFrame(), "note")
+    drawing = draw_truth(rows)
     river, road = drawing.figure.axes
     assert (len(river.containers), len(road.containers)) == (2, 1)  # what has no score has no point
     names = [label.get_text() for label in river.get_yticklabels()]
-    assert names.index("gates") < names.index("rule") < names.index("relations")
+    assert names.index("gates") < names.index("rule") < names.index("relations") and "peak" not in names
+    assert len(drawing.table) == len(rows)

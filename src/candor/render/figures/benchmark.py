@@ -11,9 +11,9 @@ from candor.render.figures.heat import HeatCell, draw_changes
 from candor.render.figures.style import Drawing
 from candor.render.figures.sweeps import count_seeds, draw_sweep
 from candor.research.ablations import CHANGES, INTERVENTIONS, Change
+from candor.research.grid import ALL_STEPS
 from candor.research.profiling import Errors, Profile
 from candor.research.tables import is_ours
-from candor.research.grid import ALL_STEPS
 
 _TITLES = {False: "CANDOR without its parts", True: "CANDOR that is given rain"}
 """Of heat maps, by whether they show interventions."""

@@ -9,12 +9,11 @@ from candor.core.text import NOTHING, counted
 from candor.render.figures.benchmark import draw_ablations, draw_setting, split_changes
 from candor.render.paper.entry import Entry, Picture, ShownTable, joined, make_slug, table_files
 from candor.render.paper.grid import Grid, Kind
+from candor.render.paper.tables import write_grid_tables, write_tables
 from candor.render.paper.words import origin_of_task
 from candor.research.ablations import paired_changes, parameters_of
 from candor.research.rain_table import rain_table_of
 from candor.research.tables import Table, TableCell, strict_wins, tables_of
-from candor.research.ablations import FULL
-from candor.render.paper.tables import write_grid_tables, write_tables
 
 HEAT_MAPS = {
     "ablations": (
@@ -97,7 +96,7 @@ def _make_ablations(grid: Grid, folder: Path) -> list[Entry]:
     write_tables(list(tables.values()), folder, "tables")
     entries = []
     for task in grid.tasks:
-        changes = paired_changes(grid.results[grid.results["task"] == task], FULL)
+        changes = paired_changes(grid.results[grid.results["task"] == task])
         pictures: list[Picture] = []
         kinds = split_changes(changes)
         for kind, some in kinds.items():

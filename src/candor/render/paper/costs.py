@@ -12,12 +12,13 @@ from candor.core.text import NOTHING, significant
 from candor.presets import load_preset, preset_names
 from candor.render.figures.benchmark import draw_costs
 from candor.render.paper.entry import Entry, Origin, Picture, ShownTable, in_dates, in_versions, table_files
-from candor.render.paper.grid import RESULTS, Grid, Kind
+from candor.render.paper.grid import Grid, Kind
+from candor.render.paper.tables import write_tables
 from candor.render.paper.words import data_in_words
 from candor.research.measuring import HOW
-from candor.research.profiling import Circumstances, Errors, Profile, labels_of, read_errors
+from candor.research.profiling import Circumstances, Errors, Profile, errors_in, labels_of
+from candor.research.results import RESULTS
 from candor.research.tables import Table, TableCell
-from candor.render.paper.tables import write_tables
 
 _COLUMNS = ("parameters", "MFLOPs", "inference [ms]", "training step [ms]", "peak memory [MB]")
 _CAPTIONS = {
@@ -73,12 +74,12 @@ def find_errors(profile: Profile, grids: Sequence[Grid]) -> Errors | None:
     preset, measured = profile.circumstances.preset, {model.name for model in profile.models}
     best: Errors | None = None
     for grid in grids:
-        if grid.kind != Kind.BENCHMARK or not (grid.folder / RESULTS).is_file():
+        if grid.kind != Kind.BENCHMARK:
             continue
         if not set(labels_of(preset)) & set(grid.tasks):
             continue
         try:
-            found = read_errors(grid.folder, preset, grid.suite)
+            found = errors_in(grid.results, preset, grid.folder / RESULTS, grid.suite)
         except InputError:  # the grid has other scores on the preset, but not these
             continue
         shared = measured & set(found.by_model)

@@ -16,9 +16,11 @@ from typing import ParamSpec, TypeVar
 from candor.core.errors import InputError
 from candor.core.files import is_of_format, read_json
 from candor.render.paper.entry import Trouble
-from candor.render.paper.grid import RESULTS, Grid, read_grid
-from candor.research.cells import CELL, Cell, parse_cell
+from candor.render.paper.grid import Grid, read_grid
+from candor.research.engine import CELL
+from candor.research.grid import GridCell, parse_cell
 from candor.research.profiling import PROFILE
+from candor.research.results import RESULTS
 from candor.runs.run import RECORD, RunRecord, load_record
 
 MARK, FORMAT = "paper.json", "candor-paper"
@@ -111,9 +113,9 @@ def is_paper(folder: Path) -> bool:
     return is_of_format(folder / MARK, FORMAT)
 
 
-def _cells(paths: Sequence[Path], troubles: list[Trouble]) -> dict[Path, list[Cell]]:
+def _cells(paths: Sequence[Path], troubles: list[Trouble]) -> dict[Path, list[GridCell]]:
     """Returns the cells of grids by the grid's folder; cells of `candor truth` have no suite and are left out."""
-    found: dict[Path, list[Cell]] = {}
+    found: dict[Path, list[GridCell]] = {}
     for path in paths:
         content = _tried(troubles, path, read_json, path)
         if not isinstance(content, dict) or "suite" not in content:

@@ -9,21 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from pandas.api.types import is_integer_dtype, is_numeric_dtype
 
-from candor.core.errors import InputError
 from candor.render.paper.entry import UNKNOWN
-from candor.research.cells import Cell
-from candor.research.results import collect
-from candor.research.suites import Contender, Suite, SuiteTask, load_suite, suite_names
 from candor.research.ablations import CHANGES, FULL, VARIANTS
+from candor.research.grid import GridCell
+from candor.research.results import RESULTS, cells_of_results, collect, read_results
+from candor.research.suites import Contender, Suite, SuiteTask, load_suite, suite_names
 from candor.runs.run import RECORD
-
-RESULTS = "results.parquet"
-_COLUMNS = (
-    "task", "data", "horizon", "model", "seed", "step", "metric", "value", "unit", "windows", "aggregation", "mask",
-    "split", "protocol", "data_sha256", "versions", "budget_minutes",
-)  # fmt: skip
 
 
 class Kind(StrEnum):
@@ -49,7 +41,7 @@ class Grid:
     folder: Path
     kind: Kind
     suite: Suite
-    cells: tuple[Cell, ...]
+    cells: tuple[GridCell, ...]
     results: pd.DataFrame
 
     @property
@@ -77,7 +69,7 @@ class Grid:
         columns = (self.results[name].tolist() for name in ("task", "model", "seed"))
         return set(zip(*columns, strict=True))
 
-    def folder_of(self, cell: Cell) -> Path:
+    def folder_of(self, cell: GridCell) -> Path:
         """Returns the run directory of a cell."""
         return self.folder / cell.name
 
@@ -107,7 +99,7 @@ class Grid:
         return shlex.join([*words, "--out", str(self.folder)])
 
 
-def read_grid(folder: Path, cells: Sequence[Cell]) -> Grid | None:
+def read_grid(folder: Path, cells: Sequence[GridCell]) -> Grid | None:
     """Returns the grid in a folder; None if it has no results yet.
 
     Args:
@@ -115,28 +107,17 @@ def read_grid(folder: Path, cells: Sequence[Cell]) -> Grid | None:
         cells: those whose cell.json is there. Where results.parquet is not, what they scored is collected.
     """
     path = folder / RESULTS
-    results = _read(path) if path.is_file() else collect(cells, folder)
+    results = read_results(path) if path.is_file() else collect(cells, folder)
     if results.empty:
         return None
+    known = {cell.name for cell in cells}
+    cells = [*cells, *(cell for cell in cells_of_results(results) if cell.name not in known)]
     suite = _suite(folder, cells, results)
     kinds = {kind.value: kind for kind in (Kind.ABLATIONS, Kind.SWEEP)}
     return Grid(folder, kinds.get(suite.name, Kind.BENCHMARK), suite, tuple(cells), results)
 
 
-def _read(path: Path) -> pd.DataFrame:
-    try:
-        results = pd.read_parquet(path)
-    except (OSError, ValueError) as error:
-        what = f"this is not a table of results that can be read ({(str(error).splitlines() or [''])[0]})"
-        raise InputError(what, where=str(path)) from None
-    if lacking := [name for name in _COLUMNS if name not in results.columns]:
-        raise InputError(f"the table of results has no column {', '.join(lacking)}", where=str(path))
-    if not (is_numeric_dtype(results["value"]) and is_integer_dtype(results["seed"])):
-        raise InputError("scores and seeds in the table of results are not numbers", where=str(path))
-    return results
-
-
-def _suite(folder: Path, cells: Sequence[Cell], results: pd.DataFrame) -> Suite:
+def _suite(folder: Path, cells: Sequence[GridCell], results: pd.DataFrame) -> Suite:
     """Returns the suite of a grid: told by its cells, or by the names of its models where cells are gone."""
     models = _unique(results, "model")
     names = {cell.suite for cell in cells}

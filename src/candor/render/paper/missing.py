@@ -10,11 +10,12 @@ from candor.render.paper.entry import UNKNOWN, Missing
 from candor.render.paper.found import Found
 from candor.render.paper.grid import Grid, Kind
 from candor.render.paper.runs import data_of_runs, is_here
-from candor.research.cells import Cell, cells_of, failure_of
-from candor.research.table_notes import shown_name
+from candor.research.ablations import INTERVENTIONS, SWEEPS, VARIANTS
+from candor.research.engine import failure_of
+from candor.research.grid import GridCell, cells_of
 from candor.research.profiling import labels_of
 from candor.research.suites import load_suite, suite_names
-from candor.research.ablations import INTERVENTIONS, SWEEPS, VARIANTS
+from candor.research.table_notes import shown_name
 
 _WHOLE = "paper"
 _SUITES = ("traffic", "basins", "river", "rainfall")
@@ -128,9 +129,10 @@ def _missing_data(found: Found) -> Iterator[Missing]:
             yield Missing(f"Views of {name} before any model: the data are not here", f"candor data info {name}")
 
 
-def _why(cell: Cell, grid: Grid) -> str:
+def _why(cell: GridCell, grid: Grid) -> str:
     try:
-        return (failure_of(cell, grid.folder).splitlines() or [""])[0]
+        failure = failure_of(cell, grid.folder)
+        return str(failure).splitlines()[0] if failure else ""
     except (InputError, AttributeError):
         return "it failed, and the file that says why cannot be read"
 

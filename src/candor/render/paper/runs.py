@@ -12,14 +12,15 @@ from candor.data.panel_store import load_panel
 from candor.explain.finding import Finding
 from candor.explain.fusion import fusion_origins, fusion_weights, spreads
 from candor.explain.reading import FORECAST_PAGE, INDEX, explain_run
+from candor.render.figures.explore import NAME as EXPLORE
+from candor.render.figures.explore import write_exploration
 from candor.render.figures.fusion import Spread, draw_fusions
 from candor.render.figures.runs import draw_run
 from candor.render.figures.schematics import draw_decomposition, draw_overview
 from candor.render.paper.entry import Entry, Origin, Picture, joined
 from candor.render.paper.found import FoundRun
 from candor.render.paper.words import data_in_words, origin_of_run
-from candor.research.explore import NAME as EXPLORE
-from candor.research.explore import explore, write_exploration
+from candor.research.explore import explore
 from candor.runs.run import load_run
 
 _CAPTIONS: Mapping[str, str] = {

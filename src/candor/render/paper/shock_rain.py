@@ -13,12 +13,12 @@ from candor.core.errors import InputError
 from candor.core.files import read_json
 from candor.core.progress import Report
 from candor.core.text import NOTHING, counted
-from candor.render.figures.shock_rain import ShockRainPicture
+from candor.render.figures.shock_rain import NAME, SHIFTS_NAME, write_picture
 from candor.render.paper.entry import Entry, Origin, Picture, ShownTable, in_dates, in_versions, table_files
-from candor.render.paper.words import data_in_words, protocol_in_words
-from candor.research.shock_rain_runs import NAME, SHIFTS_NAME, write_picture
-from candor.research.tables import Table, TableCell
 from candor.render.paper.tables import write_tables
+from candor.render.paper.words import data_in_words, protocol_in_words
+from candor.research.shock_rain_runs import ShockRainPicture
+from candor.research.tables import Table, TableCell
 from candor.runs.run import RunRecord, load_record
 
 _KEYS = ("data", "rho", "null_mean", "excess", "p", "shifts", "horizons", "checkpoints", "stations", "lags_hours")

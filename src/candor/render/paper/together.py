@@ -11,12 +11,11 @@ from candor.render.paper.comparisons import HEAT_MAPS
 from candor.render.paper.entry import Entry, Origin, Picture, ShownTable, joined, table_files
 from candor.render.paper.grid import Grid, Kind
 from candor.render.paper.shock_rain import Kept, association_table
+from candor.render.paper.tables import write_tables
 from candor.render.paper.words import origin_of_task
 from candor.research.ablations import Change, paired_changes
 from candor.research.grid import ALL_STEPS
 from candor.research.tables import Table, TableCell
-from candor.research.ablations import FULL
-from candor.render.paper.tables import write_tables
 
 _METRICS = ("mae", "rmse", "mse")
 
@@ -37,7 +36,7 @@ def ablations_by_task(grids: Sequence[Grid]) -> dict[str, dict[str, list[Change]
         if grid.kind == Kind.ABLATIONS:
             for task in grid.tasks:
                 there = merged.setdefault(task, {})
-                for change in paired_changes(grid.results[grid.results["task"] == task], FULL):
+                for change in paired_changes(grid.results[grid.results["task"] == task]):
                     there.setdefault((change.variant, change.metric), change)
     found: dict[str, dict[str, list[Change]]] = {}
     for task, changes in merged.items():

@@ -2,59 +2,82 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from candor.core.errors import InputError
-from candor.core.files import read_json
+from candor.core.files import atomic_file, write_json
 from candor.core.progress import Report
-from candor.core.settings import parse_settings
 from candor.core.text import NOTHING
+from candor.render.figures.truth import draw_pulses, draw_truth
 from candor.render.paper.entry import Entry, Origin, Picture, ShownTable, in_dates, in_versions, table_files
+from candor.render.paper.tables import write_tables
 from candor.render.paper.words import data_in_words, protocol_in_words
 from candor.research.tables import Table, TableCell
-from candor.research.truth.asking import Findings
-from candor.research.truth.cells import FORMAT_VERSION, Cell, Scored, read_curves
-from candor.research.truth.results import NAME, PULSES, Row, rows_of, verdicts, write_results
-from candor.research.truth.scores import Score
-from candor.render.paper.tables import write_tables
+from candor.research.truth.cells import Scored
+from candor.research.truth.results import Row, content_of, curve_frame, read_truth, rows_of, verdicts
 
+NAME, PULSES = "truth", "truth-pulses"
 _CAPTION = "Scores of explanations (blue) beside those of simple rules (grey) and the goals (red lines)."
 _PULSES_CAPTION = "What arrives downstream of a pulse upstream, by the true delay of the edge, which a dot marks."
 
 
-def read_truth(path: Path) -> tuple[list[Scored], str]:
-    """Returns the cells that `candor truth` scored, and the command that did."""
-    content = read_json(path)
-    if not isinstance(content, dict) or content.get("format_version") != FORMAT_VERSION:
-        raise InputError(
-            f"these are not results of `candor truth` in format {FORMAT_VERSION}",
-            where=str(path),
-            hint="run the command again; cells that are done are not trained again",
-        )
-    cells = []
-    for described in content["cells"]:
-        cell = parse_settings(Cell, described["cell"], str(path))
-        findings = Findings(tuple(_scores(content["rows"], cell)), read_curves(described["curves"]))
-        cells.append(Scored(cell, findings, described["circumstances"]))
-    if not cells:
-        raise InputError("there are no cells in these results", where=str(path))
-    return cells, str(content["command"])
+def write_truth(cells: Sequence[Scored], folder: Path, command: str) -> list[Path]:
+    """Writes the results as JSON, Markdown and CSV and the figures, each all or nothing, and returns the files.
 
-
-def _scores(rows: Sequence[dict[str, Any]], cell: Cell) -> list[Score]:
-    seed = str(cell.seed)
+    Args:
+        cells: that are done.
+        folder: where to.
+        command: that made them.
+    """
+    write_json(folder / f"{NAME}.json", content_of(cells, command))
+    with atomic_file(folder / f"{NAME}.md") as temporary:
+        temporary.write_text(as_markdown(cells, command), encoding="utf-8")
     return [
-        Score(row["question"], row["measure"], row["answer"], row["is_ours"], row["by_seed"][seed])
-        for row in rows
-        if row["dataset"] == cell.dataset and seed in row["by_seed"]
+        folder / f"{NAME}.json",
+        folder / f"{NAME}.md",
+        *draw_truth(rows_of(cells)).write(folder, NAME),
+        *draw_pulses(curve_frame(cells)).write(folder, PULSES),
     ]
+
+
+def as_markdown(cells: Sequence[Scored], command: str) -> str:
+    """Returns the table with a column per dataset, what became of the goals, and what it was made with."""
+    rows = rows_of(cells)
+    datasets = list(dict.fromkeys(row.dataset for row in rows))
+    by_place: dict[tuple[str, str, str], dict[str, Row]] = {}
+    for row in rows:
+        by_place.setdefault((row.question, row.measure, row.answer), {})[row.dataset] = row
+    lines = [
+        "# Are the explanations true?", "", f"    {command}", "",
+        f"| question | measure | goal | answer | {' | '.join(datasets)} |", "|---" * (4 + len(datasets)) + "|",
+    ]  # fmt: skip
+    for (question, measure, answer), by_dataset in by_place.items():
+        first = next(iter(by_dataset.values()))
+        goal = f"{first.goal:g}" if first.is_ours and first.goal is not None else ""
+        name = f"**{answer}**" if first.is_ours else answer
+        texts = (by_dataset[dataset].text if dataset in by_dataset else "–" for dataset in datasets)
+        lines.append(f"| {question} | {measure} | {goal} | {name} | {' | '.join(texts)} |")
+    lines += ["", "Bold: CANDOR. Mean ± standard deviation over seeds; held-out test part.", ""]
+    lines += [f"- {verdict}" for verdict in verdicts(rows)]
+    return "\n".join([*lines, "", "## Made with", "", *_made_with(cells), ""])
+
+
+def _made_with(cells: Sequence[Scored]) -> list[str]:
+    lines = []
+    for scored in cells:
+        at = scored.circumstances
+        lines.append(
+            f"- {scored.cell.name}: {at['epochs']} epochs in {at['train_seconds'] / 60:.1f} minutes, "
+            f"mean absolute error {at['mae']:.4g} {at['unit']}, data {at['data_sha256'][:12]}, "
+            f"model {at['model_sha256'][:12]}, {at['made'][:10]}"
+        )
+    versions = cells[0].circumstances["versions"].items()
+    return [*lines, f"- {', '.join(f'{name} {version}' for name, version in versions)}"]
 
 
 def make_truth(path: Path, folder: Path, report: Report) -> list[Entry]:
     """Writes the tables and the figures of `candor truth` to a folder and returns the entry."""
     report("drawing truth", None)
     cells, command = read_truth(path)
-    write_results(cells, folder, command)
+    write_truth(cells, folder, command)
     rows = rows_of(cells)
     tables = truth_tables(rows)
     write_tables(tables, folder, "tables")

@@ -112,9 +112,7 @@ def respond(candor: Candor, task: Task, longest: int, report: Report = silent) -
     return pulse_responses(forecast, batch["inputs"].numpy(), task.panel.edges, longest, PULSE_SIZE, report)
 
 
-def score_shocks(
-    truth: Truth, model: ModelAnswers, residuals: Numbers, generator: np.random.Generator
-) -> list[Score]:
+def score_shocks(truth: Truth, model: ModelAnswers, residuals: Numbers, generator: np.random.Generator) -> list[Score]:
     """Returns how well gates and rules separate patches with an injected shock from those without.
 
     Args:
@@ -252,9 +250,7 @@ def score_twins(
     return score_answers("twins", measures, answers, generator)
 
 
-def score_storage(
-    truth: Truth, model: ModelAnswers, residuals: Numbers, generator: np.random.Generator
-) -> list[Score]:
+def score_storage(truth: Truth, model: ModelAnswers, residuals: Numbers, generator: np.random.Generator) -> list[Score]:
     """Returns how components, gates and a rule order the patches of a sensor by what its store took in or gave out.
 
     Args:

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from candor.data.panel import Edges, Panel
 from candor.research.patterns import lagged_correlations, profiles_of, slots_of
+from candor.research.rotation import Numbers
 from candor.research.truth.pulses import Readings, pulse_responses
 
 _RIDGE = 1e-3  # share of the mean variance of the inputs
-from candor.research.rotation import Numbers
 
 
 def usual_readings(panel: Panel, train_end: int) -> Numbers:

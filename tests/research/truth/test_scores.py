@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import spearmanr
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-from candor.research.truth.ranking import (
+from candor.research.truth.scores import (
     area_under_curve,
     average_precision,
     mean_rank_correlation,

@@ -4,8 +4,7 @@ from statistics import mean, stdev
 
 from made_results import made_results, made_suite
 
-from candor.research.tables import paper_tables_of
-from candor.research.tables import Table, tables_of
+from candor.research.tables import Table, paper_tables_of, tables_of
 
 PLACES = {"river-h96": ("river", 96), "river-h48": ("river", 48), "lake-h48": ("lake", 48), "lake-h96": ("lake", 96)}
 SHARED = made_suite(metric="mse", ranking="suite")

@@ -13,8 +13,8 @@ from candor.data.synthetic import generate_river
 from candor.forecasting.candor import Candor
 from candor.forecasting.explanation import ForecastExplanation
 from candor.research.encodings import encode_histories
-from candor.research.truth.asking import respond
-from candor.research.truth.told import Told, listen, refuse_variants
+from candor.research.truth.answers import ModelAnswers, collect_answers, refuse_variants
+from candor.research.truth.questions import respond
 
 ORIGINS = np.array([330, 331])
 
@@ -34,8 +34,8 @@ def candor(task: Task, request: pytest.FixtureRequest) -> Candor:
 
 
 @pytest.fixture(scope="module")
-def told(candor: Candor, task: Task) -> Told:
-    return listen(candor, replace(task, split=replace(task.split, test=ORIGINS)))
+def told(candor: Candor, task: Task) -> ModelAnswers:
+    return collect_answers(candor, replace(task, split=replace(task.split, test=ORIGINS)))
 
 
 @pytest.fixture(scope="module")
