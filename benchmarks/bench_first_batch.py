@@ -9,12 +9,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from candor.data.locations import find_data
-from candor.data.missing import fill
+from candor.data.catalog.registry import find_data
+from candor.data.preprocessing import fill, fit_scaler
+from candor.data.protocol import split_origins
 from candor.data.readers.options import ReadOptions
 from candor.data.readers.panels import read_panel
-from candor.data.scaling import fit_scaler
-from candor.data.splits import split_origins
 from candor.data.windows import Windows, count_inputs
 from measure import cost_of, report
 

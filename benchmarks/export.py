@@ -22,7 +22,7 @@ import numpy as np
 import torch
 
 from candor.data.panel import Edges, Panel, Sensor
-from candor.data.scaling import Scaler
+from candor.data.preprocessing import Scaler
 from candor.data.times import TimeAxis
 from candor.forecasting.candor import Candor
 from candor.presets import load_preset

@@ -21,7 +21,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry
 
-from candor.data.scaling import Scaler
+from candor.data.preprocessing import Scaler
 from candor.nets.candor.candor import CandorNetwork
 from candor.nets.candor.fusion import fuse
 from candor.nets.candor.settings import LossWeights

@@ -44,9 +44,9 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 from oracle import oracle_forward
 from oracle_losses import oracle_losses
 
-from candor.data.adjacency import adjacency_of
 from candor.data.catalog import datasets
-from candor.data.scaling import Scaler
+from candor.data.panel import adjacency_of
+from candor.data.preprocessing import Scaler
 from candor.nets.candor.candor import CandorNetwork
 from candor.nets.candor.losses import LossSpace
 from candor.nets.candor.physical_operator import EdgeArrays

@@ -6,8 +6,7 @@ import pytest
 
 from candor.core.errors import InputError
 from candor.data.catalog import datasets, load_dataset
-from candor.data.protocol import Protocol, make_task
-from candor.data.splits import split_origins
+from candor.data.protocol import Protocol, make_task, split_origins
 from candor.presets import load_preset, preset_names
 
 BASINS = ("basin030501", "basin031300", "basin180102")

@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from candor.core.files import locked_folder
-from candor.data.catalog.dataset import Dataset
+from candor.data.catalog.registry import Dataset
 from candor.render.paper.grid import read_grid
 from candor.research import engine
 from candor.research.engine import CellState, run_cell

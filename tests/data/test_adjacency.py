@@ -5,9 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from candor.data.adjacency import adjacency_of
 from candor.data.catalog import load_dataset
-from candor.data.panel import Edges, Panel
+from candor.data.panel import Edges, Panel, adjacency_of
 from candor.forecasting.contract import sample_panel
 
 

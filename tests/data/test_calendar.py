@@ -10,11 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from candor.data.calendar import WEEKS_PER_YEAR, calendar_of
 from candor.data.findings import Findings
 from candor.data.readers.options import ReadOptions
 from candor.data.readers.panels import read_panel
-from candor.data.times import DAY, TimeAxis, zone_from_name
+from candor.data.times import DAY, WEEKS_PER_YEAR, TimeAxis, calendar_of, zone_from_name
 
 ZONES = ("America/Los_Angeles", "Europe/Dublin", "Australia/Lord_Howe", "Asia/Kathmandu", "UTC-08:00", "UTC")
 SPANS = st.sampled_from([1, 300, 900, 3600, 5400, 7200, 43_200]) | st.integers(1, 86_399)

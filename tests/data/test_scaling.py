@@ -6,10 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from candor.data.missing import fill
 from candor.data.panel import Panel
-from candor.data.scaling import Scaler, fit_scaler
-from candor.data.splits import split_origins
+from candor.data.preprocessing import Scaler, fill, fit_scaler
+from candor.data.protocol import split_origins
 from candor.data.windows import count_inputs
 
 # As sensors report: in steps, so that two readings are either the same or clearly different.

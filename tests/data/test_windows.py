@@ -8,11 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from candor.data.calendar import calendar_of
-from candor.data.missing import fill
 from candor.data.panel import Panel, Sensor
-from candor.data.splits import split_origins
-from candor.data.times import TimeAxis
+from candor.data.preprocessing import fill
+from candor.data.protocol import split_origins
+from candor.data.times import TimeAxis, calendar_of
 from candor.data.windows import Batch, Windows, count_inputs
 
 Case = tuple[Panel, int, int, np.ndarray]

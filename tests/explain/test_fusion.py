@@ -5,7 +5,7 @@ import pytest
 from made_readings import daily, made_trainable, made_windows, river_panel
 
 from candor.data.panel import Panel
-from candor.data.splits import Split
+from candor.data.protocol import Split
 from candor.explain.fusion import MOST_WINDOWS, find_fusion, fusion_origins, fusion_weights, group_weights
 from candor.forecasting.explanation import network_states
 

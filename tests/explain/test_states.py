@@ -8,7 +8,7 @@ import torch
 from made_readings import daily, made_reading, made_trainable, made_windows, river_panel
 from tiny import tiny_recipe
 
-from candor.data.splits import Split
+from candor.data.protocol import Split
 from candor.explain.states import Reading, affordable_windows, choose_origins, read_windows, untrained
 from candor.forecasting.candor import Candor
 from candor.forecasting.explanation import network_states

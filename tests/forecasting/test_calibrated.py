@@ -15,7 +15,7 @@ from safetensors.numpy import load_file, save_file
 from candor.core.errors import InputError, NotFittedError
 from candor.data.alignment import align
 from candor.data.panel import Panel, Sensor
-from candor.data.splits import Split, split_origins
+from candor.data.protocol import Split, split_origins
 from candor.data.times import TimeAxis
 from candor.forecasting import HistoricalAverage, LastValue, Linear, forecasters, load_forecaster
 from candor.forecasting import forecaster as module

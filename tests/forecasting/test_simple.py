@@ -9,10 +9,9 @@ import pytest
 from sklearn.linear_model import Ridge
 
 from candor.core.errors import InputError
-from candor.data.missing import fill
 from candor.data.panel import Panel, Sensor
-from candor.data.scaling import fit_scaler
-from candor.data.splits import split_origins
+from candor.data.preprocessing import fill, fit_scaler
+from candor.data.protocol import split_origins
 from candor.data.times import TimeAxis
 from candor.forecasting import HistoricalAverage, LastValue, Linear, SeasonalNaive
 from candor.forecasting.contract import sample_panel

@@ -24,8 +24,7 @@ from torch.nn import functional as F
 
 from candor.core.errors import InputError
 from candor.core.files import write_json
-from candor.data.adjacency import adjacency_of
-from candor.data.panel import Panel
+from candor.data.panel import Panel, adjacency_of
 from candor.forecasting import forecasters
 from candor.forecasting.baseline import BaselineForecaster
 from candor.forecasting.network import NetworkForecaster
@@ -153,7 +152,7 @@ def test_trees_are_timed_as_many_as_their_settings_allow(monkeypatch: pytest.Mon
 def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Takes the datasets away."""
     monkeypatch.setenv("CANDOR_DATA", str(tmp_path))
-    monkeypatch.setattr("candor.data.locations.pooch.os_cache", lambda project: tmp_path)
+    monkeypatch.setattr("candor.data.catalog.registry.pooch.os_cache", lambda project: tmp_path)
 
 
 def test_candor_at_the_shape_of_a_preset_has_the_size_that_the_paper_states(nowhere: None) -> None:

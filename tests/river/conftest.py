@@ -12,9 +12,9 @@ import three_sites as of_three_sites
 from usgs_server import UsgsServer, served_by
 
 from candor.cli import run
-from candor.river.asking import Asker, Manners
 from candor.river.build import Basin, build_basin
 from candor.river.cache import AnswerCache
+from candor.river.client import Asker, Manners
 
 Command = Callable[..., tuple[int, str, str]]
 

@@ -23,12 +23,10 @@ from candor.core.files import read_json
 from candor.data.findings import Finding, Level
 from candor.data.panel import Covariate
 from candor.data.panel_store import load_panel
-from candor.river.archive import export_archive
-from candor.river.asking import Asker
 from candor.river.build import Basin, build_basin
 from candor.river.cache import AnswerCache
-from candor.river.card import dataset_card
-from candor.river.folder import save_basin
+from candor.river.client import Asker
+from candor.river.folder import dataset_card, export_archive, save_basin
 from candor.river.quality import in_words
 from candor.river.settings import period
 

@@ -10,8 +10,8 @@ from usgs_server import Trouble
 from candor.core.errors import InputError
 from candor.data.times import TimeAxis
 from candor.river import cache as cache_module
-from candor.river.asking import Asker
 from candor.river.cache import AnswerCache, Question
+from candor.river.client import Asker
 from candor.river.readings import DAYS_AT_A_TIME, fetch_readings
 
 pytestmark = pytest.mark.usefixtures("three_sites")

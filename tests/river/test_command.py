@@ -24,10 +24,9 @@ from candor.core.progress import Report
 from candor.data.panel import Covariate
 from candor.data.panel_store import load_panel
 from candor.river import rain as rain_module
-from candor.river.imerg import Cell, cell_of
-from candor.river.imerg_archive import EarthdataArchive, Granule
-from candor.river.imerg_ranges import Patience
-from candor.river.rain_store import RainStore, StoredHalfHour
+from candor.river.http_ranges import Patience
+from candor.river.imerg import Cell, EarthdataArchive, Granule, cell_of
+from candor.river.rain import RainStore, StoredHalfHour
 from candor.runs.run import load_record
 
 HALF_HOUR = timedelta(minutes=30)
@@ -148,7 +147,7 @@ def test_offline_takes_the_rain_that_was_read_and_asks_nobody(built, build, monk
     def nobody(*_: object) -> None:
         raise AssertionError("somebody was asked")
 
-    monkeypatch.setattr("candor.river.imerg_archive.sign_in", nobody)
+    monkeypatch.setattr("candor.river.imerg.sign_in", nobody)
     panel, halves = built.basin.panel, timedelta(minutes=30)
     cells = sorted({cell_of(sensor) for sensor in panel.sensors})
     begin = panel.times.start
@@ -183,7 +182,7 @@ def test_rain_that_is_not_published_yet_is_told_of_on_the_screen_in_the_report_a
     built, build, monkeypatch
 ) -> None:
     archive = EndingArchive(built.basin.panel.times.start + timedelta(hours=99))
-    monkeypatch.setattr("candor.river.imerg_archive.sign_in", lambda: archive)
+    monkeypatch.setattr("candor.river.imerg.sign_in", lambda: archive)
     shutil.copytree(built.cache, "kept")
     code, out, err = build(*BASIN, "--cache", "kept", "--rain")
     assert code == 0, err
@@ -205,7 +204,7 @@ def test_the_bar_of_the_command_hears_of_readings_and_of_rain(built, build, monk
         yield lambda what, share: heard.append((what, share))
 
     monkeypatch.setattr("candor.cli.build_river.progress", collector)
-    monkeypatch.setattr("candor.river.imerg_archive.sign_in", lambda: EndingArchive(datetime.now(UTC)))
+    monkeypatch.setattr("candor.river.imerg.sign_in", lambda: EndingArchive(datetime.now(UTC)))
     shutil.copytree(built.cache, "kept")
     code, _, err = build(*BASIN, "--cache", "kept", "--rain")
     assert code == 0, err
@@ -229,7 +228,7 @@ def granules(usgs, monkeypatch, tmp_path) -> Iterator[GranuleServer]:
         login = earthaccess.Auth()
         login.login(strategy="none", system=System(f"{server.url}/search/", "", "", "127.0.0.1"))
         archive = EarthdataArchive(login, pause=0.0)
-        monkeypatch.setattr("candor.river.imerg_archive.sign_in", lambda: archive)
+        monkeypatch.setattr("candor.river.imerg.sign_in", lambda: archive)
         yield server
 
 

@@ -12,8 +12,8 @@ from candor.cli import run
 from candor.cli.app import app
 from candor.data.panel_store import load_panel
 from candor.river import rain, readings
-from candor.river.asking import KEY_ADDRESS, KEY_VARIABLE, Manners
-from candor.river.imerg_archive import _HOW_TO_LOG_IN
+from candor.river.client import KEY_ADDRESS, KEY_VARIABLE, Manners
+from candor.river.imerg import _HOW_TO_LOG_IN
 
 PAGE = (Path(__file__).parents[2] / "docs" / "river.md").read_text(encoding="utf-8")
 COMMANDS = [

@@ -18,8 +18,8 @@ from usgs_server import Trouble, UsgsServer
 
 from candor.core import files
 from candor.core.errors import InputError
-from candor.river.asking import Manners
 from candor.river.build import build_basin
+from candor.river.client import Manners
 from candor.river.follow import Feed, Followed, follow
 from candor.river.readings import YOUNG
 

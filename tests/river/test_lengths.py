@@ -11,12 +11,11 @@ from usgs_server import MadeSite, Trouble
 
 from candor.core.errors import InputError
 from candor.data.findings import Findings
-from candor.river import lengths
-from candor.river.asking import Asker
+from candor.river import network as lengths
 from candor.river.build import build_basin
-from candor.river.lengths import official_lengths
-from candor.river.network import River, find_river
-from candor.river.sites import Site
+from candor.river.client import Asker
+from candor.river.network import River, find_river, official_lengths
+from candor.river.stations import Site
 
 
 def river_of(usgs, asker, findings: Findings) -> River:

@@ -11,9 +11,16 @@ from usgs_answers import recorded
 from usgs_server import MadeSite
 
 from candor.data.findings import Findings
-from candor.river.flowlines import Flowline, comid_of, read_flowlines
-from candor.river.network import RiverEdge, find_river, locate_sites, without_circles
-from candor.river.sites import Site
+from candor.river.network import (
+    Flowline,
+    RiverEdge,
+    comid_of,
+    find_river,
+    locate_sites,
+    read_flowlines,
+    without_circles,
+)
+from candor.river.stations import Site
 
 
 def as_site(made: MadeSite) -> Site:

@@ -12,8 +12,7 @@ from candor.cli import run
 from candor.core import files
 from candor.core.errors import InputError
 from candor.data.panel_store import load_panel
-from candor.river.archive import export_archive
-from candor.river.folder import save_basin
+from candor.river.folder import export_archive, save_basin
 
 BASIN = ("--huc", "180102", "--start", "2021-05-01", "--end", "2021-05-21", "--max-distance-km", "50")
 
@@ -122,7 +121,7 @@ def test_a_disk_that_is_full_in_the_end_is_told_of(built, tmp_path, monkeypatch)
     with pytest.raises(InputError, match="No space left") as caught:
         save_basin(built.basin, tmp_path / "other")
     assert caught.value.where == str(tmp_path / "other")
-    monkeypatch.setattr("candor.river.archive.sha256_of_file", is_full)
+    monkeypatch.setattr("candor.river.folder.sha256_of_file", is_full)
     with pytest.raises(InputError, match="No space left"):
         export_archive(tmp_path / "basin", tmp_path / "basin.zip")
     assert [path.name for path in tmp_path.iterdir()] == ["basin"]

@@ -22,13 +22,11 @@ from imerg_granules import LATITUDES, LONGITUDES, GranuleServer, name_at, search
 from numpy.typing import NDArray
 
 from candor.core.errors import InputError
-from candor.data.fingerprint import digest_of
-from candor.data.panel import Panel, Sensor
+from candor.data.panel import Panel, Sensor, digest_of
 from candor.data.panel_store import load_panel, save_panel
 from candor.data.times import TimeAxis
-from candor.river.imerg import Cell
-from candor.river.imerg_archive import EarthdataArchive, Granule
-from candor.river.imerg_ranges import Patience
+from candor.river.http_ranges import Patience
+from candor.river.imerg import Cell, EarthdataArchive, Granule
 from candor.river.rain import Rain, fetch_rain
 
 START = datetime(2020, 2, 28, 22, tzinfo=UTC)

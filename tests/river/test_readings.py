@@ -14,7 +14,7 @@ from usgs_server import UsgsServer
 from candor.data.gridding import Grid, lay_series
 from candor.data.times import TimeAxis
 from candor.river import readings as readings_module
-from candor.river.asking import Asker
+from candor.river.client import Asker
 from candor.river.readings import MOST_DAYS, Readings, as_frame, fetch_readings, split_period, valid_readings
 
 HOUR = timedelta(hours=1)

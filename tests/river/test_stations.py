@@ -11,8 +11,7 @@ from candor.data.times import TimeAxis
 from candor.river.build import build_basin
 from candor.river.readings import Readings, as_frame, fetch_readings
 from candor.river.settings import BasinSettings, period
-from candor.river.sites import _ZONES, common_zone, find_sites
-from candor.river.stations import hourly_values, make_station
+from candor.river.stations import _ZONES, common_zone, find_sites, hourly_values, make_station
 
 HOUR = timedelta(hours=1)
 START = datetime(2021, 5, 1, tzinfo=UTC)

@@ -12,9 +12,9 @@ import torch
 from made_runs import make_run
 from tiny import tiny_recipe
 
-from candor.data.calendar import calendar_of
 from candor.data.panel import Edges, Panel
-from candor.data.scaling import Scaler
+from candor.data.preprocessing import Scaler
+from candor.data.times import calendar_of
 from candor.forecasting.candor import Candor
 from candor.forecasting.contract import sample_panel
 from candor.forecasting.forecaster import Forecaster

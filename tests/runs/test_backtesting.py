@@ -9,8 +9,7 @@ import pytest
 
 from candor.core.errors import InputError
 from candor.data.panel import Panel
-from candor.data.protocol import Protocol, Task, make_task
-from candor.data.splits import split_origins
+from candor.data.protocol import Protocol, Task, make_task, split_origins
 from candor.forecasting import HistoricalAverage, LastValue, Linear
 from candor.forecasting import forecaster as module
 from candor.forecasting.contract import sample_panel

@@ -10,8 +10,7 @@ from candor.core.errors import InputError
 from candor.core.files import locked_folder, read_json, write_json
 from candor.core.progress import Report, silent
 from candor.data.panel import Panel
-from candor.data.protocol import Protocol, Task, make_task
-from candor.data.splits import Split
+from candor.data.protocol import Protocol, Split, Task, make_task
 from candor.forecasting import Linear, forecasters
 from candor.forecasting.contract import sample_panel
 from candor.forecasting.forecaster import Forecaster

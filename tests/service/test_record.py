@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from candor.core.errors import InputError
 from candor.data.alignment import KnownPanel
 from candor.data.gridding import Grid, lay, to_microseconds
-from candor.data.missing import Fill, fill
 from candor.data.panel import Covariate, Panel, Sensor
+from candor.data.preprocessing import Fill, fill
 from candor.data.times import TimeAxis
 from candor.forecasting import LastValue
 from candor.forecasting.contract import sample_panel

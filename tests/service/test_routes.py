@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from made_runs import make_run
 
-from candor.data.adjacency import adjacency_of
-from candor.data.panel import Panel
+from candor.data.panel import Panel, adjacency_of
 from candor.runs.run import load_run, model_checksum
 from candor.service.schemas import responses
 

@@ -8,8 +8,8 @@ import dataretrieval
 from dataretrieval.waterdata import WaterdataConfiguration
 
 from candor.data.times import TimeAxis
-from candor.river.asking import Asker, Manners
 from candor.river.cache import AnswerCache
+from candor.river.client import Asker, Manners
 from candor.river.readings import fetch_readings
 
 

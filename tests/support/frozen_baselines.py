@@ -13,7 +13,7 @@ import torch
 from frames import calendar, frame
 from torch import Tensor
 
-from candor.data.scaling import Scaler
+from candor.data.preprocessing import Scaler
 from candor.nets.baseline import BaselineNetwork, BaselineTrainable
 from candor.nets.baselines import baselines
 from candor.nets.trainable import StepContext

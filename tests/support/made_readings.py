@@ -9,11 +9,10 @@ import numpy as np
 import torch
 from tiny import SIZES
 
-from candor.data.adjacency import adjacency_of
 from candor.data.alignment import KnownPanel
-from candor.data.panel import Edges, Panel, Sensor
+from candor.data.panel import Edges, Panel, Sensor, adjacency_of
+from candor.data.preprocessing import Scaler
 from candor.data.protocol import Protocol
-from candor.data.scaling import Scaler
 from candor.data.windows import Windows, future_windows
 from candor.explain.states import Reading, read_windows
 from candor.forecasting.candor import Candor

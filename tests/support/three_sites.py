@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from usgs_answers import Observation
 
 from candor.data.times import TimeAxis
-from candor.river.asking import Asker
+from candor.river.client import Asker
 from candor.river.readings import as_frame, fetch_readings
 
 HOUR = timedelta(hours=1)

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from candor.core.progress import Report
     from candor.river.build import Basin, RainStep
     from candor.river.cache import AnswerCache
-    from candor.river.imerg_archive import EarthdataArchive
-    from candor.river.presets import Difference
+    from candor.river.imerg import EarthdataArchive
+    from candor.river.quality import Difference
     from candor.river.settings import BasinSettings
 
 OutOption = Annotated[Path, typer.Option("--out", help="Folder to write the panel to.")]
@@ -129,11 +129,10 @@ def _build(
     is_offline: bool,
 ) -> "tuple[Basin, list[Difference]]":
     """Returns the basin after writing it, and its numbers beside those of the paper; shows how far it has come."""
-    from candor.river.archive import export_archive
-    from candor.river.asking import Asker
     from candor.river.build import build_basin
-    from candor.river.folder import save_basin
-    from candor.river.imerg_archive import sign_in
+    from candor.river.client import Asker
+    from candor.river.folder import export_archive, save_basin
+    from candor.river.imerg import sign_in
 
     log_in = once(sign_in)
     with progress() as report:
@@ -160,7 +159,7 @@ def _begin_refresh(answers: "AnswerCache", settings: "BasinSettings") -> datetim
 def _check_places(out: Path, archive: Path | None, cache: Path) -> None:
     """Refuses places that could not be written in the end, before anybody is asked."""
     from candor.data.panel_store import check_panel_place
-    from candor.river.archive import check_archive_path
+    from candor.river.folder import check_archive_path
 
     check_panel_place(out)
     if archive is not None:
@@ -181,7 +180,7 @@ def _check_places(out: Path, archive: Path | None, cache: Path) -> None:
 
 def say_if_no_key() -> None:
     """Says where a key can be had if there is none."""
-    from candor.river.asking import KEY_ADDRESS, KEY_VARIABLE
+    from candor.river.client import KEY_ADDRESS, KEY_VARIABLE
 
     if not os.environ.get(KEY_VARIABLE):
         say(f"{KEY_VARIABLE} is not set: the USGS allows fewer requests without a key (free: {KEY_ADDRESS})")
@@ -190,8 +189,7 @@ def say_if_no_key() -> None:
 def _settings(preset: str | None, **options: Any) -> "BasinSettings":
     """Returns the settings of a preset, or none, with what was given in their place."""
     from candor.core.settings import parse_settings
-    from candor.river.presets import preset_called
-    from candor.river.settings import BasinSettings
+    from candor.river.settings import BasinSettings, preset_called
 
     given = {name: value for name, value in options.items() if value is not None}
     if preset is not None:

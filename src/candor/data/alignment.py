@@ -21,9 +21,8 @@ from numpy.typing import NDArray
 
 from candor.core.errors import InputError
 from candor.core.text import duration, duration_option, first_line, listed
-from candor.data.checks.flat import LEAST_RUN
 from candor.data.checks.sensors import columns_of
-from candor.data.checks.series import series_of
+from candor.data.checks.values import LEAST_RUN, series_of
 from candor.data.findings import Findings
 from candor.data.gridding import Grid, lay_rows
 from candor.data.panel import Covariate, Edges, Panel

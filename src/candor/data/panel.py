@@ -1,24 +1,56 @@
 """The one form in which readings of a sensor network travel through the program.
 
 A panel never changes and nothing in it is filled: what is missing is NaN, decided once when it was read. Filling model
-inputs is a separate, named step (`candor.data.missing`).
+inputs is a separate, named step (`candor.data.preprocessing`).
 """
 
+import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from candor.core.errors import InputError
-from candor.data.fingerprint import ArrayDigest, digest_of
 from candor.data.times import TimeAxis
 from candor.data.units import distinct_units
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+_ROWS_AT_A_TIME = 4096
+
+
+class ArrayDigest:
+    """The digest of a float32 array fed row block by row block; every NaN counts as the same NaN."""
+
+    def __init__(self) -> None:
+        self._hash = hashlib.sha256()
+
+    def update(self, rows: NDArray[np.float32]) -> "ArrayDigest":
+        """Feeds further rows."""
+        for first in range(0, len(rows), _ROWS_AT_A_TIME):
+            block = np.array(rows[first : first + _ROWS_AT_A_TIME], dtype="<f4", order="C")
+            block[np.isnan(block)] = np.nan
+            block += 0.0  # minus zero reads as zero
+            self._hash.update(block.tobytes())
+        return self
+
+    def hexdigest(self) -> str:
+        """Returns the digest of all rows fed so far."""
+        return self._hash.hexdigest()
+
+
+def digest_of(parts: dict[str, Any]) -> str:
+    """Returns the SHA-256 of a JSON-like structure in one canonical spelling."""
+    text = json.dumps(parts, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -272,3 +304,19 @@ def _can_be_written(array: NDArray[Any]) -> bool:
             return True
         owner = owner.base
     return False
+
+
+def adjacency_of(panel: Panel) -> "csr_array":
+    """Returns J, sensor x sensor, where J[i, j] > 0 is the weight of the edge from i to j; no edges are legal.
+
+    Weights are those of the edges, else a Gaussian of their distances, else 1.
+    """
+    from candor.graph import adjacency, gaussian_weights  # scipy is slow to import, and most commands only read panels
+
+    edges = panel.edges
+    weight = edges.weight
+    if weight is None and edges.distance is not None:
+        weight, _ = gaussian_weights(edges.distance)
+    if weight is None:
+        weight = np.ones(len(edges), np.float32)
+    return adjacency(edges.source, edges.target, weight, len(panel.sensors))

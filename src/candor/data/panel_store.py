@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 from candor.core.errors import InputError
 from candor.core.files import atomic_folder, looking_at, read_json, write_json
 from candor.core.text import first_line
-from candor.data.fingerprint import ArrayDigest
-from candor.data.panel import Covariate, Edges, Panel, Sensor
+from candor.data.panel import ArrayDigest, Covariate, Edges, Panel, Sensor
 from candor.data.times import TimeAxis
 
 FORMAT_VERSION = 1

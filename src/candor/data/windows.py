@@ -7,9 +7,9 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from candor.data.calendar import Calendar, calendar_of
 from candor.data.panel import Panel
-from candor.data.splits import Origins
+from candor.data.protocol import Origins
+from candor.data.times import Calendar, calendar_of
 
 if TYPE_CHECKING:
     import torch

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from candor.core.progress import Report, silent
 from candor.core.text import duration, rounded_percent
 from candor.data.panel import Panel
-from candor.data.splits import Origins, Split
+from candor.data.protocol import Origins, Split
 from candor.data.times import DAY
 from candor.data.windows import Windows
 from candor.explain.finding import Finding

@@ -13,8 +13,7 @@ from candor.core.errors import InputError
 from candor.core.files import atomic_folder, is_of_format, write_json
 from candor.core.progress import Report, silent
 from candor.core.versions import versions
-from candor.data.protocol import Task
-from candor.data.splits import Origins
+from candor.data.protocol import Origins, Task
 from candor.explain.embedding import find_embedding
 from candor.explain.finding import Finding
 from candor.explain.forecast import Told, look_into, tell_branches, tell_forecast, tell_past

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from candor.core.progress import Report, silent
-from candor.data.calendar import BINS_PER_DAY
-from candor.data.splits import Origins, Split
+from candor.data.protocol import Origins, Split
+from candor.data.times import BINS_PER_DAY
 from candor.data.windows import Windows
 from candor.forecasting.candor import Candor
 from candor.forecasting.explanation import network_states

@@ -10,8 +10,8 @@ from pydantic.dataclasses import dataclass
 from candor.core.errors import InputError
 from candor.core.settings import Settings
 from candor.data.panel import Panel
-from candor.data.scaling import Scaler
-from candor.data.splits import Split
+from candor.data.preprocessing import Scaler
+from candor.data.protocol import Split
 from candor.data.windows import Windows
 from candor.forecasting.covariates import learn_covariates, read_covariates
 from candor.forecasting.forecaster import REFUSE_UNKNOWN, State

@@ -12,9 +12,8 @@ from pydantic.dataclasses import dataclass
 from candor.core.progress import Report, silent
 from candor.core.settings import parse_settings
 from candor.data.panel import Panel
-from candor.data.protocol import Protocol, Task
-from candor.data.scaling import Scaler
-from candor.data.splits import Split
+from candor.data.preprocessing import Scaler
+from candor.data.protocol import Protocol, Split, Task
 from candor.forecasting.covariates import learn_covariates, read_covariates
 from candor.forecasting.explanation import ForecastExplanation, explain_window, find_origin, find_sensor
 from candor.forecasting.forecaster import REFUSE_UNKNOWN, State, forecasters

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from candor.core.errors import InputError, NotFittedError
 from candor.data.panel import Edges, Panel, Sensor
-from candor.data.splits import Origins, Split, split_origins
+from candor.data.protocol import Origins, Split, split_origins
 from candor.data.times import TimeAxis
 from candor.forecasting.forecaster import Forecaster, IntervalForecast, read_model
 

@@ -31,7 +31,7 @@ from candor.core.registry import Registry
 from candor.core.settings import parse_settings
 from candor.data.alignment import KnownPanel
 from candor.data.panel import Panel
-from candor.data.splits import Origins, Split
+from candor.data.protocol import Origins, Split
 from candor.forecasting.intervals import Calibration, calibrate
 
 FORMAT_VERSION = 1

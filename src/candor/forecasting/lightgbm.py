@@ -23,11 +23,10 @@ from pydantic.dataclasses import dataclass
 from candor.core.optional import needing_packages
 from candor.core.progress import Report
 from candor.core.settings import Settings
-from candor.data.adjacency import adjacency_of
-from candor.data.calendar import Calendar, calendar_of
-from candor.data.missing import Fill, fill
-from candor.data.panel import Panel
-from candor.data.splits import Origins, Split
+from candor.data.panel import Panel, adjacency_of
+from candor.data.preprocessing import Fill, fill
+from candor.data.protocol import Origins, Split
+from candor.data.times import Calendar, calendar_of
 from candor.forecasting.forecaster import REFUSE_UNKNOWN, Forecaster, State, forecasters
 from candor.forecasting.simple import training_means
 

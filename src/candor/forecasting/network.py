@@ -15,11 +15,9 @@ from pydantic.dataclasses import dataclass
 
 from candor.core.errors import InputError
 from candor.core.progress import Report, silent
-from candor.data.adjacency import adjacency_of
-from candor.data.missing import Fill, fill
-from candor.data.panel import Panel
-from candor.data.scaling import Scaler, fit_scaler
-from candor.data.splits import Origins, Split
+from candor.data.panel import Panel, adjacency_of
+from candor.data.preprocessing import Fill, Scaler, fill, fit_scaler
+from candor.data.protocol import Origins, Split
 from candor.data.windows import Windows, count_inputs, future_windows
 from candor.forecasting.forecaster import REFUSE_UNKNOWN, Forecaster, State
 from candor.forecasting.inference import infer

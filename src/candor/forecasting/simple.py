@@ -12,10 +12,9 @@ from pydantic import PositiveFloat, PositiveInt
 from pydantic.dataclasses import dataclass
 
 from candor.core.progress import Report
-from candor.data.missing import fill
 from candor.data.panel import Panel
-from candor.data.scaling import Scaler, fit_scaler
-from candor.data.splits import Origins, Split
+from candor.data.preprocessing import Scaler, fill, fit_scaler
+from candor.data.protocol import Origins, Split
 from candor.data.times import DAY, TimeAxis
 from candor.forecasting.forecaster import REFUSE_UNKNOWN, Forecaster, State, forecasters
 

@@ -6,8 +6,7 @@ adjacency J that edge is the entry J[source, target] > 0. Nothing here knows pan
 
 from candor.graph.nearest import great_circle_km, nearest_neighbours
 from candor.graph.reachability import components, downstream_pairs, isolated
-from candor.graph.supports import directional_supports, row_normalised
-from candor.graph.weights import adjacency, gaussian_weights
+from candor.graph.weights import adjacency, directional_supports, gaussian_weights, row_normalised
 
 __all__ = [
     "adjacency",

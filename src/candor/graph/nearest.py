@@ -5,7 +5,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.spatial import cKDTree
 
 from candor.core.errors import InputError
-from candor.graph.positions import EdgeList
+from candor.graph.weights import EdgeList
 
 EARTH_RADIUS_KM = 6371.0088  # mean radius of the Earth (IUGG)
 

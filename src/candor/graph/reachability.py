@@ -6,7 +6,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components, dijkstra
 
 from candor.core.errors import InputError
-from candor.graph.positions import EdgeList, edge_lengths, edge_positions
+from candor.graph.weights import EdgeList, edge_lengths, edge_positions
 
 _NUMBERS_PER_BLOCK = 4_000_000  # 32 MB of distances in memory at a time
 

@@ -1,11 +1,72 @@
-"""From the lengths of edges to weights, and from weights to the adjacency J of a network."""
+"""Weights of edges, the adjacency J of a network, and its directional supports (eq. app_directional_support).
+
+    T_forward = RowNorm(J)^T        T_reverse = RowNorm(J^T)^T
+
+J[i, j] > 0 is an edge from i to j. In a support, entry (i, j) is what sensor i receives from sensor j: along the edges
+in T_forward, against them in T_reverse.
+"""
+
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
 from candor.core.errors import InputError
-from candor.graph.positions import edge_lengths, edge_positions
+
+# source, target and length of every edge, sorted by (source, target)
+EdgeList: TypeAlias = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]
+
+
+def edge_positions(
+    source: ArrayLike,
+    target: ArrayLike,
+    sensors: int,
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Returns both ends of every edge as positions among `sensors` sensors.
+
+    Raises:
+        ValueError: if the ends differ in number or one is not a position from 0 to `sensors` - 1.
+    """
+    if sensors < 0:
+        raise ValueError(f"a network cannot have {sensors} sensors")
+    first = _positions(source, sensors, "source")
+    second = _positions(target, sensors, "target")
+    if len(first) != len(second):
+        raise ValueError(f"there are {len(first)} sources and {len(second)} targets")
+    return first, second
+
+
+def edge_lengths(distance: ArrayLike) -> NDArray[np.float64]:
+    """Returns the lengths of edges, in the unit they were given in.
+
+    Raises:
+        ValueError: if they are not a plain list of finite numbers of zero or more.
+    """
+    lengths = np.asarray(distance, dtype=np.float64)
+    if lengths.ndim != 1:
+        raise ValueError(f"edge lengths must be a plain list, not an array of {lengths.ndim} axes")
+    refused = np.flatnonzero(~((lengths >= 0) & np.isfinite(lengths)))
+    if len(refused):
+        edge = refused[0]
+        raise ValueError(f"edge {edge} has length {lengths[edge]}; expected zero or more")
+    return lengths
+
+
+def _positions(ends: ArrayLike, sensors: int, name: str) -> NDArray[np.int32]:
+    given = np.asarray(ends)
+    if given.ndim != 1:
+        raise ValueError(f"{name} must be a plain list of positions, not {given.ndim} axes")
+    if given.size == 0:
+        return np.empty(0, np.int32)  # an empty list has no kind of number to judge
+    if given.dtype.kind not in "iu":
+        raise ValueError(f"{name} must be whole numbers, not {given.dtype}")
+    outside = np.flatnonzero((given < 0) | (given >= sensors))
+    if len(outside):
+        edge = outside[0]
+        raise ValueError(f"edge {edge} has {name} {given[edge]}; expected 0 to {sensors - 1}")
+    return given.astype(np.int32)
+
 
 # The smallest normal float32, about 1.2e-38: smaller numbers vanish on some processors.
 SMALLEST_WEIGHT = float(np.finfo(np.float32).tiny)
@@ -104,3 +165,44 @@ def _widths_away(lengths: NDArray[np.float64], sigma: float | None) -> NDArray[n
     with np.errstate(over="ignore"):  # infinitely many widths away is a weight of zero
         # Beyond 1e3 widths every weight is zero; the cap keeps the square from overflowing.
         return np.minimum(lengths / sigma, 1e3)
+
+
+def row_normalised(matrix: Any) -> csr_array:
+    """Returns the matrix with every row divided by its sum, float32; zero rows stay zero.
+
+    Entries that are stored but zero are not stored in the result. A positive entry stays positive
+    however small its share is (at least `SMALLEST_WEIGHT`), so its logarithm is finite.
+
+    Args:
+        matrix: sparse or dense, of finite numbers of zero or more; it is not changed.
+
+    Raises:
+        ValueError: if an entry is negative, infinite or NaN.
+    """
+    rows = csr_array(matrix, dtype=np.float64, copy=True)
+    rows.sum_duplicates()
+    if not np.all((rows.data >= 0) & np.isfinite(rows.data)):
+        raise ValueError("only finite entries of zero or more can be row-normalised")
+    rows.eliminate_zeros()
+    # Rows without entries are repeated zero times: nothing is ever divided by zero.
+    sum_at_entry = np.repeat(rows.sum(axis=1), np.diff(rows.indptr))
+    rows.data = np.maximum(rows.data / sum_at_entry, SMALLEST_WEIGHT)
+    return rows.astype(np.float32)
+
+
+def directional_supports(adjacency: Any) -> tuple[csr_array, csr_array]:
+    """Returns T_forward and T_reverse of the adjacency J, both sensors x sensors, float32.
+
+    Every column of a support sums to one, or to zero for a sensor that no edge leaves (forward) or
+    reaches (reverse). Self-loops are kept, none are added, and a network without edges is legal.
+
+    Args:
+        adjacency: J, sparse or dense, with J[i, j] > 0 for an edge from i to j.
+
+    Raises:
+        ValueError: if J is not square, or an entry is negative, infinite or NaN.
+    """
+    matrix = csr_array(adjacency)
+    if matrix.shape[0] != matrix.shape[1]:
+        raise ValueError(f"an adjacency must be square, not {matrix.shape}")
+    return row_normalised(matrix).T.tocsr(), row_normalised(matrix.T).T.tocsr()

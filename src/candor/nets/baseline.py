@@ -26,7 +26,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from candor.core.settings import Settings
-from candor.data.scaling import Scaler
+from candor.data.preprocessing import Scaler
 from candor.data.windows import Windows
 from candor.nets.recipe import NetworkRecipe, Stage
 from candor.nets.trainable import Objective, StepContext, Trainable

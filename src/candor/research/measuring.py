@@ -20,10 +20,9 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from candor.core.progress import Report, silent
 from candor.core.settings import Settings, parse_settings
-from candor.data.adjacency import adjacency_of
-from candor.data.panel import Edges, Panel, Sensor
-from candor.data.scaling import Scaler
-from candor.data.splits import Origins
+from candor.data.panel import Edges, Panel, Sensor, adjacency_of
+from candor.data.preprocessing import Scaler
+from candor.data.protocol import Origins
 from candor.data.times import TimeAxis
 from candor.data.windows import Windows
 from candor.forecasting import Forecaster, forecasters

@@ -5,9 +5,8 @@ from numpy.typing import NDArray
 from scipy.fft import next_fast_len
 
 from candor.core.progress import Report, silent
-from candor.data.calendar import BINS_PER_DAY, calendar_of
 from candor.data.panel import Panel
-from candor.data.times import DAY, TimeAxis
+from candor.data.times import BINS_PER_DAY, DAY, TimeAxis, calendar_of
 from candor.research.rotation import (
     FEWEST_PAIRS,
     LEAST_VARIANCE,

@@ -22,9 +22,8 @@ from candor.core.files import atomic_file, read_json, write_json
 from candor.core.progress import Report
 from candor.core.settings import Settings, parse_settings
 from candor.core.versions import versions
-from candor.data.adjacency import adjacency_of
 from candor.data.catalog import datasets, load_dataset
-from candor.data.panel import Edges, Panel
+from candor.data.panel import Edges, Panel, adjacency_of
 from candor.data.protocol import Protocol, make_task
 from candor.forecasting import forecasters
 from candor.forecasting.own_data import choose_settings

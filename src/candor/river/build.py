@@ -14,13 +14,12 @@ from candor.core.versions import versions
 from candor.data.findings import Findings
 from candor.data.panel import Covariate, Edges, Panel, Sensor
 from candor.data.times import TimeAxis
-from candor.river.asking import Asker, require_client
+from candor.river.client import Asker, require_client
 from candor.river.network import River, RiverEdge, find_river
 from candor.river.quality import QualityReport, StationQuality, quality_report, station_quality
 from candor.river.readings import USGS_SENTINELS, as_frame, fetch_readings
 from candor.river.settings import BasinSettings, period
-from candor.river.sites import UNKNOWN_ZONE, Catalogue, Site, common_zone, find_sites
-from candor.river.stations import Station, make_station
+from candor.river.stations import UNKNOWN_ZONE, Catalogue, Site, Station, common_zone, find_sites, make_station
 
 RainStep = Callable[[tuple[Sensor, ...], TimeAxis], tuple[Covariate, Mapping[str, Any]]]
 """Returns the rain at the sensors' coordinates for every hour of the axis, and where it came from."""

@@ -15,7 +15,7 @@ import pooch
 
 from candor.core.errors import InputError
 from candor.core.files import atomic_file, read_json, write_json
-from candor.data.fingerprint import digest_of
+from candor.data.panel import digest_of
 
 FORMAT_VERSION = 1
 REFRESH_LASTS = timedelta(days=2)

@@ -4,17 +4,20 @@ quality.json    what was found at every site, what was decided, and the differen
 card.md         the same for people: what the dataset is, where it comes from, how it was made
 """
 
+import tempfile
+import zipfile
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 from candor.core.errors import InputError
-from candor.core.files import atomic_folder, read_json, remove_leftovers, write_json
-from candor.data.locations import find_data
-from candor.data.panel_store import check_panel_place, save_panel
+from candor.core.files import atomic_file, atomic_folder, read_json, remove_leftovers, sha256_of_file, write_json
+from candor.data.catalog.registry import find_data
+from candor.data.panel_store import check_panel_place, check_writable, is_panel_folder, load_panel, save_panel
+from candor.data.writers import export_panel
 from candor.river.build import Basin
-from candor.river.card import dataset_card
-from candor.river.presets import PRESETS, Difference, compare_totals, compare_with_paper, preset_called
-from candor.river.quality import QualityReport
+from candor.river.quality import Difference, QualityReport, compare_totals, compare_with_paper, in_words
+from candor.river.settings import PRESETS, preset_called
 
 QUALITY = "quality.json"
 CARD = "card.md"
@@ -68,3 +71,163 @@ def _read_report(path: Path) -> QualityReport:
         what = "the quality report lacks its numbers"
         raise InputError(what, where=str(path), hint="build the basin again") from None
     return QualityReport((), sites, edges, hours, observed)
+
+
+CHECKSUMS = "SHA256SUMS"
+_LONG_AGO = (1980, 1, 1, 0, 0, 0)  # no time of its own: the same basin makes the same bytes
+
+
+def check_archive_path(path: Path) -> None:
+    """Refuses a name under which no archive can be written."""
+    if Path(path).suffix != ".zip":
+        raise InputError("an archive is a zip file", where=str(path), hint="give a name that ends in .zip")
+    if Path(path).is_dir():
+        raise InputError("this is a folder, and an archive is a file", where=str(path), hint="give another name")
+    check_writable(path)
+
+
+def export_archive(folder: Path, path: Path) -> list[str]:
+    """Writes a basin's folder as a zip archive, all or nothing, and returns the names of the files in it.
+
+    The panel's own files lie in `panel/`, the same content as CSV in `csv/`, and `SHA256SUMS` can be checked with
+    `sha256sum --check`.
+    """
+    folder, path = Path(folder), Path(path)
+    check_archive_path(path)
+    if not is_panel_folder(folder):
+        raise InputError("this is not a panel folder", where=str(folder), hint="build the basin first")
+    with tempfile.TemporaryDirectory() as workplace:
+        export_panel(load_panel(folder), Path(workplace), "csv")
+        files = {f"panel/{file.relative_to(folder).as_posix()}": file for file in _files_in(folder)}
+        files |= {f"csv/{file.name}": file for file in _files_in(Path(workplace))}
+        try:
+            _pack(files, path)
+        except OSError as error:
+            what = f"the archive cannot be written ({error.strerror or error})"
+            raise InputError(what, where=str(path), hint="choose another place, or make room") from None
+    return [*sorted(files), CHECKSUMS]
+
+
+def _pack(files: Mapping[str, Path], path: Path) -> None:
+    """Writes files under their names in the archive, and the checksum of each."""
+    sums = "".join(f"{sha256_of_file(files[name])}  {name}\n" for name in sorted(files))
+    with atomic_file(path) as temporary, zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in sorted(files):
+            _add(archive, name, files[name].read_bytes())
+        _add(archive, CHECKSUMS, sums.encode())
+
+
+def _files_in(folder: Path) -> list[Path]:
+    return [file for file in folder.rglob("*") if file.is_file()]
+
+
+def _add(archive: zipfile.ZipFile, name: str, content: bytes) -> None:
+    entry = zipfile.ZipInfo(name, _LONG_AGO)
+    entry.external_attr = 0o644 << 16
+    archive.writestr(entry, content, zipfile.ZIP_DEFLATED)
+
+
+_RULES = {
+    "nearest": "the valid reading nearest the hour, at most half an hour away; of two equally near, the later one",
+    "mean": "the mean of the valid readings from just under half an hour before the hour to half an hour after it",
+}
+
+
+def dataset_card(basin: Basin, differences: Sequence[Difference] = ()) -> str:
+    """Returns the card in Markdown: what the dataset is, where it comes from, and how it was made."""
+    sections = [_facts(basin), _making(basin), _stations(basin), _edges(basin), _noticed(basin)]
+    if differences:
+        sections.append(_comparison(differences))
+    sections.append(_source(basin))
+    return "\n\n".join(section for section in sections if section) + "\n"
+
+
+def _facts(basin: Basin) -> str:
+    panel, report, settings = basin.panel, basin.report, basin.settings
+    local = panel.times.local
+    rows = [
+        ("quantity", f"USGS parameter {settings.parameter}, {panel.unit or 'unit not stated'}, hourly"),
+        ("where", f"hydrologic unit {settings.huc}"),
+        ("when", f"{report.hours:,} hours, {local[0]} to {local[-1]} ({panel.times.zone})"),
+        ("stations", f"{report.sites}"),
+        ("network", f"{report.edges} directed pairs, downstream within {settings.max_distance_km:g} river km"),
+        (
+            "observed",
+            f"{report.observed:,} of {report.station_hours:,} station-hours, {100 * report.observed_share:.2f} %",
+        ),
+        ("covariates", ", ".join(panel.covariates) or "none"),
+        ("checksum", f"SHA-256 of the content: {panel.fingerprint}"),
+    ]
+    return f"# {panel.name}\n\n" + _table(("fact", "value"), rows)
+
+
+def _making(basin: Basin) -> str:
+    settings = basin.settings
+    negative = "" if settings.keep_negative else " and negative ones"
+    lines = [
+        f"- Missing are sentinels, readings that are no numbers, infinite ones{negative}. Nothing is filled.",
+        f"- The value of an hour is {_RULES[settings.hourly]}.",
+        "- Of several sensors at a site the one that observed most hours speaks for it.",
+        f"- A station lacks at most {100 * settings.max_missing:g} % of the hours.",
+        "- An edge leads to a station on the main path downstream (NLDI navigation DM); its length is that of the river"
+        f" path, at most {settings.max_distance_km:g} km. There are no self-loops.",
+    ]
+    return "## How it was made\n\n" + "\n".join(lines)
+
+
+def _stations(basin: Basin) -> str:
+    rows = [
+        (
+            one.id,
+            one.name,
+            "yes" if one.is_kept else f"no: {one.reason}",
+            "" if one.missing_share is None else f"{100 * one.missing_share:.2f}",
+            "" if one.longest_gap_hours is None else f"{one.longest_gap_hours:,}",
+            f"{sum(one.left_out.values()):,}",
+            " ".join(part for part in (one.sensor, one.sensor_description) if part),
+        )
+        for one in basin.report.stations
+    ]
+    heads = ("site", "name", "in the panel", "missing %", "longest gap, h", "readings left out", "sensor")
+    return "## Sites\n\n" + _table(heads, rows)
+
+
+def _edges(basin: Basin) -> str:
+    panel = basin.panel
+    if not len(panel.edges) or panel.edges.distance is None:
+        return ""
+    ids, edges = panel.sensor_ids, panel.edges
+    ends = zip(edges.source, edges.target, panel.edges.distance, strict=True)
+    rows = [(ids[source], ids[target], f"{length:.2f}") for source, target, length in ends]
+    return "## River\n\n" + _table(("from", "to", "river km"), rows)
+
+
+def _noticed(basin: Basin) -> str:
+    lines = [f"- {in_words(one)}" for one in basin.report.findings]
+    return "## What was noticed\n\n" + "\n".join(lines) if lines else ""
+
+
+def _comparison(differences: Sequence[Difference]) -> str:
+    rows = [
+        (one.what, f"{one.paper:,}", f"{one.built:,}", "" if one.is_none else f"{one.built - one.paper:+,.10g}")
+        for one in differences
+    ]
+    return "## Beside the paper's table\n\n" + _table(("number", "paper", "here", "difference"), rows)
+
+
+def _source(basin: Basin) -> str:
+    provenance = basin.panel.provenance
+    dates = sorted(request["fetched"] for request in provenance.get("requests", ())) or ["-"]
+    lines = [
+        f"- {provenance.get('source', '')}, through {provenance.get('client', '')}.",
+        f"- Fetched from {dates[0]} to {dates[-1]}; every request is listed in `panel.json`.",
+        "- Licence: public domain (U.S. Geological Survey). Readings marked Provisional are subject to revision.",
+    ]
+    if rain := provenance.get("rain"):
+        lines.append(f"- Rain: {rain.get('product', 'not named')}, {rain.get('row', 'as in `panel.json`')}.")
+    return "## Source\n\n" + "\n".join(lines)
+
+
+def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "\n".join("| " + " | ".join(cell.replace("|", "/") for cell in line) + " |" for line in lines)

@@ -31,8 +31,8 @@ from candor.data.findings import Findings
 from candor.data.panel import Panel
 from candor.data.panel_store import SIGNS_OF_DAMAGE
 from candor.data.times import TimeAxis
-from candor.river.asking import Asker, Manners, require_client
 from candor.river.cache import Answer, AnswerCache, Question
+from candor.river.client import Asker, Manners, require_client
 from candor.river.readings import YOUNG, Readings, ask_for_readings, valid_readings
 from candor.river.settings import HOUR, BasinSettings
 from candor.river.stations import hourly_values

@@ -2,6 +2,10 @@
 
 Every station is put on a flowline; from there the main path downstream is walked (NLDI navigation DM). An edge leads
 from station i to station j where j lies on that path below i, at most the given distance away along the river.
+
+A flowline of the National Hydrography Dataset runs from its upstream end to its downstream end, and the next one
+begins where it ends. Its length is the official one of NHDPlus (`lengthkm`, in the collection `nhdflowline_network` of
+a USGS service), and where that is not known it is measured on the ellipsoid (GRS 80).
 """
 
 import json
@@ -9,15 +13,168 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from threading import Lock
 from typing import Any
+from urllib.parse import urlsplit
+
+import numpy as np
+from numpy.typing import NDArray
 
 from candor.data.findings import Findings
-from candor.river.asking import Asker, Fetch, quiet_client
 from candor.river.cache import Question
-from candor.river.flowlines import Flowline, comid_of, read_flowlines
-from candor.river.lengths import official_lengths
-from candor.river.sites import Site
+from candor.river.client import Asker, Fetch, ServiceError, quiet_client, watched_client
+from candor.river.stations import Site
+
+_DIGITS = 7  # of a degree: about a centimetre, by which ends of flowlines are told apart
+
+
+@dataclass(frozen=True, eq=False)
+class Flowline:
+    """A stretch of river without a confluence, from upstream to downstream.
+
+    Args:
+        id: its number in the dataset (comid).
+        points: vertex x (longitude, latitude), WGS 84 degrees.
+        official: its length in kilometres as NHDPlus states it, or None where that is not known.
+    """
+
+    id: str
+    points: NDArray[np.float64]
+    official: float | None = None
+
+    @cached_property
+    def _kilometres(self) -> NDArray[np.float64]:
+        """How far down the line each vertex lies; the official length is shared out by the geometry."""
+        from pyproj import Geod
+
+        steps = Geod(ellps="GRS80").line_lengths(self.points[:, 0], self.points[:, 1])
+        measured: NDArray[np.float64] = np.concatenate([[0.0], np.cumsum(steps)]) / 1000.0
+        if self.official is None or measured[-1] == 0:
+            return measured
+        return measured * (self.official / float(measured[-1]))
+
+    @property
+    def length(self) -> float:
+        """Kilometres from end to end."""
+        return float(self._kilometres[-1])
+
+    @property
+    def ends(self) -> tuple[tuple[float, float], tuple[float, float]]:
+        """The upstream and the downstream end, as places that can be compared."""
+        (west, south), (east, north) = np.round(self.points[[0, -1]], _DIGITS).tolist()
+        return (west, south), (east, north)
+
+    def locate(self, longitude: float, latitude: float) -> tuple[float, float]:
+        """Returns how far down the line the point of it nearest a place lies, and how far off the place is, in km."""
+        from pyproj import Geod
+
+        # Near the place a degree of longitude is shorter than one of latitude by the cosine of the latitude.
+        shape = np.array([np.cos(np.radians(latitude)), 1.0])
+        place, points = np.array([longitude, latitude]) * shape, self.points * shape
+        steps = np.diff(points, axis=0)
+        squares = np.maximum((steps**2).sum(axis=1), 1e-30)
+        along = np.clip(((place - points[:-1]) * steps).sum(axis=1) / squares, 0.0, 1.0)
+        feet = points[:-1] + along[:, None] * steps
+        nearest = int(np.argmin(((feet - place) ** 2).sum(axis=1)))
+        before, after = self._kilometres[nearest : nearest + 2]
+        foot = feet[nearest] / shape
+        _, _, metres = Geod(ellps="GRS80").inv(longitude, latitude, *foot)
+        return float(before + along[nearest] * (after - before)), float(metres) / 1000.0
+
+
+def read_flowlines(features: Iterable[Mapping[str, Any]]) -> dict[str, Flowline]:
+    """Returns the flowlines of a GeoJSON collection by their ids; features without a line or an id are left out."""
+    flowlines = {}
+    for feature in features:
+        properties, geometry = feature.get("properties") or {}, feature.get("geometry") or {}
+        name = comid_of(properties)
+        points = _line_points(geometry)
+        if name and len(points) >= 2:
+            flowlines[name] = Flowline(name, points)
+    return flowlines
+
+
+def comid_of(properties: Mapping[str, Any]) -> str:
+    """Returns the number of the flowline that a feature speaks of, or an empty text; it comes as number or as text."""
+    for name in ("nhdplus_comid", "comid"):
+        text = str(properties.get(name) or "")
+        if text.isdigit() and int(text) > 0:
+            return text
+    return ""
+
+
+def _line_points(geometry: Mapping[str, Any]) -> NDArray[np.float64]:
+    coordinates = geometry.get("coordinates") or []
+    if geometry.get("type") == "MultiLineString":
+        coordinates = [point for part in coordinates for point in part]
+    elif geometry.get("type") != "LineString":
+        coordinates = []
+    return np.array([point[:2] for point in coordinates], np.float64).reshape(-1, 2)
+
+
+COLLECTION = "nhdflowline_network"
+_PATH = "/fabric/pygeoapi"
+_AT_ONCE = 400  # flowlines in one question; the service sends 500 on one page
+
+
+def official_lengths(asker: Asker, comids: Iterable[str], findings: Findings) -> dict[str, float]:
+    """Returns the lengths of flowlines in kilometres by their ids, without those that the service does not tell.
+
+    Where it does not answer, what it said before counts, however old it is: official lengths hardly ever change.
+    """
+    numbers = sorted(int(comid) for comid in comids)
+    asked = [_lengths_request(numbers[first : first + _AT_ONCE]) for first in range(0, len(numbers), _AT_ONCE)]
+    try:
+        answers = asker.ask_all(asked, "looking up lengths of rivers")
+    except ServiceError as error:
+        answers = asker.take_kept(question for question, _ in asked)
+        instead = (
+            "those that are kept were taken" if len(answers) == len(asked) else "it was measured where none are kept"
+        )
+        findings.warning(
+            f"the official lengths of the river could not be had, and {instead}: {error.what}",
+            where=error.where,
+            hint="build again later: the rest is kept",
+        )
+    rows = [row for answer in answers for row in json.loads(answer.content)]
+    return {str(row["comid"]): row["lengthkm"] for row in rows if row["lengthkm"] and row["lengthkm"] > 0}
+
+
+def _lengths_request(numbers: list[int]) -> tuple[Question, Fetch]:
+    """Returns the question for the lengths of some flowlines, and how to ask it."""
+    arguments: dict[str, Any] = {"properties": ["comid", "lengthkm"], "skip_geometry": True, "limit": _AT_ONCE}
+    wanted = {"op": "in", "args": [{"property": "comid"}, numbers]}
+
+    def fetch() -> tuple[bytes, str, *tuple[str, ...]]:
+        from dataretrieval import configuration, nldi
+        from dataretrieval.exceptions import DataRetrievalError
+        from dataretrieval.ogc import get_ogc_data
+
+        host = urlsplit(configuration.base_url(adapter="nldi", default=nldi.NLDI_API_BASE_URL))
+        with watched_client() as pages:
+            frame, metadata = get_ogc_data(
+                arguments,
+                COLLECTION,
+                "feature_id",
+                base_url=f"{host.scheme}://{host.netloc}{_PATH}",
+                spatial=True,
+                cql_body=json.dumps(wanted),
+                adapter="nldi",
+            )
+        if not {"comid", "lengthkm"} <= set(frame.columns):
+            raise DataRetrievalError("it tells no lengths")
+        rows = zip(frame["comid"].tolist(), frame["lengthkm"].tolist(), strict=True)
+        content = [{"comid": int(comid), "lengthkm": _known(length)} for comid, length in rows]
+        return json.dumps(content).encode(), metadata.url, *pages[1:]
+
+    return Question("nhdplus", COLLECTION, arguments | {"cql": wanted}), fetch
+
+
+def _known(length: object) -> float | None:
+    """Returns a length that is a number, and None for whatever else stands in its place."""
+    return float(length) if isinstance(length, int | float) and math.isfinite(length) else None
+
 
 SAME_PLACE = 0.001  # km; stations closer than this, such as two depths of one buoy, are not below one another
 FAR_FROM_LINE = 2.0  # km; a station further from its flowline is worth a look

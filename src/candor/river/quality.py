@@ -1,4 +1,4 @@
-"""What was found in a basin and what was decided, for people and for programs."""
+"""What was found in a basin and what was decided, and its numbers beside those of the paper's table."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -8,7 +8,11 @@ import numpy as np
 
 from candor.data.findings import Finding
 from candor.data.panel import Panel
+from candor.river.settings import PRESETS, Preset
 from candor.river.stations import Station
+
+OBSERVED_IN_ALL = 1_837_295
+STATION_HOURS_IN_ALL = 1_884_432
 
 
 @dataclass(frozen=True)
@@ -98,3 +102,41 @@ def quality_report(panel: Panel, stations: Sequence[StationQuality], findings: S
         observed=int(np.count_nonzero(panel.mask)),
         findings=findings,
     )
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One number of the paper's table beside the one that was built."""
+
+    what: str
+    paper: float
+    built: float
+
+    @property
+    def is_none(self) -> bool:
+        """Whether the two are equal."""
+        return self.paper == self.built
+
+
+def compare_with_paper(preset: Preset, report: QualityReport) -> list[Difference]:
+    """Returns every number of the paper's table row beside the one of the basin that was built."""
+    return [
+        Difference("sites", preset.sites, report.sites),
+        Difference("edges", preset.edges, report.edges),
+        Difference("hours", preset.hours, report.hours),
+        Difference("station-hours", preset.sites * preset.hours, report.station_hours),
+        Difference("observed, %", preset.observed_percent, round(100 * report.observed_share, 2)),
+    ]
+
+
+def compare_totals(reports: Mapping[str, QualityReport]) -> list[Difference]:
+    """Returns the paper's numbers of all three basins beside those built, or nothing while one of them is not built."""
+    if set(reports) != set(PRESETS):
+        return []
+    built = list(reports.values())
+    return [
+        Difference("sites of all three", sum(p.sites for p in PRESETS.values()), sum(r.sites for r in built)),
+        Difference("edges of all three", sum(p.edges for p in PRESETS.values()), sum(r.edges for r in built)),
+        Difference("station-hours of all three", STATION_HOURS_IN_ALL, sum(r.station_hours for r in built)),
+        Difference("observed of all three", OBSERVED_IN_ALL, sum(r.observed for r in built)),
+    ]

@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 
 from candor.data.readers.options import SENTINELS
 from candor.data.times import TimeAxis
-from candor.river.asking import Asker, Fetch
 from candor.river.cache import Answer, Question
-from candor.river.pages import watched_client
+from candor.river.client import Asker, Fetch, watched_client
 
 MOST_DAYS = 1100  # of one request; the service refuses longer ones
 DAYS_AT_A_TIME = 366  # less than that: an answer that fails on its last page is fetched again from the first

@@ -1,7 +1,11 @@
-"""The sensor that speaks for each site, and which sites are complete enough."""
+"""Which sites of a basin measure a quantity, which of their sensors represents each, and its hourly values."""
 
-from collections.abc import Mapping
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -9,9 +13,173 @@ from numpy.typing import NDArray
 
 from candor.data.gridding import Grid, lay_series
 from candor.data.times import TimeAxis
+from candor.river.cache import Question
+from candor.river.client import Asker, watched_client
 from candor.river.readings import Readings, valid_readings
 from candor.river.settings import BasinSettings
-from candor.river.sites import Site
+
+_PROPERTIES = (
+    "id",
+    "monitoring_location_id",
+    "monitoring_location_name",
+    "site_type_code",
+    "hydrologic_unit_code",
+    "time_zone_abbreviation",
+    "uses_daylight_savings",
+    "primary",
+    "sublocation_identifier",
+    "web_description",
+    "begin",
+    "end",
+)
+_NOT_WATER_ON_THE_SURFACE = ("GW", "AT")  # wells and the atmosphere
+UNKNOWN_ZONE = "UTC"
+"""The zone of sites of which the service does not say one that is known here."""
+_ZONES = {  # with and without summer time
+    "AST": ("America/Halifax", "UTC-04:00"),
+    "EST": ("America/New_York", "UTC-05:00"),
+    "CST": ("America/Chicago", "UTC-06:00"),
+    "MST": ("America/Denver", "UTC-07:00"),
+    "PST": ("America/Los_Angeles", "UTC-08:00"),
+    "AKST": ("America/Anchorage", "UTC-09:00"),
+    "HST": ("Pacific/Honolulu", "UTC-10:00"),
+    "ChST": ("Pacific/Guam", "UTC+10:00"),
+}
+
+
+@dataclass(frozen=True)
+class Series:
+    """The record of one sensor; `begin` and `end` are None where the service does not say them."""
+
+    id: str
+    begin: datetime | None
+    end: datetime | None
+    description: str
+    is_primary: bool
+
+
+@dataclass(frozen=True)
+class Site:
+    """A place with sensors for one quantity. Coordinates are WGS 84 degrees."""
+
+    id: str
+    name: str
+    latitude: float
+    longitude: float
+    zone: str
+    series: tuple[Series, ...]
+
+    def overlap(self, first: datetime, last: datetime) -> float:
+        """Returns the largest share of the period from `first` to `last` that one of the sensors can have observed."""
+        return max(_overlap(series, first, last) for series in self.series)
+
+
+def _overlap(series: Series, first: datetime, last: datetime) -> float:
+    begin, end = max(series.begin or first, first), min(series.end or last, last)
+    return max((end - begin) / (last - first), 0.0)
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """The sites of a basin as the service knew them when it was asked; id and name of those without a place apart."""
+
+    sites: tuple[Site, ...]
+    asked: datetime
+    unplaced: tuple[tuple[str, str], ...] = ()
+
+
+def find_sites(asker: Asker, huc: str, parameter: str, until: datetime | None = None) -> Catalogue:
+    """Returns the surface-water sites of a hydrologic unit that record a parameter continuously, by their ids.
+
+    Args:
+        asker: asks the service.
+        huc: the hydrologic unit.
+        parameter: what the sites measure.
+        until: the end of the period that is looked at. A list from before it does not know how long the records of
+            sites at work go on, and is asked for again.
+    """
+    arguments: dict[str, Any] = {
+        "filter": f"hydrologic_unit_code LIKE '{huc}%'",
+        "parameter_code": parameter,
+        "data_type": "Continuous values",
+    }
+
+    def fetch() -> tuple[bytes, str, *tuple[str, ...]]:
+        from dataretrieval import waterdata
+
+        with watched_client() as pages:
+            frame, metadata = waterdata.get_combined_metadata(
+                **arguments, filter_lang="cql-text", properties=_PROPERTIES, convert_type=False
+            )
+        rows: list[dict[str, Any]] = json.loads(frame.drop(columns="geometry").to_json(orient="records"))
+        for row, point in zip(rows, frame["geometry"], strict=True):
+            # A site without a position comes as an empty geometry.
+            row["position"] = None if point is None or point.is_empty else [point.x, point.y]
+        return json.dumps(rows).encode(), metadata.url, *pages[1:]
+
+    question = Question("waterdata", "get_combined_metadata", arguments | {"properties": list(_PROPERTIES)})
+    answer = asker.ask(question, fetch, "looking for sites", since=until)
+    rows = json.loads(answer.content)
+    by_site: dict[str, list[dict[str, Any]]] = {}
+    unplaced: dict[str, str] = {}
+    for row in rows:
+        # The filter is checked again: a service that ignores it would send the whole country.
+        if not _is_surface(row) or not str(row["hydrologic_unit_code"] or "").startswith(huc):
+            continue
+        site_id = row["monitoring_location_id"]
+        if row["position"]:
+            by_site.setdefault(site_id, []).append(row)
+        else:
+            unplaced[site_id] = row["monitoring_location_name"] or ""
+    sites = tuple(_site(site_id, by_site[site_id]) for site_id in sorted(by_site))
+    return Catalogue(sites, answer.moment, tuple(sorted(unplaced.items())))
+
+
+def _is_surface(row: dict[str, Any]) -> bool:
+    return not str(row["site_type_code"] or "").startswith(_NOT_WATER_ON_THE_SURFACE)
+
+
+def _site(site_id: str, rows: list[dict[str, Any]]) -> Site:
+    first = rows[0]
+    longitude, latitude = first["position"]
+    return Site(
+        id=site_id,
+        name=first["monitoring_location_name"] or "",
+        latitude=latitude,
+        longitude=longitude,
+        zone=_zone(first["time_zone_abbreviation"], first["uses_daylight_savings"]),
+        series=tuple(sorted((_series(row) for row in rows), key=lambda series: series.id)),
+    )
+
+
+def _series(row: dict[str, Any]) -> Series:
+    words = (row["sublocation_identifier"], row["web_description"])
+    return Series(
+        id=str(row["combined_meta_id"]),
+        begin=_moment(row["begin"]),
+        end=_moment(row["end"]),
+        description=" ".join(str(word) for word in words if word),
+        is_primary=row["primary"] == "Primary",
+    )
+
+
+def _moment(text: str | None) -> datetime | None:
+    """Returns the moment that the service wrote; without an offset it is UTC."""
+    if not text:
+        return None
+    moment = datetime.fromisoformat(text)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _zone(abbreviation: str | None, has_summer_time: str | None) -> str:
+    summer, fixed = _ZONES.get(abbreviation or "", (UNKNOWN_ZONE, UNKNOWN_ZONE))
+    return summer if has_summer_time == "Y" else fixed
+
+
+def common_zone(sites: Sequence[Site]) -> str:
+    """Returns the zone in which most of the sites lie; of equals, the first by name."""
+    counts = Counter(site.zone for site in sites)
+    return min(counts, key=lambda zone: (-counts[zone], zone)) if counts else UNKNOWN_ZONE
 
 
 @dataclass(frozen=True)

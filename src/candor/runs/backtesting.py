@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from candor.core.errors import InputError
 from candor.core.progress import Report, silent, within
-from candor.data.protocol import Task
-from candor.data.splits import Origins, split_origins
+from candor.data.protocol import Origins, Task, split_origins
 from candor.forecasting.forecaster import Forecaster, IntervalForecast
 from candor.forecasting.intervals import AdaptiveCoverage, Calibration
 from candor.metrics import IntervalAccumulator, ScoreAccumulator

@@ -10,8 +10,7 @@ from candor.core.errors import InputError
 from candor.core.files import write_json
 from candor.core.progress import Report, silent
 from candor.core.versions import versions
-from candor.data.protocol import Task
-from candor.data.splits import Origins
+from candor.data.protocol import Origins, Task
 from candor.forecasting.forecaster import Forecaster, forecasters, halve_validation
 from candor.metrics import IntervalAccumulator, PeakTiming, ScoreAccumulator, as_json, peak_timing, skill
 from candor.runs.run import EVALUATION, Run, model_checksum

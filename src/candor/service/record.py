@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from candor.data.gridding import Grid, lay
-from candor.data.missing import last_reading
 from candor.data.panel import Covariate, Panel
+from candor.data.preprocessing import last_reading
 from candor.service.store import ReadingStore
 
 _FIRST_LOOK_BACK = 64

@@ -13,11 +13,11 @@ import pytest
 from candor.core.errors import InputError
 from candor.data.catalog import datasets, load_dataset
 from candor.data.catalog.korea4_do import GAUGE_OF_STATION
+from candor.data.catalog.registry import data_folders, find_data
 from candor.data.findings import Findings
-from candor.data.locations import data_folders, find_data
 from candor.data.panel import Panel
+from candor.data.preprocessing import fit_scaler
 from candor.data.readers.edges import read_edges
-from candor.data.scaling import fit_scaler
 from candor.presets import load_preset
 
 NEEDING_FILES = [name for name in datasets if datasets.get(name).needs]
@@ -55,7 +55,7 @@ def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path
     folder.mkdir()
     cache.mkdir()
     monkeypatch.setenv("CANDOR_DATA", str(folder))
-    monkeypatch.setattr("candor.data.locations.pooch.os_cache", lambda project: cache)
+    monkeypatch.setattr("candor.data.catalog.registry.pooch.os_cache", lambda project: cache)
     return folder, cache
 
 

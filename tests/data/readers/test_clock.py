@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from candor.data.findings import Findings, Level
 from candor.data.panel import Panel
-from candor.data.readers.clock import LocalClock, possible_moments
 from candor.data.readers.options import ReadOptions
 from candor.data.readers.panels import read_panel
+from candor.data.readers.stamps import LocalClock, possible_moments
 
 HOUR = timedelta(hours=1)
 # Zones whose clocks change by an hour or by half an hour, in the north and in the south, at night and at midnight.

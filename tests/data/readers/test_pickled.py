@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from candor.core.errors import InputError
-from candor.data.readers.pickled import read_pickled_adjacency
+from candor.data.readers.matrices import read_pickled_adjacency
 
 IDS = ["773869", "767541", "717447"]
 MATRIX = np.array([[1, 0.5, 0], [0.25, 1, 0], [0, 0.125, 1]], np.float32)

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 
 from candor.data.panel import Edges
 from candor.data.synthetic import Recipe
-from candor.data.synthetic.ingredients import DecayingSum, Gaps, Storage, Transport
-from candor.data.synthetic.shocks import Incidents, Rain
-from candor.data.synthetic.world import settle
+from candor.data.synthetic.generate import settle
+from candor.data.synthetic.series import DecayingSum, Gaps, Incidents, Rain, Storage, Transport
 
 Advance = Callable[[int], np.ndarray]
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from candor.core.errors import InputError
 from candor.data.panel import Edges
 from candor.data.synthetic import Recipe
+from candor.data.synthetic.generate import World, settle
 from candor.data.synthetic.network import Network
-from candor.data.synthetic.world import World, settle
 
 KINDS = st.sampled_from(["river", "road"])
 SIZES = st.integers(1, 60)

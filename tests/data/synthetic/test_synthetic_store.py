@@ -19,7 +19,7 @@ from candor.data.synthetic import (
     store,
     write_synthetic,
 )
-from candor.data.synthetic.dynamics import Chunk, chunks_of
+from candor.data.synthetic.generate import Chunk, chunks_of
 
 GENERATORS = {"river": generate_river, "road": generate_road}
 

@@ -8,7 +8,7 @@ from frames import calendar, frame
 from pydantic import ValidationError
 from torch import Tensor
 
-from candor.data.scaling import Scaler
+from candor.data.preprocessing import Scaler
 from candor.nets.baseline import Baseline, BaselineTrainable
 from candor.nets.baselines import baselines
 from candor.nets.recipe import Stage, TrainingSettings

@@ -7,7 +7,7 @@ from torch import nn
 
 from candor.core.errors import InputError
 from candor.core.settings import parse_settings
-from candor.data.scaling import Scaler
+from candor.data.preprocessing import Scaler
 from candor.nets.baseline import BaselineRecipe, BaselineTrainable
 from candor.nets.baselines import testam  # its classes begin like those of tests and would be taken for such
 from candor.nets.trainable import StepContext

@@ -10,7 +10,7 @@ import torch
 from tiny import SIZES
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from candor.data.scaling import Scaler
+from candor.data.preprocessing import Scaler
 from candor.nets.candor.candor import CandorNetwork
 from candor.nets.candor.functional import FunctionalBranch
 from candor.nets.candor.physical_operator import EdgeArrays, closed_walks

@@ -9,11 +9,10 @@ from tiny import PROTOCOL, SIZES
 from torch import Tensor
 
 import candor.nets.candor.decoding
-from candor.data.calendar import WEEKS_PER_YEAR
 from candor.data.panel import Panel, Sensor
+from candor.data.preprocessing import Scaler
 from candor.data.protocol import Protocol, make_task
-from candor.data.scaling import Scaler
-from candor.data.times import TimeAxis
+from candor.data.times import WEEKS_PER_YEAR, TimeAxis
 from candor.data.windows import Windows
 from candor.forecasting.contract import sample_panel
 from candor.forecasting.own_data import choose_recipe

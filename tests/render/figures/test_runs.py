@@ -11,7 +11,7 @@ from tiny import PROTOCOL, tiny_recipe
 
 from candor.cli import run as candor
 from candor.core.errors import InputError
-from candor.data.splits import Split
+from candor.data.protocol import Split
 from candor.forecasting.candor import Candor
 from candor.forecasting.contract import sample_panel
 from candor.render.figures.runs import draw_run, picture_components, picture_edges, picture_forecast, picture_fusion

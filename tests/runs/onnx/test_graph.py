@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from candor.core.errors import InputError, NotFittedError
-from candor.data.missing import fill
 from candor.data.panel import Panel
+from candor.data.preprocessing import fill
 from candor.forecasting import LastValue, forecasters
 from candor.forecasting.candor import Candor
 from candor.runs.onnx.graph import CLOCK, ForecastGraph, check_exportable

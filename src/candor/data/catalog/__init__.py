@@ -8,7 +8,7 @@ from dataclasses import replace
 from importlib import import_module
 from pkgutil import iter_modules
 
-from candor.data.catalog.dataset import Dataset, dataset, datasets
+from candor.data.catalog.registry import Dataset, dataset, datasets
 from candor.data.panel import Panel
 
 for _module in iter_modules(__path__):

@@ -20,7 +20,7 @@ Observed by the U.S. Geological Survey; gathered in github.com/Klamath-SDM/klama
 
 from importlib.resources import as_file, files
 
-from candor.data.catalog.dataset import dataset
+from candor.data.catalog.registry import dataset
 from candor.data.panel import Panel
 from candor.data.readers.options import ReadOptions
 from candor.data.readers.panels import read_panel

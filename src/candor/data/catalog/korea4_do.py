@@ -26,8 +26,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from candor.data.catalog.dataset import dataset
-from candor.data.locations import require_data
+from candor.data.catalog.registry import dataset, require_data
 from candor.data.panel import Covariate, Panel
 from candor.data.readers.options import ReadOptions
 from candor.data.readers.panels import read_panel

@@ -17,8 +17,7 @@ Files, any one of each: `metr-la.parquet` or `metr-la.h5`; `metr-la.edges.csv` o
 Li, Yu, Shahabi, Liu: Diffusion Convolutional Recurrent Neural Network, ICLR 2018; files at github.com/liyaguang/DCRNN.
 """
 
-from candor.data.catalog.dataset import dataset
-from candor.data.locations import find_data, require_data
+from candor.data.catalog.registry import dataset, find_data, require_data
 from candor.data.panel import Panel
 from candor.data.readers.options import ReadOptions
 from candor.data.readers.panels import read_panel

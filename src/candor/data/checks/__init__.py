@@ -9,7 +9,6 @@ months and years (highway speeds, river levels, oxygen, conductivity, temperatur
 alarm; short records of coarse or strongly seasonal sensors still raise one now and then.
 """
 
-from candor.data.checks.check import check_panel
-from candor.data.checks.report import CheckReport, SensorSummary
+from candor.data.checks.check import CheckReport, SensorSummary, check_panel
 
 __all__ = ["CheckReport", "SensorSummary", "check_panel"]

@@ -1,15 +1,113 @@
 """The check of a whole panel: every sensor on its own, then the rows and the network they share."""
 
+from dataclasses import dataclass
+
 import numpy as np
+from numpy.typing import NDArray
 
 from candor.core.progress import Report, silent
-from candor.core.text import duration
+from candor.core.text import duration, listed
 from candor.data.checks.coverage import report_coverage
-from candor.data.checks.network import count_edges, report_network
-from candor.data.checks.report import CheckReport, SensorSummary
 from candor.data.checks.sensors import SensorFacts, columns_of, examine_sensor, report_sensors
 from candor.data.findings import Findings
 from candor.data.panel import Panel
+from candor.graph import components, isolated
+
+
+@dataclass(frozen=True)
+class SensorSummary:
+    """One sensor in numbers, ready for a table or for JSON; None where there is nothing to measure.
+
+    Args:
+        id: what the readings call the sensor.
+        name: what people call it; may be empty.
+        missing_share: share of the rows without a reading, 0 to 1.
+        longest_gap: the most rows in succession without a reading.
+        longest_gap_start: local time of the first row of that gap.
+        minimum: smallest reading, in the sensor's unit.
+        median: middle reading, in the sensor's unit.
+        maximum: largest reading, in the sensor's unit.
+        flat_share: share of the readings that lie in unusually long runs of one value, 0 to 1.
+        edges_in: edges that lead here from other sensors.
+        edges_out: edges that lead from here to other sensors.
+    """
+
+    id: str
+    name: str
+    missing_share: float | None
+    longest_gap: int
+    longest_gap_start: str | None
+    minimum: float | None
+    median: float | None
+    maximum: float | None
+    flat_share: float | None
+    edges_in: int
+    edges_out: int
+
+
+@dataclass(frozen=True)
+class CheckReport:
+    """What was noticed about a panel.
+
+    Args:
+        findings: errors, warnings and notes.
+        sensors: a summary of each sensor, in the order of the panel.
+        components: parts of the network that hang together, whatever the directions; a lone sensor is one.
+        times: how many rows there are.
+        first: local time of the first row.
+        last: local time of the last row.
+        interval: the distance between two rows, in words.
+        missing_share: share of all cells without a reading, 0 to 1; None if there are no cells.
+    """
+
+    findings: Findings
+    sensors: tuple[SensorSummary, ...]
+    components: int
+    times: int
+    first: str | None
+    last: str | None
+    interval: str
+    missing_share: float | None
+
+
+def count_edges(panel: Panel) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Returns for each sensor the edges that lead to it and those that leave it, without self-loops."""
+    sensors = len(panel.sensors)
+    is_between_two = panel.edges.source != panel.edges.target
+    arriving = np.bincount(panel.edges.target[is_between_two], minlength=sensors)
+    leaving = np.bincount(panel.edges.source[is_between_two], minlength=sensors)
+    return arriving, leaving
+
+
+def report_network(panel: Panel, findings: Findings) -> int:
+    """Adds what there is to say about the edges, and returns the number of components."""
+    sensors = len(panel.sensors)
+    if sensors == 0:
+        return 0
+    source, target = panel.edges.source, panel.edges.target
+    sizes = np.bincount(components(source, target, sensors))
+    lonely = isolated(source, target, sensors)
+    if sensors == 1:
+        return 1
+    if len(lonely) == sensors:
+        findings.note(
+            "there are no edges between sensors: each is forecast from itself and from sensors that behave alike",
+            panel.name, sensors,
+            "give a list of connections with --edges if there is one",
+        )  # fmt: skip
+        return len(sizes)
+    if len(lonely):
+        findings.note(
+            "sensors have no edge to any other", listed(panel.sensors[i].id for i in lonely), len(lonely),
+            "add their edges; check that the edges call them by the same names as the readings do",
+        )  # fmt: skip
+    groups = sorted((int(size) for size in sizes if size > 1), reverse=True)
+    if len(groups) > 1:
+        findings.note(
+            "the network falls into parts that do not touch", f"parts of {listed(groups)} sensors", len(groups),
+            "nothing, if they are separate rivers or roads; else add the edges between them",
+        )  # fmt: skip
+    return len(sizes)
 
 
 def check_panel(panel: Panel, report: Report = silent) -> CheckReport:

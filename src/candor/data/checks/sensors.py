@@ -11,10 +11,8 @@ from numpy.typing import NDArray
 
 from candor.core.text import listed, rounded_percent
 from candor.data.checks.coverage import Coverage, measure_coverage
-from candor.data.checks.flat import Flatness, find_flat_stretches
-from candor.data.checks.series import series_of
 from candor.data.checks.units import UnitChange, find_unit_change
-from candor.data.checks.values import Oddities, find_oddities
+from candor.data.checks.values import Flatness, Oddities, find_flat_stretches, find_oddities, series_of
 from candor.data.findings import Findings
 from candor.data.panel import Panel
 

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from candor.data.checks.series import Series, quantile
+from candor.data.checks.values import Series, quantile
 from candor.data.times import DAY
 
 # Levels are taken over a week of days; of readings slower than every six hours, over 28 readings.

@@ -228,25 +228,6 @@ def open_arrays(source: Source) -> Iterator[Mapping[str, NDArray[Any]]]:
             yield {"": np.load(source.path, allow_pickle=False)}
 
 
-def read_square_array(source: Source) -> NDArray[Any]:
-    """Returns the only square array of numbers in an .npy or .npz file."""
-    with open_arrays(source) as arrays:
-        parts = {name: arrays[name] for name in arrays}
-    squares = [
-        array
-        for array in parts.values()
-        if array.ndim == 2 and array.shape[0] == array.shape[1] and array.dtype.kind in "iufb"
-    ]
-    if len(squares) == 1:
-        return squares[0]
-    found = listed(f"{name or 'one'} of shape {array.shape}" for name, array in parts.items())
-    raise InputError(
-        f"expected one square array, found {found}",
-        where=str(source.path),
-        hint="keep only the matrix, with a row and a column for each sensor",
-    )
-
-
 def _check_archive(path: Path) -> None:
     with zipfile.ZipFile(path) as archive:
         for part in archive.infolist():

@@ -14,10 +14,8 @@ from candor.core.errors import InputError
 from candor.core.text import listed
 from candor.data.findings import Findings
 from candor.data.panel import Edges
-from candor.data.readers.classic import read_square_array
-from candor.data.readers.matrices import TextMatrix, find_matrix
+from candor.data.readers.matrices import TextMatrix, find_matrix, read_pickled_adjacency, read_square_array
 from candor.data.readers.numbers import DOUBT_ABOUT_COMMAS, MEND_OF_COMMAS
-from candor.data.readers.pickled import read_pickled_adjacency
 from candor.data.readers.small_tables import (
     IdLookup,
     SmallTable,

@@ -16,14 +16,13 @@ from candor.data.panel import Edges, Panel, Sensor
 from candor.data.readers.classic import read_classic_hdf, read_npz
 from candor.data.readers.columns import csv_columns, frame_columns, parquet_columns
 from candor.data.readers.edges import read_edges
-from candor.data.readers.grid import FileGrid, GridWriter, chosen_zone
+from candor.data.readers.grid import FileGrid, GridWriter, StampSurvey, chosen_zone, survey_stamps
 from candor.data.readers.netcdf import read_netcdf
 from candor.data.readers.numbers import NumberReader
 from candor.data.readers.options import ReadOptions
 from candor.data.readers.readings import Block, Readings, WideReadings
 from candor.data.readers.sensors import read_sensors
 from candor.data.readers.sources import find_source
-from candor.data.readers.survey import StampSurvey, survey_stamps
 from candor.data.readers.tables import TableReadings
 from candor.data.times import TimeAxis
 

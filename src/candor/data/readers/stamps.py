@@ -1,19 +1,20 @@
-"""From cells to moments: the many ways in which people write times."""
+"""From cells to moments: the many ways in which people write times, and what a clock on the wall showed in UTC."""
 
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
-from datetime import timedelta, timezone
+from datetime import timedelta, timezone, tzinfo
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from candor.core.errors import InputError
 from candor.data.readers.readings import Stamps
-from candor.data.times import plain_zone
+from candor.data.times import plain_zone, zone_from_name
 
 _ZONE = r"(?P<zone>[Zz]|UTC|GMT|(?P<sign>[+-])(?P<zone_hours>\d{2})(?::?(?P<zone_minutes>\d{2}))?)?"
 _CLOCK = (
@@ -243,3 +244,81 @@ def _year_last_dates(texts: pa.Array) -> set[tuple[int, int, int]]:
     parts = pc.extract_regex(texts, _YEAR_LAST).drop_null()
     columns = (parts.field(name).to_pylist() for name in ("first", "second", "year"))
     return {(int(first), int(second), int(year)) for first, second, year in zip(*columns, strict=True)}
+
+
+_DAY_IN_MICROSECONDS = 86_400_000_000  # microseconds
+
+
+class LocalClock:
+    """Converts stamps without a zone, in file order, remembering where in a repeated hour each sensor stands.
+
+    The hour that autumn repeats is summer time at first and standard time from the row on that shows a stamp again or
+    turns back; in a file that runs backwards it is the other way round, and in one without order only a stamp shown
+    again is standard time. If only one of the two would fall on the grid, that one is meant. Stamps in the hour that
+    spring skips are no moments: they become NaT and are counted.
+
+    Args:
+        zone: where the clock hangs.
+        direction: 1 for a file whose times run forwards, -1 for one that runs backwards, 0 for one without order.
+        is_on_grid: tells which moments fall on the grid of the file.
+    """
+
+    def __init__(
+        self, zone: str, direction: int = 1, is_on_grid: Callable[[Stamps], NDArray[np.bool_]] = np.isfinite
+    ) -> None:
+        self._zone = zone_from_name(zone)
+        self._direction = direction
+        self._is_on_grid = is_on_grid
+        self._seen: set[tuple[int, int]] = set()
+        self._last: dict[int, tuple[int, bool]] = {}
+        self.skipped = 0
+
+    def to_utc(self, stamps: Stamps, sensor: NDArray[np.int32] | None = None) -> Stamps:
+        """Returns the moments of the stamps in UTC."""
+        wall = pd.DatetimeIndex(stamps)
+        moments = _read_wall(wall, self._zone, is_summer=None)
+        doubtful = np.flatnonzero(np.isnat(moments) & ~np.isnat(stamps))
+        if len(doubtful) == 0:
+            return moments
+        owners = np.full(len(doubtful), -1) if sensor is None else sensor[doubtful]
+        numbers = stamps[doubtful].astype(np.int64)
+        is_second = [self._is_second(o, n) for o, n in zip(owners.tolist(), numbers.tolist(), strict=True)]
+        is_summer = np.array(is_second) == (self._direction < 0)
+        summer, standard = (_read_wall(wall[doubtful], self._zone, way) for way in (True, False))
+        on_grid = self._is_on_grid(summer)
+        is_summer = np.where(on_grid == self._is_on_grid(standard), is_summer, on_grid)
+        moments[doubtful] = np.where(is_summer, summer, standard)
+        self.skipped += int(np.isnat(moments[doubtful]).sum())
+        return moments
+
+    def _is_second(self, owner: int, stamp: int) -> bool:
+        """Returns whether this sensor goes through the repeated hour for the second time."""
+        last, is_second = self._last.get(owner, (stamp, False))
+        step = stamp - last
+        turns_back = step * self._direction < 0
+        is_second = (is_second or turns_back) and abs(
+            step
+        ) < _DAY_IN_MICROSECONDS  # a day on, another year's hour begins
+        is_again = (owner, stamp) in self._seen
+        self._seen.add((owner, stamp))
+        self._last[owner] = stamp, is_second
+        return is_second or is_again
+
+
+def certain_moments(stamps: Stamps, zone: str) -> Stamps:
+    """Returns the moments in UTC; NaT for stamps in an hour that the clock skips or repeats."""
+    return _read_wall(pd.DatetimeIndex(stamps), zone_from_name(zone), is_summer=None)
+
+
+def possible_moments(stamps: Stamps, zone: str) -> Stamps:
+    """Returns all moments in UTC that the stamps may mean, in order: two for each in a repeated hour."""
+    wall = pd.DatetimeIndex(stamps)
+    moments: Stamps = np.unique([_read_wall(wall, zone_from_name(zone), is_summer) for is_summer in (True, False)])
+    return moments[~np.isnat(moments)]
+
+
+def _read_wall(wall: pd.DatetimeIndex, zone: tzinfo, is_summer: bool | None) -> Stamps:
+    """Returns the moments in UTC; NaT for what spring skips, and for what autumn repeats unless it is said which."""
+    ambiguous: Any = "NaT" if is_summer is None else np.full(len(wall), is_summer)
+    local = wall.tz_localize(zone, ambiguous=ambiguous, nonexistent="NaT")
+    return np.array(local.tz_convert("UTC").tz_localize(None), dtype="datetime64[us]")

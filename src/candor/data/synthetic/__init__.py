@@ -7,10 +7,9 @@ write_synthetic(folder, "river", sensors=2_000, steps=100_000)   # larger than m
 panel, truth = load_panel(folder), load_truth(folder)
 """
 
-from candor.data.synthetic.generate import generate, generate_river, generate_road
+from candor.data.synthetic.generate import COMPONENTS, Shocks, Truth, generate, generate_river, generate_road
 from candor.data.synthetic.recipe import Recipe
 from candor.data.synthetic.store import load_truth, write_synthetic
-from candor.data.synthetic.truth import COMPONENTS, Shocks, Truth
 
 __all__ = [
     "COMPONENTS",

@@ -1,13 +1,98 @@
-"""The arguments that settle a synthetic network down to its last digit."""
+"""The arguments that settle a synthetic network down to its last digit, and the two kinds of network."""
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
 from operator import index
 
 import numpy as np
 
 from candor.core.errors import InputError
-from candor.data.synthetic.kinds import KINDS, Kind
+from candor.core.registry import Registry
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What all networks of one kind have in common.
+
+    Args:
+        name: what the kind is called.
+        unit: of the readings and of every component.
+        interval: between two readings.
+        level: what a sensor reads when nothing happens, on average over the sensors.
+        level_spread: how far the level of one sensor may lie from `level`.
+        bounds: the smallest and largest reading; what lies beyond is clipped.
+        wave_speed: of deviations on their way along an edge, km per hour.
+        reach: the distance in km over which a travelling deviation falls to 1/e.
+        storage_size: scales the stored amount; negative where a full store lowers the reading.
+        storage_lifetimes: in steps, until a store without inflow is down to 1/e; each sensor has
+            one of these.
+        inflow_memory: how long a burst of inflow lasts, in steps.
+        shock_lifetimes: in steps, until a shock is down to 1/e; each sensor has one of these.
+        gap_length: of missing readings on average, in steps.
+        covariate_units: what is measured beside the readings, and in what unit.
+    """
+
+    name: str
+    unit: str
+    interval: timedelta
+    level: float
+    level_spread: float
+    bounds: tuple[float, float]
+    wave_speed: float
+    reach: float
+    storage_size: float
+    storage_lifetimes: tuple[float, ...]
+    inflow_memory: float
+    shock_lifetimes: tuple[float, ...]
+    gap_length: float
+    covariate_units: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def steps_per_day(self) -> int:
+        """How many readings a day has."""
+        return timedelta(days=1) // self.interval
+
+
+KINDS: Registry[Kind] = Registry("kind of synthetic network")
+
+KINDS.register("river")(
+    Kind(
+        name="river",
+        unit="mg/L",  # of dissolved oxygen
+        interval=timedelta(hours=1),
+        level=8.8,
+        level_spread=0.6,
+        bounds=(0.0, 20.0),
+        wave_speed=3.6,  # a metre per second, the pace of a lowland river
+        reach=60.0,
+        storage_size=2.5,
+        storage_lifetimes=(12.0, 24.0, 48.0),
+        inflow_memory=12.0,
+        shock_lifetimes=(6.0, 12.0, 24.0),
+        gap_length=12.0,
+        covariate_units={"rain": "mm/h"},
+    )
+)
+
+KINDS.register("road")(
+    Kind(
+        name="road",
+        unit="mph",
+        interval=timedelta(minutes=5),
+        level=63.0,
+        level_spread=2.0,
+        bounds=(3.0, 75.0),
+        wave_speed=20.0,  # congestion moves far slower than the cars in it
+        reach=15.0,
+        storage_size=-12.0,  # a queue is speed taken away
+        storage_lifetimes=(6.0, 12.0, 24.0),
+        inflow_memory=6.0,
+        shock_lifetimes=(4.0, 6.0, 9.0),
+        gap_length=24.0,
+    )
+)
 
 MOST_MISSING = 0.9
 

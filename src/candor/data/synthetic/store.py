@@ -16,8 +16,7 @@ import pyarrow.parquet as pq
 from candor.core.errors import InputError
 from candor.core.files import atomic_folder, read_json, sha256_of_file, write_json
 from candor.core.text import first_line
-from candor.data.fingerprint import digest_of
-from candor.data.panel import fingerprint
+from candor.data.panel import digest_of, fingerprint
 from candor.data.panel_store import (
     HEADER,
     READINGS,
@@ -29,10 +28,8 @@ from candor.data.panel_store import (
     read_matrix,
     write_header,
 )
-from candor.data.synthetic.dynamics import chunks_of
+from candor.data.synthetic.generate import COMPONENTS, Shocks, Truth, World, chunks_of, settle
 from candor.data.synthetic.recipe import Recipe
-from candor.data.synthetic.truth import COMPONENTS, Shocks, Truth
-from candor.data.synthetic.world import World, settle
 
 FORMAT_VERSION = 1
 _SHOCK_COLUMNS = pa.schema([("time", pa.int64()), ("sensor", pa.int64()), ("size", pa.float64())])

@@ -11,7 +11,7 @@ from pydantic import Field, PositiveInt, model_validator
 from torch import Tensor, nn
 
 from candor.core.settings import Settings
-from candor.data.calendar import BINS_PER_DAY, DAYS_PER_WEEK
+from candor.data.times import BINS_PER_DAY, DAYS_PER_WEEK
 from candor.data.windows import Windows
 from candor.nets.dropout import Dropout
 

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from candor.core.settings import Settings
-from candor.data.calendar import BINS_PER_DAY
+from candor.data.times import BINS_PER_DAY
 from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Calendar, Forecast, Frame, Readings
 from candor.nets.baselines import baselines
 from candor.nets.baselines._parts import Rate

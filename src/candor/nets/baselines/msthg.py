@@ -33,7 +33,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from candor.core.settings import Settings
-from candor.data.calendar import BINS_PER_DAY, DAYS_PER_WEEK
+from candor.data.times import BINS_PER_DAY, DAYS_PER_WEEK
 from candor.data.windows import Windows
 from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Calendar, Forecast, Frame, Readings
 from candor.nets.baselines import baselines

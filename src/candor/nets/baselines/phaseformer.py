@@ -21,7 +21,7 @@ from jaxtyping import Float
 from pydantic import PositiveInt
 from torch import Tensor, nn
 
-from candor.data.calendar import DAYS_PER_WEEK
+from candor.data.times import DAYS_PER_WEEK
 from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Forecast, Frame, Readings
 from candor.nets.baselines import baselines
 from candor.nets.baselines._parts import Attention, HeadedSizes, Rate, standardise

@@ -29,7 +29,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from candor.core.settings import Settings
-from candor.data.calendar import BINS_PER_DAY, DAYS_PER_WEEK
+from candor.data.times import BINS_PER_DAY, DAYS_PER_WEEK
 from candor.nets.baseline import (
     Baseline,
     BaselineNetwork,

@@ -27,7 +27,7 @@ from pydantic import PositiveInt
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from candor.data.calendar import BINS_PER_DAY
+from candor.data.times import BINS_PER_DAY
 from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Calendar, Forecast, Frame, Readings, Targets
 from candor.nets.baselines import baselines
 from candor.nets.baselines._parts import HeadedSizes, Rate

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from candor.data.scaling import Scaler
+from candor.data.preprocessing import Scaler
 from candor.nets.candor.candor import CandorNetwork
 from candor.nets.candor.losses import LossSpace, losses
 from candor.nets.candor.settings import LossWeights

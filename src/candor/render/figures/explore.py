@@ -8,7 +8,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from candor.core.files import atomic_file
-from candor.data.calendar import BINS_PER_DAY
+from candor.data.times import BINS_PER_DAY
 from candor.render.figures.style import (
     BLACK,
     BLUE,

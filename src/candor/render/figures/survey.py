@@ -9,7 +9,7 @@ from torch import Tensor
 
 from candor.core.progress import Report, silent
 from candor.data.panel import Panel
-from candor.data.splits import Origins, Split
+from candor.data.protocol import Origins, Split
 from candor.forecasting.candor import Candor
 from candor.forecasting.explanation import network_states
 from candor.forecasting.inference import infer

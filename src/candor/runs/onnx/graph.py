@@ -60,7 +60,7 @@ class ForecastGraph(nn.Module):
         return self.trainable.forecast(batch)
 
     def _filled(self, readings: Tensor, is_observed: Tensor) -> Tensor:
-        """Returns the readings with every gap filled, as `candor.data.missing.fill` does within one window."""
+        """Returns the readings with every gap filled, as `candor.data.preprocessing.fill` does within one window."""
         known = torch.where(is_observed, readings, 0.0)
         if self.rule == "zero":
             return known

@@ -17,7 +17,7 @@ from candor.core.files import atomic_file
 from candor.core.optional import needing_packages
 from candor.core.progress import Report, silent
 from candor.core.versions import versions
-from candor.data.calendar import BINS_PER_DAY, DAYS_PER_WEEK, WEEKS_PER_YEAR
+from candor.data.times import BINS_PER_DAY, DAYS_PER_WEEK, WEEKS_PER_YEAR
 from candor.forecasting.forecaster import Forecaster
 from candor.runs.onnx.graph import CLOCK, ForecastGraph, check_exportable
 from candor.runs.onnx.tracing import trace

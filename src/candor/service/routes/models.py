@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Response
 
 from candor.core.text import duration
-from candor.data.adjacency import adjacency_of
+from candor.data.panel import adjacency_of
 from candor.data.times import zone_from_name
 from candor.forecasting.forecast_table import rounded
 from candor.service.errors import StrictJSONResponse

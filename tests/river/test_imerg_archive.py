@@ -20,10 +20,9 @@ from earthaccess.system import System
 from imerg_granules import LATITUDES, LONGITUDES, GranuleServer, name_at, search_answer, write_granule
 
 from candor.core.errors import InputError
-from candor.river import imerg_ranges
-from candor.river.imerg import Cell, read_half_hour
-from candor.river.imerg_archive import EarthdataArchive, granule_of, sign_in
-from candor.river.imerg_ranges import BLOCK, Patience, RemoteReader
+from candor.river import http_ranges
+from candor.river.http_ranges import BLOCK, Patience, RemoteReader
+from candor.river.imerg import Cell, EarthdataArchive, granule_of, read_half_hour, sign_in
 
 START = datetime(2020, 3, 1, tzinfo=UTC)
 HALF_HOUR = timedelta(minutes=30)
@@ -174,7 +173,7 @@ def test_a_long_pause_is_kept_and_one_that_is_too_long_is_not_begun(
     assert rates.min() > 0
     assert pauses == [pytest.approx(3000, abs=60)], "an hourly quota is waited for, not asked at every two minutes"
     asked = len(server.requests)
-    server.always, server.headers = 429, asks_for(imerg_ranges.LONGEST_PAUSE + 600)
+    server.always, server.headers = 429, asks_for(http_ranges.LONGEST_PAUSE + 600)
     with pytest.raises(InputError, match="does not answer") as refused:
         archive.read(granule_at(server), CELLS)
     assert "is kept" in refused.value.hint and len(pauses) == 1 and len(server.requests) == asked + 1

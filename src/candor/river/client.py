@@ -1,7 +1,9 @@
-"""How services are asked: each question once, a few at a time, with patience, and in plain words when they fail.
+"""A client of the services of the USGS: each request once, a few at a time, with retries and clear errors.
 
-The client (dataretrieval) follows pages and tries short disturbances again by itself. What is added here: answers kept
-on disk, one pause for all when a service asks for one, and patience that lasts for a long job.
+The library dataretrieval follows pages and retries short disturbances. What is added here: responses kept on disk, one
+pause for all threads when a service asks for one, retries that last for a long job, and a check of every page: the
+library joins pages to one table, takes a page without `features` for an empty one, and names the address of the first
+page only.
 """
 
 import logging
@@ -9,8 +11,8 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor, as_completed
-from contextlib import contextmanager
-from contextvars import copy_context
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar, copy_context
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -22,6 +24,7 @@ from candor.core.progress import Report, silent
 from candor.river.cache import Answer, AnswerCache, Question
 
 if TYPE_CHECKING:
+    import httpx
     from dataretrieval.exceptions import DataRetrievalError
 
 Fetch = Callable[[], tuple[bytes, str, *tuple[str, ...]]]
@@ -286,3 +289,60 @@ def _first_sentence(error: BaseException) -> str:
     while error.__cause__ is not None:
         error = error.__cause__
     return (str(error) or type(error).__name__).split(" (URL:")[0].splitlines()[0].rstrip(".")
+
+
+_MOST_WORDS = 100  # characters of an answer that is none
+_seen: ContextVar[list[str] | None] = ContextVar("pages_seen", default=None)
+_ONE_AT_A_TIME = threading.Lock()
+
+
+@contextmanager
+def watched_client() -> Iterator[list[str]]:
+    """Yields the addresses of the pages that the client fetches, in their order; a page that is none is refused.
+
+    A walk over pages that was broken off and begun again leaves every address once.
+    """
+    _look_at_responses()
+    addresses: list[str] = []
+    token = _seen.set(addresses)
+    try:
+        with quiet_client():
+            yield addresses
+    finally:
+        _seen.reset(token)
+    if not addresses:
+        raise InputError(
+            "the installed version of dataretrieval does not let its answers be looked at",
+            hint="pip install 'dataretrieval==1.4.0'",
+        )
+
+
+def _look_at_responses() -> None:
+    """Lets the client show every response to `_look`, which minds only those that are watched.
+
+    The place where it does so is no promise of the client's: a version that has none is told of by `watched_client`.
+    """
+    with suppress(ImportError, LookupError, TypeError, AttributeError), _ONE_AT_A_TIME:
+        from dataretrieval.transport.http import HTTPX_ASYNC_DEFAULTS
+
+        hooks = HTTPX_ASYNC_DEFAULTS["event_hooks"].setdefault("response", [])
+        if _look not in hooks:
+            hooks.append(_look)
+
+
+async def _look(response: "httpx.Response") -> None:
+    from dataretrieval.exceptions import DataRetrievalError
+
+    addresses = _seen.get()
+    if addresses is None or not response.is_success:
+        return
+    await response.aread()
+    try:
+        body = response.json()
+    except ValueError:
+        return  # the client says so itself
+    if not isinstance(body, dict) or not isinstance(body.get("features"), list):
+        words = " ".join(response.text.split())[:_MOST_WORDS]
+        raise DataRetrievalError(f"it is no collection of features but {words}")
+    if str(response.url) not in addresses:
+        addresses.append(str(response.url))

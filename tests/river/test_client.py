@@ -15,8 +15,8 @@ from usgs_server import Trouble, UsgsServer, served_by
 
 from candor.core.errors import InputError
 from candor.river import readings as readings_module
-from candor.river.asking import Asker, Clock, Manners
 from candor.river.cache import AnswerCache
+from candor.river.client import Asker, Clock, Manners
 from candor.river.readings import as_frame, fetch_readings
 
 pytestmark = pytest.mark.usefixtures("three_sites")

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from candor.data.missing import Fill, fill, last_reading
 from candor.data.panel import Panel, Sensor
+from candor.data.preprocessing import Fill, fill, last_reading
 from candor.data.times import TimeAxis
 
 RULES: tuple[Fill, ...] = ("zero", "last", "forward-backward")

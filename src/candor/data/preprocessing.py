@@ -1,4 +1,6 @@
-"""Filling of model inputs: a named step of its own, never part of a panel.
+"""From a panel's readings to model inputs: gaps are filled and numbers are scaled, as named steps outside the panel.
+
+Rules of filling:
 
 zero
     Missing inputs are zero in the sensor's unit: the protocol of the traffic benchmarks.
@@ -10,6 +12,7 @@ forward-backward
     only for the paper's basins, whose protocol it is.
 """
 
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -44,3 +47,40 @@ def last_reading(values: NDArray[np.float32]) -> NDArray[np.int32]:
     """Returns for each cell the row of the latest reading at or before it, and 0 where there is none yet."""
     rows = np.arange(len(values), dtype=np.int32)[:, None]
     return np.maximum.accumulate(np.where(np.isnan(values), np.int32(0), rows), axis=0)
+
+
+@dataclass(frozen=True)
+class Scaler:
+    """One mean and one population standard deviation for all sensors, in the sensors' unit."""
+
+    mean: float
+    deviation: float
+
+    def scale(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Returns z-scores."""
+        return ((values - self.mean) / self.deviation).astype(np.float32)
+
+    def unscale(self, scores: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Returns values in the sensors' unit."""
+        return (scores * self.deviation + self.mean).astype(np.float32)
+
+
+def fit_scaler(values: NDArray[np.float32], row_weights: NDArray[np.int64] | None = None) -> Scaler:
+    """Returns the scaler of all readings, each row counted `row_weights` times; NaN does not count.
+
+    With `count_inputs` of its windows as weights the result equals that of stacking all training windows (traffic
+    protocol); without weights each row of the training period counts once (water and own data).
+    """
+    weights = np.ones(len(values)) if row_weights is None else row_weights.astype(np.float64)
+    observed = ~np.isnan(values)
+    count = float(weights @ observed.sum(axis=1))
+    if count == 0:
+        return Scaler(0.0, 1.0)
+    # Around a guess near the mean of what counts, so that the sum of squares keeps its digits.
+    counted = np.flatnonzero(weights * observed.any(axis=1))
+    guess = float(np.nanmean(values[counted[:1000]]))
+    shifted = np.where(observed, values, guess).astype(np.float64) - guess
+    mean = float(weights @ shifted.sum(axis=1)) / count
+    square = float(weights @ (shifted**2).sum(axis=1)) / count
+    deviation = max(square - mean**2, 0.0) ** 0.5
+    return Scaler(guess + mean, deviation if deviation > 0 else 1.0)

@@ -7,10 +7,9 @@ import pytest
 from candor.core.errors import InputError
 from candor.core.files import read_json
 from candor.data.catalog import datasets
-from candor.river.card import dataset_card
-from candor.river.folder import save_basin
-from candor.river.presets import PRESETS, compare_totals, compare_with_paper, preset_called
-from candor.river.quality import QualityReport
+from candor.river.folder import dataset_card, save_basin
+from candor.river.quality import QualityReport, compare_totals, compare_with_paper
+from candor.river.settings import PRESETS, preset_called
 
 OBSERVED = {"basin030501": 518_850, "basin031300": 845_290, "basin180102": 473_155}
 AS_IN_THE_PAPER = {

@@ -9,7 +9,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from candor.core.errors import InputError
-from candor.data.splits import Split, SplitKind, split_origins
+from candor.data.protocol import Split, SplitKind, split_origins
 
 
 @dataclass(frozen=True)

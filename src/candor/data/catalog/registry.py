@@ -1,12 +1,46 @@
-"""What the catalogue knows about a dataset besides its numbers."""
+"""What the catalogue knows about a dataset besides its numbers, and where its files are looked for."""
 
 import inspect
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
+import pooch
+
+from candor.core.errors import InputError
+from candor.core.files import looking_at
 from candor.core.registry import Registry
-from candor.data.locations import find_data
 from candor.data.panel import Panel
+
+
+def data_folders() -> list[Path]:
+    """Returns the folders that are searched, in order."""
+    named = os.environ.get("CANDOR_DATA")
+    cache = Path(pooch.os_cache("candor"))
+    return [Path(named).expanduser(), cache] if named else [cache]
+
+
+def find_data(*names: str) -> Path | None:
+    """Returns the first file or folder of the given names that is there, or None."""
+    for folder in data_folders():
+        for name in names:
+            with looking_at(folder / name):
+                if (folder / name).exists():
+                    return folder / name
+    return None
+
+
+def require_data(dataset: str, *names: str, get_it: str) -> Path:
+    """Returns the first of the given files that is there, or says where it was looked for and how to get it."""
+    found = find_data(*names)
+    if found is None:
+        looked = " and ".join(str(folder) for folder in data_folders())
+        raise InputError(
+            f"{dataset} is not on this machine: {' or '.join(names)} was looked for in {looked}",
+            hint=f"{get_it}; put it there, or name its folder with the environment variable CANDOR_DATA",
+        )
+    return found
 
 
 @dataclass(frozen=True)
@@ -18,7 +52,7 @@ class Dataset:
         title: one line.
         licence: under which terms the numbers may be used.
         source: where they come from.
-        facts: the docstring of the dataset's file.
+        facts: a table of facts, in Markdown.
         load: returns the panel, or says how to get the files.
         fingerprint: SHA-256 of the whole panel's content; None where it is made on this machine or not known yet.
         needs: the files or folders that must be in the data folder, each by all the names it may have; none for data
@@ -54,12 +88,13 @@ def dataset(
     source: str,
     fingerprint: str | None = None,
     needs: tuple[tuple[str, ...], ...] = (),
+    facts: str = "",
 ) -> Callable[[Callable[[], Panel]], Callable[[], Panel]]:
-    """Returns a decorator that enters a loading function into the catalogue."""
+    """Returns a decorator that enters a loading function into the catalogue; facts are else its file's docstring."""
 
     def enter(load: Callable[[], Panel]) -> Callable[[], Panel]:
-        facts = inspect.getdoc(inspect.getmodule(load)) or ""
-        entry = Dataset(name, title, licence, source, facts, load, fingerprint, needs)
+        described = facts or inspect.getdoc(inspect.getmodule(load)) or ""
+        entry = Dataset(name, title, licence, source, described, load, fingerprint, needs)
         datasets.register(name)(entry)
         return load
 
