@@ -10,7 +10,7 @@ from oracle_losses import oracle_losses
 from oracle_parameters import OracleProblem, OracleSettings, random_parameters, random_problem
 from torch import Tensor
 
-import candor.nets.candor.functional
+import candor.nets.candor.ops.pairs
 import candor.nets.candor.physical_operator
 from candor.nets.candor.candor import CandorNetwork
 from candor.nets.candor.losses import Losses, LossSpace, losses
@@ -179,7 +179,7 @@ def test_graphs_of_all_kinds_by_both_ways_of_propagating(
 
 
 def test_choosing_pairs_in_blocks_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(candor.nets.candor.functional, "SCORES_AT_A_TIME", 1)
+    monkeypatch.setattr(candor.nets.candor.ops.pairs, "SCORES_AT_A_TIME", 1)
     assert_exact(SMALL, problem_of(SMALL, seed=5), prefix=6)
 
 

@@ -64,7 +64,7 @@ class Largest(TorchDispatchMode):
 
 
 def largest_of(nodes: int, at_a_time: int, monkeypatch: pytest.MonkeyPatch) -> Largest:
-    monkeypatch.setattr("candor.nets.candor.functional.SCORES_AT_A_TIME", at_a_time)
+    monkeypatch.setattr("candor.nets.candor.ops.pairs.SCORES_AT_A_TIME", at_a_time)
     settings = ModelSettings(nodes=nodes, history=12, horizon=4, patch_length=4, patch_stride=2, **SIZES)
     branch, width = FunctionalBranch(settings).eval(), settings.hidden
     for relation in (branch.level_relations, branch.trend_relations):

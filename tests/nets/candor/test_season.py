@@ -8,7 +8,6 @@ import torch
 from tiny import PROTOCOL, SIZES
 from torch import Tensor
 
-import candor.nets.candor.decoding
 from candor.data.panel import Panel, Sensor
 from candor.data.preprocessing import Scaler
 from candor.data.protocol import Protocol, make_task
@@ -151,28 +150,6 @@ def test_weeks_that_are_read_learn_and_no_others(prefix: int) -> None:
     for name, steps in zip(TABLES, (read, decoded), strict=True):
         learning = found[name].abs().amax(dim=-1).nonzero().flatten()
         assert set(learning.tolist()) == set(weeks()[:, steps].flatten().tolist()), name
-
-
-@pytest.mark.parametrize("rows", [1, 7, 30, 2048])
-def test_gradients_of_blocks_are_those_of_the_whole_forecast(monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
-    monkeypatch.setattr(candor.nets.candor.decoding, "ROWS_AT_A_TIME", rows)
-    network, (targets, mask), prefix = with_seasons(), supervision(3), 5
-    only_errors = LossWeights(**dict.fromkeys(LossWeights.model_fields, 0.0) | {"branch": 0.3})
-    settled = {"prefix": prefix, "space": LossSpace(), "is_active": False}
-    states = network.encode(*inputs(), prefix, weeks())
-    found = gradients(network, losses(network, states, targets, mask, only_errors, **settled).total)
-
-    explained = network.explain(*inputs(), prefix, weeks())
-    seen = mask[:, :prefix]
-    errors = [
-        (network.head(states, prefix) - targets[:, :prefix])[seen].abs().mean()
-        for states in (explained.fused, *explained.representations.branches)
-    ]
-    expected = gradients(network, errors[0] + 0.3 * torch.stack(errors[1:]).mean())
-    assert expected.keys() <= found.keys() and set(TABLES) <= expected.keys()
-    for name, gradient in found.items():
-        wanted = expected.get(name, torch.zeros_like(gradient))
-        torch.testing.assert_close(gradient, wanted, rtol=1e-9, atol=1e-11, msg=name)
 
 
 def test_micro_batches_have_the_gradient_of_the_whole_batch() -> None:

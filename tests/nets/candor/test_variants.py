@@ -95,31 +95,6 @@ def test_every_parameter_that_is_left_learns(variant: str) -> None:
     assert silent == expected
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
-@pytest.mark.parametrize("rows", [7, 2048])
-def test_gradients_of_blocks_are_those_of_the_whole_forecast(
-    monkeypatch: pytest.MonkeyPatch, variant: str, rows: int
-) -> None:
-    import candor.nets.candor.decoding
-
-    monkeypatch.setattr(candor.nets.candor.decoding, "ROWS_AT_A_TIME", rows)
-    network, (targets, mask), prefix = network_of(variant), supervision(), 5
-    only_errors = LossWeights(**dict.fromkeys(LossWeights.model_fields, 0.0) | {"branch": 0.3})
-    settled = {"prefix": prefix, "space": LossSpace(), "is_active": False}
-    encoded = network.encode(*inputs(), prefix)
-    found = gradients(network, losses(network, encoded, targets, mask, only_errors, **settled).total)
-    explained = network.explain(*inputs(), prefix)
-    errors = [
-        (network.head(states, prefix) - targets[:, :prefix])[mask[:, :prefix]].abs().mean()
-        for states in (explained.fused, *explained.representations.branches)
-    ]
-    expected = gradients(network, errors[0] + 0.3 * torch.stack(errors[1:]).mean())
-    assert expected.keys() <= found.keys()
-    for name, gradient in found.items():
-        wanted = expected.get(name, torch.zeros_like(gradient))
-        torch.testing.assert_close(gradient, wanted, rtol=1e-9, atol=1e-11, msg=name)
-
-
 ERRORS, OF_PATHS = {"prediction", "branch"}, {"history", "separation"}
 OF_COMPONENTS, AUXILIARY = {"background", "shock"}, {"reconstruction"}
 OF_ROLES = {"role_background", "role_accumulation", "role_release"}

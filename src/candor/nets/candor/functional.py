@@ -4,7 +4,7 @@
 |---|---|---|
 | h^B | descriptor | batch node relation_width |
 | v^B | trend | batch node relation_width |
-| s | scores of all (neighbour, channel) pairs, in blocks of receiving nodes | batch node (channel node) |
+| s | scores of all (neighbour, channel) pairs, held in blocks of nodes | batch node (channel node) |
 | K_i, pi | pairs, weights | batch node pair |
 | C^func | context | batch node patch hidden |
 | F^func | forecast | batch node target forecast |
@@ -21,22 +21,19 @@
 from dataclasses import dataclass
 
 import torch
-from einops import rearrange
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from candor.nets.candor import ops
 from candor.nets.candor.decomposition import States
 from candor.nets.candor.history import Forecasts, project_patches
-from candor.nets.candor.recurrence import Recurrence
-from candor.nets.candor.routes import Routes, meet
 from candor.nets.candor.settings import ModelSettings
+from candor.nets.candor.temporal import Recurrence
 from candor.nets.dropout import Dropout
-from candor.nets.layers import NORM_FLOOR, Mlp, add_gated, read_normalised, split_linear
+from candor.nets.layers import NORM_FLOOR, Mlp, split_linear
 
 Descriptors = Float[Tensor, "batch node relation"]
-# Scores of this many (receiver, neighbour, channel) triples at a time: memory stays linear in the number of nodes.
-SCORES_AT_A_TIME = 32_000_000
 
 
 @dataclass(frozen=True)
@@ -139,55 +136,19 @@ class FunctionalBranch(nn.Module):
     def _choose(
         self, descriptor: Descriptors, trend: Descriptors
     ) -> tuple[Int[Tensor, "batch node pair"], Int[Tensor, "batch node pair"], Float[Tensor, "batch node pair"]]:
-        """Returns the k best (neighbour, channel) pairs of every node and their scores (eq. functional_graph).
+        """Returns the top k (neighbour, channel) pairs of every node and their scores (eq. functional_graph).
 
-        The best are found without gradients in blocks of receiving nodes; their scores are then computed again with
-        gradients, for the chosen pairs only.
+        The pairs are found without gradients; their scores are then computed again with gradients, for them only.
         """
         nodes, channels = descriptor.shape[1], len(self.channels)
-        count = min(self.pairs, (nodes - 1) * channels)
         of_level = torch.einsum("bnx,rxy->bnry", descriptor, self.level_relations)
         of_trend = self.trend_weight * torch.einsum("bnx,rxy->bnry", trend, self.trend_relations)
-        asking = torch.cat([of_level, of_trend], dim=-1)  # batch node channel 2relation
-        answering = torch.cat([descriptor, trend], dim=-1)  # batch node 2relation
-        with torch.no_grad():
-            chosen = self._best(asking.detach(), answering.detach(), count).sort(dim=-1).values
-        neighbour, channel = chosen % nodes, chosen // nodes
-        scores = self._products(asking, answering, neighbour, channel) + self.relation_bias[channel]
+        queries = torch.cat([of_level, of_trend], dim=-1)  # batch node channel 2relation
+        keys = torch.cat([descriptor, trend], dim=-1)  # batch node 2relation
+        count = min(self.pairs, (nodes - 1) * channels)
+        neighbour, channel = ops.top_k_pairs(queries, keys, self.relation_bias, count)
+        scores = ops.pair_scores(queries, keys, neighbour, channel) + self.relation_bias[channel]
         return neighbour, channel, scores
-
-    def _products(
-        self,
-        asking: Float[Tensor, "batch node channel wide"],
-        answering: Float[Tensor, "batch node wide"],
-        neighbour: Int[Tensor, "batch node pair"],
-        channel: Int[Tensor, "batch node pair"],
-    ) -> Float[Tensor, "batch node pair"]:
-        """Returns the inner products of the chosen pairs: what a node asks in a channel meets a neighbour's answer.
-
-        Pairs are listed by channel, so those of all nodes are edges sorted by the row they end in.
-        """
-        batch, nodes, channels, _ = asking.shape
-        row = torch.arange(batch * nodes, device=asking.device).view(batch, nodes, 1)
-        receiver = (row * channels + channel).flatten()
-        sender = (row[:, :1] + neighbour).flatten()
-        routes = Routes.of(receiver, sender, sender.argsort(stable=True), batch * nodes * channels, batch * nodes)
-        return meet(routes, asking.flatten(0, 2), answering.flatten(0, 1)).view(channel.shape)
-
-    def _best(
-        self, asking: Float[Tensor, "batch node channel wide"], answering: Float[Tensor, "batch node wide"], count: int
-    ) -> Int[Tensor, "batch node pair"]:
-        batch, nodes, channels, _ = asking.shape
-        block = max(1, SCORES_AT_A_TIME // (batch * nodes * channels))
-        best = []
-        for first in range(0, nodes, block):
-            part = asking[:, first : first + block]
-            scores = torch.einsum("birw,bjw->birj", part, answering)
-            scores += self.relation_bias[:, None]
-            own = torch.arange(first, first + part.shape[1], device=scores.device)
-            scores[:, own - first, :, own] = -torch.inf
-            best.append(scores.flatten(2).topk(count, dim=-1, sorted=False).indices)
-        return torch.cat(best, dim=1)
 
     def _gather(
         self,
@@ -197,16 +158,9 @@ class FunctionalBranch(nn.Module):
         weights: Float[Tensor, "batch node pair"],
     ) -> States:
         """Returns C^func, the weighted values of the chosen pairs (eq. app_functional_aggregation)."""
-        batch, nodes, patches, width = refined.shape
-        if weights.shape[-1] == 0:
-            return torch.zeros_like(refined)
         maps, offsets = self._value_maps()
         values = torch.einsum("bnpd,red->bnrpe", refined, maps) + offsets[:, None]
-        table = rearrange(values, "b n r p e -> (b n r) (p e)")
-        first = torch.arange(batch, device=refined.device)[:, None, None] * nodes
-        rows = ((first + neighbour) * len(self.channels) + channel).flatten(0, 1)
-        gathered = F.embedding_bag(rows, table, mode="sum", per_sample_weights=weights.flatten(0, 1))
-        return gathered.view(batch, nodes, patches, width)
+        return ops.gather_pairs(values.flatten(3), neighbour, channel, weights).view(refined.shape)
 
     def _value_maps(self) -> tuple[Float[Tensor, "channel hidden hidden2"], Float[Tensor, "channel hidden"]]:
         """Returns each channel's value map as one affine map: restore after channel after reduce."""
@@ -232,9 +186,9 @@ class FunctionalBranch(nn.Module):
         of_forecast, of_context, of_descriptor, of_node, of_calendar = split_linear(self.joint, *widths)
         by_node = descriptor @ of_descriptor.T + nodes @ of_node.T + self.joint.bias  # batch node 2hidden
         by_calendar = target_rows @ of_calendar.T  # batch target 2hidden
-        by_context = read_normalised(ahead, self.feature, self.context_norm, of_context)
+        by_context = ops.read_normalised(ahead, self.feature, self.context_norm, of_context)
         hidden = projected @ of_forecast.T + by_context + by_node[:, :, None] + by_calendar[:, None]
         hidden = self.dropout(F.gelu(hidden))
         # The scale is cheaper on the weights than on the outcome.
         correction = F.linear(hidden, self.scale * self.correction.weight, self.scale * self.correction.bias)
-        return self.norm(add_gated(projected, correction, self.gate(hidden)))
+        return self.norm(ops.add_gated(projected, correction, self.gate(hidden)))

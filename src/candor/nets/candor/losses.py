@@ -11,6 +11,7 @@
 | equation | where |
 |---|---|
 | overall_objective | `losses` |
+| app_branch_supervision | `losses` |
 | app_auxiliary_objective | `losses` |
 | app_historical_consistency | `_history` |
 | app_state_separation | `_separation` |
@@ -28,8 +29,8 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.nn import functional as F
 
+from candor.nets.candor import ops
 from candor.nets.candor.candor import CandorNetwork, Encoding
-from candor.nets.candor.decoding import Supervision, decoded_errors
 from candor.nets.candor.decomposition import Components
 from candor.nets.candor.settings import LossWeights
 
@@ -82,7 +83,9 @@ def losses(
         share: for a micro-batch, its part of the samples: it weighs the terms that are means over samples.
     """
     supervision = _supervision(targets[:, :prefix], mask[:, :prefix], space, valid, weights.branch)
-    errors, prediction, branch = decoded_errors(network, states.forecast_inputs, supervision)
+    errors, prediction, branch = ops.decoded_errors(  # eq. app_branch_supervision
+        network.represent, network.representing(), network.head, states.forecast_inputs, supervision
+    )
     terms = {name: term(states) for name, term in _terms(states, weights, is_active).items()}
     if is_active and network.roles is not None and any(getattr(weights, name) for name in _ROLES):
         terms |= _roles(network, states)
@@ -106,7 +109,7 @@ def _terms(states: Encoding, weights: LossWeights, is_active: bool) -> dict[str,
 
 def _supervision(
     targets: Tensor, mask: Tensor, space: LossSpace, valid: int | None, branch_weight: float
-) -> Supervision:
+) -> ops.Supervision:
     """Returns targets as z-scores by node; an error in the loss's space is that of z-scores times the deviation.
 
     What is missing is replaced before anything is computed with it, so that NaN never touches a gradient.
@@ -115,7 +118,7 @@ def _supervision(
     wanted = rearrange(targets, "batch prefix node -> batch node prefix")
     wanted = torch.where(counts, (wanted - space.mean) / space.deviation, 0.0)
     number = int(counts.sum()) if valid is None else valid
-    return Supervision(wanted, counts.to(wanted.dtype), space.deviation / max(number, 1), branch_weight)
+    return ops.Supervision(wanted, counts.to(wanted.dtype), space.deviation / max(number, 1), branch_weight)
 
 
 def _history(states: Encoding) -> Tensor:

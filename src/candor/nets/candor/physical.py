@@ -32,11 +32,11 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from candor.nets.candor.attention import AttentionMemory, CausalAttention
+from candor.nets.candor import ops
 from candor.nets.candor.decomposition import States
 from candor.nets.candor.physical_operator import DirectionalSupport, EdgeArrays, EdgeWeights, Operator
-from candor.nets.candor.recurrence import Recurrence
 from candor.nets.candor.settings import ModelSettings
+from candor.nets.candor.temporal import CausalAttention, Recurrence
 from candor.nets.dropout import Dropout
 from candor.nets.layers import NORM_FLOOR, Mlp, sinusoidal_positions, split_linear
 
@@ -65,7 +65,7 @@ class Memory:
     """What a path carries from patch to patch: recurrent state, keys and values, and the latest residuals."""
 
     state: Float[Tensor, "hidden series"]
-    attention: AttentionMemory
+    attention: ops.KeyValueCache
     residuals: list[Float[Tensor, "batch node hidden"]]
 
 
@@ -101,7 +101,7 @@ class Path(nn.Module):
         """Returns L, E and o over the history, and what is carried into a future of `targets` patches."""
         batch, nodes, patches, _ = gated.shape
         series = batch * nodes
-        memory = Memory(self.gru.begin(series), self.attention.begin(series, patches + targets - 1), [])
+        memory = Memory(self.gru.begin(series), self.attention.begin(patches + targets - 1), [])
         seen = [self._remember(of_patch, memory) for of_patch in gated.unbind(dim=-2)]
         temporal = torch.stack(seen, dim=-2)
         residual = self._residual(gated, temporal)

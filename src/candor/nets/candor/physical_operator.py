@@ -20,7 +20,7 @@ from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from candor.nets.candor.routes import Routes, meet, spread
+from candor.nets.candor import ops
 
 # From this share of all pairs of nodes on a dense product is faster than sums along edges (benchmarks/scaling.py).
 DENSE_FROM = 0.2
@@ -85,9 +85,11 @@ class DirectionalSupport(nn.Module):
         self, receiving: Float[Tensor, "batch node width"], sending: Float[Tensor, "batch node width"]
     ) -> Float[Tensor, "batch edge"]:
         """Returns the inner product of what stands at both ends of each edge."""
-        single = Routes.of(self.receiver, self.sender, self.by_sender, self.nodes, self.nodes)
-        routes = single.repeated(len(receiving))
-        return meet(routes, receiving.flatten(0, 1), sending.flatten(0, 1)).view(len(receiving), -1)
+        if ops.is_plain():  # a batch of any size
+            return (receiving[:, self.receiver] * sending[:, self.sender]).sum(dim=-1)
+        single = ops.EdgeList.of(self.receiver, self.sender, self.by_sender, self.nodes, self.nodes)
+        edges = single.repeated(len(receiving))
+        return ops.sddmm(edges, receiving.flatten(0, 1), sending.flatten(0, 1)).view(len(receiving), -1)
 
     def normalise(self, scores: EdgeWeights) -> EdgeWeights:
         """Returns the weights of the softmax over each receiver's incoming edges."""
@@ -101,18 +103,20 @@ class DirectionalSupport(nn.Module):
     def operator(self, weights: EdgeWeights) -> "Operator":
         """Returns W with what is needed to walk along it."""
         diagonals = [self._diagonal(weights, length) for length in range(1, self.orders + 1)]
-        if len(self.receiver) >= DENSE_FROM * self.nodes**2:
-            return Operator(diagonals, partial(_spread_densely, self._dense(weights)))
+        if not len(self.receiver):
+            return Operator(diagonals, torch.zeros_like)
+        if ops.is_plain() or len(self.receiver) >= DENSE_FROM * self.nodes**2:
+            return Operator(diagonals, partial(_multiply_dense, self._dense(weights)))
         receiver, sender = (
             (ends * self.positions + torch.arange(self.positions, device=ends.device)[:, None]).flatten()
             for ends in (self.receiver, self.sender)
         )
         order = self.by_receiver_and_position
         rows = self.nodes * self.positions
-        single = Routes.of(receiver[order], sender[order], self.by_sender_and_position, rows, rows)
+        single = ops.EdgeList.of(receiver[order], sender[order], self.by_sender_and_position, rows, rows)
         ordered = weights.flatten(1).index_select(1, order).flatten()
-        routes = single.repeated(len(weights))
-        return Operator(diagonals, partial(_spread_along_edges, routes, ordered, ordered.detach()[routes.turn]))
+        matrix = ops.SparseMatrix(single.repeated(len(weights)), ordered)
+        return Operator(diagonals, partial(_multiply_sparse, matrix))
 
     def _dense(self, weights: EdgeWeights) -> Float[Tensor, "batch position node node2"]:
         cells = (self.receiver * self.nodes + self.sender).expand_as(weights)
@@ -121,6 +125,8 @@ class DirectionalSupport(nn.Module):
 
     def _diagonal(self, weights: EdgeWeights, length: int) -> Float[Tensor, "batch node position"]:
         walks: Tensor = getattr(self, f"walks_{length}")
+        if not walks.shape[1]:
+            return weights.new_zeros(weights.shape[0], self.nodes, self.positions)
         along = weights[..., walks].prod(dim=-2)  # batch position walk
         start = self.receiver[walks[0]].expand_as(along)
         return weights.new_zeros(*weights.shape[:-1], self.nodes).scatter_add(-1, start, along).transpose(1, 2)
@@ -132,29 +138,27 @@ class Operator:
 
     Args:
         diagonals: of W, W^2, ...
-        spread: the product W x.
+        multiply: gives the product W x.
     """
 
     diagonals: list[Float[Tensor, "batch node position"]]
-    spread: Callable[[Tensor], Tensor]
+    multiply: Callable[[Tensor], Tensor]
 
     def walk(self, features: Features) -> list[Float[Tensor, "batch node feature"]]:
         """Returns W^m x without the diagonal, summed over positions, m = 1, 2, ... (eq. app_multihop_aggregation)."""
         contributions, reached = [], features
         for diagonal in self.diagonals:
-            reached = self.spread(reached)
+            reached = self.multiply(reached)
             contributions.append(torch.addcmul(reached, diagonal[..., None], features, value=-1).sum(dim=2))
         return contributions
 
 
-def _spread_densely(dense: Float[Tensor, "batch position node node2"], features: Features) -> Features:
+def _multiply_dense(dense: Float[Tensor, "batch position node node2"], features: Features) -> Features:
     return (dense @ features.transpose(1, 2)).transpose(1, 2)
 
 
-def _spread_along_edges(
-    routes: Routes, weights: Float[Tensor, " edge"], turned: Float[Tensor, " edge"], features: Features
-) -> Features:
-    return spread(routes, weights, turned, features.flatten(0, 2)).view(features.shape)
+def _multiply_sparse(matrix: ops.SparseMatrix, features: Features) -> Features:
+    return ops.spmm(matrix, features.flatten(0, 2)).view(features.shape)
 
 
 def closed_walks(

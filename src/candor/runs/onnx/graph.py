@@ -12,8 +12,6 @@ forecast that candor makes from these rows alone. Where candor is given a longer
 the window begins keeps the reading it had before.
 """
 
-from dataclasses import replace
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -22,7 +20,6 @@ from candor.core.errors import InputError, NotFittedError
 from candor.forecasting.forecaster import Forecaster
 from candor.forecasting.network import NetworkForecaster
 from candor.nets.candor.trainable import CandorTrainable
-from candor.runs.onnx.plain import written_plainly
 
 CLOCK = ("time_of_day", "day_of_week", "week_of_year")
 
@@ -32,19 +29,14 @@ class ForecastGraph(nn.Module):
 
     Args:
         forecaster: a fitted network.
-        is_plain: whether CANDOR is made of plain operations, or as it is in training.
     """
 
     means: Tensor
 
-    def __init__(self, forecaster: NetworkForecaster, is_plain: bool = True) -> None:
+    def __init__(self, forecaster: NetworkForecaster) -> None:
         super().__init__()
         trainable = forecaster.trained()
-        has_season = False
-        if isinstance(trainable, CandorTrainable):
-            has_season = trainable.network.settings.season
-            if is_plain:
-                trainable = replace(trainable, network=written_plainly(trainable.network))
+        has_season = isinstance(trainable, CandorTrainable) and trainable.network.settings.season
         self.trainable, self.network = trainable, trainable.network
         self.clock = CLOCK if has_season else CLOCK[:2]
         self.history, self.horizon, self.rule = forecaster.history, forecaster.horizon, forecaster.fill

@@ -1,7 +1,7 @@
 """A trained network as an ONNX file, for programs that know nothing of candor or of PyTorch.
 
-See `candor.runs.onnx.graph` for its inputs. Its metadata hold the sensors, their unit, interval and zone, history and
-horizon, and what it was made with. It is compared with candor in onnxruntime before it is kept.
+See `candor.runs.onnx.graph` for its inputs. The metadata of the file hold the sensors, their unit, interval and zone,
+history and horizon, and what it was made with. It is compared with candor in onnxruntime before it is kept.
 """
 
 import json
@@ -75,7 +75,7 @@ def export_onnx(forecaster: Forecaster, path: Path, report: Report = silent) -> 
         report("writing down the network", None)
         _write(graph, metadata, temporary)
         report("comparing with candor", None)
-        difference = _compare(ForecastGraph(network, is_plain=False), temporary)
+        difference = _compare(graph, temporary)
         if not difference <= MOST_DIFFERENCE * graph.deviation:  # so that NaN is refused as well
             raise ValueError(f"the ONNX file and candor differ by {difference} {metadata['unit']}")
     shapes = {name: ("batch", *array.shape[1:]) for name, array in made_up_inputs(graph, 1).items()}

@@ -3,9 +3,8 @@
 import torch
 from torch import nn
 
-from candor.nets.candor.attention import CausalAttention
-from candor.nets.candor.recurrence import Recurrence
 from candor.nets.candor.settings import ModelSettings
+from candor.nets.candor.temporal import CausalAttention, Recurrence
 
 SIZES = ModelSettings(nodes=3, history=8, horizon=4, patch_length=4, patch_stride=2, hidden=12, heads=3, dropout=0.0)
 
@@ -39,7 +38,7 @@ def test_attention_step_by_step_is_causal_attention_at_once_with_its_gradients()
     theirs.in_proj_bias.data.copy_(ours.in_bias)
     theirs.out_proj.load_state_dict(ours.out.state_dict())
     inputs = torch.randn(4, 6, 12, dtype=torch.float64, requires_grad=True)
-    memory = ours.begin(4, 6)
+    memory = ours.begin(6)
     found = torch.stack([ours.step(inputs[:, patch].T, memory) for patch in range(6)], dim=1)
     later = torch.ones(6, 6, dtype=torch.bool).triu(1)
     expected, _ = theirs(inputs, inputs, inputs, attn_mask=later, need_weights=False)
@@ -47,7 +46,7 @@ def test_attention_step_by_step_is_causal_attention_at_once_with_its_gradients()
     # Every step alone and all together: gradients of earlier keys must wait for the steps that use them.
     for chosen in (slice(None), slice(5, 6), slice(0, 1), slice(2, 4)):
         direction = torch.randn_like(found[:, chosen])
-        memory = ours.begin(4, 6)
+        memory = ours.begin(6)
         again = torch.stack([ours.step(inputs[:, patch].T, memory) for patch in range(6)], dim=1)
         (one,) = torch.autograd.grad((again[:, chosen] * direction).sum(), inputs)
         (other,) = torch.autograd.grad((expected[:, chosen] * direction).sum(), inputs, retain_graph=True)

@@ -1,0 +1,40 @@
+"""Chooses between the two forms of an operation: written in plain torch, or made fast by hand.
+
+The fast forms are made for processors: gradients written by hand and blocks that fit into their caches. Other devices
+use the plain forms, or the fast ones with blocks of their own where memory would grow otherwise. A graph that is traced
+(`torch.export`, and from it ONNX) is always plain: it must consist of operations that every runtime knows.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+import torch
+from torch import Tensor
+
+_PLAIN = ContextVar("plain", default=False)
+
+
+@contextmanager
+def plain() -> Iterator[None]:
+    """Uses the plain form of every operation while the block runs, in this thread."""
+    token = _PLAIN.set(True)
+    try:
+        yield
+    finally:
+        _PLAIN.reset(token)
+
+
+def is_plain() -> bool:
+    """Returns whether plain forms are wanted whatever the device."""
+    return _PLAIN.get() or torch.compiler.is_exporting()
+
+
+def is_fast_on_cpu(tensor: Tensor) -> bool:
+    """Returns whether to use a fast form that is made for processors only."""
+    return tensor.device.type == "cpu" and not is_plain()
+
+
+def block_size(tensor: Tensor, *, cpu: int, other: int) -> int:
+    """Returns the size of a block for the device of a tensor: caches are small, other devices need much at a time."""
+    return cpu if tensor.device.type == "cpu" else other
