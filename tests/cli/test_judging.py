@@ -10,7 +10,8 @@ from made_runs import PROTOCOL, make_run, river
 from candor.data.protocol import Protocol, make_task
 from candor.forecasting import Linear
 from candor.runs import evaluate, evaluate_run
-from candor.runs.run import load_run, model_checksum, summarise_run
+from candor.runs.run import load_run, model_checksum
+from candor.runs.summary import summarise_run
 
 SIMPLE = ("last-value", "seasonal-naive", "historical-average", "linear")
 
@@ -112,7 +113,7 @@ def test_a_backtest_that_was_interrupted_goes_on(candor, run: Path, monkeypatch:
 
 
 def test_refits_that_learn_longer_than_the_run_did_are_told_of(candor, run: Path, monkeypatch) -> None:
-    monkeypatch.setattr("candor.runs.fit.notes_on_refits", lambda folder: [f"{folder.name} was cut short"])
+    monkeypatch.setattr("candor.runs.resumable.notes_on_refits", lambda folder: [f"{folder.name} was cut short"])
     shown = candor("backtest", run, "--every", "12", "--refit", "5")
     assert "run was cut short" in shown.err
     assert json.loads((run / "backtest.json").read_text())["notes"] == ["run was cut short"]

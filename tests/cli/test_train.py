@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 from tiny import SIZES
 
-from candor.runs.run import load_record, summarise_run
+from candor.runs.run import load_record
+from candor.runs.summary import summarise_run
 from candor.training.checkpoint import Checkpoint
 
 QUICK = [f"{name}={value}" for name, value in SIZES.items()] + ["history=12", "horizon=4", "epochs=1", "batch=128"]

@@ -32,9 +32,10 @@ from candor.forecasting.candor import Candor
 from candor.forecasting.contract import sample_panel
 from candor.forecasting.own_data import choose_recipe, choose_settings
 from candor.runs import evaluate
-from candor.runs.fit import Limits, TrainingStoppedError, notes_on_refits, resume_run, train_model
+from candor.runs.fit import Limits, TrainingStoppedError, resume_run, train_model
+from candor.runs.initial_weights import find_initial_weights
+from candor.runs.resumable import notes_on_refits
 from candor.runs.run import load_record, load_run
-from candor.runs.starting import find_first_weights
 from candor.training.batch_plan import BatchPlan
 from candor.training.checkpoint import Checkpoint
 from candor.training.loop import Stopped, Trainer
@@ -294,13 +295,13 @@ def test_a_training_can_begin_with_the_best_weights_of_one_that_broke(tmp_path: 
         asked = iter(range(100))
         train(tmp_path / "broken", Limits(interruption=lambda: "enough" if next(asked) > 3 else None))
     best = Checkpoint(tmp_path / "broken" / "training").load_best()
-    first = find_first_weights(tmp_path / "broken", "candor")
+    first = find_initial_weights(tmp_path / "broken", "candor")
     assert first.weights == "best" and len(first.state) == len(best)
     assert first.sensors == sample_panel().sensor_ids
     assert all(np.array_equal(first.state[f"weights/{name}"], tensor.numpy()) for name, tensor in best.items())
     (tmp_path / "broken" / "training" / "last.safetensors").unlink()
     with pytest.raises(InputError, match="learned nothing yet"):
-        find_first_weights(tmp_path / "broken", "candor")
+        find_initial_weights(tmp_path / "broken", "candor")
 
 
 def test_a_disk_that_is_full_at_the_end_keeps_the_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -346,7 +347,7 @@ def test_of_two_trainings_that_begin_together_the_second_writes_nothing(
         with locked_folder(training):
             yield
 
-    monkeypatch.setattr("candor.runs.fit.locked_folder", locked_after_another)
+    monkeypatch.setattr("candor.runs.resumable.locked_folder", locked_after_another)
     with pytest.raises(InputError, match="a run in this folder already"):
         train(folder)
     assert list((folder / "training").iterdir()) == [] and (folder / "run.json").read_text() == "of the other"

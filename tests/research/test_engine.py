@@ -37,8 +37,9 @@ from candor.research.engine import (
 from candor.research.grid import GridCell, cells_of, parse_cell, write_scores
 from candor.research.results import cells_of_results, collect
 from candor.research.suites import Contender, Suite
-from candor.runs.fit import TRAINING, BusyError
-from candor.runs.run import RunState, load_record
+from candor.runs.fit import BusyError
+from candor.runs.run import TRAINING, load_record
+from candor.runs.summary import RunState
 from candor.training.checkpoint import Checkpoint
 
 FEW = {"epochs": 3, "width": 4, "layers": 1, "batch": 256}

@@ -16,7 +16,8 @@ from candor.forecasting.contract import sample_panel
 from candor.forecasting.own_data import choose_protocol
 from candor.presets import load_preset
 from candor.runs.fit import check_run_place, resume_run, train_model
-from candor.runs.run import RunRecord, RunState, find_runs, load_run, model_checksum, save_run, summarise_run
+from candor.runs.run import RunRecord, load_run, model_checksum, save_run
+from candor.runs.summary import RunState, find_runs, summarise_run
 
 PROTOCOL = Protocol(history=24, horizon=6)
 

@@ -18,7 +18,7 @@ from candor.research.engine import status_of
 from candor.research.grid import GridCell, cells_of
 from candor.research.ray_cluster import run_on_cluster
 from candor.research.suites import Contender, Suite
-from candor.runs.fit import TRAINING
+from candor.runs.run import TRAINING
 from candor.training.checkpoint import Checkpoint
 
 SETTINGS = {"epochs": 30, "width": 4, "layers": 1, "batch": 256}

@@ -47,7 +47,6 @@ def backtest(
     from candor.runs import backtest as backtest_forecaster
     from candor.runs.bundle import open_run, results_folder
     from candor.runs.evaluation import check_part
-    from candor.runs.fit import notes_on_refits
     from candor.runs.run import BACKTEST, TRAINING, model_checksum
 
     pace = Pace(every, refit, adaptive, coverage)
@@ -57,7 +56,11 @@ def backtest(
     checksum = model_checksum(opened.folder)  # before judging: training may go on meanwhile and leave another model
     judged, task = cast("Part", part), opened.task()
     check_part(task, judged)  # before anything is written
-    notes = [] if refit is None else notes_on_refits(opened.folder)
+    notes = []
+    if refit is not None:
+        from candor.runs.resumable import notes_on_refits
+
+        notes = notes_on_refits(opened.folder)
     for note in notes:
         say(note)
     training = opened.folder / TRAINING

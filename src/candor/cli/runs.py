@@ -13,7 +13,7 @@ from candor.cli.screen import console, percent, print_json, say, table
 from candor.core.text import number
 
 if TYPE_CHECKING:
-    from candor.runs.run import RunSummary
+    from candor.runs.summary import RunSummary
 
 runs_app = typer.Typer(help="List runs, look into one, compare several.", no_args_is_help=True)
 
@@ -24,7 +24,7 @@ def list_runs(
     json: inputs.JsonOption = False,
 ) -> None:
     """List the runs in a folder: model, data, protocol, seed, test errors if evaluated, and when they were made."""
-    from candor.runs.run import find_runs, summarise_run
+    from candor.runs.summary import find_runs, summarise_run
 
     found = [summarise_run(run) for run in find_runs(folder)]
     if json:
@@ -43,7 +43,7 @@ def list_runs(
 def show_run(run: RunArgument, json: inputs.JsonOption = False) -> None:
     """Tell what a run is: model and settings, data, protocol, versions, and its scores if it has been judged."""
     from candor.runs.bundle import open_run
-    from candor.runs.run import summarise_run
+    from candor.runs.summary import summarise_run
 
     opened = open_run(run) if run.is_file() else None  # the file of a bundle stays unpacked as long as this is kept
     folder = run if opened is None else opened.folder
@@ -69,7 +69,7 @@ def compare_runs(
     json: inputs.JsonOption = False,
 ) -> None:
     """Put runs beside each other, the best test MAE first if they were judged on the same data by the same rules."""
-    from candor.runs.comparison import compare
+    from candor.runs.summary import compare
 
     comparison = compare(runs)
     if json:

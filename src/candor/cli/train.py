@@ -41,7 +41,7 @@ def train(
 ) -> None:
     """Fit a model to data and keep it in a run directory; or go on with a training that was stopped."""
     from candor.core.settings import parse_overrides
-    from candor.runs.fit import Limits, check_budget, is_network, notes_on_training, resume_run, train_model
+    from candor.runs.fit import Limits, check_budget, is_network, resume_run, train_model
     from candor.runs.run import load_record
 
     check_budget(budget_minutes)
@@ -66,7 +66,11 @@ def train(
                 panel, protocol, model, own, folder, seed=seed, is_catalogued=is_catalogued, report=report,
                 limits=Limits(budget_minutes, interruption), start_from=init, reasons=reasons,
             )  # fmt: skip
-    notes = notes_on_training(trained.folder)
+    notes = []
+    if is_network(trained.record.model):
+        from candor.runs.resumable import notes_on_training
+
+        notes = notes_on_training(trained.folder)
     if json:
         print_json({"run": str(trained.folder), "notes": notes} | trained.record.model_dump(mode="json"))
         return

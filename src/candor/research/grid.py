@@ -25,8 +25,9 @@ from candor.presets import load_preset
 from candor.research.engine import CELL, SCORES, Cell, Interruption
 from candor.research.suites import Contender, Suite, SuiteTask
 from candor.runs.evaluation import evaluate_run
-from candor.runs.fit import TRAINING, Limits, resume_run, train_model
-from candor.runs.run import EVALUATION, RECORD, Run, RunState, load_record, load_run, summarise_run
+from candor.runs.fit import Limits, resume_run, train_model
+from candor.runs.run import EVALUATION, RECORD, TRAINING, Run, load_record, load_run
+from candor.runs.summary import RunState, summarise_run
 
 THREADS = "threads.json"
 METRICS = ("mae", "rmse", "mape", "mse")

@@ -9,13 +9,11 @@ backtest.json   scores of a rolling origin, once backtested
 refits/         what a backtest under way has learned, see candor.runs.refits
 """
 
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from candor.core.errors import InputError
 from candor.core.files import atomic_folder, read_json, sha256_of_file, write_json
@@ -248,82 +246,6 @@ def is_finished(folder: Path) -> bool:
     return (Path(folder) / "model" / "model.json").is_file()
 
 
-class RunState(StrEnum):
-    """How far a run has come."""
-
-    DAMAGED = "damaged"
-    UNFINISHED = "unfinished"
-    TRAINED = "trained"
-    EVALUATED = "evaluated"
-
-
-@dataclass(frozen=True, eq=False)
-class RunSummary:
-    """What can be told of a run without opening its model, however far it has come.
-
-    Args:
-        folder: the run directory.
-        state: how far it has come.
-        record: what run.json says; None if that is damaged.
-        evaluation: what evaluation.json says; None if it is not there or not of this run.
-        trouble: what is wrong, in plain words; empty if nothing is.
-    """
-
-    folder: Path
-    state: RunState
-    record: RunRecord | None
-    evaluation: Mapping[str, Any] | None = None
-    trouble: str = ""
-
-    def score(self, name: str) -> float | None:
-        """Returns an overall score on the test part, in the sensors' unit; None where there is none."""
-        value = (self.evaluation or {}).get("overall", {}).get(name)
-        return float(value) if isinstance(value, int | float) else None
-
-
-def summarise_run(folder: Path) -> RunSummary:
-    """Returns the summary of a run directory; of a damaged one it says what is wrong."""
-    folder = Path(folder)
-    if not (folder / RECORD).is_file():
-        load_record(folder)  # says what was expected
-    try:
-        record = load_record(folder)
-    except InputError as error:
-        return RunSummary(folder, RunState.DAMAGED, None, trouble=error.what)
-    if not is_finished(folder):
-        return RunSummary(folder, RunState.UNFINISHED, record)
-    if not (folder / EVALUATION).is_file():
-        return RunSummary(folder, RunState.TRAINED, record)
-    try:
-        evaluation = read_json(folder / EVALUATION)
-        evaluation["overall"] = dict(evaluation["overall"])
-        is_of_this_run = (evaluation["model"], evaluation["protocol"]) == (
-            record.model,
-            record.protocol.model_dump(mode="json"),
-        )
-        # Training may have gone on since.
-        is_of_this_run &= evaluation.get("model_sha256") in (None, model_checksum(folder))
-    except (InputError, OSError, AttributeError, KeyError, TypeError, ValueError):
-        return RunSummary(folder, RunState.TRAINED, record, trouble=f"{EVALUATION} is damaged")
-    if not is_of_this_run:
-        trouble = f"{EVALUATION} is that of another model: judge this one again"
-        return RunSummary(folder, RunState.TRAINED, record, trouble=trouble)
-    return RunSummary(folder, RunState.EVALUATED, record, evaluation)
-
-
 def model_checksum(folder: Path) -> str:
     """Returns the SHA-256 of what the model of the run in `folder` has learned."""
     return sha256_of_file(Path(folder) / "model" / "state.safetensors")
-
-
-def find_runs(folder: Path) -> list[Path]:
-    """Returns the run directories in a folder and the folders in it, by name; hidden folders are left out."""
-    if not Path(folder).is_dir():
-        raise InputError("there is no such folder", where=str(folder), hint="make a run first: candor train DATA")
-    found = []
-    for place, folders, files in os.walk(folder):
-        if RECORD in files:
-            found.append(Path(place))
-            folders.clear()
-        folders[:] = [name for name in folders if not name.startswith(".")]  # half-written ones begin with a dot
-    return sorted(found)

@@ -26,7 +26,8 @@ from candor.runs.bundle.card import _numbers, _scores
 from candor.runs.bundle.manifest import MANIFEST, write_manifest
 from candor.runs.fit import train_model
 from candor.runs.onnx.graph import check_exportable
-from candor.runs.run import Run, RunState, load_run, save_run, summarise_run
+from candor.runs.run import Run, load_run, save_run
+from candor.runs.summary import RunState, summarise_run
 
 SPAN = PROTOCOL.history + PROTOCOL.horizon
 

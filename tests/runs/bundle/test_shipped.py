@@ -5,7 +5,8 @@ import numpy as np
 from candor.data.catalog import load_dataset
 from candor.runs.bundle import demo_bundle, open_bundle
 from candor.runs.bundle.card import model_card
-from candor.runs.run import load_run, model_checksum, summarise_run
+from candor.runs.run import load_run, model_checksum
+from candor.runs.summary import summarise_run
 
 
 def test_it_opens_and_forecasts_every_station_with_intervals() -> None:

@@ -23,8 +23,7 @@ from candor.render.figures.map_points import known_places
 from candor.render.figures.style import Drawing
 from candor.render.figures.survey import Survey, choose_windows, survey
 from candor.render.figures.training import Epoch, draw_training
-from candor.runs.fit import TRAINING
-from candor.runs.run import Run
+from candor.runs.run import TRAINING, Run
 from candor.training.checkpoint import Checkpoint
 
 FIGURES = "figures"

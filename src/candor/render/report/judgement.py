@@ -14,7 +14,8 @@ from candor.data.times import DAY
 from candor.forecasting.forecaster import Forecaster
 from candor.metrics import as_json, skill
 from candor.runs.evaluation import SIMPLE, evaluate, evaluate_simple
-from candor.runs.run import Run, summarise_run
+from candor.runs.run import Run
+from candor.runs.summary import summarise_run
 
 _MEANINGS = {
     "last-value": "the last reading goes on",

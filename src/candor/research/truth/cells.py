@@ -26,8 +26,8 @@ from candor.research.truth.pulses import Curve
 from candor.research.truth.questions import PULSE_SIZE, PULSE_WINDOWS, RANDOM_SEED, Findings, question_run
 from candor.research.truth.scores import Score
 from candor.runs.evaluation import evaluate_run
-from candor.runs.fit import TRAINING, Limits, train_model
-from candor.runs.run import Run, model_checksum
+from candor.runs.fit import Limits, train_model
+from candor.runs.run import TRAINING, Run, model_checksum
 from candor.training.checkpoint import Checkpoint
 
 TRUTH = "truth.json"

@@ -46,7 +46,8 @@ from candor.runs.bundle.manifest import (
     parse_json,
     write_manifest,
 )
-from candor.runs.run import EVALUATION, RECORD, Run, RunRecord, load_run, summarise_run
+from candor.runs.run import EVALUATION, RECORD, Run, RunRecord, load_run
+from candor.runs.summary import summarise_run
 
 Rows = int | Literal["all", "none"]
 WINDOWS_BY_DEFAULT = 4

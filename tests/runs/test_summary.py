@@ -9,8 +9,8 @@ from candor.core.errors import InputError
 from candor.data.protocol import Protocol, make_task
 from candor.forecasting import LastValue
 from candor.forecasting.contract import sample_panel
-from candor.runs.comparison import compare
 from candor.runs.run import save_run
+from candor.runs.summary import compare
 
 PROTOCOL = Protocol(history=24, horizon=6)
 

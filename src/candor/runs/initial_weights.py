@@ -1,6 +1,6 @@
-"""First weights that come from another run: read before a training begins, and kept with it.
+"""Initial weights that come from another run: read before a training begins, and kept with it.
 
-training/start.safetensors   the weights, and what earlier stages of training found; as a forecaster's state holds them
+training/start.safetensors   the weights, and what earlier stages of training found, as in a forecaster's state
 """
 
 from dataclasses import dataclass
@@ -22,20 +22,17 @@ START = "start.safetensors"
 
 
 @dataclass(frozen=True, eq=False)
-class FirstWeights:
-    """What a training begins with.
-
-    Args:
-        state: weights and what earlier stages found, as a forecaster's state holds them.
-        run: the run directory they come from.
-        weights: which of its weights they are.
-        sensors: ids of the sensors they were learned for: tables of a network have a row for each.
-    """
+class InitialWeights:
+    """What a training begins with."""
 
     state: State
+    """Weights and what earlier stages found, as in a forecaster's state."""
     run: Path
+    """The run directory they come from."""
     weights: Literal["model", "best", "last"]
+    """Which of its weights they are."""
     sensors: tuple[str, ...]
+    """Ids of the sensors they were learned for: embeddings have a row for each."""
 
     def save(self, folder: Path) -> Start:
         """Keeps them in the folder of a training, so that it begins with them whenever it has to begin again."""
@@ -44,12 +41,10 @@ class FirstWeights:
         return Start(run=str(self.run), weights=self.weights, sha256=sha256_of_file(folder / START))
 
 
-def find_first_weights(run: Path, model: str) -> FirstWeights:
-    """Returns the weights of a run: those of its model; of an unfinished one the best, or the last if none is best yet.
+def find_initial_weights(run: Path, model: str) -> InitialWeights:
+    """Returns the weights of a run for a model of the same name.
 
-    Args:
-        run: the run directory.
-        model: name of the model that is to begin with them.
+    They are those of its fitted model; of an unfinished run the best, or the last before any epoch has ended.
     """
     record, checkpoint = load_record(run), Checkpoint(run / TRAINING)
     if record.model != model:
@@ -61,7 +56,7 @@ def find_first_weights(run: Path, model: str) -> FirstWeights:
     if is_finished(run):
         forecaster = load_run(run).forecaster
         state = {name: part for name, part in forecaster.state_.items() if name.startswith((WEIGHTS, FOUND))}
-        return FirstWeights(state, run, "model", forecaster.trained_on_.panel.sensor_ids)
+        return InitialWeights(state, run, "model", forecaster.trained_on_.panel.sensor_ids)
     if not checkpoint.exists:
         raise InputError(
             "this run has learned nothing yet that another could begin with",
@@ -73,16 +68,11 @@ def find_first_weights(run: Path, model: str) -> FirstWeights:
     found = checkpoint.folder / "found.json"
     state = found_state(read_json(found) if found.is_file() else {})
     state |= {f"{WEIGHTS}{name}": tensor.numpy() for name, tensor in learned.items()}
-    return FirstWeights(state, run, "best" if has_best else "last", load_task(run, record).panel.sensor_ids)
+    return InitialWeights(state, run, "best" if has_best else "last", load_task(run, record).panel.sensor_ids)
 
 
-def load_first_weights(folder: Path, start: Start | None) -> State | None:
-    """Returns the weights that the training in a folder began with; None if they came from chance.
-
-    Args:
-        folder: of the training.
-        start: what the run's record says of them.
-    """
+def load_initial_weights(folder: Path, start: Start | None) -> State | None:
+    """Returns the weights that the training in a folder began with, by its run's record; None if drawn at random."""
     path = folder / START
     if start is None:
         return None

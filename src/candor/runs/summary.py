@@ -1,0 +1,134 @@
+"""What runs there are, how far each has come, and which of several is best, if they can be compared at all."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from candor.core.errors import InputError
+from candor.core.files import read_json
+from candor.runs.run import EVALUATION, RECORD, RunRecord, is_finished, load_record, model_checksum
+
+_PRESENTATION = {"steps"}  # changes which rows a table shows, and no score
+
+
+class RunState(StrEnum):
+    """How far a run has come."""
+
+    DAMAGED = "damaged"
+    UNFINISHED = "unfinished"
+    TRAINED = "trained"
+    EVALUATED = "evaluated"
+
+
+@dataclass(frozen=True, eq=False)
+class RunSummary:
+    """What can be told of a run without opening its model, however far it has come.
+
+    Args:
+        folder: the run directory.
+        state: how far it has come.
+        record: what run.json says; None if that is damaged.
+        evaluation: what evaluation.json says; None if it is not there or not of this run.
+        trouble: what is wrong, in plain words; empty if nothing is.
+    """
+
+    folder: Path
+    state: RunState
+    record: RunRecord | None
+    evaluation: Mapping[str, Any] | None = None
+    trouble: str = ""
+
+    def score(self, name: str) -> float | None:
+        """Returns an overall score on the test part, in the sensors' unit; None where there is none."""
+        value = (self.evaluation or {}).get("overall", {}).get(name)
+        return float(value) if isinstance(value, int | float) else None
+
+
+def summarise_run(folder: Path) -> RunSummary:
+    """Returns the summary of a run directory; of a damaged one it says what is wrong."""
+    folder = Path(folder)
+    if not (folder / RECORD).is_file():
+        load_record(folder)  # says what was expected
+    try:
+        record = load_record(folder)
+    except InputError as error:
+        return RunSummary(folder, RunState.DAMAGED, None, trouble=error.what)
+    if not is_finished(folder):
+        return RunSummary(folder, RunState.UNFINISHED, record)
+    if not (folder / EVALUATION).is_file():
+        return RunSummary(folder, RunState.TRAINED, record)
+    try:
+        evaluation = read_json(folder / EVALUATION)
+        evaluation["overall"] = dict(evaluation["overall"])
+        is_of_this_run = (evaluation["model"], evaluation["protocol"]) == (
+            record.model,
+            record.protocol.model_dump(mode="json"),
+        )
+        # Training may have gone on since.
+        is_of_this_run &= evaluation.get("model_sha256") in (None, model_checksum(folder))
+    except (InputError, OSError, AttributeError, KeyError, TypeError, ValueError):
+        return RunSummary(folder, RunState.TRAINED, record, trouble=f"{EVALUATION} is damaged")
+    if not is_of_this_run:
+        trouble = f"{EVALUATION} is that of another model: judge this one again"
+        return RunSummary(folder, RunState.TRAINED, record, trouble=trouble)
+    return RunSummary(folder, RunState.EVALUATED, record, evaluation)
+
+
+def find_runs(folder: Path) -> list[Path]:
+    """Returns the run directories in a folder and the folders in it, by name; hidden folders are left out."""
+    if not Path(folder).is_dir():
+        raise InputError("there is no such folder", where=str(folder), hint="make a run first: candor train DATA")
+    found = []
+    for place, folders, files in os.walk(folder):
+        if RECORD in files:
+            found.append(Path(place))
+            folders.clear()
+        folders[:] = [name for name in folders if not name.startswith(".")]  # half-written ones begin with a dot
+    return sorted(found)
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Runs beside each other.
+
+    Args:
+        runs: the best test MAE first and those without scores last, if ranked; else as they were given.
+        differences: in plain words, what keeps them from being ranked; empty if nothing does.
+    """
+
+    runs: list[RunSummary]
+    differences: list[str]
+
+    @property
+    def is_ranked(self) -> bool:
+        """Whether the runs are in order of their test MAE."""
+        return not self.differences
+
+
+def compare(folders: Sequence[Path]) -> Comparison:
+    """Returns the runs in these folders, ranked if all of them have the same data and the same protocol."""
+    runs = [summarise_run(folder) for folder in folders]
+    differences = _differences(runs)
+    if not differences:
+        runs = sorted(runs, key=lambda run: (run.score("mae") is None, run.score("mae") or 0.0))
+    return Comparison(runs, differences)
+
+
+def _differences(runs: Sequence[RunSummary]) -> list[str]:
+    """Returns what differs between the tasks of the runs; damaged ones are not asked."""
+    records = [run.record for run in runs if run.record is not None]
+    found = []
+    if len({record.fingerprint for record in records}) > 1:
+        names = dict.fromkeys(f"{record.data} ({record.fingerprint[:8]})" for record in records)
+        found.append(f"the runs are on different data: {', '.join(names)}")
+    protocols: list[dict[str, Any]] = [
+        record.protocol.model_dump(mode="json", exclude=_PRESENTATION) for record in records
+    ]
+    for name in protocols[0] if protocols else ():
+        values = list(dict.fromkeys(str(protocol[name]) for protocol in protocols))
+        if len(values) > 1:
+            found.append(f"the protocols differ in {name}: {', '.join(values)}")
+    return found
