@@ -8,7 +8,7 @@
         network = MyNetwork
         sizes = MySizes()
         tiny = MySizes(width=4)
-        recipe = BaselineRecipe(training=TrainingSettings(epochs=100))
+        recipe = BaselineRecipe.of(epochs=100, learning_rate=1e-3)
 
 Every model reads z-scores of the same histories with gaps filled in the same way, and is evaluated on the same observed
 targets; its own are the network, the objective and the training. `candor.forecasting.baseline` makes it a forecaster.
@@ -19,7 +19,7 @@ network takes it over with `inherit`.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import torch
 from jaxtyping import Float, Int
@@ -27,13 +27,14 @@ from torch import Tensor, nn
 
 from candor.core.settings import Settings
 from candor.data.preprocessing import Scaler
+from candor.data.times import BINS_PER_DAY
 from candor.data.windows import Windows
-from candor.nets.recipe import NetworkRecipe, Stage
+from candor.nets.recipe import NetworkRecipe, Stage, TrainingSettings
 from candor.nets.trainable import Objective, StepContext, Trainable
 
 Readings = Float[Tensor, "batch time node"]
 """Z-scores of the history with gaps filled."""
-Calendar = Int[Tensor, "batch whole"]
+Bins = Int[Tensor, "batch whole"]
 """Bins 0..287 of the day, or days 0..6 of the week (Monday is 0), of all steps of history and horizon."""
 Covariates = Float[Tensor, "batch time node quantity"] | None
 """Further quantities over the history as z-scores, if any are read."""
@@ -45,6 +46,12 @@ class BaselineRecipe(NetworkRecipe):
 
     loss: Literal["absolute", "squared"] = "absolute"
     """Errors that training minimises: absolute ones, by which models are evaluated, or their squares."""
+
+    @classmethod
+    def of(cls, **settings: Any) -> Self:
+        """Returns the recipe with some settings of its own and some of its `TrainingSettings`, side by side."""
+        own = {name: settings.pop(name) for name in cls.model_fields if name in settings}
+        return cls(training=TrainingSettings(**settings), **own)
 
 
 @dataclass(frozen=True)
@@ -68,6 +75,11 @@ class Frame:
     adjacency: Float[Tensor, "node node2"]
     covariates: int = 0
     found: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def slots(self) -> int:
+        """Rows of a table of the time of day: one per step, at most 288."""
+        return min(self.steps_per_day, BINS_PER_DAY)
 
 
 @dataclass(frozen=True)
@@ -118,7 +130,7 @@ class BaselineNetwork(nn.Module, ABC):
 
     @abstractmethod
     def forward(
-        self, values: Readings, time_of_day: Calendar, day_of_week: Calendar, covariates: Covariates = None, /
+        self, values: Readings, time_of_day: Bins, day_of_week: Bins, covariates: Covariates = None, /
     ) -> Forecast:
         """Returns the forecast in z-scores."""
 

@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 from candor.nets.baseline import Frame
 from candor.nets.baselines._autostf_operators import LearnedGraph, SparseAttention, SpatialAttention
-from candor.nets.baselines.autostf import AutoStf, AutoStfNetwork, AutoStfSizes, Cell, SearchNetwork, in_turn
+from candor.nets.baselines.autostf import AutoStf, AutoStfNetwork, AutoStfSizes, Cell, SearchNetwork, operators_in_turn
 
 SIZES = AutoStf.tiny
 
@@ -117,7 +117,7 @@ def search() -> SearchNetwork:
 def test_what_a_search_found_forecasts_as_the_search_does_in_use() -> None:
     searched = search().eval()
     found = searched.found()
-    assert found != in_turn(SIZES, 2)
+    assert found != operators_in_turn(SIZES, 2)
     made = AutoStfNetwork(SIZES, replace(frame(), found=json.loads(json.dumps(found)))).eval()
     made.inherit(searched)
     inputs = (torch.randn(3, 12, 5), *calendar(3, 18, 12))

@@ -7,7 +7,8 @@ import torch
 from frames import calendar, frame, metr_la_frame, parameters
 
 from candor.nets.baseline import Frame
-from candor.nets.baselines.graph_wavenet import GraphWavenetNetwork, GraphWavenetSizes, dilations_for, transitions
+from candor.nets.baselines._layers import transitions
+from candor.nets.baselines.graph_wavenet import GraphWavenetNetwork, GraphWavenetSizes, dilations_for
 
 SMALL = GraphWavenetSizes(width=4, skip_width=8, head_width=8, embedding=3)
 

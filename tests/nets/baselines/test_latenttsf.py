@@ -6,7 +6,7 @@ from frames import calendar, frame, metr_la_frame, parameters
 from torch import Tensor
 
 from candor.nets.baseline import Targets
-from candor.nets.baselines.latenttsf import Autoencoder, LatentTsf, LatentTsfNetwork, LatentTsfSizes, carried_on
+from candor.nets.baselines.latenttsf import Autoencoder, LatentTsf, LatentTsfNetwork, LatentTsfSizes, carried_forward
 
 SIZES = LatentTsf.tiny
 
@@ -52,7 +52,7 @@ def test_a_missing_target_is_the_value_before_it_or_the_first_that_is_there() ->
     values, mask = torch.randn(3, 8, 4, generator=chance), torch.rand(3, 8, 4, generator=chance) < 0.5
     mask[1, :, 2] = False  # nothing is there: what was read last
     last = torch.randn(3, 4, generator=chance)
-    for window, found in enumerate(carried_on(last, values, mask)):
+    for window, found in enumerate(carried_forward(last, values, mask)):
         gappy = pd.DataFrame(values[window].where(mask[window], torch.nan).numpy())
         assert (gappy.ffill().bfill().fillna(dict(enumerate(last[window].tolist()))).to_numpy() == found.numpy()).all()
 

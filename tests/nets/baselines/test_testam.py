@@ -41,7 +41,7 @@ def test_the_forecast_is_that_of_the_expert_with_the_highest_score(horizon: int)
     network = small_network(horizon)
     values, (time_of_day, day_of_week) = torch.randn(40, 12, 5), calendar(40, 12 + horizon)
     with torch.no_grad():
-        forecasts, scores = network.consult(values, time_of_day)
+        forecasts, scores = network.expert_forecasts(values, time_of_day)
         routed = network(values, time_of_day, day_of_week)
     highest = scores == scores.amax(dim=-1, keepdim=True)
     assert highest.any(dim=0).any(dim=0).any(dim=0).sum() >= 2  # more than one expert is asked
@@ -68,9 +68,9 @@ def test_experts_differ_in_what_they_see() -> None:
     other_values[:, :, 3] += 1
     other_times[:, 12:] += 7
     with torch.no_grad():
-        before, _ = network.consult(values, time_of_day)
-        by_values = (network.consult(other_values, time_of_day)[0] != before).any(dim=1).any(dim=0)
-        by_times = (network.consult(values, other_times)[0] != before).any(dim=1).any(dim=0)
+        before, _ = network.expert_forecasts(values, time_of_day)
+        by_values = (network.expert_forecasts(other_values, time_of_day)[0] != before).any(dim=1).any(dim=0)
+        by_times = (network.expert_forecasts(values, other_times)[0] != before).any(dim=1).any(dim=0)
     assert by_values[:, IDENTITY].tolist() == [False, False, False, True, False]
     assert by_values[:, [ADAPTIVE, ATTENTION]].all()
     assert not by_times[:, IDENTITY].any() and by_times[:, [ADAPTIVE, ATTENTION]].all()

@@ -10,20 +10,21 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from candor.nets.baselines._layers import FeatureNorm, attend
 from candor.nets.dropout import Dropout
 
 States = Float[Tensor, "batch node width"]
 StatesInTime = Float[Tensor, "batch node time width"]
 
 DILATION = 2  # steps between the two that a convolution sees
-ASKING = 3  # times the logarithm of the steps is how many of them attend to others
+SPARSITY = 3  # times the logarithm of the steps is how many of them attend to others
 GROUPS = 2  # of features that share the weights of a layer
-NEVER = -1e10  # a score that leaves no chance
+MASKED = -1e10  # a score with a share of zero
 EXPANSION = 4  # how much wider feed-forward layers are inside
 
 
 class Graphs(NamedTuple):
-    """What operators over the network may need: weights, receiver x sender, and who may attend to whom."""
+    """Weights, receiver x sender, and which nodes may attend to which."""
 
     given: Float[Tensor, "node node2"]
     learned: Float[Tensor, "node node2"] | None
@@ -36,7 +37,7 @@ class GatedConvolution(nn.Module):
     def __init__(self, width: int) -> None:
         super().__init__()
         self.linear = nn.Linear(2 * width, 2 * width)
-        self.norm = Normalisation(width, affine=False)
+        self.norm = FeatureNorm(width, affine=False)
 
     def forward(self, states: StatesInTime) -> StatesInTime:
         states = F.relu(states)
@@ -46,9 +47,9 @@ class GatedConvolution(nn.Module):
 
 
 class SparseAttention(nn.Module):
-    """Attention among steps as in Informer (Zhou et al. 2021): only those attend that have most to choose between.
+    """Attention among steps as in Informer (Zhou et al. 2021): only those attend whose scores differ most.
 
-    The others see the mean of all. A feed-forward layer follows; both are added and normalised.
+    The others take the mean of all. A feed-forward layer follows; both are added and normalised.
     """
 
     def __init__(self, width: int, heads: int) -> None:
@@ -71,25 +72,25 @@ class SparseAttention(nn.Module):
     def weights(
         self, queries: Float[Tensor, "batch node head time depth"], keys: Float[Tensor, "batch node head time depth"]
     ) -> Float[Tensor, "batch node head time time2"]:
-        """Returns how much every step sees of each."""
+        """Returns the weights of all steps for each step."""
         scores = queries @ keys.transpose(-1, -2) / math.sqrt(queries.shape[-1])
         steps = scores.shape[-1]
-        asking = ASKING * math.ceil(math.log(steps))
-        if asking >= steps:
+        count = SPARSITY * math.ceil(math.log(steps))
+        if count >= steps:
             return scores.softmax(dim=-1)
-        best = (scores.amax(dim=-1) - scores.mean(dim=-1)).topk(asking, dim=-1).indices
-        asks = torch.zeros_like(scores[..., 0], dtype=torch.bool).scatter(-1, best, True)
-        return torch.where(asks[..., None], scores.softmax(dim=-1), 1 / steps)
+        best = (scores.amax(dim=-1) - scores.mean(dim=-1)).topk(count, dim=-1).indices
+        attends = torch.zeros_like(scores[..., 0], dtype=torch.bool).scatter(-1, best, True)
+        return torch.where(attends[..., None], scores.softmax(dim=-1), 1 / steps)
 
 
 class GraphConvolution(nn.Module):
-    """What arrives after no, one, two, ... steps over a graph, mixed by one linear layer and normalised."""
+    """States after no, one, two, ... steps over a graph, mixed by one linear layer and normalised."""
 
     def __init__(self, width: int, hops: int, dropout: float, is_given: bool) -> None:
         super().__init__()
         self.hops, self.is_given = hops, is_given
         self.linear = nn.Linear((hops + 1) * width, width)
-        self.norm = Normalisation(width)
+        self.norm = FeatureNorm(width)
         self.dropout = Dropout(dropout)
 
     def forward(self, states: States, graphs: Graphs) -> States:
@@ -102,7 +103,7 @@ class GraphConvolution(nn.Module):
 
 
 class SpatialAttention(nn.Module):
-    """Layers of attention among nodes, by turns among all and among neighbours."""
+    """Layers of attention among nodes, in turn among all and among neighbours."""
 
     def __init__(self, nodes: int, width: int, layers: int, heads: int, dropout: float) -> None:
         super().__init__()
@@ -135,16 +136,10 @@ class AttentionLayer(nn.Module):
         self.norm, self.light_norm = nn.LayerNorm(width), nn.LayerNorm(width)
         self.dropout = Dropout(dropout)
 
-    def forward(self, states: States, may_see: Tensor | None) -> States:
-        queries, keys, values = (
-            rearrange(layer(states), "b n (h d) -> b h n d", h=self.heads)
-            for layer in (self.query, self.key, self.value)
-        )
-        scores = queries @ keys.transpose(-1, -2) / math.sqrt(queries.shape[-1])
-        if may_see is not None:
-            scores = scores.masked_fill(~may_see, -math.inf)
-        seen = self.dropout(scores.softmax(dim=-1)) @ values
-        states = self.norm(states + self.dropout(self.out(rearrange(seen, "b h n d -> b n (h d)"))))
+    def forward(self, states: States, mask: Tensor | None) -> States:
+        projected = (self.query(states), self.key(states), self.value(states))
+        seen = attend(*projected, self.heads, self.dropout, mask)
+        states = self.norm(states + self.dropout(self.out(seen)))
         return self.light_norm(states + self.light(states))
 
 
@@ -162,7 +157,7 @@ class LightLayer(nn.Module):
 
 
 class LightForward(nn.Module):
-    """A feed-forward layer whose second half serves all groups of features."""
+    """A feed-forward layer whose second linear map is shared by all groups of features."""
 
     def __init__(self, width: int, dropout: float) -> None:
         super().__init__()
@@ -185,7 +180,7 @@ class GroupedLinear(nn.Linear):
 
 
 class LearnedGraph(nn.Module):
-    """The shares in which each node hears those it is said to hear; all alike if there are none."""
+    """The learned shares in which each node receives from others; equal shares if it has no senders."""
 
     def __init__(self, nodes: int, width: int) -> None:
         super().__init__()
@@ -195,15 +190,4 @@ class LearnedGraph(nn.Module):
     def forward(self) -> Float[Tensor, "node node2"]:
         """Returns the graph, receiver x sender."""
         scores = F.relu(self.receivers @ self.senders.T)
-        return scores.masked_fill(scores == 0, NEVER).softmax(dim=1)
-
-
-class Normalisation(nn.BatchNorm1d):
-    """Batch normalisation of every feature; a single row has no deviation, so what was learned stands in for it."""
-
-    def forward(self, states: Float[Tensor, "*rows width"]) -> Float[Tensor, "*rows width"]:
-        rows = states.flatten(0, -2)
-        if len(rows) > 1:
-            return super().forward(rows).view_as(states)
-        known = self.running_mean, self.running_var, self.weight, self.bias
-        return F.batch_norm(rows, *known, eps=self.eps).view_as(states)
+        return scores.masked_fill(scores == 0, MASKED).softmax(dim=1)

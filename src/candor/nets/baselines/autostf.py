@@ -5,24 +5,23 @@ condensed to a few patches between them. The operators of the second cell are sh
 chooses among them for itself.
 
 Read: `usail-hkust/AutoSTF` (MIT by its README; `src/model`, `search.py`, `train.py`, `model_settings/METR-LA.yaml`). As
-there, both cells have four nodes, the identity part is STID, every other layer of attention over the network sees
+there, both cells have four nodes, the identity part is STID, every other layer of attention over the network attends to
 neighbours only, and training begins with the weights of the search. A search weighs two operators of every edge, drawn
-by their chances, and ends with the likeliest one of each; `training/found.json` of a run says which.
+by their probabilities, and ends with the likeliest one of each; `training/found.json` of a run holds them.
 
-Changed: graph operators propagate along the graph, as the paper describes: a node hears those whose edges lead to it,
-and over the learned graph, whose rows add up to one, a weighted mean. With `as_released` they keep only what a node
-sends to itself, and positions of nodes do not learn, as in the released code. There each patch draws two operators
-anew whenever it forecasts, and forgets what was searched; here the choice is final in both cells. Chances are learned
-beside the weights on the training part, not on the validation part, which chooses among epochs. Attention over time
-rates queries by all keys, not by a random sample. Keys have no bias: it cancels in the softmax. Every node attends to
-itself, so that nodes without edges can. Both stages have ninety epochs instead of 300 and 200 that stop early: after 80
-the rate is 1e-7. The second stage begins with the first rate; released, it goes on with rate, schedule and optimiser of
-the best epoch of the search. Forecasts are not cut to the range of training. Calendar and gaps are as in
+Changed: graph operators propagate along the graph, as the paper describes: a node receives from those whose edges lead
+to it, and over the learned graph, whose rows add up to one, a weighted mean. With `as_released` they keep only what a
+node sends to itself, and positions of nodes do not learn, as in the released code. There each patch draws two operators
+anew whenever it forecasts, and the search is forgotten; here the choice is final in both cells. Probabilities are
+learned beside the weights on the training part, not on the validation part, which chooses among epochs. Attention over
+time rates queries by all keys, not by a random sample. Keys have no bias: it cancels in the softmax. Every node attends
+to itself, so that nodes without edges can. Both stages have ninety epochs instead of 300 and 200 that stop early: after
+80 the rate is 1e-7. The second stage begins with the first rate; released, it goes on with rate, schedule and optimiser
+of the best epoch of the search. Forecasts are not cut to the range of training. Calendar and gaps are as in
 `candor.nets.baselines.stid`. Where patches of equal length need a longer history its first value is repeated; a short
 one has fewer patches. Before a search, operators take turns.
 
-The operators are in a file beside this one, `candor.nets.baselines._autostf_operators`: the only model of two files,
-since together they would be too long for one.
+The operators are in `candor.nets.baselines._autostf_operators`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -42,7 +41,7 @@ from candor.nets.baseline import (
     BaselineNetwork,
     BaselineRecipe,
     BaselineStage,
-    Calendar,
+    Bins,
     Forecast,
     Frame,
     Readings,
@@ -58,10 +57,9 @@ from candor.nets.baselines._autostf_operators import (
     SparseAttention,
     SpatialAttention,
 )
-from candor.nets.baselines._parts import Rate
+from candor.nets.baselines._layers import Rate
 from candor.nets.baselines.stid import StidNetwork, StidSizes
 from candor.nets.dropout import current_generator
-from candor.nets.recipe import TrainingSettings
 
 Nodes = Annotated[int, Field(ge=2)]
 Choice = Mapping[str, Any]
@@ -108,7 +106,7 @@ class AutoStfSizes(Settings):
     light_dropout: Rate = 0.1
     """In light layers and in attention over the network."""
     as_released: bool = False
-    """Whether graph operators keep to the diagonal and positions of nodes do not learn, as in the released code."""
+    """Whether graph operators use the diagonal only and positions of nodes do not learn, as in the released code."""
 
     @model_validator(mode="after")
     def _fits_together(self) -> "AutoStfSizes":
@@ -130,7 +128,7 @@ class AutoStfNetwork(BaselineNetwork):
         self.sizes, self.patches = sizes, min(sizes.patches, frame.history)
         steps = -(-frame.history // self.patches)
         self.repeated = self.patches * steps - frame.history
-        self.choice: Choice = frame.found or in_turn(sizes, self.patches)
+        self.choice: Choice = frame.found or operators_in_turn(sizes, self.patches)
         temporal: Operators = [[name] for name in self.choice["temporal"]]
         spatial: Operators = [sorted(set(names)) for names in zip(*self.choice["spatial"], strict=True)]
         if is_searching:
@@ -153,7 +151,7 @@ class AutoStfNetwork(BaselineNetwork):
         self.register_buffer("given", frame.adjacency.T.contiguous(), persistent=False)
         self.register_buffer("is_near", is_near, persistent=False)
 
-    def forward(self, values: Readings, time_of_day: Calendar, day_of_week: Calendar, *more: Tensor | None) -> Forecast:
+    def forward(self, values: Readings, time_of_day: Bins, day_of_week: Bins, *more: Tensor | None) -> Forecast:
         identity = self.identity(values, time_of_day, day_of_week).transpose(1, 2)  # batch node width
         series = F.pad(values.transpose(1, 2), (self.repeated, 0), mode="replicate")
         states = self.temporal_cell(self.value(series[..., None]), self.temporal_paths())
@@ -169,18 +167,18 @@ class AutoStfNetwork(BaselineNetwork):
         return self.head(torch.cat([identity, fused], dim=-1)).transpose(1, 2)
 
     def graphs(self) -> Graphs:
-        """Returns the graphs as the operators see them."""
+        """Returns the graphs that the operators read."""
         learned = None if self.learned is None else self.learned()
         if not self.sizes.as_released:
             return Graphs(self.given, learned, self.is_near)
         return Graphs(_diagonal(self.given), None if learned is None else _diagonal(learned), self.is_near)
 
     def temporal_paths(self) -> list[Path]:
-        """Returns what each edge of the cell over time does."""
+        """Returns the operators of each edge of the cell over time."""
         return [[(name, 1.0)] for name in self.choice["temporal"]]
 
     def spatial_paths(self, patch: int) -> list[Path]:
-        """Returns what each edge of the cell over the network does for a patch."""
+        """Returns the operators of each edge of the cell over the network for a patch."""
         return [[(name, 1.0)] for name in self.choice["spatial"][patch]]
 
     def inherit(self, earlier: nn.Module) -> None:
@@ -199,18 +197,18 @@ class SearchNetwork(AutoStfNetwork):
         self.spatial_scores = nn.Parameter(torch.zeros(self.patches, edges, len(SPATIAL)))
 
     def temporal_paths(self) -> list[Path]:
-        """Returns what each edge of the cell over time tries."""
+        """Returns the operators that each edge of the cell over time tries."""
         return [self._path(scores, TEMPORAL) for scores in self.temporal_scores]
 
     def spatial_paths(self, patch: int) -> list[Path]:
-        """Returns what each edge of the cell over the network tries for a patch."""
+        """Returns the operators that each edge of the cell over the network tries for a patch."""
         return [self._path(scores, SPATIAL) for scores in self.spatial_scores[patch]]
 
     def _path(self, scores: Float[Tensor, " operator"], names: Sequence[str]) -> Path:
         if not self.training:
             return [(names[int(scores.argmax())], 1.0)]
-        chances = scores.detach().softmax(dim=0)
-        drawn = torch.multinomial(chances, 2, replacement=True, generator=current_generator())
+        probabilities = scores.detach().softmax(dim=0)
+        drawn = torch.multinomial(probabilities, 2, replacement=True, generator=current_generator())
         if drawn[0] == drawn[1]:
             return [(names[int(drawn[0])], 1.0)]
         return list(zip([names[number] for number in drawn.tolist()], scores[drawn].softmax(dim=0), strict=True))
@@ -224,7 +222,7 @@ class SearchNetwork(AutoStfNetwork):
 
 
 class Cell(nn.Module):
-    """Nodes in a row, each the sum of what its edges make of all nodes before it; what comes out is the sum of all."""
+    """Nodes in a row, each the sum of its edges' outputs for all nodes before it; returns the sum of all nodes."""
 
     def __init__(self, edges: Operators, make: Callable[[str], nn.Module]) -> None:
         super().__init__()
@@ -264,7 +262,7 @@ def count_edges(nodes: int) -> int:
     return nodes * (nodes - 1) // 2
 
 
-def in_turn(sizes: AutoStfSizes, patches: int) -> Choice:
+def operators_in_turn(sizes: AutoStfSizes, patches: int) -> Choice:
     """Returns a choice in which operators take turns, for networks without a search."""
     temporal, spatial = (range(count_edges(nodes)) for nodes in (sizes.temporal_nodes, sizes.spatial_nodes))
     return {
@@ -286,21 +284,7 @@ class AutoStf(Baseline):
     """Operators over time and over the network, found by a search."""
 
     network = AutoStfNetwork
-    sizes = AutoStfSizes()
-    recipe = BaselineRecipe(
-        training=TrainingSettings(
-            epochs=90,
-            batch=64,
-            learning_rate=1e-3,
-            weight_decay=1e-5,
-            milestones=(50, 60, 70, 80),
-            decay=0.1,
-            clip=5.0,
-            patience=30,
-        ),
-    )
-
-    needs_whole_batches = True  # batch normalisation
+    sizes: AutoStfSizes = AutoStfSizes()
     tiny = AutoStfSizes(
         width=8,
         head_width=8,
@@ -313,13 +297,22 @@ class AutoStf(Baseline):
         spatial_heads=2,
         embedding=3,
     )
+    needs_whole_batches = True  # batch normalisation
+    recipe = BaselineRecipe.of(
+        epochs=90,
+        batch=64,
+        learning_rate=1e-3,
+        weight_decay=1e-5,
+        milestones=(50, 60, 70, 80),
+        decay=0.1,
+        clip=5.0,
+        patience=30,
+    )
 
     def stages(self) -> tuple[BaselineStage, ...]:
         """Returns the search."""
-        search = BaselineStage(
-            name="search",
-            training=self.recipe.training,
-            share=SEARCH_SHARE,
-            build=lambda frame: SearchNetwork(self.sizes, frame),
-        )
-        return (search,)
+
+        def build(frame: Frame) -> SearchNetwork:
+            return SearchNetwork(self.sizes, frame)
+
+        return (BaselineStage(name="search", training=self.recipe.training, share=SEARCH_SHARE, build=build),)

@@ -1,22 +1,23 @@
 """D2STGNN: Decoupled Dynamic Spatial-Temporal Graph Neural Network (Shao, Zhang, Wei, Wang, Xu, Cao, Jensen; VLDB
 2022).
 
-Idea: a sensor's readings mix what diffused to it from its neighbours with what is its own. Every layer lets a gate
-guess the diffused part, explains it with graph convolutions, takes it off, explains the rest with a recurrence and
-attention, takes that off too, and forecasts both parts as hidden states that the layers add up.
+Idea: a sensor's readings mix what diffused to it from its neighbours with what is its own. Every layer estimates the
+diffused part with a gate, explains it with graph convolutions, subtracts it, explains the rest with a recurrence and
+attention, subtracts that too, and forecasts both parts as hidden states that the layers add up.
 
 Read: `zezhishao/D2STGNN` (no licence file; `models`, `configs/METR-LA.yaml`, `main.py`, `utils`), whose recipe this is.
 As released, positions are added to all remembered states again at every forecast step, and the roads weigh the dynamic
 graphs but are not graphs of their own.
 
-Changed, with the same result: a graph that is repeated for every step of the kernel meets the sum over those steps
-instead; the gate's first layer is applied to calendar and nodes apart. Calendar positions are whole numbers instead of
-fractions multiplied back. Left out because nothing comes of them: a batch norm in every diffusion block, a projection
-of the time slot, and the last layer's remainder.
+Changed, with the same result: a graph that is repeated for every step of the kernel is applied once to the sum over
+those steps; the gate's first layer is applied to calendar and nodes apart. Calendar positions are whole numbers instead
+of fractions multiplied back. Left out because nothing depends on them: a batch norm in every diffusion block, a
+projection of the time slot, and the last layer's remainder.
+
 Changed for other data: history and horizon need not be equal; a kernel is at most as long as the history, there are
 only as many layers as the history has room for (each takes kernel - 1 steps off), and a hidden state forecasts at most
 the horizon. Steps that the last state forecasts beyond the horizon are cut off. A batch norm that sees a single row in
-training (one window of one node) uses what it has learned so far. The curriculum, a step more every six epochs, is for
+training (one window of one node) uses its running statistics. The curriculum, a step more every six epochs, is for
 twelve steps: of longer horizons it takes twelfths, so that they too are whole at epoch 66. Longer horizons have four
 hidden states as well, of more steps each.
 """
@@ -31,15 +32,15 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from candor.data.times import BINS_PER_DAY, DAYS_PER_WEEK
-from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Calendar, Forecast, Frame, Readings
+from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Bins, Forecast, Frame, Readings
 from candor.nets.baselines import baselines
-from candor.nets.baselines._parts import HeadedSizes, Rate
+from candor.nets.baselines._layers import FeatureNorm, HeadedSizes, Rate, attend, transitions, xavier_table
 from candor.nets.dropout import Dropout
-from candor.nets.recipe import TrainingSettings
+from candor.nets.layers import sinusoidal_positions
 
 _PUBLISHED_HORIZON = 12
 
-OFF_THE_ROAD = 1e-7  # weight of a pair of nodes without an edge, so that every row of a graph can be normalised
+NO_EDGE = 1e-7  # weight of a pair of nodes without an edge, so that every row of a graph can be normalised
 TABLES = 2  # of node identities, and so of dynamic graphs
 
 Signal = Float[Tensor, "batch time node width"]
@@ -78,8 +79,8 @@ class D2stgnnSizes(HeadedSizes):
 def steps_of_a_state(gap: int, horizon: int) -> int:
     """Returns how many steps a hidden state of the future forecasts.
 
-    States are made one after the other, and each time all before them pass a dropout again. The four that are published
-    bear that; 64, at a horizon of 192, would leave nothing of the first.
+    States are made one after the other, and all before them pass a dropout again each time. Of 64 states, at a horizon
+    of 192, that would leave nothing of the first; published are four.
     """
     return min(max(gap, -(-gap * horizon // _PUBLISHED_HORIZON)), horizon)
 
@@ -93,12 +94,10 @@ class D2stgnnNetwork(BaselineNetwork):
         kernel, gap = min(sizes.kernel, frame.history), steps_of_a_state(sizes.gap, frame.horizon)
         layers = sizes.layers if kernel == 1 else min(sizes.layers, (frame.history - 1) // (kernel - 1))
         future = math.ceil(frame.horizon / gap)
-        self.upstream = nn.Parameter(torch.empty(frame.nodes, sizes.node_width))
-        self.downstream = nn.Parameter(torch.empty(frame.nodes, sizes.node_width))
-        self.time_of_day = nn.Parameter(torch.empty(BINS_PER_DAY, sizes.time_width))
-        self.day_of_week = nn.Parameter(torch.empty(DAYS_PER_WEEK, sizes.time_width))
-        for table in (self.upstream, self.downstream, self.time_of_day, self.day_of_week):
-            nn.init.xavier_uniform_(table)
+        self.upstream = xavier_table(frame.nodes, sizes.node_width)
+        self.downstream = xavier_table(frame.nodes, sizes.node_width)
+        self.time_of_day = xavier_table(BINS_PER_DAY, sizes.time_width)
+        self.day_of_week = xavier_table(DAYS_PER_WEEK, sizes.time_width)
         self.embed = nn.Linear(1, sizes.width)
         self.graphs = DynamicGraphs(sizes, frame)
         self.layers = nn.ModuleList(
@@ -107,7 +106,7 @@ class D2stgnnNetwork(BaselineNetwork):
         self.hidden = nn.Linear(sizes.forecast_width, sizes.output_width)
         self.output = nn.Linear(sizes.output_width, gap)
 
-    def forward(self, values: Readings, time_of_day: Calendar, day_of_week: Calendar, *more: Tensor | None) -> Forecast:
+    def forward(self, values: Readings, time_of_day: Bins, day_of_week: Bins, *more: Tensor | None) -> Forecast:
         seen = slice(0, self.history)
         calendar = torch.cat([self.time_of_day[time_of_day[:, seen]], self.day_of_week[day_of_week[:, seen]]], dim=-1)
         identities = torch.cat([self.upstream, self.downstream], dim=-1)
@@ -119,9 +118,9 @@ class D2stgnnNetwork(BaselineNetwork):
         steps = self.output(F.relu(self.hidden(F.relu(torch.stack(futures).sum(dim=0)))))
         return rearrange(steps, "batch future node gap -> batch (future gap) node")[:, : self.horizon]
 
-    def supports(self, values: Readings, moment: Float[Tensor, "batch calendar"]) -> Supports:
+    def supports(self, values: Readings, now: Float[Tensor, "batch calendar"]) -> Supports:
         """Returns the powers of the two dynamic graphs and of the learned static one, receiver x sender."""
-        dynamic = self.graphs(values, moment, (self.downstream, self.upstream))
+        dynamic = self.graphs(values, now, (self.downstream, self.upstream))
         static = powers(F.relu(self.upstream @ self.downstream.T).softmax(dim=-1), self.order)
         return torch.cat([dynamic, static.expand(len(values), -1, -1, -1)], dim=1)
 
@@ -136,45 +135,32 @@ class DynamicGraphs(nn.Module):
         width, features = sizes.width, sizes.width + 2 * sizes.time_width + sizes.node_width
         self.order = sizes.order
         self.first = nn.Linear(frame.history, 2 * width)
-        self.norm = nn.BatchNorm1d(2 * width)
+        self.norm = FeatureNorm(2 * width)
         self.dropout = Dropout(sizes.dropout)
         self.second = nn.Linear(2 * width, width)
         self.query = nn.Linear(features, width, bias=False)
         self.key = nn.Linear(features, width, bias=False)
-        walks = torch.stack([random_walk(frame.adjacency), random_walk(frame.adjacency.T)])
+        walks = torch.stack([transitions(frame.adjacency).T, transitions(frame.adjacency.T).T])  # receiver x sender
         self.register_buffer("walks", walks, persistent=False)
 
     def forward(
-        self, values: Readings, moment: Float[Tensor, "batch calendar"], tables: tuple[Tensor, Tensor]
+        self, values: Readings, now: Float[Tensor, "batch calendar"], tables: tuple[Tensor, Tensor]
     ) -> Supports:
         batch, _, nodes = values.shape
         rows = F.relu(self.first(rearrange(values, "batch time node -> (batch node) time")))
-        recent = self.second(self.dropout(self.normalise(rows))).view(batch, nodes, -1)
-        now = moment[:, None].expand(-1, nodes, -1)
+        recent = self.second(self.dropout(self.norm(rows))).view(batch, nodes, -1)
+        now = now[:, None].expand(-1, nodes, -1)
         found = []
         for table, walk in zip(tables, self.walks, strict=True):
             features = torch.cat([recent, now, table.expand(batch, -1, -1)], dim=-1)
             query, key = self.query(features), self.key(features)
-            graph = (query @ key.transpose(1, 2) / math.sqrt(query.shape[-1])).softmax(dim=-1) * (walk + OFF_THE_ROAD)
+            graph = (query @ key.transpose(1, 2) / math.sqrt(query.shape[-1])).softmax(dim=-1) * (walk + NO_EDGE)
             found.append(powers(graph / graph.sum(dim=-1, keepdim=True), self.order))
         return torch.cat(found, dim=1)
 
-    def normalise(self, rows: Float[Tensor, "rows width"]) -> Float[Tensor, "rows width"]:
-        """Returns the batch norm; a single row has no deviation, so what was learned stands in for it."""
-        norm = self.norm
-        if len(rows) > 1:
-            return norm(rows)
-        return F.batch_norm(rows, norm.running_mean, norm.running_var, norm.weight, norm.bias, eps=norm.eps)
-
-
-def random_walk(adjacency: Float[Tensor, "node node"]) -> Float[Tensor, "node node"]:
-    """Returns the shares in which senders (columns) spread over receivers (rows); who sends to nobody has none."""
-    sent = adjacency.sum(dim=1, keepdim=True)
-    return (adjacency / torch.where(sent > 0, sent, 1.0)).T
-
 
 def powers(graph: Float[Tensor, "*batch node node"], order: int) -> Float[Tensor, "*batch order node node"]:
-    """Returns the first powers of a graph, each without its diagonal: what a node tells itself is not diffusion."""
+    """Returns the first powers of a graph, each without its diagonal: a node does not diffuse to itself."""
     found = [graph]
     for _ in range(order - 1):
         found.append(found[-1] @ graph)
@@ -182,7 +168,7 @@ def powers(graph: Float[Tensor, "*batch node node"], order: int) -> Float[Tensor
 
 
 class Layer(nn.Module):
-    """Gate, diffused part, inherent part; what neither explains goes to the next layer."""
+    """Gate, diffused part, inherent part; the rest goes to the next layer."""
 
     def __init__(self, sizes: D2stgnnSizes, kernel: int, future: int, history: int, is_last: bool) -> None:
         super().__init__()
@@ -205,7 +191,7 @@ class Layer(nn.Module):
 
 
 class Gate(nn.Module):
-    """How much of a signal was diffused, by time and node alone."""
+    """The share of a signal that was diffused, which depends on time and node alone."""
 
     def __init__(self, sizes: D2stgnnSizes) -> None:
         super().__init__()
@@ -245,8 +231,8 @@ class Diffusion(nn.Module):
             signal.unfold(1, self.kernel, 1), "batch time node width step -> batch time node (step width)"
         )
         mixed = F.relu(self.mix(stretches)).unflatten(-1, (self.kernel, -1)).sum(dim=-2)
-        heard = torch.einsum("bsmn,btnw->btmsw", supports, mixed)
-        return self.dropout(self.spread(torch.cat([mixed[..., None, :] / self.kernel, heard], dim=-2).flatten(-2)))
+        received = torch.einsum("bsmn,btnw->btmsw", supports, mixed)
+        return self.dropout(self.spread(torch.cat([mixed[..., None, :] / self.kernel, received], dim=-2).flatten(-2)))
 
 
 class Inherent(nn.Module):
@@ -261,7 +247,7 @@ class Inherent(nn.Module):
         self.attention = Attention(sizes)
         self.forecast = nn.Linear(sizes.width, sizes.forecast_width)
         self.dropout = Dropout(sizes.dropout)
-        self.register_buffer("positions", waves(history + future, sizes.width), persistent=False)
+        self.register_buffer("positions", sinusoidal_positions(history + future, sizes.width), persistent=False)
 
     def forward(self, signal: Signal) -> tuple[Signal, Signal]:
         """Returns the explained part and its hidden future."""
@@ -281,13 +267,6 @@ class Inherent(nn.Module):
         return self.dropout(memory + self.positions[: len(memory), None])
 
 
-def waves(length: int, width: int) -> Float[Tensor, "length width"]:
-    """Returns sines and cosines of positions, in turn, at rates from 1 down to about 1/10,000 (Vaswani et al. 2017)."""
-    rates = torch.exp(torch.arange(0, width, 2) * (-math.log(10_000.0) / width))
-    angles = torch.arange(length)[:, None] * rates
-    return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)[:, :width]
-
-
 class Attention(nn.Module):
     """Multi-head attention over time, with PyTorch's parameters and first weights."""
 
@@ -302,20 +281,19 @@ class Attention(nn.Module):
         nn.init.zeros_(self.out.bias)
 
     def forward(
-        self, asking: Float[Tensor, "time series width"], memory: Float[Tensor, "past series width"]
+        self, states: Float[Tensor, "time series width"], memory: Float[Tensor, "past series width"]
     ) -> Float[Tensor, "time series width"]:
-        of_query, of_memory = self.project.weight.tensor_split([asking.shape[-1]])
-        query_bias, memory_bias = self.project.bias.tensor_split([asking.shape[-1]])
-        apart = "time series (kind head width) -> kind series head time width"
-        (query,) = rearrange(F.linear(asking, of_query, query_bias), apart, kind=1, head=self.heads)
-        keys, values = rearrange(F.linear(memory, of_memory, memory_bias), apart, kind=2, head=self.heads)
-        weights = (query @ keys.transpose(-1, -2) / math.sqrt(query.shape[-1])).softmax(dim=-1)
-        mixed = rearrange(self.dropout(weights) @ values, "series head time width -> time series (head width)")
-        return self.dropout(self.out(mixed))
+        width = states.shape[-1]
+        of_states, of_memory = self.project.weight.tensor_split([width])
+        states_bias, memory_bias = self.project.bias.tensor_split([width])
+        queries = F.linear(states, of_states, states_bias).transpose(0, 1)  # series time width
+        keys, values = F.linear(memory, of_memory, memory_bias).transpose(0, 1).chunk(2, dim=-1)
+        seen = attend(queries, keys, values, self.heads, self.dropout).transpose(0, 1)
+        return self.dropout(self.out(seen))
 
 
 class Remainder(nn.Module):
-    """What is left of the last steps of a signal once the explained part is taken off."""
+    """The rest of the last steps of a signal once the explained part is subtracted."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -332,22 +310,26 @@ class D2stgnn(Baseline):
 
     network = D2stgnnNetwork
     sizes = D2stgnnSizes()
-    recipe = BaselineRecipe(
-        training=TrainingSettings(
-            epochs=80,
-            batch=32,
-            learning_rate=2e-3,
-            weight_decay=1e-5,
-            milestones=(1, 30, 38, 46, 54, 62, 70, 80),
-            curriculum=1,
-            period=6,
-            patience=100,
-        ),
-    )
-
-    needs_whole_batches = True  # a batch norm within the dynamic graphs
     tiny = D2stgnnSizes(
-        width=8, node_width=4, time_width=4, layers=2, heads=2, gate_width=8, forecast_width=16, output_width=16
+        width=8,
+        node_width=4,
+        time_width=4,
+        layers=2,
+        heads=2,
+        gate_width=8,
+        forecast_width=16,
+        output_width=16,
+    )
+    needs_whole_batches = True  # a batch norm within the dynamic graphs
+    recipe = BaselineRecipe.of(
+        epochs=80,
+        batch=32,
+        learning_rate=2e-3,
+        weight_decay=1e-5,
+        milestones=(1, 30, 38, 46, 54, 62, 70, 80),
+        curriculum=1,
+        period=6,
+        patience=100,
     )
 
     def recipe_for(self, horizon: int) -> BaselineRecipe:

@@ -9,7 +9,7 @@ settings of the BasicTS library, whose recipe this is.
 
 Changed: the moving average spans at most half the history, as 25 steps would make a trend of 12 a nearly constant line.
 A history of one step has no remainder; its layer then only adds its bias. First weights are one over the history, as in
-the Time-Series-Library. Absolute errors are made small, as in BasicTS; the authors' own runs used squared ones
+the Time-Series-Library. Absolute errors are minimised, as in BasicTS; the authors' own runs used squared ones
 (`loss: squared`).
 """
 
@@ -18,12 +18,11 @@ from typing import Annotated
 from jaxtyping import Float
 from pydantic import Field
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from candor.core.settings import Settings
 from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Forecast, Frame, Readings
 from candor.nets.baselines import baselines
-from candor.nets.recipe import TrainingSettings
+from candor.nets.baselines._layers import moving_average
 
 
 class DlinearSizes(Settings):
@@ -38,7 +37,7 @@ class DlinearNetwork(BaselineNetwork):
 
     def __init__(self, sizes: DlinearSizes, frame: Frame) -> None:
         super().__init__()
-        self.reach = max(1, (min(sizes.window, frame.history // 2) - 1) // 2)  # steps to either side
+        self.window = 1 + 2 * max(1, (min(sizes.window, frame.history // 2) - 1) // 2)
         self.trend = nn.Linear(frame.history, frame.horizon)
         self.remainder = nn.Linear(frame.history, frame.horizon)
         for layer in (self.trend, self.remainder):
@@ -50,9 +49,8 @@ class DlinearNetwork(BaselineNetwork):
         return (self.trend(trend) + self.remainder(series - trend)).transpose(1, 2)
 
     def smooth(self, series: Float[Tensor, "batch node time"]) -> Float[Tensor, "batch node time"]:
-        """Returns the moving average; beyond its ends a series goes on with its first and last value."""
-        longer = F.pad(series, (self.reach, self.reach), mode="replicate")
-        return F.avg_pool1d(longer, kernel_size=2 * self.reach + 1, stride=1)
+        """Returns the moving average."""
+        return moving_average(series, self.window)
 
 
 @baselines.register("dlinear")
@@ -61,8 +59,5 @@ class Dlinear(Baseline):
 
     network = DlinearNetwork
     sizes = DlinearSizes()
-    recipe = BaselineRecipe(
-        training=TrainingSettings(epochs=50, batch=64, learning_rate=2e-3, weight_decay=1e-4, milestones=(1, 25)),
-    )
-
     tiny = DlinearSizes(window=5)
+    recipe = BaselineRecipe.of(epochs=50, batch=64, learning_rate=2e-3, weight_decay=1e-4, milestones=(1, 25))

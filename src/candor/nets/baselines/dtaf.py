@@ -1,13 +1,13 @@
 """DTAF: temporal stabilisation and frequency differencing (Lu, Chen, Guo, Shu, Wang, Yang; AAAI 2026).
 
-Idea: in time, a mixture of Kolmogorov-Arnold experts takes off what drifts in the embedding of a patch, and what stays
-is joined with the patches before; in frequency, those components of a patch are kept that grew most since the patch
+Idea: in time, a mixture of Kolmogorov-Arnold experts removes what drifts in the embedding of a patch, and what stays is
+joined with the patches before; in frequency, those components of a patch are kept that grew most since the patch
 before. Attention refines both branches, and one linear layer forecasts each series by itself.
 
 Read: `PandaJunk/DTAF` (no licence file; `ts_benchmark/baselines/dtaf`, `scripts/DTAF`); there are no settings for this
 protocol. The norm within the fusion is left out, as in most of its scripts. Frequencies are those along the features of
-an embedded patch. Weights of the patches before are not made to sum to one. In training every window is read twice with
-different dropout, and to each series a random part of another one is added, in the targets too.
+an embedded patch. Weights of the patches before do not sum to one. In training every window passes twice with different
+dropout, and to each series a random part of another one is added, in the targets too.
 
 Changed: each branch has an attention of its own, as the paper describes; `as_released` has one attention for both. A
 patch has at most a third of the history, patches begin at most half a patch apart, and the moving average spans at
@@ -31,14 +31,14 @@ from torch.nn import functional as F
 
 from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Forecast, Frame, Readings, Targets
 from candor.nets.baselines import baselines
-from candor.nets.baselines._parts import Attention, HeadedSizes, Rate, standardise
+from candor.nets.baselines._layers import Attention, HeadedSizes, Rate, moving_average, patch_length, standardise
 from candor.nets.dropout import Dropout, current_generator
 from candor.nets.layers import sinusoidal_positions
-from candor.nets.recipe import UNCLIPPED, TrainingSettings
+from candor.nets.recipe import UNCLIPPED
 
 PROBABILITY_FLOOR = 1e-8
 LEAST_PATCHES = 3  # without overlap
-SECOND_READING = 0.5  # weight of the errors of the second reading of a window
+SECOND_READING = 0.5  # weight of the errors of the second pass of a window
 INTERVALS = 5  # of the splines, over -1..1
 FIRST_NOISE = 0.1 / INTERVALS  # spread of the curves that splines begin with
 
@@ -71,7 +71,7 @@ class DtafSizes(HeadedSizes):
     mixing: NonNegativeFloat = 0.1
     """Deviation of the part of another series that is added in training."""
     agreement: NonNegativeFloat = 1e-4
-    """Weight of the squared difference of both readings of a window."""
+    """Weight of the squared difference of both passes of a window."""
     likeness: NonNegativeFloat = 0.1
     """Weight of the divergence between stabilised patches."""
     as_released: bool = False
@@ -91,7 +91,7 @@ class DtafNetwork(BaselineNetwork):
         super().__init__()
         width = sizes.width
         self.sizes = sizes
-        self.patch = max(1, min(sizes.patch, frame.history // LEAST_PATCHES))
+        self.patch = patch_length(sizes.patch, frame.history, LEAST_PATCHES)
         self.stride = max(1, min(sizes.stride, self.patch // 2))
         patches = (frame.history - self.patch) // self.stride + 2
         self.embedding = nn.Linear(self.patch, width, bias=False)
@@ -123,7 +123,7 @@ class DtafNetwork(BaselineNetwork):
         return rearrange(ahead, "(b n) h -> b h n", b=len(values)) * deviation + mean, stable
 
     def objective(self, inputs: tuple[Tensor, ...], targets: Targets) -> tuple[Tensor, dict[str, Tensor]]:
-        """Returns the forecast less what was added, and both readings' errors, disagreement and divergence."""
+        """Returns the forecast without what was added, and both passes' errors, disagreement and divergence."""
         values, steps, sizes = inputs[0], targets.wanted.shape[1], self.sizes
         partner, part = self._companions(values)
         added = part[:, None] * _of(partner, targets.wanted)
@@ -152,7 +152,7 @@ class DtafNetwork(BaselineNetwork):
 
 
 class Stabiliser(nn.Module):
-    """Takes off what drifts, and joins every patch with those before it."""
+    """Removes what drifts, and joins every patch with those before it."""
 
     def __init__(self, sizes: DtafSizes, patches: int) -> None:
         super().__init__()
@@ -175,12 +175,12 @@ class Stabiliser(nn.Module):
         return history + self.dropout(gate) * stable, stable
 
     def drift(self, states: Patches) -> Patches:
-        """Returns what the experts take to be drift."""
+        """Returns the drift as the experts estimate it."""
         routed, *opened = self.opening(states).split(self.parts, dim=-1)
-        spoken = torch.stack([expert(inside) for expert, inside in zip(self.closing, opened, strict=True)])
-        if len(spoken) == 1:
-            return spoken[0]
-        return torch.einsum("spe,espd->spd", routed.softmax(dim=-1), spoken)
+        estimates = torch.stack([expert(inside) for expert, inside in zip(self.closing, opened, strict=True)])
+        if len(estimates) == 1:
+            return estimates[0]
+        return torch.einsum("spe,espd->spd", routed.softmax(dim=-1), estimates)
 
 
 class Extractor(nn.Module):
@@ -188,14 +188,13 @@ class Extractor(nn.Module):
 
     def __init__(self, width: int, average: int, patches: int) -> None:
         super().__init__()
-        self.reach = (min(average, patches // 2) - 1) // 2  # of the window, on either side of a patch
+        self.window = 1 + 2 * ((min(average, patches // 2) - 1) // 2)  # odd: centred on a patch
         self.slow, self.fast = nn.Linear(width, width), nn.Linear(width, width)
         for layer in (self.slow, self.fast):
             nn.init.constant_(layer.weight, 1 / width)
 
     def forward(self, states: Patches) -> Patches:
-        longer = F.pad(states.transpose(1, 2), (self.reach, self.reach), mode="replicate")
-        average = F.avg_pool1d(longer, 2 * self.reach + 1, stride=1).transpose(1, 2)
+        average = moving_average(states.transpose(1, 2), self.window).transpose(1, 2)
         return self.slow(average) + self.fast(states - average)
 
 
@@ -271,17 +270,14 @@ class Dtaf(Baseline):
 
     network = DtafNetwork
     sizes = DtafSizes()
-    # The rate is halved after every epoch but the first; gradients are not clipped.
-    recipe = BaselineRecipe(
-        training=TrainingSettings(
-            epochs=20,
-            batch=32,
-            optimiser="adamw",
-            learning_rate=5e-3,
-            weight_decay=1e-5,
-            milestones=tuple(range(2, 20)),
-            clip=UNCLIPPED,
-        ),
-    )
-
     tiny = DtafSizes(width=8, heads=2)
+    # The rate is halved after every epoch but the first; gradients are not clipped.
+    recipe = BaselineRecipe.of(
+        epochs=20,
+        batch=32,
+        optimiser="adamw",
+        learning_rate=5e-3,
+        weight_decay=1e-5,
+        milestones=tuple(range(2, 20)),
+        clip=UNCLIPPED,
+    )

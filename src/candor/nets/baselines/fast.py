@@ -1,14 +1,14 @@
 """FaST: long horizons for large graphs by mixtures of experts (Zhao, Zhong, Wang, Wen, Jin, Liang, Wan, Wu; KDD 2026).
 
 Idea: nodes exchange information through a few learned agents instead of with each other, so that cost grows with the
-number of nodes and not with its square. Feed-forward layers are mixtures of gated linear experts, weighed by a router
-that knows the node, the time of day, the day of week and the window.
+number of nodes and not with its square. Feed-forward layers are mixtures of gated linear experts, weighted by a router
+that reads the node, the time of day, the day of week and the window.
 
 Read: `yijizhao/FaST` (no licence file; `main-master/FaST/arch/fast_arch.py` and its settings for San Diego). No graph
-is read. Of the calendar only the last step that was read counts. All routers read the window, not the states.
+is read. Of the calendar only the last step that is read counts. All routers read the window, not the states.
 
-Changed: the original reads raw values and trains with a smooth absolute error over all targets; here z-scores are read,
-and the absolute error of the observed targets is made small, as for the other models. Each window is scaled by its own
+Changed: the original reads raw values and minimises a smooth absolute error over all targets; here z-scores are read,
+and the absolute error of the observed targets is minimised, as for the other models. Each window is scaled by its own
 mean and deviation, so z-scores only move the floor under the deviation. Calendar positions are whole numbers instead of
 fractions multiplied back. The floor of the norms stands within the root. A history of one step has deviation 0. The
 norm after the last block, which the original declares and never uses, is left out: the head reads contributions only.
@@ -25,12 +25,10 @@ from torch.nn import functional as F
 
 from candor.core.settings import Settings
 from candor.data.times import BINS_PER_DAY, DAYS_PER_WEEK
-from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Calendar, Forecast, Frame, Readings
+from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Bins, Forecast, Frame, Readings
 from candor.nets.baselines import baselines
-from candor.nets.baselines._parts import xavier_table
-from candor.nets.recipe import TrainingSettings
+from candor.nets.baselines._layers import standardise, xavier_table
 
-VARIANCE_FLOOR = 1e-5
 NORM_FLOOR = 1e-8
 
 States = Float[Tensor, "batch node width"]
@@ -50,7 +48,7 @@ class FastSizes(Settings):
 
 
 class FastNetwork(BaselineNetwork):
-    """A mixture reads the window, blocks follow, and a head reads what every mixture said."""
+    """A mixture reads the window, blocks follow, and a head reads the contributions of all mixtures."""
 
     def __init__(self, sizes: FastSizes, frame: Frame) -> None:
         super().__init__()
@@ -65,19 +63,17 @@ class FastNetwork(BaselineNetwork):
         self.blocks = nn.ModuleList(Block(sizes, frame, is_first=layer == 0) for layer in range(sizes.layers))
         self.head = nn.Sequential(nn.Linear(last, last), nn.ReLU(), nn.Linear(last, frame.horizon))
 
-    def forward(self, values: Readings, time_of_day: Calendar, day_of_week: Calendar, *more: Tensor | None) -> Forecast:
-        mean = values.mean(dim=1, keepdim=True)
-        variance = values.var(dim=1, keepdim=True, correction=min(1, self.history - 1))
-        deviation = (variance + VARIANCE_FLOOR).sqrt()
-        window = ((values - mean) / deviation).transpose(1, 2)  # batch node time
+    def forward(self, values: Readings, time_of_day: Bins, day_of_week: Bins, *more: Tensor | None) -> Forecast:
+        scores, mean, deviation = standardise(values, correction=min(1, self.history - 1))
+        window = scores.transpose(1, 2)  # batch node time
         slot, day = time_of_day[:, self.history - 1], day_of_week[:, self.history - 1]
         states = self.experts(window, self.router(window, slot, day))
         states = states + (self.time_of_day[slot] + self.day_of_week[day])[:, None] + self.nodes
-        said = [states]
+        contributions = [states]
         for block in self.blocks:
             states, contribution = block(states, self.agents, window, slot, day)
-            said.append(contribution)
-        forecast = self.head(torch.cat(said, dim=-1)).transpose(1, 2)
+            contributions.append(contribution)
+        forecast = self.head(torch.cat(contributions, dim=-1)).transpose(1, 2)
         return forecast * deviation + mean
 
 
@@ -133,12 +129,12 @@ class GatedExperts(nn.Module):
     def forward(
         self, inputs: Float[Tensor, "batch node inputs"], weights: Float[Tensor, "batch node expert"]
     ) -> States:
-        spoken = rearrange(F.glu(self.maps(inputs)), "b n (e d) -> b n e d", d=self.width)
-        return torch.einsum("bne,bned->bnd", weights, spoken)
+        outputs = rearrange(F.glu(self.maps(inputs)), "b n (e d) -> b n e d", d=self.width)
+        return torch.einsum("bne,bned->bnd", weights, outputs)
 
 
 class AgentAttention(nn.Module):
-    """Agents look at the nodes, then nodes look at the agents."""
+    """Agents attend to the nodes, then nodes attend to the agents."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -164,10 +160,5 @@ class Fast(Baseline):
 
     network = FastNetwork
     sizes = FastSizes()
-    recipe = BaselineRecipe(
-        training=TrainingSettings(
-            epochs=50, batch=64, learning_rate=2e-3, weight_decay=1e-4, milestones=(10, 20, 30, 40)
-        ),
-    )
-
     tiny = FastSizes(width=8, experts=2, layers=2, agents=3)
+    recipe = BaselineRecipe.of(epochs=50, batch=64, learning_rate=2e-3, weight_decay=1e-4, milestones=(10, 20, 30, 40))

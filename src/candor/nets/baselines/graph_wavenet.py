@@ -1,6 +1,6 @@
 """Graph WaveNet (Wu, Pan, Long, Jiang, Zhang; IJCAI 2019).
 
-Idea: gated dilated convolutions see a long stretch of time in few layers, and after each of them states diffuse over
+Idea: gated dilated convolutions cover a long stretch of time in few layers, and after each of them states diffuse over
 the network. They diffuse along the roads, against them, and over a graph that two tables of node embeddings form.
 
 Read: `nnzhan/Graph-WaveNet` (MIT; `model.py`, `engine.py`, `util.py`). An edge's weight is divided by all that its
@@ -10,8 +10,8 @@ they are: 1 x 1 ones over states, those in time over pairs of states.
 Changed: only the newest step of the skip connections reaches the forecast, so only that is computed. The 1 x 1
 convolutions beside the graph convolutions, and the last layer's graph convolution and normalisation, never reach it
 and are left out: 293,688 parameters on METR-LA instead of 309,400. A history shorter than the 13 steps that the layers
-see is filled up with zeros in front, as published. For a longer one every block gets further layers, each with twice
-the dilation of the one before, until the whole history is seen.
+cover is filled up with zeros in front, as published. For a longer one every block gets further layers, each with twice
+the dilation of the one before, until the whole history is covered.
 """
 
 import torch
@@ -23,11 +23,10 @@ from torch.nn import functional as F
 
 from candor.core.settings import Settings
 from candor.data.times import BINS_PER_DAY
-from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Calendar, Forecast, Frame, Readings
+from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Bins, Forecast, Frame, Readings
 from candor.nets.baselines import baselines
-from candor.nets.baselines._parts import Rate
+from candor.nets.baselines._layers import FeatureNorm, Rate, transitions, with_calendar
 from candor.nets.dropout import Dropout
-from candor.nets.recipe import TrainingSettings
 
 CHANNELS = 2  # value, time of day
 ORDER = 2  # steps of the diffusion
@@ -48,7 +47,7 @@ class GraphWavenetSizes(Settings):
     blocks: PositiveInt = 4
     """Groups of layers; the dilation begins with 1 in each."""
     layers: PositiveInt = 2
-    """Of a block, at least: there are more where these do not see the whole history."""
+    """Of a block, at least: there are more where these do not cover the whole history."""
     dropout: Rate = 0.3
     """After every graph convolution."""
 
@@ -76,9 +75,9 @@ class GraphWavenetNetwork(BaselineNetwork):
             nn.Linear(sizes.head_width, frame.horizon),
         )
 
-    def forward(self, values: Readings, time_of_day: Calendar, day_of_week: Calendar, *more: Tensor | None) -> Forecast:
-        clock = (time_of_day[:, : self.history] / BINS_PER_DAY)[:, :, None].expand_as(values)
-        channels = rearrange([values, clock], "channel batch time node -> node batch time channel")
+    def forward(self, values: Readings, time_of_day: Bins, day_of_week: Bins, *more: Tensor | None) -> Forecast:
+        channels = with_calendar(values, time_of_day[:, : self.history] / BINS_PER_DAY)
+        channels = rearrange(channels, "batch time node channel -> node batch time channel")
         states = self.start(F.pad(channels, (0, 0, self.padding, 0)))
         powers = (self.get_buffer("road_powers"), torch.cat(_powers(self.learned_graph())))
         outputs = self.convolutions[0](states)
@@ -90,7 +89,7 @@ class GraphWavenetNetwork(BaselineNetwork):
         return rearrange(self.head(found), "node batch horizon -> batch horizon node")
 
     def learned_graph(self) -> Float[Tensor, "node node2"]:
-        """Returns the shares in which each node sends to all; what the tables call negative still gets a share."""
+        """Returns the shares in which each node sends to all; products below zero count as zero."""
         return F.softmax(F.relu(self.senders @ self.receivers.T), dim=1)
 
 
@@ -115,7 +114,7 @@ class Diffusion(nn.Module):
         super().__init__()
         self.linear = nn.Linear((1 + GRAPHS * ORDER) * width, width)
         self.dropout = Dropout(dropout)
-        self.normalisation = nn.BatchNorm1d(width)
+        self.normalisation = FeatureNorm(width)
 
     def forward(
         self,
@@ -130,21 +129,14 @@ class Diffusion(nn.Module):
             received, "(power node) (row width) -> (node row) (power width)", node=nodes, width=width
         )
         added = self.dropout(self.linear(side_by_side)).view_as(outputs)
-        together = states[:, :, -steps:] + added
-        return self.normalisation(together.flatten(0, 2)).view_as(together)
+        return self.normalisation(states[:, :, -steps:] + added)
 
 
 def dilations_for(history: int, blocks: int, layers: int) -> list[int]:
-    """Returns the dilations 1, 2, 4, ... of all layers, as many in each block as it takes to see the history."""
+    """Returns the dilations 1, 2, 4, ... of all layers, as many in each block as it takes to cover the history."""
     while 1 + blocks * (2**layers - 1) < history:
         layers += 1
     return [2**layer for _ in range(blocks) for layer in range(layers)]
-
-
-def transitions(adjacency: Float[Tensor, "node node2"]) -> Float[Tensor, "node node2"]:
-    """Returns the shares of what each node sends, sender x receiver; a node without edges sends nothing."""
-    sums = adjacency.sum(dim=1, keepdim=True)
-    return torch.where(sums > 0, adjacency / sums.clamp(min=torch.finfo(sums.dtype).tiny), 0.0)
 
 
 def _powers(graph: Float[Tensor, "node node2"]) -> list[Tensor]:
@@ -162,9 +154,6 @@ class GraphWavenet(Baseline):
 
     network = GraphWavenetNetwork
     sizes = GraphWavenetSizes()
-    recipe = BaselineRecipe(
-        training=TrainingSettings(epochs=100, batch=64, learning_rate=1e-3, weight_decay=1e-4, clip=5.0, patience=100),
-    )
-
-    needs_whole_batches = True  # batch normalisation
     tiny = GraphWavenetSizes(width=4, skip_width=8, head_width=8, embedding=3, blocks=1)
+    needs_whole_batches = True  # batch normalisation
+    recipe = BaselineRecipe.of(epochs=100, batch=64, learning_rate=1e-3, weight_decay=1e-4, clip=5.0, patience=100)

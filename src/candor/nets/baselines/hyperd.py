@@ -1,8 +1,8 @@
 """HyperD: Hybrid Periodicity Decoupling (Shao, Zhang, Wang, Dai, Shen, Wang; AAAI 2026, arXiv 2511.09275).
 
 Idea: every sensor has a learned profile of the day and of the week, refined over the graph and by attention, which is
-taken off the history and added to the forecast. What remains is forecast by multilayer perceptrons on its frequencies,
-over the sensors and over time, and a second term of the objective keeps slow movements in the profiles.
+subtracted from the history and added to the forecast. The rest is forecast by multilayer perceptrons on its
+frequencies, over the sensors and over time, and a second term of the objective keeps slow movements in the profiles.
 
 Read: `ll121202/HyperD` (no licence file; `baselines/HyperD`, `Initialization.py`). There are no settings for METR-LA;
 those of PEMS04 are taken. The learning rate is the one that training really had: its one-cycle schedule was made for
@@ -11,12 +11,11 @@ steps of time but advanced once per epoch, and so never left a twenty-fifth of i
 Changed: a step reads the profiles' rows of its own time; `as_released` reads rows that are history - 1 steps late, for
 the row of the last step that was read stood for the first. Means that profiles begin with leave out missing readings,
 and an hour of the week without any takes the mean of the hour. Profiles have a row per step of the day, at most 288.
-Self-loops are taken off the graph, as there are none in PEMS04: a sensor that has nothing else would lose its profile.
-The keys of an attention have no bias: softmax does not feel it. Both halves of the second term, MSE(profile, slow part
-of the forecast) and MSE(remainder, fast part), are one number, since both pairs add up to the forecast; it is computed
-once and doubled. What counts as slow are waves of six steps and longer, as at the published horizon of twelve, whatever
-the horizon; the term is left out where that would be all. The node frequencies depend on the order of the sensors,
-here as there.
+Self-loops are removed from the graph, as there are none in PEMS04: a sensor without other edges would lose its profile.
+Keys have no bias: it cancels in the softmax. Both halves of the second term, MSE(profile, slow part of the forecast)
+and MSE(remainder, fast part), are one number, since both pairs add up to the forecast; it is computed once and doubled.
+What counts as slow are waves of six steps and longer, as at the published horizon of twelve, whatever the horizon; the
+term is left out where that would be all. The node frequencies depend on the order of the sensors, here as there.
 """
 
 import torch
@@ -27,12 +26,11 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from candor.core.settings import Settings
-from candor.data.times import BINS_PER_DAY, DAYS_PER_WEEK
+from candor.data.times import DAYS_PER_WEEK
 from candor.data.windows import Windows
-from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Calendar, Forecast, Frame, Readings, Targets
+from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Bins, Forecast, Frame, Readings, Targets
 from candor.nets.baselines import baselines
-from candor.nets.baselines._parts import readings
-from candor.nets.recipe import TrainingSettings
+from candor.nets.baselines._layers import scaled_by_degrees, slot_of_day, weekly_sums
 
 _FIRST_SCALE = 0.02  # of the weights on frequencies
 _SHRINKAGE = 0.01
@@ -57,14 +55,14 @@ class HyperdSizes(Settings):
 
 
 class HyperdNetwork(BaselineNetwork):
-    """Profiles of the day and the week, and a forecast of what they leave."""
+    """Profiles of the day and the week, and a forecast of the rest."""
 
     mixing: Tensor
 
     def __init__(self, sizes: HyperdSizes, frame: Frame) -> None:
         super().__init__()
         self.sizes, self.history = sizes, frame.history
-        self.slots = min(frame.steps_per_day, BINS_PER_DAY)
+        self.slots = frame.slots
         self.day = Profile(self.slots, frame.nodes)
         self.week = Profile(DAYS_PER_WEEK * self.slots, frame.nodes)
         self.remainder = RemainderForecast(sizes, frame)
@@ -72,12 +70,7 @@ class HyperdNetwork(BaselineNetwork):
 
     def prepare(self, training: Windows) -> None:
         """Begins the profiles with the means of training readings, in z-scores."""
-        sums = torch.zeros(self.week.table.shape, dtype=torch.float64)
-        counts = torch.zeros_like(sums)
-        for values, mask, time_of_day, day_of_week in readings(training):
-            _, rows = self.rows(time_of_day, day_of_week)
-            sums.index_add_(0, rows, torch.where(mask, values, 0.0).double())
-            counts.index_add_(0, rows, mask.double())
+        sums, counts = weekly_sums(training, self.slots)
         day_sums, day_counts = (
             rearrange(part, "(day slot) node -> day slot node", slot=self.slots).sum(dim=0) for part in (sums, counts)
         )
@@ -87,7 +80,7 @@ class HyperdNetwork(BaselineNetwork):
             self.day.table.copy_(day)
             self.week.table.copy_(week)
 
-    def forward(self, values: Readings, time_of_day: Calendar, day_of_week: Calendar, *more: Tensor | None) -> Forecast:
+    def forward(self, values: Readings, time_of_day: Bins, day_of_week: Bins, *more: Tensor | None) -> Forecast:
         profile, remainder = self.parts(values, time_of_day, day_of_week)
         return profile + remainder
 
@@ -102,7 +95,7 @@ class HyperdNetwork(BaselineNetwork):
             terms["dual_view"] = self.sizes.dual_view * targets.share * 2 * distance
         return forecast, terms
 
-    def parts(self, values: Readings, time_of_day: Calendar, day_of_week: Calendar) -> tuple[Forecast, Forecast]:
+    def parts(self, values: Readings, time_of_day: Bins, day_of_week: Bins) -> tuple[Forecast, Forecast]:
         """Returns the two parts of the forecast: the profile, and what is added to it."""
         day, week = self.rows(time_of_day, day_of_week)
         if self.sizes.as_released:
@@ -116,7 +109,7 @@ class HyperdNetwork(BaselineNetwork):
 
     def rows(self, time_of_day: Int[Tensor, "*shape"], day_of_week: Int[Tensor, "*shape"]) -> tuple[Tensor, Tensor]:
         """Returns the rows of the day's and of the week's profile at some times."""
-        slot = time_of_day * self.slots // BINS_PER_DAY
+        slot = slot_of_day(time_of_day, self.slots)
         return slot, day_of_week * self.slots + slot
 
 
@@ -146,12 +139,11 @@ class Attention(nn.Module):
         self.value = nn.Linear(width, width)
 
     def forward(self, places: Float[Tensor, "place width"]) -> Float[Tensor, "place width"]:
-        scores = self.query(places) @ self.key(places).T / places.shape[1] ** 0.5
-        return torch.softmax(scores, dim=-1) @ self.value(places)
+        return F.scaled_dot_product_attention(self.query(places), self.key(places), self.value(places))
 
 
 class RemainderForecast(nn.Module):
-    """Forecasts what the profiles leave, from its frequencies over the sensors and then over time."""
+    """Forecasts the rest from its frequencies over the sensors and then over time."""
 
     def __init__(self, sizes: HyperdSizes, frame: Frame) -> None:
         super().__init__()
@@ -185,7 +177,7 @@ class FrequencyPerceptron(nn.Module):
 
 
 class ComplexLayer(nn.Module):
-    """A complex linear layer; what is negative in its real and in its imaginary part becomes zero."""
+    """A complex linear layer with a ReLU on its real and on its imaginary part."""
 
     def __init__(self, inputs: int, outputs: int) -> None:
         super().__init__()
@@ -195,10 +187,10 @@ class ComplexLayer(nn.Module):
     def forward(
         self, real: Float[Tensor, "*shape inputs"], imaginary: Float[Tensor, "*shape inputs"]
     ) -> tuple[Float[Tensor, "*shape outputs"], Float[Tensor, "*shape outputs"]]:
-        across, turned = self.weight
+        real_weight, imaginary_weight = self.weight
         return (
-            F.relu(real @ across - imaginary @ turned + self.bias[0]),
-            F.relu(imaginary @ across + real @ turned + self.bias[1]),
+            F.relu(real @ real_weight - imaginary @ imaginary_weight + self.bias[0]),
+            F.relu(imaginary @ real_weight + real @ imaginary_weight + self.bias[1]),
         )
 
 
@@ -217,9 +209,7 @@ def slow_part(series: Forecast, frequencies: int) -> Forecast:
 def laplacian(adjacency: Float[Tensor, "node node2"]) -> Float[Tensor, "node node2"]:
     """Returns the normalised Laplacian of the graph without its self-loops, sender x receiver."""
     weights = adjacency - torch.diag(adjacency.diag())
-    degree = weights.sum(dim=1)
-    root = torch.where(degree > 0, degree.clamp(min=torch.finfo(degree.dtype).tiny).rsqrt(), 0.0)
-    return torch.eye(len(weights)) - root[:, None] * weights * root
+    return torch.eye(len(weights)) - scaled_by_degrees(weights)
 
 
 @baselines.register("hyperd")
@@ -228,9 +218,8 @@ class Hyperd(Baseline):
 
     network = HyperdNetwork
     sizes = HyperdSizes()
-    recipe = BaselineRecipe(
-        loss_space="original",  # which the weight of the second term goes with
-        training=TrainingSettings(epochs=100, batch=64, learning_rate=2e-4, weight_decay=0.0, clip=5.0, patience=100),
-    )
-
     tiny = HyperdSizes(width=8, hidden=16, head=16)
+    # To which the weight of the second term belongs
+    recipe = BaselineRecipe.of(
+        loss_space="original", epochs=100, batch=64, learning_rate=2e-4, weight_decay=0.0, clip=5.0, patience=100
+    )

@@ -6,10 +6,10 @@ tokens then learns which series belong together, and the feed-forward layers lea
 Read: `thuml/iTransformer` (MIT; `model`, `layers`, `experiments`, `scripts/multivariate_forecasting/PEMS`) and its copy
 in `thuml/Time-Series-Library` (MIT). Sizes, rate and batch are those of PEMS08 for 12 steps, the published traffic
 network with the most similar number of sensors. The authors switch scaling within the window off for half of their
-traffic settings: `normalise`. Nodes have no identity, so that the network does not care about their order and number.
+traffic settings: `normalise`. Nodes have no identity, so the network fits any order and number of them.
 
-Changed: the calendar, whose series the original reads as further tokens wherever its files have times (those of PEMS
-have none), is time of day and day of week; `calendar` can leave it out. Training goes to the end instead of stopping
+Changed: the original reads the calendar as further tokens wherever its files have times (those of PEMS have none); here
+these are time of day and day of week, and `calendar` can leave them out. Training goes to the end instead of stopping
 early; the best weights are kept either way.
 """
 
@@ -19,28 +19,23 @@ from pydantic import PositiveInt
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Calendar, Forecast, Frame, Readings
+from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Bins, Forecast, Frame, Readings
 from candor.nets.baselines import baselines
-from candor.nets.baselines._parts import Attention, HeadedSizes, Rate, calendar_series, standardise
+from candor.nets.baselines._layers import Attention, EncoderSizes, Rate, calendar_series, standardise
 from candor.nets.dropout import Dropout
-from candor.nets.recipe import UNCLIPPED, TrainingSettings
+from candor.nets.recipe import UNCLIPPED
 
-Tokens = Float[Tensor, "batch series width"]
+Series = Float[Tensor, "batch series width"]
 
 
-class ITransformerSizes(HeadedSizes):
+class ITransformerSizes(EncoderSizes):
     """Sizes of iTransformer."""
 
     width: PositiveInt = 512
-    """Of a token."""
     feed_forward: PositiveInt = 512
-    """Hidden width of the feed-forward layers."""
     heads: PositiveInt = 8
-    """Of every attention."""
     layers: PositiveInt = 2
-    """Of the encoder."""
     dropout: Rate = 0.1
-    """Everywhere."""
     normalise: bool = True
     """Whether every series is scaled by its own mean and deviation within the window."""
     calendar: bool = True
@@ -54,19 +49,17 @@ class ITransformerNetwork(BaselineNetwork):
         super().__init__()
         self.normalise, self.calendar = sizes.normalise, sizes.calendar
         self.embedding = nn.Linear(frame.history, sizes.width)
-        self.layers = nn.ModuleList(Layer(sizes) for _ in range(sizes.layers))
+        self.layers = nn.Sequential(*(Layer(sizes) for _ in range(sizes.layers)))
         self.norm = nn.LayerNorm(sizes.width)
         self.head = nn.Linear(sizes.width, frame.horizon)
         self.dropout = Dropout(sizes.dropout)
 
-    def forward(self, values: Readings, time_of_day: Calendar, day_of_week: Calendar, *more: Tensor | None) -> Forecast:
-        nodes = values.shape[2]
+    def forward(self, values: Readings, time_of_day: Bins, day_of_week: Bins, *more: Tensor | None) -> Forecast:
+        _, steps, nodes = values.shape
         scores, mean, deviation = standardise(values) if self.normalise else (values, 0.0, 1.0)
         if self.calendar:
-            scores = torch.cat([scores, calendar_series(time_of_day, day_of_week, self.embedding.in_features)], dim=2)
-        tokens = self.dropout(self.embedding(scores.transpose(1, 2)))
-        for layer in self.layers:
-            tokens = layer(tokens)
+            scores = torch.cat([scores, calendar_series(time_of_day, day_of_week, steps)], dim=2)
+        tokens = self.layers(self.dropout(self.embedding(scores.transpose(1, 2))))
         forecast = self.head(self.norm(tokens[:, :nodes]))
         return forecast.transpose(1, 2) * deviation + mean
 
@@ -82,7 +75,7 @@ class Layer(nn.Module):
         self.attention_norm, self.norm = nn.LayerNorm(sizes.width), nn.LayerNorm(sizes.width)
         self.dropout = Dropout(sizes.dropout)
 
-    def forward(self, tokens: Tokens) -> Tokens:
+    def forward(self, tokens: Series) -> Series:
         tokens = self.attention_norm(tokens + self.dropout(self.attention(tokens, tokens)))
         return self.norm(tokens + self.dropout(self.second(self.dropout(F.gelu(self.first(tokens))))))
 
@@ -93,12 +86,14 @@ class ITransformer(Baseline):
 
     network = ITransformerNetwork
     sizes = ITransformerSizes()
-    # The rate is halved after every epoch but the first; gradients are not clipped.
-    recipe = BaselineRecipe(
-        loss="squared",
-        training=TrainingSettings(
-            epochs=10, batch=32, learning_rate=1e-4, weight_decay=0.0, milestones=tuple(range(2, 10)), clip=UNCLIPPED
-        ),
-    )
-
     tiny = ITransformerSizes(width=8, feed_forward=16, heads=2, layers=1)
+    # The rate is halved after every epoch but the first; gradients are not clipped.
+    recipe = BaselineRecipe.of(
+        loss="squared",
+        epochs=10,
+        batch=32,
+        learning_rate=1e-4,
+        weight_decay=0.0,
+        milestones=tuple(range(2, 10)),
+        clip=UNCLIPPED,
+    )

@@ -1,7 +1,7 @@
 """LatentTSF: "From Observations to States" (Yang, Hu, Li, Zhang, Ding, Yu; ICML 2026).
 
-Idea: forecasters of raw readings develop hidden states without temporal order. So an autoencoder first learns to lift
-the readings of all sensors at one time to a state; frozen, it lets another forecaster work on states, whose forecast is
+Idea: forecasters of raw readings develop hidden states without temporal order. So an autoencoder first learns to encode
+the readings of all sensors at one time as a state; frozen, it lets another forecaster work on states, whose forecast is
 decoded at the end.
 
 Read: `Muyiiiii/LatentTSF` (MIT; `my_AE.py`, `my_train.py`, `run_ae.sh`, `run_train.sh`). The method wraps any
@@ -10,7 +10,7 @@ alone. There are no settings for traffic speeds: these are those of Solar (137 s
 compared step by step, where the paper writes one angle for the whole forecast. A normalisation of states that is off
 there is left out.
 
-Changed: nothing is learned from what was not measured. The autoencoder is judged on the readings it rebuilds, in
+Changed: nothing is learned from missing readings. The autoencoder is evaluated on the readings it reconstructs, in
 training those of the history, in validation those of the horizon. Where a target is missing the sensor's value before
 it, or else its first, is encoded in its place, and a step at which no sensor was measured does not count. Best weights
 have the smallest absolute error of decoded forecasts (released: squared). All windows count, not every sixtieth, and
@@ -30,7 +30,7 @@ from candor.nets.baseline import (
     BaselineRecipe,
     BaselineStage,
     BaselineTrainable,
-    Calendar,
+    Bins,
     Forecast,
     Frame,
     Readings,
@@ -38,7 +38,7 @@ from candor.nets.baseline import (
 )
 from candor.nets.baselines import baselines
 from candor.nets.baselines.dlinear import DlinearNetwork, DlinearSizes
-from candor.nets.recipe import UNCLIPPED, TrainingSettings
+from candor.nets.recipe import UNCLIPPED
 from candor.nets.trainable import Objective, StepContext
 
 AUTOENCODER_SHARE = 0.5  # of a budget of time
@@ -65,7 +65,7 @@ class LatentTsfRecipe(BaselineRecipe):
     autoencoder_rate: PositiveFloat = 5e-4
     """Learning rate of the autoencoder, which stays."""
     autoencoder_patience: PositiveInt = 20
-    """Epochs without better rebuilt readings after which the autoencoder is done."""
+    """Epochs without a better reconstruction after which the autoencoder is done."""
 
 
 class Autoencoder(BaselineNetwork):
@@ -78,25 +78,25 @@ class Autoencoder(BaselineNetwork):
         self.decoder = nn.Sequential(nn.Linear(width, inside), nn.ReLU(), nn.Linear(inside, nodes))
 
     def forward(self, values: Readings, *more: Tensor | None) -> Readings:
-        """Returns the readings as they are rebuilt from their states."""
+        """Returns the readings as reconstructed from their states."""
         return self.decoder(self.encoder(values))
 
 
-class Rebuilding(BaselineTrainable):
-    """The autoencoder as something that can be trained: it rebuilds histories, and is judged by horizons."""
+class Reconstruction(BaselineTrainable):
+    """The autoencoder with its objective: it learns to reconstruct histories, and is evaluated on horizons."""
 
     def objective(self, batch: dict[str, Tensor], step: StepContext) -> Objective:
-        """Returns a micro-batch's part of the mean absolute error of rebuilt readings, in z-scores."""
+        """Returns a micro-batch's part of the mean absolute error of reconstructed readings, in z-scores."""
         values, observed = batch["inputs"], batch["input_mask"]
         errors = torch.where(observed, self.network(values) - values, 0.0).abs().sum(dim=(1, 2))
         mean = step.share * (errors / observed.sum(dim=(1, 2)).clamp(min=1)).mean()
         return Objective(mean, self.scaler.deviation * mean.detach(), {"rebuilding": mean})
 
     def forecast(self, batch: dict[str, Tensor]) -> Tensor:
-        """Returns the readings of the horizon as they are rebuilt, in the sensors' unit."""
+        """Returns the readings of the horizon as reconstructed, in the sensors' unit."""
         mask, deviation = batch["target_mask"], self.scaler.deviation
         scores = torch.where(mask, (batch["targets"] - self.scaler.mean) / deviation, 0.0)
-        return self.network(carried_on(batch["inputs"][:, -1], scores, mask)) * deviation + self.scaler.mean
+        return self.network(carried_forward(batch["inputs"][:, -1], scores, mask)) * deviation + self.scaler.mean
 
 
 class LatentTsfNetwork(BaselineNetwork):
@@ -108,7 +108,7 @@ class LatentTsfNetwork(BaselineNetwork):
         self.autoencoder = Autoencoder(sizes.width, frame).requires_grad_(False)
         self.backbone = DlinearNetwork(sizes.backbone, frame)
 
-    def forward(self, values: Readings, time_of_day: Calendar, day_of_week: Calendar, *more: Tensor | None) -> Forecast:
+    def forward(self, values: Readings, time_of_day: Bins, day_of_week: Bins, *more: Tensor | None) -> Forecast:
         return self.autoencoder.decoder(self.states_ahead(values, time_of_day, day_of_week))
 
     def states_ahead(
@@ -121,7 +121,7 @@ class LatentTsfNetwork(BaselineNetwork):
         """Returns the forecast, and how far its states are from those of the readings, in size and in direction."""
         values, time_of_day, day_of_week, *_ = inputs
         found = self.states_ahead(values, time_of_day, day_of_week)
-        wanted = self.autoencoder.encoder(carried_on(values[:, -1], targets.wanted, targets.mask))
+        wanted = self.autoencoder.encoder(carried_forward(values[:, -1], targets.wanted, targets.mask))
         ahead, counts = found[:, : wanted.shape[1]], targets.mask.any(dim=2)
         parts = targets.share * counts / (len(counts) * counts.sum(dim=1, keepdim=True).clamp(min=1))
         distance = (parts * (ahead - wanted).square().mean(dim=2)).sum()
@@ -136,15 +136,15 @@ class LatentTsfNetwork(BaselineNetwork):
         self.autoencoder.load_state_dict(earlier.state_dict())
 
 
-def carried_on(
+def carried_forward(
     last: Float[Tensor, "batch node"],
     values: Float[Tensor, "batch step node"],
     mask: Bool[Tensor, "batch step node"],
 ) -> Float[Tensor, "batch step node"]:
-    """Returns values in which the value before it stands for each that is missing.
+    """Returns values in which each missing one is replaced by the value before it.
 
-    Before the first that is there stands that first one, for some protocols read zero where the last reading of the
-    history is missing. `last` stands for a series of which nothing is there.
+    Those before the first observed value are replaced by that one, as some protocols read zero where the last reading
+    of the history is missing; a series without any observed value by `last`.
     """
     first = mask.int().argmax(dim=1, keepdim=True)  # 0 where there is none
     last = torch.where(mask.any(dim=1), values.gather(1, first)[:, 0], last)
@@ -160,20 +160,11 @@ class LatentTsf(Baseline):
     """DLinear on the states of an autoencoder."""
 
     network = LatentTsfNetwork
-    sizes = LatentTsfSizes()
-    recipe = LatentTsfRecipe(
-        training=TrainingSettings(
-            epochs=100,
-            batch=32,
-            learning_rate=1e-3,
-            weight_decay=0.0,
-            schedule="cosine",
-            clip=UNCLIPPED,
-            patience=5,
-        ),
-    )
-
+    sizes: LatentTsfSizes = LatentTsfSizes()
     tiny = LatentTsfSizes(width=16)
+    recipe: LatentTsfRecipe = LatentTsfRecipe.of(
+        epochs=100, batch=32, learning_rate=1e-3, weight_decay=0.0, schedule="cosine", clip=UNCLIPPED, patience=5
+    )
 
     def stages(self) -> tuple[BaselineStage, ...]:
         """Returns the training of the autoencoder."""
@@ -192,6 +183,6 @@ class LatentTsf(Baseline):
                 training=training,
                 share=AUTOENCODER_SHARE,
                 build=lambda frame: Autoencoder(self.sizes.width, frame),
-                kind=Rebuilding,
+                kind=Reconstruction,
             ),
         )

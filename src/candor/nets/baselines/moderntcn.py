@@ -12,10 +12,9 @@ that Traffic has, beside a dropout of 0.9. No sizes for this protocol are publis
 Changed: the original reads 960 steps in patches of 8 that begin every 4. Here patches begin more often where the
 history has less than 24 of these, and have one step where one begins at each, as at a history of 12. A kernel is never
 wider than the tokens it passes over, the narrow one at most a third of the wide one: 11 and 3 instead of 51 and 5. A
-history of a single step is read twice. The bias before the first normalisation is left out, because that takes it off
-again; so are further stages, their fusion and the embedding of the calendar, which the original declares in all its
-settings and does not use. A schedule that it makes but never steps slows down its first epoch and sets a momentum of
-0.95: left out.
+history of a single step is read twice. The bias before the first normalisation, which that removes again, is left out;
+so are what the original declares in all its settings and does not use: further stages, their fusion, the embedding of
+the calendar, and a schedule that slows down its first epoch and sets a momentum of 0.95 but never steps.
 """
 
 from einops import rearrange
@@ -27,9 +26,9 @@ from torch.nn import functional as F
 from candor.core.settings import Settings
 from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Forecast, Frame, Readings
 from candor.nets.baselines import baselines
-from candor.nets.baselines._parts import Rate, standardise
+from candor.nets.baselines._layers import Rate, standardise
 from candor.nets.dropout import Dropout
-from candor.nets.recipe import UNCLIPPED, TrainingSettings
+from candor.nets.recipe import UNCLIPPED
 
 LEAST_TOKENS = 24
 
@@ -49,9 +48,9 @@ class ModernTcnSizes(Settings):
     stride: PositiveInt = 4
     """Steps after which the next patch begins; a patch is twice as long. Fewer where the history is short."""
     wide_kernel: PositiveInt = 51
-    """Tokens that a convolution sees; at most as many as there are."""
+    """Tokens that a convolution covers; at most as many as there are."""
     narrow_kernel: PositiveInt = 5
-    """Tokens that the convolution beside it sees; at most a third of the wide one."""
+    """Tokens that the convolution beside it covers; at most a third of the wide one."""
     dropout: Rate = 0.3
     """After every linear layer of the MLPs."""
 
@@ -67,7 +66,7 @@ class ModernTcnNetwork(BaselineNetwork):
         self.repeated = (tokens - 1) * stride + patch - frame.history
         self.stem = nn.Conv1d(1, sizes.width, patch, stride, bias=False)
         self.stem_norm = nn.BatchNorm1d(sizes.width)
-        self.blocks = nn.ModuleList(Block(sizes, frame.nodes, tokens) for _ in range(sizes.blocks))
+        self.blocks = nn.Sequential(*(Block(sizes, frame.nodes, tokens) for _ in range(sizes.blocks)))
         self.head = nn.Linear(sizes.width * tokens, frame.horizon)
 
     def forward(self, values: Readings, *more: Tensor | None) -> Forecast:
@@ -75,9 +74,7 @@ class ModernTcnNetwork(BaselineNetwork):
         series = rearrange(scores, "b t n -> (b n) 1 t")
         series = F.pad(series, (0, self.repeated), mode="replicate")
         states = rearrange(self.stem_norm(self.stem(series)), "(b n) w t -> b n w t", b=len(values))
-        for block in self.blocks:
-            states = block(states)
-        forecast = self.head(states.flatten(2))  # batch node horizon
+        forecast = self.head(self.blocks(states).flatten(2))  # batch node horizon
         return forecast.transpose(1, 2) * deviation + mean
 
 
@@ -103,7 +100,7 @@ class Block(nn.Module):
         return states + rearrange(mixed, "b (w n) t -> b n w t", w=width)
 
     def over_time(self, channels: Channels) -> Channels:
-        """Returns every channel seen through both of its kernels."""
+        """Returns the sum of both normalised convolutions of every channel."""
         return self.wide_norm(self.wide(channels)) + self.narrow_norm(self.narrow(channels))
 
 
@@ -135,21 +132,18 @@ class ModernTcn(Baseline):
 
     network = ModernTcnNetwork
     sizes = ModernTcnSizes()
-    # The rate and the batch are those of Electricity. The rate falls after every epoch but the first three; gradients
-    # are not clipped.
-    recipe = BaselineRecipe(
-        loss="squared",
-        training=TrainingSettings(
-            epochs=100,
-            batch=32,
-            learning_rate=1e-4,
-            weight_decay=0.0,
-            milestones=tuple(range(4, 100)),
-            decay=0.9,
-            clip=UNCLIPPED,
-            patience=10,
-        ),
-    )
-
-    needs_whole_batches = True  # batch normalisation
     tiny = ModernTcnSizes(width=4, ratio=2)
+    needs_whole_batches = True  # batch normalisation
+    # Rate and batch are those of Electricity. The rate falls after every epoch but the first three; gradients are not
+    # clipped.
+    recipe = BaselineRecipe.of(
+        loss="squared",
+        epochs=100,
+        batch=32,
+        learning_rate=1e-4,
+        weight_decay=0.0,
+        milestones=tuple(range(4, 100)),
+        decay=0.9,
+        clip=UNCLIPPED,
+        patience=10,
+    )

@@ -7,21 +7,21 @@ both groupings, and a gated recurrent unit and a perceptron read the result over
 
 Read: the abstract only. The code it names could not be had, so this is a RECONSTRUCTION: tables mark it as one and
 leave it out of every ranking, and its numbers are never the authors'. From the abstract are the two hypergraphs and
-what they are made of, that correlations are dynamic, the daily, weekly and Fourier features, the hypergraph
-convolution, and the gated recurrent unit beside a perceptron.
+their sources, that correlations are dynamic, the daily, weekly and Fourier features, the hypergraph convolution, and
+the gated recurrent unit beside a perceptron.
 
 Changed: nobody can say, as there is nothing to compare with. All sizes, and what the abstract leaves open, are ours:
 
 - A group is a sensor and its eight nearest (weights of edges, of whichever direction) or most alike. Members count by
   their closeness relative to that of the closest other member; without edges a sensor is alone in its group.
 - Mutual information is that of sixteen equally filled bins of observed training readings, at most 10,000 rows evenly
-  spread, after their mean of the hour of the week; what chance alone would give, (16 - 1)^2 / 2 rows, is taken off.
-- Sensors take the mean of their groups, which is the mean of their members, so that what all share stays as it is,
-  however many groups a sensor is in (the usual roots of degrees would not let it); how much a group counts depends on
-  what is in it at that moment, which makes the hypergraphs dynamic. Two layers each; gates join the two sources, and
-  the two readings over time.
-- The frequencies are those of the window that is read, whatever its length: amplitudes, and phases as points on a
-  circle, for angles jump; weak frequencies have phases near zero.
+  spread, after their mean of the hour of the week; the bias of independent series, (16 - 1)^2 / 2 rows, is subtracted.
+- Sensors take the mean of their groups, which is the mean of their members, so that a value that all share stays as it
+  is, however many groups a sensor is in (the usual roots of degrees would change it); the weight of a group depends on
+  its states at that time, which makes the hypergraphs dynamic. Two layers each; gates join the two sources, and the two
+  readings over time.
+- The frequencies are those of the window, whatever its length: amplitudes, and phases as points on a circle, because
+  angles jump; weak frequencies have phases near zero.
 - Optimiser and schedule are customary ones. Time-of-day tables have a row per step of the day, at most 288.
 """
 
@@ -33,12 +33,11 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from candor.core.settings import Settings
-from candor.data.times import BINS_PER_DAY, DAYS_PER_WEEK
+from candor.data.times import DAYS_PER_WEEK
 from candor.data.windows import Windows
-from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Calendar, Forecast, Frame, Readings
+from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Bins, Forecast, Frame, Readings
 from candor.nets.baselines import baselines
-from candor.nets.baselines._parts import readings
-from candor.nets.recipe import TrainingSettings
+from candor.nets.baselines._layers import slot_of_day, training_rows, weekly_sums
 
 _MOST_ROWS = 10_000  # that mutual information is estimated from
 _LEAST_WEIGHT = 1e-6  # of a group, so that a mean over groups always exists
@@ -70,7 +69,7 @@ class MsthgNetwork(BaselineNetwork):
     def __init__(self, sizes: MsthgSizes, frame: Frame) -> None:
         super().__init__()
         self.sizes, self.history = sizes, frame.history
-        self.slots = min(frame.steps_per_day, BINS_PER_DAY)
+        self.slots = frame.slots
         width = sizes.width
         self.value = nn.Linear(1, width)
         self.periods = nn.Linear(3 * (frame.history // 2 + 1), width)
@@ -90,13 +89,17 @@ class MsthgNetwork(BaselineNetwork):
 
     def prepare(self, training: Windows) -> None:
         """Groups the sensors by the mutual information of their training readings."""
-        values, is_known, time_of_day, day_of_week = (torch.cat(part) for part in zip(*readings(training), strict=True))
-        unusual = without_mean(values, is_known, day_of_week * self.slots + self._slot(time_of_day))
+        values, is_known, time_of_day, day_of_week = (
+            torch.cat(part) for part in zip(*training_rows(training), strict=True)
+        )
+        sums, counts = weekly_sums(training, self.slots)
+        usual = (sums / counts.clamp(min=1)).float()
+        unusual = values - usual[day_of_week * self.slots + slot_of_day(time_of_day, self.slots)]
         step = -(-len(unusual) // _MOST_ROWS)
         bins = equally_filled(unusual[::step], is_known[::step], self.sizes.bins)
         self.alike.copy_(groups_of(mutual_information(bins, self.sizes.bins).float(), self.sizes.members))
 
-    def forward(self, values: Readings, time_of_day: Calendar, day_of_week: Calendar, *more: Tensor | None) -> Forecast:
+    def forward(self, values: Readings, time_of_day: Bins, day_of_week: Bins, *more: Tensor | None) -> Forecast:
         near = alike = self._features(values, time_of_day[:, : self.history], day_of_week[:, : self.history])
         for over_near, over_alike in zip(self.over_near, self.over_alike, strict=True):
             near, alike = over_near(near, self.near), over_alike(alike, self.alike)
@@ -108,16 +111,13 @@ class MsthgNetwork(BaselineNetwork):
     def _features(
         self, values: Readings, time_of_day: Int[Tensor, "batch time"], day_of_week: Int[Tensor, "batch time"]
     ) -> Float[Tensor, "batch time node width"]:
-        calendar = self.time_of_day[self._slot(time_of_day)] + self.day_of_week[day_of_week]
+        calendar = self.time_of_day[slot_of_day(time_of_day, self.slots)] + self.day_of_week[day_of_week]
         periods = self.periods(periodic_features(values))
         return self.value(values[..., None]) + calendar[:, :, None] + self.nodes + periods[:, None]
 
-    def _slot(self, time_of_day: Int[Tensor, "*shape"]) -> Int[Tensor, "*shape"]:
-        return time_of_day * self.slots // BINS_PER_DAY
-
 
 class HypergraphConvolution(nn.Module):
-    """norm(x + relu(W mean of the groups' means of x)), where groups count as much as what is in them says."""
+    """norm(x + relu(W mean of the groups' means of x)), where the weights of groups depend on their states."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -133,7 +133,7 @@ class HypergraphConvolution(nn.Module):
     def spread(
         self, states: Float[Tensor, "batch time node width"], incidence: Float[Tensor, "node edge"]
     ) -> Float[Tensor, "batch time node width"]:
-        """Returns what sensors hear from their groups: a mean of all states, of parts that are never negative."""
+        """Returns what sensors receive from their groups: a mean of states, with no negative weight."""
         groups = (incidence / incidence.sum(dim=0)).T @ states  # batch time edge width
         weights = F.softplus(self.weigh(groups)) + _LEAST_WEIGHT
         return (incidence @ (weights * groups)) / (incidence @ weights)
@@ -172,17 +172,6 @@ def periodic_features(values: Readings) -> Float[Tensor, "batch node feature"]:
     return torch.cat([amplitude, phase.real, phase.imag], dim=-1)
 
 
-def without_mean(
-    values: Float[Tensor, "time node"], is_known: Tensor, slot: Int[Tensor, " time"]
-) -> Float[Tensor, "time node"]:
-    """Returns the values without the mean of the known ones of the same slot and sensor."""
-    sums = torch.zeros(int(slot.max()) + 1, values.shape[1], dtype=torch.float64)
-    counts = torch.zeros_like(sums)
-    sums.index_add_(0, slot, torch.where(is_known, values, 0.0).double())
-    counts.index_add_(0, slot, is_known.double())
-    return values - (sums / counts.clamp(min=1))[slot].float()
-
-
 def equally_filled(values: Float[Tensor, "time node"], is_known: Tensor, bins: int) -> Int[Tensor, "node time"]:
     """Returns bins from 0 that hold equally many of a sensor's known values; equal values share one.
 
@@ -195,7 +184,7 @@ def equally_filled(values: Float[Tensor, "time node"], is_known: Tensor, bins: i
 
 
 def mutual_information(binned: Int[Tensor, "node time"], bins: int) -> Float[Tensor, "node node2"]:
-    """Returns the mutual information of all pairs in nats from what both know, less what chance would give.
+    """Returns the mutual information of all pairs in nats from common rows, less the bias of independent series.
 
     Args:
         binned: the bin of each reading; `bins` where there is none.
@@ -221,11 +210,8 @@ class Msthg(Baseline):
 
     network = MsthgNetwork
     sizes = MsthgSizes()
-    recipe = BaselineRecipe(
-        training=TrainingSettings(
-            epochs=100, batch=32, learning_rate=1e-3, weight_decay=1e-4, milestones=(30, 50, 70), patience=20
-        ),
-    )
-
-    is_reconstruction = True
     tiny = MsthgSizes(width=8, layers=1, members=2, bins=4, head=8)
+    is_reconstruction = True
+    recipe = BaselineRecipe.of(
+        epochs=100, batch=32, learning_rate=1e-3, weight_decay=1e-4, milestones=(30, 50, 70), patience=20
+    )

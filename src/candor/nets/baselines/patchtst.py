@@ -1,7 +1,7 @@
 """PatchTST: a time series is worth 64 words (Nie, Nguyen, Sinthong, Kalagnanam; ICLR 2023).
 
-Idea: overlapping patches of a series are the words that a transformer reads, not single steps. Every sensor is read by
-itself with the same weights, so that all of them teach one small network.
+Idea: a transformer reads overlapping patches of a series instead of single steps. Every sensor is read by itself with
+the same weights, so that all of them train one small network.
 
 Read: `yuqinie98/PatchTST` (Apache-2.0; `PatchTST_supervised`: `models/PatchTST.py`, `layers/PatchTST_backbone.py`,
 `scripts`), and the settings of the BasicTS library for METR-LA (336 steps from 336), which are ours: absolute errors
@@ -25,28 +25,29 @@ from torch.nn import functional as F
 
 from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Forecast, Frame, Readings
 from candor.nets.baselines import baselines
-from candor.nets.baselines._parts import HeadedSizes, Rate, standardise
+from candor.nets.baselines._layers import (
+    Attention,
+    EncoderSizes,
+    FeatureNorm,
+    Rate,
+    Tokens,
+    patch_length,
+    standardise,
+)
 from candor.nets.dropout import Dropout
-from candor.nets.recipe import TrainingSettings
 
-LEAST_PATCHES = 4  # without overlap
 FIRST_RANGE = 0.02
 
-Tokens = Float[Tensor, "series patch width"]
-Scores = Float[Tensor, "series head patch patch2"]
+Scores = Float[Tensor, "rows head token token2"]
 
 
-class PatchTstSizes(HeadedSizes):
+class PatchTstSizes(EncoderSizes):
     """Sizes of PatchTST."""
 
     width: PositiveInt = 128
-    """Of a token."""
     feed_forward: PositiveInt = 256
-    """Hidden width of the feed-forward layers."""
     heads: PositiveInt = 16
-    """Of every attention."""
     layers: PositiveInt = 3
-    """Of the encoder."""
     patch: PositiveInt = 16
     """Steps of a patch; at most a quarter of the history."""
     dropout: Rate = 0.2
@@ -58,7 +59,7 @@ class PatchTstNetwork(BaselineNetwork):
 
     def __init__(self, sizes: PatchTstSizes, frame: Frame) -> None:
         super().__init__()
-        self.patch = max(1, min(sizes.patch, frame.history // LEAST_PATCHES))
+        self.patch = patch_length(sizes.patch, frame.history)
         self.stride = (self.patch + 1) // 2
         patches = (frame.history + self.stride - self.patch) // self.stride + 1
         self.embedding = nn.Linear(self.patch, sizes.width)
@@ -69,7 +70,7 @@ class PatchTstNetwork(BaselineNetwork):
 
     def forward(self, values: Readings, *more: Tensor | None) -> Forecast:
         standard, mean, deviation = standardise(values)
-        series = F.pad(standard.transpose(1, 2), (0, self.stride), mode="replicate")  # the newest value once more
+        series = F.pad(standard.transpose(1, 2), (0, self.stride), mode="replicate")  # repeats the newest value
         patches = series.unfold(2, self.patch, self.stride).flatten(0, 1)
         tokens = self.dropout(self.embedding(patches) + self.positions)
         scores = None
@@ -87,7 +88,7 @@ class Layer(nn.Module):
         self.attention = ResidualAttention(sizes.width, sizes.heads)
         self.first = nn.Linear(sizes.width, sizes.feed_forward)
         self.second = nn.Linear(sizes.feed_forward, sizes.width)
-        self.attention_norm, self.norm = Normalisation(sizes.width), Normalisation(sizes.width)
+        self.attention_norm, self.norm = FeatureNorm(sizes.width), FeatureNorm(sizes.width)
         self.dropout = Dropout(sizes.dropout)
 
     def forward(self, tokens: Tokens, before: Scores | None) -> tuple[Tokens, Scores]:
@@ -97,42 +98,28 @@ class Layer(nn.Module):
         return self.norm(tokens + self.dropout(self.second(hidden))), scores
 
 
-class ResidualAttention(nn.Module):
+class ResidualAttention(Attention):
     """Multi-head attention whose scores are added to those of the layer before (He et al. 2020)."""
 
     def __init__(self, width: int, heads: int) -> None:
-        super().__init__()
-        self.heads, self.scale = heads, math.sqrt(heads / width)
-        self.query = nn.Linear(width, width)
-        self.key_value = nn.Linear(width, 2 * width)
-        self.out = nn.Linear(width, width)
+        super().__init__(width, heads, dropout=0.0)
 
-    def forward(self, tokens: Tokens, before: Scores | None) -> tuple[Tokens, Scores]:
+    def forward(self, tokens: Tokens, before: Scores | None) -> tuple[Tokens, Scores]:  # type: ignore[override]
         queries = rearrange(self.query(tokens), "s p (h d) -> s h p d", h=self.heads)
         keys, values = rearrange(self.key_value(tokens), "s p (two h d) -> two s h p d", two=2, h=self.heads)
-        scores = self.scale * queries @ keys.transpose(-1, -2)
+        scores = queries @ keys.transpose(-1, -2) / math.sqrt(queries.shape[-1])
         scores = scores if before is None else scores + before
         return self.out(rearrange(scores.softmax(dim=-1) @ values, "s h p d -> s p (h d)")), scores
 
 
-class Normalisation(nn.BatchNorm1d):
-    """Batch normalisation of every feature over all series and patches."""
-
-    def forward(self, tokens: Tokens) -> Tokens:
-        return super().forward(tokens.flatten(0, 1)).view_as(tokens)
-
-
 @baselines.register("patchtst")
 class PatchTst(Baseline):
-    """Patches of every series as the words of a transformer."""
+    """Patches of every series as the tokens of a transformer."""
 
     network = PatchTstNetwork
     sizes = PatchTstSizes()
-    recipe = BaselineRecipe(
-        training=TrainingSettings(
-            epochs=100, batch=64, learning_rate=1e-3, weight_decay=5e-4, milestones=(1, 25, 50), patience=100
-        ),
-    )
-
-    needs_whole_batches = True  # batch normalisation
     tiny = PatchTstSizes(width=8, feed_forward=16, heads=2, layers=2)
+    needs_whole_batches = True  # batch normalisation
+    recipe = BaselineRecipe.of(
+        epochs=100, batch=64, learning_rate=1e-3, weight_decay=5e-4, milestones=(1, 25, 50), patience=100
+    )

@@ -5,14 +5,14 @@ the two that suit it. An expert attends to the steps within each patch and to th
 
 Read: the paper's abstract and `decisionintelligence/pathformer` (no licence file; `models`, `layers`, `utils/Other.py`,
 `exp`, `scripts/multivariate`, and issue 15 of the released code). Sizes, rate and batch are those of Electricity. As
-released, the router sees the first feature only and sends all nodes of a window the same way. No calendar is read.
+released, the router reads the first feature only and sends all nodes of a window the same way. No calendar is read.
 
 Changed; `as_released` takes the first three back:
-- What attention among patches found goes back to its own node and step. The released code reads it in another order,
+- The result of attention among patches goes back to its own node and step. The released code reads it in another order,
   which confuses nodes with steps wherever there is more than one node.
 - The router's trend is that of the series without its seasonality, as issue 15 of the released code reads the paper;
   that code leaves the seasonality in.
-- The outcomes of the chosen experts are added with their weights. The released code takes exponentials, adds, and takes
+- The outputs of the chosen experts are added with their weights. The released code takes exponentials, adds, and takes
   the logarithm; with the switch so do we, but without its overflow.
 - Patches of 6, 4, 3 and 2 steps in all layers for histories of less than 48 steps, else those of Electricity, at most
   half the history. Where a size does not divide the history, the oldest step is repeated before it; the original
@@ -35,9 +35,9 @@ from torch.nn import functional as F
 from candor.core.settings import Settings
 from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Forecast, Frame, Readings, Targets
 from candor.nets.baselines import baselines
-from candor.nets.baselines._parts import Attention, standardise
-from candor.nets.dropout import Dropout, current_generator
-from candor.nets.recipe import UNCLIPPED, TrainingSettings
+from candor.nets.baselines._layers import Attention, moving_average, normal_like, standardise
+from candor.nets.dropout import Dropout
+from candor.nets.recipe import UNCLIPPED
 
 SHORT_PATCHES = ((6, 4, 3, 2),) * 3
 LONG_PATCHES = ((16, 12, 8, 32), (12, 8, 6, 4), (8, 6, 4, 2))
@@ -90,9 +90,9 @@ class PathformerNetwork(BaselineNetwork):
         self.head = nn.Linear(frame.history * sizes.width, frame.horizon)
 
     def forward(self, values: Readings, *more: Tensor | None) -> Forecast:
-        return self.travel(values)[0]
+        return self.read(values)[0]
 
-    def travel(self, values: Series) -> tuple[Forecast, Tensor]:
+    def read(self, values: Series) -> tuple[Forecast, Tensor]:
         """Returns the forecast, and how unevenly windows were spread over experts, summed over the layers."""
         scores, mean, deviation = standardise(values)
         states, unevenness = self.embedding(scores[..., None]), values.new_zeros(())
@@ -104,7 +104,7 @@ class PathformerNetwork(BaselineNetwork):
 
     def objective(self, inputs: tuple[Tensor, ...], targets: Targets) -> tuple[Tensor, dict[str, Tensor]]:
         """Returns the forecast, its error, and a term that keeps all experts in use."""
-        forecast, unevenness = self.travel(inputs[0])
+        forecast, unevenness = self.read(inputs[0])
         return forecast, {
             "prediction": targets.error(forecast),
             "balance": BALANCE_WEIGHT * targets.unit * targets.share * unevenness,  # beside an error in z-scores
@@ -112,7 +112,7 @@ class PathformerNetwork(BaselineNetwork):
 
 
 class Layer(nn.Module):
-    """The chosen experts' view of each window, weighed by the router and added to what came in."""
+    """The outputs of the chosen experts for each window, weighted by the router and added to its input."""
 
     def __init__(self, sizes: PathformerSizes, frame: Frame, patches: tuple[int, ...]) -> None:
         super().__init__()
@@ -135,7 +135,7 @@ class Layer(nn.Module):
 
 
 class Router(nn.Module):
-    """Chooses experts by the course of all nodes together; in training chance helps, so that all are tried."""
+    """Chooses experts by the course of all nodes together; in training with noise, so that all are tried."""
 
     def __init__(self, sizes: PathformerSizes, frame: Frame, experts: int) -> None:
         super().__init__()
@@ -158,7 +158,7 @@ class Router(nn.Module):
             top, chosen = clean.topk(self.chosen, dim=1)
             return chosen, top, self._unevenness(clean, chosen, top, _counts(clean, chosen))
         deviation = F.softplus(self.noise(course)) + LEAST_NOISE
-        noisy = clean + deviation * _normal_like(clean)
+        noisy = clean + deviation * normal_like(clean)
         ranked, order = noisy.sort(dim=1, descending=True)
         top, chosen = ranked[:, : self.chosen], order[:, : self.chosen]
         if self.chosen == clean.shape[1]:
@@ -172,10 +172,9 @@ class Router(nn.Module):
     def _trend(self, series: Series) -> Series:
         """Returns moving averages of several lengths, mixed for each value by itself."""
         rows = series.transpose(1, 2)
-        padded = [F.pad(rows, (steps // 2, (steps - 1) // 2), mode="replicate") for steps in self.averaged]
-        averages = [F.avg_pool1d(row, steps, stride=1) for row, steps in zip(padded, self.averaged, strict=True)]
+        averages = torch.stack([moving_average(rows, steps) for steps in self.averaged], dim=-1)
         shares = self.mixture(rows[..., None]).softmax(dim=-1)
-        return (torch.stack(averages, dim=-1) * shares).sum(dim=-1).transpose(1, 2)
+        return (averages * shares).sum(dim=-1).transpose(1, 2)
 
     def _unevenness(self, logits: Tensor, chosen: Tensor, top: Tensor, loads: Float[Tensor, " expert"]) -> Tensor:
         importance = torch.zeros_like(logits).scatter(1, chosen, top.softmax(dim=1)).sum(dim=0)
@@ -218,7 +217,7 @@ class Expert(nn.Module):
 
 
 class WithinPatches(nn.Module):
-    """What a learned query of every patch and node sees in its steps; keys and values are the node's own views."""
+    """Attention of a learned query of every patch and node to its steps; keys and values have weights of the node."""
 
     def __init__(self, width: int, nodes: int, patches: int) -> None:
         super().__init__()
@@ -281,22 +280,14 @@ def _counts(logits: Tensor, chosen: Tensor) -> Float[Tensor, " expert"]:
     return torch.zeros_like(logits).scatter(1, chosen, 1.0).sum(dim=0)
 
 
-def _normal_like(tensor: Tensor) -> Tensor:
-    """Returns normal numbers from the generator that masks of dropout are drawn from."""
-    return torch.empty_like(tensor).normal_(generator=current_generator())
-
-
 @baselines.register("pathformer")
 class Pathformer(Baseline):
     """Multi-scale transformers with adaptive pathways."""
 
     network = PathformerNetwork
     sizes = PathformerSizes()
-    recipe = BaselineRecipe(
-        training=TrainingSettings(
-            epochs=50, batch=16, learning_rate=1e-3, weight_decay=0.0, schedule="cosine", clip=UNCLIPPED, patience=10
-        ),
-    )
-
-    needs_whole_batches = True  # how evenly experts are used shows in a whole batch only
     tiny = PathformerSizes(width=4, feed_forward=8, patches=((6, 4, 2),))
+    needs_whole_batches = True  # how evenly experts are used shows in a whole batch only
+    recipe = BaselineRecipe.of(
+        epochs=50, batch=16, learning_rate=1e-3, weight_decay=0.0, schedule="cosine", clip=UNCLIPPED, patience=10
+    )

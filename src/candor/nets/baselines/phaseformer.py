@@ -1,16 +1,16 @@
 """PhaseFormer: from patches to phases (Niu, Deng, Tong; ICLR 2026).
 
-Idea: a series is folded by its period, and a token holds what one phase of the period read in all cycles, instead of
-what all phases read in one. Phases are few and steady, so a handful of routers lets them exchange what they know.
+Idea: a series is folded by its period, and a token holds the readings of one phase of the period in all cycles, instead
+of those of all phases in one. Phases are few and steady, so they exchange information through a handful of routers.
 
 Read: `neumyor/PhaseFormer_TSL` (MIT; `models/PhaseFormer.py`, `scripts/run_traffic.sh`); the sizes are those of Traffic
-for most horizons. Nodes do not feel each other, and no calendar is read: phase 0 is the start of the window. The MLP
-variants and the affine scaling that the original switches off are left out, and so are the arguments it never uses.
+for most horizons. Nodes do not influence each other, and no calendar is read: phase 0 is the start of the window. The
+MLP variants and the affine scaling that the original switches off are left out, and so are the arguments it never uses.
 
 Changed: the original reads thirty days. Here the period is a day (a week for daily data) where the history holds two of
-them, and otherwise a quarter of the history: the network then works, but its phases are places within the window and
-mean nothing more. As released, where periods do not fill the history its oldest steps are repeated after the newest.
-Training goes to the end instead of stopping early; the best weights are kept either way.
+them, and otherwise a quarter of the history: the network then works, but its phases are only places within the window.
+As released, where periods do not fill the history its oldest steps are repeated after the newest. Training goes to the
+end instead of stopping early; the best weights are kept either way.
 """
 
 import math
@@ -24,16 +24,15 @@ from torch import Tensor, nn
 from candor.data.times import DAYS_PER_WEEK
 from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Forecast, Frame, Readings
 from candor.nets.baselines import baselines
-from candor.nets.baselines._parts import Attention, HeadedSizes, Rate, standardise
+from candor.nets.baselines._layers import Attention, HeadedSizes, Rate, Tokens, standardise
 from candor.nets.dropout import Dropout
 from candor.nets.layers import Mlp
-from candor.nets.recipe import UNCLIPPED, TrainingSettings
+from candor.nets.recipe import UNCLIPPED
 
 FIRST_DEVIATION = 0.02
 LEAST_CYCLES = 4
 
 Phases = Float[Tensor, "series phase cycle"]
-Tokens = Float[Tensor, "series phase width"]
 
 
 class PhaseFormerSizes(HeadedSizes):
@@ -44,7 +43,7 @@ class PhaseFormerSizes(HeadedSizes):
     width: PositiveInt = 128
     """Of a token."""
     routers: PositiveInt = 4
-    """Through which phases exchange what they know."""
+    """Through which phases exchange information."""
     heads: PositiveInt = 4
     """Of every attention."""
     layers: PositiveInt = 1
@@ -82,7 +81,7 @@ class PhaseFormerNetwork(BaselineNetwork):
 
 
 class PhaseEmbedding(nn.Module):
-    """A token of what a phase read in all cycles."""
+    """A token of the readings of a phase in all cycles."""
 
     def __init__(self, cycles: int, width: int) -> None:
         super().__init__()
@@ -94,7 +93,7 @@ class PhaseEmbedding(nn.Module):
 
 
 class RoutingUnit(nn.Module):
-    """Routers look at all phases, phases look at the routers; a feed-forward layer follows."""
+    """Routers attend to all phases, phases attend to the routers; a feed-forward layer follows."""
 
     def __init__(self, sizes: PhaseFormerSizes, period: int) -> None:
         super().__init__()
@@ -130,10 +129,8 @@ class PhaseFormer(Baseline):
 
     network = PhaseFormerNetwork
     sizes = PhaseFormerSizes()
-    # The rate is constant; gradients are not clipped.
-    recipe = BaselineRecipe(
-        loss="squared",
-        training=TrainingSettings(epochs=30, batch=16, learning_rate=1e-3, weight_decay=0.0, clip=UNCLIPPED),
-    )
-
     tiny = PhaseFormerSizes(width=8, routers=2, heads=2, layers=2)
+    # The rate is constant; gradients are not clipped.
+    recipe = BaselineRecipe.of(
+        loss="squared", epochs=30, batch=16, learning_rate=1e-3, weight_decay=0.0, clip=UNCLIPPED
+    )

@@ -1,22 +1,22 @@
 """RSTIB-MLP: information-bottleneck-guided MLPs (Chen, Pang, Wang, Yan; ICML 2025).
 
 Idea: histories and targets are both noisy, so an MLP on identities of place and time learns a Gaussian representation,
-and noise that it adds to its own input and to the targets; all three may carry little information. A teacher that knows
-the network of sensors tells which of them are hard: for these errors count less and information costs more.
+and noise that it adds to its own input and to the targets; the information in all three is penalised. A teacher that
+knows the network of sensors measures which of them are hard: for these errors count less and information costs more.
 
 Read: `mchen644/RSTIB` (MIT; `methods/student`, `engine.py`, `config/student/pems04`); there are settings for PEMS04
 only. The targets' noise is drawn in the network's unit and added in the unit of the errors, as released. That is the
-sensors' unit, which the price of information goes with. Distillation is logged there, but never learned from.
+sensors' unit, to which the price of information belongs. Distillation is logged there, but never learned from.
 
 Changed: the deviation of the input's noise has a layer of its own; `as_released` uses that of its mean for both. In use
-all noise is at its mean, so that a forecast is no matter of chance (released: one draw, or the mean of twelve). The
-teacher is Graph WaveNet with its own recipe, which fits any history and graph, instead of STGCN; it is kept with the
-model, but not asked for forecasts. Without `has_teacher` all sensors are equally hard. Where targets are missing,
-errors and difficulty do not count. Values are z-scores, not shares of the largest reading, and the calendar beside them
-are fractions of a day and of a week. Steps of the dynamic embedding are joined before its core, which is the same; the
-bias of that join cancels in the softmax and is left out. Widths follow from the settings and are not fixed numbers.
-Training ends at the 170th epoch at the earliest, as there, but the best weights may be those of any epoch (released:
-from the 150th on).
+all noise is at its mean, so that forecasts are not random (released: one draw, or the mean of twelve). The teacher is
+Graph WaveNet with its own recipe, which fits any history and graph, instead of STGCN; it is kept with the model, but
+not used to forecast. Without `has_teacher` all sensors are equally hard. Where targets are missing, errors and
+difficulty do not count. Values are z-scores, not shares of the largest reading, and the calendar beside them are
+fractions of a day and of a week. Steps of the dynamic embedding are joined before its core, which is the same; the bias
+of that join cancels in the softmax and is left out. Widths follow from the settings and are not fixed numbers. Training
+ends at the 170th epoch at the earliest, as there, but the best weights may be those of any epoch (released: from the
+150th on).
 """
 
 import math
@@ -35,27 +35,25 @@ from candor.nets.baseline import (
     BaselineNetwork,
     BaselineRecipe,
     BaselineStage,
-    Calendar,
+    Bins,
     Forecast,
     Frame,
     Readings,
     Targets,
 )
 from candor.nets.baselines import baselines
-from candor.nets.baselines._parts import Rate, xavier_table
+from candor.nets.baselines._layers import Rate, normal_like, xavier_table
 from candor.nets.baselines.graph_wavenet import GraphWavenet, GraphWavenetNetwork, GraphWavenetSizes
-from candor.nets.baselines.stid import CHANNELS, ResidualBlock
-from candor.nets.dropout import current_generator
-from candor.nets.recipe import UNCLIPPED, TrainingSettings
+from candor.nets.baselines.stid import CHANNELS, ResidualBlock, history_channels
+from candor.nets.recipe import UNCLIPPED
 
 PARTS = 5  # of the embedding: history, sensor, sensor at this time of day, time of day, day of week
 LEAST_DEVIATION, LARGEST_DEVIATION = 0.01, 0.99
 TEACHER_SHARE = 0.4  # of a budget of time
-TEACHER_TRAINING = GraphWavenet.recipe.training
 
 
 class RstibMlpSizes(Settings):
-    """Sizes of RSTIB-MLP, and what its objective weighs."""
+    """Sizes of RSTIB-MLP, and the weights of its objective."""
 
     width: Annotated[int, Field(gt=0, multiple_of=2)] = 64
     """Of each part of the embedding; the representation is two and a half times as wide."""
@@ -64,9 +62,9 @@ class RstibMlpSizes(Settings):
     dropout: Rate = 0.15
     """Within the blocks."""
     information: NonNegativeFloat = 1e-3
-    """What information costs, beta."""
+    """The price of information, beta."""
     has_teacher: bool = True
-    """Whether a teacher tells which sensors are hard."""
+    """Whether a teacher measures which sensors are hard."""
     teacher: GraphWavenetSizes = GraphWavenetSizes()
     """Of the teacher."""
     as_released: bool = False
@@ -77,13 +75,13 @@ class RstibMlpRecipe(BaselineRecipe):
     """How RSTIB-MLP learns; `training` is that of the student."""
 
     loss_space: Literal["original", "scores"] = "original"
-    """Whether errors are measured in the sensors' unit, which what information costs goes with, or in z-scores."""
+    """Whether errors are measured in the sensors' unit, to which the price of information belongs, or in z-scores."""
     teacher_epochs: PositiveFloat = 1 / 3
     """Epochs of the teacher for each of the student."""
 
 
 class Gaussian(NamedTuple):
-    """Means and deviations of what is drawn."""
+    """Means and deviations of normal draws."""
 
     mean: Float[Tensor, "batch node channel"]
     deviation: Float[Tensor, "batch node channel"]
@@ -95,7 +93,7 @@ class Gaussian(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """What the network makes of a window: its forecast, and the three that information is counted of."""
+    """The forecast of a window, and the three distributions whose information is penalised."""
 
     forecast: Forecast
     representation: Gaussian
@@ -129,11 +127,11 @@ class RstibMlpNetwork(BaselineNetwork):
             self.teacher.eval()
         return self
 
-    def forward(self, values: Readings, time_of_day: Calendar, day_of_week: Calendar, *more: Tensor | None) -> Forecast:
+    def forward(self, values: Readings, time_of_day: Bins, day_of_week: Bins, *more: Tensor | None) -> Forecast:
         return self.read(values, time_of_day, day_of_week).forecast
 
-    def read(self, values: Readings, time_of_day: Calendar, day_of_week: Calendar) -> Reading:
-        """Returns the forecast, and what it went through."""
+    def read(self, values: Readings, time_of_day: Bins, day_of_week: Bins) -> Reading:
+        """Returns the forecast, and the distributions it was drawn from."""
         states = self.embed(values, time_of_day, day_of_week)
         first = self.represent(states)
         input_deviation = self.input_deviation or self.input_mean
@@ -142,20 +140,15 @@ class RstibMlpNetwork(BaselineNetwork):
         second = self.represent(states + self.draw(input_noise))
         return Reading(self.head(self.draw(second)).transpose(1, 2), first, input_noise, target_noise)
 
-    def embed(
-        self, values: Readings, time_of_day: Calendar, day_of_week: Calendar
-    ) -> Float[Tensor, "batch node width"]:
+    def embed(self, values: Readings, time_of_day: Bins, day_of_week: Bins) -> Float[Tensor, "batch node width"]:
         """Returns the history of every sensor beside the identities of place and time."""
         batch, steps, nodes = values.shape
-        bins, days = time_of_day[:, :steps], day_of_week[:, :steps]
-        clock = torch.stack([bins / BINS_PER_DAY, days / DAYS_PER_WEEK], dim=-1)
-        channels = torch.cat([values[..., None], clock[:, :, None].expand(-1, -1, nodes, -1)], dim=-1)
         parts = (
-            self.series(channels.transpose(1, 2).flatten(2)),
+            self.series(history_channels(values, time_of_day, day_of_week)),
             self.nodes.expand(batch, -1, -1),
-            self.dynamic(bins),
-            self.time_of_day[bins[:, -1]][:, None].expand(-1, nodes, -1),
-            self.day_of_week[days[:, -1]][:, None].expand(-1, nodes, -1),
+            self.dynamic(time_of_day[:, :steps]),
+            self.time_of_day[time_of_day[:, steps - 1]][:, None].expand(-1, nodes, -1),
+            self.day_of_week[day_of_week[:, steps - 1]][:, None].expand(-1, nodes, -1),
         )
         return torch.cat(parts, dim=-1)
 
@@ -168,10 +161,10 @@ class RstibMlpNetwork(BaselineNetwork):
         """Returns a draw in training, and the mean in use."""
         if not self.training:
             return noise.mean
-        return noise.mean + noise.deviation * torch.empty_like(noise.mean).normal_(generator=current_generator())
+        return noise.mean + noise.deviation * normal_like(noise.mean)
 
     def objective(self, inputs: tuple[Tensor, ...], targets: Targets) -> tuple[Tensor, dict[str, Tensor]]:
-        """Returns the forecast, its error against noisy targets, and what the information of all three costs."""
+        """Returns the forecast, its error against noisy targets, and the price of the information of all three."""
         values, time_of_day, day_of_week, *_ = inputs
         reading, steps = self.read(values, time_of_day, day_of_week), targets.wanted.shape[1]
         hardness = self.hardness(inputs, targets)
@@ -203,7 +196,7 @@ class RstibMlpNetwork(BaselineNetwork):
 
 
 class DynamicEmbedding(nn.Module):
-    """What each sensor is like at the times of day of a window, as shares of all sensors."""
+    """An embedding of each sensor at the times of day of a window, normalised over all sensors."""
 
     def __init__(self, width: int, frame: Frame) -> None:
         super().__init__()
@@ -226,22 +219,19 @@ class RstibMlp(Baseline):
     """MLPs with a robust information bottleneck."""
 
     network = RstibMlpNetwork
-    sizes = RstibMlpSizes()
-    # The released code begins to count its patience of 20 epochs at the 150th.
-    recipe = RstibMlpRecipe(
-        training=TrainingSettings(
-            epochs=300,
-            batch=32,
-            learning_rate=2e-3,
-            weight_decay=0.0,
-            milestones=(1, 20, 50, 75, 100, 150, 200),
-            clip=UNCLIPPED,
-            patience=170,
-        ),
-    )
-
-    needs_whole_batches = True  # batch normalisation within the teacher
+    sizes: RstibMlpSizes = RstibMlpSizes()
     tiny = RstibMlpSizes(width=8, layers=1, teacher=GraphWavenet.tiny)
+    needs_whole_batches = True  # batch normalisation within the teacher
+    # The released code begins to count its patience of 20 epochs at the 150th.
+    recipe: RstibMlpRecipe = RstibMlpRecipe.of(
+        epochs=300,
+        batch=32,
+        learning_rate=2e-3,
+        weight_decay=0.0,
+        milestones=(1, 20, 50, 75, 100, 150, 200),
+        clip=UNCLIPPED,
+        patience=170,
+    )
 
     def stages(self) -> tuple[BaselineStage, ...]:
         """Returns the training of the teacher, if there is one."""
@@ -251,7 +241,7 @@ class RstibMlp(Baseline):
         return (
             BaselineStage(
                 name="teacher",
-                training=TEACHER_TRAINING.model_copy(update={"epochs": epochs}),
+                training=GraphWavenet.recipe.training.model_copy(update={"epochs": epochs}),
                 share=TEACHER_SHARE,
                 build=lambda frame: GraphWavenetNetwork(self.sizes.teacher, frame),
             ),

@@ -1,19 +1,19 @@
 """ST-SSDL: Self-Supervised Deviation Learning (Gao, Dong, Yong, Fukushima, Taura, Jiang; NeurIPS 2025).
 
-Idea: the window and its usual counterpart (what the same hours of the week were like in training) go through one graph
-recurrent encoder and are snapped to learned prototypes; how far apart they are is made to agree between the states and
-the prototypes. The decoder starts from the window's state and works on a graph made of both.
+Idea: the window and its usual counterpart (the training mean of the same hours of the week) pass through one graph
+recurrent encoder and are assigned to learned prototypes; the distance between the two is made to agree between the
+states and the prototypes. The decoder starts from the window's state and works on a graph made of both.
 
 Read: `Jimmy-7664/ST-SSDL` (MIT; `model_STSSDL`, `generate_training_data_his_*.py`); sizes are those of METR-LA.
 
 Changed: the usual window is averaged over the rows that training windows read, not over 80 % of the calendar, which
-holds the validation part. An hour of the week without readings is the sensor's mean (released: zero in its unit). The
-decoder is fed the truth in training as often as released on METR-LA at the same share of all epochs, however long those
-are (released: after as many steps, with a number for each dataset). The chance changes from epoch to epoch instead of
-from step to step, a coin is thrown per micro-batch, and where the truth is missing the decoder goes on from its own
-value (released: from zero). Tables of the time of day have a row per step of the day, at most 288. The adaptive table
-is left out: its width is 0 wherever it was trained. Chebyshev terms are applied one by one instead of as powers of the
-graph.
+holds the validation part. An hour of the week without readings is the sensor's mean (released: zero in its unit).
+Scheduled sampling feeds the decoder the truth in training as often as released on METR-LA at the same share of all
+epochs, however long those are (released: after as many steps, with a number for each dataset). The probability changes
+from epoch to epoch instead of from step to step, is drawn per micro-batch, and where the truth is missing the decoder
+goes on from its own value (released: from zero). Tables of the time of day have a row per step of the day, at most 288.
+The adaptive table is left out: its width is 0 wherever it was trained. Chebyshev terms are applied one by one instead
+of as powers of the graph.
 """
 
 import math
@@ -26,15 +26,14 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from candor.core.settings import Settings
-from candor.data.times import BINS_PER_DAY, DAYS_PER_WEEK
+from candor.data.times import DAYS_PER_WEEK
 from candor.data.windows import Windows
-from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Calendar, Forecast, Frame, Readings, Targets
+from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Bins, Forecast, Frame, Readings, Targets
 from candor.nets.baselines import baselines
-from candor.nets.baselines._parts import readings
+from candor.nets.baselines._layers import scaled_by_degrees, slot_of_day, weekly_sums
 from candor.nets.dropout import dropout_mask
-from candor.nets.recipe import TrainingSettings
 
-_MOST_CERTAIN = 0.9999  # a mask that drops everything has no scale
+_LARGEST_PROBABILITY = 0.9999  # a mask that drops everything has no scale
 _STEPS = 75_000  # of the optimiser on METR-LA: 200 epochs of 375 batches
 
 
@@ -44,7 +43,7 @@ class StSsdlSizes(Settings):
     width: PositiveInt = 128
     """Of the encoder's state."""
     prototypes: Annotated[int, Field(ge=2)] = 20
-    """Learned patterns that states are snapped to."""
+    """Learned patterns that states are assigned to."""
     prototype_width: PositiveInt = 64
     """Of each of them; the decoder's state is as wide as both together."""
     orders: Annotated[int, Field(ge=2)] = 3
@@ -54,7 +53,7 @@ class StSsdlSizes(Settings):
     node_width: PositiveInt = 25
     """Of a sensor's embedding."""
     clock_width: PositiveInt = 20
-    """Of the time of day's embedding, and of what the decoder's graph is made of."""
+    """Of the time of day's embedding, and of the codes that the decoder's graph is made of."""
     contrast: NonNegativeFloat = 0.01
     """Weight of the term that pulls the nearest prototype closer than the second."""
     deviation: NonNegativeFloat = 1.0
@@ -62,11 +61,11 @@ class StSsdlSizes(Settings):
     margin: PositiveFloat = 0.5
     """By how much the nearest prototype should be closer than the second."""
     teaching: PositiveFloat = 2000.0
-    """How slowly the decoder is weaned from the truth, in steps of a whole training on METR-LA, which has 75,000."""
+    """How slowly the truth is withdrawn from the decoder, in steps of a whole training on METR-LA, which has 75,000."""
 
 
 class Recall(NamedTuple):
-    """What the encoder and the prototypes make of a window."""
+    """The encoding of a window, and the prototypes it is assigned to."""
 
     state: Float[Tensor, "batch node width"]
     query: Float[Tensor, "batch node prototype_width"]
@@ -84,7 +83,7 @@ class StSsdlNetwork(BaselineNetwork):
     def __init__(self, sizes: StSsdlSizes, frame: Frame) -> None:
         super().__init__()
         self.sizes, self.history, self.horizon = sizes, frame.history, frame.horizon
-        self.slots = min(frame.steps_per_day, BINS_PER_DAY)
+        self.slots = frame.slots
         features = sizes.value_width + sizes.clock_width + sizes.node_width
         decoder_width = sizes.width + sizes.prototype_width
         self.value = nn.Linear(1, sizes.value_width)
@@ -100,21 +99,16 @@ class StSsdlNetwork(BaselineNetwork):
             nn.init.xavier_uniform_(table)
         nn.init.xavier_normal_(self.prototypes)
         nn.init.xavier_normal_(self.query.weight)
-        self.register_buffer("support", normalised(frame.adjacency), persistent=False)
+        self.register_buffer("support", scaled_by_degrees(frame.adjacency).T.contiguous(), persistent=False)
         self.register_buffer("usual", torch.zeros(DAYS_PER_WEEK * self.slots, frame.nodes))
 
     def prepare(self, training: Windows) -> None:
         """Learns what is usual in every slot of the week, in z-scores."""
-        sums = torch.zeros(self.usual.shape, dtype=torch.float64)
-        counts = torch.zeros_like(sums)
-        for values, mask, time_of_day, day_of_week in readings(training):
-            slots = self.week_slots(time_of_day, day_of_week)
-            sums.index_add_(0, slots, torch.where(mask, values, 0.0).double())
-            counts.index_add_(0, slots, mask.double())
+        sums, counts = weekly_sums(training, self.slots)
         means = sums.sum(dim=0) / counts.sum(dim=0).clamp(min=1)
         self.usual.copy_(torch.where(counts > 0, sums / counts.clamp(min=1), means))
 
-    def forward(self, values: Readings, time_of_day: Calendar, day_of_week: Calendar, *more: Tensor | None) -> Forecast:
+    def forward(self, values: Readings, time_of_day: Bins, day_of_week: Bins, *more: Tensor | None) -> Forecast:
         return self.decode(*self.recall(values, time_of_day, day_of_week), time_of_day)
 
     def objective(self, inputs: tuple[Tensor, ...], targets: Targets) -> tuple[Tensor, dict[str, Tensor]]:
@@ -131,8 +125,8 @@ class StSsdlNetwork(BaselineNetwork):
             "deviation": self.sizes.deviation * targets.share * F.l1_loss(between_prototypes, between_queries),
         }
 
-    def recall(self, values: Readings, time_of_day: Calendar, day_of_week: Calendar) -> tuple[Recall, Recall]:
-        """Returns what is made of the windows, and of the usual ones at the same hours of the week."""
+    def recall(self, values: Readings, time_of_day: Bins, day_of_week: Bins) -> tuple[Recall, Recall]:
+        """Returns the encodings of the windows, and of the usual ones at the same hours of the week."""
         seen = slice(0, self.history)
         usual = self.usual[self.week_slots(time_of_day[:, seen], day_of_week[:, seen])]
         both = self.embed(torch.cat([values, usual]), time_of_day[:, seen].repeat(2, 1))
@@ -151,13 +145,13 @@ class StSsdlNetwork(BaselineNetwork):
         )
         return Recall(*(part[: len(values)] for part in parts)), Recall(*(part[len(values) :] for part in parts))
 
-    def decode(self, now: Recall, usual: Recall, time_of_day: Calendar, lesson: Targets | None = None) -> Forecast:
-        """Returns the forecast, step by step from the step before, or now and then from the truth of a lesson."""
+    def decode(self, now: Recall, usual: Recall, time_of_day: Bins, truth: Targets | None = None) -> Forecast:
+        """Returns the forecast, step by step from the step before, or at random steps from the truth."""
         codes = self.graph(torch.cat([now.state, now.value, usual.state, usual.value], dim=-1))
         graph = torch.softmax(F.relu(codes @ codes.transpose(1, 2)), dim=-1)
         state = torch.cat([now.state, now.value], dim=-1)
         value = state.new_zeros(state.shape[:2])
-        is_told = [] if lesson is None else self.toss(lesson).tolist()
+        is_fed = [] if truth is None else self.draw_steps(truth).tolist()
         forecast = []
         for step in range(self.horizon):
             place = self.history + step
@@ -165,22 +159,22 @@ class StSsdlNetwork(BaselineNetwork):
             state = self.decoder(features, state, graph)
             value = self.output(state)[..., 0]
             forecast.append(value)
-            if lesson is not None and step < len(is_told) and is_told[step]:
-                value = torch.where(lesson.mask[:, step], lesson.wanted[:, step], value)
+            if truth is not None and step < len(is_fed) and is_fed[step]:
+                value = torch.where(truth.mask[:, step], truth.wanted[:, step], value)
         return torch.stack(forecast, dim=1)
 
-    def toss(self, lesson: Targets) -> Bool[Tensor, " prefix"]:
-        """Returns the steps after which the decoder is told the truth; the chance is t / (t + exp(steps / t))."""
-        slowness, steps = self.sizes.teaching, lesson.done * _STEPS
-        chance = float(torch.sigmoid(torch.tensor(math.log(slowness) - steps / slowness)))
-        return dropout_mask((lesson.wanted.shape[1],), min(chance, _MOST_CERTAIN), lesson.wanted) == 0
+    def draw_steps(self, truth: Targets) -> Bool[Tensor, " prefix"]:
+        """Returns the steps after which the decoder is fed the truth; the probability is t / (t + exp(steps / t))."""
+        slowness, steps = self.sizes.teaching, truth.done * _STEPS
+        probability = float(torch.sigmoid(torch.tensor(math.log(slowness) - steps / slowness)))
+        return dropout_mask((truth.wanted.shape[1],), min(probability, _LARGEST_PROBABILITY), truth.wanted) == 0
 
     def embed(
         self, values: Readings, time_of_day: Int[Tensor, "batch time"]
     ) -> Float[Tensor, "batch time node feature"]:
         """Returns values, times of day and sensors side by side."""
         batch, steps, nodes = values.shape
-        clock = self.clock[time_of_day * self.slots // BINS_PER_DAY]
+        clock = self.clock[slot_of_day(time_of_day, self.slots)]
         parts = (
             self.value(values[..., None]),
             clock[:, :, None].expand(-1, -1, nodes, -1),
@@ -190,7 +184,7 @@ class StSsdlNetwork(BaselineNetwork):
 
     def week_slots(self, time_of_day: Int[Tensor, "*shape"], day_of_week: Int[Tensor, "*shape"]) -> Tensor:
         """Returns rows of the table of what is usual."""
-        return day_of_week * self.slots + time_of_day * self.slots // BINS_PER_DAY
+        return day_of_week * self.slots + slot_of_day(time_of_day, self.slots)
 
 
 class RecurrentCell(nn.Module):
@@ -228,32 +222,23 @@ class GraphConvolution(nn.Module):
         return self.mix(torch.cat(terms, dim=-1))
 
 
-def normalised(adjacency: Float[Tensor, "node node2"]) -> Float[Tensor, "node node2"]:
-    """Returns receiver x sender weights, divided by the root of both ends' outgoing weight."""
-    degree = adjacency.sum(dim=1)
-    root = torch.where(degree > 0, degree.clamp(min=torch.finfo(degree.dtype).tiny).rsqrt(), 0.0)
-    return root[:, None] * adjacency.T * root
-
-
 @baselines.register("st-ssdl")
 class StSsdl(Baseline):
     """Self-Supervised Deviation Learning."""
 
     network = StSsdlNetwork
     sizes = StSsdlSizes()
-    recipe = BaselineRecipe(
-        loss_space="original",  # which the weights of the other terms go with
-        training=TrainingSettings(
-            epochs=200,
-            batch=64,
-            learning_rate=0.01,
-            weight_decay=0.0,
-            adam_floor=1e-3,
-            clip=5.0,
-            milestones=(50, 70),
-            decay=0.1,
-            patience=30,
-        ),
-    )
-
     tiny = StSsdlSizes(width=8, prototypes=4, prototype_width=4, orders=2, node_width=3, clock_width=3)
+    # To which the weights of the other terms belong
+    recipe = BaselineRecipe.of(
+        loss_space="original",
+        epochs=200,
+        batch=64,
+        learning_rate=0.01,
+        weight_decay=0.0,
+        adam_floor=1e-3,
+        clip=5.0,
+        milestones=(50, 70),
+        decay=0.1,
+        patience=30,
+    )

@@ -6,15 +6,13 @@ windows. With it a plain transformer, first over time and then over sensors, nee
 Read: `XDZhelheim/STAEformer` (no licence file; `model/STAEformer.py`, its YAML settings and `model/train.py`). The head
 is the released default: all steps of a sensor side by side, one linear layer to the horizon.
 
-Changed: calendar positions are whole numbers instead of fractions multiplied back; the fractions are made of them. The
-table of the time of day always has 288 rows, of which coarser data use some. The original does not clip gradients: a
-bound that is never met stands for that. Nothing has to be adapted to short histories.
+Changed: calendar positions are whole numbers, from which the fractions are made (released: fractions multiplied back).
+The table of the time of day always has 288 rows, of which coarser data use some. Gradients are not clipped, as there.
 """
 
 from typing import Self
 
 import torch
-from einops import rearrange
 from jaxtyping import Float, Int
 from pydantic import PositiveInt, model_validator
 from torch import Tensor, nn
@@ -22,11 +20,11 @@ from torch.nn import functional as F
 
 from candor.core.settings import Settings
 from candor.data.times import BINS_PER_DAY, DAYS_PER_WEEK
-from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Calendar, Forecast, Frame, Readings
+from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Bins, Forecast, Frame, Readings
 from candor.nets.baselines import baselines
-from candor.nets.baselines._parts import Rate
+from candor.nets.baselines._layers import Rate, attend, with_calendar, xavier_table
 from candor.nets.dropout import Dropout
-from candor.nets.recipe import UNCLIPPED, TrainingSettings
+from candor.nets.recipe import UNCLIPPED
 
 CHANNELS = 3  # value, time of day, day of week
 
@@ -72,32 +70,24 @@ class StaeformerNetwork(BaselineNetwork):
         self.value = nn.Linear(CHANNELS, sizes.value_width)
         self.time_of_day = nn.Embedding(BINS_PER_DAY, sizes.time_of_day_width)
         self.day_of_week = nn.Embedding(DAYS_PER_WEEK, sizes.day_of_week_width)
-        self.adaptive = nn.Parameter(torch.empty(frame.history, frame.nodes, sizes.adaptive_width))
-        nn.init.xavier_uniform_(self.adaptive)
-        self.over_time = nn.ModuleList(TransformerLayer(sizes) for _ in range(sizes.layers))
-        self.over_nodes = nn.ModuleList(TransformerLayer(sizes) for _ in range(sizes.layers))
+        self.adaptive = xavier_table(frame.history, frame.nodes, sizes.adaptive_width)
+        self.over_time = nn.Sequential(*(TransformerLayer(sizes) for _ in range(sizes.layers)))
+        self.over_nodes = nn.Sequential(*(TransformerLayer(sizes) for _ in range(sizes.layers)))
         self.head = nn.Linear(frame.history * sizes.width, frame.horizon)
 
-    def forward(self, values: Readings, time_of_day: Calendar, day_of_week: Calendar, *more: Tensor | None) -> Forecast:
+    def forward(self, values: Readings, time_of_day: Bins, day_of_week: Bins, *more: Tensor | None) -> Forecast:
         states = self.embed(values, time_of_day[:, : self.history], day_of_week[:, : self.history])
-        states = rearrange(states, "batch time node width -> batch node time width")
-        for layer in self.over_time:
-            states = layer(states)
-        states = rearrange(states, "batch node time width -> batch time node width")
-        for layer in self.over_nodes:
-            states = layer(states)
-        forecast = self.head(rearrange(states, "batch time node width -> batch node (time width)"))
-        return rearrange(forecast, "batch node horizon -> batch horizon node")
+        states = self.over_time(states.transpose(1, 2)).transpose(1, 2)
+        states = self.over_nodes(states)  # batch time node width
+        return self.head(states.transpose(1, 2).flatten(2)).transpose(1, 2)
 
     def embed(
         self, values: Readings, time_of_day: Int[Tensor, "batch time"], day_of_week: Int[Tensor, "batch time"]
     ) -> Float[Tensor, "batch time node width"]:
-        """Returns who and when beside each value."""
+        """Returns values, times and the adaptive embedding side by side."""
         batch, _, nodes = values.shape
-        clock = torch.stack([time_of_day / BINS_PER_DAY, day_of_week.to(values.dtype)], dim=-1)
-        channels = torch.cat([values[..., None], clock[:, :, None].expand(-1, -1, nodes, -1)], dim=-1)
         parts = (
-            self.value(channels),
+            self.value(with_calendar(values, time_of_day / BINS_PER_DAY, day_of_week.to(values.dtype))),
             self.time_of_day(time_of_day)[:, :, None].expand(-1, -1, nodes, -1),
             self.day_of_week(day_of_week)[:, :, None].expand(-1, -1, nodes, -1),
             self.adaptive.expand(batch, -1, -1, -1),
@@ -124,14 +114,10 @@ class TransformerLayer(nn.Module):
         return self.feed_forward_norm(states + self.dropout(changed))
 
     def attend(self, states: Float[Tensor, "batch group place width"]) -> Float[Tensor, "batch group place width"]:
-        """Returns what each place takes from all places of its group."""
-        query, key, value = (
-            rearrange(part(states), "batch group place (head width) -> (batch group) head place width", head=self.heads)
-            for part in (self.query, self.key, self.value)
-        )
-        mixed = F.scaled_dot_product_attention(query, key, value)
-        joined = "(batch group) head place width -> batch group place (head width)"
-        return self.out(rearrange(mixed, joined, batch=len(states)))
+        """Returns what attention finds for each place in all places of its group."""
+        places = states.flatten(0, 1)
+        seen = attend(self.query(places), self.key(places), self.value(places), self.heads)
+        return self.out(seen).view_as(states)
 
 
 @baselines.register("staeformer")
@@ -140,19 +126,6 @@ class Staeformer(Baseline):
 
     network = StaeformerNetwork
     sizes = StaeformerSizes()
-    recipe = BaselineRecipe(
-        training=TrainingSettings(
-            epochs=200,
-            batch=16,
-            learning_rate=1e-3,
-            weight_decay=3e-4,
-            milestones=(20, 30),
-            decay=0.1,
-            clip=UNCLIPPED,
-            patience=30,
-        ),
-    )
-
     tiny = StaeformerSizes(
         value_width=2,
         time_of_day_width=2,
@@ -161,4 +134,14 @@ class Staeformer(Baseline):
         feed_forward_width=12,
         heads=2,
         layers=1,
+    )
+    recipe = BaselineRecipe.of(
+        epochs=200,
+        batch=16,
+        learning_rate=1e-3,
+        weight_decay=3e-4,
+        milestones=(20, 30),
+        decay=0.1,
+        clip=UNCLIPPED,
+        patience=30,
     )

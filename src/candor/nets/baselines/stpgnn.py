@@ -9,10 +9,10 @@ released, the zeros in front of a history count when sensors are scored, and a p
 follow it.
 
 Changed:
-- The released code draws the weights of leading and following anew in every pass and never trains them; here they are
-  learned, a number for each pair of sensors, as described.
-- The released code sums the windows of a batch before it scores sensors; here every window has its own scores and its
-  own pivotal graph. There is no switch back: no forecast here may depend on chance or on other windows.
+- The weights of leading and following are learned, a number for each pair of sensors, as described; the released code
+  draws them anew in every pass and never trains them.
+- Every window has its own scores and its own pivotal graph; the released code sums the windows of a batch first. There
+  is no switch back: a forecast must not depend on random numbers or on other windows.
 - Products of leading and following are divided by the sum of the follower's absolute values instead of its values.
   That is the same for what is never negative, but z-scores change their sign and may add up to almost nothing.
 - One slot for each step of the day (at most 288) instead of 48 that repeat every four hours, taken from the calendar
@@ -32,11 +32,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from candor.core.settings import Settings
-from candor.data.times import BINS_PER_DAY
-from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Calendar, Forecast, Frame, Readings
+from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Bins, Forecast, Frame, Readings
 from candor.nets.baselines import baselines
+from candor.nets.baselines._layers import FeatureNorm, slot_of_day
 from candor.nets.baselines.graph_wavenet import GatedConvolution, dilations_for
-from candor.nets.recipe import TrainingSettings
 
 ORDER = 2  # steps over each graph
 FIRST_BALANCE = -5.0  # the pivotal graph begins with a share of 0.7 %
@@ -57,7 +56,7 @@ class StpgnnSizes(Settings):
     blocks: PositiveInt = 4
     """Groups of layers; the dilation begins with 1 in each."""
     layers: PositiveInt = 2
-    """Of a block, at least: there are more where these do not see the whole history."""
+    """Of a block, at least: there are more where these do not cover the whole history."""
     pivotal_share: Annotated[float, Field(gt=0, le=1)] = 0.2
     """Of the nodes that are pivotal in a window; at least one is."""
 
@@ -76,7 +75,7 @@ class StpgnnNetwork(BaselineNetwork):
         self.balance = nn.Parameter(torch.tensor(FIRST_BALANCE))
         self.layers = nn.ModuleList(Layer(sizes.width, dilation) for dilation in dilations)
         self.skips = nn.ModuleList(nn.Linear(sizes.width, sizes.skip_width) for _ in dilations)
-        self.normalisations = nn.ModuleList(nn.BatchNorm1d(sizes.width) for _ in dilations[1:])
+        self.normalisations = nn.ModuleList(FeatureNorm(sizes.width) for _ in dilations[1:])
         steps = [1 + sum(dilations[number + 1 :]) for number in range(len(dilations))]
         self.head = nn.Sequential(
             nn.ReLU(),
@@ -85,7 +84,7 @@ class StpgnnNetwork(BaselineNetwork):
             nn.Linear(sizes.head_width, frame.horizon),
         )
 
-    def forward(self, values: Readings, time_of_day: Calendar, day_of_week: Calendar, *more: Tensor | None) -> Forecast:
+    def forward(self, values: Readings, time_of_day: Bins, day_of_week: Bins, *more: Tensor | None) -> Forecast:
         series = F.pad(values.transpose(1, 2), (self.padding, 0))
         daily = self.daily_graph(time_of_day[:, self.last_step])
         pivotal = self.pivotal_graph(series)
@@ -94,8 +93,7 @@ class StpgnnNetwork(BaselineNetwork):
         outputs = self.layers[0](states, daily, pivotal, share)
         found = [self.skips[0](outputs).flatten(2)]
         for normalisation, layer, skip in zip(self.normalisations, self.layers[1:], self.skips[1:], strict=True):
-            states = normalisation(outputs.flatten(0, 2)).view_as(outputs)
-            outputs = layer(states, daily, pivotal, share)
+            outputs = layer(normalisation(outputs), daily, pivotal, share)
             found.append(skip(outputs).flatten(2))
         return self.head(torch.cat(found, dim=-1)).transpose(1, 2)
 
@@ -144,14 +142,14 @@ class DailyGraph(nn.Module):
 
     def __init__(self, embedding: int, frame: Frame) -> None:
         super().__init__()
-        self.slots = min(frame.steps_per_day, BINS_PER_DAY)
+        self.slots = frame.slots
         self.times = nn.Parameter(torch.randn(self.slots, embedding))
         self.receivers = nn.Parameter(torch.randn(frame.nodes, embedding))
         self.senders = nn.Parameter(torch.randn(frame.nodes, embedding))
         self.core = nn.Parameter(torch.randn(embedding, embedding, embedding))
 
     def forward(self, time_of_day: Int[Tensor, " batch"]) -> Float[Tensor, "batch node node2"]:
-        times = self.times[time_of_day * self.slots // BINS_PER_DAY]
+        times = self.times[slot_of_day(time_of_day, self.slots)]
         at_time = torch.einsum("bt,trs->brs", times, self.core)
         return F.softmax(F.relu(self.receivers @ at_time @ self.senders.T), dim=-1)
 
@@ -182,9 +180,6 @@ class Stpgnn(Baseline):
 
     network = StpgnnNetwork
     sizes = StpgnnSizes()
-    recipe = BaselineRecipe(
-        training=TrainingSettings(epochs=200, batch=64, learning_rate=1e-3, weight_decay=1e-4, clip=5.0, patience=200),
-    )
-
-    needs_whole_batches = True  # batch normalisation
     tiny = StpgnnSizes(width=4, skip_width=2, head_width=8, embedding=3, blocks=1, pivotal_share=0.6)
+    needs_whole_batches = True  # batch normalisation
+    recipe = BaselineRecipe.of(epochs=200, batch=64, learning_rate=1e-3, weight_decay=1e-4, clip=5.0, patience=200)

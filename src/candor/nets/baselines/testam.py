@@ -1,15 +1,15 @@
 """TESTAM: Time-Enhanced Spatio-Temporal Attention Model with mixture of experts (Lee, Ko; ICLR 2024).
 
 Idea: three experts read the same window, one node by node, one along a learned graph, one with attention among all
-nodes. A gate sends each node and step to one of them, and learns that as a classifier from which expert erred how much.
+nodes. A gate sends each node and step to one of them; it is trained as a classifier on the errors of the experts.
 
 Read: `HyunWookL/TESTAM` (MIT; `model.py`, `engine.py`, `util.py`, `run.py`) after its update of August 2024. The labels
-that teach the gate are those of that code with the published settings: if the chosen expert erred most, the two others
+that train the gate are those of that code with the published settings: if the chosen expert erred most, the two others
 in proportion to their errors, so that the worse of the two weighs more, and besides always the expert that erred least.
 
 Changed:
 - The original forecasts as many steps as it reads. Where horizon and history differ, a linear layer over time follows
-  the states of each expert and what the gate reads; where they are equal there is none.
+  the states of each expert and the memory that the gate reads; where they are equal there is none.
 - Slots of the future are those of the calendar, not the present ones moved by as many five-minute slots as steps.
 - The adaptive expert's head also makes a residual that nothing reads: left out, 1,056 parameters at METR-LA's shape.
 - Adam keeps its usual second beta (0.98 there). The original rate rises for 4,000 steps to 2.8e-3 and then falls from
@@ -28,11 +28,11 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from candor.data.times import BINS_PER_DAY
-from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Calendar, Forecast, Frame, Readings, Targets
+from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Bins, Forecast, Frame, Readings, Targets
 from candor.nets.baselines import baselines
-from candor.nets.baselines._parts import HeadedSizes, Rate
+from candor.nets.baselines._layers import HeadedSizes, Rate, attend, with_calendar
 from candor.nets.dropout import Dropout
-from candor.nets.recipe import TrainingSettings
+from candor.nets.layers import Mlp
 
 CHANNELS = 2  # value, time of day
 EXPERTS = 3
@@ -73,35 +73,34 @@ class TestamNetwork(BaselineNetwork):
             if parameter.ndim > 1:
                 nn.init.xavier_uniform_(parameter)
 
-    def forward(self, values: Readings, time_of_day: Calendar, day_of_week: Calendar, *more: Tensor | None) -> Forecast:
-        forecasts, scores = self.consult(values, time_of_day)
+    def forward(self, values: Readings, time_of_day: Bins, day_of_week: Bins, *more: Tensor | None) -> Forecast:
+        forecasts, scores = self.expert_forecasts(values, time_of_day)
         return forecasts.gather(-1, scores.argmax(dim=-1, keepdim=True))[..., 0]
 
-    def consult(
-        self, values: Readings, time_of_day: Calendar
+    def expert_forecasts(
+        self, values: Readings, time_of_day: Bins
     ) -> tuple[Float[Tensor, "batch horizon node expert"], Float[Tensor, "batch horizon node expert"]]:
         """Returns the forecasts of all experts, and the gate's scores of them."""
         now, future = time_of_day[:, : self.history], time_of_day[:, self.history :]
-        values = rearrange(values, "batch time node -> batch node time")
-        clock = (now / BINS_PER_DAY)[:, None].expand_as(values)
-        channels = torch.stack([values, clock], dim=-1)
+        channels = with_calendar(values, now / BINS_PER_DAY).transpose(1, 2)  # batch node time channel
+        values = values.transpose(1, 2)
         nothing = values.new_zeros(*values.shape[:2], future.shape[1])
-        to_come = self.identity(nothing, future)
+        future_states = self.identity(nothing, future)
         hidden = (
             self.identity(values, now),
-            self.adaptive(channels, to_come, *self.gate.graphs()),
-            self.attention(channels, to_come),
+            self.adaptive(channels, future_states, *self.gate.graphs()),
+            self.attention(channels, future_states),
         )
-        *stretch, stretch_read = self.to_horizon
-        hidden = tuple(over_time(states) for over_time, states in zip(stretch, hidden, strict=True))
+        *to_horizon, memory_to_horizon = self.to_horizon
+        hidden = tuple(over_time(states) for over_time, states in zip(to_horizon, hidden, strict=True))
         forecasts = [head(F.relu(states)) for head, states in zip(self.heads, hidden, strict=True)]
-        scores = self.gate(stretch_read(self.gate.read(channels)), hidden)
+        scores = self.gate(memory_to_horizon(self.gate.read(channels)), hidden)
         order = "batch node horizon expert -> batch horizon node expert"
         return rearrange(torch.cat(forecasts, dim=-1), order), rearrange(scores, order)
 
     def objective(self, inputs: tuple[Tensor, ...], targets: Targets) -> tuple[Tensor, dict[str, Tensor]]:
         """Returns the routed forecast, the experts' mean error, and how badly the gate matches its labels."""
-        forecasts, scores = self.consult(*inputs[:2])
+        forecasts, scores = self.expert_forecasts(*inputs[:2])
         forecast = forecasts.gather(-1, scores.argmax(dim=-1, keepdim=True))[..., 0]
         error = torch.stack([targets.error(single) for single in forecasts.unbind(dim=-1)]).mean()
         routing = error.new_zeros(())
@@ -116,7 +115,7 @@ class TestamNetwork(BaselineNetwork):
 def routing_labels(
     errors: Float[Tensor, "*place expert"], scores: Float[Tensor, "*place expert"], mask: Bool[Tensor, "*place"]
 ) -> Float[Tensor, "*place expert"]:
-    """Returns what the gate should have said: half to avoid the worst expert, half to choose the best; 0 if unseen."""
+    """Returns the gate's labels: half to avoid the worst expert, half to choose the best; 0 if unobserved."""
     experts = errors.shape[-1]
     chosen, worst, best = (
         F.one_hot(found, experts).to(errors.dtype)
@@ -130,7 +129,7 @@ def routing_labels(
 
 
 class IdentityExpert(nn.Module):
-    """Attention over time, node by node, of values beside the time of day as each node sees it."""
+    """Attention over time, node by node, of values beside an embedding of the time of day at each node."""
 
     def __init__(self, sizes: TestamSizes, nodes: int) -> None:
         super().__init__()
@@ -141,7 +140,10 @@ class IdentityExpert(nn.Module):
         self.value = nn.Linear(1, width)
         self.join = nn.Linear(2 * width, width)
         self.layers = nn.ModuleList(
-            nn.Sequential(AddAndNorm(sizes, Attention(sizes)), AddAndNorm(sizes, FeedForward(sizes)))
+            nn.Sequential(
+                AddAndNorm(sizes, Attention(sizes)),
+                AddAndNorm(sizes, Mlp(sizes.width, 4 * sizes.width, sizes.width, dropout=0.0)),
+            )
             for _ in range(sizes.layers)
         )
 
@@ -156,7 +158,7 @@ class IdentityExpert(nn.Module):
 
 
 class SpatialExpert(nn.Module):
-    """Layers over time, nodes and the time to come; how they go over nodes is what two experts differ in."""
+    """Layers over time, nodes and the future; two experts differ in the part over nodes."""
 
     def __init__(self, sizes: TestamSizes, over_nodes: Callable[[], nn.Module]) -> None:
         super().__init__()
@@ -166,32 +168,32 @@ class SpatialExpert(nn.Module):
     def forward(
         self,
         channels: Float[Tensor, "batch node time channel"],
-        to_come: Float[Tensor, "batch node horizon width"],
+        future_states: Float[Tensor, "batch node horizon width"],
         *graphs: Float[Tensor, "node node2"],
     ) -> States:
         states = self.start(channels)
         for layer in self.layers:
-            states = layer(states, to_come, *graphs)
+            states = layer(states, future_states, *graphs)
         return states
 
 
 class SpatialLayer(nn.Module):
-    """One layer of a spatial expert; its third part looks at the time to come, "time-enhanced attention"."""
+    """One layer of a spatial expert; its third part attends to the future, "time-enhanced attention"."""
 
     def __init__(self, sizes: TestamSizes, over_nodes: nn.Module) -> None:
         super().__init__()
         self.over_time = AddAndNorm(sizes, Attention(sizes))
         self.over_nodes = AddAndNorm(sizes, over_nodes)
         self.ahead = AddAndNorm(sizes, Attention(sizes))
-        self.feed_forward = AddAndNorm(sizes, FeedForward(sizes))
+        self.feed_forward = AddAndNorm(sizes, Mlp(sizes.width, 4 * sizes.width, sizes.width, dropout=0.0))
 
-    def forward(self, states: States, to_come: States, *graphs: Float[Tensor, "node node2"]) -> States:
+    def forward(self, states: States, future_states: States, *graphs: Float[Tensor, "node node2"]) -> States:
         states = self.over_nodes(self.over_time(states), *graphs)
-        return self.feed_forward(self.ahead(states, to_come))
+        return self.feed_forward(self.ahead(states, future_states))
 
 
 class Gate(nn.Module):
-    """Compares what a memory says about the input with what each expert made of it."""
+    """Compares the memory that matches the input with the states of each expert."""
 
     def __init__(self, sizes: TestamSizes, nodes: int) -> None:
         super().__init__()
@@ -207,18 +209,18 @@ class Gate(nn.Module):
         return F.relu(affinity).softmax(dim=-1), F.relu(affinity.T).softmax(dim=-1)
 
     def read(self, channels: Float[Tensor, "batch node time channel"]) -> Float[Tensor, "batch node time memory"]:
-        """Returns what the memory says about each reading."""
+        """Returns the memory that matches each reading."""
         return (self.ask(channels) @ self.memory.T).softmax(dim=-1) @ self.memory
 
     def forward(
-        self, said: Float[Tensor, "batch node horizon memory"], hidden: tuple[States, ...]
+        self, memory: Float[Tensor, "batch node horizon memory"], hidden: tuple[States, ...]
     ) -> Float[Tensor, "batch node horizon expert"]:
         views = (view(states) for view, states in zip(self.views, hidden, strict=True))
-        return torch.stack([F.cosine_similarity(said, view, dim=-1) for view in views], dim=-1)
+        return torch.stack([F.cosine_similarity(memory, view, dim=-1) for view in views], dim=-1)
 
 
 class ExpertView(nn.Module):
-    """What the gate sees of an expert: its states after an attention over time whose scores are not scaled."""
+    """The states of an expert as the gate compares them, after an attention over time whose scores are not scaled."""
 
     def __init__(self, sizes: TestamSizes) -> None:
         super().__init__()
@@ -237,21 +239,16 @@ class Attention(nn.Module):
         self.heads = sizes.heads
         self.query, self.key, self.value = (nn.Linear(width, width, bias=False) for _ in range(3))
         self.out = nn.Linear(width, width)
-        self.dropout = Dropout(sizes.dropout)
 
     def forward(
         self,
         states: Float[Tensor, "batch group place width"],
         source: Float[Tensor, "batch group place2 width"] | None = None,
     ) -> Float[Tensor, "batch group place width"]:
-        source = states if source is None else source
-        query, key, value = (
-            rearrange(part, "batch group place (head width) -> (batch group) head place width", head=self.heads)
-            for part in (self.query(states), self.key(source), self.value(source))
-        )
-        mixed = F.scaled_dot_product_attention(query, key, value)
-        joined = "(batch group) head place width -> batch group place (head width)"
-        return self.dropout(self.out(rearrange(mixed, joined, batch=len(states))))
+        places = states.flatten(0, 1)
+        source = places if source is None else source.flatten(0, 1)
+        seen = attend(self.query(places), self.key(source), self.value(source), self.heads)
+        return self.out(seen).view_as(states)
 
 
 class NodeAttention(Attention):
@@ -267,39 +264,26 @@ class GraphConvolution(nn.Module):
     def __init__(self, sizes: TestamSizes) -> None:
         super().__init__()
         self.join = nn.Linear(5 * sizes.width, sizes.width)
-        self.dropout = Dropout(sizes.dropout)
 
     def forward(self, states: States, *graphs: Float[Tensor, "node node2"]) -> States:
         reached = [states]
         for graph in graphs:
             once = torch.einsum("bstw,sr->brtw", states, graph)  # from sender to receiver
             reached += [once, torch.einsum("bstw,sr->brtw", once, graph)]
-        return self.dropout(self.join(torch.cat(reached, dim=-1)))
-
-
-class FeedForward(nn.Module):
-    """Two linear layers, four times as wide between them."""
-
-    def __init__(self, sizes: TestamSizes) -> None:
-        super().__init__()
-        self.first = nn.Linear(sizes.width, 4 * sizes.width)
-        self.second = nn.Linear(4 * sizes.width, sizes.width)
-        self.dropout = Dropout(sizes.dropout)
-
-    def forward(self, states: States) -> States:
-        return self.dropout(self.second(F.gelu(self.first(states))))
+        return self.join(torch.cat(reached, dim=-1))
 
 
 class AddAndNorm(nn.Module):
-    """norm(x + part(x))."""
+    """norm(x + dropout(part(x)))."""
 
     def __init__(self, sizes: TestamSizes, part: nn.Module) -> None:
         super().__init__()
         self.part = part
         self.norm = nn.LayerNorm(sizes.width, eps=NORM_FLOOR)
+        self.dropout = Dropout(sizes.dropout)
 
     def forward(self, states: States, *more: Tensor) -> States:
-        return self.norm(states + self.part(states, *more))
+        return self.norm(states + self.dropout(self.part(states, *more)))
 
 
 class OverTime(nn.Module):
@@ -319,18 +303,16 @@ class Testam(Baseline):
 
     network = TestamNetwork
     sizes = TestamSizes()
-    recipe = BaselineRecipe(
-        loss_space="original",  # beside which the gate's term stands
-        training=TrainingSettings(
-            epochs=100,
-            batch=16,
-            learning_rate=2.8e-3,
-            weight_decay=0.0,
-            adam_floor=1e-9,
-            schedule="cosine",
-            activation=3,
-            patience=30,
-        ),
-    )
-
     tiny = TestamSizes(width=4, layers=1, heads=1, memories=3, memory_width=4)
+    # Beside which the gate's term stands
+    recipe = BaselineRecipe.of(
+        loss_space="original",
+        epochs=100,
+        batch=16,
+        learning_rate=2.8e-3,
+        weight_decay=0.0,
+        adam_floor=1e-9,
+        schedule="cosine",
+        activation=3,
+        patience=30,
+    )

@@ -1,8 +1,8 @@
 """TimeBridge: non-stationarity matters for long-term forecasting (Liu, Wu, Hu, Li, Dai, Bao, Xia; ICML 2025).
 
 Idea: drift within a series makes patches look alike that are not, so attention among the patches of a series compares
-them without their local means. Drift that series have in common is what ties them together, so attention across series
-keeps it.
+them without their local means. Drift that series have in common is what relates them, so attention across series keeps
+it.
 
 Read: `Hank0626/TimeBridge` (MIT; `model`, `layers`, `experiments`, `scripts/TimeBridge.sh`). The objective adds the
 error of the forecast's Fourier coefficients to its absolute error. The means that are taken off run along the features
@@ -13,9 +13,9 @@ lie between those of Solar and Electricity.
 Changed: a patch has at most a quarter of the history, so that short histories have four, and as many patches are kept
 as there are, at most; where patches do not fill the history the oldest steps are left out. Of the calendar it reads
 time of day and day of week, not day of month and of year. Missing targets count neither in time nor in frequency. A
-history of one step has deviation 0. The keys of an attention have no bias: softmax does not feel it. A norm that the
-original declares and never uses is left out. Training has twenty epochs instead of a hundred that stop early: the rate
-is halved every epoch, and later ones change nothing.
+history of one step has deviation 0. Keys have no bias: it cancels in the softmax. A norm that the original declares and
+never uses is left out. Training has twenty epochs instead of a hundred that stop early: the rate is halved every epoch,
+and later ones change nothing.
 """
 
 import copy
@@ -29,19 +29,17 @@ from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Calendar, Forecast, Frame, Readings, Targets
+from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Bins, Forecast, Frame, Readings, Targets
 from candor.nets.baselines import baselines
-from candor.nets.baselines._parts import HeadedSizes, Rate, calendar_series
+from candor.nets.baselines._layers import HeadedSizes, Rate, Tokens, attend, calendar_series, cut_patches, patch_length
 from candor.nets.dropout import Dropout
 from candor.nets.layers import Mlp
-from candor.nets.recipe import UNCLIPPED, TrainingSettings
+from candor.nets.recipe import UNCLIPPED
 
 DEVIATION_FLOOR = 1e-5
-LEAST_PATCHES = 4
 MARKS = 2  # time of day, day of week
 
-Tokens = Float[Tensor, "batch series patch width"]
-Rows = Float[Tensor, "rows token width"]
+SeriesTokens = Float[Tensor, "batch series patch width"]
 
 
 class TimeBridgeSizes(HeadedSizes):
@@ -56,11 +54,11 @@ class TimeBridgeSizes(HeadedSizes):
     patch: PositiveInt = 12
     """Steps of a patch; at most a quarter of the history."""
     kept: PositiveInt = 4
-    """Patches that sampling leaves; at most as many as there are."""
+    """Patches that sampling keeps; at most as many as there are."""
     integrated_layers: NonNegativeInt = 1
     """Attention among the patches of a series."""
     sampling_layers: NonNegativeInt = 1
-    """Attention that leaves fewer patches."""
+    """Attention that keeps fewer patches."""
     cointegrated_layers: NonNegativeInt = 1
     """Attention across series."""
     stable: Annotated[int, Field(ge=2)] = 4
@@ -85,7 +83,7 @@ class TimeBridgeNetwork(BaselineNetwork):
     def __init__(self, sizes: TimeBridgeSizes, frame: Frame) -> None:
         super().__init__()
         self.sizes, self.history, self.nodes = sizes, frame.history, frame.nodes
-        self.patch = max(1, min(sizes.patch, frame.history // LEAST_PATCHES))
+        self.patch = patch_length(sizes.patch, frame.history)
         patches = frame.history // self.patch
         kept = min(sizes.kept, patches)
         self.embedding = nn.Linear(self.patch, sizes.width, bias=False)
@@ -98,13 +96,12 @@ class TimeBridgeNetwork(BaselineNetwork):
         self.head = nn.Linear(left * sizes.width, frame.horizon, bias=False)
         self.dropout = Dropout(sizes.dropout)
 
-    def forward(self, values: Readings, time_of_day: Calendar, day_of_week: Calendar, *more: Tensor | None) -> Forecast:
+    def forward(self, values: Readings, time_of_day: Bins, day_of_week: Bins, *more: Tensor | None) -> Forecast:
         mean = values.mean(dim=1, keepdim=True)
         deviation = values.std(dim=1, keepdim=True, correction=min(1, self.history - 1))
         scores = (values - mean) / (deviation + DEVIATION_FLOOR)
         series = torch.cat([scores, calendar_series(time_of_day, day_of_week, self.history)], dim=2)
-        series = series[:, self.history % self.patch :]
-        tokens = self.dropout(self.embedding(rearrange(series, "b (t p) n -> b n t p", p=self.patch)))
+        tokens = self.dropout(self.embedding(cut_patches(series, self.patch)))
         forecast = self.head(self.layers(tokens)[:, : self.nodes].flatten(2))  # batch node horizon
         return forecast.transpose(1, 2) * deviation + mean
 
@@ -132,17 +129,13 @@ class Attention(nn.Module):
     def __init__(self, sizes: TimeBridgeSizes) -> None:
         super().__init__()
         width, self.heads = sizes.width, sizes.heads
-        self.scale = math.sqrt(sizes.heads / width)
         self.query, self.value, self.out = (nn.Linear(width, width) for _ in range(3))
         self.key = nn.Linear(width, width, bias=False)
         self.dropout = Dropout(sizes.attention_dropout)
 
-    def forward(self, asking: Rows, compared: Rows, told: Rows) -> Rows:
-        """Returns for each asking token what is told by the tokens that it is like."""
-        projected = (self.query(asking), self.key(compared), self.value(told))
-        queries, keys, values = (rearrange(part, "r t (h d) -> r h t d", h=self.heads) for part in projected)
-        weights = self.dropout((self.scale * queries @ keys.transpose(-1, -2)).softmax(dim=-1))
-        return self.out(rearrange(weights @ values, "r h t d -> r t (h d)"))
+    def forward(self, queries: Tokens, keys: Tokens, values: Tokens) -> Tokens:
+        projected = (self.query(queries), self.key(keys), self.value(values))
+        return self.out(attend(*projected, self.heads, self.dropout))
 
 
 class Layer(nn.Module):
@@ -155,62 +148,62 @@ class Layer(nn.Module):
         self.first_norm, self.second_norm = nn.LayerNorm(sizes.width), nn.LayerNorm(sizes.width)
         self.dropout = Dropout(sizes.dropout)
 
-    def settle(self, tokens: Tokens) -> Tokens:
-        """Returns tokens after attention as the next layer reads them."""
+    def after_attention(self, tokens: SeriesTokens) -> SeriesTokens:
+        """Returns tokens as the next layer reads them."""
         tokens = self.first_norm(tokens)
         return self.second_norm(tokens + self.dropout(self.feed_forward(tokens)))
 
 
 class IntegratedLayer(Layer):
-    """Patches of a series look at those that are alike without their local means."""
+    """Patches of a series attend to those that are alike without their local means."""
 
     def __init__(self, sizes: TimeBridgeSizes) -> None:
         super().__init__(sizes)
         self.stable = sizes.stable
 
-    def forward(self, tokens: Tokens) -> Tokens:
+    def forward(self, tokens: SeriesTokens) -> SeriesTokens:
         rows = tokens.flatten(0, 1)
         with torch.no_grad():
             compared = detrended(rows, self.stable)
         seen = self.attention(compared, compared, rows).view_as(tokens)
-        return self.settle(tokens + self.dropout(seen))
+        return self.after_attention(tokens + self.dropout(seen))
 
 
 class SamplingLayer(Layer):
-    """Few mixtures of the patches look at all of them and take their place."""
+    """A few mixtures of the patches attend to all of them and replace them."""
 
     def __init__(self, sizes: TimeBridgeSizes, patches: int, kept: int) -> None:
         super().__init__(sizes)
         self.mixture = nn.Linear(patches, kept, bias=False)
         self.correction = nn.Linear(kept + 1, kept, bias=False)
 
-    def forward(self, tokens: Tokens) -> Tokens:
+    def forward(self, tokens: SeriesTokens) -> SeriesTokens:
         rows = tokens.flatten(0, 1)
         mixed = self.mixture(rows.transpose(1, 2))  # rows width kept
         with_mean = torch.cat([mixed, rows.mean(dim=1)[:, :, None]], dim=2)
         mixed = (mixed + self.correction(with_mean)).transpose(1, 2)
         sampled = self.attention(mixed, rows, rows) + self.dropout(mixed)
-        return self.settle(rearrange(sampled, "(b n) t d -> b n t d", b=len(tokens)))
+        return self.after_attention(rearrange(sampled, "(b n) t d -> b n t d", b=len(tokens)))
 
 
 class CointegratedLayer(Layer):
-    """Series look at each other, patch by patch: first along the rows of a square, then along its columns."""
+    """Series attend to each other, patch by patch: first along the rows of a square, then along its columns."""
 
     def __init__(self, sizes: TimeBridgeSizes, series: int) -> None:
         super().__init__(sizes)
         self.series, self.side = series, math.ceil(math.sqrt(series))
         self.across_rows = copy.deepcopy(self.attention)  # both begin alike, as released
 
-    def forward(self, tokens: Tokens) -> Tokens:
+    def forward(self, tokens: SeriesTokens) -> SeriesTokens:
         square = F.pad(tokens, (0, 0, 0, 0, 0, self.side**2 - self.series))
         rows = rearrange(square, "b (r c) t d -> (b t r) c d", r=self.side)
         columns = rearrange(self.attention(rows, rows, rows), "(b t r) c d -> (b t c) r d", b=len(tokens), r=self.side)
         columns = columns + self.across_rows(columns, columns, columns)
         seen = rearrange(columns, "(b t c) r d -> b (r c) t d", b=len(tokens), c=self.side)
-        return self.settle(tokens + self.dropout(seen[:, : self.series]))
+        return self.after_attention(tokens + self.dropout(seen[:, : self.series]))
 
 
-def detrended(tokens: Rows, length: int) -> Rows:
+def detrended(tokens: Tokens, length: int) -> Tokens:
     """Returns tokens without the mean of every feature and the `length` - 1 before it; the first ones share a mean."""
     means = F.avg_pool1d(tokens, length, stride=1)
     return tokens - F.pad(means, (length - 1, 0), mode="replicate")
@@ -222,11 +215,8 @@ class TimeBridge(Baseline):
 
     network = TimeBridgeNetwork
     sizes = TimeBridgeSizes()
-    # The rate is halved after every epoch but the first; gradients are not clipped.
-    recipe = BaselineRecipe(
-        training=TrainingSettings(
-            epochs=20, batch=16, learning_rate=5e-4, weight_decay=0.0, milestones=tuple(range(2, 20)), clip=UNCLIPPED
-        ),
-    )
-
     tiny = TimeBridgeSizes(width=8, feed_forward=16, heads=2, kept=2)
+    # The rate is halved after every epoch but the first; gradients are not clipped.
+    recipe = BaselineRecipe.of(
+        epochs=20, batch=16, learning_rate=5e-4, weight_decay=0.0, milestones=tuple(range(2, 20)), clip=UNCLIPPED
+    )

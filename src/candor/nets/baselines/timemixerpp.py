@@ -1,24 +1,24 @@
 """TimeMixer++: a general time series pattern machine (Wang, Li, Shi, Ye, Mo, Lin, Ju, Chu, Jin; ICLR 2025).
 
 Idea: a series is read at several scales, and each scale is folded by several periods into images with a row per cycle
-and a column per phase. Attention along the two axes parts season from trend, convolutions carry seasons to coarser and
-trends to finer scales, and periods count by their amplitudes; every scale forecasts, and the mean is taken.
+and a column per phase. Attention along the two axes separates season from trend, convolutions carry seasons to coarser
+and trends to finer scales, and periods are weighted by their amplitudes; every scale forecasts, and the mean is taken.
 
 Read: the paper, and `WenjieDu/PyPOTS` (BSD-3-Clause; `pypots/nn/modules/timemixerpp`), third-party code that by its own
 account follows an anonymous repository of the authors, which could not be read; they released none. Where both differ
 the paper is followed: scales are made by strided convolutions and not by means, all of them forecast and not the
 coarsest alone, periods are rounded up, and queries and keys are as wide as the states. Where the paper is silent PyPOTS
-is followed: windows are scaled at every scale, with a weight and a shift per node, and attention is added to what it
-read, in images with a weight that begins at zero. Nodes share all further weights, as in PyPOTS; the paper writes of
-one embedding of all nodes together, which would leave a handful of numbers to forecast all of them from. Seasons attend
-to one phase of all cycles and trends to all phases of one cycle, as in PyPOTS and the paper's formulas; its words say
-the reverse.
+is followed: windows are scaled at every scale, with a weight and a shift per node, and attention is added to its input,
+in images with a weight that begins at zero. Nodes share all further weights, as in PyPOTS; the paper describes one
+embedding of all nodes together, which would leave a handful of numbers to forecast all of them from. Seasons attend to
+one phase of all cycles and trends to all phases of one cycle, as in PyPOTS and the paper's formulas; its words say the
+reverse.
 
 Changed: the periods are those of the strongest frequencies of the training windows, found once, instead of those of the
 batch at hand in every block: a forecast must not depend on other windows. Amplitudes are those of each series in each
 block. A history is halved as long as six steps are left, at most as often as asked for, and there are as many periods
 as the coarsest scale can hold: twelve steps give two scales, as the paper has for short series, and periods of 6, 3 and
-2. Where halving leaves a remainder the oldest steps are left out. Keys have no bias: softmax does not feel it. Kernels
+2. Where halving leaves a remainder the oldest steps are left out. Keys have no bias: it cancels in the softmax. Kernels
 of 1, 3 and 5 places are added up to one. The paper gives ranges only (rates from 1e-3 to 1e-1, batches of 512): the
 lowest rate, batches that fit, and sizes of third-party settings are taken.
 """
@@ -36,9 +36,9 @@ from candor.core.settings import Settings
 from candor.data.windows import Windows
 from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Forecast, Frame, Readings
 from candor.nets.baselines import baselines
-from candor.nets.baselines._parts import Attention, Rate
+from candor.nets.baselines._layers import Attention, Rate, standardise
 from candor.nets.dropout import Dropout
-from candor.nets.recipe import UNCLIPPED, TrainingSettings
+from candor.nets.recipe import UNCLIPPED
 
 VARIANCE_FLOOR = 1e-5
 LEAST_STEPS = 6  # of the coarsest scale: three frequencies
@@ -64,11 +64,11 @@ class TimeMixerPPSizes(Settings):
     layers: PositiveInt = 2
     """Mixing blocks."""
     dropout: Rate = 0.1
-    """Of embedded steps, and of the weights with which nodes look at each other."""
+    """Of embedded steps, and of the attention weights of nodes."""
 
 
 class TimeMixerPPNetwork(BaselineNetwork):
-    """Scales of every node, nodes that meet at the coarsest, mixing blocks, and the mean of all scales' forecasts."""
+    """Scales of every node, attention of nodes at the coarsest, mixing blocks, and the mean of all forecasts."""
 
     frequencies: Tensor
 
@@ -100,20 +100,20 @@ class TimeMixerPPNetwork(BaselineNetwork):
         amplitudes = torch.zeros(possible, dtype=torch.float64)
         for begin in range(0, len(training), WINDOWS_AT_A_TIME):
             values = training.batch(slice(begin, begin + WINDOWS_AT_A_TIME)).tensors()["inputs"]
-            scores, _, _ = standardise(values[:, -self.steps[0] :].transpose(1, 2))
+            scores, _, _ = without_gradient(values[:, -self.steps[0] :].transpose(1, 2))
             amplitudes += torch.fft.rfft(scores).abs().double().sum(dim=(0, 1))[1 : possible + 1]
         self.frequencies.copy_(1 + amplitudes.topk(len(self.frequencies)).indices.sort().values)
 
     def forward(self, values: Readings, *more: Tensor | None) -> Forecast:
         finest = values[:, -self.steps[0] :].transpose(1, 2)
-        _, mean, deviation = standardise(finest)
+        _, mean, deviation = without_gradient(finest)
         scales = self.scales(finest)
         scales[-1] = scales[-1] + self.across(scales[-1], scales[-1])  # tokens are nodes
         states = [self.dropout(self.embedding(rearrange(scale, "b n t -> (b n) 1 t"))) for scale in scales]
         for block in self.blocks:
             states = block(states, self.frequencies)
-        heard = [head(state).transpose(1, 2) for head, state in zip(self.heads, states, strict=True)]
-        forecasts = self.projection(torch.stack(heard).mean(dim=0))  # the mean of projections: series horizon 1
+        ahead = [head(state).transpose(1, 2) for head, state in zip(self.heads, states, strict=True)]
+        forecasts = self.projection(torch.stack(ahead).mean(dim=0))  # the mean of projections: series horizon 1
         scores = rearrange(forecasts, "(b n) h 1 -> b n h", b=len(values))
         scores = (scores - self.shifts[0]) / (self.weights[0] + VARIANCE_FLOOR)
         return (scores * deviation + mean).transpose(1, 2)
@@ -126,7 +126,7 @@ class TimeMixerPPNetwork(BaselineNetwork):
                 series = rearrange(scales[-1], "b n t -> (b n) 1 t")
                 scales.append(rearrange(self.coarser(series), "(b n) 1 t -> b n t", b=len(finest)))
         return [
-            standardise(scale)[0] * weight + shift
+            without_gradient(scale)[0] * weight + shift
             for scale, weight, shift in zip(scales, self.weights, self.shifts, strict=True)
         ]
 
@@ -206,10 +206,10 @@ class Inception(nn.Module):
         return F.conv_transpose2d(image, weight, bias, (self.stride, 1), self.reach, (odd, 0))
 
 
-def standardise(series: Float[Tensor, "*rows time"]) -> tuple[Tensor, Tensor, Tensor]:
+def without_gradient(series: Float[Tensor, "*rows time"]) -> tuple[Tensor, Tensor, Tensor]:
     """Returns series with mean 0 and deviation 1, their means and their deviations, which pass no gradient."""
-    mean = series.mean(dim=-1, keepdim=True).detach()
-    deviation = (series.var(dim=-1, keepdim=True, correction=0) + VARIANCE_FLOOR).sqrt().detach()
+    with torch.no_grad():
+        _, mean, deviation = standardise(series, dim=-1)
     return (series - mean) / deviation, mean, deviation
 
 
@@ -230,12 +230,8 @@ class TimeMixerPP(Baseline):
 
     network = TimeMixerPPNetwork
     sizes = TimeMixerPPSizes()
-    # The rate falls smoothly, as in the paper after its warm-up; gradients are not clipped.
-    recipe = BaselineRecipe(
-        loss="squared",
-        training=TrainingSettings(
-            epochs=30, batch=32, learning_rate=1e-3, weight_decay=0.0, schedule="cosine", clip=UNCLIPPED
-        ),
-    )
-
     tiny = TimeMixerPPSizes(width=4, hidden=4, halvings=1, periods=2, kernels=2, layers=1)
+    # The rate falls smoothly, as in the paper after its warm-up; gradients are not clipped.
+    recipe = BaselineRecipe.of(
+        loss="squared", epochs=30, batch=32, learning_rate=1e-3, weight_decay=0.0, schedule="cosine", clip=UNCLIPPED
+    )

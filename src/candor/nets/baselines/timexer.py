@@ -1,23 +1,23 @@
 """TimeXer: transformers with exogenous variables (Wang, Wu, Dong, Liu, Qiu, Zhang, Wang, Long; NeurIPS 2024).
 
-Idea: a series that is forecast becomes patches and one learned global token, a series that only informs becomes a
-single token. Patches attend to each other; the global token alone looks at the other series and tells the patches.
+Idea: a series that is forecast becomes patches and one learned global token, a series that is only an input becomes a
+single token. Patches attend to each other; the global token alone attends to the other series and passes on to the
+patches what it finds there.
 
 Read: `thuml/TimeXer` (no licence file; `models/TimeXer.py`, `scripts/multivariate/Traffic`), multivariate mode: every
-node is forecast, and all nodes and the calendar inform. Every series is scaled by its own mean and deviation within the
-window. Dropout falls on the forecast itself too, as released. No sizes for this protocol are published: ours are a
-quarter of the width that Traffic has. Training goes to the end instead of stopping early; the best weights are kept
-either way.
+node is forecast, and all nodes and the calendar are inputs. Every series is scaled by its own mean and deviation within
+the window. Dropout is applied to the forecast itself too, as released. No sizes for this protocol are published: ours
+are a quarter of the width that Traffic has. Training goes to the end instead of stopping early; the best weights are
+kept either way.
 
 Changed: a patch has at most a quarter of the history, so that short histories have four; where patches do not fill the
 history the oldest steps are left out (as released: the newest). Of the calendar it reads time of day and day of week,
-not day of month and of year. Covariates, an extension in between its two modes: those of every node become tokens that
-inform, through the same embedding as the others, so they add no parameters; like theirs, these tokens do not say of
-which node they are, and scaling within the window keeps their course but not their amount. Not read: the future.
+not day of month and of year. Covariates, an extension in between its two modes: those of every node become input tokens
+through the same embedding as the others, so they add no parameters; like theirs, these tokens do not say of which node
+they are, and scaling within the window keeps their course but not their amount. The future is not read.
 """
 
 import torch
-from einops import rearrange
 from jaxtyping import Float
 from pydantic import PositiveInt
 from torch import Tensor, nn
@@ -27,39 +27,40 @@ from candor.nets.baseline import (
     Baseline,
     BaselineNetwork,
     BaselineRecipe,
-    Calendar,
+    Bins,
     Covariates,
     Forecast,
     Frame,
     Readings,
 )
 from candor.nets.baselines import baselines
-from candor.nets.baselines._parts import Attention, HeadedSizes, Rate, calendar_series, standardise
+from candor.nets.baselines._layers import (
+    Attention,
+    EncoderSizes,
+    Rate,
+    calendar_series,
+    cut_patches,
+    patch_length,
+    standardise,
+)
 from candor.nets.dropout import Dropout
 from candor.nets.layers import sinusoidal_positions
-from candor.nets.recipe import UNCLIPPED, TrainingSettings
+from candor.nets.recipe import UNCLIPPED
 
-LEAST_PATCHES = 4
-
-Tokens = Float[Tensor, "batch node token width"]
+NodeTokens = Float[Tensor, "batch node token width"]
 Series = Float[Tensor, "batch series width"]
 
 
-class TimeXerSizes(HeadedSizes):
+class TimeXerSizes(EncoderSizes):
     """Sizes of TimeXer."""
 
     width: PositiveInt = 128
-    """Of a token."""
     feed_forward: PositiveInt = 256
-    """Hidden width of the feed-forward layers."""
     heads: PositiveInt = 8
-    """Of every attention."""
     layers: PositiveInt = 2
-    """Of the encoder."""
     patch: PositiveInt = 12
     """Steps of a patch; at most a quarter of the history."""
     dropout: Rate = 0.1
-    """Everywhere."""
 
 
 class TimeXerNetwork(BaselineNetwork):
@@ -68,8 +69,7 @@ class TimeXerNetwork(BaselineNetwork):
     def __init__(self, sizes: TimeXerSizes, frame: Frame) -> None:
         super().__init__()
         width = sizes.width
-        self.history = frame.history
-        self.patch = max(1, min(sizes.patch, frame.history // LEAST_PATCHES))
+        self.history, self.patch = frame.history, patch_length(sizes.patch, frame.history)
         patches = frame.history // self.patch
         self.patch_embedding = nn.Linear(self.patch, width, bias=False)
         self.register_buffer("positions", sinusoidal_positions(patches, width), persistent=False)
@@ -81,24 +81,22 @@ class TimeXerNetwork(BaselineNetwork):
         self.dropout = Dropout(sizes.dropout)
 
     def forward(
-        self, values: Readings, time_of_day: Calendar, day_of_week: Calendar, covariates: Covariates = None
+        self, values: Readings, time_of_day: Bins, day_of_week: Bins, covariates: Covariates = None, /
     ) -> Forecast:
         scores, mean, deviation = standardise(values)
-        informing = [scores, calendar_series(time_of_day, day_of_week, self.history)]
+        inputs = [scores, calendar_series(time_of_day, day_of_week, self.history)]
         if covariates is not None:
-            informing.append(standardise(covariates.flatten(2))[0])
-        exogenous = self.dropout(self.series_embedding(torch.cat(informing, dim=2).transpose(1, 2)))
+            inputs.append(standardise(covariates.flatten(2))[0])
+        exogenous = self.dropout(self.series_embedding(torch.cat(inputs, dim=2).transpose(1, 2)))
         tokens = self._endogenous(scores)
         for layer in self.layers:
             tokens = layer(tokens, exogenous)
         forecast = self.dropout(self.head(self.norm(tokens).flatten(2)))  # batch node horizon
         return forecast.transpose(1, 2) * deviation + mean
 
-    def _endogenous(self, scores: Readings) -> Tokens:
+    def _endogenous(self, scores: Readings) -> NodeTokens:
         """Returns the patches of every node, its global token after them."""
-        left_out = self.history % self.patch
-        patches = rearrange(scores[:, left_out:], "b (t p) n -> b n t p", p=self.patch)
-        embedded = self.patch_embedding(patches) + self.get_buffer("positions")
+        embedded = self.patch_embedding(cut_patches(scores, self.patch)) + self.get_buffer("positions")
         return self.dropout(torch.cat([embedded, self.global_tokens.expand(len(scores), -1, -1, -1)], dim=2))
 
 
@@ -115,7 +113,7 @@ class Layer(nn.Module):
         self.within_norm, self.across_norm, self.norm = (nn.LayerNorm(width) for _ in range(3))
         self.dropout = Dropout(sizes.dropout)
 
-    def forward(self, tokens: Tokens, exogenous: Series) -> Tokens:
+    def forward(self, tokens: NodeTokens, exogenous: Series) -> NodeTokens:
         series = tokens.flatten(0, 1)
         series = self.within_norm(series + self.dropout(self.within(series, series)))
         tokens = series.view_as(tokens)
@@ -131,13 +129,15 @@ class TimeXer(Baseline):
 
     network = TimeXerNetwork
     sizes = TimeXerSizes()
-    # The rate is halved after every epoch but the first; gradients are not clipped.
-    recipe = BaselineRecipe(
-        loss="squared",
-        training=TrainingSettings(
-            epochs=10, batch=16, learning_rate=1e-3, weight_decay=0.0, milestones=tuple(range(2, 10)), clip=UNCLIPPED
-        ),
-    )
-
-    reads_covariates = True
     tiny = TimeXerSizes(width=8, feed_forward=16, heads=2, layers=1)
+    reads_covariates = True
+    # The rate is halved after every epoch but the first; gradients are not clipped.
+    recipe = BaselineRecipe.of(
+        loss="squared",
+        epochs=10,
+        batch=16,
+        learning_rate=1e-3,
+        weight_decay=0.0,
+        milestones=tuple(range(2, 10)),
+        clip=UNCLIPPED,
+    )

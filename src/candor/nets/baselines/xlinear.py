@@ -1,11 +1,11 @@
 """XLinear: a lightweight MLP with exogenous inputs (Chen, Jin, Huang, Feng; AAAI 2026).
 
-Idea: a gate is a small MLP whose sigmoid multiplies its own input, and two of them are enough. The first filters what a
-series and its learned global token say over time; the second filters across series, where the global token meets them.
+Idea: a gate is a small MLP whose sigmoid multiplies its own input, and two of them are enough. The first filters a
+series together with its learned global token over time; the second filters across series with the global tokens.
 
 Read: `Zaiwen/XLinear` (no licence file; `models/XLinear.py`, `script/pems`), multivariate mode: every node is forecast
-and all nodes inform. The published runs on PEMS forecast a single sensor; their sizes are kept. Every series is scaled
-by its own mean and deviation within the window. No calendar is read.
+and all nodes are inputs. The published runs on PEMS forecast a single sensor; their sizes are kept. Every series is
+scaled by its own mean and deviation within the window. No calendar is read.
 
 Changed: covariates, an extension in between its two modes: those of every node join the series that the second gate
 filters, through the same embedding; without covariates nothing is added. Scaling within the window keeps their course
@@ -17,23 +17,23 @@ import torch
 from jaxtyping import Float
 from pydantic import PositiveInt
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from candor.core.settings import Settings
 from candor.nets.baseline import (
     Baseline,
     BaselineNetwork,
     BaselineRecipe,
-    Calendar,
+    Bins,
     Covariates,
     Forecast,
     Frame,
     Readings,
 )
 from candor.nets.baselines import baselines
-from candor.nets.baselines._parts import Rate, standardise
+from candor.nets.baselines._layers import Rate, standardise
 from candor.nets.dropout import Dropout
-from candor.nets.recipe import UNCLIPPED, TrainingSettings
+from candor.nets.layers import Mlp
+from candor.nets.recipe import UNCLIPPED
 
 
 class XLinearSizes(Settings):
@@ -71,7 +71,7 @@ class XLinearNetwork(BaselineNetwork):
         self.head_dropout = Dropout(sizes.head_dropout)
 
     def forward(
-        self, values: Readings, time_of_day: Calendar, day_of_week: Calendar, covariates: Covariates = None
+        self, values: Readings, time_of_day: Bins, day_of_week: Bins, covariates: Covariates = None, /
     ) -> Forecast:
         nodes = values.shape[2]
         series = values if covariates is None else torch.cat([values, covariates.flatten(2)], dim=2)
@@ -85,17 +85,14 @@ class XLinearNetwork(BaselineNetwork):
         return forecast * deviation[..., :nodes] + mean[..., :nodes]
 
 
-class Gate(nn.Module):
+class Gate(Mlp):
     """x sigmoid(W2 dropout(relu(W1 x)))."""
 
     def __init__(self, width: int, hidden: int, dropout: float) -> None:
-        super().__init__()
-        self.first = nn.Linear(width, hidden)
-        self.second = nn.Linear(hidden, width)
-        self.dropout = Dropout(dropout)
+        super().__init__(width, hidden, width, dropout, nn.ReLU())
 
     def forward(self, inputs: Float[Tensor, "*rows width"]) -> Float[Tensor, "*rows width"]:
-        return inputs * self.second(self.dropout(F.relu(self.first(inputs)))).sigmoid()
+        return inputs * super().forward(inputs).sigmoid()
 
 
 @baselines.register("xlinear")
@@ -104,19 +101,16 @@ class XLinear(Baseline):
 
     network = XLinearNetwork
     sizes = XLinearSizes()
-    # The rate falls by a tenth after every epoch from the fourth on; gradients are not clipped.
-    recipe = BaselineRecipe(
-        loss="squared",
-        training=TrainingSettings(
-            epochs=20,
-            batch=32,
-            learning_rate=1e-3,
-            weight_decay=0.0,
-            milestones=tuple(range(4, 20)),
-            decay=0.9,
-            clip=UNCLIPPED,
-        ),
-    )
-
-    reads_covariates = True
     tiny = XLinearSizes(width=8, time_hidden=6, series_hidden=6)
+    reads_covariates = True
+    # The rate falls by a tenth after every epoch from the fourth on; gradients are not clipped.
+    recipe = BaselineRecipe.of(
+        loss="squared",
+        epochs=20,
+        batch=32,
+        learning_rate=1e-3,
+        weight_decay=0.0,
+        milestones=tuple(range(4, 20)),
+        decay=0.9,
+        clip=UNCLIPPED,
+    )

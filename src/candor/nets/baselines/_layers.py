@@ -1,0 +1,209 @@
+"""Layers and functions that several published models share."""
+
+import math
+from collections.abc import Iterator
+from typing import Annotated, Self
+
+import torch
+from einops import rearrange
+from jaxtyping import Bool, Float, Int
+from pydantic import Field, PositiveInt, model_validator
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from candor.core.settings import Settings
+from candor.data.times import BINS_PER_DAY, DAYS_PER_WEEK
+from candor.data.windows import Windows
+from candor.nets.baseline import Bins, Readings
+from candor.nets.dropout import Dropout, current_generator
+
+Rate = Annotated[float, Field(ge=0.0, lt=1.0)]
+"""The share that a dropout sets to zero."""
+Tokens = Float[Tensor, "rows token width"]
+
+LEAST_PATCHES = 4  # without overlap; short histories have shorter patches
+_WINDOWS_AT_A_TIME = 1024
+_VARIANCE_FLOOR = 1e-5
+
+
+# Attention and normalisation
+
+
+class HeadedSizes(Settings):
+    """Sizes of a network whose attention layers divide their width among heads."""
+
+    width: PositiveInt
+    heads: PositiveInt
+
+    @model_validator(mode="after")
+    def _heads_divide_the_width(self) -> Self:
+        if self.width % self.heads:
+            raise ValueError(f"width ({self.width}) must be a multiple of heads ({self.heads})")
+        return self
+
+
+class EncoderSizes(HeadedSizes):
+    """Sizes of a transformer encoder."""
+
+    width: PositiveInt
+    """Of a token."""
+    feed_forward: PositiveInt
+    """Hidden width of the feed-forward layers."""
+    heads: PositiveInt
+    """Of every attention layer."""
+    layers: PositiveInt
+    """Of the encoder."""
+    dropout: Rate
+    """Everywhere, unless the model says otherwise."""
+
+
+def attend(
+    queries: Float[Tensor, "#rows token width"],
+    keys: Float[Tensor, "rows token2 width"],
+    values: Float[Tensor, "rows token2 width"],
+    heads: int,
+    dropout: Dropout | None = None,
+    mask: Bool[Tensor, "token token2"] | None = None,
+) -> Tokens:
+    """Returns scaled dot-product attention of several heads (Vaswani et al. 2017), the heads side by side.
+
+    Args:
+        queries: one row stands for all rows where there is only one.
+        keys: of the tokens that are attended to.
+        values: of the same tokens.
+        heads: among which the width is divided.
+        dropout: applied to the weights.
+        mask: which tokens may attend to which; None lets all.
+    """
+    queries, keys, values = (rearrange(part, "r t (h d) -> r h t d", h=heads) for part in (queries, keys, values))
+    if dropout is None and mask is None:
+        seen = F.scaled_dot_product_attention(queries, keys, values)
+    else:
+        scores = queries @ keys.transpose(-1, -2) / math.sqrt(queries.shape[-1])
+        scores = scores if mask is None else scores.masked_fill(~mask, -math.inf)
+        weights = scores.softmax(dim=-1)
+        seen = (weights if dropout is None else dropout(weights)) @ values
+    return rearrange(seen, "r h t d -> r t (h d)")
+
+
+class Attention(nn.Module):
+    """Multi-head attention with biases and dropout of its weights."""
+
+    def __init__(self, width: int, heads: int, dropout: float) -> None:
+        super().__init__()
+        self.heads = heads
+        self.query = nn.Linear(width, width)
+        self.key_value = nn.Linear(width, 2 * width)
+        self.out = nn.Linear(width, width)
+        self.dropout = Dropout(dropout)
+
+    def forward(self, queries: Float[Tensor, "#rows token width"], source: Tokens) -> Tokens:
+        keys, values = self.key_value(source).chunk(2, dim=-1)
+        return self.out(attend(self.query(queries), keys, values, self.heads, self.dropout))
+
+
+class FeatureNorm(nn.BatchNorm1d):
+    """Batch normalisation of every feature; a single row, which has no deviation, uses the running statistics."""
+
+    def forward(self, states: Float[Tensor, "*rows width"]) -> Float[Tensor, "*rows width"]:
+        rows = states.flatten(0, -2)
+        if len(rows) > 1:
+            return super().forward(rows).view_as(states)
+        running = self.running_mean, self.running_var, self.weight, self.bias
+        return F.batch_norm(rows, *running, eps=self.eps).view_as(states)
+
+
+def standardise(
+    series: Float[Tensor, "*shape"], dim: int = 1, correction: int = 0
+) -> tuple[Float[Tensor, "*shape"], Tensor, Tensor]:
+    """Returns series with mean 0 and deviation 1 within each window, their means and their deviations."""
+    mean = series.mean(dim=dim, keepdim=True)
+    deviation = (series.var(dim=dim, keepdim=True, correction=correction) + _VARIANCE_FLOOR).sqrt()
+    return (series - mean) / deviation, mean, deviation
+
+
+# Series and patches
+
+
+def moving_average(series: Float[Tensor, "row series time"], steps: int) -> Float[Tensor, "row series time"]:
+    """Returns the centred moving average; beyond its ends a series goes on with its first and last value."""
+    longer = F.pad(series, (steps // 2, (steps - 1) // 2), mode="replicate")
+    return F.avg_pool1d(longer, steps, stride=1)
+
+
+def patch_length(longest: int, history: int, least_patches: int = LEAST_PATCHES) -> int:
+    """Returns the steps of a patch, so few that a history has at least so many patches."""
+    return max(1, min(longest, history // least_patches))
+
+
+def cut_patches(series: Readings, patch: int) -> Float[Tensor, "batch node patch step"]:
+    """Returns patches side by side; where they do not fill the series its oldest steps are left out."""
+    return rearrange(series[:, series.shape[1] % patch :], "b (t p) n -> b n t p", p=patch)
+
+
+def normal_like(tensor: Tensor) -> Tensor:
+    """Returns standard normal numbers from the generator that dropout masks are drawn from."""
+    return torch.empty_like(tensor).normal_(generator=current_generator())
+
+
+# Bins
+
+
+def calendar_series(time_of_day: Bins, day_of_week: Bins, steps: int) -> Float[Tensor, "batch time 2"]:
+    """Returns time of day and day of week of the first steps, each as a series from -1/2 to 1/2."""
+    both = torch.stack([time_of_day / (BINS_PER_DAY - 1), day_of_week / (DAYS_PER_WEEK - 1)], dim=-1)
+    return both[:, :steps] - 0.5
+
+
+def with_calendar(values: Readings, *calendar: Float[Tensor, "batch time"]) -> Float[Tensor, "batch time node channel"]:
+    """Returns the channels of every reading: its value, and numbers that tell its time."""
+    return torch.stack([values, *(series[:, :, None].expand_as(values) for series in calendar)], dim=-1)
+
+
+def slot_of_day(time_of_day: Int[Tensor, "*shape"], slots: int) -> Int[Tensor, "*shape"]:
+    """Returns the row of a table with so many rows a day."""
+    return time_of_day * slots // BINS_PER_DAY
+
+
+def training_rows(training: Windows) -> Iterator[tuple[Tensor, ...]]:
+    """Yields values, masks, times of day and days of week of the rows that training windows read, each row once."""
+    last = training.history - 1
+    for begin in range(0, len(training), _WINDOWS_AT_A_TIME):
+        batch = training.batch(slice(begin, begin + _WINDOWS_AT_A_TIME)).tensors()
+        fields = [batch[name] for name in ("inputs", "input_mask", "time_of_day", "day_of_week")]
+        if begin == 0:
+            yield tuple(field[0, :last] for field in fields)
+        yield tuple(field[:, last] for field in fields)
+
+
+def weekly_sums(training: Windows, slots: int) -> tuple[Float[Tensor, "slot node"], Float[Tensor, "slot node"]]:
+    """Returns sums and counts of the observed training readings in every slot of the week, in double precision."""
+    sums = counts = torch.zeros(())
+    for values, mask, time_of_day, day_of_week in training_rows(training):
+        if not sums.ndim:
+            sums, counts = torch.zeros(2, DAYS_PER_WEEK * slots, values.shape[1], dtype=torch.float64)
+        rows = day_of_week * slots + slot_of_day(time_of_day, slots)
+        sums.index_add_(0, rows, torch.where(mask, values, 0.0).double())
+        counts.index_add_(0, rows, mask.double())
+    return sums, counts
+
+
+# Tables and graphs
+
+
+def xavier_table(*shape: int) -> nn.Parameter:
+    """Returns learned vectors with Xavier's uniform first values."""
+    return nn.Parameter(nn.init.xavier_uniform_(torch.empty(shape)))
+
+
+def transitions(adjacency: Float[Tensor, "node node2"]) -> Float[Tensor, "node node2"]:
+    """Returns the shares of what each node sends, sender x receiver; a node without edges sends nothing."""
+    sums = adjacency.sum(dim=1, keepdim=True)
+    return torch.where(sums > 0, adjacency / sums.clamp(min=torch.finfo(sums.dtype).tiny), 0.0)
+
+
+def scaled_by_degrees(adjacency: Float[Tensor, "node node2"]) -> Float[Tensor, "node node2"]:
+    """Returns the weights divided by the roots of the outgoing weights of both ends."""
+    degree = adjacency.sum(dim=1)
+    root = torch.where(degree > 0, degree.clamp(min=torch.finfo(degree.dtype).tiny).rsqrt(), 0.0)
+    return root[:, None] * adjacency * root
