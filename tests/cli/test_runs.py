@@ -91,7 +91,7 @@ def test_comparable_runs_are_ranked(candor, runs: Path) -> None:
     shown = candor("runs", "compare", "runs/group/trained", "runs/judged", "runs/unfinished").out
     assert "best first" in shown
     assert shown.index("runs/judged") < shown.index("runs/group/trained") < shown.index("runs/unfinished")
-    assert "unfinished, not judged yet: candor train --resume runs/unfinished" in shown  # there is nothing to judge
+    assert "unfinished, not evaluated yet: candor train --resume runs/unfinished" in shown  # there is nothing to judge
 
 
 def test_runs_under_other_rules_are_shown_and_not_ranked(candor, runs: Path) -> None:

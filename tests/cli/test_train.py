@@ -123,7 +123,7 @@ def test_a_training_that_is_cut_short_says_where_it_stands_and_how_to_go_on(cand
     readings, edges = two_files
     data = ("train", readings, "--edges", edges, *QUICK, "epochs=2", "--budget-minutes", "1e-6", "--run", "a run")
     cut = " ".join(candor(*data).err.split())
-    assert "candor is fitted. Judge it with: candor evaluate 'a run'" in cut
+    assert "candor is fitted. Evaluate it with: candor evaluate 'a run'" in cut
     assert "cut short in epoch 1 of 2" in cut and "candor train --resume 'a run'" in cut
     told = json.loads(candor("train", "--resume", "a run", "--budget-minutes", "1e-6", "--json").out)
     assert "in epoch 1 of 2" in told["notes"][0]

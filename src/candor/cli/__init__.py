@@ -20,7 +20,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def run(arguments: Sequence[str]) -> int:
     """Returns the exit code of the command line `candor ARGUMENTS`."""
     from candor.cli.app import app
-    from candor.cli.screen import say_bug, say_wrong
+    from candor.cli.screen import print_bug, print_error
     from candor.core.errors import InputError
     from candor.core.files import out_of_reach
 
@@ -28,7 +28,7 @@ def run(arguments: Sequence[str]) -> int:
         outcome = app(list(arguments), prog_name="candor", standalone_mode=True)
         return int(outcome or 0)
     except InputError as error:
-        say_wrong(error)
+        print_error(error)
         return 2
     except SystemExit as leaving:
         return leaving.code if isinstance(leaving.code, int) else 0
@@ -36,10 +36,10 @@ def run(arguments: Sequence[str]) -> int:
         return 130
     except Exception as error:
         if isinstance(error, OSError) and error.errno in _OUT_OF_REACH and error.filename:
-            say_wrong(out_of_reach(os.fsdecode(error.filename), error))
+            print_error(out_of_reach(os.fsdecode(error.filename), error))
             return 2
         if _is_out_of_memory(error):
-            say_wrong(
+            print_error(
                 InputError(
                     "there is not enough memory for this",
                     hint="take fewer sensors, a shorter record or a longer --interval; in training also smaller "
@@ -47,7 +47,7 @@ def run(arguments: Sequence[str]) -> int:
                 )
             )
             return 2
-        say_bug(traceback.format_exc())
+        print_bug(traceback.format_exc())
         return 1
 
 

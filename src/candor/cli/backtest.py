@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from candor.cli import inputs
-from candor.cli.evaluate import RunArgument, show, show_intervals
+from candor.cli.evaluate import show, show_intervals
 from candor.cli.screen import print_json, progress, say, tell
 
 if TYPE_CHECKING:
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from candor.runs.evaluation import Part
     from candor.runs.refits import KeptRefits
 
-_MOST_STEPS = 1_000_000  # beyond that, not even the words for a span of time reach
+_MOST_STEPS = 1_000_000  # a timedelta of more could overflow
 
 
 def backtest(
-    run: RunArgument,
+    run: inputs.RunArgument,
     part: Annotated[str, typer.Option("--part", help="test or validation.")] = "test",
     every: Annotated[
         int, typer.Option("--every", min=1, max=_MOST_STEPS, help="Steps from one forecast to the next.")
@@ -53,9 +53,9 @@ def backtest(
     if part not in ("test", "validation"):
         raise InputError(f"there is no part called {part!r} to backtest on", hint="say --part test or validation")
     opened, path = open_run(run), results_folder(run) / BACKTEST
-    checksum = model_checksum(opened.folder)  # before judging: training may go on meanwhile and leave another model
-    judged, task = cast("Part", part), opened.task()
-    check_part(task, judged)  # before anything is written
+    checksum = model_checksum(opened.folder)  # at once: training may go on meanwhile and leave another model
+    chosen, task = cast("Part", part), opened.task()
+    check_part(task, chosen)  # before anything is written
     notes = []
     if refit is not None:
         from candor.runs.resumable import notes_on_refits
@@ -64,10 +64,10 @@ def backtest(
     for note in notes:
         say(note)
     training = opened.folder / TRAINING
-    keeping = keeping_refits(path.parent, opened.forecaster, task, judged, pace, checksum, training)
-    with nullcontext() if refit is None else _telling(keeping) as refits:
+    keeping = keeping_refits(path.parent, opened.forecaster, task, chosen, pace, checksum, training)
+    with nullcontext() if refit is None else _announcing(keeping) as refits:
         with progress() as report:
-            done = backtest_forecaster(opened.forecaster, task, judged, pace, report, refits)
+            done = backtest_forecaster(opened.forecaster, task, chosen, pace, report, refits)
         content = done.to_json() | {"model_sha256": checksum, "notes": notes}
         write_json(path, content)
     if json:
@@ -78,13 +78,13 @@ def backtest(
         say("this part calibrated the model: scores on it are too good, and there are no intervals before a refit")
     if done.evaluation.intervals is not None or part == "test":
         show_intervals(done.evaluation)
-    tell(_in_words(done))
+    tell(_summary(done))
     say(f"all steps and sensors: {path}")
 
 
 @contextmanager
-def _telling(keeping: "AbstractContextManager[KeptRefits]") -> "Iterator[KeptRefits]":
-    """Yields refits that are kept; says what was kept from before, and on Ctrl-C how to go on."""
+def _announcing(keeping: "AbstractContextManager[KeptRefits]") -> "Iterator[KeptRefits]":
+    """Yields the stored refits; says what an earlier run of the command left, and on Ctrl-C how to continue."""
     with keeping as refits:
         if refits.note:
             say(refits.note)
@@ -96,7 +96,7 @@ def _telling(keeping: "AbstractContextManager[KeptRefits]") -> "Iterator[KeptRef
             raise
 
 
-def _in_words(done: "Backtest") -> str:
+def _summary(done: "Backtest") -> str:
     from candor.core.text import duration
 
     apart = duration(done.pace.every * done.evaluation.task.panel.times.interval)

@@ -2,12 +2,15 @@
 
 import os
 from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import cache as once
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.markup import escape
 
 from candor.cli import inputs
 from candor.cli.screen import console, percent, print_json, progress, say, table
@@ -22,69 +25,76 @@ if TYPE_CHECKING:
     from candor.river.quality import Difference
     from candor.river.settings import BasinSettings
 
-OutOption = Annotated[Path, typer.Option("--out", help="Folder to write the panel to.")]
-PresetOption = Annotated[
-    str | None, typer.Option("--preset", help="A basin of the paper: basin030501, basin031300, basin180102.")
-]
-HucOption = Annotated[
-    str | None, typer.Option("--huc", help="Hydrologic unit of the basin, 2 to 12 digits, e.g. 180102.")
-]
-ParameterOption = Annotated[
-    str | None, typer.Option("--parameter", help="USGS parameter code. (default: 00300, dissolved oxygen)")
-]
-StartOption = Annotated[str | None, typer.Option("--start", help="First day or time, on the local clock.")]
-EndOption = Annotated[str | None, typer.Option("--end", help="Last day or time, on the local clock.")]
-ZoneOption = Annotated[str | None, typer.Option("--zone", help="Local zone. (default: where most sites lie)")]
-MaxMissingOption = Annotated[
-    float | None, typer.Option("--max-missing", help="Largest share of hours a station may lack. (default: 0.10)")
-]
-MaxDistanceOption = Annotated[
-    float | None, typer.Option("--max-distance-km", help="Longest river path of an edge. (default: 200)")
-]
-MinSitesOption = Annotated[int | None, typer.Option("--min-sites", help="Fewest stations. (default: 10)")]
-MinEdgesOption = Annotated[
-    int | None, typer.Option("--min-edges", help="Fewest edges. (default: one less than there are stations)")
-]
-HourlyOption = Annotated[
-    str | None, typer.Option("--hourly", help="nearest: the reading nearest the hour; mean: of the hour around it.")
-]
-KeepNegativeOption = Annotated[
-    bool | None, typer.Option("--keep-negative", help="Count negative readings, e.g. of temperature.")
-]
-RainOption = Annotated[
-    bool, typer.Option("--rain", help="Add hourly rain (IMERG V07) at each site; needs an Earthdata login.")
-]
-CacheOption = Annotated[
-    Path | None, typer.Option("--cache", help="Folder where answers of services are kept. (default: per user)")
-]
-RefreshOption = Annotated[
-    bool, typer.Option("--refresh", help="Ask the USGS again: recent readings are revised. Rain that was read stands.")
-]
-OfflineOption = Annotated[
-    bool, typer.Option("--offline", help="Ask nobody: take what is kept; rain that was never read is unknown.")
-]
-ArchiveOption = Annotated[Path | None, typer.Option("--archive", help="Also write the basin as one zip file.")]
+
+@dataclass(frozen=True)
+class BasinOptions:
+    """What the basin is to be; None stands for the value of the preset, or for the default."""
+
+    huc: Annotated[
+        str | None, typer.Option("--huc", help="Hydrologic unit of the basin, 2 to 12 digits, e.g. 180102.")
+    ] = None
+    parameter: Annotated[
+        str | None, typer.Option("--parameter", help="USGS parameter code. (default: 00300, dissolved oxygen)")
+    ] = None
+    start: Annotated[str | None, typer.Option("--start", help="First day or time, on the local clock.")] = None
+    end: Annotated[str | None, typer.Option("--end", help="Last day or time, on the local clock.")] = None
+    zone: Annotated[str | None, typer.Option("--zone", help="Local zone. (default: where most sites lie)")] = None
+    max_missing: Annotated[
+        float | None,
+        typer.Option("--max-missing", help="Largest share of hours a station may lack. (default: 0.10)"),
+    ] = None
+    max_distance_km: Annotated[
+        float | None, typer.Option("--max-distance-km", help="Longest river path of an edge. (default: 200)")
+    ] = None
+    min_sites: Annotated[int | None, typer.Option("--min-sites", help="Fewest stations. (default: 10)")] = None
+    min_edges: Annotated[
+        int | None, typer.Option("--min-edges", help="Fewest edges. (default: one less than there are stations)")
+    ] = None
+    hourly: Annotated[
+        str | None,
+        typer.Option("--hourly", help="nearest: the reading nearest the hour; mean: of the hour around it."),
+    ] = None
+    keep_negative: Annotated[
+        bool | None, typer.Option("--keep-negative", help="Count negative readings, e.g. of temperature.")
+    ] = None
+
+    def settings(self, preset: str | None) -> "BasinSettings":
+        """Returns the settings of a preset, if there is one, with the given options in their place."""
+        from candor.core.settings import parse_settings
+        from candor.river.settings import BasinSettings, preset_called
+
+        given = {name: value for name, value in vars(self).items() if value is not None}
+        if preset is not None:
+            if "huc" in given:
+                raise InputError("a preset has its own basin", hint="give --preset or --huc")
+            given = preset_called(preset).settings.model_dump() | given
+        lacking = [f"--{name}" for name in ("huc", "start", "end") if name not in given]
+        if lacking:
+            raise InputError(f"{', '.join(lacking)} must be given", hint="or name a basin of the paper with --preset")
+        return parse_settings(BasinSettings, given, "build-river")
 
 
+@partial(inputs.takes, BasinOptions)
 def build_river(
-    out: OutOption,
-    preset: PresetOption = None,
-    huc: HucOption = None,
-    parameter: ParameterOption = None,
-    start: StartOption = None,
-    end: EndOption = None,
-    zone: ZoneOption = None,
-    max_missing: MaxMissingOption = None,
-    max_distance_km: MaxDistanceOption = None,
-    min_sites: MinSitesOption = None,
-    min_edges: MinEdgesOption = None,
-    hourly: HourlyOption = None,
-    keep_negative: KeepNegativeOption = None,
-    rain: RainOption = False,
-    cache: CacheOption = None,
-    refresh: RefreshOption = False,
-    offline: OfflineOption = False,
-    archive: ArchiveOption = None,
+    options: BasinOptions,
+    out: Annotated[Path, typer.Option("--out", help="Folder to write the panel to.")],
+    preset: Annotated[
+        str | None, typer.Option("--preset", help="A basin of the paper: basin030501, basin031300, basin180102.")
+    ] = None,
+    rain: Annotated[
+        bool, typer.Option("--rain", help="Add hourly rain (IMERG V07) at each site; needs an Earthdata login.")
+    ] = False,
+    cache: Annotated[
+        Path | None, typer.Option("--cache", help="Folder where answers of services are kept. (default: per user)")
+    ] = None,
+    refresh: Annotated[
+        bool,
+        typer.Option("--refresh", help="Ask the USGS again: recent readings are revised. Rain that was read stands."),
+    ] = False,
+    offline: Annotated[
+        bool, typer.Option("--offline", help="Ask nobody: take what is kept; rain that was never read is unknown.")
+    ] = False,
+    archive: Annotated[Path | None, typer.Option("--archive", help="Also write the basin as one zip file.")] = None,
     json: inputs.JsonOption = False,
 ) -> None:
     """Build the panel of a river basin from USGS services: sites, readings, hours, river network, quality report.
@@ -93,12 +103,7 @@ def build_river(
     """
     from candor.river.cache import AnswerCache, default_cache
 
-    settings = _settings(
-        preset,
-        huc=huc, parameter=parameter, start=start, end=end, zone=zone, max_missing=max_missing,
-        max_distance_km=max_distance_km, min_sites=min_sites, min_edges=min_edges, hourly=hourly,
-        keep_negative=keep_negative,
-    )  # fmt: skip
+    settings = options.settings(preset)
     if refresh and offline:
         raise InputError("--refresh asks everything anew and --offline asks nobody", hint="give one of them")
     folder = cache or default_cache()
@@ -111,7 +116,7 @@ def build_river(
     if refresh:
         answers.end_refresh(settings.model_dump())
     if json:
-        print_json(_as_plain(basin, differences))
+        print_json(_as_json(basin, differences))
     else:
         _show(basin, differences)
     say(f"{basin.report.hours:,} hours x {basin.report.sites} stations, {basin.report.edges} edges -> {out}")
@@ -186,22 +191,6 @@ def say_if_no_key() -> None:
         say(f"{KEY_VARIABLE} is not set: the USGS allows fewer requests without a key (free: {KEY_ADDRESS})")
 
 
-def _settings(preset: str | None, **options: Any) -> "BasinSettings":
-    """Returns the settings of a preset, or none, with what was given in their place."""
-    from candor.core.settings import parse_settings
-    from candor.river.settings import BasinSettings, preset_called
-
-    given = {name: value for name, value in options.items() if value is not None}
-    if preset is not None:
-        if "huc" in given:
-            raise InputError("a preset has its own basin", hint="give --preset or --huc")
-        given = preset_called(preset).settings.model_dump() | given
-    lacking = [f"--{name}" for name in ("huc", "start", "end") if name not in given]
-    if lacking:
-        raise InputError(f"{', '.join(lacking)} must be given", hint="or name a basin of the paper with --preset")
-    return parse_settings(BasinSettings, given, "build-river")
-
-
 def _rain_step(
     folder: Path, report: "Report", log_in: "Callable[[], EarthdataArchive]", *, is_offline: bool
 ) -> "RainStep":
@@ -222,16 +211,12 @@ def _rain_step(
     return step
 
 
-def _as_plain(basin: "Basin", differences: "list[Difference]") -> dict[str, Any]:
-    from dataclasses import asdict
-
+def _as_json(basin: "Basin", differences: "list[Difference]") -> dict[str, Any]:
     paper = [asdict(difference) for difference in differences]
     return basin.report.as_plain() | {"fingerprint": basin.panel.fingerprint, "paper": paper}
 
 
 def _show(basin: "Basin", differences: "list[Difference]") -> None:
-    from rich.markup import escape
-
     from candor.river.quality import in_words
 
     sites = table("Sites", "id", "name", "in the panel", "sensor", "missing %", "longest gap h", "left out", left=4)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.markup import escape
 
 from candor.cli import inputs
 from candor.cli.build_river import build_river
@@ -66,14 +67,8 @@ def _show_findings(findings: "Findings") -> None:
         for finding in findings:
             if finding.level == level:
                 cells = (finding.what, finding.where, f"{finding.count:,}", finding.hint)
-                shown.add_row(f"[{colours[level]}]{level}[/]", *(_plain(cell) for cell in cells))
+                shown.add_row(f"[{colours[level]}]{level}[/]", *(escape(cell) for cell in cells))
     console().print(shown)
-
-
-def _plain(cell: str) -> str:
-    from rich.markup import escape
-
-    return escape(cell)
 
 
 def _show_sensors(report: "CheckReport", interval: timedelta) -> None:
@@ -88,7 +83,7 @@ def _show_sensors(report: "CheckReport", interval: timedelta) -> None:
         longest = duration(sensor.longest_gap * interval) if sensor.longest_gap else "–"
         numbers = (sensor.minimum, sensor.median, sensor.maximum)
         shown.add_row(
-            _plain(sensor.id), _plain(sensor.name), percent(sensor.missing_share), longest,
+            escape(sensor.id), escape(sensor.name), percent(sensor.missing_share), longest,
             *(number(value, 2) for value in numbers), percent(sensor.flat_share),
             str(sensor.edges_in), str(sensor.edges_out),
         )  # fmt: skip
@@ -139,9 +134,9 @@ def info(files: inputs.DataFiles, json: inputs.JsonOption = False) -> None:
         return
     for name, fact in facts.items():
         if name == "facts":
-            console().print(f"\n{_plain(str(fact))}\n")
+            console().print(f"\n{escape(str(fact))}\n")
         else:
-            console().print(f"[bold]{name}[/]: {_plain(str(fact))}", soft_wrap=True)
+            console().print(f"[bold]{name}[/]: {escape(str(fact))}", soft_wrap=True)
 
 
 def _facts_of(panel: "Panel") -> dict[str, object]:

@@ -33,13 +33,13 @@ def demo(
     panel = load_dataset(_DATA)
     _introduce(panel)
     run = _train_candor(panel, settings or [], out / "candor")
-    judged = {model: _judge(simple) for model, simple in _train_simple(panel, run, out).items()}
-    judged["candor"] = _judge(run)
-    _compare(judged)
-    show(judged["candor"])
-    recent, path = judged["candor"].task.panel, out / "forecast.csv"
+    scored = {model: _evaluate(simple) for model, simple in _train_simple(panel, run, out).items()}
+    scored["candor"] = _evaluate(run)
+    _compare(scored)
+    show(scored["candor"])
+    recent, path = scored["candor"].task.panel, out / "forecast.csv"
     ForecastOptions().forecast(run.forecaster, recent).write(path)
-    figures, page = _draw(run), _tell(run, out)
+    figures, page = _draw_figures(run), _write_report(run, out)
     tell(f"the next {run.record.protocol.horizon} days of every station: {path}")
     tell(f"figures: {figures}")
     tell(f"report, to open in a browser: {page}")
@@ -97,7 +97,7 @@ def _train_simple(panel: "Panel", run: "Run", out: Path) -> "dict[str, Run]":
         }
 
 
-def _judge(run: "Run") -> "Evaluation":
+def _evaluate(run: "Run") -> "Evaluation":
     """Returns the scores of a run on the test part, and keeps them in its folder."""
     with progress() as report:
         from candor.runs import evaluate_run
@@ -105,7 +105,7 @@ def _judge(run: "Run") -> "Evaluation":
         return evaluate_run(run, report)
 
 
-def _draw(run: "Run") -> Path:
+def _draw_figures(run: "Run") -> Path:
     """Draws the figures of a run and returns their folder."""
     with progress() as report:
         report("preparing figures", None)  # the first import of matplotlib looks for the fonts of the machine
@@ -115,7 +115,7 @@ def _draw(run: "Run") -> Path:
     return run.folder / FIGURES
 
 
-def _tell(run: "Run", out: Path) -> Path:
+def _write_report(run: "Run", out: Path) -> Path:
     """Writes the report of a run beside it and returns its path."""
     from candor.render.report import write_report
     from candor.render.report.page import REPORT
@@ -124,16 +124,16 @@ def _tell(run: "Run", out: Path) -> Path:
         return write_report(run, out / REPORT, report)
 
 
-def _compare(judged: "dict[str, Evaluation]") -> None:
+def _compare(scored: "dict[str, Evaluation]") -> None:
     from candor.core.text import duration
 
-    best = min(judged, key=lambda model: judged[model].overall()["mae"])
+    best = min(scored, key=lambda model: scored[model].overall()["mae"])
     heads = (r"MAE \[mg/L]", r"RMSE \[mg/L]", "against last-value", "held by 90 % intervals")
-    task = judged[best].task
+    task = scored[best].task
     ahead = duration(task.protocol.horizon * task.panel.times.interval)
     shown = table(f"{ahead} ahead, test part", "model", *heads)
-    for model, evaluation in judged.items():
-        overall, skill = evaluation.overall(), evaluation.skill_against(judged["last-value"])
+    for model, evaluation in scored.items():
+        overall, skill = evaluation.overall(), evaluation.skill_against(scored["last-value"])
         held = None if evaluation.intervals is None else evaluation.intervals.scores("overall")["coverage"]
         shown.add_row(
             f"[bold]{model}[/]" if model == best else model,

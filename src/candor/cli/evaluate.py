@@ -1,10 +1,10 @@
 """`candor evaluate`: the test tables of a run."""
 
 from math import isfinite, nan
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.markup import escape
 
 from candor.cli import inputs
 from candor.cli.screen import console, percent, print_json, progress, say, table
@@ -15,18 +15,15 @@ if TYPE_CHECKING:
     from candor.forecasting.forecaster import Forecaster
     from candor.runs.evaluation import Evaluation
 
-RunArgument = Annotated[
-    Path,
-    typer.Argument(metavar="RUN", help="A run directory made by `candor train`, or a bundle made by `candor export`."),
-]
+RunArgument = inputs.RunArgument
 
 
 def evaluate(
-    run: RunArgument,
+    run: inputs.RunArgument,
     sensors: Annotated[bool, typer.Option("--sensors", help="Show a table of all sensors as well.")] = False,
     json: inputs.JsonOption = False,
 ) -> None:
-    """Judge a run on its test part, beside the simple forecasters: tables here, all of it in evaluation.json.
+    """Evaluate a run on its test part, beside the simple forecasters: tables here, all of it in evaluation.json.
 
     The file lies in the run directory; that of a bundle lies in a folder beside it.
     """
@@ -37,13 +34,13 @@ def evaluate(
     from candor.runs.run import EVALUATION, model_checksum
 
     opened, path = open_run(run), results_folder(run) / EVALUATION
-    checksum = model_checksum(opened.folder)  # before judging: training may go on meanwhile and leave another model
+    checksum = model_checksum(opened.folder)  # before evaluating: training may go on meanwhile and leave another model
     task = opened.task()
-    judged = judge(opened.forecaster, task)
+    scored = evaluate_test_part(opened.forecaster, task)
     with progress() as report:
         simple = evaluate_simple(task, report)
-    skills = as_json({name: judged.skill_against(other) for name, other in simple.items()})
-    content = judged.to_json() | {
+    skills = as_json({name: scored.skill_against(other) for name, other in simple.items()})
+    content = scored.to_json() | {
         "model_sha256": checksum,
         "skill": {"metric": "mae", "against": "last-value", "value": skills["last-value"]},
         "simple_forecasters": {
@@ -54,18 +51,18 @@ def evaluate(
     if json:
         print_json(content)
         return
-    beside = best_simple(judged, simple)
-    show(judged, beside)
-    show_beside(judged, simple)
+    beside = best_simple(scored, simple)
+    show(scored, beside)
+    show_beside(scored, simple)
     if (skill := skills["last-value"]) is not None:
         console().print(f"MAE {abs(100 * skill):.1f} % {'below' if skill >= 0 else 'above'} that of last-value")
-    show_intervals(judged)
+    show_intervals(scored)
     if sensors:
-        show_sensors(judged, beside)
+        show_sensors(scored, beside)
     say(f"all steps and sensors: {path}")
 
 
-def judge(forecaster: "Forecaster", task: "Task") -> "Evaluation":
+def evaluate_test_part(forecaster: "Forecaster", task: "Task") -> "Evaluation":
     """Returns the evaluation on the test part, with a progress bar."""
     from candor.runs import evaluate as evaluate_forecaster
 
@@ -73,27 +70,25 @@ def judge(forecaster: "Forecaster", task: "Task") -> "Evaluation":
         return evaluate_forecaster(forecaster, task, report=report)
 
 
-def best_simple(judged: "Evaluation", simple: "dict[str, Evaluation]") -> "Evaluation":
-    """Returns the simple forecaster with the smallest MAE over all steps, other than the one that is judged."""
-    others = {name: other.overall()["mae"] for name, other in simple.items() if name != judged.forecaster.name}
-    return simple[min(others, key=lambda name: (others[name] != others[name], others[name]))]  # no error comes last
+def best_simple(scored: "Evaluation", simple: "dict[str, Evaluation]") -> "Evaluation":
+    """Returns the simple forecaster with the smallest MAE over all steps, other than the one that is evaluated."""
+    others = {name: other.overall()["mae"] for name, other in simple.items() if name != scored.forecaster.name}
+    return simple[min(others, key=lambda name: (others[name] != others[name], others[name]))]  # NaN comes last
 
 
-def show(judged: "Evaluation", beside: "Evaluation | None" = None) -> None:
+def show(scored: "Evaluation", beside: "Evaluation | None" = None) -> None:
     """Prints the table of errors: the reported steps and all steps together; beside the MAE of another if given."""
-    from rich.markup import escape
-
     from candor.core.text import duration
     from candor.forecasting.forecaster import label_of
 
-    panel, protocol = judged.task.panel, judged.task.protocol
-    unit = _unit(judged)
+    panel, protocol = scored.task.panel, scored.task.protocol
+    unit = _unit(scored)
     names = {"mae": f"MAE {unit}", "rmse": f"RMSE {unit}", "mse": "MSE", "mape": r"MAPE \[%]"}
     if protocol.is_river:
         names |= {"nse": "NSE", "kge": "KGE"}
-    title = f"{label_of(judged.forecaster.name)} on {escape(panel.name)}: {judged.windows:,} {judged.part} windows"
+    title = f"{label_of(scored.forecaster.name)} on {escape(panel.name)}: {scored.windows:,} {scored.part} windows"
     shown = table(title, "step", "ahead", *names.values(), *_heads(beside))
-    steps, overall = judged.scores.scores("step"), judged.overall()
+    steps, overall = scored.scores.scores("step"), scored.overall()
     others = [] if beside is None else [beside.scores.scores("step")["mae"]]
     for step in protocol.reported_steps():
         columns = [*(steps[name] for name in names), *others]
@@ -108,30 +103,30 @@ def show(judged: "Evaluation", beside: "Evaluation | None" = None) -> None:
         console().print(f"peaks come {duration(late)} early or late on average, {protocol.horizon} steps ahead")
 
 
-def show_beside(judged: "Evaluation", simple: "dict[str, Evaluation]") -> None:
+def show_beside(scored: "Evaluation", simple: "dict[str, Evaluation]") -> None:
     """Prints the errors over all steps beside those of the simple forecasters, and the skill against each."""
     from candor.forecasting.forecaster import label_of
 
-    unit, name = _unit(judged), label_of(judged.forecaster.name)
+    unit, name = _unit(scored), label_of(scored.forecaster.name)
     shown = table(
         "Beside the simple forecasters, all steps", "model", f"MAE {unit}", f"RMSE {unit}", f"skill of {name}"
     )
-    overall = judged.overall()
+    overall = scored.overall()
     shown.add_row(f"[bold]{name}[/]", number(overall["mae"]), number(overall["rmse"]), "")
     for other, evaluation in simple.items():
         if other == name:
             continue
-        skill = judged.skill_against(evaluation)
+        skill = scored.skill_against(evaluation)
         gain = "–" if skill != skill else f"{100 * skill:+.1f} %"
         shown.add_row(other, number(evaluation.overall()["mae"]), number(evaluation.overall()["rmse"]), gain)
     console().print(shown)
 
 
-def show_intervals(judged: "Evaluation") -> None:
+def show_intervals(scored: "Evaluation") -> None:
     """Prints how many readings the intervals held and how wide they were: the reported steps and all together."""
     from candor.core.text import duration
 
-    intervals, unit = judged.intervals, _unit(judged)
+    intervals, unit = scored.intervals, _unit(scored)
     if intervals is None:
         say("no intervals: there is nothing the model could be calibrated on")
         return
@@ -140,8 +135,8 @@ def show_intervals(judged: "Evaluation") -> None:
         f"Intervals for {asked}", "step", "ahead", r"held \[%]", f"mean width {unit}", f"interval score {unit}"
     )
     steps, overall = intervals.scores("step"), intervals.scores("overall")
-    for step in judged.task.protocol.reported_steps():
-        ahead = duration(step * judged.task.panel.times.interval)
+    for step in scored.task.protocol.reported_steps():
+        ahead = duration(step * scored.task.panel.times.interval)
         held, *rest = (float(steps[name][step - 1]) for name in ("coverage", "width", "interval_score"))
         shown.add_row(str(step), ahead, percent(held), *map(number, rest))
     shown.add_section()
@@ -149,17 +144,15 @@ def show_intervals(judged: "Evaluation") -> None:
     console().print(shown)
 
 
-def show_sensors(judged: "Evaluation", beside: "Evaluation | None" = None) -> None:
+def show_sensors(scored: "Evaluation", beside: "Evaluation | None" = None) -> None:
     """Prints errors, coverage and width of every sensor, beside the MAE of another forecaster if given."""
-    from rich.markup import escape
-
-    unit, scores = _unit(judged), judged.scores.scores("sensor")
-    intervals = None if judged.intervals is None else judged.intervals.scores("sensor")
+    unit, scores = _unit(scored), scored.scores.scores("sensor")
+    intervals = None if scored.intervals is None else scored.intervals.scores("sensor")
     errors = (f"MAE {unit}", *_heads(beside), f"RMSE {unit}")
     shown = table("Sensors, all steps", "id", "name", *errors, r"held \[%]", f"mean width {unit}", "targets", left=2)
     other = [] if beside is None else [beside.scores.scores("sensor")["mae"]]
     columns = [scores["mae"], *other, scores["rmse"]]
-    for place, sensor in enumerate(judged.task.panel.sensors):
+    for place, sensor in enumerate(scored.task.panel.sensors):
         held, width = (intervals[name][place] if intervals else None for name in ("coverage", "width"))
         shown.add_row(
             escape(sensor.id), escape(sensor.name), *(number(float(column[place])) for column in columns),
@@ -173,9 +166,7 @@ def _heads(beside: "Evaluation | None") -> list[str]:
     return [] if beside is None else [f"MAE of {beside.forecaster.name}"]
 
 
-def _unit(judged: "Evaluation") -> str:
+def _unit(scored: "Evaluation") -> str:
     """Returns the unit in brackets, for the head of a column."""
-    from rich.markup import escape
-
-    unit = judged.task.panel.unit or "the sensors' unit"
+    unit = scored.task.panel.unit or "the sensors' unit"
     return escape(f"[{unit}]")

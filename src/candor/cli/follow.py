@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.markup import escape
 
 from candor.cli import inputs
 from candor.cli.build_river import say_if_no_key
-from candor.cli.evaluate import RunArgument
 from candor.cli.forecast import AboveOption, BelowOption, CoverageOption, NowOption, OutOption, deliver, present
-from candor.cli.screen import console, progress, say, say_wrong, table
+from candor.cli.screen import console, print_error, progress, say, table
 from candor.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ OfflineOption = Annotated[bool, typer.Option("--offline", help="Ask nobody: fore
 
 
 def follow(
-    run: RunArgument,
+    run: inputs.RunArgument,
     store: StoreOption = None,
     out: OutOption = None,
     coverage: CoverageOption = 0.9,
@@ -123,7 +123,7 @@ def _follow_once(
     model = opened.forecaster
     aligned = align(found.panel, model.trained_on_, model.rows_needed, now=now, horizon=model.horizon)
     found.findings.extend(aligned.findings)
-    sites = [_as_plain(site, now) for site in found.sites]
+    sites = [_as_json(site, now) for site in found.sites]
     if not is_json:
         _show(found.sites, feed, now)
     # What was unpacked of a bundle file lies where nobody will find it: scripts are told what was named.
@@ -139,7 +139,7 @@ def _go_on(once: Callable[[], None], seconds: float) -> None:
             try:
                 once()
             except InputError as error:
-                say_wrong(error)
+                print_error(error)
                 say(f"trying again in {seconds / 60:g} minutes")
             _wait(seconds - (time.monotonic() - begun))
     except KeyboardInterrupt:
@@ -150,7 +150,7 @@ def _wait(seconds: float) -> None:
     time.sleep(max(seconds, 0.0))
 
 
-def _as_plain(site: "SiteNews", now: datetime) -> dict[str, Any]:
+def _as_json(site: "SiteNews", now: datetime) -> dict[str, Any]:
     last = site.last_reading
     return {
         "id": site.id,
@@ -162,8 +162,6 @@ def _as_plain(site: "SiteNews", now: datetime) -> dict[str, Any]:
 
 
 def _show(sites: "tuple[SiteNews, ...]", feed: "Feed", now: datetime) -> None:
-    from rich.markup import escape
-
     from candor.core.text import duration
     from candor.data.times import zone_from_name
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.markup import escape
 
 from candor.cli import inputs
-from candor.cli.evaluate import RunArgument
 from candor.cli.screen import console, print_json, progress, say, table
 from candor.core.errors import InputError
 from candor.core.text import number
@@ -43,7 +43,7 @@ NowOption = Annotated[
 )
 def forecast(
     files: inputs.DataFiles,
-    run: RunArgument,
+    run: inputs.RunArgument,
     out: OutOption = None,
     coverage: CoverageOption = 0.9,
     below: BelowOption = None,
@@ -148,7 +148,7 @@ def deliver(
     if is_json:
         print_json(_content(opened, recent, made, findings, options) | dict(more or {}), is_line=is_line)
     else:
-        inputs.tell_findings(findings)
+        inputs.print_findings(findings)
         _show(opened.record.label, recent, made, options)
 
 
@@ -182,8 +182,6 @@ def _content(
 
 def _show(model: str, recent: "Panel", made: "ForecastTable", options: "ForecastOptions") -> None:
     """Prints the first steps of every sensor, or of some if there are many."""
-    from rich.markup import escape
-
     from candor.core.text import format_time, time_format
 
     horizon, sensors = made.times.length, recent.sensors[:_MOST_ROWS]

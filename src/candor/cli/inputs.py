@@ -1,4 +1,4 @@
-"""What all commands ask about data: a name, a file or a folder, and how to read it."""
+"""Arguments and options that commands share: data and how to read them, runs, and lists of names."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -21,40 +21,13 @@ if TYPE_CHECKING:
     from candor.data.readers.options import ReadOptions
 
 _COLOURS = {"warning": "yellow", "note": "dim"}
+RunArgument = Annotated[
+    Path,
+    typer.Argument(metavar="RUN", help="A run directory made by `candor train`, or a bundle made by `candor export`."),
+]
 DataArgument = Annotated[
     str,
     typer.Argument(metavar="DATA", help="A file of readings, a dataset of the catalogue, or a panel folder."),
-]
-EdgesOption = Annotated[Path | None, typer.Option("--edges", help="Edges: from, to, distance or weight; or a matrix.")]
-SensorsOption = Annotated[Path | None, typer.Option("--sensors", help="Sensors: id, name, latitude, longitude, unit.")]
-ZoneOption = Annotated[
-    str | None,
-    typer.Option(
-        "--zone", help="Local zone, e.g. America/Los_Angeles or UTC-08:00. (default: that of the times, else UTC)"
-    ),
-]
-UnitOption = Annotated[str, typer.Option("--unit", help="Unit of the readings, e.g. mg/L.")]
-MissingOption = Annotated[
-    list[float] | None,
-    typer.Option(
-        "--missing", help="A number that stands for missing; may be given more than once. (default: -9999 ...)"
-    ),
-]
-MinimumOption = Annotated[
-    float | None, typer.Option("--minimum", help="Readings below this are impossible and count as missing.")
-]
-IntervalOption = Annotated[
-    str | None, typer.Option("--interval", help="Distance of the time grid, e.g. 15min, 1h, 1d. (default: most common)")
-]
-StartOption = Annotated[
-    str | None, typer.Option("--start", help="First time, for files that carry none (npz), e.g. 2012-03-01.")
-]
-TimeColumnOption = Annotated[str | None, typer.Option("--time-column", help="Name of the column of times.")]
-DayFirstOption = Annotated[
-    bool | None, typer.Option("--day-first/--month-first", help="How to read dates such as 03/04/2020.")
-]
-VariableOption = Annotated[
-    str | None, typer.Option("--variable", help="Which variable of a NetCDF file. (default: the only one that fits)")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
 
@@ -64,17 +37,43 @@ class DataFiles:
     """The data a user named and how to read them: the arguments that all commands on data share."""
 
     data: DataArgument
-    edges: EdgesOption = None
-    sensors: SensorsOption = None
-    zone: ZoneOption = None
-    unit: UnitOption = ""
-    missing: MissingOption = None
-    minimum: MinimumOption = None
-    interval: IntervalOption = None
-    start: StartOption = None
-    time_column: TimeColumnOption = None
-    day_first: DayFirstOption = None
-    variable: VariableOption = None
+    edges: Annotated[Path | None, typer.Option("--edges", help="Edges: from, to, distance or weight; or a matrix.")] = (
+        None
+    )
+    sensors: Annotated[Path | None, typer.Option("--sensors", help="Sensors: id, name, latitude, longitude, unit.")] = (
+        None
+    )
+    zone: Annotated[
+        str | None,
+        typer.Option(
+            "--zone", help="Local zone, e.g. America/Los_Angeles or UTC-08:00. (default: that of the times, else UTC)"
+        ),
+    ] = None
+    unit: Annotated[str, typer.Option("--unit", help="Unit of the readings, e.g. mg/L.")] = ""
+    missing: Annotated[
+        list[float] | None,
+        typer.Option(
+            "--missing", help="A number that stands for missing; may be given more than once. (default: -9999 ...)"
+        ),
+    ] = None
+    minimum: Annotated[
+        float | None, typer.Option("--minimum", help="Readings below this are impossible and count as missing.")
+    ] = None
+    interval: Annotated[
+        str | None,
+        typer.Option("--interval", help="Distance of the time grid, e.g. 15min, 1h, 1d. (default: most common)"),
+    ] = None
+    start: Annotated[
+        str | None, typer.Option("--start", help="First time, for files that carry none (npz), e.g. 2012-03-01.")
+    ] = None
+    time_column: Annotated[str | None, typer.Option("--time-column", help="Name of the column of times.")] = None
+    day_first: Annotated[
+        bool | None, typer.Option("--day-first/--month-first", help="How to read dates such as 03/04/2020.")
+    ] = None
+    variable: Annotated[
+        str | None,
+        typer.Option("--variable", help="Which variable of a NetCDF file. (default: the only one that fits)"),
+    ] = None
 
     def options(self) -> "ReadOptions":
         """Returns how the files are to be read."""
@@ -124,16 +123,16 @@ class DataFiles:
             datasets.get(self.data)  # says which datasets there are
         findings = Findings()
         panel = self.read(findings)
-        tell_findings(findings, ("warning",))
+        print_findings(findings, ("warning",))
         return panel, False
 
     def given_options(self) -> list[str]:
-        """Returns the options that were given, such as `--time-column`."""
+        """Returns the names of the options that were given, such as `--time-column`."""
         given = [field.name for field in fields(self)[1:] if getattr(self, field.name) != field.default]
         return [f"--{name.replace('_', '-')}" for name in given]
 
     def refuse_options(self) -> None:
-        """Refuses what is said about files where the data say it of themselves: it would change nothing."""
+        """Refuses options on how files are read for data that are no files: they would change nothing."""
         if given := self.given_options():
             raise InputError(
                 f"a dataset or a panel folder has its own edges, sensors, units and times: {', '.join(given)} cannot "
@@ -144,7 +143,7 @@ class DataFiles:
 
 
 def load_named(name: str) -> "Panel":
-    """Returns a dataset of the catalogue, and warns if it is another copy than the one that the catalogue knows."""
+    """Returns a dataset of the catalogue, and warns if its content differs from what the catalogue records."""
     from candor.data.catalog import load_dataset
 
     panel = load_dataset(name)
@@ -153,7 +152,7 @@ def load_named(name: str) -> "Panel":
 
 
 def warn_of_copy(name: str, fingerprint: str) -> None:
-    """Warns if a dataset with this checksum is another copy than the one that the catalogue knows."""
+    """Warns if this checksum of a dataset differs from what the catalogue records."""
     from candor.data.catalog import datasets
     from candor.data.findings import Findings
 
@@ -163,11 +162,11 @@ def warn_of_copy(name: str, fingerprint: str) -> None:
         findings.warning(
             what, name, hint=f"compare them with what `candor data info {name}` says, and get the files anew"
         )
-        tell_findings(findings)
+        print_findings(findings)
 
 
-def tell_findings(findings: "Findings", levels: Sequence[str] = ("warning", "note")) -> None:
-    """Says what was noticed about readings, what matters most first."""
+def print_findings(findings: "Findings", levels: Sequence[str] = ("warning", "note")) -> None:
+    """Prints findings about readings, warnings first."""
     for level in levels:
         for finding in findings:
             if finding.level == level:
@@ -178,7 +177,7 @@ def tell_findings(findings: "Findings", levels: Sequence[str] = ("warning", "not
 
 
 def folder_name(name: str) -> str:
-    """Returns the name of data as it may stand in the name of a folder: a stranger's panel may be called `../../x`."""
+    """Returns the name of data made safe for a folder: the panel of somebody else may be called `../../x`."""
     return re.sub(r'[\x00-\x1f/\\:*?"<>|]+', "-", name).lstrip(".-") or "data"
 
 
@@ -190,27 +189,40 @@ def takes_data(command: Callable[..., None], *, is_optional: bool = False, **ins
         is_optional: whether no data may be named; `DataFiles.data` is then an empty text.
         instead: annotations for some of the arguments, in place of those of `DataFiles`.
     """
-    defaults = {
-        field.name: Parameter.empty if field.default is MISSING else field.default for field in fields(DataFiles)
-    }
-    if is_optional:
-        defaults["data"] = ""
-    hints = get_type_hints(command, include_extras=True) | get_type_hints(DataFiles, include_extras=True) | instead
+    return takes(DataFiles, command, {"data": ""} if is_optional else {}, instead)
+
+
+def takes(
+    options: type[Any],
+    command: Callable[..., None],
+    defaults: dict[str, Any] | None = None,
+    instead: dict[str, Any] | None = None,
+) -> Callable[..., None]:
+    """Returns the command with the fields of a dataclass as arguments, in place of its first parameter.
+
+    Args:
+        options: the dataclass; the annotations of its fields are those of the command line.
+        command: takes an instance of it first.
+        defaults: in place of those of the dataclass.
+        instead: annotations in place of those of the dataclass.
+    """
+    shared = {field.name: Parameter.empty if field.default is MISSING else field.default for field in fields(options)}
+    shared |= defaults or {}
+    hints = get_type_hints(command, include_extras=True) | get_type_hints(options, include_extras=True)
+    hints |= instead or {}
 
     @wraps(command)
-    def with_files(**arguments: Any) -> None:
-        files = DataFiles(**{name: arguments.pop(name) for name in defaults})
-        command(files, **arguments)
+    def with_options(**arguments: Any) -> None:
+        command(options(**{name: arguments.pop(name) for name in shared}), **arguments)
 
-    own = list(signature(command).parameters.values())[1:]
-    names = defaults | {parameter.name: parameter.default for parameter in own}
+    own = {parameter.name: parameter.default for parameter in list(signature(command).parameters.values())[1:]}
     parameters = [
         Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=hints[name])
-        for name, default in names.items()
+        for name, default in (shared | own).items()
     ]
-    with_files.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    with_files.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
-    return with_files
+    with_options.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    with_options.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    return with_options
 
 
 def parse_names(listed: str, thing: str) -> list[str]:

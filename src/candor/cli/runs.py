@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.markup import escape
 
 from candor.cli import inputs
-from candor.cli.evaluate import RunArgument
 from candor.cli.screen import console, percent, print_json, say, table
 from candor.core.text import number
 
@@ -40,8 +40,8 @@ def list_runs(
 
 
 @runs_app.command("show")
-def show_run(run: RunArgument, json: inputs.JsonOption = False) -> None:
-    """Tell what a run is: model and settings, data, protocol, versions, and its scores if it has been judged."""
+def show_run(run: inputs.RunArgument, json: inputs.JsonOption = False) -> None:
+    """Tell what a run is: model and settings, data, protocol, versions, and its scores if it has been evaluated."""
     from candor.runs.bundle import open_run
     from candor.runs.summary import summarise_run
 
@@ -60,7 +60,7 @@ def show_run(run: RunArgument, json: inputs.JsonOption = False) -> None:
         if isinstance(fact, list):
             fact = "; ".join(fact)
         if fact not in (None, ""):
-            console().print(f"[bold]{name}[/]: {_plain(str(fact))}", soft_wrap=True)
+            console().print(f"[bold]{name}[/]: {escape(str(fact))}", soft_wrap=True)
 
 
 @runs_app.command("compare")
@@ -68,7 +68,7 @@ def compare_runs(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN RUN ...", help="Run directories.")],
     json: inputs.JsonOption = False,
 ) -> None:
-    """Put runs beside each other, the best test MAE first if they were judged on the same data by the same rules."""
+    """Put runs beside each other, the best test MAE first if they were evaluated on the same data by the same rules."""
     from candor.runs.summary import compare
 
     comparison = compare(runs)
@@ -80,13 +80,13 @@ def compare_runs(
         return
     _show_table("Runs, best first" if comparison.is_ranked else "Runs, not ranked", comparison.runs)
     for difference in comparison.differences:
-        console().print(f"not comparable: {_plain(difference)}")
+        console().print(f"not comparable: {escape(difference)}")
     for summary in comparison.runs:
         if summary.evaluation is None:
             command = ("train", "--resume") if summary.state == "unfinished" else ("evaluate",)
             next_step = shlex.join(["candor", *command, str(summary.folder)])
-            word = summary.trouble or f"{summary.state.value}, not judged yet: {next_step}"
-            console().print(f"{_plain(str(summary.folder))}: {_plain(word)}")
+            word = summary.trouble or f"{summary.state.value}, not evaluated yet: {next_step}"
+            console().print(f"{escape(str(summary.folder))}: {escape(word)}")
 
 
 def _show_table(title: str, summaries: "list[RunSummary]") -> None:
@@ -100,12 +100,12 @@ def _show_table(title: str, summaries: "list[RunSummary]") -> None:
         words = (facts["run"], facts["state"], _model(summary) or "–", facts["data"] or "–", rules, made)
         seed = "–" if facts["seed"] is None else str(facts["seed"])
         errors = (number(facts["test_mae"]), number(facts["test_rmse"]), percent(facts["test_coverage"]))
-        shown.add_row(*map(_plain, words), seed, *errors)
+        shown.add_row(*map(escape, words), seed, *errors)
     console().print(shown)
 
 
 def _model(summary: "RunSummary") -> str | None:
-    """Returns the model of a run as people are shown it; one that this version does not know by its bare name."""
+    """Returns the display name of the model of a run; the bare name of one that this version does not know."""
     from candor.core.errors import InputError
 
     if summary.record is None:
@@ -147,9 +147,3 @@ def _flat(content: dict[str, Any]) -> dict[str, Any]:
         inner = _flat(value) if isinstance(value, dict) else None
         flat |= {key: value} if inner is None else {f"{key}.{name}": part for name, part in inner.items()}
     return flat
-
-
-def _plain(text: str) -> str:
-    from rich.markup import escape
-
-    return escape(text)

@@ -27,20 +27,20 @@ from candor.core.errors import InputError
 from candor.core.progress import Report
 from candor.core.text import number
 
-_SPEED_PERIOD = 3600.0  # seconds; the usual thirty know no speed where steps are a minute apart
-_SHORTEST_SILENCE, _LONGEST_SILENCE = 10.0, 600.0  # seconds between two lines where there is no bar
+_SPEED_PERIOD = 3600.0  # seconds; with the default of 30, steps a minute apart have no speed
+_SHORTEST_SILENCE, _LONGEST_SILENCE = 10.0, 600.0  # seconds between two lines in a log
 
 
 class Screen(Console):
-    """A console that leaves in peace when the reader of its output, such as `head`, has had enough."""
+    """A console that exits quietly on a broken pipe, as when `head` has read enough."""
 
     def on_broken_pipe(self) -> None:
-        """Ends the program without complaint."""
-        _leave_in_peace()
+        """Exits with 0."""
+        _exit_quietly()
 
 
-def _leave_in_peace() -> None:
-    """Ends the program where nobody reads its output any more; what could not be printed is thrown away."""
+def _exit_quietly() -> None:
+    """Exits with 0; what could not be printed is discarded."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     raise SystemExit(0)
 
@@ -62,28 +62,28 @@ def count_processes() -> int:
 
 
 def is_main_process() -> bool:
-    """Returns whether this is the one of several processes that speaks for all of them."""
+    """Returns whether this is the one of several processes that prints."""
     return count_processes() == 1 or os.environ["RANK"] == "0"
 
 
 def say(text: str, *, label: str = "", colour: str = "") -> None:
-    """Prints a line about what is going on, beside the results; a label may go before it in a colour.
+    """Prints a status line to stderr; a label may go before it in a colour.
 
-    What is in brackets is printed as it is: names and paths may have some.
+    Brackets are no markup: names and paths may have some.
     """
     mark = f"[{colour}]{escape(label)}[/]" if label else ""
     errors(is_quiet=not is_main_process()).print(f"{mark}{escape(text)}")
 
 
 def tell(text: str) -> None:
-    """Prints a line that is a result, letter by letter and unbroken."""
+    """Prints a line of results to stdout, without markup and unbroken."""
     console().print(text, markup=False, soft_wrap=True)
 
 
-def say_wrong(error: InputError) -> None:
+def print_error(error: InputError) -> None:
     """Prints what is wrong with the input, where, and how to correct it.
 
-    Of several processes one on each machine does so: a file may lack on one machine only.
+    Of several processes one on each machine does so: a file may be missing on one machine only.
     """
     screen = errors(is_quiet=count_processes() > 1 and os.environ.get("LOCAL_RANK", "0") != "0")
     place = f"[bold]{escape(error.where)}[/]: " if error.where else ""
@@ -92,8 +92,8 @@ def say_wrong(error: InputError) -> None:
         screen.print(f"  hint: {escape(error.hint)}", soft_wrap=True)
 
 
-def say_bug(trace: str) -> None:
-    """Prints the trace of a bug and asks for a report."""
+def print_bug(trace: str) -> None:
+    """Prints the traceback of a bug and asks for a report."""
     screen = errors()
     screen.print(escape(trace), soft_wrap=True)
     screen.print("[red]candor:[/] this is a bug in candor, not in your input. Please report the lines above.")
@@ -109,7 +109,7 @@ def print_json(content: Any, *, is_line: bool = False) -> None:
         sys.stdout.write(text + "\n")
         sys.stdout.flush()
     except BrokenPipeError:
-        _leave_in_peace()
+        _exit_quietly()
 
 
 def table(title: str, *columns: str, left: int = 1) -> Table:
@@ -127,9 +127,9 @@ def percent(share: float | None) -> str:
 
 @contextmanager
 def progress(clock: Callable[[], float] = time.monotonic) -> Iterator[Report]:
-    """Yields a listener that shows one bar at a time: what is done, how much of it, the time spent and left.
+    """Yields a progress callback that shows one bar at a time: what is done, how much of it, the time spent and left.
 
-    Where nobody watches, in a log or a pipe, long work leaves a line now and then instead.
+    In a log or a pipe, long work prints a line now and then instead.
 
     Args:
         clock: seconds since some moment.
@@ -154,7 +154,7 @@ def progress(clock: Callable[[], float] = time.monotonic) -> Iterator[Report]:
         def listen(what: str, share: float | None) -> None:
             name, _, detail = what.partition(" | ")
             before = works.current
-            if works.hear(name, share).is_new and name in shown:  # what has ended once would never go on
+            if works.update(name, share).is_new and name in shown:  # rich would not restart a bar that has ended
                 bars.remove_task(shown.pop(name))
             if before in shown and before != name:
                 bars.update(shown[before], visible=False)
@@ -168,25 +168,25 @@ def progress(clock: Callable[[], float] = time.monotonic) -> Iterator[Report]:
 
 @dataclass
 class _Work:
-    """Work under one name: when it began and the share of it then, the share that is done and that was told last."""
+    """Work under one name: when it began and the share then, the share done, and the share printed last."""
 
     begun: float
     share_then: float
     share: float
-    told: float
+    printed: float
     is_new: bool = True
 
 
 class _Works:
-    """Works that were heard of, by name; a name whose share falls, or that is taken up after its end, begins anew."""
+    """Works by name; one whose share falls, or that is reported again after its end, starts anew."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._works: dict[str, _Work] = {}
         self.current = ""
 
-    def hear(self, name: str, share: float | None) -> _Work:
-        """Returns the work that is told of."""
+    def update(self, name: str, share: float | None) -> _Work:
+        """Returns the work that was reported."""
         work, done = self._works.get(name), share or 0.0
         if work is None or done < work.share or (work.share >= 1 and name != self.current):
             work = self._works[name] = _Work(self._clock(), done, done, done)
@@ -197,7 +197,7 @@ class _Works:
 
 
 class _PlainLines:
-    """Tells of long work in lines: none in its first seconds, then one for every tenth of it or every ten minutes."""
+    """Prints progress in lines: none in the first seconds, then one for every tenth or every ten minutes."""
 
     def __init__(self, screen: Console, clock: Callable[[], float]) -> None:
         self._screen, self._clock = screen, clock
@@ -206,12 +206,12 @@ class _PlainLines:
 
     def __call__(self, what: str, share: float | None) -> None:
         name, _, detail = what.partition(" | ")
-        now, work = self._clock(), self._works.hear(name, share)
+        now, work = self._clock(), self._works.update(name, share)
         silence = now - self._last_line
-        is_step = _tenths(work.share) > _tenths(work.told)
+        is_step = _tenths(work.share) > _tenths(work.printed)
         if silence < _SHORTEST_SILENCE or (not is_step and silence < _LONGEST_SILENCE):
             return
-        self._last_line, work.told = now, work.share
+        self._last_line, work.printed = now, work.share
         words = [detail or name]
         if share is not None:
             words.append(f"{100 * work.share:.0f} %")
@@ -233,5 +233,5 @@ def time_left(spent: float, share_before: float, share: float) -> list[str]:
 
 
 def _tenths(share: float) -> int:
-    """Returns how many whole tenths are done; shares are added up of parts, and may lack a trifle."""
+    """Returns how many whole tenths are done, allowing for the rounding of summed shares."""
     return int(10 * share + 1e-6)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from candor.cli import inputs
-from candor.cli.screen import count_processes, print_json, progress, say, say_wrong
+from candor.cli.screen import count_processes, print_error, print_json, progress, say
 from candor.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def train(
     model: Annotated[str, typer.Option("--model", help="Name of a model: candor, or another.")] = "candor",
     run: Annotated[Path | None, typer.Option("--run", help="Run directory. (default: runs/DATA-MODEL)")] = None,
     preset: Annotated[str | None, typer.Option("--preset", help="A recipe. (default: that of the dataset)")] = None,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Where chance begins.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the random state.")] = 0,
     resume: Annotated[Path | None, typer.Option("--resume", help="Go on with the training of this run.")] = None,
     init: Annotated[Path | None, typer.Option("--init", help="Begin with the weights of this run.")] = None,
     budget_minutes: Annotated[
@@ -74,7 +74,9 @@ def train(
     if json:
         print_json({"run": str(trained.folder), "notes": notes} | trained.record.model_dump(mode="json"))
         return
-    say(f"{trained.record.label} is fitted. Judge it with: {shlex.join(['candor', 'evaluate', str(trained.folder)])}")
+    say(
+        f"{trained.record.label} is fitted. Evaluate it with: {shlex.join(['candor', 'evaluate', str(trained.folder)])}"
+    )
     for note in notes:
         say(note)
 
@@ -183,5 +185,5 @@ def _interruption() -> Iterator[Callable[[], str | None]]:
     except TrainingStoppedError as stopped:
         if not stopped.is_interrupted:
             raise
-        say_wrong(stopped)
+        print_error(stopped)
         raise typer.Exit(_INTERRUPTED) from None
