@@ -192,11 +192,11 @@ def test_exports_run_and_print_what_is_shown(workplace: tuple[Path, list[str]]) 
 @pytest.mark.slow
 def test_readers_of_a_run_read_those_that_pages_train(workplace: tuple[Path, list[str]]) -> None:
     """Takes minutes, so these are not shown with a prompt."""
-    readers = {"plot", "explain", "report", "evaluate", "backtest"}
+    readers = {"explain", "report", "evaluate", "backtest"}
     with chdir(workplace[0]):
         commands = [words for page in PAGES for words in Page(page).unrun_commands() if words[0] in readers]
         known = [words for words in commands if len(words) > 1 and Path(words[1]).is_dir()]
-        assert {words[0] for words in known} >= {"plot", "explain"}
+        assert {words[0] for words in known} >= {"explain"}
         for words in known:
             assert run(words) == 0, words
 

@@ -8,8 +8,8 @@ import pytest
 from made_readings import made_run
 from made_runs import make_run
 
-FIGURES = ("reconstruction", "embedding", "propagation", "roles", "operator", "relations", "fusion")
-STORY = ("readings", "past", "components", "arrivals", "peers", "branches")
+FIGURES = ("reconstruction", "embedding", "propagation", "roles", "operator", "edges", "relations", "fusion")
+STORY = ("readings", "next", "past", "components", "arrivals", "peers", "branches")
 
 
 @pytest.mark.slow

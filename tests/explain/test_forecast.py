@@ -11,10 +11,11 @@ from made_readings import HISTORY, daily, made_candor, river_panel
 from candor.core.text import date_time
 from candor.data.panel import Edges, Panel
 from candor.data.times import TimeAxis
-from candor.explain.forecast import Told, look_into, tell_branches, tell_forecast, tell_past
-from candor.explain.sources import tell_arrivals, tell_peers
+from candor.explain.forecast import find_arrivals, find_branches, find_forecast, find_past, find_peers
+from candor.explain.one_forecast import OneForecast, look_into
 from candor.forecasting.candor import Candor
 from candor.nets.candor.fusion import Head
+from candor.render.figures.gallery import draw
 
 ROW, COLUMN = 300, 2
 
@@ -30,16 +31,16 @@ def candor(panel: Panel) -> Candor:
 
 
 @pytest.fixture(scope="module")
-def told(candor: Candor, panel: Panel) -> Told:
+def told(candor: Candor, panel: Panel) -> OneForecast:
     return look_into(candor, panel, COLUMN, ROW)
 
 
 def test_the_forecast_is_that_of_predict_and_the_outcome_that_of_the_panel(
-    told: Told, candor: Candor, panel: Panel
+    told: OneForecast, candor: Candor, panel: Panel
 ) -> None:
     made = candor.predict_interval(panel, np.array([ROW]))
     np.testing.assert_array_equal(told.forecast.forecast, made.forecast[0, :, COLUMN])
-    section = tell_forecast(told)
+    section = find_forecast(told)
     assert section.table is not None and len(section.table.rows) == 4
     assert section.sentences[1].startswith("Intervals made to hold 90 % of the readings put the first one between ")
     for step, row in enumerate(section.table.rows):
@@ -53,11 +54,11 @@ def test_the_forecast_is_that_of_predict_and_the_outcome_that_of_the_panel(
 
 
 @pytest.mark.parametrize(("level", "apart"), [(4139.5, 0.01), (101_325.0, 2.0), (2e-8, 3e-9), (10.0, 1.0)])
-def test_numbers_keep_the_digits_that_tell_them_apart(told: Told, level: float, apart: float) -> None:
+def test_numbers_keep_the_digits_that_tell_them_apart(told: OneForecast, level: float, apart: float) -> None:
     """Levels of a lake above the sea, pressures in pascal, and dust in kilograms per cubic metre."""
     values = level + apart * np.arange(4.0)
     picture = replace(told.forecast, forecast=values, lower=values - apart, upper=values + apart, happened=values)
-    section = tell_forecast(replace(told, forecast=picture))
+    section = find_forecast(replace(told, forecast=picture))
     said = re.findall(r"([\d.,]+\d) (?:m|and)\b", " ".join(section.sentences[:2]))
     wanted = [*values[[0, -1, -1, 0]], *(values[0] + [-apart, apart]), *(values[-1] + [-apart, apart])]
     np.testing.assert_allclose([float(number.replace(",", "")) for number in said], wanted, atol=apart / 4)
@@ -66,18 +67,18 @@ def test_numbers_keep_the_digits_that_tell_them_apart(told: Told, level: float, 
         cells = [float(cell.replace(",", "")) for cell in row[1:]]
         np.testing.assert_allclose(cells, [value, value - apart, value + apart, value], atol=apart / 4)
     alone = replace(told, forecast=picture, alone={"forward": values, "reverse": values + apart})
-    assert len(set(re.findall(r"[\d.,]+\d(?= m)", tell_branches(alone).sentences[-1]))) == 2
+    assert len(set(re.findall(r"[\d.,]+\d(?= m)", find_branches(alone).sentences[-1]))) == 2
 
 
 def test_without_intervals_or_outcome_the_story_says_so(panel: Panel) -> None:
     unsure = made_candor(panel, is_calibrated=False)
     ahead = look_into(unsure, panel, COLUMN, panel.times.length)
-    sentences = tell_forecast(ahead).sentences
+    sentences = find_forecast(ahead).sentences
     assert any("no intervals" in sentence for sentence in sentences)
     assert "What happened is not known." in sentences
 
 
-def test_times_are_told_as_far_as_they_differ() -> None:
+def test_times_are_written_as_far_as_they_differ() -> None:
     said = {}
     for seconds in (10, 3600, 86400):
         interval = timedelta(seconds=seconds)
@@ -88,7 +89,7 @@ def test_times_are_told_as_far_as_they_differ() -> None:
     assert said[86400] == ["03 Nov 2024", "04 Nov 2024"]
 
 
-def test_branches_alone_are_decoded_by_the_same_head(told: Told, candor: Candor, panel: Panel) -> None:
+def test_branches_alone_are_decoded_by_the_same_head(told: OneForecast, candor: Candor, panel: Panel) -> None:
     """If one branch counted for everything, the forecast would be that of the branch alone."""
     network = candor.trained().network
     assert isinstance(network.head, Head)
@@ -104,10 +105,10 @@ def test_branches_alone_are_decoded_by_the_same_head(told: Told, candor: Candor,
         np.testing.assert_allclose(told.alone[branch], forecast, rtol=1e-4)
 
 
-def test_weights_by_step_are_means_over_the_patches_that_cover_it(told: Told) -> None:
-    section = tell_branches(told)
-    table = section.drawings["forecast-branches"].table
-    settings = told.reading.network.settings
+def test_weights_by_step_are_means_over_the_patches_that_cover_it(told: OneForecast) -> None:
+    section = find_branches(told)
+    table = draw(section.pictures["forecast-branches"]).table
+    settings = told.states.network.settings
     for step in range(4):
         covering = [
             patch
@@ -118,9 +119,9 @@ def test_weights_by_step_are_means_over_the_patches_that_cover_it(told: Told) ->
     np.testing.assert_allclose(table[[f"{name} weight" for name in told.alone]].sum(axis=1), 1, rtol=1e-5)
 
 
-def test_what_arrived_is_shared_among_senders_by_size(told: Told) -> None:
-    section = tell_arrivals(told)
-    table = section.drawings["forecast-arrivals"].table
+def test_what_arrived_is_shared_among_senders_by_size(told: OneForecast) -> None:
+    section = find_arrivals(told)
+    table = draw(section.pictures["forecast-arrivals"]).table
     for direction in ("forward", "reverse"):
         own = table[table.direction == direction]
         assert own.share.sum() == pytest.approx(1)
@@ -137,13 +138,13 @@ def test_what_arrived_is_shared_among_senders_by_size(told: Told) -> None:
 
 
 def test_a_sensor_without_edges_hears_nothing_along_them(candor: Candor, panel: Panel) -> None:
-    section = tell_arrivals(look_into(candor, panel, 3, ROW))
-    assert all("nothing arrives" in sentence for sentence in section.sentences) and not section.drawings
+    section = find_arrivals(look_into(candor, panel, 3, ROW))
+    assert all("nothing arrives" in sentence for sentence in section.sentences) and not section.pictures
 
 
-def test_peers_are_summed_over_channels_and_marked_beyond_the_edges(told: Told) -> None:
-    section = tell_peers(told)
-    table = section.drawings["forecast-peers"].table
+def test_peers_are_summed_over_channels_and_marked_beyond_the_edges(told: OneForecast) -> None:
+    section = find_peers(told)
+    table = draw(section.pictures["forecast-peers"]).table
     assert table.share.sum() == pytest.approx(1, abs=1e-5) and table.share.is_monotonic_decreasing
     weights = {}
     for peer in told.found.peers:
@@ -157,9 +158,9 @@ def test_peers_are_summed_over_channels_and_marked_beyond_the_edges(told: Told) 
         assert row.is_beyond_edges == (sensor == "g3")  # all others are joined to g2
 
 
-def test_the_past_tells_strengths_gates_and_what_was_missing(told: Told, candor: Candor, panel: Panel) -> None:
-    section = tell_past(candor, told)
-    assert list(section.drawings) == ["forecast-past", "forecast-components"]
+def test_the_past_tells_strengths_gates_and_what_was_missing(told: OneForecast, candor: Candor, panel: Panel) -> None:
+    section = find_past(told)
+    assert list(section.pictures) == ["forecast-past", "forecast-components"]
     told_times = re.findall(r"(\w+) from (.*?) \(([\d.]+) times its mean\)", section.sentences[1])
     assert [name for name, _, _ in told_times] == list(told.found.components)
     for name, span, times in told_times:
@@ -171,7 +172,7 @@ def test_the_past_tells_strengths_gates_and_what_was_missing(told: Told, candor:
     assert f"at {activity.max():.2f} " in section.sentences[2]
     missing = int(np.isnan(panel.values[ROW - HISTORY : ROW, 1]).sum())
     assert missing > 0
-    assert f"{missing} of 12 readings were missing" in tell_past(candor, look_into(candor, panel, 1, ROW)).sentences[0]
+    assert f"{missing} of 12 readings were missing" in find_past(look_into(candor, panel, 1, ROW)).sentences[0]
 
 
 @pytest.mark.parametrize(
@@ -187,12 +188,12 @@ def test_the_past_tells_strengths_gates_and_what_was_missing(told: Told, candor:
 def test_parts_that_a_network_lacks_are_named(panel: Panel, sizes: dict, words: str) -> None:
     candor = made_candor(panel, **sizes)
     story = look_into(candor, panel, COLUMN, ROW)
-    told_all = [tell_past(candor, story), tell_arrivals(story), tell_peers(story), tell_branches(story)]
+    told_all = [find_past(story), find_arrivals(story), find_peers(story), find_branches(story)]
     assert any(words in sentence for section in told_all for sentence in section.sentences)
 
 
-def test_days_have_no_clock_and_hours_do(told: Told, panel: Panel) -> None:
+def test_days_have_no_clock_and_hours_do(told: OneForecast, panel: Panel) -> None:
     days = daily(replace(panel, edges=Edges.none()))
     story = look_into(made_candor(days), days, 0, ROW)
-    assert not re.search(r"\d\d:\d\d", " ".join(tell_forecast(story).sentences))
-    assert re.search(r"\d\d:\d\d", tell_forecast(told).sentences[0])
+    assert not re.search(r"\d\d:\d\d", " ".join(find_forecast(story).sentences))
+    assert re.search(r"\d\d:\d\d", find_forecast(told).sentences[0])

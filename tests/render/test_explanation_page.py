@@ -4,8 +4,9 @@ import re
 from base64 import b64decode
 from html.parser import HTMLParser
 
-from candor.render.explanation_page import PageSection, PageTable, make_page
-from candor.render.figures.roles import Alignment, RolePicture, draw_roles
+from candor.explain.explanation import Explanation, Finding, Table
+from candor.explain.pictures import Alignment, RolePicture
+from candor.render.explanation_page import make_page
 
 EVIL = "<script>alert('x')</script>&\"' <img src=http://evil.example/x onerror=alert(1)>"
 
@@ -26,24 +27,20 @@ class Seen(HTMLParser):
         self.text += data
 
 
-def drawing():
-    one = Alignment(0.1, 0.0, 0.2)
-    kinds = ("before", "after", "after_apart", "deviations_before", "deviations_after")
-    return draw_roles(RolePicture({"release": dict.fromkeys(kinds, one)}, 3))
-
-
 def page_of(text: str) -> str:
-    table = PageTable(text, [text, "number"], [[text, "1"]])
-    sections = [
-        PageSection(text, [text, "second"], {"roles": drawing()}, table),
-        PageSection("One sentence", [text], link=("forecast.html", text)),
-    ]
-    return make_page(text, text, sections, {"roles": b"\x89PNG picture"})
+    kinds = ("before", "after", "after_apart", "deviations_before", "deviations_after")
+    picture = RolePicture({"release": dict.fromkeys(kinds, Alignment(0.1, 0.0, 0.2))}, 3)
+    table = Table(text, [text, "number"], [[text, "1"]])
+    findings = (
+        Finding("roles", text, (text, "second"), {}, {"roles": picture}, table),
+        Finding("forecast", "One sentence", (text,)),
+    )
+    return make_page(Explanation(text, text, findings), {"roles": b"\x89PNG picture"})
 
 
 def test_what_is_written_is_text_wherever_it_stands() -> None:
     seen = Seen(page_of(EVIL))
-    assert seen.text.count(EVIL) == 10  # title, heading and subtitle of the page, and seven places in its sections
+    assert seen.text.count(EVIL) == 9  # title, heading and subtitle of the page, and six places in its sections
     allowed = {
         "html", "head", "meta", "title", "style", "body", "header", "h1", "p", "main", "section", "h2", "ul", "li",
         "img", "a", "details", "summary", "div", "table", "thead", "tbody", "tr", "th", "td", "footer",

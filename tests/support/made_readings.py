@@ -1,4 +1,4 @@
-"""Networks of CANDOR with weights by chance and what they do over some windows, made without training."""
+"""Networks of CANDOR with random weights and what they do over some windows, made without training."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -14,7 +14,7 @@ from candor.data.panel import Edges, Panel, Sensor, adjacency_of
 from candor.data.preprocessing import Scaler
 from candor.data.protocol import Protocol
 from candor.data.windows import Windows, future_windows
-from candor.explain.states import Reading, read_windows
+from candor.explain.analyses.states import WindowStates, window_states
 from candor.forecasting.candor import Candor
 from candor.forecasting.contract import sample_panel
 from candor.forecasting.intervals import calibrate
@@ -44,7 +44,7 @@ def daily(panel: Panel) -> Panel:
 
 
 def made_trainable(panel: Panel, seed: int = 0, **sizes: Any) -> CandorTrainable:
-    """Returns a small network whose weights are all moved by chance, as training would move them."""
+    """Returns a small network whose weights are all moved at random, as training would move them."""
     spans = {"nodes": len(panel.sensors), "history": HISTORY, "horizon": HORIZON, "patch_length": 4, "patch_stride": 2}
     settings = ModelSettings(**spans | SIZES | sizes)
     weight = np.ones(len(panel.edges)) if panel.edges.weight is None else panel.edges.weight.astype(np.float64)
@@ -65,11 +65,11 @@ def made_windows(panel: Panel, trainable: CandorTrainable, count: int = 24) -> W
     return future_windows(panel, inputs, origins, HISTORY, HORIZON)
 
 
-def made_reading(panel: Panel | None = None, count: int = 24, seed: int = 0, **sizes: Any) -> Reading:
+def made_states(panel: Panel | None = None, count: int = 24, seed: int = 0, **sizes: Any) -> WindowStates:
     """Returns what a network does over windows of a panel, by default the river."""
     panel = panel or river_panel()
     trainable = made_trainable(panel, seed, **sizes)
-    return read_windows(trainable, made_windows(panel, trainable, count))
+    return window_states(trainable, made_windows(panel, trainable, count))
 
 
 def made_candor(panel: Panel, seed: int = 0, *, is_calibrated: bool = True, **sizes: Any) -> Candor:

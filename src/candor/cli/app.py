@@ -16,7 +16,6 @@ from candor.cli.export import export
 from candor.cli.forecast import forecast
 from candor.cli.model import model_app
 from candor.cli.paper import paper
-from candor.cli.plot import plot
 from candor.cli.profile import profile
 from candor.cli.report import report
 from candor.cli.runs import runs_app
@@ -60,7 +59,6 @@ app.command()(backtest)
 app.command()(benchmark)
 app.command()(ablate)
 app.command()(sweep)
-app.command()(plot)
 app.command()(explain)
 app.command()(report)
 app.command()(profile)

@@ -109,19 +109,21 @@ def _draw_figures(run: "Run") -> Path:
     """Draws the figures of a run and returns their folder."""
     with progress() as report:
         report("preparing figures", None)  # the first import of matplotlib looks for the fonts of the machine
-        from candor.render.figures.runs import FIGURES, draw_run
+        from candor.explain.run import run_pictures
+        from candor.render.figures.gallery import FIGURES, write_figures
 
-        draw_run(run, run.folder / FIGURES, report=report)
+        write_figures(run_pictures(run, report=report), run.folder / FIGURES, report)
     return run.folder / FIGURES
 
 
 def _write_report(run: "Run", out: Path) -> Path:
     """Writes the report of a run beside it and returns its path."""
-    from candor.render.report import write_report
-    from candor.render.report.page import REPORT
+    from candor.explain.overview import overview_of
+    from candor.render.report.page import REPORT, write_report
 
     with progress() as report:
-        return write_report(run, out / REPORT, report)
+        write_report(overview_of(run, report), out / REPORT)
+    return out / REPORT
 
 
 def _compare(scored: "dict[str, Evaluation]") -> None:

@@ -21,7 +21,9 @@ def report(
     opened = open_run(run)
     with progress() as listen:
         listen("preparing charts", None)
+        from candor.explain.overview import overview_of
         from candor.render.report.page import REPORT, write_report
 
-        path = write_report(opened, out or results_folder(run) / REPORT, listen)
+        path = out or results_folder(run) / REPORT
+        write_report(overview_of(opened, listen), path)
     tell(f"report: {path}")

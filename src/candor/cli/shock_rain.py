@@ -44,7 +44,7 @@ def shock_rain(
     with progress() as report:
         report("opening runs", None)
         from candor.core.files import read_json
-        from candor.render.figures.runs import FIGURES
+        from candor.render.figures.gallery import FIGURES
         from candor.render.figures.shock_rain import write_comparison
         from candor.research.shock_rain_runs import LagChoice, RainChoice, compare_runs
         from candor.runs.bundle import results_folder

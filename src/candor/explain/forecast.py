@@ -1,125 +1,61 @@
-"""Where one forecast of one sensor came from, told in sentences and pictures a person can follow."""
-
-from dataclasses import dataclass
-from datetime import datetime
+"""Where one forecast of one sensor came from. One window is read, so this takes no longer than a few forecasts."""
 
 import numpy as np
-import torch
-from numpy.typing import NDArray
 
-from candor.core.text import amount, date_time, rounded_percent, sensor_label, significant
+from candor.core.arrays import Doubles, Floats
+from candor.core.text import NOTHING, amount, counted, rounded_percent, significant
 from candor.data.panel import Panel
-from candor.explain.finding import digits_for
-from candor.explain.reconstruction import EmbeddingInverse, picture_reconstruction
-from candor.explain.states import Reading, read_windows
+from candor.explain.analyses.fusion import BRANCH_WORDS
+from candor.explain.analyses.reconstruction import EmbeddingInverse, picture_reconstruction
+from candor.explain.analyses.relations import connected_within
+from candor.explain.explanation import Explanation, Finding, Table
+from candor.explain.one_forecast import OneForecast, look_into, picture_components
+from candor.explain.pictures import ArrivalPicture, BranchPicture, ForecastPicture, PeerPicture, Picture, Senders
 from candor.forecasting.candor import Candor
-from candor.forecasting.explanation import ForecastExplanation, Span, network_states
-from candor.render.explanation_page import PageSection, PageTable
-from candor.render.figures.branches import BranchPicture, draw_branches
-from candor.render.figures.components import draw_components
-from candor.render.figures.forecast import ForecastPicture, draw_forecast
-from candor.render.figures.reconstruction import draw_reconstruction
-from candor.render.figures.runs import picture_components, picture_forecast
-from candor.render.figures.style import Drawing
+from candor.forecasting.explanation import ForecastExplanation
 
-_WORDS = {"functional": "its own past and sensors alike", "forward": "what comes along the edges",
-          "reverse": "what comes against the edges"}  # fmt: skip
+_WAYS = {"forward": "Along the edges", "reverse": "Against the edges"}
+_MOST_NAMED = 3
+_LONGEST_IN_FIGURE = 44
 
 
-@dataclass(frozen=True, eq=False)
-class Told:
-    """One forecast of one sensor with all that is known of it.
-
-    Args:
-        panel: the readings.
-        column: of the sensor.
-        origin: row of the first forecast step.
-        found: what the network did.
-        forecast: the forecast with its intervals, what was read before, and what happened.
-        reading: the states of the window.
-        alone: what each branch by itself would forecast, by step, in the sensor's unit.
-    """
-
-    panel: Panel
-    column: int
-    origin: int
-    found: ForecastExplanation
-    forecast: ForecastPicture
-    reading: Reading
-    alone: dict[str, NDArray[np.float32]]
-
-    @property
-    def name(self) -> str:
-        """What people call the sensor."""
-        sensor = self.panel.sensors[self.column]
-        return sensor_label(sensor.id, sensor.name)
-
-    @property
-    def digits(self) -> int:
-        """How many digits readings are told with: so many that the ends of the narrowest interval differ."""
-        values, lower, upper = self.forecast.forecast, self.forecast.lower, self.forecast.upper
-        apart = np.ptp(values) if lower is None or upper is None else np.min(upper - lower)
-        return digits_for(values, float(apart))
-
-    def when(self, moment: datetime) -> str:
-        """Returns a time in words, with the clock where readings are not daily."""
-        return date_time(moment, self.panel.times.interval)
-
-    def span(self, span: Span) -> str:
-        """Returns a stretch of time in words."""
-        return f"{self.when(span.start)} to {self.when(span.end)}"
+def explain_forecast(candor: Candor, panel: Panel, column: int, origin: int, subtitle: str = "") -> Explanation:
+    """Returns where the forecast of one sensor from a row on came from."""
+    one = look_into(candor, panel, column, origin)
+    findings = (find_forecast(one), find_past(one), find_arrivals(one), find_peers(one), find_branches(one))
+    return Explanation(f"{one.name}, from {one.when(one.found.time)}", subtitle, findings)
 
 
-@torch.no_grad()
-def look_into(candor: Candor, panel: Panel, column: int, origin: int) -> Told:
-    """Returns all that is known of the forecast of one sensor from a row on."""
-    trainable, windows = candor.trained(), candor.windows(panel, np.array([origin]))
-    batch = windows.batch(np.array([0])).tensors()
-    states, _ = network_states(trainable, batch)
-    _, anchor = trainable.anchored(batch)
-    scaler = trainable.scaler
-    alone = {
-        branch: ((forecast + anchor) * scaler.deviation + scaler.mean)[0, :, column]
-        for branch, forecast in states.branch_forecasts().items()
-    }
-    return Told(
-        panel=panel,
-        column=column,
-        origin=origin,
-        found=candor.explain(panel, panel.sensor_ids[column], panel.times.start + origin * panel.times.interval),
-        forecast=picture_forecast(candor, panel, column, origin),
-        reading=read_windows(trainable, windows),
-        alone={branch: values.numpy() for branch, values in alone.items()},
-    )
+def find_forecast(one: OneForecast) -> Finding:
+    """Returns the forecast itself, in words."""
+    picture = one.forecast
+    values, times, digits = picture.forecast, picture.times, one.digits
 
-
-def tell_forecast(told: Told) -> PageSection:
-    """Returns the section about the forecast itself."""
-    picture, unit = told.forecast, told.forecast.unit
-    values, times, digits = picture.forecast, picture.times, told.digits
-
-    def written(value: float) -> str:
-        return amount(float(value), unit, digits)
+    def in_words(value: float) -> str:
+        return amount(float(value), picture.unit, digits)
 
     highest, lowest = int(np.argmax(values)), int(np.argmin(values))
     sentences = [
-        f"From {told.when(times[0])} to {told.when(times[-1])}, {told.name} is forecast to go from "
-        f"{written(values[0])} to {written(values[-1])}; the highest value is {written(values[highest])} on "
-        f"{told.when(times[highest])}, the lowest {written(values[lowest])} on {told.when(times[lowest])}."
+        f"From {one.when(times[0])} to {one.when(times[-1])}, {one.name} is forecast to go from "
+        f"{in_words(values[0])} to {in_words(values[-1])}; the highest value is {in_words(values[highest])} on "
+        f"{one.when(times[highest])}, the lowest {in_words(values[lowest])} on {one.when(times[lowest])}."
     ]
     if picture.lower is None or picture.upper is None:
         sentences.append("The model does not know how far its forecasts are off, so there are no intervals.")
     else:
         sentences.append(
             f"Intervals made to hold {rounded_percent(picture.coverage)} of the readings put the first one between "
-            f"{significant(float(picture.lower[0]), digits)} and {written(picture.upper[0])}, the last between "
-            f"{significant(float(picture.lower[-1]), digits)} and {written(picture.upper[-1])}."
+            f"{significant(float(picture.lower[0]), digits)} and {in_words(picture.upper[0])}, the last between "
+            f"{significant(float(picture.lower[-1]), digits)} and {in_words(picture.upper[-1])}."
         )
-    sentences.append(_what_happened(picture))
-    return PageSection("The forecast", sentences, {"forecast-readings": draw_forecast(picture)}, _steps(told))
+    sentences.append(_outcome(picture))
+    pictures: dict[str, Picture] = {"forecast-readings": picture}
+    if one.following is not None:
+        pictures["forecast-next"] = one.following
+    return Finding("forecast-readings", "The forecast", tuple(sentences), {}, pictures, _steps(one))
 
 
-def _what_happened(picture: ForecastPicture) -> str:
+def _outcome(picture: ForecastPicture) -> str:
     happened = np.full(len(picture.times), np.nan) if picture.happened is None else picture.happened
     known = ~np.isnan(happened)
     if not known.any():
@@ -129,107 +65,211 @@ def _what_happened(picture: ForecastPicture) -> str:
     words += f"{amount(off, picture.unit)} on average"
     if picture.lower is None or picture.upper is None:
         return f"{words}."
-    held = int(((happened >= picture.lower) & (happened <= picture.upper))[known].sum())
-    return f"{words}, and {held} readings lie within their intervals."
+    inside = int(((happened >= picture.lower) & (happened <= picture.upper))[known].sum())
+    return f"{words}, and {inside} readings lie within their intervals."
 
 
-def _steps(told: Told) -> PageTable:
-    picture, unit = told.forecast, f" [{told.forecast.unit}]" if told.forecast.unit else ""
-    digits = max(4, told.digits)
+def _steps(one: OneForecast) -> Table:
+    picture, unit = one.forecast, f" [{one.forecast.unit}]" if one.forecast.unit else ""
+    digits = max(4, one.digits)
     columns = {"forecast": picture.forecast, "from": picture.lower, "to": picture.upper, "reading": picture.happened}
     known = {name: values for name, values in columns.items() if values is not None}
     rows = [
-        [told.when(moment), *(_cell(values[step], digits) for values in known.values())]
+        [one.when(moment), *(significant(float(values[step]), digits) for values in known.values())]
         for step, moment in enumerate(picture.times)
     ]
-    return PageTable("All steps", ["time", *(f"{name}{unit}" for name in known)], rows)
+    return Table("All steps", ["time", *(f"{name}{unit}" for name in known)], rows)
 
 
-def _cell(value: float, digits: int) -> str:
-    return "–" if np.isnan(value) else significant(float(value), digits)
-
-
-def tell_past(candor: Candor, told: Told) -> PageSection:
-    """Returns the section about what the past was made of."""
-    title, found, reading = "What the past was made of", told.found, told.reading
-    observed = reading.observed[0, :, told.column]
-    first = told.panel.times.slice(told.origin - len(observed), told.origin).local[0]
+def find_past(one: OneForecast) -> Finding:
+    """Returns what the past was made of."""
+    name, title, found, states = "forecast-past", "What the past was made of", one.found, one.states
+    observed = states.observed[0, :, one.column]
+    first = one.panel.times.slice(one.origin - len(observed), one.origin).local[0]
     missing = int((~observed).sum())
     filled = f"; {missing} of {len(observed)} readings were missing and filled" if missing else ""
     read = (
-        f"The network read {len(observed)} steps, from {told.when(first)} on, in {len(found.patches)} patches{filled}."
+        f"The network read {len(observed)} steps, from {one.when(first)} on, in {len(found.patches)} patches{filled}."
     )
     if found.gates is None:
-        return PageSection(title, [read, "It does not split the past into components: it takes it as it is."])
-    sentences = [read, _strongest(told)]
+        return Finding(name, title, (read, "It does not split the past into components: it takes it as it is."))
+    sentences = [read, _strongest(one)]
     if (activity := found.gates.shock_activity) is not None:
         most = int(activity.argmax())
         sentences.append(
             f"The shock gates were most open, at {activity[most]:.2f} (0 shut, 1 open), from "
-            f"{told.span(found.patches[most])}; on average at {activity.mean():.2f}."
+            f"{one.span(found.patches[most])}; on average at {activity.mean():.2f}."
         )
     else:
         sentences.append("It has no shock gates: rain stands for shocks.")
-    drawings: dict[str, Drawing] = {}
-    if EmbeddingInverse(reading.network.embedding).is_exact:
-        rebuilt = picture_reconstruction(reading, told.panel, told.column)
+    pictures: dict[str, Picture] = {}
+    if EmbeddingInverse(states.network.embedding).is_exact:
+        rebuilt = picture_reconstruction(states, one.panel, one.column)
         covered = np.flatnonzero(~np.isnan(rebuilt.current))
-        newest = {name: amount(float(values[covered[-1]]), rebuilt.unit) for name, values in rebuilt.parts.items()}
-        added = ", ".join(f"{name} {value if value.startswith('-') else f'+{value}'}" for name, value in newest.items())
-        sentences.append(f"Read back into the unit, on {told.when(rebuilt.times[covered[-1]])} they add: {added}.")
-        drawings["forecast-past"] = draw_reconstruction(rebuilt)
-    if (split := picture_components(candor, told.panel, told.column, told.origin)) is not None:
-        drawings["forecast-components"] = draw_components(split)
-    return PageSection(title, sentences, drawings)
+        newest = {part: amount(float(values[covered[-1]]), rebuilt.unit) for part, values in rebuilt.parts.items()}
+        added = ", ".join(f"{part} {value if value.startswith('-') else f'+{value}'}" for part, value in newest.items())
+        sentences.append(f"Read back into the unit, on {one.when(rebuilt.times[covered[-1]])} they add: {added}.")
+        pictures["forecast-past"] = rebuilt
+    if (split := picture_components(found, one.name)) is not None:
+        pictures["forecast-components"] = split
+    return Finding(name, title, tuple(sentences), {}, pictures)
 
 
-def _strongest(told: Told) -> str:
-    """Returns when each component was strongest, held against itself: two components have no common measure."""
+def _strongest(one: OneForecast) -> str:
+    """Returns when each component was strongest, compared with itself: two components have no common measure."""
     parts = []
-    for name, component in told.found.components.items():
+    for name, component in one.found.components.items():
         strength = component.raw_strength
         most = int(strength.argmax())
         if strength.mean() > 0:
             times = float(strength[most] / strength.mean())
-            parts.append(f"{name} from {told.span(told.found.patches[most])} ({times:.1f} times its mean)")
-    return f"Each held against itself, components were strongest: {'; '.join(parts)}."
+            parts.append(f"{name} from {one.span(one.found.patches[most])} ({times:.1f} times its mean)")
+    return f"Each compared with itself, components were strongest: {'; '.join(parts)}."
 
 
-def tell_branches(told: Told) -> PageSection:
-    """Returns the section about how much each branch counted."""
-    title, found, unit = "How much each branch counted", told.found, told.forecast.unit
-    branches = list(told.alone)
-    weights = {branch: np.array([getattr(patch, branch) for patch in found.fusion]) for branch in branches}
-    if len(branches) == 1:
-        (only,) = branches
-        return PageSection(title, [f"There is one branch, {only}: the forecast rests on {_WORDS[only]} alone."])
+def find_arrivals(one: OneForecast) -> Finding:
+    """Returns what arrived along which edge, and from when."""
+    name, title = "forecast-arrivals", "What arrived along the edges"
+    directions = one.states.network.settings.directions
+    if not directions:
+        return Finding(name, title, ("This network has no physical branch: nothing travels along edges.",))
+    found: dict[str, Senders | None] = {direction: _senders(one, direction) for direction in directions}
     sentences = [
-        f"{branch.capitalize()} ({_WORDS[branch]}) counts {rounded_percent(float(own.mean()))} on average, "
+        _from_whom(one, direction, senders)
+        if senders is not None
+        else f"{_WAYS[direction]} nothing arrives: there is no edge that leads here this way."
+        for direction, senders in found.items()
+    ]
+    if found.get("reverse") is not None:
+        sentences.append("What comes against the edges is context for the forecast; nothing is carried backwards.")
+    arrived = {
+        direction: Senders([one.label(sensor, _LONGEST_IN_FIGURE) for sensor in senders.names], senders.shares)
+        for direction, senders in found.items()
+        if senders is not None
+    }
+    if not arrived:
+        return Finding(name, title, tuple(sentences))
+    picture = ArrivalPicture(one.name, _positions(one), arrived)
+    return Finding(name, title, tuple(sentences), {}, {name: picture}, _arrival_table(one))
+
+
+def _senders(one: OneForecast, direction: str) -> Senders | None:
+    """Returns the ids of senders, the largest first, and what part of all that arrived is theirs by position."""
+    sizes: dict[str, Doubles] = {}
+    span = one.states.network.settings.temporal_span
+    for arrived in one.found.contributions:
+        if arrived.direction == direction:
+            sizes.setdefault(arrived.sensor, np.zeros(span))[arrived.position] += arrived.size
+    if not sizes:
+        return None
+    total = float(sum(size.sum() for size in sizes.values())) or 1.0
+    order = sorted(sizes, key=lambda sensor: float(sizes[sensor].sum()), reverse=True)
+    return Senders(order, np.array([sizes[sensor] for sensor in order]) / total)
+
+
+def _positions(one: OneForecast) -> list[str]:
+    """Returns in words what the positions of a sender's window speak of, the oldest first."""
+    spans = {arrived.position: arrived.patch for arrived in one.found.contributions}
+    return [one.span(spans[position]) for position in sorted(spans)]
+
+
+def _from_whom(one: OneForecast, direction: str, senders: Senders) -> str:
+    """Returns the sentence about the largest senders; when it left them is unknown, since positions mix patches."""
+    named = [
+        f"{rounded_percent(float(shares.sum()))} from {one.label(sensor)}"
+        for sensor, shares in list(zip(senders.names, senders.shares, strict=True))[:_MOST_NAMED]
+    ]
+    others = len(senders.names) - len(named)
+    rest = f"; {counted(others, 'more sensor')} sent the rest" if others else ""
+    return f"{_WAYS[direction]} arrived: {'; '.join(named)}{rest}."
+
+
+def _arrival_table(one: OneForecast) -> Table:
+    head = ["from", "way", "position of", "weight", "shared score", "score of this window", "size"]
+    rows = [
+        [
+            one.label(arrived.sensor),
+            _WAYS[arrived.direction].lower(),
+            one.span(arrived.patch),
+            f"{arrived.weight:.3f}",
+            *(NOTHING if score is None else f"{score:+.3f}" for score in (arrived.shared_score, arrived.sample_score)),
+            f"{arrived.size:.4f}",
+        ]
+        for arrived in one.found.contributions
+    ]
+    return Table("All that arrived", head, rows, words=3)
+
+
+def find_peers(one: OneForecast) -> Finding:
+    """Returns the sensors that the functional branch relates to this one, wherever they stand."""
+    name, title = "forecast-peers", "Which sensors it listens to"
+    if one.states.functional is None:
+        return Finding(name, title, ("This network has no functional branch: it listens to nobody beyond the edges.",))
+    if not one.found.peers:
+        lacking = "There are no peers: this network relates no sensors, or there is only this one."
+        return Finding(name, title, (lacking,))
+    weights: dict[str, float] = {}
+    alike = {peer.sensor: peer.resemblance for peer in one.found.peers}
+    for peer in one.found.peers:
+        weights[peer.sensor] = weights.get(peer.sensor, 0.0) + peer.weight
+    order = sorted(weights, key=weights.__getitem__, reverse=True)
+    orders, ids = one.states.network.settings.spatial_orders, one.panel.sensor_ids
+    joined = connected_within(one.panel, orders)[one.column]
+    is_beyond = [not joined[ids.index(sensor)] for sensor in order]
+    beyond = sum(weights[sensor] for sensor, is_far in zip(order, is_beyond, strict=True) if is_far)
+    named = "; ".join(f"{rounded_percent(weights[sensor])} to {one.label(sensor)}" for sensor in order[:_MOST_NAMED])
+    most = max(alike, key=alike.__getitem__)
+    sentences = (
+        f"It listens to {counted(len(order), 'sensor')}, by weight {named}.",
+        f"Of them, the background of {one.label(most)} resembles its own most: {alike[most]:.2f}, of 1 at most.",
+        f"{rounded_percent(beyond)} goes to sensors that no walk of up to {counted(orders, 'edge')} joins to it.",
+    )
+    picture = PeerPicture(
+        sensor=one.name,
+        names=[one.label(sensor, _LONGEST_IN_FIGURE) for sensor in order],
+        weights=np.array([weights[sensor] for sensor in order]),
+        resemblance=np.array([alike[sensor] for sensor in order]),
+        is_beyond=is_beyond,
+        orders=orders,
+    )
+    return Finding(name, title, sentences, {}, {name: picture})
+
+
+def find_branches(one: OneForecast) -> Finding:
+    """Returns how much each branch counted."""
+    name, title, found, unit = "forecast-branches", "How much each branch counted", one.found, one.forecast.unit
+    weights = {branch: np.array([getattr(patch, branch) for patch in found.fusion]) for branch in one.alone}
+    if len(weights) == 1:
+        (only,) = weights
+        return Finding(
+            name, title, (f"There is one branch, {only}: the forecast rests on {BRANCH_WORDS[only]} alone.",)
+        )
+    sentences = [
+        f"{branch.capitalize()} ({BRANCH_WORDS[branch]}) counts {rounded_percent(float(own.mean()))} on average, "
         f"{rounded_percent(float(own[0]))} at the beginning of the horizon and {rounded_percent(float(own[-1]))} at "
         "its end."
         for branch, own in weights.items()
     ]
-    ends = {branch: amount(float(values[-1]), unit, told.digits) for branch, values in told.alone.items()}
+    ends = {branch: amount(float(values[-1]), unit, one.digits) for branch, values in one.alone.items()}
     last = ", ".join(f"{branch} {value}" for branch, value in ends.items())
-    together = amount(float(told.forecast.forecast[-1]), unit, told.digits)
+    together = amount(float(one.forecast.forecast[-1]), unit, one.digits)
     sentences.append(f"Alone they would say of the last step: {last}; together {together}.")
-    by_step = {branch: _by_step(told, own) for branch, own in weights.items()}
-    happened = told.forecast.happened
+    happened = one.forecast.happened
     picture = BranchPicture(
-        sensor=told.name,
+        sensor=one.name,
         unit=unit,
-        times=told.forecast.times,
-        forecast=told.forecast.forecast,
-        alone=told.alone,
-        weights=by_step,
-        happened=np.full(len(told.forecast.times), np.nan) if happened is None else happened,
+        times=one.forecast.times,
+        forecast=one.forecast.forecast,
+        alone=one.alone,
+        weights={branch: _by_step(found, own) for branch, own in weights.items()},
+        happened=np.full(len(one.forecast.times), np.nan) if happened is None else happened,
     )
-    return PageSection(title, sentences, {"forecast-branches": draw_branches(picture)})
+    return Finding(name, title, tuple(sentences), {}, {name: picture})
 
 
-def _by_step(told: Told, weights: NDArray[np.floating]) -> NDArray[np.float64]:
+def _by_step(found: ForecastExplanation, weights: Floats) -> Doubles:
     """Returns weights of target patches as means over the patches that cover each step."""
-    times = np.array([moment.timestamp() for moment in told.found.times])
-    spans = [(patch.span.start.timestamp(), patch.span.end.timestamp()) for patch in told.found.fusion]
+    times = np.array([moment.timestamp() for moment in found.times])
+    spans = [(patch.span.start.timestamp(), patch.span.end.timestamp()) for patch in found.fusion]
     covers = np.array([(times >= start) & (times <= end) for start, end in spans], np.float64)  # patch step
     return np.asarray(weights @ covers / covers.sum(axis=0))

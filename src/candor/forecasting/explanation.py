@@ -70,6 +70,16 @@ class Gates:
     shock_current: Numbers | None
     shock_following: Numbers | None
 
+    def by_name(self) -> dict[str, Numbers]:
+        """Returns the gates that there are, by what people call them."""
+        found = {
+            "accumulation": self.accumulation,
+            "release": self.release,
+            "shock, against this background": self.shock_current,
+            "shock, against the next": self.shock_following,
+        }
+        return {name: gate for name, gate in found.items() if gate is not None}
+
     @property
     def shock_activity(self) -> Numbers | None:
         """The mean of the two shock gates, if there are any."""
@@ -214,6 +224,7 @@ def explain_window(trainable: CandorTrainable, windows: Windows, panel: Panel, c
     times = tuple(panel.times.slice(begin, end).local.to_pydatetime())
     patches = tuple(Span(times[start], times[start + length - 1]) for start in settings.history_starts)
     contributions = _contributions(trainable.network.physical, states, ids, patches, column)
+    components, gates = split_history(states, column, settings.gates_shocks)
     covered = [
         Span(times[max(start, settings.history)], times[min(start + length, len(times)) - 1])
         for start in settings.target_starts
@@ -227,33 +238,39 @@ def explain_window(trainable: CandorTrainable, windows: Windows, panel: Panel, c
         times=times[settings.history :],
         forecast=refuse_unbounded(forecast[0, :, column].numpy(), panel.name),
         patches=patches,
-        components=_components(states, column),
-        gates=_gates(states, column, settings.gates_shocks),
+        components=components,
+        gates=gates,
         contributions=tuple(sorted(contributions, key=lambda one: one.size, reverse=True)),
         peers=_peers(states.functional, ids, column),
         fusion=tuple(FusedPatch(span, **shares) for span, shares in zip(covered, fused, strict=True)),
     )
 
 
-def _components(states: NetworkStates, column: int) -> dict[str, Component]:
-    found: dict[str, Component] = {}
-    for name in COMPONENT_NAMES if isinstance(states.components, Components) else ():
-        normalised: Tensor = getattr(states.components, name)[0, column]
-        raw: Tensor = getattr(states.components, f"raw_{name}")[0, column]
-        found[name] = Component(normalised.numpy(), _size(normalised).numpy(), _size(raw).numpy())
-    return found
+def split_history(
+    states: NetworkStates, column: int | slice, gates_shocks: bool
+) -> tuple[dict[str, Component], Gates | None]:
+    """Returns the components of the history of one sensor, or of several, and what chose them; nothing if undivided.
 
-
-def _gates(states: NetworkStates, column: int, gates_shocks: bool) -> Gates | None:
+    Args:
+        states: of one window.
+        column: of the sensor; of several sensors all arrays have one axis more, the first.
+        gates_shocks: whether shocks are gated; else rain stands for them.
+    """
     components = states.components
     if not isinstance(components, Components):
-        return None
-    return Gates(
+        return {}, None
+    found = {}
+    for name in COMPONENT_NAMES:
+        normalised: Tensor = getattr(components, name)[0, column]
+        raw: Tensor = getattr(components, f"raw_{name}")[0, column]
+        found[name] = Component(normalised.numpy(), _size(normalised).numpy(), _size(raw).numpy())
+    gates = Gates(
         accumulation=components.accumulation_gate[0, column].mean(dim=-1).numpy(),
         release=components.release_gate[0, column].mean(dim=-1).numpy(),
         shock_current=components.shock_gate_u[0, column].numpy() if gates_shocks else None,
         shock_following=components.shock_gate_v[0, column].numpy() if gates_shocks else None,
     )
+    return found, gates
 
 
 def _contributions(

@@ -5,7 +5,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import shortest_path
 
 from candor.data.panel import Edges, Panel
-from candor.render.figures.map_points import Points, known_places, on_a_circle, on_a_map
+from candor.explain.places import Points, known_places, on_a_circle, on_a_map
 
 _ROUNDS = 60
 _MOST_BY_EDGES = 1_500  # the distances between all pairs are worked on; more are drawn on a circle

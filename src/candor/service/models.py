@@ -14,9 +14,9 @@ from anyio.to_thread import run_sync
 from candor.core.errors import InputError
 from candor.core.text import listed
 from candor.data.panel import Panel
+from candor.explain.places import Points
 from candor.forecasting.candor import Candor
 from candor.forecasting.forecaster import Forecaster, refuse_unbounded
-from candor.render.figures.map_points import Points
 from candor.runs.bundle import open_run
 from candor.runs.run import RECORD, Run, model_checksum
 from candor.service.batching import Forecast, Worker, open_window

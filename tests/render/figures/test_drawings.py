@@ -17,14 +17,21 @@ from pictures import assert_texts_stand_apart
 
 from candor.core.errors import InputError
 from candor.core.text import sensor_label
-from candor.render.figures.components import ComponentPicture, draw_components
-from candor.render.figures.edges import EdgePicture, WeightedEdges, draw_edges
+from candor.explain.pictures import (
+    ComponentPicture,
+    EdgePicture,
+    Epoch,
+    ForecastPicture,
+    TrainingPicture,
+    WeightedEdges,
+)
 from candor.render.figures.explore import LagPicture, _draw_lags
-from candor.render.figures.forecast import ForecastPicture, draw_forecast
-from candor.render.figures.fusion import FusionPicture, draw_fusion, draw_fusions
+from candor.render.figures.forecast import draw_components, draw_forecast
+from candor.render.figures.fusion import draw_fusions
 from candor.render.figures.heat import HeatCell, draw_changes
+from candor.render.figures.network_map import draw_edges
 from candor.render.figures.style import Drawing, new_figure, on_axis, plain
-from candor.render.figures.training import Epoch, draw_training
+from candor.render.figures.training import draw_training
 
 LONG = sensor_label("420853121505501", "Klamath River at Miller Island Boat Ramp, far below the surface")
 COMPONENTS = ("background", "accumulation", "release", "shock")
@@ -72,12 +79,6 @@ def edge_picture(count: int = 12, has_places: bool = True, density: float = 0.3)
     )  # fmt: skip
 
 
-def fusion_picture() -> FusionPicture:
-    shares = np.random.default_rng(2).dirichlet([4, 1, 1], size=(500, 6))
-    weights = {name: shares[..., place] for place, name in enumerate(("functional", "forward", "reverse"))}
-    return FusionPicture([2, 4, 6, 8, 10, 11.5], "hours", 12, weights, "Lines: means. Bands: from 10 % to 90 %.")
-
-
 EPOCHS = [Epoch(number, 2 / (number + 1), 1 + (number - 20) ** 2 / 400, min(12, number + 1)) for number in range(60)]
 
 BRANCHES = ("functional", "forward", "reverse")
@@ -109,12 +110,11 @@ DRAWINGS = {
     "edges on a map": lambda: draw_edges(edge_picture()),
     "edges on a circle": lambda: draw_edges(edge_picture(has_places=False)),
     "edges of many sensors": lambda: draw_edges(edge_picture(35, density=0.05)),
-    "fusion": lambda: draw_fusion(fusion_picture()),
     "fusion of systems": lambda: draw_fusions(SYSTEMS),
     "ablations of two tasks": lambda: draw_changes(CHANGES, "CANDOR without its parts", "Dot: beyond chance."),
     "ablations with sizes": lambda: draw_changes(SIZED, "CANDOR without its parts", "Dot: beyond chance."),
-    "training": lambda: draw_training(EPOCHS, "mg/L"),
-    "training of one epoch": lambda: draw_training(EPOCHS[:1], ""),
+    "training": lambda: draw_training(TrainingPicture(EPOCHS, "mg/L")),
+    "training of one epoch": lambda: draw_training(TrainingPicture(EPOCHS[:1], "")),
 }
 
 
@@ -148,7 +148,7 @@ def test_files_are_whole_and_the_same_whenever_they_are_written(name: str, tmp_p
 def test_a_place_that_cannot_be_written_to_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="cannot be written") as refused:
-        draw_training(EPOCHS, "m").write(tmp_path / "file", "training")
+        draw_training(TrainingPicture(EPOCHS, "m")).write(tmp_path / "file", "training")
     assert "file" in refused.value.where
 
 
@@ -242,16 +242,6 @@ def test_systems_stand_beside_each_other_with_their_ranges(tmp_path: Path) -> No
     assert [label.get_text() for label in axes.get_yticklabels()] == list(systems)
 
 
-@pytest.mark.usefixtures("no_pictures")
-def test_bands_of_fusion_hold_four_fifths_of_the_samples(tmp_path: Path) -> None:
-    picture = fusion_picture()
-    table = read_back(draw_fusion(picture), tmp_path)
-    for name, weights in picture.weights.items():
-        held = (weights >= table[f"{name} 10 %"].to_numpy()) & (weights <= table[f"{name} 90 %"].to_numpy())
-        np.testing.assert_allclose(held.mean(axis=0), 0.8, atol=0.01)
-    np.testing.assert_allclose(sum(table[f"{name} mean"] for name in picture.weights), 1)
-
-
 @pytest.mark.parametrize("has_places", [True, False])
 def test_arrows_point_from_sender_to_receiver_and_are_wide_where_weights_are(has_places: bool) -> None:
     picture = edge_picture(has_places=has_places)
@@ -331,17 +321,17 @@ def test_names_are_never_read_as_formulas_and_letters_without_a_glyph_do_no_harm
 @pytest.mark.slow
 def test_drawing_leaves_no_trace_in_the_global_state(tmp_path: Path) -> None:
     before = dict(matplotlib.rcParams)
-    draw_training(EPOCHS, "m").write(tmp_path, "training")
+    draw_training(TrainingPicture(EPOCHS, "m")).write(tmp_path, "training")
     assert dict(matplotlib.rcParams) == before
-    code = "import candor.render.figures.runs, sys; assert 'matplotlib.pyplot' not in sys.modules"
+    code = "import candor.render.figures.gallery, sys; assert 'matplotlib.pyplot' not in sys.modules"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
 
 def test_without_a_validation_error_the_latest_weights_are_ringed() -> None:
-    drawn = draw_training([Epoch(0, 2.0, math.nan, 4), Epoch(1, 1.0, math.nan, 4)], "mph")
+    drawn = draw_training(TrainingPicture([Epoch(0, 2.0, math.nan, 4), Epoch(1, 1.0, math.nan, 4)], "mph"))
     texts = [text.get_text() for text in drawn.figure.axes[0].get_legend().get_texts()]
     assert "weights kept: epoch 2" in texts
-    judged = draw_training([Epoch(0, 2.0, 3.0, 4), Epoch(1, 1.0, math.nan, 4)], "mph")
+    judged = draw_training(TrainingPicture([Epoch(0, 2.0, 3.0, 4), Epoch(1, 1.0, math.nan, 4)], "mph"))
     texts = [text.get_text() for text in judged.figure.axes[0].get_legend().get_texts()]
     assert "weights kept: epoch 1, 3 mph" in texts

@@ -20,13 +20,19 @@ from candor.core.errors import InputError
 from candor.data.catalog import load_dataset
 from candor.data.panel import Edges, Panel, Sensor
 from candor.data.times import TimeAxis
+from candor.explain.river_map import picture_river_map
 from candor.render.figures import map_labels
 from candor.render.figures.map_labels import MapPage, place_labels
 from candor.render.figures.river_map import draw_river_map
+from candor.render.figures.style import Drawing
 
 Places = dict[str, tuple[float, float]]  # longitude, latitude
 FORK: Places = {"a": (-122.3, 42.4), "b": (-121.9, 42.5), "c": (-122.1, 42.2), "d": (-122.2, 42.0)}
 FORK_WAYS = ("ac", "bc", "cd", "ad", "bd")
+
+
+def map_of(panel: Panel) -> Drawing:
+    return draw_river_map(picture_river_map(panel))
 
 
 def network(ways: tuple[str, ...], places: Places | None = None, names: str = "", count: int = 0) -> Panel:
@@ -98,7 +104,7 @@ def arrows_of(figure: Figure) -> set[tuple[int, int]]:
 
 @pytest.mark.parametrize("name", PANELS)
 def test_no_text_leaves_the_page_or_lies_on_another_or_on_a_mark(name: str) -> None:
-    figure = draw_river_map(PANELS[name]()).figure
+    figure = map_of(PANELS[name]()).figure
     texts, marks = written(figure), places_of(figure)
     width, height = figure.canvas.get_width_height()
     frame = figure.axes[0].get_window_extent()
@@ -114,7 +120,7 @@ def test_no_text_leaves_the_page_or_lies_on_another_or_on_a_mark(name: str) -> N
 @pytest.mark.parametrize("name", ["a fork", "roads to and fro"])
 def test_arrows_lead_from_source_to_target_and_over_no_other_sensor(name: str) -> None:
     panel = PANELS[name]()
-    figure = draw_river_map(panel).figure
+    figure = map_of(panel).figure
     # Counted from west to east, on the page as on the Earth.
     on_page = np.argsort(np.argsort(places_of(figure)[:, 0]))
     on_earth = np.argsort(np.argsort([sensor.longitude for sensor in panel.sensors]))
@@ -126,14 +132,14 @@ def test_arrows_lead_from_source_to_target_and_over_no_other_sensor(name: str) -
 
 
 def test_arrows_to_and_fro_do_not_lie_on_one_another() -> None:
-    figure = draw_river_map(network(("ab", "ba"), {"a": (8.0, 47.0), "b": (9.0, 47.0)})).figure
+    figure = map_of(network(("ab", "ba"), {"a": (8.0, 47.0), "b": (9.0, 47.0)})).figure
     figure.draw_without_rendering()
     there, back = (arrow.get_window_extent() for arrow in figure.axes[0].findobj(FancyArrowPatch))
     assert there.y0 > back.y1 or back.y0 > there.y1 or abs(there.y0 - back.y0) > 10
 
 
 def test_north_is_up_east_is_right_and_the_bar_has_its_length() -> None:
-    figure = draw_river_map(network(FORK_WAYS, FORK)).figure
+    figure = map_of(network(FORK_WAYS, FORK)).figure
     figure.draw_without_rendering()
     marks = places_of(figure)
     labels = {text: box for text, box in written(figure) if text.startswith("sensor")}
@@ -151,7 +157,7 @@ def test_north_is_up_east_is_right_and_the_bar_has_its_length() -> None:
 
 
 def test_a_river_across_the_date_line_is_not_torn_apart() -> None:
-    figure = draw_river_map(network(("ab",), {"a": (179.9, -17.0), "b": (-179.9, -17.0)}, "Fiji")).figure
+    figure = map_of(network(("ab",), {"a": (179.9, -17.0), "b": (-179.9, -17.0)}, "Fiji")).figure
     label = next(text for text, _ in written(figure) if "north is up" in text)
     assert float(label.split(" km")[0]) <= 10
     marks = places_of(figure)
@@ -161,7 +167,7 @@ def test_a_river_across_the_date_line_is_not_torn_apart() -> None:
 @pytest.mark.parametrize("name", ["klamath", "a crowd", "without places", "a circle without places"])
 def test_every_sensor_is_named_once(name: str) -> None:
     panel = PANELS[name]()
-    everything = " ".join(text for text, _ in written(draw_river_map(panel).figure))
+    everything = " ".join(text for text, _ in written(map_of(panel).figure))
     for sensor in panel.sensors:
         assert everything.count(f"({sensor.id})") == 1
         assert sensor.name.replace(" ", "") in everything.replace("\n", " ").replace(" ", "")
@@ -173,17 +179,17 @@ def test_every_sensor_is_named_once(name: str) -> None:
 def test_names_that_are_left_out_are_spoken_of(count: int, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(map_labels, "_DETOURS", (0.0,))  # names right beside their places, or not at all
     for panel, is_too_much in ((crowded(count, LONG), True), (PANELS["a fork"](), False)):
-        texts = " ".join(text for text, _ in written(draw_river_map(panel).figure)).replace("\n", " ")
+        texts = " ".join(text for text, _ in written(map_of(panel).figure)).replace("\n", " ")
         named = sum(f"({sensor.id})" in texts for sensor in panel.sensors)
         assert (words in texts) == is_too_much == (named < len(panel.sensors))
 
 
 def test_the_table_lists_every_edge_and_which_are_drawn(tmp_path: Path) -> None:
-    drawing = draw_river_map(network(FORK_WAYS, FORK))
+    drawing = map_of(network(FORK_WAYS, FORK))
     assert drawing.table["from"].str.cat(drawing.table["to"]).tolist() == list(FORK_WAYS)
     assert drawing.table.is_drawn.tolist() == [True, True, True, False, False]
     assert drawing.table.distance_km.tolist() == [1.0] * 5
-    first, second = (draw_river_map(network(FORK_WAYS, FORK)).write(tmp_path / place, "map") for place in "ab")
+    first, second = (map_of(network(FORK_WAYS, FORK)).write(tmp_path / place, "map") for place in "ab")
     assert [path.name for path in first] == ["map.png", "map.svg", "map.csv"]
     assert all(one.read_bytes() == other.read_bytes() for one, other in zip(first, second, strict=True))
     assert ElementTree.parse(first[1]).getroot().tag.endswith("svg")
@@ -191,7 +197,7 @@ def test_the_table_lists_every_edge_and_which_are_drawn(tmp_path: Path) -> None:
 
 def test_a_panel_without_sensors_is_refused() -> None:
     with pytest.raises(InputError, match="no sensors"):
-        draw_river_map(network((), {}))
+        map_of(network((), {}))
 
 
 @settings(max_examples=20)

@@ -407,7 +407,7 @@ def test_a_run_that_is_named_is_drawn_and_explained_with_its_data(tmp_path: Path
     named = write_paper([run], tmp_path / "paper", lambda what, share: shares.append(share or 0.0))
     assert not named.troubles and shares == sorted(shares) and shares[-1] <= 1
     plotted, explained = named.entries["runs"]
-    assert plotted.origin.command == f"candor plot {run}"
+    assert plotted.origin.command == f"candor explain {run} --figures {run / 'figures'}"
     assert {Path(picture.stem).name for picture in plotted.pictures} >= {"forecast", "fusion", "components", "edges"}
     assert len(explained.pictures) > 3 and named.entries["data"][0].pictures
     for link in (unquote(link) for link in page_of(named).links if not link.startswith("#")):

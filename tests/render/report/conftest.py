@@ -4,8 +4,8 @@ import pytest
 from read_report import with_evil_names
 from tiny import PROTOCOL, tiny_recipe
 
+from candor.explain.overview import Overview, overview_of
 from candor.forecasting.contract import sample_panel
-from candor.render.report.content import Content, gather
 from candor.render.report.page import make_page
 from candor.runs.fit import train_model
 from candor.runs.run import Run
@@ -21,12 +21,12 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 @pytest.fixture(scope="session")
-def content(run: Run) -> Content:
+def overview(run: Run) -> Overview:
     """What its report says."""
-    return gather(run)
+    return overview_of(run)
 
 
 @pytest.fixture(scope="session")
-def page(content: Content) -> str:
+def page(overview: Overview) -> str:
     """Its report."""
-    return make_page(content)
+    return make_page(overview)

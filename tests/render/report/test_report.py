@@ -17,10 +17,10 @@ from candor.cli import run as candor
 from candor.core.text import amount
 from candor.core.versions import versions
 from candor.data.panel import Panel
+from candor.explain.overview import Overview, overview_of
+from candor.explain.scores import errors_by_clock
 from candor.forecasting.candor import Candor
 from candor.forecasting.contract import sample_panel
-from candor.render.report.content import Content, gather
-from candor.render.report.judgement import errors_by_clock
 from candor.render.report.page import make_page
 from candor.render.report.places import bent_lines, find_places
 from candor.runs import evaluate
@@ -41,21 +41,21 @@ def test_a_run_of_candor_has_every_section(page: str) -> None:
     assert Reader(page).sections() == ALWAYS | JUDGED | OF_CANDOR | {"training"}
 
 
-def test_where_rain_stands_for_shocks_nothing_is_said_of_shock_gates(page: str, content: Content) -> None:
-    assert content.reasons is not None and content.reasons.makeup is not None
-    makeup = content.reasons.makeup
-    fewer = replace(makeup, gates={name: gate for name, gate in makeup.gates.items() if "shock" not in name})
-    other = make_page(replace(content, reasons=replace(content.reasons, makeup=fewer)))
+def test_where_rain_stands_for_shocks_nothing_is_said_of_shock_gates(page: str, overview: Overview) -> None:
+    assert overview.learned is not None and overview.learned.components is not None
+    components = overview.learned.components
+    fewer = replace(components, gates={name: gate for name, gate in components.gates.items() if "shock" not in name})
+    other = make_page(replace(overview, learned=replace(overview.learned, components=fewer)))
     for made, words in ((page, "accumulation, release and shock."), (other, "accumulation and release.")):
         assert f"Gates choose what counts as {words}" in made
     assert "shock (here the rain that it was given)" in other
 
 
 def test_a_simple_rule_has_no_section_of_candor_and_is_not_compared_with_itself(simple: Path) -> None:
-    found = gather(load_run(simple))
+    found = overview_of(load_run(simple))
     assert Reader(make_page(found)).sections() == ALWAYS | JUDGED
-    assert found.judgement is not None
-    assert [rule.name for rule in found.judgement.rules] == ["seasonal-naive", "historical-average", "linear"]
+    assert found.scores is not None
+    assert [rule.name for rule in found.scores.rules] == ["seasonal-naive", "historical-average", "linear"]
 
 
 def test_a_network_without_some_parts_says_nothing_of_them(tmp_path: Path) -> None:
@@ -63,21 +63,21 @@ def test_a_network_without_some_parts_says_nothing_of_them(tmp_path: Path) -> No
     recipe["model"] = recipe["model"] | {"decomposition": False, "branches": ["functional"]}
     panel = sample_panel().slice(0, 160)
     lesser = train_model(panel, PROTOCOL, "candor", {"recipe": recipe}, tmp_path / "run", is_catalogued=False)
-    assert Reader(make_page(gather(lesser))).sections() == ALWAYS | JUDGED | {"training"}
+    assert Reader(make_page(overview_of(lesser))).sections() == ALWAYS | JUDGED | {"training"}
 
 
 def test_what_a_protocol_filled_is_not_shown_as_readings(tmp_path: Path) -> None:
     protocol = PROTOCOL.model_copy(update={"fill": "forward-backward", "targets": "filled"})
     panel = river().select(["g2", "g1", "g0"])  # the first is silent at the end
-    found = gather(load_run(make_run(tmp_path / "run", "last-value", protocol, panel)))
+    found = overview_of(load_run(make_run(tmp_path / "run", "last-value", protocol, panel)))
     np.testing.assert_array_equal(found.outlook.readings, panel.values[-len(found.outlook.times) :])
-    assert np.isnan(found.outlook.readings[:, 0]).all() and found.liveliest == 2
+    assert np.isnan(found.outlook.readings[:, 0]).all() and found.shown == 2
 
 
 def test_without_test_windows_nothing_is_said_of_errors(tmp_path: Path) -> None:
     protocol, units = PROTOCOL.model_copy(update={"shares": (0.8, 0.2, 0.0)}), ["m", "m", "ft", "", ""]
     sensors = tuple(replace(one, unit=unit) for one, unit in zip(river().sensors, units, strict=True))
-    found = gather(load_run(make_run(tmp_path / "run", "last-value", protocol, replace(river(), sensors=sensors))))
+    found = overview_of(load_run(make_run(tmp_path / "run", "last-value", protocol, replace(river(), sensors=sensors))))
     assert Reader(make_page(found)).sections() == ALWAYS
     assert Reader(make_page(found)).data()["units"] == units  # a sensor without a unit has not that of others
     assert "(m, ft, one that is not stated)" in found.introduction[2]
@@ -87,15 +87,15 @@ def test_without_test_windows_nothing_is_said_of_errors(tmp_path: Path) -> None:
 def test_data_without_a_gap_or_a_finding_are_called_so(tmp_path: Path) -> None:
     panel = sample_panel()
     whole = replace(panel, values=np.random.default_rng(0).normal(10, 1, panel.values.shape).astype(np.float32))
-    found = gather(load_run(make_run(tmp_path / "run", "last-value", PROTOCOL, panel=whole)))
+    found = overview_of(load_run(make_run(tmp_path / "run", "last-value", PROTOCOL, panel=whole)))
     assert not found.check.findings
     assert "found nothing amiss. No reading is missing." in make_page(found)
 
 
 def test_a_report_is_made_by_the_version_that_writes_it(simple: Path) -> None:
-    content = gather(load_run(simple))
-    record = content.record.model_copy(update={"versions": {"candor-forecast": "0.0.0-of-the-training"}})
-    page = make_page(replace(content, record=record))
+    overview = overview_of(load_run(simple))
+    record = overview.record.model_copy(update={"versions": {"candor-forecast": "0.0.0-of-the-training"}})
+    page = make_page(replace(overview, record=record))
     assert f"Made by candor {versions()['candor-forecast']}. " in page
 
 
@@ -109,16 +109,16 @@ def test_links_lead_to_sections_and_charts_have_their_places(page: str) -> None:
 
 def test_the_words_agree_with_evaluation_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = make_run(tmp_path / "run", "linear")
-    before = gather(load_run(folder)).judgement
+    before = overview_of(load_run(folder)).scores
     assert candor(["evaluate", str(folder)]) == 0
     scores = json.loads((folder / "evaluation.json").read_text())
-    found = gather(load_run(folder))
-    assert before is not None and found.judgement is not None
-    assert found.judgement.overall == scores["overall"]
+    found = overview_of(load_run(folder))
+    assert before is not None and found.scores is not None
+    assert found.scores.overall == scores["overall"]
     assert before.overall == pytest.approx(scores["overall"])  # judged by the report itself
     skills = {name: 1 - scores["overall"]["mae"] / other["overall"]["mae"]
               for name, other in scores["simple_forecasters"].items() if name != "linear"}  # fmt: skip
-    assert {rule.name: rule.skill for rule in found.judgement.rules} == pytest.approx(skills)
+    assert {rule.name: rule.skill for rule in found.scores.rules} == pytest.approx(skills)
     best = min(skills, key=lambda name: skills[name])
     side = "below" if skills[best] > 0 else "above"
     text = " ".join(Reader(make_page(found)).texts["p"])
@@ -136,7 +136,7 @@ def test_scores_of_another_model_are_not_taken_over(tmp_path: Path, capsys: pyte
     path = folder / "evaluation.json"
     scores = json.loads(path.read_text())
     path.write_text(json.dumps(scores | {"model_sha256": "0" * 64, "overall": scores["overall"] | {"mae": 99.0}}))
-    found = gather(load_run(folder)).judgement
+    found = overview_of(load_run(folder)).scores
     assert found is not None and found.overall["mae"] == pytest.approx(scores["overall"]["mae"])
 
 
@@ -160,24 +160,24 @@ def test_errors_by_the_clock_are_those_of_all_pairs_in_a_loop(tmp_path: Path, da
     assert pooled == pytest.approx(evaluate(opened.forecaster, task).overall()["mae"], rel=1e-5)
 
 
-def test_reasons_are_what_explanations_say_of_each_sensor(run: Run, content: Content) -> None:
-    model, reasons = run.forecaster, content.reasons
-    assert isinstance(model, Candor) and reasons is not None and reasons.makeup is not None
-    for column, sensor in enumerate(content.panel.sensor_ids):
-        told = model.explain(content.panel, sensor)
-        assert [span.start for span in told.patches] == reasons.makeup.starts
-        assert [span.end for span in told.patches] == reasons.makeup.ends
+def test_reasons_are_what_explanations_say_of_each_sensor(run: Run, overview: Overview) -> None:
+    model, learned = run.forecaster, overview.learned
+    assert isinstance(model, Candor) and learned is not None and learned.components is not None
+    for column, sensor in enumerate(overview.panel.sensor_ids):
+        told = model.explain(overview.panel, sensor)
+        assert [span.start for span in told.patches] == learned.components.starts
+        assert [span.end for span in told.patches] == learned.components.ends
         for name, component in told.components.items():
-            np.testing.assert_allclose(reasons.makeup.strengths[name][column], component.raw_strength, rtol=1e-5)
+            np.testing.assert_allclose(learned.components.strengths[name][column], component.raw_strength, rtol=1e-5)
         gates = (told.gates.accumulation, told.gates.release, told.gates.shock_current, told.gates.shock_following)
-        for shown, expected in zip(reasons.makeup.gates.values(), gates, strict=True):
+        for shown, expected in zip(learned.components.gates.values(), gates, strict=True):
             np.testing.assert_allclose(shown[column], expected, rtol=1e-5)
-        for branch, weights in reasons.fusion.items():
+        for branch, weights in learned.fusion.items():
             np.testing.assert_allclose(weights[column], [getattr(one, branch) for one in told.fusion], rtol=1e-5)
 
 
-def test_the_outlook_is_what_the_model_predicts_of_what_the_panel_holds(run: Run, content: Content) -> None:
-    panel, outlook, horizon = content.panel, content.outlook, PROTOCOL.horizon
+def test_the_outlook_is_what_the_model_predicts_of_what_the_panel_holds(run: Run, overview: Overview) -> None:
+    panel, outlook, horizon = overview.panel, overview.outlook, PROTOCOL.horizon
     expected = run.forecaster.predict_interval(panel, np.array([panel.times.length - horizon, panel.times.length]))
     for place, made in enumerate((outlook.known, outlook.ahead)):
         assert made.lower is not None and made.upper is not None
@@ -202,7 +202,7 @@ def test_nothing_is_asked_of_the_network_and_the_file_is_not_too_large(page: str
 
 def test_names_from_outside_stay_names(page: str, tmp_path: Path) -> None:
     folder = make_run(tmp_path / "run", "last-value", panel=with_evil_names(river()))
-    for made in (page, make_page(gather(load_run(folder)))):
+    for made in (page, make_page(overview_of(load_run(folder)))):
         reader = Reader(made)
         assert EVIL not in made
         assert [tag for tag, _ in reader.elements].count("script") == 3  # numbers, plotly, and what draws

@@ -11,7 +11,7 @@ from patient import expect
 from playwright.sync_api import Browser, Page
 from read_report import EVIL, Reader
 
-from candor.render.report.content import Content
+from candor.explain.overview import Overview
 
 OVERHANG = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 BEYOND = "all => all.filter(one => one.getBoundingClientRect().right > innerWidth).length"
@@ -36,12 +36,12 @@ def shared(browser: Browser, page: str, tmp_path_factory: pytest.TempPathFactory
 
 
 @pytest.fixture
-def report(shared: Page, content: Content) -> Iterator[Page]:
+def report(shared: Page, overview: Overview) -> Iterator[Page]:
     """The report as it is after loading."""
     yield shared
     shared.emulate_media(media="screen", color_scheme="light")
     shared.set_viewport_size({"width": 1440, "height": 900})
-    shared.locator(".sensor-choice").first.select_option(str(content.liveliest))
+    shared.locator(".sensor-choice").first.select_option(str(overview.shown))
 
 
 def trace(report: Page, chart: str, name: str) -> dict[str, Any]:
@@ -71,10 +71,10 @@ def test_a_phone_shows_all_of_it_without_scrolling_sideways(report: Page) -> Non
     assert report.locator("#configuration > .wide").evaluate_all(HIDDEN) == 0  # a checksum is broken into lines
 
 
-def test_another_sensor_shows_its_own_forecast_everywhere(report: Page, content: Content) -> None:
-    other = 1 if content.liveliest != 1 else 0
-    ahead, before = content.outlook.ahead.forecast, forecast_line(report)
-    np.testing.assert_allclose(trace(report, "forecast", "next forecast")["y"], ahead[:, content.liveliest], rtol=1e-6)
+def test_another_sensor_shows_its_own_forecast_everywhere(report: Page, overview: Overview) -> None:
+    other = 1 if overview.shown != 1 else 0
+    ahead, before = overview.outlook.ahead.forecast, forecast_line(report)
+    np.testing.assert_allclose(trace(report, "forecast", "next forecast")["y"], ahead[:, overview.shown], rtol=1e-6)
     report.locator(".sensor-choice").first.select_option(str(other))
     np.testing.assert_allclose(trace(report, "forecast", "next forecast")["y"], ahead[:, other], rtol=1e-6)
     assert before is not None and forecast_line(report) != before

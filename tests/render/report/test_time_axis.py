@@ -7,9 +7,9 @@ import plotly.graph_objects as go
 import pytest
 
 from candor.data.times import TimeAxis
+from candor.explain.outlook import Forecasts, Outlook
+from candor.explain.pictures import ComponentPicture
 from candor.render.report.charts import draw_gates, draw_outlook
-from candor.render.report.outlook import Forecasts, Outlook
-from candor.render.report.reasons import Makeup
 from candor.render.report.time_axis import use_moments
 
 AUTUMN, SPRING = datetime(2024, 11, 3, 7, tzinfo=UTC), datetime(2024, 3, 10, 8, tzinfo=UTC)  # midnight in Los Angeles
@@ -59,8 +59,8 @@ def test_seconds_are_told_where_readings_are_less_than_minutes_apart() -> None:
 
 def test_patches_of_both_hours_keep_their_own_places() -> None:
     times = moments(AUTUMN, 9)
-    makeup = Makeup(times[:8:2], times[1::2], {}, {"release": np.ones((1, 4))})
-    (trace,) = draw_gates(makeup, 0).figure.data
+    components = ComponentPicture("", times[:8:2], times[1::2], {}, {"release": np.ones((1, 4))})
+    (trace,) = draw_gates(components, 0).figure.data
     assert list(trace.x)[1:3] == [
         "03 Nov 01:00 UTC−07:00 – 03 Nov 01:30 UTC−07:00", "03 Nov 01:00 UTC−08:00 – 03 Nov 01:30 UTC−08:00",
     ]  # fmt: skip

@@ -17,7 +17,6 @@ WRITTEN = {
     "report": "report.html",
     "evaluate": "evaluation.json",
     "backtest": "backtest.json",
-    "plot": "figures/forecast.png",
     "explain": "explained/index.html",
 }
 
@@ -57,7 +56,7 @@ def arguments(command: str) -> list[str]:
 
 @pytest.mark.parametrize(
     "command",
-    [pytest.param(name, marks=pytest.mark.slow if name in ("plot", "explain") else ()) for name in WRITTEN],
+    [pytest.param(name, marks=pytest.mark.slow if name == "explain" else ()) for name in WRITTEN],
 )
 def test_a_bundle_forecasts_after_every_command_that_writes(bundle: Path, command: str) -> None:
     before = contents(bundle)
@@ -67,19 +66,18 @@ def test_a_bundle_forecasts_after_every_command_that_writes(bundle: Path, comman
     assert candor(["forecast", "bundle"]) == 0
 
 
-def test_figures_and_explanations_have_their_place_beside_a_bundle(monkeypatch: pytest.MonkeyPatch) -> None:
-    drawn: list[Path] = []
+def test_explanations_have_their_place_beside_a_bundle(monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[Path] = []
 
-    def draw(run: Run, folder: Path, *_: object) -> list[Path]:  # instead of half a minute of drawing
-        drawn.append(folder)
+    def write(found: None, folder: Path, *_: object) -> None:  # instead of half a minute of drawing
+        written.append(folder)
         raise InputError("no ink")
 
-    monkeypatch.setattr("candor.render.figures.runs.draw_run", draw)
-    monkeypatch.setattr("candor.explain.reading.explain_run", draw)
+    monkeypatch.setattr("candor.explain.run.explain_run", lambda *_: None)
+    monkeypatch.setattr("candor.render.explanation_page.write_explanation", write)
     for source in ("bundle", "given.zip"):
-        for command in ("plot", "explain"):
-            assert candor([command, source]) == 2
-            assert drawn.pop() == Path(f"{source}-results") / WRITTEN[command].split("/")[0]
+        assert candor(["explain", source]) == 2
+        assert written.pop() == Path(f"{source}-results") / "explained"
 
 
 def test_what_is_made_of_a_file_lies_beside_it_too(run: Run) -> None:

@@ -1,47 +1,22 @@
 """The states of the four components in the plane in which they spread most, and how far apart they are."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import Any
 
-import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from numpy.typing import NDArray
 
+from candor.explain.pictures import EmbeddingPicture
 from candor.render.figures.style import (
     BLACK,
-    BLUE,
-    GREEN,
+    COMPONENTS,
     GREY,
     LABEL,
-    ORANGE,
-    VERMILION,
     Drawing,
     add_legend,
     dress,
+    name_rows,
     new_figure,
 )
-
-_LOOKS = {"background": (BLUE, "o"), "accumulation": (ORANGE, "^"), "release": (GREEN, "s"), "shock": (VERMILION, "D")}
-
-
-@dataclass(frozen=True, eq=False)
-class EmbeddingPicture:
-    """States of components in two dimensions.
-
-    Args:
-        points: by component, state x 2.
-        shares: of the variance along the two axes.
-        before: separation by component, and under `all` of all of them, before training: -1 to 1.
-        after: the same after training.
-        note: what the states are.
-    """
-
-    points: Mapping[str, NDArray[np.floating]]
-    shares: tuple[float, float]
-    before: Mapping[str, float]
-    after: Mapping[str, float]
-    note: str = ""
 
 
 def draw_embedding(picture: EmbeddingPicture) -> Drawing:
@@ -51,8 +26,8 @@ def draw_embedding(picture: EmbeddingPicture) -> Drawing:
     across, up = (f"{100 * share:.0f} % of the variance" for share in picture.shares)
     dress(plane, f"first axis ({across})", f"second axis ({up})")
     for name, points in picture.points.items():
-        colour, mark = _LOOKS[name]
-        plane.scatter(points[:, 0], points[:, 1], s=11, color=colour, marker=mark, alpha=0.5, linewidths=0, label=name)
+        look: dict[str, Any] = {"color": COMPONENTS[name].colour, "marker": COMPONENTS[name].mark}
+        plane.scatter(points[:, 0], points[:, 1], s=11, alpha=0.5, linewidths=0, label=name, **look)
     add_legend(plane, 2)
     for handle in plane.get_legend().legend_handles:
         if handle is not None:
@@ -66,15 +41,14 @@ def _draw_scores(axes: Axes, picture: EmbeddingPicture) -> None:
     dress(axes, "separation (silhouette)")
     names = list(picture.after)
     for place, name in enumerate(names):
-        colour = _LOOKS[name][0] if name in _LOOKS else BLACK
+        colour = COMPONENTS[name].colour if name in COMPONENTS else BLACK
         ends = picture.before[name], picture.after[name]
         axes.plot(ends, [place, place], color=colour, linewidth=1.6, alpha=0.6)
         axes.plot(ends[:1], [place], "o", color="white", markeredgecolor=GREY, markersize=8)
         axes.plot(ends[1:], [place], "o", color=colour, markersize=8)
     axes.plot([], [], "o", color="white", markeredgecolor=GREY, markersize=8, label="before training")
     axes.plot([], [], "o", color=BLACK, markersize=8, label="after")
-    axes.set_yticks(range(len(names)), names, fontsize=LABEL)
-    axes.set_ylim(len(names) - 0.5, -0.5)
+    name_rows(axes, names, LABEL, has_lines=True)
     axes.set_xlim(-1, 1)
     axes.axvline(0, color=GREY, linewidth=0.8)
     add_legend(axes, 2)

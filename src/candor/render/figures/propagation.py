@@ -1,8 +1,5 @@
 """Residuals and the contributions they become: one window patch by patch, and all windows by lag."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -10,9 +7,10 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.ticker import MaxNLocator
-from numpy.typing import NDArray
 
+from candor.core.arrays import Floats
 from candor.core.text import shared_time_format
+from candor.explain.pictures import PropagationPicture
 from candor.render.figures.style import (
     BLUE,
     GREY,
@@ -21,42 +19,16 @@ from candor.render.figures.style import (
     SMALL,
     Drawing,
     at_tick,
+    cut,
     dress,
+    name_rows,
     new_figure,
-    plain,
 )
 
 _MOST_NAMES, _MOST_PATCHES = 26, 6
 _LONGEST_ID = 15
 _LARGEST = 2.5  # end of the colours: so many times as unusual as states mostly are
 _LINE = 0.17  # inches of height for a sensor
-
-
-@dataclass(frozen=True, eq=False)
-class PropagationPicture:
-    """How residuals become contributions.
-
-    Args:
-        sensors: ids.
-        starts: local times at which the history patches begin, and after them the first predicted one.
-        residual: in one window, sensor x patch: how unusual it is, 1 is as unusual as residuals are.
-        contribution: the same of what arrives, by the patch it is made at.
-        lags: in patches before the one that is predicted.
-        likeness: of what came in and the contribution by lag, 0 to 1, NaN where unknown.
-        own: influence of the sensor's own residuals by lag 1, 2, ...
-        others: influence of all other sensors' residuals by lag.
-        windows: how many windows the last four are over.
-    """
-
-    sensors: Sequence[str]
-    starts: Sequence[datetime]
-    residual: NDArray[np.floating]
-    contribution: NDArray[np.floating]
-    lags: NDArray[np.integer]
-    likeness: NDArray[np.floating]
-    own: NDArray[np.floating]
-    others: NDArray[np.floating]
-    windows: int
 
 
 def draw_propagation(picture: PropagationPicture) -> Drawing:
@@ -79,7 +51,7 @@ def draw_propagation(picture: PropagationPicture) -> Drawing:
     return Drawing(figure, _table(picture))
 
 
-def _draw_map(axes: Axes, picture: PropagationPicture, values: NDArray[np.floating], first: int, title: str) -> Any:
+def _draw_map(axes: Axes, picture: PropagationPicture, values: Floats, first: int, title: str) -> Any:
     """Draws sensors down and patches across, the patch numbered `first` on the left."""
     dress(axes, "patch beginning", "", title)
     axes.grid(visible=False)
@@ -97,8 +69,7 @@ def _draw_map(axes: Axes, picture: PropagationPicture, values: NDArray[np.floati
     texts = [at_tick(starts[place], form) for place in shown]
     axes.set_xticks(list(shown), texts, fontsize=SMALL)
     if sensors <= _MOST_NAMES:
-        names = [name if len(name) <= _LONGEST_ID else f"{name[: _LONGEST_ID - 1]}…" for name in picture.sensors]
-        axes.set_yticks(range(sensors), [plain(name) for name in names], fontsize=SMALL - 1)
+        name_rows(axes, [cut(name, _LONGEST_ID) for name in picture.sensors], SMALL - 1)
     else:
         axes.set_ylabel(f"{sensors:,} sensors", fontsize=LABEL)
         axes.set_yticks([])

@@ -10,24 +10,20 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import FancyArrowPatch
-from numpy.typing import NDArray
 
-from candor.core.errors import InputError
-from candor.core.text import sensor_label
-from candor.data.panel import Panel
+from candor.core.arrays import Doubles
+from candor.explain.pictures import RiverMapPicture
+from candor.explain.places import moved_apart, on_a_map
 from candor.render.figures.map_labels import MapPage, place_labels
-from candor.render.figures.map_points import known_places, moved_apart, on_a_circle, on_a_map
 from candor.render.figures.style import BLACK, BLUE, DOTS_PER_INCH, GREY, SMALL, Drawing, new_figure, plain
-from candor.river.toolbox import direct_edges, find_cycle, topological_order
 
 _SAME_PLACE = 0.012  # of the longer side of the map: sensors this near share a mark and a label
 _MOST_NAMES, _LETTERS = 40, 30  # sensors that are named; letters in a line of a label
-_LONGEST_NAME, _LETTERS_IN_NOTE = 100, 120
+_LETTERS_IN_NOTE = 120
 _MARK = 4.5  # radius in points
 _APART = 0.42  # inches: two marks, and an arrow between them that can be seen
 _BESIDE, _ABOVE, _STRIP = 1.6, 0.65, 0.42  # inches: room for labels, and for the key at the bottom
 _WIDE, _LOWEST, _TALLEST = 7.6, 3.4, 9.0  # inches
-_LINE = 0.7  # of the distance between columns of a plan
 _POINTS_PER_INCH = 72.0
 _COLOURS = {"no sensor upstream": "white", "on the way": BLUE, "no sensor downstream": BLACK, "no connection": GREY}
 
@@ -36,7 +32,7 @@ _COLOURS = {"no sensor upstream": "white", "on the way": BLUE, "no sensor downst
 class _Network:
     """What is drawn: places (place x 2, in km on a map), the sensors at each, and arrows between places."""
 
-    places: NDArray[np.float64]
+    places: Doubles
     members: list[list[int]]
     arrows: list[tuple[int, int]]
     is_map: bool
@@ -50,36 +46,25 @@ class _Network:
         return "no sensor downstream" if has_upstream else "no sensor upstream" if has_downstream else "no connection"
 
 
-def draw_river_map(panel: Panel) -> Drawing:
+def draw_river_map(picture: RiverMapPicture) -> Drawing:
     """Returns the map of a panel with an arrow to the next sensor downstream, and the table of all edges.
 
     Edges that only sum up a way over other sensors are left to the table. Where the edges lead in a circle there is no
     next sensor, and all are drawn. Where places are unknown it is a plan instead, water from left to right.
     """
-    if not panel.sensors:
-        raise InputError("there are no sensors to draw", where=panel.name or "panel")
-    has_cycle = find_cycle(panel) is not None
-    is_drawn = np.ones(len(panel.edges), np.bool_) if has_cycle else direct_edges(panel)
-    degrees = known_places(panel)
-    if degrees is not None:
-        points = on_a_map(degrees)
-    else:
-        points = on_a_circle(len(panel.sensors)) if has_cycle else _from_left_to_right(panel, is_drawn)
-    network = _joined(panel, points, is_drawn, degrees is not None)
+    network = _joined(picture)
     for growth in (1.0, 1.4):  # a taller page where names find no room
-        figure, is_whole = _draw(panel, network, is_drawn, growth)
+        figure, is_whole = _draw(picture, network, growth)
         if is_whole:
             break
     else:
-        figure, _ = _draw(panel, network, is_drawn, growth, "Names that found no room are left out.")
-    return Drawing(figure, _table(panel, is_drawn))
+        figure, _ = _draw(picture, network, growth, "Names that found no room are left out.")
+    return Drawing(figure, _table(picture))
 
 
-def _draw(
-    panel: Panel, network: _Network, is_drawn: NDArray[np.bool_], growth: float, remark: str = ""
-) -> tuple[Figure, bool]:
+def _draw(picture: RiverMapPicture, network: _Network, growth: float, remark: str = "") -> tuple[Figure, bool]:
     """Returns the figure and whether every label found room in it."""
-    has_names = len(panel.sensors) <= _MOST_NAMES
+    has_names = len(picture.sensors) <= _MOST_NAMES
     size = 1.0 if has_names else 0.4  # of marks and arrows
     east, north = np.ptp(network.places, axis=0)
     inner = _WIDE - 2 * (_BESIDE if has_names else 0.3)
@@ -88,9 +73,9 @@ def _draw(
     per_inch = float((np.ptp(network.places, axis=0) / room).max()) or 1.0
     shown = replace(network, places=moved_apart(network.places, size * _APART * per_inch))
     per_inch = max(per_inch, float((np.ptp(shown.places, axis=0) / room).max()))
-    notes = [*_notes(panel, shown, is_drawn, is_moved=shown.places is not network.places), remark]
+    notes = [*_notes(picture, shown, is_moved=shown.places is not network.places), remark]
     note = "\n".join(wrap(" ".join(notes), _LETTERS_IN_NOTE))
-    figure = new_figure(f"The network of {panel.name or 'the sensors'}", note, tall + 0.8)
+    figure = new_figure(f"The network of {picture.name or 'the sensors'}", note, tall + 0.8)
     axes = figure.subplots()
     axes.set_xticks([])
     axes.set_yticks([])
@@ -115,7 +100,7 @@ def _draw(
         radius=_MARK / _POINTS_PER_INCH,
         lines=np.array([places[[start, end]] for start, end in shown.arrows]).reshape(-1, 2, 2),
     )
-    return figure, _write_labels(axes, clear_of, [_label(panel, members) for members in shown.members])
+    return figure, _write_labels(axes, clear_of, [_label(picture, members) for members in shown.members])
 
 
 def _draw_arrows(axes: Axes, network: _Network, size: float) -> None:
@@ -146,7 +131,7 @@ def _draw_marks(axes: Axes, network: _Network, size: float) -> None:
     axes.legend(handles=key, loc="lower right", ncols=len(key), fontsize=SMALL, frameon=False, borderaxespad=0.2)
 
 
-def _draw_scale(axes: Axes, km_per_inch: float, corner: NDArray[np.float64]) -> None:
+def _draw_scale(axes: Axes, km_per_inch: float, corner: Doubles) -> None:
     """Draws a bar of a round length, and where north is."""
     longest = 1.2 * km_per_inch
     power = 10.0 ** np.floor(np.log10(longest))
@@ -179,53 +164,29 @@ def _write_labels(axes: Axes, page: MapPage, labels: list[str]) -> bool:
     return all(middle is not None for middle in middles)
 
 
-def _label(panel: Panel, members: list[int]) -> str:
+def _label(picture: RiverMapPicture, members: list[int]) -> str:
     """Returns the names of the sensors at one place, each on lines of its own."""
-    lines = []
-    for member in members:
-        lines += wrap(
-            sensor_label(panel.sensors[member].id, panel.sensors[member].name, longest=_LONGEST_NAME), _LETTERS
-        )
-    return plain("\n".join(lines))
+    return plain("\n".join(line for member in members for line in wrap(picture.names[member], _LETTERS)))
 
 
-def _notes(panel: Panel, network: _Network, is_drawn: NDArray[np.bool_], is_moved: bool) -> list[str]:
+def _notes(picture: RiverMapPicture, network: _Network, is_moved: bool) -> list[str]:
     """Returns what has to be said about the picture."""
-    drawn = int(is_drawn.sum())
-    others = f"{drawn} of {len(is_drawn)} edges lead to the next sensor and are drawn; the others pass over sensors."
+    drawn, edges = int(picture.is_direct.sum()), len(picture.is_direct)
+    others = f"{drawn} of {edges} edges lead to the next sensor and are drawn; the others pass over sensors."
     said = {
-        "Arrows point along the edges." if find_cycle(panel) else "Arrows point downstream.": drawn > 0,
-        others: drawn < len(is_drawn),
-        "Sensors at one place share a mark.": len(network.members) < len(panel.sensors),
+        "Arrows point along the edges." if picture.has_cycle else "Arrows point downstream.": drawn > 0,
+        others: drawn < edges,
+        "Sensors at one place share a mark.": len(network.members) < len(picture.sensors),
         "Near neighbours are moved apart a little.": is_moved and network.is_map,
         "A plan, not a map: places are not known.": not network.is_map,
-        f"More than {_MOST_NAMES} sensors are not named.": len(panel.sensors) > _MOST_NAMES,
+        f"More than {_MOST_NAMES} sensors are not named.": len(picture.sensors) > _MOST_NAMES,
     }
     return [sentence for sentence, is_true in said.items() if is_true]
 
 
-def _from_left_to_right(panel: Panel, is_drawn: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Returns a plan: every sensor to the right of all upstream of it, branches one above the other."""
-    place = {sensor: position for position, sensor in enumerate(panel.sensor_ids)}
-    points = np.zeros((len(place), 2))
-    source, target = panel.edges.source[is_drawn], panel.edges.target[is_drawn]
-    columns: dict[float, list[float]] = {}
-    for sensor in topological_order(panel):
-        position = place[sensor]
-        above = source[target == position]
-        across = float(points[above, 0].max()) + 1 if len(above) else 0.0
-        column = columns.setdefault(across, [])
-        # Level with what comes in; what nothing comes into begins a new line.
-        up = float(points[above, 1].mean()) if len(above) else -_LINE * len(column)
-        while any(abs(up - other) < 0.99 * _LINE for other in column):
-            up -= _LINE
-        column.append(up)
-        points[position] = across, up
-    return points
-
-
-def _joined(panel: Panel, points: NDArray[np.float64], is_drawn: NDArray[np.bool_], is_map: bool) -> _Network:
+def _joined(picture: RiverMapPicture) -> _Network:
     """Returns the network with sensors that nearly lie on one another joined to one place."""
+    points = np.asarray(picture.plan, np.float64) if picture.places is None else on_a_map(picture.places)
     near = _SAME_PLACE * float(np.ptp(points, axis=0).max())
     members: list[list[int]] = []
     for position, point in enumerate(points):
@@ -235,16 +196,16 @@ def _joined(panel: Panel, points: NDArray[np.float64], is_drawn: NDArray[np.bool
         else:
             home.append(position)
     place_of = {position: place for place, group in enumerate(members) for position in group}
-    ends = zip(panel.edges.source[is_drawn].tolist(), panel.edges.target[is_drawn].tolist(), strict=True)
+    ends = zip(picture.source[picture.is_direct].tolist(), picture.target[picture.is_direct].tolist(), strict=True)
     arrows = dict.fromkeys((place_of[start], place_of[end]) for start, end in ends if place_of[start] != place_of[end])
     places = np.array([points[group].mean(axis=0) for group in members]).reshape(-1, 2)
-    return _Network(places, members, list(arrows), is_map)
+    return _Network(places, members, list(arrows), picture.places is not None)
 
 
-def _table(panel: Panel, is_drawn: NDArray[np.bool_]) -> pd.DataFrame:
-    ids, edges = panel.sensor_ids, panel.edges
-    table = pd.DataFrame({"from": [ids[i] for i in edges.source], "to": [ids[i] for i in edges.target]})
-    if edges.distance is not None:
-        table[f"distance_{edges.distance_unit}" if edges.distance_unit else "distance"] = edges.distance
-    table["is_drawn"] = is_drawn
+def _table(picture: RiverMapPicture) -> pd.DataFrame:
+    ids = picture.sensors
+    table = pd.DataFrame({"from": [ids[i] for i in picture.source], "to": [ids[i] for i in picture.target]})
+    if picture.distance is not None:
+        table[f"distance_{picture.distance_unit}" if picture.distance_unit else "distance"] = picture.distance
+    table["is_drawn"] = picture.is_direct
     return table

@@ -1,13 +1,13 @@
 """How components align with the states of the physical branch, before training, after it, and with other windows."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from textwrap import fill
 
 import pandas as pd
 from matplotlib.axes import Axes
 
-from candor.render.figures.style import BLUE, GREY, LABEL, ORANGE, SMALL, Drawing, dress, new_figure, plain
+from candor.explain.pictures import RolePicture
+from candor.render.figures.style import BLUE, GREY, LABEL, ORANGE, Drawing, add_key, dress, name_rows, new_figure
 
 _LOOKS = {
     "before": ("before training", GREY, "s"),
@@ -18,29 +18,6 @@ _LOOKS = {
 }
 _STATES, _DEVIATIONS = ("before", "after", "after_apart"), ("deviations_before", "deviations_after")
 _LETTERS = 20  # in a line beside the axis
-
-
-@dataclass(frozen=True)
-class Alignment:
-    """Cosines, -1 to 1: their mean, and the middle four fifths of them."""
-
-    mean: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True, eq=False)
-class RolePicture:
-    """Alignments by what is compared.
-
-    Args:
-        alignments: of states before training (before), after it (after), after it with another window's states
-            (after_apart); of deviations from the usual (deviations_before, deviations_after).
-        windows: over how many windows.
-    """
-
-    alignments: Mapping[str, Mapping[str, Alignment]]
-    windows: int
 
 
 def draw_roles(picture: RolePicture) -> Drawing:
@@ -55,11 +32,8 @@ def draw_roles(picture: RolePicture) -> Drawing:
     states = parts["states"]
     _draw_side(states, picture, _STATES, "Of states")
     _draw_side(parts["deviations"], picture, _DEVIATIONS, "Of deviations from the usual")
-    states.set_yticks(range(rows), [plain(fill(name, _LETTERS)) for name in picture.alignments], fontsize=LABEL)
     parts["deviations"].set_yticks([])
-    parts["key"].set_axis_off()
-    handles, labels = states.get_legend_handles_labels()
-    parts["key"].legend(handles, labels, loc="center left", ncols=len(_STATES), fontsize=SMALL, frameon=False)
+    add_key(parts["key"], states.get_legend_handles_labels()[0], len(_STATES))
     return Drawing(figure, _table(picture))
 
 
@@ -72,9 +46,8 @@ def _draw_side(axes: Axes, picture: RolePicture, kinds: Sequence[str], title: st
             axes.plot([one.low, one.high], [height, height], color=colour, linewidth=2.4, alpha=0.5)
             axes.plot([one.mean], [height], mark, color=colour, markersize=8, label=None if row else label)
     axes.set_xlim(-1.05, 1.05)
-    axes.set_ylim(len(picture.alignments) - 0.5, -0.5)
+    name_rows(axes, [fill(name, _LETTERS) for name in picture.alignments], LABEL)
     axes.axvline(0, color=GREY, linewidth=0.8)
-    axes.grid(visible=False, axis="y")
 
 
 def _table(picture: RolePicture) -> pd.DataFrame:

@@ -3,14 +3,17 @@
 Everything is set on the figure itself, never in matplotlib's global state, so that figures can be drawn in any thread.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from textwrap import fill
+from typing import Any
 
 import matplotlib
 import numpy as np
 import pandas as pd
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.dates import date2num
@@ -27,9 +30,41 @@ from candor.core.text import format_time
 BLACK, GREY = "#222222", "#8a8a8a"
 BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY = "#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9"
 
+
+@dataclass(frozen=True)
+class Look:
+    """How a component or a branch is drawn wherever it is: lines that lie on one another differ in dashes and marks."""
+
+    colour: str
+    line: str  # of matplotlib, its mark first
+    symbol: str  # the mark, as plotly calls it
+    words: str = ""  # what it stands for
+
+    @property
+    def mark(self) -> str:
+        """The mark of the line alone."""
+        return self.line[0]
+
+
+COMPONENTS = {
+    "background": Look(BLUE, "o-", "circle"),
+    "accumulation": Look(ORANGE, "s-", "square"),
+    "release": Look(GREEN, "^--", "triangle-up"),
+    "shock": Look(VERMILION, "D-.", "diamond"),
+}
+BRANCHES = {
+    "functional": Look(BLUE, "o-", "circle", "own past and sensors alike"),
+    "forward": Look(ORANGE, "s-", "square", "along the edges"),
+    "reverse": Look(GREEN, "^--", "triangle-up", "against the edges"),
+}
+DIRECTIONS = {"forward": "Forward: along the edges", "reverse": "Reverse: against the edges"}
+GATE_COLOURS = (ORANGE, GREEN, VERMILION, PURPLE)
+POSITION_COLOURS = (BLUE, ORANGE, GREEN, PURPLE)  # of the patches in a window, oldest first
+
 WIDTH, HEIGHT, DOTS_PER_INCH = 8.0, 4.5, 150  # inches; 1200 dots wide
 TITLE, LABEL, SMALL = 12.0, 10.0, 8.5  # points
 _MOST_TICKS = 8
+_LETTERS = 118  # in a line of a note
 # Steps between ticks and what pandas calls them.
 _STEPS = (
     *((timedelta(seconds=seconds), f"{seconds}s") for seconds in (1, 2, 5, 10, 15, 30)),
@@ -81,7 +116,8 @@ def new_figure(title: str, note: str = "", height: float = HEIGHT) -> Figure:
     FigureCanvasAgg(figure)
     figure.suptitle(plain(title), fontsize=TITLE, fontweight="bold", color=BLACK, x=0.01, ha="left")
     if note:
-        figure.supxlabel(plain(note), fontsize=SMALL, color=GREY, x=0.01, ha="left")
+        lines = "\n".join(fill(line, _LETTERS) for line in note.splitlines())
+        figure.supxlabel(plain(lines), fontsize=SMALL, color=GREY, x=0.01, ha="left")
     return figure
 
 
@@ -100,11 +136,26 @@ def dress(axes: Axes, across: str = "", up: str = "", title: str = "") -> None:
         spine.set_color(GREY)
 
 
-def add_legend(axes: Axes, columns: int) -> None:
+def add_legend(axes: Axes, columns: int, handles: Sequence[Artist] | None = None) -> None:
     """Puts the legend above the axes, where it covers nothing."""
     axes.legend(
-        loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=columns, fontsize=SMALL, frameon=False, borderaxespad=0.3
-    )
+        handles=axes.get_legend_handles_labels()[0] if handles is None else handles, loc="lower left",
+        bbox_to_anchor=(0.0, 1.0), ncols=columns, fontsize=SMALL, frameon=False, borderaxespad=0.3,
+    )  # fmt: skip
+
+
+def add_key(axes: Axes, handles: Iterable[Artist | tuple[Artist, ...]], columns: int, **look: Any) -> None:
+    """Makes of axes a row of their own for a key, which draws nothing else."""
+    axes.set_axis_off()
+    key: dict[str, Any] = {"loc": "center left", "fontsize": SMALL, "frameon": False} | look
+    axes.legend(handles=handles, ncols=columns, **key)
+
+
+def name_rows(axes: Axes, names: Sequence[str], size: float = SMALL, *, has_lines: bool = False) -> None:
+    """Names the rows of horizontal bars or marks at 0, 1, ..., the first on top, with grid lines where they help."""
+    axes.set_yticks(range(len(names)), [plain(name) for name in names], fontsize=size)
+    axes.set_ylim(len(names) - 0.5, -0.5)
+    axes.grid(visible=has_lines, axis="y")
 
 
 def on_axis(times: Sequence[datetime]) -> NDArray[np.float64]:
@@ -178,6 +229,11 @@ def plain(text: str) -> str:
             words.pop()
     known = "".join(letter if is_known(letter) else "?" for letter in " ".join(words).removeprefix("/ ") or text)
     return known.replace("$", r"\$")
+
+
+def cut(text: str, longest: int) -> str:
+    """Returns a text, or its beginning where it is too long."""
+    return text if len(text) <= longest else f"{text[: longest - 1].rstrip()}…"
 
 
 def in_unit(what: str, unit: str) -> str:

@@ -10,9 +10,9 @@ from importlib.resources import files
 from urllib.parse import quote
 
 from candor.core.text import counted
-from candor.render.figures.html import frame_page
+from candor.render.html import cards, folded, frame_page, heading, note, paragraphs
 from candor.render.paper.entry import Entry, Missing, Origin, Picture, ShownTable, Trouble, make_slug
-from candor.render.report.parts import Section, cards, folded, heading, note, paragraphs
+from candor.render.report.parts import Section
 from candor.research.tables import TableCell
 
 INDEX = "index.html"

@@ -9,13 +9,16 @@ from candor.core.text import NOTHING, counted, duration, percent
 from candor.data.catalog import datasets, load_dataset
 from candor.data.panel import Panel
 from candor.data.panel_store import load_panel
-from candor.explain.finding import Finding
-from candor.explain.fusion import fusion_origins, fusion_weights, spreads
-from candor.explain.reading import FORECAST_PAGE, INDEX, explain_run
+from candor.explain.analyses.fusion import MOST_WINDOWS, fusion_weights
+from candor.explain.choices import choose_windows
+from candor.explain.explanation import Finding
+from candor.explain.pictures import Spread
+from candor.explain.run import explain_run, run_pictures
+from candor.render.explanation_page import FORECAST_PAGE, INDEX, write_explanation
 from candor.render.figures.explore import NAME as EXPLORE
 from candor.render.figures.explore import write_exploration
-from candor.render.figures.fusion import Spread, draw_fusions
-from candor.render.figures.runs import draw_run
+from candor.render.figures.fusion import draw_fusions
+from candor.render.figures.gallery import write_figures
 from candor.render.figures.schematics import draw_decomposition, draw_overview
 from candor.render.paper.entry import Entry, Origin, Picture, joined
 from candor.render.paper.found import FoundRun
@@ -36,10 +39,10 @@ _METHOD = "How CANDOR works; the words stand in the CSV files."
 
 
 def make_figures(run: FoundRun, folder: Path, report: Report) -> list[Entry]:
-    """Draws the figures of `candor plot` into a folder and returns their entry."""
-    written = draw_run(load_run(run.folder), folder, report=report)
+    """Draws the figures of `candor explain --figures` into a folder and returns their entry."""
+    written = write_figures(run_pictures(load_run(run.folder), report=report), folder, report)
     stems = [path.stem for path in written if path.suffix == ".png"]
-    command = shlex.join(["candor", "plot", str(run.folder)])
+    command = shlex.join(["candor", "explain", str(run.folder), "--figures", str(run.folder / "figures")])
     return [
         Entry(
             title=f"{run.name}: a run of CANDOR",
@@ -52,10 +55,12 @@ def make_figures(run: FoundRun, folder: Path, report: Report) -> list[Entry]:
 
 def make_explanation(run: FoundRun, folder: Path, report: Report) -> list[Entry]:
     """Writes what `candor explain` tells into a folder and returns its entry."""
-    found = explain_run(load_run(run.folder), folder, report=report)
+    found = explain_run(load_run(run.folder), report=report)
+    write_explanation(found, folder, report)
     command = shlex.join(["candor", "explain", str(run.folder)])
-    pictures = [Picture(f"{folder.name}/{one.name}", _told(one)) for one in found.findings if one.drawing is not None]
-    without = [_told(one) for one in found.findings if one.drawing is None]
+    findings = found.run.findings
+    pictures = [Picture(f"{folder.name}/{name}", _told(one)) for one in findings for name in one.pictures]
+    without = [_told(one) for one in findings if not one.pictures]
     return [
         Entry(
             title=f"{run.name}: what CANDOR learned",
@@ -87,8 +92,8 @@ def make_fusions(runs: Sequence[FoundRun], folder: Path, report: Report) -> list
         candor, task = opened.candor(), opened.task()
         settings = candor.trained().network.settings
         if settings.learned_fusion and len(settings.branches) > 1:
-            windows = candor.windows(task.panel, fusion_origins(task.split, task.split.test))
-            found[run.name] = spreads(fusion_weights(candor.trained(), windows, task.panel))
+            _, windows = choose_windows(task.split, task.panel.times.length, MOST_WINDOWS)
+            found[run.name] = fusion_weights(candor, task.panel, windows).spreads()
             command = shlex.join(["candor", "explain", str(run.folder)])
             origins.append(origin_of_run(run.record, str(run.folder), command))
     if len(found) < 2:

@@ -15,26 +15,16 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
+from candor.core.arrays import Floats
 from candor.core.text import significant
-from candor.render.figures.style import BLUE, GREEN, ORANGE, PURPLE, VERMILION, in_unit
-from candor.render.figures.training import Epoch, kept_epoch
-from candor.render.report.judgement import ClockErrors, Judgement
-from candor.render.report.outlook import COVERAGE, Forecasts, Outlook
-from candor.render.report.reasons import Makeup, Reasons
+from candor.explain.learned import Learned
+from candor.explain.outlook import Forecasts, Outlook
+from candor.explain.pictures import ComponentPicture, TrainingPicture
+from candor.explain.scores import ClockErrors, Scores
+from candor.render.figures.style import BLUE, BRANCHES, COMPONENTS, GATE_COLOURS, ORANGE, VERMILION, in_unit
 from candor.render.report.time_axis import use_moments, use_patches
 
-Numbers = NDArray[np.floating]
 INK = "ink"  # stands for the colour of the text, which differs by day and by night
-_COMPONENTS = {
-    "background": (BLUE, "circle"), "accumulation": (ORANGE, "square"), "release": (GREEN, "triangle-up"),
-    "shock": (VERMILION, "diamond"),
-}  # fmt: skip
-_GATES = (ORANGE, GREEN, VERMILION, PURPLE)
-BRANCHES = {
-    "functional": ("own past and sensors alike", BLUE),
-    "forward": ("along the edges", ORANGE),
-    "reverse": ("against the edges", GREEN),
-}
 _ROOM = {"l": 8, "r": 12, "t": 8, "b": 8}  # pixels; labels make their own
 _ABOVE = {"orientation": "h", "x": 0, "y": 1.02, "xanchor": "left", "yanchor": "bottom", "traceorder": "normal"}
 
@@ -55,7 +45,7 @@ class Chart:
     figure: go.Figure
     height: int
     says: str
-    choices: Mapping[int, Numbers] = field(default_factory=dict)
+    choices: Mapping[int, Floats] = field(default_factory=dict)
     has_unit: bool = False
     aspect: float | None = None
 
@@ -67,7 +57,7 @@ class Chart:
         return content | {"has_unit": self.has_unit}
 
 
-def _packed(heights: Numbers) -> dict[str, Any]:
+def _packed(heights: Floats) -> dict[str, Any]:
     numbers = np.ascontiguousarray(heights, dtype="<f4")
     return {"points": numbers.shape[1], "bytes": b64encode(numbers.tobytes()).decode("ascii")}
 
@@ -89,9 +79,9 @@ def draw_outlook(outlook: Outlook, first: int) -> Chart:
     """Returns the chart of readings, the last known and the next forecast of the sensor that is chosen."""
     figure = new_figure(hovermode="x unified")
     names = use_moments(figure, [*outlook.times, *outlook.ahead.times])
-    choices: dict[int, Numbers] = {}
+    choices: dict[int, Floats] = {}
 
-    def add(times: Sequence[datetime], heights: Numbers, **look: Any) -> None:
+    def add(times: Sequence[datetime], heights: Floats, **look: Any) -> None:
         choices[len(figure.data)] = heights.T
         shown = heights[:, first].astype(np.float32)
         # Six digits: readings such as levels above the sea differ by little for their size.
@@ -108,16 +98,16 @@ def draw_outlook(outlook: Outlook, first: int) -> Chart:
     add_forecast(outlook.known, "last forecast with known outcome", ORANGE, "rgba(230,159,0,0.2)")
     add_forecast(outlook.ahead, "next forecast", BLUE, "rgba(0,114,178,0.2)")
     add(outlook.times, outlook.readings, name="readings", mode="lines+markers", meta=INK, marker={"size": 3})
-    band = f" with {100 * COVERAGE:g} % intervals" if outlook.ahead.lower is not None else ""
+    band = f" with {100 * outlook.coverage:g} % intervals" if outlook.ahead.lower is not None else ""
     says = f"Recent readings of the chosen sensor, the last forecast whose outcome is known and the next one{band}"
     return Chart(figure, 380, says, choices, has_unit=True)
 
 
-def draw_steps(judgement: Judgement, unit: str, interval: str) -> Chart:
+def draw_steps(scores: Scores, unit: str, interval: str) -> Chart:
     """Returns the chart of errors by forecast step."""
     figure = new_figure(f"steps ahead, each of {interval}", in_unit("error", unit), hovermode="x unified")
     for name, colour in (("mae", BLUE), ("rmse", ORANGE)):
-        heights = _numbers(judgement.by_step[name])
+        heights = _numbers(scores.by_step[name])
         steps = np.arange(1, len(heights) + 1, dtype=np.int32)
         label = {"mae": "mean absolute error", "rmse": "root mean square error"}[name]
         figure.add_scatter(x=steps, y=heights, name=label, mode="lines+markers", line={"color": colour})
@@ -170,20 +160,20 @@ def draw_coverage(intervals: Mapping[str, Any], interval: str) -> Chart:
     return Chart(figure, 300, "Share of readings inside the intervals, by forecast step")
 
 
-def draw_training(epochs: Sequence[Epoch], unit: str) -> Chart:
+def draw_training(training: TrainingPicture) -> Chart:
     """Returns the chart of errors by epoch, with the epoch whose weights were kept."""
-    figure = new_figure("epoch", in_unit("mean absolute error", unit), hovermode="x unified")
+    epochs, best = training.epochs, training.kept
+    figure = new_figure("epoch", in_unit("mean absolute error", training.unit), hovermode="x unified")
     numbers = np.array([epoch.number + 1 for epoch in epochs], np.int32)
     trained, validated = (
         _numbers([getattr(epoch, name) for epoch in epochs]) for name in ("train_error", "validation_error")
     )
     figure.add_scatter(x=numbers, y=trained, name="training", mode="lines+markers", line={"color": BLUE})
     figure.add_scatter(x=numbers, y=validated, name="validation", mode="lines+markers", line={"color": VERMILION})
-    best = kept_epoch(epochs)
     ring = {"symbol": "circle-open", "size": 14, "line": {"width": 2}}
-    is_judged = not np.isnan(validated[best])
-    kept = f"weights kept: epoch {numbers[best]}" + (f", {significant(float(validated[best]))}" if is_judged else "")
-    ringed = validated if is_judged else trained
+    is_known = not np.isnan(validated[best])
+    kept = f"weights kept: epoch {numbers[best]}" + (f", {significant(float(validated[best]))}" if is_known else "")
+    ringed = validated if is_known else trained
     figure.add_scatter(
         x=numbers[best : best + 1], y=ringed[best : best + 1], name=kept, mode="markers", marker=ring, meta=INK
     )
@@ -193,46 +183,44 @@ def draw_training(epochs: Sequence[Epoch], unit: str) -> Chart:
     return Chart(figure, 300, "Errors in training and validation by epoch")
 
 
-def draw_strengths(makeup: Makeup, first: int) -> Chart:
+def draw_strengths(found: ComponentPicture, first: int) -> Chart:
     """Returns the chart of the components of the chosen sensor's recent past.
 
     Each is a line of its own: sizes of states do not add up, so that the height of a stack would say nothing.
     """
     figure = new_figure("", "strength, without unit", hovermode="x unified")
-    patches = use_patches(figure, makeup.starts, makeup.ends)
-    for name, heights in makeup.strengths.items():
-        colour, symbol = _COMPONENTS[name]
-        look: dict[str, Any] = {"mode": "lines+markers", "line": {"color": colour}, "marker": {"symbol": symbol}}
+    patches = use_patches(figure, found.starts, found.ends)
+    for name, heights in found.strengths.items():
+        line, marker = {"color": COMPONENTS[name].colour}, {"symbol": COMPONENTS[name].symbol}
+        look: dict[str, Any] = {"mode": "lines+markers", "line": line, "marker": marker}
         figure.add_scatter(x=patches, y=heights[first].astype(np.float32), name=name, **look)
     figure.update_traces(hovertemplate="%{y:.3~g}", marker={"size": 8})
     figure.update_yaxes(rangemode="tozero")
     says = "Strength of background, accumulation, release and shock in the recent past of the chosen sensor"
-    return Chart(figure, 320, says, dict(enumerate(makeup.strengths.values())))
+    return Chart(figure, 320, says, dict(enumerate(found.strengths.values())))
 
 
-def draw_gates(makeup: Makeup, first: int) -> Chart:
+def draw_gates(found: ComponentPicture, first: int) -> Chart:
     """Returns the chart of how far the gates of the chosen sensor were open."""
     figure = new_figure("", "gate: 0 shut, 1 open", hovermode="x unified")
-    patches = use_patches(figure, makeup.starts, makeup.ends)
-    for (name, heights), colour in zip(makeup.gates.items(), _GATES, strict=False):
+    patches = use_patches(figure, found.starts, found.ends)
+    for (name, heights), colour in zip(found.gates.items(), GATE_COLOURS, strict=False):
         shown, line = heights[first].astype(np.float32), {"color": colour}
         figure.add_scatter(x=patches, y=shown, name=name, mode="lines+markers", line=line)
     figure.update_traces(hovertemplate="%{y:.2f}")
     figure.update_yaxes(range=[-0.03, 1.03])
-    return Chart(
-        figure, 320, "How far the gates of the chosen sensor were open", dict(enumerate(makeup.gates.values()))
-    )
+    return Chart(figure, 320, "How far the gates of the chosen sensor were open", dict(enumerate(found.gates.values())))
 
 
-def draw_fusion(reasons: Reasons, first: int) -> Chart:
+def draw_fusion(learned: Learned, first: int) -> Chart:
     """Returns the chart of what the next forecast of the chosen sensor rests on, beside what is usual."""
-    figure = new_figure(f"{reasons.ahead_unit} after the last reading", "weight in the forecast", hovermode="x unified")
-    choices: dict[int, Numbers] = {}
-    ahead = np.array(reasons.ahead, np.float32)
-    for branch, weights in reasons.fusion.items():
-        words, colour = BRANCHES[branch]
+    figure = new_figure(f"{learned.ahead_unit} after the last reading", "weight in the forecast", hovermode="x unified")
+    choices: dict[int, Floats] = {}
+    ahead = np.array(learned.ahead, np.float32)
+    for branch, weights in learned.fusion.items():
+        words, colour = BRANCHES[branch].words, BRANCHES[branch].colour
         choices[len(figure.data)] = weights
-        shown, usual = weights[first].astype(np.float32), reasons.usual_fusion[branch].astype(np.float32)
+        shown, usual = weights[first].astype(np.float32), learned.usual_fusion[branch].astype(np.float32)
         figure.add_scatter(x=ahead, y=shown, name=words, mode="lines+markers", line={"color": colour, "width": 2.5})
         figure.add_scatter(x=ahead, y=usual, name="usual", mode="lines", line={"color": colour, "dash": "dot"})
         figure.data[-1].update(showlegend=False)

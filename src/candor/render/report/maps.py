@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 from numpy.typing import NDArray
 
 from candor.data.panel import Edges
-from candor.render.figures.edges import WeightedEdges
+from candor.explain.pictures import WeightedEdges
 from candor.render.figures.style import BLUE, GREY, VERMILION
 from candor.render.report.charts import Chart, new_figure, plain
 from candor.render.report.places import ARROW, Places, bent_lines

@@ -15,49 +15,39 @@ from plotly.offline import get_plotlyjs
 
 from candor.core.errors import InputError
 from candor.core.files import atomic_file
-from candor.core.progress import Report, silent
 from candor.core.text import NOTHING
 from candor.core.versions import versions
-from candor.render.figures.html import frame_page
+from candor.explain.overview import Overview
+from candor.render.html import frame_page
 from candor.render.report.charts import plain
-from candor.render.report.content import Content, gather
 from candor.render.report.parts import Section
 from candor.render.report.sections import all_sections
-from candor.runs.run import Run
 
 REPORT = "report.html"
 _WITHOUT_SCRIPT = "<noscript><p>The charts of this report need JavaScript; words and tables do not.</p></noscript>"
 
 
-def write_report(run: Run, path: Path | None = None, report: Report = silent) -> Path:
-    """Writes the report of a run, all or nothing, and returns where it is.
-
-    Args:
-        run: the run.
-        path: of the HTML file; None means report.html in the run.
-        report: is told how far it has come.
-    """
-    path = run.folder / REPORT if path is None else Path(path)
-    page = make_page(gather(run, report))
+def write_report(overview: Overview, path: Path) -> None:
+    """Writes the report of a run to an HTML file, all or nothing."""
+    page = make_page(overview)
     try:
         with atomic_file(path) as temporary:
             temporary.write_text(page, encoding="utf-8")
     except OSError as error:
         what = f"the report cannot be written ({error.strerror or error})"
         raise InputError(what, where=str(path), hint="choose another place, or make room") from None
-    return path
 
 
-def make_page(content: Content) -> str:
+def make_page(overview: Overview) -> str:
     """Returns the report as one HTML page."""
-    sections = list(all_sections(content))
+    sections = list(all_sections(overview))
     own = files("candor.render.report")
     style, script = (own.joinpath(name).read_text(encoding="utf-8") for name in ("report.css", "report.js"))
     library = get_plotlyjs()
-    record = content.record
+    record = overview.record
     made = record.made.strftime("%d %B %Y, %H:%M UTC") if record.made is not None else NOTHING
     version = versions().get("candor-forecast", "")
-    data = _embedded(_data(content, sections))
+    data = _embedded(_data(overview, sections))
     return frame_page(
         f"{record.label} on {record.data}",
         f"Report of a run made on {made}; unit {record.unit or 'unknown'}.",
@@ -79,11 +69,11 @@ def _policy(*scripts: str) -> str:
     return f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'"
 
 
-def _data(content: Content, sections: list[Section]) -> dict[str, Any]:
+def _data(overview: Overview, sections: list[Section]) -> dict[str, Any]:
     return {
         "charts": {name: chart.to_json() for section in sections for name, chart in section.charts.items()},
-        "units": [plain(sensor.unit) for sensor in content.panel.sensors],
-        "chosen": content.liveliest,
+        "units": [plain(sensor.unit) for sensor in overview.panel.sensors],
+        "chosen": overview.shown,
     }
 
 

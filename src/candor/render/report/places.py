@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from candor.data.panel import Panel
-from candor.render.figures.map_points import known_places, on_a_circle, shrinking_of, unwrapped
+from candor.explain.places import known_places, on_a_circle, shrinking_of, unwrapped
 
 Numbers = NDArray[np.float64]
 _BEND = 0.12  # how far an edge swings out, of its length: edges along one river would lie on one another

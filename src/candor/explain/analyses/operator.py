@@ -1,0 +1,214 @@
+"""The operator of the physical branch edge by edge: what the map says, what all windows share, what a window adds.
+
+The weight of an edge at a position of the window is a softmax over all that a sensor hears from: of the logarithm of
+the support (the edges that were given), plus a score that all windows share and that depends on the position, plus a
+score of the window at hand. Leaving scores out one after the other gives what each of them changes.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from candor.core.arrays import Booleans, Doubles, Integers
+from candor.core.progress import Report, silent
+from candor.core.text import rounded_percent, sensor_label
+from candor.data.panel import Panel
+from candor.data.protocol import Origins
+from candor.explain.analyses.states import WindowStates
+from candor.explain.explanation import Finding
+from candor.explain.pictures import EdgePicture, OperatorPicture, OperatorWeights, Picture, WeightedEdges
+from candor.explain.places import known_places
+from candor.forecasting.candor import Candor
+from candor.forecasting.explanation import network_states
+from candor.forecasting.inference import infer
+from candor.nets.candor.physical_operator import DirectionalSupport
+from candor.nets.candor.trainable import CandorTrainable
+
+NAME, TITLE = "operator", "How do sensors hear from one another along the edges?"
+_LONGEST_IN_KEY = 52
+_DIRECTIONS = {"forward": "along the edges", "reverse": "against the edges"}
+
+
+@dataclass(frozen=True, eq=False)
+class OperatorParts:
+    """Weights of one direction, each position x edge if not said otherwise.
+
+    Args:
+        sender: position of the sensor each edge comes from, by edge.
+        receiver: position of the sensor it leads to, by edge.
+        support: weights by the given edges alone.
+        with_shared: weights by those and the shared scores.
+        whole: weights by all scores, window x position x edge.
+        shared_scores: without their mean over the edges that lead to one sensor; None if the operator is not learned.
+        sample_scores: the same by window, window x edge.
+    """
+
+    sender: Integers
+    receiver: Integers
+    support: Doubles
+    with_shared: Doubles
+    whole: Doubles
+    shared_scores: Doubles | None
+    sample_scores: Doubles | None
+
+    @property
+    def has_choice(self) -> Booleans:
+        """Which edges share their receiver with another one; a single edge always weighs 1."""
+        edges_into = np.bincount(self.receiver, minlength=int(self.receiver.max(initial=-1)) + 1)
+        several: Booleans = edges_into[self.receiver] > 1
+        return several
+
+    def moved(self) -> "Moved":
+        """Returns what the scores change; means over positions and sensors with a choice, and over windows."""
+        receivers = max(1, len(np.unique(self.receiver[self.has_choice])))
+
+        def share(one: Doubles, other: Doubles) -> float:
+            moved = np.abs(one - other)[..., self.has_choice].sum(axis=-1) / 2  # what one edge gains another loses
+            return float(moved.mean() / receivers)
+
+        return Moved(
+            by_shared=share(self.with_shared, self.support),
+            by_window=share(self.whole, self.with_shared),
+            between_windows=share(self.whole, self.whole.mean(axis=0)),
+        )
+
+
+@dataclass(frozen=True)
+class Moved:
+    """Shares of what a sensor hears that move from some senders to others, 0 to 1.
+
+    Args:
+        by_shared: by the scores that all windows share, from the weights of the given edges.
+        by_window: by the scores of the window, from those.
+        between_windows: from the mean over windows to a single window.
+    """
+
+    by_shared: float
+    by_window: float
+    between_windows: float
+
+
+def operator_parts(states: WindowStates, direction: str) -> OperatorParts:
+    """Returns the parts of the operator of one direction."""
+    support, path = states.physical.support(direction), states.paths[direction]
+    log_support = support.log_support.double().expand(support.positions, -1)
+    shared, sample = path.shared_scores, path.sample_scores
+    with_shared = log_support if shared is None else log_support + shared.double()
+    return OperatorParts(
+        sender=support.sender.numpy(),
+        receiver=support.receiver.numpy(),
+        support=support.normalise(log_support[None])[0].numpy(),
+        with_shared=support.normalise(with_shared[None])[0].numpy(),
+        whole=path.weights.double().numpy(),
+        shared_scores=None if shared is None else _centred(shared, support),
+        sample_scores=None if sample is None else _centred(sample, support),
+    )
+
+
+def _centred(scores: Tensor, support: DirectionalSupport) -> Doubles:
+    """Returns scores, ... x edge, without their mean over the edges into each sensor: softmax does not see it."""
+    receiver = support.receiver.expand_as(scores)
+    zeros = scores.new_zeros(*scores.shape[:-1], support.nodes, dtype=torch.float64)
+    total = zeros.scatter_add(-1, receiver, scores.double())
+    count = zeros.scatter_add(-1, receiver, torch.ones_like(scores, dtype=torch.float64))
+    centred: Doubles = (scores.double() - (total / count.clamp(min=1)).gather(-1, receiver)).numpy()
+    return centred
+
+
+def find_operator(states: WindowStates, panel: Panel) -> Finding:
+    """Returns what the operator learned about edges."""
+    if not states.paths:
+        return Finding(NAME, TITLE, ("This network has no physical branch: it does not use the edges.",))
+    parts = {direction: operator_parts(states, direction) for direction in states.paths}
+    if not any(len(part.sender) for part in parts.values()):
+        return Finding(NAME, TITLE, ("There are no edges, so there is no operator on them.",))
+    is_learned = all(part.shared_scores is not None for part in parts.values())
+    sentences: list[str] = []
+    numbers: dict[str, dict[str, float]] = {}
+    for direction, part in parts.items():
+        choices = int(part.has_choice.sum())
+        numbers[direction] = {"edges": len(part.sender), "edges_with_a_choice": choices}
+        if not choices:
+            sentences.append(f"{_DIRECTIONS[direction].capitalize()} every sensor hears from one at most.")
+        elif is_learned:
+            moved = part.moved()
+            numbers[direction] |= vars(moved)
+            sentences.append(
+                f"{_DIRECTIONS[direction].capitalize()}, the scores that all windows share move "
+                f"{rounded_percent(moved.by_shared)} of what a sensor hears to other senders than the given edges say; "
+                f"the scores of a window move {rounded_percent(moved.by_window)} more, and from window to window "
+                f"{rounded_percent(moved.between_windows)} changes."
+            )
+    if not is_learned:
+        sentences.append(
+            "This network takes the weights of the given edges as they are: nothing about them is learned."
+        )
+    pictures = {direction: _weights(part) for direction, part in parts.items() if len(part.sender)}
+    means = {
+        direction: WeightedEdges(part.sender, part.receiver, part.whole.mean(axis=(0, 1)))
+        for direction, part in parts.items()
+    }
+    windows = len(states.origins)
+    drawn: dict[str, Picture] = {
+        NAME: OperatorPicture(panel.sensor_ids, pictures, windows),
+        "edges": picture_edges(means, panel, windows),
+    }
+    return Finding(NAME, TITLE, tuple(sentences), numbers, drawn)
+
+
+def _weights(part: OperatorParts) -> OperatorWeights:
+    low, high = np.quantile(part.whole, (0.1, 0.9), axis=0)
+    sample = part.sample_scores
+    return OperatorWeights(
+        sender=part.sender,
+        receiver=part.receiver,
+        has_choice=part.has_choice,
+        support=part.support,
+        with_shared=part.with_shared,
+        mean=part.whole.mean(axis=0),
+        low=low,
+        high=high,
+        shared_scores=part.shared_scores,
+        sample_mean=None if sample is None else sample.mean(axis=0),
+        sample_deviation=None if sample is None else sample.std(axis=0),
+    )
+
+
+def mean_edge_weights(
+    candor: Candor, panel: Panel, origins: Origins, report: Report = silent
+) -> dict[str, WeightedEdges]:
+    """Returns the weights of edges by direction, means over the windows at `origins` and over positions."""
+    trainable = candor.trained()
+    physical = trainable.network.physical
+    if physical is None:
+        return {}
+    sums: dict[str, Tensor] = dict.fromkeys(trainable.network.settings.directions, torch.zeros(()))
+
+    def weights_of(replica: CandorTrainable, batch: dict[str, Tensor]) -> dict[str, Tensor]:
+        states, _ = network_states(replica, batch)
+        return {direction: path.weights.mean(dim=1).sum(dim=0) for direction, path in states.paths.items()}
+
+    for batch in infer(trainable, candor.windows(panel, origins), weights_of, report, "reading weights of edges"):
+        for direction, weights in batch.items():
+            sums[direction] = sums[direction] + weights
+    found = {}
+    for direction, total in sums.items():
+        support = physical.support(direction)
+        found[direction] = WeightedEdges(
+            support.sender.numpy(), support.receiver.numpy(), (total / len(origins)).numpy()
+        )
+    return found
+
+
+def picture_edges(edges: Mapping[str, WeightedEdges], panel: Panel, windows: int) -> EdgePicture:
+    """Returns mean weights of edges over so many windows, on the map of the panel where places are known."""
+    return EdgePicture(
+        sensors=panel.sensor_ids,
+        names=[sensor_label(sensor.id, sensor.name, _LONGEST_IN_KEY) for sensor in panel.sensors],
+        places=known_places(panel),
+        edges=edges,
+        note=f"Width: share among all a sensor hears from, mean over {windows:,} windows.",
+    )

@@ -1,0 +1,147 @@
+"""The states of CANDOR over many windows of a run, before and after training: what the analyses look at."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from candor.core.progress import Report, silent
+from candor.data.protocol import Origins
+from candor.data.times import BINS_PER_DAY
+from candor.data.windows import Windows
+from candor.forecasting.candor import Candor
+from candor.forecasting.explanation import network_states
+from candor.forecasting.inference import infer
+from candor.forecasting.network import edges_of
+from candor.nets.candor.candor import CandorNetwork
+from candor.nets.candor.decomposition import Components
+from candor.nets.candor.functional import FunctionalStates
+from candor.nets.candor.physical import PathStates, PhysicalBranch
+from candor.nets.candor.trainable import CandorTrainable
+
+_HOURS, _FEWEST_ALIKE = 24, 8  # groups of the day, and windows that a group has on average
+_States = TypeVar("_States", Components, PathStates, FunctionalStates)
+
+
+@dataclass(frozen=True, eq=False)
+class WindowStates:
+    """The states of a network over windows; the first axis of every tensor is the window.
+
+    Args:
+        trainable: the network.
+        origins: rows of the first forecast steps of the windows.
+        time_of_day: bin 0..287 of the first forecast step by window; 0 where readings are daily.
+        values: what the network read, window x time x sensor: z-scores without what was taken off.
+        anchor: what was taken off, window x 1 x sensor: z-scores, zero if nothing was.
+        observed: where a reading was measured, window x time x sensor.
+        embedded: Z, window x sensor x patch x hidden.
+        components: None if the network does not decompose.
+        paths: the physical branch by direction, without its predictions; none if the network has no such branch.
+        functional: None if the network has no functional branch.
+    """
+
+    trainable: CandorTrainable
+    origins: Origins
+    time_of_day: Tensor
+    values: Tensor
+    anchor: Tensor
+    observed: Tensor
+    embedded: Tensor
+    components: Components | None
+    paths: dict[str, PathStates]
+    functional: FunctionalStates | None
+
+    @property
+    def network(self) -> CandorNetwork:
+        """The network that computed the states."""
+        return self.trainable.network
+
+    @property
+    def physical(self) -> PhysicalBranch:
+        """The physical branch of a network that has one."""
+        assert self.network.physical is not None
+        return self.network.physical
+
+    def over_paths(self, name: str) -> Tensor:
+        """Returns a state of the physical branch, summed over its directions."""
+        return torch.stack([getattr(path, name) for path in self.paths.values()]).sum(dim=0)
+
+    def usual(self, states: Tensor) -> Tensor:
+        """Returns for states, window x ..., their means over windows of about the same hour of the day.
+
+        Without the hour, what repeats every day would count as something that happened.
+        """
+        groups = int(np.clip(len(self.origins) // _FEWEST_ALIKE, 1, _HOURS))
+        group = self.time_of_day * groups // BINS_PER_DAY
+        total = states.new_zeros(groups, *states.shape[1:]).index_add(0, group, states)
+        count = torch.bincount(group, minlength=groups).clamp(min=1)
+        return (total / count.view(-1, *[1] * (states.dim() - 1)))[group]
+
+    def deviations(self, states: Tensor) -> Tensor:
+        """Returns what is left of states, window x ..., when what is usual is taken off."""
+        return states - self.usual(states)
+
+
+def untrained(candor: Candor) -> CandorTrainable:
+    """Returns the network with the weights that training began with, drawn again from the seed.
+
+    A training that began with the weights of another run began elsewhere: see `RunRecord.start`.
+    """
+    trained = candor.trained()
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(candor.seed)
+        network = CandorNetwork(trained.network.settings, edges_of(candor.state_))
+    network.eval()
+    return replace(trained, network=network)
+
+
+def window_states(trainable: CandorTrainable, windows: Windows, report: Report = silent) -> WindowStates:
+    """Returns the states of a network over windows, at least one."""
+    parts = list(infer(trainable, windows, _states_of_batch, report, f"reading {len(windows)} windows"))
+    components = [part.components for part in parts if part.components is not None]
+    functional = [part.functional for part in parts if part.functional is not None]
+    tensors = ("time_of_day", "values", "anchor", "observed", "embedded")
+    whole: dict[str, Any] = {name: torch.cat([getattr(part, name) for part in parts]) for name in tensors}
+    return WindowStates(
+        trainable=trainable,
+        origins=windows.origins,
+        components=_joined(components) if components else None,
+        paths={direction: _joined([part.paths[direction] for part in parts]) for direction in parts[0].paths},
+        functional=_joined(functional) if functional else None,
+        **whole,
+    )
+
+
+def _states_of_batch(trainable: CandorTrainable, batch: dict[str, Tensor]) -> WindowStates:
+    values, _ = trainable.anchored(batch)
+    states, _ = network_states(trainable, batch)
+    return WindowStates(
+        trainable=trainable,
+        origins=np.empty(0, np.int64),  # known where batches are joined
+        time_of_day=batch["time_of_day"][:, trainable.network.settings.history],
+        values=values,
+        anchor=(batch["inputs"] - values)[:, :1],
+        observed=batch["input_mask"],
+        embedded=states.embedded,
+        components=states.components if isinstance(states.components, Components) else None,
+        paths={
+            direction: replace(path, predictions=path.predictions[:, :, :0], target_gates=path.target_gates[..., :0])
+            for direction, path in states.paths.items()
+        },
+        functional=states.functional,
+    )
+
+
+def _joined(parts: Sequence[_States]) -> _States:
+    """Returns the states of batches as one; what all windows share is that of the first."""
+
+    def join(name: str) -> Tensor | None:
+        tensors = [getattr(part, name) for part in parts]
+        shared: Tensor | None = tensors[0]
+        return shared if shared is None or name == "shared_scores" else torch.cat(tensors)
+
+    joined: dict[str, Any] = {field.name: join(field.name) for field in fields(parts[0])}
+    return replace(parts[0], **joined)

@@ -1,0 +1,56 @@
+"""What is looked at unless somebody says: which sensor, which forecast, and which windows."""
+
+from datetime import datetime
+
+import numpy as np
+
+from candor.data.panel import Panel
+from candor.data.protocol import Origins, Split, Task
+from candor.forecasting.explanation import find_origin, find_sensor
+from candor.forecasting.forecaster import Forecaster
+from candor.training.batches import spread_evenly
+
+MOST_WINDOWS = 200
+
+
+def best_observed_sensor(task: Task) -> int:
+    """Returns the column of the sensor with most readings in the test part, or in all of a record without one."""
+    begin = task.split.test[0] if len(task.split.test) else 0
+    return int(task.panel.mask[begin:].sum(axis=0).argmax())
+
+
+def last_known_origin(panel: Panel, forecaster: Forecaster) -> int:
+    """Returns the row of the first step of the last forecast whose whole outcome is known."""
+    return max(forecaster.history, panel.times.length - forecaster.horizon)
+
+
+def choose_forecast(
+    task: Task, forecaster: Forecaster, sensor: str | None, time: datetime | str | None
+) -> tuple[int, int]:
+    """Returns the column of a sensor and the row of the first step of a forecast.
+
+    Args:
+        task: the readings and their parts.
+        forecaster: what forecasts.
+        sensor: its id; None means the one with most readings.
+        time: of the first step; None means that of the last forecast whose outcome is known.
+    """
+    column = best_observed_sensor(task) if sensor is None else find_sensor(task.panel, sensor)
+    if time is None:
+        return column, last_known_origin(task.panel, forecaster)
+    return column, find_origin(task.panel, time, forecaster.history)
+
+
+def choose_windows(split: Split, length: int, most: int = MOST_WINDOWS) -> tuple[str, Origins]:
+    """Returns the name of the last part that has windows, and some of them spread evenly over it.
+
+    Args:
+        split: the parts.
+        length: rows of the panel; without any part the forecast after the last of them is taken.
+        most: windows.
+    """
+    parts = {"test part": split.test, "validation part": split.validation, "training part": split.train}
+    for name, origins in parts.items():
+        if len(origins):
+            return name, origins[spread_evenly(len(origins), most)]
+    return "end of the record", np.array([length], np.int64)
