@@ -1,4 +1,7 @@
-"""Dropout whose masks are cut from 64-bit random words, four entries each: PyTorch's own draws a number per entry."""
+"""Dropout with masks from a generator of the thread; on a processor four entries are cut from each 64-bit random word.
+
+PyTorch draws a number for each entry, which takes longer there than the products beside it.
+"""
 
 import math
 import threading
@@ -29,10 +32,18 @@ class Dropout(nn.Module):
 
 
 def dropout_mask(shape: tuple[int, ...], rate: float, like: Tensor) -> Tensor:
-    """Returns a mask of zeros and 1 / (1 - rate), of the type and on the device of `like`.
+    """Returns a mask of zeros and 1 / (1 - rate), of the type and on the device of `like`."""
+    make = _mask_from_words if like.device.type == "cpu" else dropout_mask_plain
+    return make(shape, rate, like)
 
-    The rate is that of the nearest of 65,536 levels, and so is the factor: the mean is exact.
-    """
+
+def dropout_mask_plain(shape: tuple[int, ...], rate: float, like: Tensor) -> Tensor:
+    kept = like.new_empty(shape).bernoulli_(1 - rate, generator=current_generator())
+    return kept.div_(1 - rate)
+
+
+def _mask_from_words(shape: tuple[int, ...], rate: float, like: Tensor) -> Tensor:
+    """The rate is that of the nearest of 65,536 levels, and so is the factor: the mean is exact."""
     entries = math.prod(shape)
     words = torch.empty(-(-entries // _ENTRIES_PER_WORD), dtype=torch.int64, device=like.device)
     words.random_(-(2**63), None, generator=current_generator())
@@ -42,13 +53,13 @@ def dropout_mask(shape: tuple[int, ...], rate: float, like: Tensor) -> Tensor:
 
 
 def current_generator() -> torch.Generator | None:
-    """Returns what chance is drawn from in this thread; None is the generator that all share."""
+    """Returns the generator of this thread; None is PyTorch's own, which all threads share."""
     return getattr(_THREAD, "generator", None)
 
 
 @contextmanager
 def drawing_from(generator: torch.Generator) -> Iterator[None]:
-    """Draws masks from a generator while the block runs in this thread, instead of from the one that all share."""
+    """Draws masks from a generator while the block runs in this thread."""
     before = current_generator()
     _THREAD.generator = generator
     try:

@@ -1,4 +1,4 @@
-"""Small parts that several sections use.
+"""Layers that several networks use.
 
 | equation | where |
 |---|---|
@@ -30,7 +30,7 @@ class Mlp(nn.Module):
         return self.finish(self.first(inputs))
 
     def finish(self, hidden: Float[Tensor, "*rows hidden"]) -> Float[Tensor, "*rows outputs"]:
-        """Returns the output from the first layer's sum, for callers that computed it part by part."""
+        """Returns the output for the sum of the first layer, for callers that compute it part by part."""
         return self.second(self.dropout(self.activation(hidden)))
 
 

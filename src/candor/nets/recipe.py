@@ -9,7 +9,7 @@ from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveIn
 from candor.core.settings import Settings
 
 UNCLIPPED = 1e9
-"""As `clip`: no gradient is as long."""
+"""A value of `clip` that no gradient reaches."""
 
 _FEWEST_EPOCHS = 8  # of a shortened training, so that its schedules keep their shape
 _FEWEST_STEPS, LEAST_BATCH = 1000, 16  # of a shortened training: few large steps would leave it at its beginning
@@ -24,7 +24,7 @@ class TrainingSettings(Settings):
     epoch_windows: PositiveInt | None = None
     """Windows that an epoch takes, chosen anew for each; None takes all."""
     validation_windows: PositiveInt | None = None
-    """Windows that choose the best weights, evenly spread over the validation part; None takes all."""
+    """Windows of the validation part, evenly spread, that choose the best weights; None takes all."""
     batch: PositiveInt = 64
     """Windows of one step of the optimiser, over all processes together."""
     optimiser: Literal["adam", "adamw"] = "adam"
@@ -51,7 +51,7 @@ class TrainingSettings(Settings):
     period: PositiveInt = 1
     """Epochs after which the supervised steps grow."""
     activation: NonNegativeInt = 0
-    """Epoch from which terms that wait for sensible states count, e_0."""
+    """Epoch e_0 from which reconstruction and role losses count."""
     patience: PositiveInt = 50
     """Epochs without a better validation error after which training ends."""
 
@@ -73,7 +73,7 @@ class TrainingSettings(Settings):
         return epoch >= self.activation
 
     def within(self, windows: int, affordable: int, horizon: int) -> "TrainingSettings":
-        """Returns the settings with all schedules shortened to what there is time for, or as they are if all fits in.
+        """Returns the settings with all schedules shortened to the time there is, or unchanged if they fit.
 
         Args:
             windows: training windows there are.
@@ -99,9 +99,9 @@ class TrainingSettings(Settings):
     def in_epochs(self, epochs: int, horizon: int) -> "TrainingSettings":
         """Returns the settings for so many epochs, with all schedules in proportion.
 
-        However few there are, the last of them learns the whole horizon, and terms that wait for sensible states wait
-        for one at least, if there are two. Milestones that come to lie in one epoch all count, so that the learning
-        rate ends where it would have.
+        The last epoch learns the whole horizon, and losses that start at e_0 start after the first epoch at the
+        earliest, if there are two. Milestones that fall into the same epoch all count, so that the final learning rate
+        is the same.
         """
         share = epochs / self.epochs
         warm_up = min(round(share * self.warm_up), epochs - 1)
@@ -121,7 +121,7 @@ class TrainingSettings(Settings):
 
 
 def in_whole_batches(windows: int, size: int, there: int) -> int:
-    """Returns how many of so many windows an epoch takes: all there are, or whole batches of them, one at least.
+    """Returns how many windows an epoch takes if it wants `windows` of `there`: all, or whole batches, at least one.
 
     A last batch of a window or two would move the weights as far as all the others.
     """

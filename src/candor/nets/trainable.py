@@ -1,4 +1,4 @@
-"""What the loop needs of a network: its losses on some windows, and its forecast."""
+"""A network as training sees it: its objective on some windows, and its forecast."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -56,7 +56,7 @@ class Trainable(ABC):
         """Returns the forecast in the sensors' unit, window x horizon x sensor."""
 
     def inherit(self, earlier: "Trainable") -> None:  # noqa: B027 - most have no stage before them
-        """Takes over what the stage before has learned; by default nothing."""
+        """Takes over what the stage before learned; by default nothing."""
 
     def found(self) -> dict[str, Any]:
         """Returns what later stages are built from besides weights, such as a choice of parts, as JSON holds it."""

@@ -40,7 +40,7 @@ CalendarIndex = Int[Tensor, "batch whole"]
 
 @dataclass(frozen=True)
 class Encoding:
-    """Everything the model knows of a window before it forecasts, in z-scores."""
+    """The states of a window that losses and forecasts are computed from, in z-scores."""
 
     embedded: States
     components: Components | Undecomposed
@@ -52,7 +52,7 @@ class Encoding:
 
 @dataclass(frozen=True)
 class Explanation(Encoding):
-    """Everything the model computed on the way to a forecast, in z-scores.
+    """All states of a forecast, in z-scores.
 
     Args:
         representations: of the branches, and the weights they are fused with.
@@ -70,14 +70,14 @@ class Explanation(Encoding):
         return fuse(self.representations.fusion_weights, self.representations.branches)
 
     def branch_forecasts(self) -> dict[str, Float[Tensor, "batch prefix node"]]:
-        """Returns what each branch alone would forecast; decoded when asked, since a forecast needs none of it."""
+        """Returns what each branch alone would forecast; decoded on request, since a forecast does not need it."""
         return {branch: self.head(states, self.steps) for branch, states in self.representations.by_branch.items()}
 
 
 class CandorNetwork(nn.Module):
     """CANDOR: Component-Aware Network Dynamics with Ordered Relations.
 
-    Parts that the settings leave out (ablations) are not there: they have neither parameters nor a share of the time.
+    Parts that the settings leave out (ablations) are not built: they have no parameters and take no time.
 
     Args:
         settings: the sizes.
@@ -133,7 +133,7 @@ class CandorNetwork(nn.Module):
         week_of_year: CalendarIndex | None = None,
         rain: Values | None = None,
     ) -> Explanation:
-        """Returns all states on the way to a forecast of `prefix` steps (all by default)."""
+        """Returns all states of a forecast of `prefix` steps (all by default)."""
         encoding = self.encode(values, time_of_day, day_of_week, prefix, week_of_year, rain)
         return Explanation(
             **vars(encoding),
@@ -151,7 +151,7 @@ class CandorNetwork(nn.Module):
         week_of_year: CalendarIndex | None = None,
         rain: Values | None = None,
     ) -> Encoding:
-        """Returns what is known before forecasting: all that the losses need, at the target patches of `prefix`."""
+        """Returns the states that losses and forecasts need, at the target patches of `prefix`."""
         settings, patches = self.settings, self.settings.patches
         targets = settings.decoded_patches(settings.horizon if prefix is None else prefix)
         clock = [index for index in (time_of_day, day_of_week, week_of_year) if index is not None]
@@ -224,9 +224,9 @@ class Roles(nn.Module):
 
 
 def _initialise(network: CandorNetwork) -> None:
-    """Sets every parameter; biases keep PyTorch's defaults, which the modules have set already."""
+    """Initialises parameters Xavier-uniform but for stated values; biases keep PyTorch's defaults."""
     for name, parameter in network.named_parameters():
-        # All but biases, scales of norms, and scalars; the season (beyond the paper) begins at zero.
+        # Not biases, scales of norms and scalars, nor the season (beyond the paper), which begins at zero.
         if parameter.ndim >= 2 and not name.endswith("season.weight"):
             nn.init.xavier_uniform_(parameter)
     with torch.no_grad():

@@ -62,13 +62,13 @@ class Components:
 
     @property
     def shock_activity(self) -> Gate:
-        """The mean of the two shock gates; zero where rain stands for shocks."""
+        """The mean of the two shock gates; zero where rain replaces shocks."""
         return (self.shock_gate_u + self.shock_gate_v) / 2
 
 
 @dataclass(frozen=True)
 class Undecomposed:
-    """The embedding in place of all components: no shocks are told apart (w/o Decomp.)."""
+    """The embedding in place of all components; there are no shocks (w/o Decomp.)."""
 
     background: States
     shock_activity: None = None
@@ -80,7 +80,7 @@ class Undecomposed:
 
 
 class CausalConvolution(nn.Module):
-    """A depthwise convolution over patches that sees the patch and those before it; zeros stand before the first."""
+    """A causal depthwise convolution over patches, padded with zeros before the first."""
 
     def __init__(self, width: int, kernel: int) -> None:
         super().__init__()
@@ -125,7 +125,7 @@ class ShockGate(nn.Module):
 
 
 class NoDecomposition(nn.Module):
-    """Keeps the node table and hands the embedding on as it is."""
+    """Keeps the node table and returns the embedding as it is."""
 
     def __init__(self, settings: ModelSettings) -> None:
         super().__init__()
@@ -188,7 +188,7 @@ class Decomposition(nn.Module):
         raw_release = self.release_convolution(release_gate * following_view)  # eq. app_accumulation_release
 
         raw_shock = torch.zeros_like(embedded)
-        shock_gate_u = shock_gate_v = raw_shock[..., 0]  # shut, where rain stands for shocks
+        shock_gate_u = shock_gate_v = raw_shock[..., 0]  # closed where rain replaces shocks
         if self.gates_shocks:
             shock_gate_u = self.shock_u(_magnitudes(current_view, change_u, bend_u), self.nodes.weight, context)
             shock_gate_v = self.shock_v(_magnitudes(following_view, change_v, bend_v), self.nodes.weight, context)

@@ -44,7 +44,7 @@ class PatchEmbedding(nn.Module):
 class CalendarTables(nn.Module):
     """Embeddings of the time of day and the day of week, side by side; with `season`, that of the week is added.
 
-    The season begins at zero and draws no random numbers: a network with it begins as the same network without.
+    The season begins at zero and draws no random numbers: a network with it begins as the one without.
     """
 
     def __init__(self, settings: ModelSettings) -> None:
@@ -67,7 +67,7 @@ class CalendarTables(nn.Module):
         if self.season is None:
             return rows
         if week_of_year is None:
-            raise ValueError("this network knows the seasons (season=true): it needs week_of_year beside the values")
+            raise ValueError("this network has a season (season=true): it needs week_of_year beside the values")
         return rows + self.season(week_of_year)
 
 

@@ -38,7 +38,7 @@ Descriptors = Float[Tensor, "batch node relation"]
 
 @dataclass(frozen=True)
 class FunctionalStates:
-    """What the functional branch did: descriptors, the pairs it chose with their weights, and what they brought."""
+    """States of the functional branch: descriptors, the chosen pairs with their weights, and the context C^func."""
 
     descriptor: Descriptors
     trend: Descriptors | None
@@ -55,7 +55,7 @@ def resemblances(descriptor: Descriptors) -> Float[Tensor, "batch node other"]:
 
 
 class FunctionalBranch(nn.Module):
-    """Relations among nodes whose backgrounds behave alike, wherever they stand on the map."""
+    """Relations among nodes whose backgrounds behave alike, whatever their distance."""
 
     def __init__(self, settings: ModelSettings) -> None:
         super().__init__()
@@ -189,6 +189,6 @@ class FunctionalBranch(nn.Module):
         by_context = ops.read_normalised(ahead, self.feature, self.context_norm, of_context)
         hidden = projected @ of_forecast.T + by_context + by_node[:, :, None] + by_calendar[:, None]
         hidden = self.dropout(F.gelu(hidden))
-        # The scale is cheaper on the weights than on the outcome.
+        # Scaling the weights is cheaper than scaling the result.
         correction = F.linear(hidden, self.scale * self.correction.weight, self.scale * self.correction.bias)
         return self.norm(ops.add_gated(projected, correction, self.gate(hidden)))

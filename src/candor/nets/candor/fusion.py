@@ -63,7 +63,7 @@ class Fusion(CalendarTables):
 
 
 class MeanFusion(nn.Module):
-    """All branches count alike (avg Fusion); so does the only branch where there is but one."""
+    """Equal weights (avg Fusion), also where there is only one branch."""
 
     def __init__(self, settings: ModelSettings) -> None:
         super().__init__()
@@ -143,16 +143,16 @@ class Representations:
 
 @dataclass(frozen=True)
 class ForecastInputs:
-    """What representations are made of. They are eight times as wide as this, so they are made block by block.
+    """Inputs of the representations, which are eight times as wide and therefore made block by block.
 
     Args:
         components: after normalisation; none without the functional branch, which alone reads them here.
-        context: what related nodes brought, C^func; None without the functional branch.
+        context: C^func; None without the functional branch.
         descriptor: h^B; None without the functional branch.
         predictions: states that the paths predict, by direction.
         nodes: the node table e.
         target_rows: calendar rows at the target patches.
-        clock: time of day, day of week and, if the network is given it, week of the year at the target patches.
+        clock: time of day, day of week and, with a season, week of the year at the target patches.
     """
 
     components: tuple[States, ...]

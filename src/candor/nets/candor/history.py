@@ -43,7 +43,7 @@ class ComponentMaps(nn.Module):
 class HistoryIntegration(nn.Module):
     """H0, the history refined by its components, and F0, the components projected onto target patches.
 
-    F0 is where the functional branch begins: without that branch there is none.
+    Only the functional branch needs F0.
     """
 
     def __init__(self, settings: ModelSettings) -> None:

@@ -40,7 +40,7 @@ _ROLES = ("role_background", "role_accumulation", "role_release")
 
 @dataclass(frozen=True)
 class LossSpace:
-    """Where errors are measured: z-scores (mean 0, deviation 1), or original units after inverse scaling."""
+    """The unit of errors: z-scores (mean 0, deviation 1), or the original one after inverse scaling."""
 
     mean: float = 0.0
     deviation: float = 1.0
@@ -71,12 +71,12 @@ def losses(
 
     Args:
         network: the model, for its head and role maps.
-        states: what it computed for this batch and prefix.
+        states: of this batch and prefix.
         targets: the future, in the space of the loss; anything where the mask is False.
         mask: which targets count.
         weights: the coefficients.
         prefix: how many steps are supervised.
-        space: where errors are measured.
+        space: the unit of the errors.
         is_active: chi; before the activation epoch reconstruction and roles are not computed at all.
         valid: for a micro-batch, the number of valid targets of the whole optimiser batch, over which errors are
             averaged; None counts those of this batch.
@@ -96,7 +96,7 @@ def losses(
 
 
 def _terms(states: Encoding, weights: LossWeights, is_active: bool) -> dict[str, Callable[[Encoding], Tensor]]:
-    """Returns the terms that count and whose states are there."""
+    """Returns the terms with a weight whose states exist."""
     found: dict[str, Callable[[Encoding], Tensor]] = {}
     if states.paths:
         found |= {"history": _history, "separation": _separation}
@@ -110,10 +110,7 @@ def _terms(states: Encoding, weights: LossWeights, is_active: bool) -> dict[str,
 def _supervision(
     targets: Tensor, mask: Tensor, space: LossSpace, valid: int | None, branch_weight: float
 ) -> ops.Supervision:
-    """Returns targets as z-scores by node; an error in the loss's space is that of z-scores times the deviation.
-
-    What is missing is replaced before anything is computed with it, so that NaN never touches a gradient.
-    """
+    """Returns targets as z-scores by node; missing ones are replaced first, so that no NaN reaches a gradient."""
     counts = rearrange(mask, "batch prefix node -> batch node prefix")
     wanted = rearrange(targets, "batch prefix node -> batch node prefix")
     wanted = torch.where(counts, (wanted - space.mean) / space.deviation, 0.0)

@@ -13,7 +13,7 @@
 | o | contribution | batch node patch hidden |
 | F->, F<- | readout of predictions | batch node target forecast |
 
-Positions tau run from the oldest to the newest patch of a window of K_t.
+Positions tau are the ages of the patches in a window of K_t, from the oldest to the newest; each has scores of its own.
 
 | equation | where |
 |---|---|
@@ -47,7 +47,7 @@ Gates = Float[Tensor, "batch node patch"]
 
 @dataclass(frozen=True)
 class PathStates:
-    """What one direction did: its gates and states over the history, its predictions and the operator it used."""
+    """States of one direction: gates and states over the history, predictions, and the weights of the operator."""
 
     gates: Gates
     target_gates: Float[Tensor, "batch node target"]
@@ -62,7 +62,7 @@ class PathStates:
 
 @dataclass
 class Memory:
-    """What a path carries from patch to patch: recurrent state, keys and values, and the latest residuals."""
+    """What a path carries from patch to patch: recurrent state, key/value cache and the latest residuals."""
 
     state: Float[Tensor, "hidden series"]
     attention: ops.KeyValueCache
@@ -70,7 +70,7 @@ class Memory:
 
 
 class Path(nn.Module):
-    """One direction of propagation: a temporal state, what it leaves unexplained, and what that sends along edges."""
+    """One direction of propagation: a temporal state, its residual, and what residuals send along edges."""
 
     positions: Tensor
 
@@ -98,11 +98,11 @@ class Path(nn.Module):
         return torch.sigmoid(self.gate.finish(by_node[:, None] + by_calendar[:, None]))
 
     def observe(self, gated: States, operator: Operator, targets: int) -> tuple[States, States, States, Memory]:
-        """Returns L, E and o over the history, and what is carried into a future of `targets` patches."""
+        """Returns L, E and o over the history, and the memory for a rollout of `targets` patches."""
         batch, nodes, patches, _ = gated.shape
         series = batch * nodes
         memory = Memory(self.gru.begin(series), self.attention.begin(patches + targets - 1), [])
-        seen = [self._remember(of_patch, memory) for of_patch in gated.unbind(dim=-2)]
+        seen = [self._temporal_state(of_patch, memory) for of_patch in gated.unbind(dim=-2)]
         temporal = torch.stack(seen, dim=-2)
         residual = self._residual(gated, temporal)
         padded = torch.cat([residual[..., :1, :]] * (self.span - 1) + [residual], dim=-2)
@@ -112,12 +112,12 @@ class Path(nn.Module):
 
     def advance(self, gated: Float[Tensor, "batch node hidden"], operator: Operator, memory: Memory) -> Tensor:
         """Returns the prediction L + o after one more patch, and updates the memory."""
-        temporal = self._remember(gated, memory)
+        temporal = self._temporal_state(gated, memory)
         window = [*memory.residuals, self._residual(gated, temporal)]
         memory.residuals = window[1:]
         return temporal + self._propagate(torch.cat(window, dim=-1)[..., None, :], operator)[..., 0, :]
 
-    def _remember(self, gated: Float[Tensor, "batch node hidden"], memory: Memory) -> Tensor:
+    def _temporal_state(self, gated: Float[Tensor, "batch node hidden"], memory: Memory) -> Tensor:
         """Returns L of the next patch."""
         place = self.positions[memory.attention.length]
         memory.state = self.gru.step(gated.flatten(0, 1), memory.state)
@@ -209,7 +209,7 @@ def _mean(tensors: list[Tensor]) -> Tensor:
 
 
 class _Run:
-    """One pass of one direction: the operator of this window, computed once, and the states as they arise."""
+    """One forward pass of one direction: the operator, computed once, and the states."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Operators on edges: the support of one direction, its normalised weights, and walks along it.
+"""The physical operator W of one direction: support on the edges, normalised weights, and walks along it.
 
 W = RowNorm(T * omega * a) is one softmax over incoming edges, because both softmax denominators depend on the receiver
 only and cancel: of log T + the score of omega + the score of a. Powers of W are never formed:
@@ -84,7 +84,7 @@ class DirectionalSupport(nn.Module):
     def scores(
         self, receiving: Float[Tensor, "batch node width"], sending: Float[Tensor, "batch node width"]
     ) -> Float[Tensor, "batch edge"]:
-        """Returns the inner product of what stands at both ends of each edge."""
+        """Returns the inner product of the states at both ends of each edge."""
         if ops.is_plain():  # a batch of any size
             return (receiving[:, self.receiver] * sending[:, self.sender]).sum(dim=-1)
         single = ops.EdgeList.of(self.receiver, self.sender, self.by_sender, self.nodes, self.nodes)
@@ -101,7 +101,7 @@ class DirectionalSupport(nn.Module):
         return exponentials / sums.gather(-1, receiver)
 
     def operator(self, weights: EdgeWeights) -> "Operator":
-        """Returns W with what is needed to walk along it."""
+        """Returns W, ready to be applied."""
         diagonals = [self._diagonal(weights, length) for length in range(1, self.orders + 1)]
         if not len(self.receiver):
             return Operator(diagonals, torch.zeros_like)
@@ -166,8 +166,8 @@ def closed_walks(
 ) -> NDArray[np.int64]:
     """Returns the walks of `length` edges that end where they begin, as edge numbers: step x walk.
 
-    A walk i <- j <- ... <- i takes edges whose sender is the receiver of the next one. The last edge is known by its
-    two ends: going on along all edges would need memory for every open walk, of which dense networks have many.
+    A walk i <- j <- ... <- i takes edges whose sender is the receiver of the next one. The last edge is looked up by its
+    two ends: following all edges would need memory for every open walk, of which dense networks have many.
     """
     receiver, sender = receiver.astype(np.int64), sender.astype(np.int64)
     walks = np.arange(len(receiver), dtype=np.int64)[None]

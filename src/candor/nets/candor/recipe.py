@@ -1,4 +1,4 @@
-"""Settings of CANDOR by name: the size of the network, its training and its objective."""
+"""The settings of CANDOR by name: its size, its training and its objective."""
 
 from typing import Any, Literal
 
@@ -21,11 +21,10 @@ class Recipe(NetworkRecipe):
     loss: LossWeights = LossWeights()
     """Coefficients of the objective."""
     anchor: bool = False
-    """Whether the last reading of each sensor's window is taken off before the network and added to its forecast."""
+    """Whether the last reading of each sensor's window is subtracted before the network and added to its forecast."""
     keeps_level: bool = False
-    """Whether a network with an anchor still reads how high its readings stand: the last one is then added to its
-    forecast, and not taken off before. What is unusual for the season can only be told, and forgotten again in a long
-    forecast, by a network that reads it."""
+    """With an anchor: whether the last reading is only added to the forecast and not subtracted before. Long horizons
+    revert to the mean of the season, so the level is kept as an input."""
 
     def model_settings(self, nodes: int, history: int, horizon: int) -> ModelSettings:
         """Returns the sizes of the network; a patch overlaps the next by half.

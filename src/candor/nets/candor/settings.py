@@ -44,7 +44,7 @@ class ModelSettings(Settings):
     pairs: PositiveInt = 16
     """Pairs of neighbour and relation channel kept per node, k."""
     relations: NonNegativeInt = 4
-    """Relation channels, R_rel; without any the functional branch hears of no other sensor."""
+    """Relation channels, R_rel; without any the functional branch reads no other sensor."""
     heads: PositiveInt = 4
     """Attention heads."""
     dropout: float = Field(0.1, ge=0.0, lt=1.0)
@@ -58,14 +58,14 @@ class ModelSettings(Settings):
     rollout_gate: bool = True
     """Whether predicted states pass the node-calendar gate before they are fed back."""
     season: bool = False
-    """Beyond the paper, for records of years: whether the calendar knows the week of the year as well."""
+    """Beyond the paper, for records of years: whether the calendar includes the week of the year."""
 
     decomposition: bool = True
-    """Whether the past is decomposed; if not, its embedding stands for all components (w/o Decomp.)."""
+    """Whether the past is decomposed; if not, its embedding replaces all components (w/o Decomp.)."""
     branches: tuple[Branch, ...] = ("functional", "forward", "reverse")
     """Branches whose forecasts are fused, in this order (w/o Physical, w/o Functional, Forward only, Reverse only)."""
     rain: Rain = "unread"
-    """Whether rain over the history adds to the shock component (RainAdd) or stands for it (RainOnly)."""
+    """Whether rain over the history adds to the shock component (RainAdd) or replaces it (RainOnly)."""
     learned_operator: bool = True
     """Whether edges are weighed by learned affinities beside their support (if not: Raw adjacency)."""
     roles: bool = True
@@ -85,7 +85,7 @@ class ModelSettings(Settings):
         if not self.branches or len(set(self.branches)) < len(self.branches):
             raise ValueError("branches must name at least one of functional, forward, reverse, and none of them twice")
         if self.reads_rain and not self.decomposition:
-            raise ValueError("rain speaks to the shock component, which needs decomposition=true")
+            raise ValueError("rain enters through the shock component, which needs decomposition=true")
         return self
 
     @property
@@ -100,7 +100,7 @@ class ModelSettings(Settings):
 
     @property
     def gates_shocks(self) -> bool:
-        """Whether gates tell shocks from the readings."""
+        """Whether gates find shocks in the readings."""
         return self.decomposition and self.rain != "alone"
 
     @property

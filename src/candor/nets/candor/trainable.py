@@ -1,4 +1,4 @@
-"""CANDOR as something that can be trained: from batches in the sensors' unit to its objective and back."""
+"""CANDOR as training sees it: from batches in the sensors' unit to the objective and the forecast."""
 
 from dataclasses import dataclass
 
@@ -70,11 +70,11 @@ class CandorTrainable(Trainable):
         return scores * self.scaler.deviation + self.scaler.mean
 
     def _week_of_year(self, batch: dict[str, Tensor]) -> Tensor | None:
-        """Returns the weeks of the year of all steps if the network knows the seasons."""
+        """Returns the weeks of the year of all steps if the network has a season."""
         return batch["week_of_year"] if self.network.settings.season else None
 
     def anchored(self, batch: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
-        """Returns what the network reads, and the anchor to be added to its forecast: zero if there is none."""
+        """Returns the inputs of the network, and the anchor to add to its forecast, zero if there is none."""
         values = batch["inputs"]
         if not self.has_anchor:
             return values, values.new_zeros(())
