@@ -122,7 +122,7 @@ class D2stgnnNetwork(BaselineNetwork):
         """Returns the powers of the two dynamic graphs and of the learned static one, receiver x sender."""
         dynamic = self.graphs(values, now, (self.downstream, self.upstream))
         static = powers(F.relu(self.upstream @ self.downstream.T).softmax(dim=-1), self.order)
-        return torch.cat([dynamic, static.expand(len(values), -1, -1, -1)], dim=1)
+        return torch.cat([dynamic, static.expand(values.shape[0], -1, -1, -1)], dim=1)
 
 
 class DynamicGraphs(nn.Module):
@@ -260,8 +260,8 @@ class Inherent(nn.Module):
             memory = self._placed(torch.cat([memory, state]))
             steps.append(self.attention(state, memory))
         back = "time (batch node) width -> batch time node width"
-        futures = self.forecast(rearrange(torch.cat(steps), back, batch=len(signal)))
-        return rearrange(explained, back, batch=len(signal)), futures
+        futures = self.forecast(rearrange(torch.cat(steps), back, batch=signal.shape[0]))
+        return rearrange(explained, back, batch=signal.shape[0]), futures
 
     def _placed(self, memory: Float[Tensor, "time series width"]) -> Float[Tensor, "time series width"]:
         return self.dropout(memory + self.positions[: len(memory), None])

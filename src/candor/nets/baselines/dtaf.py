@@ -120,7 +120,7 @@ class DtafNetwork(BaselineNetwork):
         in_time = self.in_time or self.in_frequency
         both = torch.cat([in_time(states), self.in_frequency(growing)], dim=1)
         ahead = self.dropout(self.head(both.transpose(1, 2).flatten(1)))  # series horizon
-        return rearrange(ahead, "(b n) h -> b h n", b=len(values)) * deviation + mean, stable
+        return rearrange(ahead, "(b n) h -> b h n", b=values.shape[0]) * deviation + mean, stable
 
     def objective(self, inputs: tuple[Tensor, ...], targets: Targets) -> tuple[Tensor, dict[str, Tensor]]:
         """Returns the forecast without what was added, and both passes' errors, disagreement and divergence."""
@@ -143,7 +143,7 @@ class DtafNetwork(BaselineNetwork):
 
     def _companions(self, values: Readings) -> tuple[Int[Tensor, "batch node"], Float[Tensor, "batch node"]]:
         """Returns for each series of each window another one at random, and the part of it that is added."""
-        shape = (len(values), values.shape[2])
+        shape = (values.shape[0], values.shape[2])
         if not self.training:
             return torch.arange(shape[1], device=values.device).expand(shape), values.new_zeros(shape)
         chance = current_generator()

@@ -73,7 +73,7 @@ class ModernTcnNetwork(BaselineNetwork):
         scores, mean, deviation = standardise(values)
         series = rearrange(scores, "b t n -> (b n) 1 t")
         series = F.pad(series, (0, self.repeated), mode="replicate")
-        states = rearrange(self.stem_norm(self.stem(series)), "(b n) w t -> b n w t", b=len(values))
+        states = rearrange(self.stem_norm(self.stem(series)), "(b n) w t -> b n w t", b=values.shape[0])
         forecast = self.head(self.blocks(states).flatten(2))  # batch node horizon
         return forecast.transpose(1, 2) * deviation + mean
 

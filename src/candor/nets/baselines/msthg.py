@@ -106,7 +106,7 @@ class MsthgNetwork(BaselineNetwork):
         states = rearrange(self.join_sources(near, alike), "batch time node width -> (batch node) time width")
         last = self.step_by_step(states)[1][0]
         joined = self.join_readings(last, self.at_once(states.flatten(1)))
-        return rearrange(self.head(joined), "(batch node) horizon -> batch horizon node", batch=len(values))
+        return rearrange(self.head(joined), "(batch node) horizon -> batch horizon node", batch=values.shape[0])
 
     def _features(
         self, values: Readings, time_of_day: Int[Tensor, "batch time"], day_of_week: Int[Tensor, "batch time"]

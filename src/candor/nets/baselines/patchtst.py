@@ -76,7 +76,7 @@ class PatchTstNetwork(BaselineNetwork):
         scores = None
         for layer in self.layers:
             tokens, scores = layer(tokens, scores)
-        forecast = self.head(rearrange(tokens, "(b n) p w -> b n (w p)", b=len(values)))
+        forecast = self.head(rearrange(tokens, "(b n) p w -> b n (w p)", b=values.shape[0]))
         return forecast.transpose(1, 2) * deviation + mean
 
 

@@ -76,7 +76,7 @@ class PhaseFormerNetwork(BaselineNetwork):
         tokens = self.units[0](tokens)
         for passed_on, unit in zip(self.passed_on, self.units[1:], strict=True):
             tokens = unit(tokens + passed_on(tokens))
-        ahead = rearrange(self.head(tokens), "(b n) p c -> b (c p) n", b=len(values))
+        ahead = rearrange(self.head(tokens), "(b n) p c -> b (c p) n", b=values.shape[0])
         return ahead[:, : self.horizon] * deviation + mean
 
 

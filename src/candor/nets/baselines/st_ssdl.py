@@ -130,7 +130,7 @@ class StSsdlNetwork(BaselineNetwork):
         seen = slice(0, self.history)
         usual = self.usual[self.week_slots(time_of_day[:, seen], day_of_week[:, seen])]
         both = self.embed(torch.cat([values, usual]), time_of_day[:, seen].repeat(2, 1))
-        state = both.new_zeros(len(both), both.shape[2], self.sizes.width)
+        state = both.new_zeros(both.shape[0], both.shape[2], self.sizes.width)
         for step in range(self.history):
             state = self.encoder(both[:, step], state, self.support)
         query = self.query(state)
@@ -143,7 +143,9 @@ class StSsdlNetwork(BaselineNetwork):
             self.prototypes[best[..., 0]],
             self.prototypes[best[..., 1]],
         )
-        return Recall(*(part[: len(values)] for part in parts)), Recall(*(part[len(values) :] for part in parts))
+        return Recall(*(part[: values.shape[0]] for part in parts)), Recall(
+            *(part[values.shape[0] :] for part in parts)
+        )
 
     def decode(self, now: Recall, usual: Recall, time_of_day: Bins, truth: Targets | None = None) -> Forecast:
         """Returns the forecast, step by step from the step before, or at random steps from the truth."""

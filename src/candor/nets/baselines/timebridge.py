@@ -183,7 +183,7 @@ class SamplingLayer(Layer):
         with_mean = torch.cat([mixed, rows.mean(dim=1)[:, :, None]], dim=2)
         mixed = (mixed + self.correction(with_mean)).transpose(1, 2)
         sampled = self.attention(mixed, rows, rows) + self.dropout(mixed)
-        return self.after_attention(rearrange(sampled, "(b n) t d -> b n t d", b=len(tokens)))
+        return self.after_attention(rearrange(sampled, "(b n) t d -> b n t d", b=tokens.shape[0]))
 
 
 class CointegratedLayer(Layer):
@@ -197,9 +197,11 @@ class CointegratedLayer(Layer):
     def forward(self, tokens: SeriesTokens) -> SeriesTokens:
         square = F.pad(tokens, (0, 0, 0, 0, 0, self.side**2 - self.series))
         rows = rearrange(square, "b (r c) t d -> (b t r) c d", r=self.side)
-        columns = rearrange(self.attention(rows, rows, rows), "(b t r) c d -> (b t c) r d", b=len(tokens), r=self.side)
+        columns = rearrange(
+            self.attention(rows, rows, rows), "(b t r) c d -> (b t c) r d", b=tokens.shape[0], r=self.side
+        )
         columns = columns + self.across_rows(columns, columns, columns)
-        seen = rearrange(columns, "(b t c) r d -> b (r c) t d", b=len(tokens), c=self.side)
+        seen = rearrange(columns, "(b t c) r d -> b (r c) t d", b=tokens.shape[0], c=self.side)
         return self.after_attention(tokens + self.dropout(seen[:, : self.series]))
 
 

@@ -114,7 +114,7 @@ class TimeMixerPPNetwork(BaselineNetwork):
             states = block(states, self.frequencies)
         ahead = [head(state).transpose(1, 2) for head, state in zip(self.heads, states, strict=True)]
         forecasts = self.projection(torch.stack(ahead).mean(dim=0))  # the mean of projections: series horizon 1
-        scores = rearrange(forecasts, "(b n) h 1 -> b n h", b=len(values))
+        scores = rearrange(forecasts, "(b n) h 1 -> b n h", b=values.shape[0])
         scores = (scores - self.shifts[0]) / (self.weights[0] + VARIANCE_FLOOR)
         return (scores * deviation + mean).transpose(1, 2)
 
@@ -124,7 +124,7 @@ class TimeMixerPPNetwork(BaselineNetwork):
         if self.coarser is not None:
             for _ in self.steps[1:]:
                 series = rearrange(scales[-1], "b n t -> (b n) 1 t")
-                scales.append(rearrange(self.coarser(series), "(b n) 1 t -> b n t", b=len(finest)))
+                scales.append(rearrange(self.coarser(series), "(b n) 1 t -> b n t", b=finest.shape[0]))
         return [
             without_gradient(scale)[0] * weight + shift
             for scale, weight, shift in zip(scales, self.weights, self.shifts, strict=True)

@@ -97,7 +97,7 @@ class TimeXerNetwork(BaselineNetwork):
     def _endogenous(self, scores: Readings) -> NodeTokens:
         """Returns the patches of every node, its global token after them."""
         embedded = self.patch_embedding(cut_patches(scores, self.patch)) + self.get_buffer("positions")
-        return self.dropout(torch.cat([embedded, self.global_tokens.expand(len(scores), -1, -1, -1)], dim=2))
+        return self.dropout(torch.cat([embedded, self.global_tokens.expand(scores.shape[0], -1, -1, -1)], dim=2))
 
 
 class Layer(nn.Module):

@@ -77,7 +77,7 @@ class XLinearNetwork(BaselineNetwork):
         series = values if covariates is None else torch.cat([values, covariates.flatten(2)], dim=2)
         scores, mean, deviation = standardise(series)
         embedded = self.embedding_dropout(self.embedding(scores.transpose(1, 2)))  # batch series width
-        tokens = self.global_tokens.expand(len(values), -1, -1)
+        tokens = self.global_tokens.expand(values.shape[0], -1, -1)
         own, shared = self.over_time(torch.cat([embedded[:, :nodes], tokens], dim=-1)).chunk(2, dim=-1)
         meeting = torch.cat([embedded, shared], dim=1).transpose(1, 2)  # batch width series
         shared = self.across_series(meeting)[..., -nodes:].transpose(1, 2)

@@ -122,7 +122,7 @@ class FunctionalBranch(nn.Module):
         recent = last - background[..., max(patches - 2, 0), :]
         changes = torch.cat([last - first, recent, (last - first) / max(patches - 1, 1)], dim=-1)
         series = background.flatten(0, 1)
-        state = self.gru.begin(len(series))
+        state = self.gru.begin(series.shape[0])
         for of_patch in series.unbind(dim=1):
             state = self.gru.step(of_patch, state)
         state = state.T.unflatten(0, background.shape[:2])

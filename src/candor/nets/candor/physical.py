@@ -223,7 +223,7 @@ class _Run:
         receivers, self.sources = tables if direction == "forward" else (tables[1], tables[0])
         self.shared_scores: Tensor | None = None
         self.sample_scores: Tensor | None = None
-        scores = support.log_support.expand(len(last_row), support.positions, -1)
+        scores = support.log_support.expand(last_row.shape[0], support.positions, -1)
         if encoded is not None:
             self.shared_scores = _shared_scores(branch, support, receivers, self.sources)
             self.sample_scores = _sample_scores(branch, support, self.sources, encoded, last_row)

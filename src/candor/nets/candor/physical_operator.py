@@ -166,7 +166,7 @@ def closed_walks(
 ) -> NDArray[np.int64]:
     """Returns the walks of `length` edges that end where they begin, as edge numbers: step x walk.
 
-    A walk i <- j <- ... <- i takes edges whose sender is the receiver of the next one. The last edge is looked up by its
+    A walk i <- j <- ... <- i takes edges whose sender is the receiver of the next one. The last edge is found by its
     two ends: following all edges would need memory for every open walk, of which dense networks have many.
     """
     receiver, sender = receiver.astype(np.int64), sender.astype(np.int64)

@@ -4,7 +4,12 @@ See `candor.runs.onnx.graph` for its inputs. The metadata of the file hold the s
 history and horizon, and what it was made with. It is compared with candor in onnxruntime before it is kept.
 """
 
+import io
 import json
+import logging
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,15 +17,17 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor, nn
 
+from candor.core.errors import InputError
 from candor.core.files import atomic_file
 from candor.core.optional import needing_packages
 from candor.core.progress import Report, silent
+from candor.core.text import first_line
 from candor.core.versions import versions
 from candor.data.times import BINS_PER_DAY, DAYS_PER_WEEK, WEEKS_PER_YEAR
 from candor.forecasting.forecaster import Forecaster
 from candor.runs.onnx.graph import CLOCK, ForecastGraph, check_exportable
-from candor.runs.onnx.tracing import trace
 
 OPSET = 20
 BATCHES = (1, 3)
@@ -46,8 +53,8 @@ class OnnxFile:
         path: where it is.
         opset: the version of the operators it needs.
         inputs: shapes by name; the first axis is the batch, of any size.
-        difference: the largest difference from candor's own forecasts when it was tried, in the sensors' unit.
-        metadata: what the file says of itself.
+        difference: the largest difference from candor's own forecasts, in the sensors' unit.
+        metadata: of the file.
     """
 
     path: Path
@@ -83,7 +90,7 @@ def export_onnx(forecaster: Forecaster, path: Path, report: Report = silent) -> 
 
 
 def describe(forecaster: Forecaster) -> dict[str, str]:
-    """Returns what an ONNX file says of itself; what is not a text is JSON."""
+    """Returns the metadata of an ONNX file; what is not a text is JSON."""
     known = forecaster.trained_on_.panel
     return {
         "model": forecaster.name,
@@ -101,12 +108,12 @@ def describe(forecaster: Forecaster) -> dict[str, str]:
 
 def made_up_inputs(graph: ForecastGraph, batch: int, seed: int = 0) -> Inputs:
     """Returns inputs by name as a program would give them: readings near the usual ones with some gaps, any times."""
-    chance = np.random.default_rng(seed)
+    generator = np.random.default_rng(seed)
     sensors, steps = len(graph.means), graph.history + graph.horizon
-    noise = graph.deviation * chance.standard_normal((batch, graph.history, sensors))
+    noise = graph.deviation * generator.standard_normal((batch, graph.history, sensors))
     readings = (graph.means.numpy() + noise).astype(np.float32)
-    readings[chance.random(readings.shape) < _SHARE_OF_GAPS] = np.nan
-    clock = {name: chance.integers(0, _RANGES[name], (batch, steps)) for name in graph.clock}
+    readings[generator.random(readings.shape) < _SHARE_OF_GAPS] = np.nan
+    clock = {name: generator.integers(0, _RANGES[name], (batch, steps)) for name in graph.clock}
     return {"readings": readings} | clock
 
 
@@ -116,6 +123,72 @@ def _write(graph: ForecastGraph, metadata: dict[str, str], path: Path) -> None:
     program.model.metadata_props.update(metadata)
     program.model.producer_name, program.model.producer_version = "candor", metadata["candor_version"]
     program.save(path, external_data=False)
+
+
+def trace(graph: nn.Module, inputs: dict[str, Tensor], opset: int) -> Any:
+    """Returns the ONNX program of a graph whose inputs have the batch first; its output is called `forecast`.
+
+    Operations of CANDOR are traced in their plain form, see `candor.nets.candor.ops`.
+
+    Args:
+        graph: takes the inputs in their order; its first parameter is one tensor, the others are a sequence.
+        inputs: an example by name.
+        opset: the version of ONNX's operators.
+    """
+    batch = {0: torch.export.Dim("batch")}
+    shapes = (batch, (batch,) * (len(inputs) - 1))
+    try:
+        with _without_messages(), torch.no_grad():
+            traced = torch.export.export(graph, tuple(inputs.values()), dynamic_shapes=shapes, strict=False)
+            program = torch.onnx.export(
+                traced, dynamo=True, input_names=list(inputs), output_names=["forecast"], opset_version=opset,
+                verbose=False,
+            )  # fmt: skip
+    except RuntimeError as error:  # of all exceptions of the exporter
+        cause: Exception = error
+        while isinstance(cause.__cause__, Exception):  # the first of the chain; the others name steps of the exporter
+            cause = cause.__cause__
+        raise InputError(
+            "this network cannot be written as an ONNX file: what it does depends on the readings themselves, or it "
+            f"uses an operation that ONNX does not have ({first_line(cause)})",
+            hint="make a bundle instead: candor export RUN --bundle FILE.zip",
+        ) from None
+    assert program is not None  # it is with dynamo=True
+    _clean(program.model)
+    return program
+
+
+def _clean(model: Any) -> None:
+    """Names the batch axis, and removes what the exporter adds: names, code and folders of this machine.
+
+    Shapes within the graph are removed too: the exporter writes wrong ones for some operations.
+    """
+    import onnx_ir
+
+    graph = model.graph
+    for node in graph.all_nodes():
+        node.metadata_props.clear()
+        node.doc_string = None
+        for value in node.outputs:
+            if not value.is_graph_output():
+                value.shape = None
+    for part in (model, graph, *graph.inputs, *graph.outputs):
+        part.metadata_props.clear()
+    for value in (*graph.inputs, *graph.outputs):
+        value.shape = onnx_ir.Shape(["batch", *value.shape[1:]])
+
+
+@contextmanager
+def _without_messages() -> Iterator[None]:
+    """Suppresses what the exporter prints about its own parts: nobody who exports a model can act on it."""
+    before, nowhere = logging.root.manager.disable, io.StringIO()
+    logging.disable(logging.ERROR)
+    try:
+        with warnings.catch_warnings(), redirect_stdout(nowhere), redirect_stderr(nowhere):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(before)
 
 
 def _compare(graph: ForecastGraph, path: Path) -> float:
