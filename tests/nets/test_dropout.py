@@ -1,17 +1,21 @@
-"""Dropout masks: the rate, the mean, and where their chance comes from."""
+"""Dropout masks in both forms: the rate, the mean, and the generator they are drawn from."""
 
 import threading
+from collections.abc import Callable
 
 import pytest
 import torch
 
-from candor.nets.dropout import Dropout, drawing_from, dropout_mask
+from candor.nets.dropout import Dropout, drawing_from, dropout_mask, dropout_mask_plain
+
+both_forms = pytest.mark.parametrize("make", [dropout_mask, dropout_mask_plain])
 
 
+@both_forms
 @pytest.mark.parametrize("rate", [0.05, 0.1, 0.5, 0.9])
-def test_masks_drop_the_asked_share_and_keep_the_mean(rate: float) -> None:
+def test_masks_drop_the_asked_share_and_keep_the_mean(make: Callable[..., torch.Tensor], rate: float) -> None:
     torch.manual_seed(0)
-    mask = dropout_mask((1001, 997), rate, torch.zeros((), dtype=torch.float64))
+    mask = make((1001, 997), rate, torch.zeros((), dtype=torch.float64))
     kept = mask != 0
     spread = (rate * (1 - rate) / mask.numel()) ** 0.5
     assert abs(float((~kept).double().mean()) - rate) < 5 * spread + 2**-16
@@ -41,9 +45,10 @@ def test_gradients_pass_where_values_passed() -> None:
     torch.testing.assert_close(values.grad, (dropped / values).detach())
 
 
-def test_a_generator_decides_in_its_thread_only() -> None:
+@both_forms
+def test_a_generator_decides_in_its_thread_only(make: Callable[..., torch.Tensor]) -> None:
     def draw() -> torch.Tensor:
-        return dropout_mask((50,), 0.5, torch.zeros(()))
+        return make((50,), 0.5, torch.zeros(()))
 
     with drawing_from(torch.Generator().manual_seed(3)):
         first = draw()
