@@ -107,7 +107,7 @@ class FeatureNorm(nn.BatchNorm1d):
 
     def forward(self, states: Float[Tensor, "*rows width"]) -> Float[Tensor, "*rows width"]:
         rows = states.flatten(0, -2)
-        if len(rows) > 1:
+        if rows.shape[0] > 1:
             return super().forward(rows).view_as(states)
         running = self.running_mean, self.running_var, self.weight, self.bias
         return F.batch_norm(rows, *running, eps=self.eps).view_as(states)
