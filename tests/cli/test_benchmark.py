@@ -15,10 +15,10 @@ import pytest
 
 from candor.core.files import locked_folder
 from candor.data.catalog.registry import Dataset
-from candor.render.paper.grid import read_grid
 from candor.research import engine
 from candor.research.engine import CellState, run_cell
 from candor.research.grid import cells_of
+from candor.research.paper.grid import read_grid
 from candor.research.suites import load_suite
 
 

@@ -31,7 +31,6 @@ from candor.forecasting.network import NetworkForecaster
 from candor.nets.baselines.stid import Stid
 from candor.render.figures.benchmark import bubbles_of
 from candor.render.figures.bubbles import Bubble, Cost, draw_bubbles, pareto_line
-from candor.render.paper.costs import cost_table
 from candor.research.engine import CellState, run_cell, run_locally
 from candor.research.grid import cells_of
 from candor.research.measuring import (
@@ -41,6 +40,7 @@ from candor.research.measuring import (
     count_parameters,
     measure,
 )
+from candor.research.paper.tables import cost_table
 from candor.research.profiling import (
     Profile,
     ProfileCell,

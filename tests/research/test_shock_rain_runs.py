@@ -22,7 +22,7 @@ from candor.data.protocol import Protocol
 from candor.data.synthetic import generate_river
 from candor.explain.forecast import look_into, tell_past
 from candor.render.figures.shock_rain import write_comparison
-from candor.render.paper.shock_rain import make_shock_rain
+from candor.render.paper.studies import make_shock_rain
 from candor.research.rain_files import gauge_rain
 from candor.research.shock_rain_runs import LagChoice, RainChoice, RunsAgainstRain, activity_of, compare_runs
 from candor.runs.bundle import write_bundle

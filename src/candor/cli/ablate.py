@@ -47,7 +47,7 @@ def ablate(
 ) -> None:
     """Train CANDOR with and without each of its parts, and show how much worse it gets."""
     from candor.core.settings import parse_overrides
-    from candor.research.ablations import CHANGES, VARIANTS, ablation, paired_changes, parameters_of
+    from candor.research.ablations import CHANGES, VARIANTS, ablation, paired_changes, parameters_of, split_changes
 
     chosen = list(VARIANTS) if variants is None else inputs.parse_names(variants, "variant")
     folder, shared = out or Path("runs") / f"ablations-{preset}", parse_overrides(settings or [])
@@ -59,7 +59,7 @@ def ablate(
     changes = [] if work.results.empty else paired_changes(work.results)
     sizes = parameters_of(work.results)
     if changes:
-        from candor.render.figures.benchmark import draw_ablations, split_changes
+        from candor.render.figures.benchmark import draw_ablations
 
         for name, some in split_changes(changes).items():
             work.draw(draw_ablations(some, preset), name)

@@ -44,12 +44,13 @@ def paper(
 
 def _show(made: "Paper") -> None:
     """Prints what was made by section, and where."""
+    from candor.render.paper.entry import count_pieces
     from candor.render.paper.index import INDEX, SECTIONS
 
     shown = table("Tables and figures", "section", "tables", "figures")
     for section, entries in made.entries.items():
         if entries:
-            tables, figures = (sum(len(getattr(one, kind)) for one in entries) for kind in ("tables", "pictures"))
+            tables, figures = count_pieces(entries)
             shown.add_row(SECTIONS[section], str(tables), str(figures))
     console().print(shown)
     if made.missing:

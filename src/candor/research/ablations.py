@@ -138,6 +138,11 @@ class Change:
     is_beyond_chance: bool
     parameters: int | None = None
 
+    @property
+    def is_intervention(self) -> bool:
+        """Whether the variant was given something, unlike those that a part was taken from."""
+        return self.variant in INTERVENTIONS
+
 
 def paired_changes(results: pd.DataFrame, metrics: tuple[str, ...] = METRICS) -> list[Change]:
     """Returns the changes of all variants in the results of one task; seeds without a number in both are left out."""
@@ -155,6 +160,14 @@ def paired_changes(results: pd.DataFrame, metrics: tuple[str, ...] = METRICS) ->
             if len(changes):
                 mean = float(changes.mean())
                 found.append(Change(variant, metric, mean, len(changes), abs(mean) > 2 * spread, sizes.get(variant)))
+    return found
+
+
+def split_changes(changes: Sequence[Change]) -> dict[str, list[Change]]:
+    """Returns the changes by what they are about, `ablations` and `interventions`; what there is none of is absent."""
+    found: dict[str, list[Change]] = {}
+    for change in changes:
+        found.setdefault("interventions" if change.is_intervention else "ablations", []).append(change)
     return found
 
 

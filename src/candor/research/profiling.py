@@ -178,6 +178,14 @@ def circumstances_of(target: ProfileTarget, batch: int, warm_ups: int, passes: i
     )
 
 
+def read_profile(path: Path) -> Profile:
+    """Returns the profile that `candor profile` wrote to a file."""
+    content = read_json(path)
+    if not isinstance(content, dict):
+        raise InputError("this is not a profile that can be read", where=str(path))
+    return parse_settings(Profile, {key: value for key, value in content.items() if key != "how"}, str(path))
+
+
 def load_profile(folder: Path, circumstances: Circumstances, *, is_anew: bool = False) -> Profile:
     """Returns what was measured in a folder under the same circumstances before; other circumstances are refused.
 
@@ -191,9 +199,8 @@ def load_profile(folder: Path, circumstances: Circumstances, *, is_anew: bool = 
         return empty
     hint = "give another folder (--out), or replace it (--anew)"
     try:
-        content = read_json(path)
-        known = parse_settings(Profile, {key: value for key, value in content.items() if key != "how"}, str(path))
-    except (InputError, AttributeError):
+        known = read_profile(path)
+    except InputError:
         if is_anew:
             return empty
         raise InputError("this is not a profile that can be read", where=str(path), hint=hint) from None

@@ -20,6 +20,10 @@ from candor.runs.bundle import open_run
 from candor.runs.run import Run
 
 HOUR = timedelta(hours=1)
+NAME = "shock-rain"
+"""Of the files with the figure, its numbers and the JSON."""
+SHIFTS_NAME = f"{NAME}-shifts.csv"
+"""The statistic of every shift."""
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,10 @@
 import pytest
 from pictures import drawn_texts
 
-from candor.render.figures.benchmark import draw_ablations, draw_ablations_together, split_changes
+from candor.render.figures.benchmark import draw_ablations, draw_ablations_together
 from candor.render.figures.heat import HeatCell, draw_changes
 from candor.render.figures.sweeps import draw_sweep
-from candor.research.ablations import Change
+from candor.research.ablations import Change, split_changes
 
 
 def test_every_change_is_written_with_its_dot() -> None:

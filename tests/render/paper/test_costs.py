@@ -7,9 +7,10 @@ import pandas as pd
 import pytest
 
 from candor.core.progress import silent
-from candor.render.paper.costs import cost_table, find_errors, make_costs
-from candor.render.paper.grid import Grid, Kind
+from candor.render.paper.studies import make_costs
 from candor.research.measuring import ModelProfile
+from candor.research.paper.grid import FoundGrid, Kind
+from candor.research.paper.tables import cost_table, find_errors
 from candor.research.profiling import Circumstances, Profile
 from candor.research.suites import load_suite
 
@@ -35,7 +36,7 @@ def profile() -> Profile:
 
 
 @pytest.fixture
-def grid(tmp_path: Path) -> Grid:
+def grid(tmp_path: Path) -> FoundGrid:
     """A grid that has the preset under another with its horizon, ranked by squared errors."""
     rows = [
         {"task": "korea4-do-h192", "model": model, "step": 0, "metric": metric, "value": value, "unit": "mg/L"}
@@ -46,7 +47,7 @@ def grid(tmp_path: Path) -> Grid:
     folder = tmp_path / "grid"
     folder.mkdir()
     results.to_parquet(folder / "results.parquet")
-    return Grid(folder, Kind.BENCHMARK, load_suite("river"), (), results)
+    return FoundGrid(folder, Kind.BENCHMARK, load_suite("river"), (), results)
 
 
 def test_rows_have_dashes_for_what_a_model_has_not_and_name_reconstructions() -> None:
@@ -63,7 +64,7 @@ def test_rows_have_dashes_for_what_a_model_has_not_and_name_reconstructions() ->
 
 
 @pytest.mark.usefixtures("no_pictures")
-def test_costs_are_drawn_against_the_errors_that_the_suite_ranks_by(grid: Grid, tmp_path: Path) -> None:
+def test_costs_are_drawn_against_the_errors_that_the_suite_ranks_by(grid: FoundGrid, tmp_path: Path) -> None:
     found = find_errors(profile(), [grid])
     assert found is not None and (found.metric, found.by_model) == ("mse", {name: [v] for name, v in SQUARED.items()})
     profile().save(tmp_path / "costs")
@@ -74,6 +75,6 @@ def test_costs_are_drawn_against_the_errors_that_the_suite_ranks_by(grid: Grid, 
     assert drawn.is_on_pareto_line.to_dict() == {"msthg (reconstruction)": False, "stid": True}
 
 
-def test_errors_of_another_horizon_are_not_taken(grid: Grid) -> None:
+def test_errors_of_another_horizon_are_not_taken(grid: FoundGrid) -> None:
     other = profile().model_copy(update={"circumstances": AT.model_copy(update={"preset": "korea4-do"})})
     assert find_errors(other, [grid]) is None

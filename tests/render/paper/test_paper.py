@@ -15,13 +15,13 @@ from tiny import PROTOCOL, tiny_recipe
 from candor.core.files import write_json
 from candor.data.synthetic import generate_river
 from candor.render.paper import paper as paper_module
-from candor.render.paper.found import find_results
-from candor.render.paper.missing import find_missing
 from candor.render.paper.paper import Paper, write_paper
-from candor.render.paper.words import origin_of_task
 from candor.research.ablations import ablation, sweep
 from candor.research.engine import CellState, run_cell
 from candor.research.grid import GridCell, cells_of
+from candor.research.paper.found import find_results
+from candor.research.paper.missing import find_missing
+from candor.research.paper.origins import origin_of_task
 from candor.research.suites import Contender, SuiteTask, load_suite
 from candor.runs.fit import train_model
 from candor.runs.run import load_record

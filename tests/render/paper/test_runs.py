@@ -12,9 +12,8 @@ from tiny import PROTOCOL, tiny_recipe
 
 from candor.core.progress import silent
 from candor.data.synthetic import generate_river
-from candor.render.paper.found import FoundRun, find_results
-from candor.render.paper.missing import data_names
-from candor.render.paper.runs import FUSIONS, data_of_runs, make_fusions
+from candor.render.paper.runs import FUSIONS, make_fusions
+from candor.research.paper.found import FoundRun, data_names, data_of_runs, find_results
 from candor.runs.fit import train_model
 from candor.runs.run import load_record, load_run
 

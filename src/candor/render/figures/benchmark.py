@@ -10,7 +10,7 @@ from candor.render.figures.bubbles import Bubble, draw_bubbles
 from candor.render.figures.heat import HeatCell, draw_changes
 from candor.render.figures.style import Drawing
 from candor.render.figures.sweeps import count_seeds, draw_sweep
-from candor.research.ablations import CHANGES, INTERVENTIONS, Change
+from candor.research.ablations import CHANGES, Change
 from candor.research.grid import ALL_STEPS
 from candor.research.profiling import Errors, Profile
 from candor.research.tables import is_ours
@@ -31,20 +31,7 @@ def draw_ablations(changes: Sequence[Change], task: str) -> Drawing:
         rows.setdefault(paper_name(change.variant), {})[change.metric] = _heat(change)
     seeds = count_seeds([change.seeds for change in changes])
     note = f"Mean over {seeds} of the paired relative change. Dot: beyond twice the full model's spread."
-    return draw_changes(rows, f"{_TITLES[is_intervention(changes[0])]}, {task}", note)
-
-
-def split_changes(changes: Sequence[Change]) -> dict[str, list[Change]]:
-    """Returns the changes by what they are about, `ablations` and `interventions`; what there is none of is absent."""
-    found: dict[str, list[Change]] = {}
-    for change in changes:
-        found.setdefault("interventions" if is_intervention(change) else "ablations", []).append(change)
-    return found
-
-
-def is_intervention(change: Change) -> bool:
-    """Returns whether a variant was given something, unlike those that a part was taken from."""
-    return change.variant in INTERVENTIONS
+    return draw_changes(rows, f"{_TITLES[changes[0].is_intervention]}, {task}", note)
 
 
 def _heat(change: Change) -> HeatCell:
@@ -66,7 +53,7 @@ def draw_ablations_together(changes: Mapping[str, Sequence[Change]]) -> Drawing:
             if change.variant in shared:
                 rows[paper_name(change.variant)][f"{task}, {change.metric}"] = _heat(change)
     note = "Mean over seeds of the paired relative change. Dot: beyond twice the full model's spread."
-    return draw_changes(rows, _TITLES[is_intervention(first[shared[0]])], note)
+    return draw_changes(rows, _TITLES[first[shared[0]].is_intervention], note)
 
 
 def paper_name(variant: str) -> str:

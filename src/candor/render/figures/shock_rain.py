@@ -24,15 +24,11 @@ from candor.render.figures.style import (
     dress,
     new_figure,
 )
-from candor.research.shock_rain_runs import RunsAgainstRain, ShockRainPicture
+from candor.research.shock_rain_runs import NAME, SHIFTS_NAME, RunsAgainstRain, ShockRainPicture
 
 _COLOURS = (BLUE, ORANGE, GREEN, PURPLE, SKY)
 _BINS = 40
 _DAY = 24  # hours
-NAME = "shock-rain"
-"""Of the figure, its numbers and the JSON."""
-SHIFTS_NAME = f"{NAME}-shifts.csv"
-"""The statistic of every shift."""
 
 
 def write_comparison(found: RunsAgainstRain, folder: Path) -> list[Path]:

@@ -11,8 +11,11 @@ from urllib.parse import quote
 
 from candor.core.text import counted
 from candor.render.html import cards, folded, frame_page, heading, note, paragraphs
-from candor.render.paper.entry import Entry, Missing, Origin, Picture, ShownTable, Trouble, make_slug
+from candor.render.paper.entry import Entry, Picture, ShownTable, count_pieces, make_slug
 from candor.render.report.parts import Section
+from candor.research.paper.found import Trouble
+from candor.research.paper.missing import Missing
+from candor.research.paper.origins import Origin
 from candor.research.tables import TableCell
 
 INDEX = "index.html"
@@ -75,10 +78,10 @@ def make_index(
         if entries.get(name)
     ]
     sections += _trouble_section(troubles) + _missing_section(missing)
-    everything = [entry for found in entries.values() for entry in found]
+    tables, figures = count_pieces([entry for found in entries.values() for entry in found])
     facts = [
-        (str(sum(len(entry.tables) for entry in everything)), "tables"),
-        (str(sum(len(entry.pictures) for entry in everything)), "figures"),
+        (str(tables), "tables"),
+        (str(figures), "figures"),
         (str(len(missing)), "still to make"),
         (str(len(troubles)), "not readable"),
     ]

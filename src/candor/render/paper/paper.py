@@ -11,25 +11,26 @@ from typing import Any
 from candor.core.errors import InputError
 from candor.core.files import atomic_folder, write_json
 from candor.core.progress import Report, silent, within
-from candor.render.paper.comparisons import make_grid
-from candor.render.paper.costs import make_costs
-from candor.render.paper.entry import Entry, Missing, Part, Trouble, make_slug
-from candor.render.paper.found import FORMAT, MARK, Found, find_results, is_paper
-from candor.render.paper.grid import Kind
+from candor.render.paper.entry import Entry, Part, make_slug
+from candor.render.paper.grids import make_ablations_together, make_grid, make_sweeps_together
 from candor.render.paper.index import INDEX, SECTIONS, make_index
-from candor.render.paper.missing import data_names, find_missing
-from candor.render.paper.runs import (
-    data_of_runs,
-    is_here,
-    make_explanation,
-    make_exploration,
-    make_figures,
-    make_fusions,
-    make_schematics,
-)
-from candor.render.paper.shock_rain import Kept, make_shock_rain, read_shock_rain
-from candor.render.paper.together import has_ablations, make_ablations, make_associations, make_sweeps
+from candor.render.paper.runs import make_explanation, make_exploration, make_figures, make_fusions, make_schematics
+from candor.render.paper.studies import make_associations, make_costs, make_shock_rain
 from candor.render.paper.truth import make_truth
+from candor.research.paper.found import (
+    FORMAT,
+    MARK,
+    Found,
+    Trouble,
+    data_names,
+    data_of_runs,
+    find_results,
+    is_here,
+    is_paper,
+)
+from candor.research.paper.grid import Kind
+from candor.research.paper.missing import Missing, find_missing
+from candor.research.paper.shock_rain import StoredComparison, read_shock_rain
 
 _FORMAT_VERSION = 1
 _SECTION_OF = {Kind.BENCHMARK: "comparisons", Kind.ABLATIONS: "ablations", Kind.SWEEP: "sweeps"}
@@ -128,10 +129,12 @@ def _parts(found: Found) -> Iterator[Part]:
             make = partial(make_exploration, name, own.get(name))
             yield Part("data", folder("data", name), name, make, weight=5)
     yield Part("method", folder("method"), "the method", make_schematics)
-    if has_ablations(found.grids):
-        yield Part("ablations", folder("ablations", "together"), "ablations", partial(make_ablations, found.grids))
-    if sum(grid.kind == Kind.SWEEP for grid in found.grids) > 1:
-        yield Part("sweeps", folder("sweeps", "together"), "sweeps", partial(make_sweeps, found.grids))
+    ablated = {task for grid in found.grids if grid.kind == Kind.ABLATIONS for task in grid.tasks}
+    if len(ablated) > 1:
+        make_ablations = partial(make_ablations_together, found.grids)
+        yield Part("ablations", folder("ablations", "together"), "ablations", make_ablations)
+    if len(sweeps := [grid for grid in found.grids if grid.kind == Kind.SWEEP]) > 1:
+        yield Part("sweeps", folder("sweeps", "together"), "sweeps", partial(make_sweeps_together, sweeps))
     for grid in found.grids:
         yield Part(
             _SECTION_OF[grid.kind], folder(grid.folder.name), str(grid.folder), partial(make_grid, grid), weight=2
@@ -145,8 +148,8 @@ def _parts(found: Found) -> Iterator[Part]:
     for path in found.profiles:
         make_cost = partial(make_costs, path, found.grids)
         yield Part("costs", folder(path.parent.name), str(path), make_cost, weight=2)
-    if len(kept := _readable(found.shock_rains)) > 1:
-        yield Part("shock-rain", folder("shock-rain", "together"), "rain", partial(make_associations, kept))
+    if len(stored := _readable(found.shock_rains)) > 1:
+        yield Part("shock-rain", folder("shock-rain", "together"), "rain", partial(make_associations, stored))
     for path in found.shock_rains:
         name = "-".join(part for part in path.parent.parts[-2:] if part not in ("/", ".."))
         yield Part("shock-rain", folder("shock-rain", name), str(path), partial(make_shock_rain, path))
@@ -154,7 +157,7 @@ def _parts(found: Found) -> Iterator[Part]:
         yield Part("truth", folder("truth", path.parent.name), str(path), partial(make_truth, path))
 
 
-def _readable(paths: Sequence[Path]) -> list[Kept]:
+def _readable(paths: Sequence[Path]) -> list[StoredComparison]:
     """Returns the comparisons with rain that can be read; the others are named when their own part fails."""
     found = []
     for path in paths:

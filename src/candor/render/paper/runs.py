@@ -6,7 +6,7 @@ from pathlib import Path
 
 from candor.core.progress import Report
 from candor.core.text import NOTHING, counted, duration, percent
-from candor.data.catalog import datasets, load_dataset
+from candor.data.catalog import load_dataset
 from candor.data.panel import Panel
 from candor.data.panel_store import load_panel
 from candor.explain.analyses.fusion import MOST_WINDOWS, fusion_weights
@@ -20,10 +20,10 @@ from candor.render.figures.explore import write_exploration
 from candor.render.figures.fusion import draw_fusions
 from candor.render.figures.gallery import write_figures
 from candor.render.figures.schematics import draw_decomposition, draw_overview
-from candor.render.paper.entry import Entry, Origin, Picture, joined
-from candor.render.paper.found import FoundRun
-from candor.render.paper.words import data_in_words, origin_of_run
+from candor.render.paper.entry import Entry, Picture
 from candor.research.explore import explore
+from candor.research.paper.found import FoundRun
+from candor.research.paper.origins import Origin, data_in_words, joined, origin_of_run
 from candor.runs.run import load_run
 
 _CAPTIONS: Mapping[str, str] = {
@@ -108,28 +108,6 @@ def make_fusions(runs: Sequence[FoundRun], folder: Path, report: Report) -> list
             pictures=(Picture(f"{folder.name}/{FUSIONS}", caption),),
         )
     ]
-
-
-def data_of_runs(runs: Sequence[FoundRun]) -> dict[str, Path]:
-    """Returns the folders of somebody's own data that runs carry with them, by the name of the data.
-
-    Many files are called readings: where others have the name already, the run is named too.
-    """
-    found: dict[str, Path] = {}
-    seen: set[tuple[str, str]] = set()
-    for run in runs:
-        data = (run.record.data, run.record.fingerprint)
-        if run.record.is_catalogued or data in seen:
-            continue
-        seen.add(data)
-        name = f"{run.record.data} of {run.name}" if run.record.data in found else run.record.data
-        found[name] = run.folder / "data"
-    return found
-
-
-def is_here(name: str) -> bool:
-    """Returns whether a dataset of the catalogue is on this machine."""
-    return name in datasets and datasets.get(name).is_available()
 
 
 def make_exploration(name: str, own: Path | None, folder: Path, report: Report) -> list[Entry]:

@@ -5,12 +5,11 @@ from pathlib import Path
 
 from candor.core.files import atomic_file, write_json
 from candor.core.progress import Report
-from candor.core.text import NOTHING
 from candor.render.figures.truth import draw_pulses, draw_truth
-from candor.render.paper.entry import Entry, Origin, Picture, ShownTable, in_dates, in_versions, table_files
+from candor.render.paper.entry import Entry, Picture, ShownTable, table_files
 from candor.render.paper.tables import write_tables
-from candor.render.paper.words import data_in_words, protocol_in_words
-from candor.research.tables import Table, TableCell
+from candor.research.paper.origins import origin_of_truth
+from candor.research.paper.tables import truth_tables
 from candor.research.truth.cells import Scored
 from candor.research.truth.results import Row, content_of, curve_frame, read_truth, rows_of, verdicts
 
@@ -88,7 +87,7 @@ def make_truth(path: Path, folder: Path, report: Report) -> list[Entry]:
                 "What CANDOR says of its forecasts, on networks whose truth is known, beside simple rules.",
                 *(f"{verdict}." for verdict in verdicts(rows)),
             ),
-            origin=_origin(path, cells, command),
+            origin=origin_of_truth(path, cells, command),
             pictures=(
                 Picture(f"{folder.name}/{NAME}", _CAPTION),
                 Picture(f"{folder.name}/{PULSES}", _PULSES_CAPTION),
@@ -97,50 +96,3 @@ def make_truth(path: Path, folder: Path, report: Report) -> list[Entry]:
             files=(*table_files(folder.name), (f"{folder.name}/{NAME}.json", "all scores as JSON")),
         )
     ]
-
-
-def truth_tables(rows: Sequence[Row]) -> list[Table]:
-    """Returns a table for each question and measure, a row per answer; the best of each dataset is marked."""
-    tables = []
-    for question, measure in dict.fromkeys((row.question, row.measure) for row in rows):
-        asked = [row for row in rows if (row.question, row.measure) == (question, measure)]
-        datasets = list(dict.fromkeys(row.dataset for row in asked))
-        shown = []
-        for answer, is_ours in dict.fromkeys((row.answer, row.is_ours) for row in asked):
-            by_dataset = {row.dataset: row for row in asked if (row.answer, row.is_ours) == (answer, is_ours)}
-            cells = tuple(_cell(by_dataset.get(name), asked) for name in datasets)
-            shown.append((f"candor: {answer}" if is_ours else answer, cells))
-        goal = asked[0].goal
-        tables.append(
-            Table(
-                title=f"{question}: {measure}",
-                groups=(("score", len(datasets)),),
-                columns=tuple(datasets),
-                rows=tuple(shown),
-                note="Mean over seeds ± standard deviation, held-out test part"
-                + ("" if goal is None else f"; goal of candor: {goal:g}"),
-            )
-        )
-    return tables
-
-
-def _cell(row: Row | None, asked: Sequence[Row]) -> TableCell:
-    if row is None or row.mean is None:
-        return TableCell(NOTHING)
-    best = max(other.mean for other in asked if other.dataset == row.dataset and other.mean is not None)
-    return TableCell(row.text, is_best=row.mean == best)
-
-
-def _origin(path: Path, cells: Sequence[Scored], command: str) -> Origin:
-    first = cells[0].circumstances
-    seeds = ", ".join(str(seed) for seed in dict.fromkeys(scored.cell.seed for scored in cells))
-    names = dict.fromkeys(scored.cell.dataset for scored in cells)
-    protocol = protocol_in_words(first["protocol"], first["split"]["windows"]) if "protocol" in first else NOTHING
-    return Origin(
-        source=str(path),
-        command=command,
-        data=" and ".join(data_in_words(name) for name in names) + f"; made anew with seeds {seeds}",
-        protocol=f"{protocol} The seed is that of the network and of the training.",
-        made=in_dates(str(scored.circumstances.get("made", "")) for scored in cells),
-        versions=in_versions(scored.circumstances["versions"] for scored in cells),
-    )

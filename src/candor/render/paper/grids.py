@@ -1,0 +1,179 @@
+"""Tables and figures of grids: models beside each other, CANDOR without its parts, settings varied."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from candor.core.progress import Report
+from candor.core.text import counted
+from candor.render.figures.benchmark import draw_ablations, draw_ablations_together, draw_setting
+from candor.render.paper.entry import Entry, Picture, ShownTable, draw, make_slug, table_files
+from candor.render.paper.tables import write_grid_tables, write_tables
+from candor.research.ablations import paired_changes, split_changes
+from candor.research.paper.grid import FoundGrid, Kind
+from candor.research.paper.origins import joined, origin_of_task
+from candor.research.paper.tables import (
+    ablations_by_task,
+    sensitivity_table,
+    shared_variants,
+    variant_tables,
+    with_sizes,
+)
+from candor.research.rain_table import rain_table_of
+from candor.research.tables import strict_wins, tables_of
+
+HEAT_MAPS = {
+    "ablations": (
+        "CANDOR without its parts",
+        "What CANDOR loses without each of its parts: how its errors change.",
+    ),
+    "interventions": (
+        "CANDOR that is given rain",
+        "What rain changes: added to the shock component (RainAdd), or in place of what readings show of shocks "
+        "(RainOnly).",
+    ),
+}
+"""By kind of change: what a heat map is called, and what it shows."""
+
+
+def make_grid(grid: FoundGrid, folder: Path, report: Report) -> list[Entry]:
+    """Writes the tables and figures of a grid to a folder and returns an entry per task."""
+    report("writing tables", None)
+    if grid.kind == Kind.BENCHMARK:
+        return _make_benchmark(grid, folder)
+    tables = variant_tables(grid)
+    if grid.kind == Kind.ABLATIONS:
+        tables = {task: with_sizes(table, grid) for task, table in tables.items()}
+    write_tables(list(tables.values()), folder, "tables")
+    entries = []
+    for task in grid.tasks:
+        title, shows, pictures = (_ablations if grid.kind == Kind.ABLATIONS else _sweep)(grid, task, folder)
+        shown = (ShownTable(tables[task], "variant", has_note=False),) if task in tables else ()
+        origin, files = origin_of_task(grid, task), table_files(folder.name)
+        entries.append(Entry(title, (*shows, *_holes(grid, task)), origin, tuple(pictures), shown, files))
+    return entries
+
+
+def _make_benchmark(grid: FoundGrid, folder: Path) -> list[Entry]:
+    write_grid_tables(grid.results, grid.suite, folder)
+    few = {table.title: table for table in tables_of(grid.results, grid.suite)}
+    whole = {table.title: table for table in tables_of(grid.results, grid.suite, is_whole=True)}
+    files = (*table_files(folder.name), *table_files(folder.name, "tables-all", "all models"))
+    entries = _make_rain(grid, folder)
+    for task in grid.tasks:
+        shown = [ShownTable(few[task], has_note=False)] if task in few else []
+        if task in whole and (task not in few or len(whole[task].rows) > len(few[task].rows)):
+            everything = replace(whole[task], title=f"{task}, all models")
+            shown.append(ShownTable(everything, is_folded=bool(shown), has_note=False))
+        title = f"{task}: models of the suite {grid.suite.name}"
+        shows = (*_comparison(grid, task), *_holes(grid, task))
+        entries.append(Entry(title, shows, origin_of_task(grid, task), (), tuple(shown), files))
+    return entries
+
+
+def _make_rain(grid: FoundGrid, folder: Path) -> list[Entry]:
+    """Returns the entry of models without and with rain; none if no model has results of both."""
+    rain = rain_table_of(grid.results, grid.suite)
+    if rain is None:
+        return []
+    return [
+        Entry(
+            title=f"{rain.title}: the suite {grid.suite.name}",
+            shows=("What rain as a further input does to models that can read one; of each pair the better is bold.",),
+            origin=joined([origin_of_task(grid, task) for task in grid.tasks]),
+            tables=(ShownTable(rain),),
+            files=table_files(folder.name, "tables-rain", "without and with rain"),
+        )
+    ]
+
+
+def _comparison(grid: FoundGrid, task: str) -> list[str]:
+    """Returns how models compare on a task, in sentences."""
+    results = grid.of_task(task)
+    models = counted(results["model"].nunique(), "model")
+    said = [f"Errors of {models} on the test part; bold is best, underlined second best of all that may be ranked."]
+    if any(
+        "(reconstruction)" in name for table in tables_of(results, grid.suite, is_whole=True) for name, _ in table.rows
+    ):
+        said.append("Reconstructions were rebuilt from what is published, without their authors' code; none is ranked.")
+    wins = strict_wins(results, grid.suite.metric_of(task)) if grid.suite.has_rivals else {}
+    return said + [
+        f"The worst seed of {model} beats the best seed of a baseline in {count} of {pairs} comparisons."
+        for model, (count, pairs) in wins.items()
+    ]
+
+
+def _ablations(grid: FoundGrid, task: str, folder: Path) -> tuple[str, list[str], list[Picture]]:
+    """Draws the heat maps of a task and returns the title of its entry, what it shows, and the figures."""
+    kinds = split_changes(paired_changes(grid.of_task(task)))
+    caption = (
+        "Relative change of each error against the full model, paired by seed; red is worse. A dot: more than "
+        "twice the spread of the full model over its seeds."
+    )
+    pictures = [
+        draw(folder, _stem(kind, task, grid), draw_ablations(some, task), caption) for kind, some in kinds.items()
+    ]
+    heat_maps = [HEAT_MAPS[kind] for kind in kinds] or [HEAT_MAPS["ablations"]]
+    shows = [*(shown for _, shown in heat_maps), "The table has the errors themselves."]
+    return f"{task}: {' and '.join(title for title, _ in heat_maps)}", shows, pictures
+
+
+def _sweep(grid: FoundGrid, task: str, folder: Path) -> tuple[str, list[str], list[Picture]]:
+    """Draws the errors by value of a task and returns the title of its entry, what it shows, and the figure."""
+    caption = "Mean absolute error over all steps by value: a dot per seed, a line through the means."
+    stem = _stem(f"sweep-{make_slug(grid.setting)}", task, grid)
+    picture = draw(folder, stem, draw_setting(grid.of_task(task), grid.setting, task), caption)
+    shows = f"What the setting {grid.setting} does to the errors of CANDOR, all else equal."
+    return f"{task}: {grid.setting} varied", [shows], [picture]
+
+
+def _stem(name: str, task: str, grid: FoundGrid) -> str:
+    """Returns the name of a figure's files; that of the task is in it where there are several."""
+    return name if len(grid.tasks) == 1 else f"{name}-{make_slug(task)}"
+
+
+def _holes(grid: FoundGrid, task: str) -> list[str]:
+    """Returns a sentence about scores that are not numbers, if there are any."""
+    results = grid.of_task(task)
+    holes = results[results["value"].isna()]
+    if holes.empty:
+        return []
+    metrics = ", ".join(sorted(set(holes["metric"].astype(str))))
+    return [f"{counted(len(holes), 'score')} could not be computed ({metrics}) and stand as nan."]
+
+
+def make_ablations_together(grids: Sequence[FoundGrid], folder: Path, report: Report) -> list[Entry]:
+    """Draws the ablations of all tasks as one heat map and returns its entry; none where they share no variant.
+
+    Interventions have a heat map and an entry of their own.
+    """
+    report("drawing ablations", None)
+    entries = []
+    for kind, changes in ablations_by_task(grids).items():
+        origins = [
+            origin_of_task(grid, task)
+            for task in changes
+            for grid in grids
+            if grid.kind == Kind.ABLATIONS and task in grid.tasks and shared_variants(changes) & set(grid.models)
+        ]
+        title, shows = HEAT_MAPS[kind]
+        caption = "Relative change of each error, paired by seed, by task; red is worse."
+        picture = draw(folder, kind, draw_ablations_together(changes), caption)
+        entries.append(Entry(f"All tasks: {title}", (shows,), joined(origins), (picture,)))
+    return entries
+
+
+def make_sweeps_together(sweeps: Sequence[FoundGrid], folder: Path, report: Report) -> list[Entry]:
+    """Writes the errors of all sweeps as one table and returns its entry."""
+    report("writing tables", None)
+    table = sensitivity_table(sweeps)
+    write_tables([table], folder, "tables")
+    return [
+        Entry(
+            title="All settings that were varied",
+            shows=("What each setting does to the errors of CANDOR, one at a time, all else equal.",),
+            origin=joined([origin_of_task(grid, task) for grid in sweeps for task in grid.tasks]),
+            tables=(ShownTable(table, "setting"),),
+            files=table_files(folder.name),
+        )
+    ]

@@ -1,0 +1,115 @@
+"""Tables and figures of single studies: what models cost, and shock activity against rain."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from candor.core.progress import Report
+from candor.render.figures.benchmark import draw_costs
+from candor.render.figures.shock_rain import write_picture
+from candor.render.paper.entry import Entry, Picture, ShownTable, draw, table_files
+from candor.render.paper.tables import write_tables
+from candor.research.paper.grid import FoundGrid
+from candor.research.paper.origins import Origin, origin_of_profile
+from candor.research.paper.shock_rain import (
+    StoredComparison,
+    association_table,
+    findings_of,
+    origin_of_shock_rain,
+    picture_of,
+    read_shock_rain,
+    run_table,
+)
+from candor.research.paper.tables import cost_table, find_errors
+from candor.research.profiling import read_profile
+from candor.research.shock_rain_runs import NAME, SHIFTS_NAME
+
+_COST_CAPTIONS = {
+    "accuracy-parameters": "Error against parameters; the area of a bubble is the time of a forecast.",
+    "accuracy-time": "Error against the time of a forecast; the area of a bubble is the number of parameters.",
+}
+_RAIN_CAPTION = (
+    "Left: correlation of shock activity with rain over lags, by horizon; the grey band holds 95 % of shifted rains, "
+    "of the mean over horizons, which varies less than a single one. Right: "
+    "the largest correlation over lags of every shift, and of what happened."
+)
+
+
+def make_costs(path: Path, grids: Sequence[FoundGrid], folder: Path, report: Report) -> list[Entry]:
+    """Writes the table and figures of a profile to a folder and returns its entry.
+
+    Args:
+        path: of profile.json.
+        grids: that may have errors of the same models on the same preset.
+        folder: where to.
+        report: is told how far it has come.
+    """
+    report("drawing costs", None)
+    profile = read_profile(path)
+    preset, table, errors = profile.circumstances.preset, cost_table(profile), find_errors(profile, grids)
+    write_tables([table], folder, "tables")
+    drawings = {} if errors is None else draw_costs(profile, errors)
+    shows = [f"What {len(profile.models)} models cost at the shape and graph of {preset}."]
+    shows += [f"{name} could not be measured: {why}." for name, why in profile.failed.items()]
+    if errors is not None:
+        kind = {"mae": "absolute", "mse": "squared"}[errors.metric]
+        shows.append(f"Mean {kind} errors in the figures are those of {errors.where.parent}.")
+    return [
+        Entry(
+            title=f"{preset}: cost of models",
+            shows=tuple(shows),
+            origin=origin_of_profile(path, profile),
+            pictures=tuple(draw(folder, name, drawing, _COST_CAPTIONS[name]) for name, drawing in drawings.items()),
+            tables=(ShownTable(table, has_note=False),),
+            files=table_files(folder.name),
+        )
+    ]
+
+
+def make_shock_rain(path: Path, folder: Path, report: Report) -> list[Entry]:
+    """Writes the table and the figure of a comparison with rain to a folder and returns its entry."""
+    report("drawing shocks and rain", None)
+    stored = read_shock_rain(path)
+    tables = [association_table([stored]), run_table(stored)]
+    write_tables(tables, folder, "tables")
+    pictures: list[Picture] = []
+    files = table_files(folder.name)
+    if stored.curves is not None and stored.null is not None:
+        write_picture(picture_of(stored, stored.curves, stored.null), folder)
+        pictures.append(Picture(f"{folder.name}/{NAME}", _RAIN_CAPTION))
+        files = (*files, (f"{folder.name}/{SHIFTS_NAME}", "statistic of every shift: CSV"))
+    unseen = "" if stored.reads_rain else " it never saw"
+    return [
+        Entry(
+            title=f"{stored.data}: does the learned shock know of rain{unseen}?",
+            shows=tuple(findings_of(stored)),
+            origin=origin_of_shock_rain(stored),
+            pictures=tuple(pictures),
+            tables=(ShownTable(tables[0], "data"), ShownTable(tables[1], "run", is_folded=True)),
+            files=files,
+        )
+    ]
+
+
+def make_associations(stored: Sequence[StoredComparison], folder: Path, report: Report) -> list[Entry]:
+    """Writes the tests of shock activity against rain on all data as one table and returns its entry."""
+    report("writing tables", None)
+    table = association_table(stored)
+    write_tables([table], folder, "tables")
+    below = "as in the entries below"
+    origin = Origin(
+        source="; ".join(dict.fromkeys(str(one.path) for one in stored)),
+        command="those of the entries below, one for each data",
+        data="; ".join(dict.fromkeys(one.data for one in stored)),
+        protocol=below,
+        made=below,
+        versions=below,
+    )
+    return [
+        Entry(
+            title="All data: shock activity and rain",
+            shows=("Whether the shock that CANDOR learned knows of rain.",),
+            origin=origin,
+            tables=(ShownTable(table, "data"),),
+            files=table_files(folder.name),
+        )
+    ]
