@@ -64,6 +64,8 @@ CASES = {
     "feedback without the gate": replace(SMALL, rollout_gate=False),
     "kernel longer than the history": replace(SMALL, kernel=5, patch_length=5, patch_stride=4),
 }
+# Those that are also compared where less than the horizon is supervised.
+SHORTENED = ("small", "K_t 3", "two patches", "feedback without the gate")
 
 
 def build(settings: OracleSettings, problem: OracleProblem, parameters: dict[str, Tensor]) -> CandorNetwork:
@@ -151,8 +153,10 @@ def assert_exact(
         torch.testing.assert_close(parameter.grad.double(), theirs, rtol=tolerance, atol=floor, msg=name)
 
 
-@pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("prefix", [1, 4, 6])
+@pytest.mark.parametrize(
+    ("name", "prefix"),
+    [*((name, 6) for name in CASES), *((name, prefix) for name in SHORTENED for prefix in (1, 4))],
+)
 def test_forecast_losses_and_gradients_are_those_of_the_equations(name: str, prefix: int) -> None:
     assert_exact(CASES[name], problem_of(CASES[name], seed=2), prefix=prefix)
 
@@ -165,7 +169,7 @@ def test_masks_spaces_and_activation(is_masked: bool, is_active: bool, in_units:
     assert_exact(SMALL, problem, prefix=5, is_masked=is_masked, is_active=is_active, in_units=in_units)
 
 
-@pytest.mark.parametrize("orders", [1, 2, 3])
+@pytest.mark.parametrize("orders", [1, 3])
 @pytest.mark.parametrize(
     ("density", "self_loops"), [(0.0, False), (0.15, False), (0.3, True), (1.0, True), (1.0, False)]
 )
@@ -188,7 +192,7 @@ def test_the_paper_sizes_are_exact_too() -> None:
     assert_exact(settings, problem_of(settings, seed=6, density=0.2, self_loops=True), prefix=12)
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", ["small", "K_t 4", "K_s 3", "one node", "one patch"])
 def test_single_precision_agrees_to_single_precision(name: str) -> None:
     problem = problem_of(CASES[name], seed=2)
     assert_exact(CASES[name], problem, prefix=6, tolerance=1e-4, precision=torch.float32)

@@ -59,9 +59,9 @@ def assert_finite(losses: dict[str, Tensor], gradients: dict[str, Tensor | None]
     assert all(torch.isfinite(gradient).all() for gradient in gradients.values() if gradient is not None)
 
 
-@pytest.mark.parametrize("self_loops", [False, True])
-@pytest.mark.parametrize("orders", [1, 2, 3])
-@pytest.mark.parametrize("span", [1, 2, 3, 4])
+@pytest.mark.parametrize(
+    ("span", "orders", "self_loops"), [(1, 1, False), (1, 3, True), (2, 2, False), (3, 1, True), (4, 3, False)]
+)
 def test_every_parameter_learns_at_every_span_and_order(span: int, orders: int, self_loops: bool) -> None:
     settings = replace(SMALL, horizon=3, temporal_span=span, spatial_orders=orders)
     output, losses, gradients = solve(settings, random_problem(settings, 32, density=0.7, self_loops=self_loops))
