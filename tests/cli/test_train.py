@@ -1,17 +1,17 @@
 """`candor train`: what it refuses, what it says and writes of what it chose, and how it is stopped."""
 
 import json
-import os
 import shutil
 import signal
-import subprocess
-import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
+from forked import Forked
 from tiny import SIZES
 
+from candor.cli import run
 from candor.runs.run import load_record
 from candor.runs.summary import summarise_run
 from candor.training.checkpoint import Checkpoint
@@ -172,9 +172,8 @@ def test_what_one_process_has_to_train_is_neither_begun_nor_resumed_by_several(
 def test_control_c_saves_stops_and_leaves_with_the_code_of_an_interruption(two_files) -> None:
     readings, edges = two_files
     settings = [*QUICK, "epochs=100000", "--run", "r"]
-    command = [sys.executable, "-m", "candor", "train", str(readings), "--edges", str(edges), *settings]
-    folder = readings.parent
-    with subprocess.Popen(command, cwd=folder, env=os.environ, stderr=subprocess.PIPE, text=True) as child:
+    folder, command = readings.parent, ["train", str(readings), "--edges", str(edges), *settings]
+    with Forked(partial(run, command), folder) as child:
         while not (folder / "r" / "training" / "last.safetensors").exists() and child.poll() is None:
             time.sleep(0.05)
         child.send_signal(signal.SIGINT)

@@ -4,17 +4,17 @@ import itertools
 import random
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from forked import Forked
 from made_readings import made_trainable, made_windows, river_panel
 from safetensors import SafetensorError
 from safetensors.numpy import load_file
@@ -39,8 +39,6 @@ from candor.runs.run import load_record, load_run
 from candor.training.batch_plan import BatchPlan
 from candor.training.checkpoint import Checkpoint
 from candor.training.loop import Stopped, Trainer
-
-SCRIPT = Path(__file__).parents[1] / "support" / "train_and_be_killed.py"
 
 
 def train(folder: Path, limits: Limits = Limits(), **training: object) -> None:  # noqa: B008 - frozen
@@ -364,6 +362,16 @@ def test_data_that_changed_under_a_stopped_training_are_refused(tmp_path: Path) 
         resume_run(tmp_path / "run")
 
 
+def train_and_save_often(folder: Path) -> None:
+    """Trains, or goes on, and saves after every step."""
+    with pytest.MonkeyPatch.context() as patch, fed_as_those_that_are_killed():
+        patch.setattr("candor.training.loop.SECONDS_BETWEEN_SAVES", 0.0)
+        if (folder / "run.json").exists():
+            resume_run(folder)
+        else:
+            train(folder)
+
+
 def be_killed(folder: Path, kills: Iterable[float]) -> int:
     """Trains in processes that are killed so many seconds after they first saved something new, then to the end.
 
@@ -372,9 +380,9 @@ def be_killed(folder: Path, kills: Iterable[float]) -> int:
     done, checkpoint = 0, Checkpoint(folder / "training")
     for seconds in itertools.chain(kills, [None]):
         before = replace(checkpoint.progress(), seconds=0.0)
-        with subprocess.Popen([sys.executable, str(SCRIPT), str(folder)]) as child:
+        with Forked(partial(train_and_save_often, folder)) as child:
             if seconds is None:
-                assert child.wait() == 0
+                assert child.wait() == 0, child.stderr.read()
                 break
             while child.poll() is None and replace(checkpoint.progress(), seconds=0.0) == before:
                 time.sleep(0.005)
