@@ -13,8 +13,8 @@ from usgs_server import UsgsServer, served_by
 
 from candor.cli import run
 from candor.river.build import Basin, build_basin
-from candor.river.cache import AnswerCache
-from candor.river.client import Asker, Manners
+from candor.river.cache import ResponseCache
+from candor.river.client import RetryPolicy, ServiceClient
 
 Command = Callable[..., tuple[int, str, str]]
 
@@ -58,9 +58,9 @@ class Built:
     cache: Path
     requests: tuple[str, ...]
 
-    def asker(self) -> Asker:
+    def client(self) -> ServiceClient:
         """Returns an asker that knows all answers."""
-        return Asker(AnswerCache(self.cache))
+        return ServiceClient(ResponseCache(self.cache))
 
 
 @pytest.fixture(scope="session")
@@ -71,14 +71,14 @@ def built(one_authority: Path, tmp_path_factory: pytest.TempPathFactory) -> Buil
         patch.setattr("dataretrieval.nldi._AVAILABLE_DATA_SOURCES", None)  # as in a program that just began
         patch.setattr("candor.river.readings.PAGE", 400)  # the readings of a site fill several
         made_basin.fill(server)
-        basin = build_basin(made_basin.RULES, Asker(AnswerCache(cache)))
+        basin = build_basin(made_basin.RULES, ServiceClient(ResponseCache(cache)))
         return Built(basin, cache, tuple(f"{server.address}{path}" for path in server.requests))
 
 
 @pytest.fixture
-def asker(usgs: UsgsServer, tmp_path: Path) -> Asker:
+def client(usgs: UsgsServer, tmp_path: Path) -> ServiceClient:
     """Asks the server, with little patience."""
-    return Asker(AnswerCache(tmp_path / "cache"), Manners(first_wait=0.001, quota_wait=0.001, attempts=4))
+    return ServiceClient(ResponseCache(tmp_path / "cache"), RetryPolicy(first_wait=0.001, quota_wait=0.001, attempts=4))
 
 
 @pytest.fixture

@@ -24,8 +24,8 @@ from candor.data.findings import Finding, Level
 from candor.data.panel import Covariate
 from candor.data.panel_store import load_panel
 from candor.river.build import Basin, build_basin
-from candor.river.cache import AnswerCache
-from candor.river.client import Asker
+from candor.river.cache import ResponseCache
+from candor.river.client import ServiceClient
 from candor.river.folder import dataset_card, export_archive, save_basin
 from candor.river.quality import in_words
 from candor.river.settings import period
@@ -74,7 +74,7 @@ def test_the_report_tells_of_every_site_and_every_choice(basin) -> None:
 
 
 def test_building_again_from_the_disk_needs_no_service_and_gives_the_same_fingerprint(built) -> None:
-    again = build_basin(RULES, built.asker())  # the server is gone
+    again = build_basin(RULES, built.client())  # the server is gone
     assert again.panel.fingerprint == built.basin.panel.fingerprint
     assert again.panel.provenance["requests"] == built.basin.panel.provenance["requests"]
 
@@ -106,33 +106,33 @@ def as_asked(address: str) -> tuple[str, list[tuple[str, str]]]:
     return f"{parts.scheme}://{parts.netloc}{parts.path}", sorted(parse_qsl(parts.query))
 
 
-def test_a_list_of_sites_from_before_the_end_of_the_period_is_asked_for_again(usgs, asker) -> None:
+def test_a_list_of_sites_from_before_the_end_of_the_period_is_asked_for_again(usgs, client) -> None:
     made_basin.fill(usgs)
     ended = datetime(2021, 5, 12, tzinfo=UTC)
     known = usgs.sites
     usgs.sites = [replace(site, end=ended.isoformat()) for site in known]
     early = RULES.model_copy(update={"start": "2021-05-02", "end": "2021-05-10"})
-    assert len(build_basin(early, asker).panel.sensors) == 11
-    (note,) = [path for path in asker.cache.folder.rglob("*.json") if "combined" in path.read_text()]
+    assert len(build_basin(early, client).panel.sensors) == 11
+    (note,) = [path for path in client.cache.folder.rglob("*.json") if "combined" in path.read_text()]
     note.write_text(json.dumps(json.loads(note.read_text()) | {"fetched": "2021-05-12T08:00:00+00:00"}))
     usgs.sites = known
     usgs.requests.clear()
-    build_basin(early, Asker(asker.cache))
+    build_basin(early, ServiceClient(client.cache))
     assert usgs.requests == [], "the list is younger than this period's end"
     late = RULES.model_copy(update={"start": "2021-05-10", "end": "2021-05-20"})
     with pytest.raises(InputError) as caught:
-        build_basin(late, Asker(asker.cache, is_offline=True))
+        build_basin(late, ServiceClient(client.cache, is_offline=True))
     assert "too short for the period: USGS-01" in caught.value.what
-    assert len(build_basin(late, Asker(asker.cache)).panel.sensors) == 11
+    assert len(build_basin(late, ServiceClient(client.cache)).panel.sensors) == 11
     assert len(usgs.asked("combined-metadata")) == 1
 
 
-def test_sites_whose_records_are_too_short_are_named_and_so_is_the_way_to_ask_again(usgs, asker) -> None:
+def test_sites_whose_records_are_too_short_are_named_and_so_is_the_way_to_ask_again(usgs, client) -> None:
     made_basin.fill(usgs)
     usgs.sites = [replace(site, end="2021-05-10T00:00:00+00:00") for site in usgs.sites]
     usgs.sites[-1] = replace(usgs.sites[-1], longitude=math.nan)
     with pytest.raises(InputError) as caught:
-        build_basin(RULES, asker)
+        build_basin(RULES, client)
     assert "the records of 12 sites are too short for the period: USGS-01" in caught.value.what
     assert "the places of 1 sites: USGS-13" in caught.value.what
     assert f"{datetime.now(UTC):%Y-%m-%d}" in caught.value.hint and "--refresh" in caught.value.hint
@@ -142,30 +142,30 @@ def test_offline_an_old_list_of_sites_is_taken_and_told_of(built, tmp_path) -> N
     shutil.copytree(built.cache, tmp_path / "cache")
     (note,) = [path for path in (tmp_path / "cache").rglob("*.json") if "combined" in path.read_text()]
     note.write_text(json.dumps(json.loads(note.read_text()) | {"fetched": "2021-05-12T08:00:00+00:00"}))
-    basin = build_basin(RULES, Asker(AnswerCache(tmp_path / "cache"), is_offline=True))
+    basin = build_basin(RULES, ServiceClient(ResponseCache(tmp_path / "cache"), is_offline=True))
     assert basin.panel.fingerprint == built.basin.panel.fingerprint
     assert [one.hint for one in basin.report.findings if "2021-05-12" in one.what] == [
         "leave out --offline: the list is asked for again"
     ]
 
 
-def test_answers_that_were_damaged_are_counted_and_what_is_noticed_is_told_with_its_mend(usgs, asker) -> None:
+def test_answers_that_were_damaged_are_counted_and_what_is_noticed_is_told_with_its_mend(usgs, client) -> None:
     made_basin.fill(usgs)
     rules = RULES.model_copy(update={"end": "2021-05-03"})
-    whole = build_basin(rules, asker).panel.fingerprint
-    for answer in sorted((asker.cache.folder / "waterdata").glob("*.answer"))[:2]:
-        answer.write_bytes(b"harmed")
-    basin = build_basin(rules, Asker(AnswerCache(asker.cache.folder)))
+    whole = build_basin(rules, client).panel.fingerprint
+    for response in sorted((client.cache.folder / "waterdata").glob("*.answer"))[:2]:
+        response.write_bytes(b"harmed")
+    basin = build_basin(rules, ServiceClient(ResponseCache(client.cache.folder)))
     assert basin.panel.fingerprint == whole
     lines = [in_words(one) for one in basin.report.findings]
-    assert f"note: {asker.cache.folder} answers on disk were damaged and were fetched again (2 times)" in lines
+    assert f"note: {client.cache.folder} answers on disk were damaged and were fetched again (2 times)" in lines
     old = replace(basin, report=replace(basin.report, findings=[Finding(Level.WARNING, "is old", hint="ask again")]))
     assert all(f"- {line}\n" in dataset_card(basin) for line in lines)
     assert "- warning: is old; hint: ask again\n" in dataset_card(old)
 
 
 def test_the_mean_of_the_hour_is_an_option(built) -> None:
-    basin = build_basin(RULES.model_copy(update={"hourly": "mean"}), built.asker())
+    basin = build_basin(RULES.model_copy(update={"hourly": "mean"}), built.client())
     readings = [
         float(made_basin.oxygen("USGS-01", 10 + quarter / 4)) for quarter in (-1, 0, 1, 2)
     ]  # the half hour after counts
@@ -185,41 +185,41 @@ def test_the_mean_of_the_hour_is_an_option(built) -> None:
 )
 def test_what_cannot_be_built_is_told_in_plain_words(built, changes, words: str, hint: str) -> None:
     with pytest.raises(InputError) as caught:
-        build_basin(RULES.model_copy(update=changes), built.asker())
+        build_basin(RULES.model_copy(update=changes), built.client())
     assert words in caught.value.what
     assert hint in caught.value.hint
 
 
 @pytest.mark.parametrize("changes", [{"huc": "030501"}, {"parameter": "00010"}])
-def test_a_basin_without_sites_is_told_of(usgs, asker, changes) -> None:
+def test_a_basin_without_sites_is_told_of(usgs, client, changes) -> None:
     made_basin.fill(usgs)
     with pytest.raises(InputError, match="no site of hydrologic unit"):
-        build_basin(RULES.model_copy(update=changes), asker)
+        build_basin(RULES.model_copy(update=changes), client)
     assert len(usgs.requests) == 1
 
 
-def test_a_catalogue_that_is_none_is_told_of_and_not_kept(usgs, asker) -> None:
+def test_a_catalogue_that_is_none_is_told_of_and_not_kept(usgs, client) -> None:
     made_basin.fill(usgs)
     usgs.troubles.append(Trouble("combined-metadata", status=200, body={"message": "maintenance"}))
     with pytest.raises(InputError, match=r"cannot be read .*maintenance"):
-        build_basin(RULES, asker)
-    assert list(asker.cache.folder.rglob("*.answer")) == []
+        build_basin(RULES, client)
+    assert list(client.cache.folder.rglob("*.answer")) == []
 
 
-def test_a_basin_has_at_least_one_edge_less_than_stations(usgs, asker) -> None:
+def test_a_basin_has_at_least_one_edge_less_than_stations(usgs, client) -> None:
     made_basin.fill(usgs)
     rules = RULES.model_copy(update={"max_distance_km": 0.101 * DEGREE})  # only to the next station
     lost = MadeSite("USGS-06", 60.0, 40.0)
-    assert len(build_basin(rules, asker).panel.edges) == 10
+    assert len(build_basin(rules, client).panel.edges) == 10
     usgs.sites = [lost if site.id == lost.id else site for site in usgs.sites]
-    asker.fresh_since = datetime.now(UTC)
+    client.fresh_since = datetime.now(UTC)
     with pytest.raises(InputError, match=r"8 pairs of stations .* at least 10 are asked for"):
-        build_basin(rules, asker)
+        build_basin(rules, client)
 
 
-def test_wrong_times_are_told_of_before_anything_is_asked(usgs, asker) -> None:
+def test_wrong_times_are_told_of_before_anything_is_asked(usgs, client) -> None:
     with pytest.raises(InputError):
-        build_basin(RULES.model_copy(update={"end": "2099-01-01"}), asker)
+        build_basin(RULES.model_copy(update={"end": "2099-01-01"}), client)
     assert usgs.requests == []
 
 
@@ -234,7 +234,7 @@ def test_rain_joins_as_a_covariate_with_its_origin(built) -> None:
         assert [sensor.longitude for sensor in sensors][:2] == pytest.approx([0.05, 0.15])
         return Covariate(np.full((times.length, len(sensors)), 0.5, np.float32), "mm/h"), {"product": "made up"}
 
-    basin = build_basin(RULES, built.asker(), rain=rain)
+    basin = build_basin(RULES, built.client(), rain=rain)
     assert "- Rain: made up" in dataset_card(basin)
     panel = basin.panel
     assert panel.covariates["rain"].unit == "mm/h"

@@ -24,7 +24,8 @@ from candor.core.progress import Report
 from candor.data.panel import Covariate
 from candor.data.panel_store import load_panel
 from candor.river import rain as rain_module
-from candor.river.http_ranges import Patience
+from candor.river.client import RetryPolicy
+from candor.river.http_ranges import Retries
 from candor.river.imerg import Cell, EarthdataArchive, Granule, cell_of
 from candor.river.rain import RainStore, StoredHalfHour
 from candor.runs.run import load_record
@@ -168,7 +169,7 @@ class EndingArchive:
 
     def __init__(self, published: datetime) -> None:
         self.published = published
-        self.patience = Patience()
+        self.retries = Retries()
 
     def find(self, first: datetime, stop: datetime) -> dict[datetime, Granule]:
         starts = [first + step * HALF_HOUR for step in range(int((stop - first) / HALF_HOUR))]
@@ -227,7 +228,7 @@ def granules(usgs, monkeypatch, tmp_path) -> Iterator[GranuleServer]:
         server.answers = [search_answer(start, server.url) for start in starts]
         login = earthaccess.Auth()
         login.login(strategy="none", system=System(f"{server.url}/search/", "", "", "127.0.0.1"))
-        archive = EarthdataArchive(login, pause=0.0)
+        archive = EarthdataArchive(login, RetryPolicy(first_wait=0.0))
         monkeypatch.setattr("candor.river.imerg.sign_in", lambda: archive)
         yield server
 

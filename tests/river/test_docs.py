@@ -12,7 +12,7 @@ from candor.cli import run
 from candor.cli.app import app
 from candor.data.panel_store import load_panel
 from candor.river import rain, readings
-from candor.river.client import KEY_ADDRESS, KEY_VARIABLE, Manners
+from candor.river.client import KEY_ADDRESS, KEY_VARIABLE, RetryPolicy
 from candor.river.imerg import _HOW_TO_LOG_IN
 
 PAGE = (Path(__file__).parents[2] / "docs" / "river.md").read_text(encoding="utf-8")
@@ -64,8 +64,8 @@ def test_the_page_tells_how_to_log_in_which_hosts_are_asked_and_how_to_get_a_key
 
 def test_as_many_requests_are_under_way_as_the_page_promises() -> None:
     in_words = {4: "four"}
-    assert f"{in_words[Manners().at_once]} requests are under way at a time" in PAGE.lower()
-    assert f"seconds a page and {in_words[Manners().at_once]} at a time" in PAGE
+    assert f"{in_words[RetryPolicy().at_once]} requests are under way at a time" in PAGE.lower()
+    assert f"seconds a page and {in_words[RetryPolicy().at_once]} at a time" in PAGE
     assert f"{in_words[rain._WORKERS]} files at a time" in PAGE
 
 

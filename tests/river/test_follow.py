@@ -19,15 +19,15 @@ from usgs_server import Trouble, UsgsServer
 from candor.core import files
 from candor.core.errors import InputError
 from candor.river.build import build_basin
-from candor.river.client import Manners
+from candor.river.client import RetryPolicy
 from candor.river.follow import Feed, Followed, follow
-from candor.river.readings import YOUNG
+from candor.river.readings import REVISED_WITHIN
 
 SITES = GOOD[:4]  # the first two read four times an hour, the third has two sensors
 END = START + HOURS * HOUR  # of what the basin was built from
 NEEDED = 24
-ROWS = NEEDED + YOUNG // HOUR
-HASTY = Manners(first_wait=0.001, quota_wait=0.001, attempts=3)
+ROWS = NEEDED + REVISED_WITHIN // HOUR
+HASTY = RetryPolicy(first_wait=0.001, quota_wait=0.001, attempts=3)
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +84,7 @@ def news(found: Followed) -> dict[str, tuple[int, int]]:
 @pytest.mark.parametrize("hourly", ["nearest", "mean"])
 def test_what_is_said_of_an_hour_is_what_the_builder_says(built, feed, hourly: str) -> None:
     settings = made_basin.RULES.model_copy(update={"hourly": hourly})
-    whole = build_basin(settings, built.asker()).panel.select(SITES)
+    whole = build_basin(settings, built.client()).panel.select(SITES)
     found = follow(replace(feed, settings=settings), END)
     assert found.panel.times == whole.times.slice(HOURS - ROWS, HOURS)
     np.testing.assert_array_equal(found.panel.values, whole.values[-ROWS:])
@@ -107,7 +107,7 @@ def test_new_hours_arrive_and_only_what_is_new_or_young_is_asked_for(usgs, feed)
     read_on(usgs, 5)
     usgs.requests.clear()
     later = follow(feed, END + 5 * HOUR)
-    assert asked_from(usgs) == dict.fromkeys(SITES, END - YOUNG)
+    assert asked_from(usgs) == dict.fromkeys(SITES, END - REVISED_WITHIN)
     assert news(later) == dict.fromkeys(SITES, (5, 0))
     np.testing.assert_array_equal(later.panel.values[:-5], first.panel.values[5:])
     expected = [[np.float32(oxygen(site, hour)) for site in SITES] for hour in range(HOURS, HOURS + 5)]
@@ -116,7 +116,9 @@ def test_new_hours_arrive_and_only_what_is_new_or_young_is_asked_for(usgs, feed)
 
 def test_what_a_site_sends_after_days_of_silence_is_fetched(usgs, feed) -> None:
     everything = list(usgs.observations)
-    usgs.observations = [one for one in everything if one.site != SITES[0] or one.time < END - YOUNG - 10 * HOUR]
+    usgs.observations = [
+        one for one in everything if one.site != SITES[0] or one.time < END - REVISED_WITHIN - 10 * HOUR
+    ]
     assert np.isnan(follow(feed, END).panel.values[-80:, 0]).all()
     usgs.observations = everything
     found = follow(feed, END + HOUR)
@@ -141,7 +143,9 @@ def test_nothing_new_is_no_news_and_the_same_hours(usgs, feed) -> None:
     assert news(again) == {} and set(news(first)) == set(SITES)
     assert again.panel.fingerprint == first.panel.fingerprint
     assert {path.name: path.stat().st_size for path in feed.folder.iterdir()} == kept
-    old = follow(feed, END + 9 * YOUNG, is_offline=True)  # nothing newer comes: the hours end with the last reading
+    old = follow(
+        feed, END + 9 * REVISED_WITHIN, is_offline=True
+    )  # nothing newer comes: the hours end with the last reading
     assert old.panel.times.end == END + HOUR  # a quarter to serves the hour too
     np.testing.assert_array_equal(old.panel.values[:-1], first.panel.values[1:])
     earlier = follow(feed, END - 10 * HOUR)  # a present that lies before the last one
@@ -162,7 +166,7 @@ def test_a_silent_site_is_empty_from_its_last_reading_on_and_the_others_go_on(us
 
 def test_young_readings_are_revised_and_withdrawn_and_old_ones_stand(usgs, feed) -> None:
     follow(feed, END)
-    young, old = HOURS - 1 - YOUNG // HOUR + 2, HOURS - 1 - YOUNG // HOUR - 2
+    young, old = HOURS - 1 - REVISED_WITHIN // HOUR + 2, HOURS - 1 - REVISED_WITHIN // HOUR - 2
     change(usgs, SITES[1], young, "1.25")
     change(usgs, SITES[2], young, None)
     change(usgs, SITES[3], old, "1.25")
@@ -191,7 +195,7 @@ def test_another_sensor_of_a_site_never_speaks_for_the_one_the_model_knows(usgs,
 
 def test_a_service_out_of_order_for_a_while_is_waited_for(usgs, feed) -> None:
     usgs.troubles.append(Trouble("continuous", times=4, status=503))
-    assert set(news(follow(feed, END, manners=HASTY))) == set(SITES)
+    assert set(news(follow(feed, END, retry_policy=HASTY))) == set(SITES)
 
 
 def test_a_service_out_of_order_is_told_of_and_what_was_kept_serves_offline(usgs, feed) -> None:
@@ -202,7 +206,7 @@ def test_a_service_out_of_order_is_told_of_and_what_was_kept_serves_offline(usgs
     read_on(usgs, 2)
     usgs.troubles.append(Trouble(SITES[3], times=999, status=503))
     with pytest.raises(InputError) as caught:
-        follow(feed, END + 2 * HOUR, manners=replace(HASTY, at_once=1))
+        follow(feed, END + 2 * HOUR, retry_policy=replace(HASTY, at_once=1))
     assert "out of order" in caught.value.what
     assert "--offline" in caught.value.hint and str(feed.folder) in caught.value.hint
     usgs.requests.clear()
@@ -227,7 +231,7 @@ def test_a_kill_while_a_record_is_written_costs_nothing(usgs, feed) -> None:
             true_flush(path)
 
         files._flush_to_disk = flush
-        follow(feed, END + 3 * HOUR, manners=Manners(at_once=1))
+        follow(feed, END + 3 * HOUR, retry_policy=RetryPolicy(at_once=1))
 
     job = get_context("fork").Process(target=be_killed, daemon=True)
     job.start()

@@ -20,8 +20,8 @@ from earthaccess.system import System
 from imerg_granules import LATITUDES, LONGITUDES, GranuleServer, name_at, search_answer, write_granule
 
 from candor.core.errors import InputError
-from candor.river import http_ranges
-from candor.river.http_ranges import BLOCK, Patience, RemoteReader
+from candor.river.client import RetryPolicy
+from candor.river.http_ranges import BLOCK, RemoteReader, Retries
 from candor.river.imerg import Cell, EarthdataArchive, granule_of, read_half_hour, sign_in
 
 START = datetime(2020, 3, 1, tzinfo=UTC)
@@ -48,7 +48,7 @@ def archive_at(server: GranuleServer) -> EarthdataArchive:
     login = earthaccess.Auth()
     login.login(strategy="none", system=System(f"{server.url}/search/", "", "", "127.0.0.1"))
     login.token, login.authenticated = {"access_token": "secret"}, True
-    return EarthdataArchive(login, pause=0.0)
+    return EarthdataArchive(login, RetryPolicy(first_wait=0.0))
 
 
 def granule_at(server: GranuleServer, start: datetime = START):
@@ -76,8 +76,8 @@ def test_a_recorded_search_answer_has_the_layout_of_those_made_here(real_data: P
 
 
 def test_a_search_answer_is_read_and_version_06_refused_by_name() -> None:
-    answer = search_answer(START, "https://archive.nasa.gov/2020/061")
-    granule = granule_of(answer)
+    response = search_answer(START, "https://archive.nasa.gov/2020/061")
+    granule = granule_of(response)
     assert granule.name == "3B-HHR.MS.MRG.3IMERG.20200301-S000000-E002959.0000.V07B.HDF5"
     assert granule.url == f"https://archive.nasa.gov/2020/061/{granule.name}"
     assert granule.start == START and granule.megabytes == 10.0
@@ -99,10 +99,10 @@ def test_a_search_asks_for_version_07_of_the_period_and_sorts_the_answers(server
 
 
 def test_an_answer_without_an_address_is_named() -> None:
-    answer = search_answer(START, "https://archive.nasa.gov")
-    answer["umm"]["RelatedUrls"] = [link for link in answer["umm"]["RelatedUrls"] if link["Type"] != "GET DATA"]
+    response = search_answer(START, "https://archive.nasa.gov")
+    response["umm"]["RelatedUrls"] = [link for link in response["umm"]["RelatedUrls"] if link["Type"] != "GET DATA"]
     with pytest.raises(InputError, match="without an address") as refused:
-        granule_of(answer)
+        granule_of(response)
     assert name_at(START) in refused.value.where
 
 
@@ -143,8 +143,8 @@ def test_trouble_that_passes_changes_nothing(server: GranuleServer) -> None:
 
 def test_the_pauses_double_and_obey_the_service(server: GranuleServer, monkeypatch: pytest.MonkeyPatch) -> None:
     pauses: list[float] = []
-    monkeypatch.setattr(Patience, "wait", lambda self, seconds: pauses.append(seconds))
-    reader = RemoteReader(requests.Session, Patience(1.5))
+    monkeypatch.setattr(Retries, "wait", lambda self, seconds: pauses.append(seconds))
+    reader = RemoteReader(requests.Session, Retries(RetryPolicy(first_wait=1.5)))
     server.always, server.headers = 503, {}
     with pytest.raises(InputError, match="does not answer") as refused:
         reader.read(f"{server.url}/{name_at(START)}", RawIOBase.readall)
@@ -166,14 +166,14 @@ def test_a_long_pause_is_kept_and_one_that_is_too_long_is_not_begun(
         return {"Retry-After": str(int(seconds)) if form == "seconds" else date}
 
     pauses: list[float] = []
-    monkeypatch.setattr(Patience, "wait", lambda self, seconds: pauses.append(seconds))
+    monkeypatch.setattr(Retries, "wait", lambda self, seconds: pauses.append(seconds))
     archive = archive_at(server)
     server.faults, server.headers = [429], asks_for(3000)
     rates, _ = archive.read(granule_at(server), CELLS)
     assert rates.min() > 0
     assert pauses == [pytest.approx(3000, abs=60)], "an hourly quota is waited for, not asked at every two minutes"
     asked = len(server.requests)
-    server.always, server.headers = 429, asks_for(http_ranges.LONGEST_PAUSE + 600)
+    server.always, server.headers = 429, asks_for(RetryPolicy().longest_wait + 600)
     with pytest.raises(InputError, match="does not answer") as refused:
         archive.read(granule_at(server), CELLS)
     assert "is kept" in refused.value.hint and len(pauses) == 1 and len(server.requests) == asked + 1
@@ -183,10 +183,12 @@ def test_a_pause_until_a_date_that_has_passed_is_none_and_nonsense_is_not_obeyed
     server: GranuleServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pauses: list[float] = []
-    monkeypatch.setattr(Patience, "wait", lambda self, seconds: pauses.append(seconds))
+    monkeypatch.setattr(Retries, "wait", lambda self, seconds: pauses.append(seconds))
     for asked, expected in (("Wed, 21 Oct 2015 07:28:00 GMT", 0.0), ("soon", 1.5)):
         server.faults, server.headers = [503], {"Retry-After": asked}
-        RemoteReader(requests.Session, Patience(1.5)).read(f"{server.url}/{name_at(START)}", lambda file: file.read(5))
+        RemoteReader(requests.Session, Retries(RetryPolicy(first_wait=1.5))).read(
+            f"{server.url}/{name_at(START)}", lambda file: file.read(5)
+        )
         assert pauses.pop() == expected
 
 
@@ -221,7 +223,7 @@ def test_a_file_is_read_at_any_place_in_any_order(server: GranuleServer, content
         assert file.seek(-3, 2) == size - 3 and file.seek(1, 1) == size - 2
         return [*parts, file.read(9)]
 
-    parts, carried = RemoteReader(requests.Session, Patience()).read(f"{server.url}/{name_at(START)}", use)
+    parts, carried = RemoteReader(requests.Session, Retries()).read(f"{server.url}/{name_at(START)}", use)
     assert parts == [*(content[place : place + length] for place, length in places), content[-2:]]
     assert carried < size
     assert_nothing_was_carried_twice(server)

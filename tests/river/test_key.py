@@ -23,7 +23,7 @@ def keys_by_service(usgs) -> dict[str, set[str | None]]:
     return found
 
 
-def test_the_key_comes_with_every_request_to_water_data_and_with_none_to_the_index(usgs, asker, monkeypatch) -> None:
+def test_the_key_comes_with_every_request_to_water_data_and_with_none_to_the_index(usgs, client, monkeypatch) -> None:
     made_basin.fill(usgs)
 
     def is_local(url: object) -> bool:
@@ -31,14 +31,14 @@ def test_the_key_comes_with_every_request_to_water_data_and_with_none_to_the_ind
 
     for module in ("credentials", "transport.http"):  # the client knows its host by name, and this is another one
         monkeypatch.setattr(f"dataretrieval.{module}.accepts_api_key", is_local)
-    basin = build_basin(RULES, asker)
+    basin = build_basin(RULES, client)
     assert keys_by_service(usgs) == {"waterdata": {"my-key"}, "nldi": {None}}
     assert "my-key" not in str(basin.panel.provenance)
-    kept = [path.read_bytes() for path in asker.cache.folder.rglob("*") if path.is_file()]
+    kept = [path.read_bytes() for path in client.cache.folder.rglob("*") if path.is_file()]
     assert kept and not any(b"my-key" in content for content in kept)
 
 
-def test_a_host_that_is_not_water_data_never_sees_the_key(usgs, asker) -> None:
+def test_a_host_that_is_not_water_data_never_sees_the_key(usgs, client) -> None:
     made_basin.fill(usgs)
-    build_basin(RULES, asker)
+    build_basin(RULES, client)
     assert keys_by_service(usgs) == {"waterdata": {None}, "nldi": {None}}

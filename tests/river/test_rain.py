@@ -25,7 +25,8 @@ from candor.core.errors import InputError
 from candor.data.panel import Panel, Sensor, digest_of
 from candor.data.panel_store import load_panel, save_panel
 from candor.data.times import TimeAxis
-from candor.river.http_ranges import Patience
+from candor.river.client import RetryPolicy
+from candor.river.http_ranges import Retries
 from candor.river.imerg import Cell, EarthdataArchive, Granule
 from candor.river.rain import Rain, fetch_rain
 
@@ -51,7 +52,7 @@ class MadeArchive:
         self.searches: list[tuple[datetime, datetime]] = []
         self.read_starts: list[datetime] = []
         self.dies_after = 10**9
-        self.patience = Patience()
+        self.retries = Retries()
 
     def rate(self, start: datetime, cell: Cell) -> float:
         return float((start.timestamp() // 1800) % 977 + cell.column / 8)
@@ -141,7 +142,7 @@ def test_a_pause_is_told_of_and_ctrl_c_does_not_wait_until_it_is_over(tmp_path: 
         def read(self, granule: Granule, cells: list[Cell]) -> tuple[NDArray[np.float32], int] | None:
             if granule.start == START:
                 try:
-                    self.patience.wait(60.0)
+                    self.retries.wait(60.0)
                 except CancelledError:
                     gave_up.append(granule.start)
                     raise
@@ -357,7 +358,7 @@ def test_days_that_an_earlier_version_wrote_without_dates_are_still_read(tmp_pat
 def fetch_from(server: GranuleServer, times: TimeAxis, folder: Path) -> Rain:
     login = earthaccess.Auth()
     login.login(strategy="none", system=System(f"{server.url}/search/", "", "", "127.0.0.1"))
-    return fetch_rain(SENSORS, times, folder, archive=EarthdataArchive(login, pause=0.0))
+    return fetch_rain(SENSORS, times, folder, archive=EarthdataArchive(login, RetryPolicy(first_wait=0.0)))
 
 
 def test_from_the_archive_to_a_panel_that_can_be_saved(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from usgs_server import UsgsServer
 from candor.data.gridding import Grid, lay_series
 from candor.data.times import TimeAxis
 from candor.river import readings as readings_module
-from candor.river.client import Asker
+from candor.river.client import ServiceClient
 from candor.river.readings import MOST_DAYS, Readings, as_frame, fetch_readings, split_period, valid_readings
 
 HOUR = timedelta(hours=1)
@@ -27,9 +27,9 @@ def axis_over(observations: list[Observation], zone: str = "UTC") -> TimeAxis:
     return TimeAxis(first, HOUR, (last - first) // HOUR + 2, zone)
 
 
-def fetched(asker: Asker, site: str, parameter: str, axis: TimeAxis) -> dict[str, Readings]:
+def fetched(client: ServiceClient, site: str, parameter: str, axis: TimeAxis) -> dict[str, Readings]:
     """Returns the valid readings of a site, fetched from the server."""
-    return valid_readings(as_frame(fetch_readings(asker, [site], parameter, axis)[site]), keep_negative=False)
+    return valid_readings(as_frame(fetch_readings(client, [site], parameter, axis)[site]), keep_negative=False)
 
 
 def from_values(*values: str | None, keep_negative: bool = False) -> Readings:
@@ -47,41 +47,41 @@ def from_values(*values: str | None, keep_negative: bool = False) -> Readings:
     return valid_readings(frame, keep_negative)["s"]
 
 
-def test_every_reading_of_two_sites_and_two_parameters_arrives_where_it_belongs(usgs, asker) -> None:
+def test_every_reading_of_two_sites_and_two_parameters_arrives_where_it_belongs(usgs, client) -> None:
     usgs.observations = transcoded("iv_two_sites_two_params")
     axis = axis_over(usgs.observations)
     for site in ("USGS-01541000", "USGS-01541200"):
         for parameter in ("00060", "00065"):
-            (found,) = fetched(asker, site, parameter, axis).values()
+            (found,) = fetched(client, site, parameter, axis).values()
             sent = [one for one in usgs.observations if (one.site, one.parameter) == (site, parameter)]
             assert found.values.tolist() == [float(one.value) for one in sent]
             assert pd.DatetimeIndex(found.times, tz="UTC").tolist() == [one.time for one in sent]
             assert found.unit == sent[0].unit
 
 
-def test_recorded_readings_of_mixed_intervals_become_the_hours_that_were_sent(usgs, asker) -> None:
+def test_recorded_readings_of_mixed_intervals_become_the_hours_that_were_sent(usgs, client) -> None:
     usgs.observations = transcoded("iv_mixed_frequency")
     axis = TimeAxis(datetime(2018, 6, 1, 4, tzinfo=UTC), HOUR, 24, "America/New_York")
     for site, a_day in (("USGS-01541000", 96), ("USGS-01570500", 48)):  # every 15 minutes, and every 30
-        (found,) = fetched(asker, site, "00060", axis).values()
+        (found,) = fetched(client, site, "00060", axis).values()
         sent = {one.time: float(one.value) for one in usgs.observations if (one.site, one.parameter) == (site, "00060")}
         assert len(sent) == a_day
         hours = lay_series(Grid(axis), found.times.astype(np.int64), found.values)
         assert hours.tolist() == [sent[axis.start + hour * HOUR] for hour in range(24)]
 
 
-def test_pages_are_followed_by_their_cursors_to_the_last_reading(usgs, asker, monkeypatch) -> None:
+def test_pages_are_followed_by_their_cursors_to_the_last_reading(usgs, client, monkeypatch) -> None:
     monkeypatch.setattr(readings_module, "PAGE", 10)
     usgs.observations = transcoded("iv_two_sites_two_params")
-    (found,) = fetched(asker, "USGS-01541000", "00060", axis_over(usgs.observations)).values()
+    (found,) = fetched(client, "USGS-01541000", "00060", axis_over(usgs.observations)).values()
     assert len(found.values) == 93
     assert len(usgs.asked("continuous")) == 10
     assert len(usgs.asked("cursor=")) == 9
 
 
-def test_the_page_asked_for_has_the_properties_of_the_recorded_one(usgs, asker) -> None:
+def test_the_page_asked_for_has_the_properties_of_the_recorded_one(usgs, client) -> None:
     usgs.observations = transcoded("iv_two_sites_two_params")
-    fetched(asker, "USGS-01541000", "00060", axis_over(usgs.observations))
+    fetched(client, "USGS-01541000", "00060", axis_over(usgs.observations))
     (address,) = usgs.asked("continuous")
     query = {name: values[0] for name, values in parse_qs(urlsplit(address).query).items()}
     known = set(recorded("continuous_page1_full")["features"][0]["properties"])
@@ -90,12 +90,12 @@ def test_the_page_asked_for_has_the_properties_of_the_recorded_one(usgs, asker) 
     assert int(query["limit"]) == 10_000
 
 
-def test_a_recorded_page_is_read_as_it_was_sent(usgs, asker) -> None:
+def test_a_recorded_page_is_read_as_it_was_sent(usgs, client) -> None:
     page = recorded("continuous_page1_full")
     usgs.answer = lambda address: (200, page | {"links": []})
     axis = TimeAxis(datetime(2026, 10, 1, tzinfo=UTC), HOUR, 1)
     sent = [feature["properties"] for feature in page["features"]]
-    found = fetched(asker, "USGS-01646500", "00060", axis)
+    found = fetched(client, "USGS-01646500", "00060", axis)
     assert list(found) == [sent[0]["time_series_id"]]
     (one,) = found.values()
     assert one.values.tolist() == [float(reading["value"]) for reading in sent]
@@ -130,14 +130,14 @@ def test_the_pages_made_here_are_linked_as_the_recorded_ones(usgs) -> None:
     assert made["features"][0]["geometry"] is slim["features"][0]["geometry"] is None
 
 
-def test_a_recorded_page_leads_to_the_next_by_its_own_cursor(usgs, asker) -> None:
+def test_a_recorded_page_leads_to_the_next_by_its_own_cursor(usgs, client) -> None:
     text = json.dumps(recorded("continuous_page1_slim"))
     slim = json.loads(text.replace("https://api.waterdata.usgs.gov", usgs.address))
     rest = recorded("continuous_page1_full")
     rest = rest | {"features": rest["features"][3:], "links": []}
     usgs.answer = lambda address: (200, rest if "cursor=" in address else slim)
     axis = TimeAxis(datetime(2026, 10, 1, tzinfo=UTC), HOUR, 1)
-    found = fetched(asker, "USGS-01646500", "00060", axis)
+    found = fetched(client, "USGS-01646500", "00060", axis)
     (link,) = [link["href"] for link in slim["links"] if link["rel"] == "next"]
     _, second = usgs.asked("continuous")
     assert parse_qs(urlsplit(second).query)["cursor"] == parse_qs(urlsplit(link).query)["cursor"]
@@ -146,9 +146,9 @@ def test_a_recorded_page_leads_to_the_next_by_its_own_cursor(usgs, asker) -> Non
     assert values == [float(value) for value in sent[3:] + sent[:3]]  # the slim page does not name its sensor
 
 
-def test_no_request_spans_more_days_than_the_service_allows(usgs, asker) -> None:
+def test_no_request_spans_more_days_than_the_service_allows(usgs, client) -> None:
     axis = TimeAxis(datetime(2014, 1, 1, tzinfo=UTC), HOUR, 43_824)
-    assert fetched(asker, "USGS-1", "00300", axis) == {}
+    assert fetched(client, "USGS-1", "00300", axis) == {}
     spans = [parse_qs(urlsplit(address).query)["time"][0].split("/") for address in usgs.asked("continuous")]
     moments = sorted([datetime.fromisoformat(moment) for moment in span] for span in spans)
     assert all(last - first <= timedelta(days=MOST_DAYS) for first, last in moments)
@@ -158,28 +158,28 @@ def test_no_request_spans_more_days_than_the_service_allows(usgs, asker) -> None
         split_period(axis.start, axis.end, days=MOST_DAYS + 1)
 
 
-def test_a_reading_where_two_requests_meet_counts_once(usgs, asker, monkeypatch) -> None:
+def test_a_reading_where_two_requests_meet_counts_once(usgs, client, monkeypatch) -> None:
     monkeypatch.setattr(readings_module, "split_period", lambda first, last: split_period(first, last, days=1))
     start = datetime(2021, 5, 1, tzinfo=UTC)
     usgs.observations = [
         Observation("USGS-1", "00300", "s", start - HOUR / 2 + step * HOUR / 2, str(step)) for step in range(145)
     ]
-    (found,) = fetched(asker, "USGS-1", "00300", TimeAxis(start, HOUR, 72)).values()
+    (found,) = fetched(client, "USGS-1", "00300", TimeAxis(start, HOUR, 72)).values()
     assert len(usgs.asked("continuous")) == 3
     assert found.values.tolist() == list(range(145))
     assert found.left_out["repeated"] == 2
 
 
-def test_sensors_of_one_site_are_kept_apart(usgs, asker) -> None:
+def test_sensors_of_one_site_are_kept_apart(usgs, client) -> None:
     usgs.observations = transcoded("iv_multiple_methods_63680")
-    found = fetched(asker, "USGS-444306122144600", "63680", axis_over(usgs.observations))
+    found = fetched(client, "USGS-444306122144600", "63680", axis_over(usgs.observations))
     assert {name: len(one.values) for name, one in found.items()} == {sensor_id(254051): 34, sensor_id(254060): 139}
 
 
-def test_sentinels_among_qualified_readings_are_missing_and_the_qualifiers_are_counted(usgs, asker) -> None:
+def test_sentinels_among_qualified_readings_are_missing_and_the_qualifiers_are_counted(usgs, client) -> None:
     usgs.observations = transcoded("iv_multiple_qualifiers")
     sent = [one.value for one in usgs.observations]
-    (found,) = fetched(asker, "USGS-01542500", "00060", axis_over(usgs.observations)).values()
+    (found,) = fetched(client, "USGS-01542500", "00060", axis_over(usgs.observations)).values()
     assert found.left_out["sentinel"] == sent.count("-999999") > 0
     assert len(found.values) == len(sent) - sent.count("-999999")
     assert found.qualifiers == {
@@ -187,9 +187,9 @@ def test_sentinels_among_qualified_readings_are_missing_and_the_qualifiers_are_c
     }
 
 
-def test_an_empty_answer_is_no_readings(usgs, asker) -> None:
+def test_an_empty_answer_is_no_readings(usgs, client) -> None:
     assert transcoded("iv_empty_result") == []
-    assert fetched(asker, "USGS-1", "00300", TimeAxis(datetime(2021, 5, 1, tzinfo=UTC), HOUR, 24)) == {}
+    assert fetched(client, "USGS-1", "00300", TimeAxis(datetime(2021, 5, 1, tzinfo=UTC), HOUR, 24)) == {}
 
 
 @pytest.mark.parametrize(
@@ -221,11 +221,11 @@ def test_no_valid_reading_is_changed_or_lost() -> None:
     assert from_values(*texts).values.tolist() == [float(text) for text in texts]
 
 
-def test_daylight_saving_days_give_every_hour_once(usgs: UsgsServer, asker: Asker) -> None:
+def test_daylight_saving_days_give_every_hour_once(usgs: UsgsServer, client: ServiceClient) -> None:
     for name, hours in (("iv_dst_start_20180311", 71), ("iv_dst_end_20181104", 73)):
         usgs.observations = transcoded(name)
         axis = axis_over(usgs.observations, "America/New_York")
-        (found,) = fetched(asker, "USGS-01541000", "00060", axis).values()
+        (found,) = fetched(client, "USGS-01541000", "00060", axis).values()
         assert axis.length == hours + 1  # three days, one of them an hour shorter or longer, and the midnight after
         assert len(found.values) == len(usgs.observations) == 4 * hours
         assert (np.diff(found.times) > np.timedelta64(0)).all()

@@ -8,15 +8,15 @@ import dataretrieval
 from dataretrieval.waterdata import WaterdataConfiguration
 
 from candor.data.times import TimeAxis
-from candor.river.cache import AnswerCache
-from candor.river.client import Asker, Manners
+from candor.river.cache import ResponseCache
+from candor.river.client import RetryPolicy, ServiceClient
 from candor.river.readings import fetch_readings
 
 
 def main(address: str, cache: Path, sites: list[str]) -> None:
     axis = TimeAxis(datetime(2021, 5, 1, tzinfo=UTC), timedelta(hours=1), 24)
     with dataretrieval.configure(WaterdataConfiguration(base_url=address)):
-        fetch_readings(Asker(AnswerCache(cache), Manners(at_once=1)), sites, "00300", axis)
+        fetch_readings(ServiceClient(ResponseCache(cache), RetryPolicy(at_once=1)), sites, "00300", axis)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from usgs_answers import Observation
 
 from candor.data.times import TimeAxis
-from candor.river.client import Asker
+from candor.river.client import ServiceClient
 from candor.river.readings import as_frame, fetch_readings
 
 HOUR = timedelta(hours=1)
@@ -23,6 +23,6 @@ def observations() -> list[Observation]:
     ]
 
 
-def hours_of(asker: Asker) -> dict[str, int]:
+def hours_of(client: ServiceClient) -> dict[str, int]:
     """Returns how many readings of each site arrive."""
-    return {site: len(as_frame(answers)) for site, answers in fetch_readings(asker, SITES, "00300", AXIS).items()}
+    return {site: len(as_frame(responses)) for site, responses in fetch_readings(client, SITES, "00300", AXIS).items()}

@@ -20,7 +20,7 @@ from candor.core.text import number
 if TYPE_CHECKING:
     from candor.core.progress import Report
     from candor.river.build import Basin, RainStep
-    from candor.river.cache import AnswerCache
+    from candor.river.cache import ResponseCache
     from candor.river.imerg import EarthdataArchive
     from candor.river.quality import Difference
     from candor.river.settings import BasinSettings
@@ -101,7 +101,7 @@ def build_river(
 
     Answers are kept on disk: the command goes on after it was stopped, and works again without a network.
     """
-    from candor.river.cache import AnswerCache, default_cache
+    from candor.river.cache import ResponseCache, default_cache
 
     settings = options.settings(preset)
     if refresh and offline:
@@ -110,11 +110,11 @@ def build_river(
     _check_places(out, archive, folder)
     if not offline:
         say_if_no_key()
-    answers = AnswerCache(folder)
-    since = _begin_refresh(answers, settings) if refresh else None
-    basin, differences = _build(settings, answers, out, archive, preset, since, has_rain=rain, is_offline=offline)
+    responses = ResponseCache(folder)
+    since = _begin_refresh(responses, settings) if refresh else None
+    basin, differences = _build(settings, responses, out, archive, preset, since, has_rain=rain, is_offline=offline)
     if refresh:
-        answers.end_refresh(settings.model_dump())
+        responses.end_refresh(settings.model_dump())
     if json:
         print_json(_as_json(basin, differences))
     else:
@@ -124,7 +124,7 @@ def build_river(
 
 def _build(
     settings: "BasinSettings",
-    answers: "AnswerCache",
+    responses: "ResponseCache",
     out: Path,
     archive: Path | None,
     preset: str | None,
@@ -135,7 +135,7 @@ def _build(
 ) -> "tuple[Basin, list[Difference]]":
     """Returns the basin after writing it, and its numbers beside those of the paper; shows how far it has come."""
     from candor.river.build import build_basin
-    from candor.river.client import Asker
+    from candor.river.client import ServiceClient
     from candor.river.folder import export_archive, save_basin
     from candor.river.imerg import sign_in
 
@@ -143,19 +143,21 @@ def _build(
     with progress() as report:
         # Without a login all that the USGS sends would be in vain, so that it is looked for before anything is asked.
         before = log_in if has_rain else None
-        asker = Asker(answers, report=report, fresh_since=since, is_offline=is_offline, before_asking=before)
-        add_rain = _rain_step(answers.folder, report, log_in, is_offline=is_offline) if has_rain else None
-        basin = build_basin(settings, asker, preset or "", add_rain)
+        client = ServiceClient(
+            responses, report=report, fresh_since=since, is_offline=is_offline, before_request=before
+        )
+        add_rain = _rain_step(responses.folder, report, log_in, is_offline=is_offline) if has_rain else None
+        basin = build_basin(settings, client, preset or "", add_rain)
         differences = save_basin(basin, out, preset)
         if archive is not None:
             export_archive(out, archive)
     return basin, differences
 
 
-def _begin_refresh(answers: "AnswerCache", settings: "BasinSettings") -> datetime:
+def _begin_refresh(responses: "ResponseCache", settings: "BasinSettings") -> datetime:
     """Returns since when answers count as fresh; says so where a refresh that was broken off goes on."""
     now = datetime.now(UTC)
-    since = answers.begin_refresh(settings.model_dump())
+    since = responses.begin_refresh(settings.model_dump())
     if since < now:
         say(f"going on with the refresh that was begun on {since:%Y-%m-%d at %H:%M} UTC and not finished")
     return since

@@ -1,7 +1,10 @@
 """What was noticed about somebody's data: how bad, where, how often, and what to do about it."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from enum import StrEnum
+
+from candor.core.text import listed
 
 
 class Level(StrEnum):
@@ -37,6 +40,30 @@ class Findings(list[Finding]):
     def note(self, what: str, where: str = "", count: int = 1, hint: str = "") -> None:
         """Adds a note: a choice that was made, or a fact worth knowing."""
         self.append(Finding(Level.NOTE, what, where, count, hint))
+
+    def about(
+        self,
+        cases: Collection[object],
+        what: str,
+        hint: str = "",
+        *,
+        where: str = "",
+        count: int = 0,
+        level: Level = Level.WARNING,
+    ) -> None:
+        """Adds a finding about some cases, if there are any; the first few are named.
+
+        Args:
+            cases: what the finding is about, as they are to be named.
+            what: the finding in words.
+            hint: what to do about it.
+            where: the file that the cases are in.
+            count: how many cases to count, if not those that are named.
+            level: how much it matters.
+        """
+        if cases:
+            place = ": ".join(part for part in (where, listed(cases)) if part)
+            self.append(Finding(level, what, place, count or len(cases), hint))
 
     @property
     def errors(self) -> list[Finding]:

@@ -14,12 +14,12 @@ from candor.core.versions import versions
 from candor.data.findings import Findings
 from candor.data.panel import Covariate, Edges, Panel, Sensor
 from candor.data.times import TimeAxis
-from candor.river.client import Asker, require_client
+from candor.river.client import ServiceClient, require_client
 from candor.river.network import River, RiverEdge, find_river
 from candor.river.quality import QualityReport, StationQuality, quality_report, station_quality
 from candor.river.readings import USGS_SENTINELS, as_frame, fetch_readings
 from candor.river.settings import BasinSettings, period
-from candor.river.stations import UNKNOWN_ZONE, Catalogue, Site, Station, common_zone, find_sites, make_station
+from candor.river.stations import UNKNOWN_ZONE, Site, SiteList, Station, common_zone, find_sites, make_station
 
 RainStep = Callable[[tuple[Sensor, ...], TimeAxis], tuple[Covariate, Mapping[str, Any]]]
 """Returns the rain at the sensors' coordinates for every hour of the axis, and where it came from."""
@@ -36,17 +36,17 @@ class Basin:
     settings: BasinSettings
 
 
-def build_basin(settings: BasinSettings, asker: Asker, name: str = "", rain: RainStep | None = None) -> Basin:
+def build_basin(settings: BasinSettings, client: ServiceClient, name: str = "", rain: RainStep | None = None) -> Basin:
     """Returns the basin built by the given rules from the services, or from their answers on disk.
 
     Args:
         settings: which basin, and by which rules.
-        asker: asks the services; all answers known already: no network is needed.
+        client: of the services; with all responses on disk no network is needed.
         name: what the panel is called.
         rain: adds a covariate called `rain`.
     """
     require_client()
-    catalogue = find_sites(asker, settings.huc, settings.parameter, until=_latest_end(settings))
+    catalogue = find_sites(client, settings.huc, settings.parameter, until=_latest_end(settings))
     sites = catalogue.sites
     if not sites:
         raise InputError(
@@ -57,20 +57,20 @@ def build_basin(settings: BasinSettings, asker: Asker, name: str = "", rain: Rai
     candidates, too_short = _long_enough(sites, axis, settings.max_missing)
     reason = "the service does not know its place"
     unplaced = [StationQuality(site, title, is_kept=False, reason=reason) for site, title in catalogue.unplaced]
-    answers = fetch_readings(asker, [site.id for site in candidates], settings.parameter, axis)
-    stations = [make_station(site, as_frame(answers[site.id]), axis, settings) for site in candidates]
+    responses = fetch_readings(client, [site.id for site in candidates], settings.parameter, axis)
+    stations = [make_station(site, as_frame(responses[site.id]), axis, settings) for site in candidates]
     kept, judged = _complete_enough(stations, settings)
     if len(kept) < settings.min_sites:
         raise _too_few(kept, stations, too_short, catalogue, settings)
     findings = _findings(catalogue, kept, axis, is_zone_given=settings.zone is not None)
-    river = find_river(asker, [station.site for station in kept], settings.max_distance_km, findings)
+    river = find_river(client, [station.site for station in kept], settings.max_distance_km, findings)
     _require_edges(river.edges, len(kept), settings)
-    if asker.cache.damaged:
+    if client.cache.damaged:
         what = "answers on disk were damaged and were fetched again"
-        findings.note(what, where=str(asker.cache.folder), count=len(asker.cache.damaged))
-    panel = _panel(kept, river.edges, axis, name or f"huc{settings.huc}", _provenance(settings, asker, kept, river))
+        findings.note(what, where=str(client.cache.folder), count=len(client.cache.damaged))
+    panel = _panel(kept, river.edges, axis, name or f"huc{settings.huc}", _provenance(settings, client, kept, river))
     if rain is not None:
-        panel = _with_rain(panel, rain, findings, is_offline=asker.is_offline)
+        panel = _with_rain(panel, rain, findings, is_offline=client.is_offline)
     told = sorted(too_short + unplaced + judged, key=lambda one: one.id)
     return Basin(panel, quality_report(panel, told, findings), settings)
 
@@ -115,7 +115,7 @@ def _too_few(
     kept: Sequence[Station],
     stations: Sequence[Station],
     too_short: Sequence[StationQuality],
-    catalogue: Catalogue,
+    catalogue: SiteList,
     settings: BasinSettings,
 ) -> InputError:
     """Returns what to say of a basin with too few stations: who came near, and whose record is too short."""
@@ -138,7 +138,7 @@ def _too_few(
     )
 
 
-def _findings(catalogue: Catalogue, kept: Sequence[Station], axis: TimeAxis, *, is_zone_given: bool) -> Findings:
+def _findings(catalogue: SiteList, kept: Sequence[Station], axis: TimeAxis, *, is_zone_given: bool) -> Findings:
     findings = Findings()
     if catalogue.asked < axis.end:
         what = f"the list of sites is of {catalogue.asked:%Y-%m-%d}, before the end of the period; some may lack"
@@ -212,7 +212,9 @@ def unknown_rain(rain: Covariate, *, is_offline: bool) -> str:
     return f"the rain of {lacking:,} of {hours:,} hours is unknown: {offline if is_offline else online}"
 
 
-def _provenance(settings: BasinSettings, asker: Asker, stations: Sequence[Station], river: River) -> dict[str, Any]:
+def _provenance(
+    settings: BasinSettings, client: ServiceClient, stations: Sequence[Station], river: River
+) -> dict[str, Any]:
     return {
         "source": "U.S. Geological Survey: Water Data (continuous values), NLDI and NHDPlus (river network)",
         "client": f"dataretrieval {version('dataretrieval')}",
@@ -226,5 +228,5 @@ def _provenance(settings: BasinSettings, asker: Asker, stations: Sequence[Statio
             "length measured on the geometry": river.measured,
         },
         "sensors": {station.site.id: station.sensor for station in stations},
-        "requests": list(asker.record),
+        "requests": list(client.record),
     }

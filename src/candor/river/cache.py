@@ -23,7 +23,7 @@ REFRESH_LASTS = timedelta(days=2)
 
 
 @dataclass(frozen=True)
-class Question:
+class Request:
     """What is asked of a service: everything that decides the answer."""
 
     service: str
@@ -37,7 +37,7 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Answer:
+class Response:
     """What a service said: the content, where and when (UTC) it was fetched, and its checksum.
 
     `also` are further addresses that the client asked on the way to it: pages after the first, and lists.
@@ -55,7 +55,7 @@ class Answer:
         return datetime.fromisoformat(self.fetched)
 
 
-class AnswerCache:
+class ResponseCache:
     """A folder of answers.
 
     Args:
@@ -67,35 +67,35 @@ class AnswerCache:
         self.damaged: list[str] = []
         """Names of answers that were found changed on disk, and were not used."""
 
-    def find(self, question: Question) -> Answer | None:
+    def find(self, request: Request) -> Response | None:
         """Returns the answer to a question asked before, or None; a damaged one counts as none."""
-        content_file, note_file = self._files(question)
+        content_file, note_file = self._files(request)
         if not note_file.exists():
             return None
         try:
             note = read_json(note_file)
             content = content_file.read_bytes()
-            answer = Answer(content, note["url"], note["fetched"], note["sha256"], tuple(note.get("also", ())))
-            datetime.fromisoformat(answer.fetched)
+            response = Response(content, note["url"], note["fetched"], note["sha256"], tuple(note.get("also", ())))
+            datetime.fromisoformat(response.fetched)
         except (InputError, OSError, LookupError, TypeError, ValueError, AttributeError):
-            answer = None
-        if answer is None or sha256(answer.content).hexdigest() != answer.sha256:
+            response = None
+        if response is None or sha256(response.content).hexdigest() != response.sha256:
             self.damaged.append(note_file.name)
             return None
-        return answer
+        return response
 
-    def keep(self, question: Question, content: bytes, url: str, also: tuple[str, ...] = ()) -> Answer:
+    def keep(self, request: Request, content: bytes, url: str, also: tuple[str, ...] = ()) -> Response:
         """Returns the answer that was just fetched, after writing it to disk."""
-        answer = Answer(content, url, _now(), sha256(content).hexdigest(), also)
-        content_file, note_file = self._files(question)
-        note = {"url": url, "also": also, "fetched": answer.fetched, "sha256": answer.sha256}
+        response = Response(content, url, _now(), sha256(content).hexdigest(), also)
+        content_file, note_file = self._files(request)
+        note = {"url": url, "also": also, "fetched": response.fetched, "sha256": response.sha256}
         try:
             with atomic_file(content_file) as temporary:
                 temporary.write_bytes(content)
-            write_json(note_file, note | {"question": asdict(question)})
+            write_json(note_file, note | {"question": asdict(request)})
         except OSError as error:
             raise self._cannot_keep(error) from None
-        return answer
+        return response
 
     def begin_refresh(self, of_what: Mapping[str, Any]) -> datetime:
         """Returns since when answers count as fresh: now, or when a refresh of the same began that was broken off."""
@@ -126,9 +126,9 @@ class AnswerCache:
             hint="make room, or name another folder with --cache",
         )
 
-    def _files(self, question: Question) -> tuple[Path, Path]:
-        folder = self.folder / question.service
-        return folder / f"{question.key}.answer", folder / f"{question.key}.json"
+    def _files(self, request: Request) -> tuple[Path, Path]:
+        folder = self.folder / request.service
+        return folder / f"{request.key}.answer", folder / f"{request.key}.json"
 
 
 def _now() -> str:

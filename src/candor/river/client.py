@@ -16,26 +16,27 @@ from contextvars import ContextVar, copy_context
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from candor.core.errors import InputError
 from candor.core.optional import needing_packages
 from candor.core.progress import Report, silent
-from candor.river.cache import Answer, AnswerCache, Question
+from candor.river.cache import Request, Response, ResponseCache
 
 if TYPE_CHECKING:
     import httpx
     from dataretrieval.exceptions import DataRetrievalError
 
 Fetch = Callable[[], tuple[bytes, str, *tuple[str, ...]]]
-"""Asks a service; returns the content of the answer, the address it came from, and further ones asked on the way."""
+"""Sends one request; returns the content of the response, its address, and further addresses that were needed."""
 
 logging.getLogger("dataretrieval").addHandler(logging.NullHandler())  # it would write into the progress bar
 
 KEY_VARIABLE = "API_USGS_PAT"
 KEY_ADDRESS = "https://api.waterdata.usgs.gov/signup/"
 _TOO_MANY_REQUESTS = 429
-_SPOKEN_NAMES = {
+_SERVICE_NAMES = {
     "waterdata": "USGS Water Data (api.waterdata.usgs.gov)",
     "nldi": "USGS NLDI (api.water.usgs.gov)",
     "nhdplus": "USGS NHDPlus (api.water.usgs.gov)",
@@ -43,19 +44,19 @@ _SPOKEN_NAMES = {
 
 
 class ServiceError(InputError):
-    """A service gave no answer that can be used, or may not be asked; the disk and the login are not at fault."""
+    """A service gave no usable response, or may not be asked; the disk and the login are not at fault."""
 
 
 @dataclass(frozen=True)
-class Manners:
-    """How a guest behaves.
+class RetryPolicy:
+    """How often and after what pauses a request is repeated.
 
     Args:
-        at_once: most questions under way at a time.
-        attempts: how often one question is asked before giving up.
+        at_once: most requests under way at a time.
+        attempts: most attempts of one request.
         first_wait: seconds before the second attempt where the service names no time; doubled for each further one.
-        quota_wait: seconds before any attempt after "too many requests" where the service names no time. It counts them
-            by the hour, so that five such pauses outlast the longest one.
+        quota_wait: seconds before any attempt after "too many requests" where the service names no time. The USGS
+            counts by the hour, so that five such pauses outlast the longest one.
         longest_wait: seconds; a service that asks for more is not waited for.
     """
 
@@ -64,6 +65,15 @@ class Manners:
     first_wait: float = 5.0
     quota_wait: float = 780.0
     longest_wait: float = 3900.0
+
+    def wait_after(self, attempt: int, wished: float | None, *, is_over_quota: bool = False) -> float | None:
+        """Returns the seconds to wait after a failed attempt, counted from 1; None if no further one makes sense.
+
+        `wished` is what the service asks for (Retry-After), if it does.
+        """
+        if wished is None:
+            wished = self.quota_wait if is_over_quota else self.first_wait * 2.0 ** (attempt - 1)
+        return None if attempt >= self.attempts or wished > self.longest_wait else wished
 
 
 class Clock:
@@ -78,145 +88,134 @@ class Clock:
         stop.wait(seconds)
 
 
-class Asker:
-    """Asks services, and keeps what they say.
+class ServiceClient:
+    """Sends requests to services, several at a time, and keeps the responses.
 
     Args:
-        cache: where answers are kept and looked for first.
-        manners: how the services are treated.
-        report: listens to progress.
-        fresh_since: what was answered before this moment is asked again, because readings are revised; None asks
-            nothing again.
-        is_offline: asks nobody; a question whose answer is not on disk is refused.
-        clock: how pauses are kept.
-        before_asking: is called before a service is asked; may raise to stop it.
+        cache: where responses are kept and looked for first.
+        retry_policy: how often and after what pauses a request is repeated.
+        report: progress callback.
+        fresh_since: responses from before this moment are fetched again, because readings are revised; None keeps all.
+        is_offline: sends nothing; a request whose response is not on disk is refused.
+        clock: replaced in tests.
+        before_request: is called before anything is sent; may raise to stop it.
     """
 
     def __init__(
         self,
-        cache: AnswerCache,
-        manners: Manners | None = None,
+        cache: ResponseCache,
+        retry_policy: RetryPolicy | None = None,
         report: Report = silent,
         fresh_since: datetime | None = None,
         is_offline: bool = False,
         clock: Clock | None = None,
-        before_asking: Callable[[], object] | None = None,
+        before_request: Callable[[], object] | None = None,
     ) -> None:
         self.cache = cache
-        self.manners = manners or Manners()
+        self.retry_policy = retry_policy or RetryPolicy()
         self.report = report
         self.fresh_since = fresh_since
         self.is_offline = is_offline
         self.record: list[dict[str, Any]] = []
-        """Every question with its address, date and checksum, in the order in which they were put."""
+        """Every request with its address, date and checksum, in order."""
         self._clock = clock or Clock()
-        self._before_asking = before_asking or (lambda: None)
+        self._before_request = before_request or (lambda: None)
         self._lock = threading.Lock()
         self._not_before = 0.0
         self._share_done = 0.0
         self._was_answered = False
 
-    def ask(self, question: Question, fetch: Fetch, what: str, since: datetime | None = None) -> Answer:
-        """Returns the answer to one question."""
-        return self.ask_all([(question, fetch)], what, None if since is None else [since])[0]
+    def get(self, request: Request, fetch: Fetch, what: str, since: datetime | None = None) -> Response:
+        """Returns the response to one request."""
+        return self.get_all([(request, fetch)], what, None if since is None else [since])[0]
 
-    def ask_all(
-        self, questions: Sequence[tuple[Question, Fetch]], what: str, since: Sequence[datetime] | None = None
-    ) -> list[Answer]:
-        """Returns the answers in the order of the questions; those on disk are not asked again.
+    def get_all(
+        self, requests: Sequence[tuple[Request, Fetch]], what: str, since: Sequence[datetime] | None = None
+    ) -> list[Response]:
+        """Returns the responses in the order of the requests; those on disk are not fetched again.
 
-        The first failure ends the work; what was answered until then is kept. A service that does not answer raises
+        The first failure ends the work; what came until then is kept. A service that does not answer raises
         `ServiceError`.
 
         Args:
-            questions: each with how to ask it.
+            requests: each with how to send it.
             what: is being done, for progress.
-            since: for each question, answers on disk that are older do not count where somebody may be asked.
+            since: for each request, from when on a response on disk counts, unless the client is offline.
         """
-        moments: Sequence[datetime | None] = [None] * len(questions) if since is None else since
-        known = [self._find(question, moment) for (question, _), moment in zip(questions, moments, strict=True)]
-        pending = [place for place, answer in enumerate(known) if answer is None]
-        answers = {place: answer for place, answer in enumerate(known) if answer is not None}
-        self._tell(what, len(answers), len(questions))
+        moments: Sequence[datetime | None] = [None] * len(requests) if since is None else since
+        known = [self._find(request, moment) for (request, _), moment in zip(requests, moments, strict=True)]
+        pending = [place for place, response in enumerate(known) if response is None]
+        responses = {place: response for place, response in enumerate(known) if response is not None}
+        self._report_progress(what, len(responses), len(requests))
         if pending and self.is_offline:
-            raise _not_on_disk(what, len(pending), len(questions), self.cache)
+            raise _not_cached(what, len(pending), len(requests), self.cache)
         if pending:
-            self._before_asking()
+            self._before_request()
         stop = threading.Event()
-        pool = ThreadPoolExecutor(self.manners.at_once)
+        pool = ThreadPoolExecutor(self.retry_policy.at_once)
         try:
             # A copy of the context for each: it carries the client's settings into the threads.
-            work = {place: partial(self._ask_patiently, *questions[place], what, stop) for place in pending}
+            work = {place: partial(self._get_with_retries, *requests[place], what, stop) for place in pending}
             futures = {pool.submit(copy_context().run, work[place]): place for place in pending}
             for future in as_completed(futures):
-                answers[futures[future]] = future.result()
-                self._tell(what, len(answers), len(questions))
+                responses[futures[future]] = future.result()
+                self._report_progress(what, len(responses), len(requests))
         finally:
             stop.set()
             pool.shutdown(wait=True, cancel_futures=True)
-        for place, (question, _) in enumerate(questions):
-            self.record.append(_record_of(question, answers[place]))
-        return [answers[place] for place in range(len(questions))]
+        for place, (request, _) in enumerate(requests):
+            self.record.append(_record(request, responses[place]))
+        return [responses[place] for place in range(len(requests))]
 
-    def take_kept(self, questions: Iterable[Question]) -> list[Answer]:
-        """Returns those answers that are on disk, however old they are: for when a service gives no younger ones."""
-        found = [(question, self.cache.find(question)) for question in questions]
-        kept = [(question, answer) for question, answer in found if answer is not None]
-        self.record += [_record_of(question, answer) for question, answer in kept]
-        return [answer for _, answer in kept]
+    def get_cached(self, requests: Iterable[Request]) -> list[Response]:
+        """Returns those responses that are on disk, however old: for when a service gives no younger ones."""
+        found = [(request, self.cache.find(request)) for request in requests]
+        kept = [(request, response) for request, response in found if response is not None]
+        self.record += [_record(request, response) for request, response in kept]
+        return [response for _, response in kept]
 
-    def _find(self, question: Question, since: datetime | None) -> Answer | None:
-        """Returns the answer on disk, if it is young enough."""
-        answer = self.cache.find(question)
-        if answer is None or self.is_offline:
-            return answer
-        is_old = any(moment is not None and answer.moment < moment for moment in (since, self.fresh_since))
-        return None if is_old else answer
+    def _find(self, request: Request, since: datetime | None) -> Response | None:
+        response = self.cache.find(request)
+        if response is None or self.is_offline:
+            return response
+        is_old = any(moment is not None and response.moment < moment for moment in (since, self.fresh_since))
+        return None if is_old else response
 
-    def _tell(self, what: str, done: int, total: int) -> None:
+    def _report_progress(self, what: str, done: int, total: int) -> None:
         self._share_done = done / max(total, 1)
         self.report(f"{what} | {what}: {done} of {total} answers", self._share_done)
 
-    def _ask_patiently(self, question: Question, fetch: Fetch, what: str, stop: threading.Event) -> Answer:
+    def _get_with_retries(self, request: Request, fetch: Fetch, what: str, stop: threading.Event) -> Response:
         from dataretrieval.exceptions import DataRetrievalError
 
-        for attempt in range(1, self.manners.attempts + 1):
-            self._hold_back(stop)
+        for attempt in range(1, self.retry_policy.attempts + 1):
+            self._wait_for_pause(stop)
             if stop.is_set():
                 raise CancelledError
             try:
                 content, url, *also = fetch()
             except DataRetrievalError as error:
-                wait = self._wait_after(error, attempt)
-                if wait is None or stop.is_set():
-                    raise _in_plain_words(error, question, self.cache) from error
-                with self._lock:  # everybody pauses: the quota and the disturbance are common to all
+                is_over_quota = error.status_code == _TOO_MANY_REQUESTS
+                wait = self.retry_policy.wait_after(attempt, error.retry_after, is_over_quota=is_over_quota)
+                is_without_network = _was_never_connected(error) and not self._was_answered
+                if wait is None or stop.is_set() or is_without_network or not error.retryable:
+                    raise _service_error(error, request, self.cache) from error
+                with self._lock:  # all threads pause: the quota and the disturbance are common to them
                     self._not_before = max(self._not_before, self._clock.now() + wait)
                 self.report(f"{what} | {what}: the service needs a pause of {wait:.0f} s", self._share_done)
             else:
                 self._was_answered = True
-                return self.cache.keep(question, content, url, tuple(also))
+                return self.cache.keep(request, content, url, tuple(also))
         raise AssertionError("the last attempt either answers or raises")
 
-    def _hold_back(self, stop: threading.Event) -> None:
+    def _wait_for_pause(self, stop: threading.Event) -> None:
         while (left := self._not_before - self._clock.now()) > 0 and not stop.is_set():
             self._clock.wait(left, stop)
 
-    def _wait_after(self, error: "DataRetrievalError", attempt: int) -> float | None:
-        """Returns the seconds to wait before asking again, or None where that is of no use."""
-        is_without_network = _was_never_connected(error) and not self._was_answered
-        if not error.retryable or attempt == self.manners.attempts or is_without_network:
-            return None
-        if error.retry_after is not None:
-            return error.retry_after if error.retry_after <= self.manners.longest_wait else None
-        if error.status_code == _TOO_MANY_REQUESTS:
-            return self.manners.quota_wait
-        return self.manners.first_wait * 2.0 ** (attempt - 1)
-
 
 @contextmanager
-def quiet_client() -> Iterator[None]:
-    """Lets the client keep its own progress line to itself."""
+def quiet_library() -> Iterator[None]:
+    """Switches off the progress line of dataretrieval."""
     from dataretrieval import Configuration, configure
 
     with configure(Configuration(progress=False)):
@@ -226,7 +225,8 @@ def quiet_client() -> Iterator[None]:
 def require_client() -> None:
     """Refuses to go on where the packages of the extra `river` are not installed."""
     with needing_packages("building a river", extra="river"):
-        import pyproj  # noqa: F401
+        for package in ("dataretrieval.waterdata", "dataretrieval.nldi", "networkx", "pyproj"):
+            import_module(package)
 
 
 def _was_never_connected(error: BaseException) -> bool:
@@ -239,19 +239,19 @@ def _was_never_connected(error: BaseException) -> bool:
     return cause is not None
 
 
-def _record_of(question: Question, answer: Answer) -> dict[str, Any]:
+def _record(request: Request, response: Response) -> dict[str, Any]:
     record: dict[str, Any] = {
-        "service": question.service,
-        "operation": question.operation,
-        "arguments": dict(question.arguments),
-        "url": answer.url,
-        "fetched": answer.fetched,
-        "sha256": answer.sha256,
+        "service": request.service,
+        "operation": request.operation,
+        "arguments": dict(request.arguments),
+        "url": response.url,
+        "fetched": response.fetched,
+        "sha256": response.sha256,
     }
-    return record | ({"also": list(answer.also)} if answer.also else {})
+    return record | ({"also": list(response.also)} if response.also else {})
 
 
-def _not_on_disk(what: str, lacking: int, total: int, cache: AnswerCache) -> ServiceError:
+def _not_cached(what: str, lacking: int, total: int, cache: ResponseCache) -> ServiceError:
     return ServiceError(
         f"{what}: {lacking} of {total} answers are not on disk, and nobody may be asked",
         where=str(cache.folder),
@@ -259,9 +259,9 @@ def _not_on_disk(what: str, lacking: int, total: int, cache: AnswerCache) -> Ser
     )
 
 
-def _in_plain_words(error: "DataRetrievalError", question: Question, cache: AnswerCache) -> ServiceError:
+def _service_error(error: "DataRetrievalError", request: Request, cache: ResponseCache) -> ServiceError:
     """Returns what went wrong and what can be done about it."""
-    where, status = _SPOKEN_NAMES.get(question.service, question.service), error.status_code
+    where, status = _SERVICE_NAMES.get(request.service, request.service), error.status_code
     again = f"run the same command again later: what was answered so far is kept in {cache.folder}"
     key = f"a free key raises the limit: get one at {KEY_ADDRESS} and set the environment variable {KEY_VARIABLE}"
     detail = _first_sentence(error)
@@ -292,24 +292,24 @@ def _first_sentence(error: BaseException) -> str:
 
 
 _MOST_WORDS = 100  # characters of an answer that is none
-_seen: ContextVar[list[str] | None] = ContextVar("pages_seen", default=None)
+_page_addresses: ContextVar[list[str] | None] = ContextVar("pages_seen", default=None)
 _ONE_AT_A_TIME = threading.Lock()
 
 
 @contextmanager
-def watched_client() -> Iterator[list[str]]:
+def watched_library() -> Iterator[list[str]]:
     """Yields the addresses of the pages that the client fetches, in their order; a page that is none is refused.
 
     A walk over pages that was broken off and begun again leaves every address once.
     """
-    _look_at_responses()
+    _hook_into_library()
     addresses: list[str] = []
-    token = _seen.set(addresses)
+    token = _page_addresses.set(addresses)
     try:
-        with quiet_client():
+        with quiet_library():
             yield addresses
     finally:
-        _seen.reset(token)
+        _page_addresses.reset(token)
     if not addresses:
         raise InputError(
             "the installed version of dataretrieval does not let its answers be looked at",
@@ -317,7 +317,7 @@ def watched_client() -> Iterator[list[str]]:
         )
 
 
-def _look_at_responses() -> None:
+def _hook_into_library() -> None:
     """Lets the client show every response to `_look`, which minds only those that are watched.
 
     The place where it does so is no promise of the client's: a version that has none is told of by `watched_client`.
@@ -326,14 +326,14 @@ def _look_at_responses() -> None:
         from dataretrieval.transport.http import HTTPX_ASYNC_DEFAULTS
 
         hooks = HTTPX_ASYNC_DEFAULTS["event_hooks"].setdefault("response", [])
-        if _look not in hooks:
-            hooks.append(_look)
+        if _check_page not in hooks:
+            hooks.append(_check_page)
 
 
-async def _look(response: "httpx.Response") -> None:
+async def _check_page(response: "httpx.Response") -> None:
     from dataretrieval.exceptions import DataRetrievalError
 
-    addresses = _seen.get()
+    addresses = _page_addresses.get()
     if addresses is None or not response.is_success:
         return
     await response.aread()

@@ -31,9 +31,9 @@ from candor.data.findings import Findings
 from candor.data.panel import Panel
 from candor.data.panel_store import SIGNS_OF_DAMAGE
 from candor.data.times import TimeAxis
-from candor.river.cache import Answer, AnswerCache, Question
-from candor.river.client import Asker, Manners, require_client
-from candor.river.readings import YOUNG, Readings, ask_for_readings, valid_readings
+from candor.river.cache import Request, Response, ResponseCache
+from candor.river.client import RetryPolicy, ServiceClient, require_client
+from candor.river.readings import REVISED_WITHIN, Readings, readings_request, valid_readings
 from candor.river.settings import HOUR, BasinSettings
 from candor.river.stations import hourly_values
 
@@ -86,7 +86,7 @@ class Feed:
         """Returns the hours that are over, of which the last is as late as `now` allows."""
         times = self.basin.times
         last = (now - HOUR / 2 - times.start) // HOUR
-        return times.slice(last + 1 - self.hours - YOUNG // HOUR, last + 1)
+        return times.slice(last + 1 - self.hours - REVISED_WITHIN // HOUR, last + 1)
 
 
 @dataclass(frozen=True)
@@ -113,16 +113,16 @@ def follow(
     feed: Feed,
     now: datetime,
     *,
-    manners: Manners | None = None,
+    retry_policy: RetryPolicy | None = None,
     is_offline: bool = False,
     report: Report = silent,
 ) -> Followed:
-    """Returns the latest hours of all sites, after asking for what is new.
+    """Returns the latest hours of all sites, after fetching what is new.
 
     Args:
         feed: what is followed.
         now: the present, with a zone; nothing later is asked for.
-        manners: how the service is treated.
+        retry_policy: how often and after what pauses a request is repeated.
         is_offline: takes what is on disk, however old it is, and asks nobody.
         report: is told how far it has come.
     """
@@ -131,10 +131,10 @@ def follow(
         axis = feed.axis(min(now, last + HOUR))  # nothing newer will come: the hours end with the last reading
     records = SiteRecords(feed.folder, axis.start - HOUR / 2, now)
     sites, parameter, findings = feed.basin.sensor_ids, feed.settings.parameter, Findings()
-    before = {site: _spoken(feed, site, records.read(site, parameter), findings=None) for site in sites}
+    before = {site: _readings_of(feed, site, records.read(site, parameter), findings=None) for site in sites}
     if not is_offline:
-        _ask_for_news(Asker(records, manners, report), records, feed)
-    found = {site: _spoken(feed, site, records.read(site, parameter), findings) for site in sites}
+        _fetch_news(ServiceClient(records, retry_policy, report), records, feed)
+    found = {site: _readings_of(feed, site, records.read(site, parameter), findings) for site in sites}
     if records.damaged and is_offline:
         what, hint = "records on disk are damaged and were left out", "leave out --offline: they are fetched again"
         findings.warning(f"{what}: {listed(records.damaged)}", str(feed.folder), len(records.damaged), hint)
@@ -150,7 +150,7 @@ def follow(
     return Followed(_panel(feed, axis, found, now), news, findings)
 
 
-class SiteRecords(AnswerCache):
+class SiteRecords(ResponseCache):
     """What the sites read lately, a file per site. An answer is kept by putting it in the place of what it covers.
 
     Args:
@@ -163,35 +163,35 @@ class SiteRecords(AnswerCache):
         super().__init__(folder)
         self.begin, self.now = begin, now
 
-    def find(self, question: Question) -> Answer | None:
+    def find(self, request: Request) -> Response | None:
         """Returns None: what is asked for is what is not there, or no longer sure."""
         return None
 
-    def asks_from(self, site: str, parameter: str) -> datetime:
+    def first_needed(self, site: str, parameter: str) -> datetime:
         """Returns from when on a site is to be asked: everything before is known and no longer young."""
         record = self._load(site, parameter)
         if record is None or record.first > self.begin:
             return self.begin
-        return max(self.begin, min(record.last, self.now) - YOUNG)
+        return max(self.begin, min(record.last, self.now) - REVISED_WITHIN)
 
     def read(self, site: str, parameter: str) -> pd.DataFrame:
         """Returns what is known of a site as `readings.as_frame` does; no rows if nothing is."""
         record = self._load(site, parameter)
         return pd.DataFrame() if record is None else _between(record.rows, self.begin, self.now + _TICK)
 
-    def keep(self, question: Question, content: bytes, url: str, also: tuple[str, ...] = ()) -> Answer:
+    def keep(self, request: Request, content: bytes, url: str, also: tuple[str, ...] = ()) -> Response:
         """Returns the answer that was just fetched, after putting it into the record of its site."""
-        site, parameter = (question.arguments[name] for name in ("monitoring_location_id", "parameter_code"))
-        first, last = (datetime.fromisoformat(moment) for moment in question.arguments["time"].split("/"))
+        site, parameter = (request.arguments[name] for name in ("monitoring_location_id", "parameter_code"))
+        first, last = (datetime.fromisoformat(moment) for moment in request.arguments["time"].split("/"))
         fetched = pd.read_parquet(io.BytesIO(content))
         known = self._load(site, parameter)
         if known is not None and known.first <= first <= known.last:
             older = _between(known.rows, self.begin, first)
             fetched, first = pd.concat([older, fetched], ignore_index=True), max(known.first, self.begin)
         # What a site sends after a silence belongs to that time: after a long one it is asked from its last reading on.
-        self._save(site, parameter, _Record(fetched, first, min(last, _last_time(fetched, first) + YOUNG)))
+        self._save(site, parameter, _Record(fetched, first, min(last, _last_time(fetched, first) + REVISED_WITHIN)))
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        return Answer(content, url, now, sha256(content).hexdigest(), also)
+        return Response(content, url, now, sha256(content).hexdigest(), also)
 
     def _load(self, site: str, parameter: str) -> "_Record | None":
         path = self._path(site)
@@ -238,16 +238,16 @@ class _Record:
     last: datetime
 
 
-def _ask_for_news(asker: Asker, records: SiteRecords, feed: Feed) -> None:
+def _fetch_news(client: ServiceClient, records: SiteRecords, feed: Feed) -> None:
     """Lets every site be asked for what is new or still young; answers go into the records."""
     require_client()
     parameter = feed.settings.parameter
     asked = [
-        ask_for_readings(site, parameter, records.asks_from(site, parameter), records.now)
+        readings_request(site, parameter, records.first_needed(site, parameter), records.now)
         for site in feed.basin.sensor_ids
     ]
     try:
-        asker.ask_all(asked, "fetching what is new")
+        client.get_all(asked, "fetching what is new")
     except InputError as error:
         if _last_kept(feed, records.now) is None:
             raise
@@ -258,7 +258,7 @@ def _ask_for_news(asker: Asker, records: SiteRecords, feed: Feed) -> None:
 def _last_kept(feed: Feed, now: datetime) -> datetime | None:
     """Returns the time of the last reading on disk until `now`, however old it is; None if there is none."""
     records, parameter = SiteRecords(feed.folder, _LONG_AGO, now), feed.settings.parameter
-    kept = [_spoken(feed, site, records.read(site, parameter), findings=None) for site in feed.basin.sensor_ids]
+    kept = [_readings_of(feed, site, records.read(site, parameter), findings=None) for site in feed.basin.sensor_ids]
     last = [pd.Timestamp(readings.times[-1], tz="UTC").to_pydatetime() for readings in kept if len(readings.times)]
     return max(last, default=None)
 
@@ -280,7 +280,7 @@ def _last_time(rows: pd.DataFrame, first: datetime) -> datetime:
     return first if pd.isna(latest) else latest.to_pydatetime()
 
 
-def _spoken(feed: Feed, site: str, rows: pd.DataFrame, findings: Findings | None) -> Readings:
+def _readings_of(feed: Feed, site: str, rows: pd.DataFrame, findings: Findings | None) -> Readings:
     """Returns the valid readings of the sensor that speaks for a site; another one never speaks in its place."""
     if rows.empty:
         return _NO_READINGS

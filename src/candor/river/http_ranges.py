@@ -1,7 +1,7 @@
 """Reading parts of a large file over HTTP, so that h5py sees a file and the network carries only what it looks at.
 
-h5py lets one thread of a program work at a time, also while it waits for the network. So it is never let wait: it
-reads from a file in memory that lacks parts, is stopped at the first lack, the part is fetched, and it starts anew.
+h5py holds a global lock while it reads, also while it waits for the network. So it is never given a file that waits: it
+reads from a partial file in memory, fails at the first missing part, the part is fetched, and it starts anew.
 """
 
 import re
@@ -11,17 +11,17 @@ from concurrent.futures import CancelledError
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from io import SEEK_CUR, SEEK_END, SEEK_SET, RawIOBase
+from itertools import count
 from typing import Any, TypeVar
 
 import requests
 
 from candor.core.errors import InputError
+from candor.river.client import RetryPolicy
 
 Result = TypeVar("Result")
 BLOCK = 32 * 1024  # bytes
 _PASSING = {429, 500, 502, 503, 504}  # the archive is busy or unwell, and asks to come again
-_ATTEMPTS = 6
-LONGEST_PAUSE = 3900.0  # seconds; a service that asks for more is not waited for
 _TIMEOUT = (15, 120)  # seconds to connect, and between two pieces of an answer
 _CONTENT_RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+)")
 
@@ -31,12 +31,12 @@ class RemoteReader:
 
     Args:
         new_session: makes a session that carries the login; each thread has one of its own.
-        patience: how the archive is waited for.
+        retries: of failed requests.
     """
 
-    def __init__(self, new_session: Callable[[], requests.Session], patience: "Patience") -> None:
+    def __init__(self, new_session: Callable[[], requests.Session], retries: "Retries") -> None:
         self._new_session = new_session
-        self._patience = patience
+        self._retries = retries
         self._own = threading.local()
 
     def read(self, url: str, use: Callable[[RawIOBase], Result]) -> tuple[Result, int]:
@@ -60,7 +60,7 @@ class RemoteReader:
 
     def _fetch(self, url: str, file: "_PartialFile", first: int, stop: int) -> int:
         """Puts the bytes from `first` to `stop` into the file and returns how many came."""
-        response = self._patience.ask(lambda: self._get(url, first, stop), url)
+        response = self._retries.call(lambda: self._get(url, first, stop), url)
         body: bytes = response.content
         if response.status_code != 206:
             file.add(0, body, size=len(body))  # servers may ignore the wish for a part and send the whole
@@ -94,39 +94,33 @@ class RemoteReader:
         return response
 
 
-class Patience:
-    """How a service that is busy is waited for; of all threads that wait, each by itself.
+class Retries:
+    """Repeats requests that failed for a reason that may pass; each thread waits by itself."""
 
-    Args:
-        pause: seconds before the second attempt after a failure that may pass; doubled before each further one.
-    """
-
-    def __init__(self, pause: float = 1.0) -> None:
+    def __init__(self, policy: RetryPolicy | None = None) -> None:
         self.tell: Callable[[float], object] = lambda seconds: None
-        """Hears how many seconds somebody is going to wait, before each pause."""
-        self._pause = pause
+        """Is called before each pause with its seconds."""
+        self._policy = policy or RetryPolicy(first_wait=1.0)
         self._is_over = threading.Event()
 
     def end(self) -> None:
         """Ends all pauses, for good: whoever waits gives up. Otherwise Ctrl-C would take as long as the pauses do."""
         self._is_over.set()
 
-    def ask(self, ask: Callable[[], Result], where: str) -> Result:
-        """Returns what `ask` returns, asked again after a while where a failure may pass (busy, unwell, cut off).
+    def call(self, send: Callable[[], Result], where: str) -> Result:
+        """Returns what `send` returns, called again after a pause where a failure may pass (busy, unwell, cut off).
 
         Raises:
             InputError: if it does not pass.
         """
-        attempts = 0
-        while True:
+        for attempt in count(1):
             try:
-                return ask()
+                return send()
             except requests.RequestException as error:
-                attempts += 1
-                answer = error.response
-                may_pass = answer is None or answer.status_code in _PASSING
-                seconds = _pause_before_next(answer, self._pause * 2 ** (attempts - 1))
-                if not may_pass or attempts == _ATTEMPTS or seconds > LONGEST_PAUSE:
+                response = error.response
+                may_pass = response is None or response.status_code in _PASSING
+                seconds = self._policy.wait_after(attempt, _retry_after(response))
+                if not may_pass or seconds is None:
                     raise InputError(
                         f"the service does not answer ({str(error).splitlines()[0]})",
                         where=where,
@@ -134,29 +128,30 @@ class Patience:
                         "what was read so far is kept",
                     ) from None
             self.wait(seconds)
+        raise AssertionError("unreachable: every loop returns, raises or waits")
 
     def wait(self, seconds: float) -> None:
-        """Waits, after telling so; stops waiting when told to."""
+        """Waits, after reporting it; stops waiting after `end`."""
         self.tell(seconds)
         if self._is_over.wait(seconds):
             raise CancelledError
 
 
-def _pause_before_next(answer: Any, usual: float) -> float:
-    """Returns the seconds to wait: what the service asks for, as a number or as a date, if it does."""
-    asked = "" if answer is None else answer.headers.get("Retry-After", "").strip()
+def _retry_after(response: Any) -> float | None:
+    """Returns the seconds that a service asks to wait, as a number or as a date, if it does."""
+    asked = "" if response is None else response.headers.get("Retry-After", "").strip()
     if asked.isdigit():
         return float(asked)
     try:
         moment = parsedate_to_datetime(asked)
     except ValueError:
-        return usual
+        return None
     # A date without a zone is UTC; one that has passed asks for nothing.
     return max((moment.replace(tzinfo=moment.tzinfo or UTC) - datetime.now(UTC)).total_seconds(), 0.0)
 
 
 class _PartialFile(RawIOBase):
-    """A file in memory of which only some blocks are here; `lack` is what was asked for last and is not here."""
+    """A file in memory of which some blocks are missing; `lack` is the span that was read last and is missing."""
 
     def __init__(self) -> None:
         self.lack: tuple[int, int] | None = None

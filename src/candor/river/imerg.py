@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 from candor.core.errors import InputError
 from candor.core.optional import needing_packages
 from candor.data.panel import Sensor
-from candor.river.http_ranges import Patience, RemoteReader
+from candor.river.client import RetryPolicy
+from candor.river.http_ranges import RemoteReader, Retries
 
 VERSION = "07"
 DOI = "10.5067/GPM/IMERG/3B-HH/07"
@@ -185,8 +186,7 @@ class Granule:
 class Archive(Protocol):
     """What rain is fetched from."""
 
-    patience: Patience
-    """How it is waited for."""
+    retries: Retries
 
     def find(self, first: datetime, stop: datetime) -> dict[datetime, Granule]:
         """Returns the files of the half hours that start from `first` until before `stop`, by their start."""
@@ -202,20 +202,20 @@ class EarthdataArchive:
 
     Args:
         login: an `earthaccess.Auth` that is logged in; `sign_in` makes one.
-        pause: seconds before asking a second time where the service is busy.
+        retry_policy: how often and after what pauses a request is repeated.
     """
 
-    def __init__(self, login: Any, pause: float = 1.0) -> None:
-        self.patience = Patience(pause)
+    def __init__(self, login: Any, retry_policy: RetryPolicy | None = None) -> None:
+        self.retries = Retries(retry_policy)
         self._login = login
-        self._reader = RemoteReader(login.get_session, self.patience)
+        self._reader = RemoteReader(login.get_session, self.retries)
 
     def find(self, first: datetime, stop: datetime) -> dict[datetime, Granule]:
         """Returns the files of the half hours that start from `first` until before `stop`, by their start."""
-        answers = self.patience.ask(lambda: self._search(first, stop - timedelta(seconds=1)), "NASA's CMR")
+        responses = self.retries.call(lambda: self._search(first, stop - timedelta(seconds=1)), "NASA's CMR")
         found: dict[datetime, Granule] = {}
         # V07A was replaced by V07B: of two files of one half hour the later letter counts.
-        for granule in sorted((granule_of(answer) for answer in answers), key=lambda granule: granule.name):
+        for granule in sorted((granule_of(response) for response in responses), key=lambda granule: granule.name):
             if first <= granule.start < stop:  # the service also returns neighbours that touch the period
                 found[granule.start] = granule
         return found
@@ -241,18 +241,18 @@ class EarthdataArchive:
             raise
 
 
-def granule_of(answer: Any) -> Granule:
+def granule_of(response: Any) -> Granule:
     """Returns what a search answer (UMM-G) says of a file; a file of another version is refused by its name."""
-    links = [link["URL"] for link in answer["umm"].get("RelatedUrls", []) if link["Type"] == "GET DATA"]
+    links = [link["URL"] for link in response["umm"].get("RelatedUrls", []) if link["Type"] == "GET DATA"]
     url = next((link for link in links if link.startswith("http")), None)
     if url is None:
         raise InputError(
             "the archive lists this file without an address to read it at",
-            where=str(answer["umm"].get("GranuleUR", "search answer")),
+            where=str(response["umm"].get("GranuleUR", "search answer")),
             hint="give the same command again later",
         )
     name = url.rsplit("/", 1)[-1]
-    return Granule(name, start_of(name), url, _megabytes(answer["umm"]))
+    return Granule(name, start_of(name), url, _megabytes(response["umm"]))
 
 
 def sign_in() -> EarthdataArchive:

@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from candor.data.findings import Findings
-from candor.river.cache import Question
-from candor.river.client import Asker, Fetch, ServiceError, quiet_client, watched_client
+from candor.river.cache import Request
+from candor.river.client import Fetch, ServiceClient, ServiceError, quiet_library, watched_library
 from candor.river.stations import Site
 
 _DIGITS = 7  # of a degree: about a centimetre, by which ends of flowlines are told apart
@@ -118,7 +118,7 @@ _PATH = "/fabric/pygeoapi"
 _AT_ONCE = 400  # flowlines in one question; the service sends 500 on one page
 
 
-def official_lengths(asker: Asker, comids: Iterable[str], findings: Findings) -> dict[str, float]:
+def official_lengths(client: ServiceClient, comids: Iterable[str], findings: Findings) -> dict[str, float]:
     """Returns the lengths of flowlines in kilometres by their ids, without those that the service does not tell.
 
     Where it does not answer, what it said before counts, however old it is: official lengths hardly ever change.
@@ -126,22 +126,22 @@ def official_lengths(asker: Asker, comids: Iterable[str], findings: Findings) ->
     numbers = sorted(int(comid) for comid in comids)
     asked = [_lengths_request(numbers[first : first + _AT_ONCE]) for first in range(0, len(numbers), _AT_ONCE)]
     try:
-        answers = asker.ask_all(asked, "looking up lengths of rivers")
+        responses = client.get_all(asked, "looking up lengths of rivers")
     except ServiceError as error:
-        answers = asker.take_kept(question for question, _ in asked)
+        responses = client.get_cached(request for request, _ in asked)
         instead = (
-            "those that are kept were taken" if len(answers) == len(asked) else "it was measured where none are kept"
+            "those that are kept were taken" if len(responses) == len(asked) else "it was measured where none are kept"
         )
         findings.warning(
             f"the official lengths of the river could not be had, and {instead}: {error.what}",
             where=error.where,
             hint="build again later: the rest is kept",
         )
-    rows = [row for answer in answers for row in json.loads(answer.content)]
+    rows = [row for response in responses for row in json.loads(response.content)]
     return {str(row["comid"]): row["lengthkm"] for row in rows if row["lengthkm"] and row["lengthkm"] > 0}
 
 
-def _lengths_request(numbers: list[int]) -> tuple[Question, Fetch]:
+def _lengths_request(numbers: list[int]) -> tuple[Request, Fetch]:
     """Returns the question for the lengths of some flowlines, and how to ask it."""
     arguments: dict[str, Any] = {"properties": ["comid", "lengthkm"], "skip_geometry": True, "limit": _AT_ONCE}
     wanted = {"op": "in", "args": [{"property": "comid"}, numbers]}
@@ -152,7 +152,7 @@ def _lengths_request(numbers: list[int]) -> tuple[Question, Fetch]:
         from dataretrieval.ogc import get_ogc_data
 
         host = urlsplit(configuration.base_url(adapter="nldi", default=nldi.NLDI_API_BASE_URL))
-        with watched_client() as pages:
+        with watched_library() as pages:
             frame, metadata = get_ogc_data(
                 arguments,
                 COLLECTION,
@@ -168,7 +168,7 @@ def _lengths_request(numbers: list[int]) -> tuple[Question, Fetch]:
         content = [{"comid": int(comid), "lengthkm": _known(length)} for comid, length in rows]
         return json.dumps(content).encode(), metadata.url, *pages[1:]
 
-    return Question("nhdplus", COLLECTION, arguments | {"cql": wanted}), fetch
+    return Request("nhdplus", COLLECTION, arguments | {"cql": wanted}), fetch
 
 
 def _known(length: object) -> float | None:
@@ -204,15 +204,15 @@ class River:
     measured: int
 
 
-def find_river(asker: Asker, sites: Sequence[Site], max_distance_km: float, findings: Findings) -> River:
+def find_river(client: ServiceClient, sites: Sequence[Site], max_distance_km: float, findings: Findings) -> River:
     """Returns the river on which the sites lie."""
-    comids = locate_sites(asker, sites, findings)
+    comids = locate_sites(client, sites, findings)
     located = [site for site in sites if site.id in comids]
-    asked = [_ask_for_path(comids[site.id], math.ceil(max_distance_km) + _MARGIN) for site in located]
-    answers = asker.ask_all(asked, "following the river")
-    paths = [read_flowlines(json.loads(answer.content)["features"]) for answer in answers]
+    asked = [_path_request(comids[site.id], math.ceil(max_distance_km) + _MARGIN) for site in located]
+    responses = client.get_all(asked, "following the river")
+    paths = [read_flowlines(json.loads(response.content)["features"]) for response in responses]
     everywhere = {comid for path in paths for comid in path}
-    lengths = official_lengths(asker, everywhere, findings)
+    lengths = official_lengths(client, everywhere, findings)
     edges: list[RiverEdge] = []
     for site, measured in zip(located, paths, strict=True):
         path = {comid: replace(line, official=lengths.get(comid)) for comid, line in measured.items()}
@@ -224,14 +224,14 @@ def find_river(asker: Asker, sites: Sequence[Site], max_distance_km: float, find
     return River(without_circles(sorted(edges), findings), official=known, measured=len(everywhere) - known)
 
 
-def locate_sites(asker: Asker, sites: Sequence[Site], findings: Findings) -> dict[str, str]:
+def locate_sites(client: ServiceClient, sites: Sequence[Site], findings: Findings) -> dict[str, str]:
     """Returns the flowline on which each site lies; a site that is on none is told of and left out."""
-    by_index = asker.ask_all([_ask_for_site(site) for site in sites], "placing sites on the river")
-    comids = {site.id: _first_comid(answer.content) for site, answer in zip(sites, by_index, strict=True)}
+    by_index = client.get_all([_site_request(site) for site in sites], "placing sites on the river")
+    comids = {site.id: _first_comid(response.content) for site, response in zip(sites, by_index, strict=True)}
     unknown = [site for site in sites if not comids[site.id]]
-    by_position = asker.ask_all([_ask_for_position(site) for site in unknown], "placing sites by their coordinates")
-    for site, answer in zip(unknown, by_position, strict=True):
-        comids[site.id] = _first_comid(answer.content)
+    by_position = client.get_all([_position_request(site) for site in unknown], "placing sites by their coordinates")
+    for site, response in zip(unknown, by_position, strict=True):
+        comids[site.id] = _first_comid(response.content)
         if comids[site.id]:
             findings.note("is not in the river index and was placed by its coordinates", where=site.id)
         else:
@@ -308,22 +308,22 @@ def without_circles(edges: list[RiverEdge], findings: Findings) -> list[RiverEdg
         graph.remove_edge(longest.source, longest.target)
 
 
-def _ask_for_site(site: Site) -> tuple[Question, Fetch]:
-    return _ask("get_features", {"feature_source": "nwissite", "feature_id": site.id}, f"nwissite/{site.id}")
+def _site_request(site: Site) -> tuple[Request, Fetch]:
+    return _nldi_request("get_features", {"feature_source": "nwissite", "feature_id": site.id}, f"nwissite/{site.id}")
 
 
-def _ask_for_position(site: Site) -> tuple[Question, Fetch]:
+def _position_request(site: Site) -> tuple[Request, Fetch]:
     address = f"comid/position?coords=POINT({site.longitude} {site.latitude})"
-    return _ask("get_features", {"lat": site.latitude, "long": site.longitude}, address)
+    return _nldi_request("get_features", {"lat": site.latitude, "long": site.longitude}, address)
 
 
-def _ask_for_path(comid: str, distance: int) -> tuple[Question, Fetch]:
+def _path_request(comid: str, distance: int) -> tuple[Request, Fetch]:
     arguments = {"navigation_mode": "DM", "distance": distance, "comid": int(comid)}
     address = f"comid/{comid}/navigation/DM/flowlines?distance={distance}&trimStart=false"
-    return _ask("get_flowlines", arguments, address)
+    return _nldi_request("get_flowlines", arguments, address)
 
 
-def _ask(operation: str, arguments: dict[str, Any], address: str) -> tuple[Question, Fetch]:
+def _nldi_request(operation: str, arguments: dict[str, Any], address: str) -> tuple[Request, Fetch]:
     """Returns a question to the NLDI and how to ask it; what the service does not know is an empty collection.
 
     The client does not say which address it asks, so that `address` says it, below the base that the client uses.
@@ -336,7 +336,7 @@ def _ask(operation: str, arguments: dict[str, Any], address: str) -> tuple[Quest
         from dataretrieval.exceptions import DataRetrievalError, HTTPError
 
         base = configuration.base_url(adapter="nldi", default=nldi.NLDI_API_BASE_URL)
-        with quiet_client(), _list_of_sources(arguments, f"{base}/", also):
+        with quiet_library(), _list_of_sources(arguments, f"{base}/", also):
             try:
                 content = getattr(nldi, operation)(**arguments, as_json=True)
             except HTTPError as error:
@@ -351,7 +351,7 @@ def _ask(operation: str, arguments: dict[str, Any], address: str) -> tuple[Quest
             raise DataRetrievalError("it is no collection of features")
         return json.dumps(content).encode(), f"{base}/{address}", *also
 
-    return Question("nldi", operation, arguments), fetch
+    return Request("nldi", operation, arguments), fetch
 
 
 @contextmanager

@@ -233,13 +233,13 @@ class _Work:
             report(f"{_READING} | {_READING}: the archive needs a pause of {seconds:.0f} s", done / len(lacking))
 
         report(_READING, 0.0)
-        archive.patience.tell = tell_of_pause
+        archive.retries.tell = tell_of_pause
         pool = ThreadPoolExecutor(_WORKERS)
         try:
             for batch in self._batches(archive, lacking, announce or (lambda text: None)):
                 self._read(archive, batch, pool, tell)
         except BaseException:  # Ctrl-C too: only the requests that are under way are waited for, and no pauses
-            archive.patience.end()
+            archive.retries.end()
             raise
         finally:
             pool.shutdown(cancel_futures=True)
@@ -280,11 +280,11 @@ class _Work:
     ) -> None:
         """Reads files of one day, tells of each, and keeps what they say beside what is known of the day."""
         read = {}
-        for granule, answer in zip(batch, pool.map(lambda one: archive.read(one, self._cells), batch), strict=True):
-            if answer is not None:
+        for granule, response in zip(batch, pool.map(lambda one: archive.read(one, self._cells), batch), strict=True):
+            if response is not None:
                 folder = granule.url.removesuffix(granule.name)
-                read[granule.start] = StoredHalfHour(granule.name, answer[0], _now(), folder)
-                self._carried += answer[1]
+                read[granule.start] = StoredHalfHour(granule.name, response[0], _now(), folder)
+                self._carried += response[1]
             tell(granule)
         if read:
             day: date = batch[0].start.date()

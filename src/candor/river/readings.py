@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 
 from candor.data.readers.options import SENTINELS
 from candor.data.times import TimeAxis
-from candor.river.cache import Answer, Question
-from candor.river.client import Asker, Fetch, watched_client
+from candor.river.cache import Request, Response
+from candor.river.client import Fetch, ServiceClient, watched_library
 
 MOST_DAYS = 1100  # of one request; the service refuses longer ones
 DAYS_AT_A_TIME = 366  # less than that: an answer that fails on its last page is fetched again from the first
-YOUNG = timedelta(days=3)
+REVISED_WITHIN = timedelta(days=3)
 """Readings younger than this when they were asked for are asked for again: the service revises and completes them."""
 PAGE = 10_000  # readings; the most the service sends at once
 USGS_SENTINELS = (*SENTINELS, -123456.0)  # the last one: no rating for this stage
@@ -51,7 +51,9 @@ class Readings:
     qualifiers: Mapping[str, int] = field(default_factory=dict)
 
 
-def fetch_readings(asker: Asker, sites: Sequence[str], parameter: str, axis: TimeAxis) -> dict[str, list[Answer]]:
+def fetch_readings(
+    client: ServiceClient, sites: Sequence[str], parameter: str, axis: TimeAxis
+) -> dict[str, list[Response]]:
     """Returns for each site what all its sensors sent for the hours of the axis, in as many answers as it took.
 
     A span is asked for again where its end was young when it was fetched: some of it may not have been there yet. Once
@@ -59,19 +61,19 @@ def fetch_readings(asker: Asker, sites: Sequence[str], parameter: str, axis: Tim
     """
     half = axis.interval / 2
     spans = split_period(axis.start - half, axis.end - half)
-    asked = [(site, *ask_for_readings(site, parameter, *span)) for site in sites for span in spans]
+    asked = [(site, *readings_request(site, parameter, *span)) for site in sites for span in spans]
     a_day_ago = datetime.now(UTC) - timedelta(days=1)
-    fresh = [min(end + YOUNG, a_day_ago) for _ in sites for _, end in spans]
-    answers = asker.ask_all([(question, fetch) for _, question, fetch in asked], "fetching readings", fresh)
-    by_site: dict[str, list[Answer]] = {site: [] for site in sites}
-    for (site, _, _), answer in zip(asked, answers, strict=True):
-        by_site[site].append(answer)
+    fresh = [min(end + REVISED_WITHIN, a_day_ago) for _ in sites for _, end in spans]
+    responses = client.get_all([(request, fetch) for _, request, fetch in asked], "fetching readings", fresh)
+    by_site: dict[str, list[Response]] = {site: [] for site in sites}
+    for (site, _, _), response in zip(asked, responses, strict=True):
+        by_site[site].append(response)
     return by_site
 
 
-def as_frame(answers: Sequence[Answer]) -> pd.DataFrame:
+def as_frame(responses: Sequence[Response]) -> pd.DataFrame:
     """Returns a row of texts for every reading: its sensor, time, value, unit, approval status and qualifiers."""
-    return pd.concat([pd.read_parquet(io.BytesIO(answer.content)) for answer in answers], ignore_index=True)
+    return pd.concat([pd.read_parquet(io.BytesIO(response.content)) for response in responses], ignore_index=True)
 
 
 def split_period(first: datetime, last: datetime, days: int = DAYS_AT_A_TIME) -> list[tuple[datetime, datetime]]:
@@ -84,7 +86,7 @@ def split_period(first: datetime, last: datetime, days: int = DAYS_AT_A_TIME) ->
     return list(pairwise(cuts))
 
 
-def ask_for_readings(site: str, parameter: str, first: datetime, last: datetime) -> tuple[Question, Fetch]:
+def readings_request(site: str, parameter: str, first: datetime, last: datetime) -> tuple[Request, Fetch]:
     """Returns the question for what all sensors of a site read from `first` to `last` (UTC), and how to ask it."""
     arguments: dict[str, Any] = {
         "monitoring_location_id": site,
@@ -95,7 +97,7 @@ def ask_for_readings(site: str, parameter: str, first: datetime, last: datetime)
     def fetch() -> tuple[bytes, str, *tuple[str, ...]]:
         from dataretrieval import waterdata
 
-        with watched_client() as pages:
+        with watched_library() as pages:
             frame, metadata = waterdata.get_continuous(
                 **arguments, properties=_PROPERTIES, limit=PAGE, convert_type=False, skip_geometry=True
             )
@@ -104,7 +106,7 @@ def ask_for_readings(site: str, parameter: str, first: datetime, last: datetime)
         texts.to_parquet(buffer, index=False)
         return buffer.getvalue(), metadata.url, *pages[1:]
 
-    return Question("waterdata", "get_continuous", arguments | {"properties": list(_PROPERTIES)}), fetch
+    return Request("waterdata", "get_continuous", arguments | {"properties": list(_PROPERTIES)}), fetch
 
 
 def _as_text(cell: object) -> str | None:

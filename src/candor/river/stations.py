@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from candor.data.gridding import Grid, lay_series
 from candor.data.times import TimeAxis
-from candor.river.cache import Question
-from candor.river.client import Asker, watched_client
+from candor.river.cache import Request
+from candor.river.client import ServiceClient, watched_library
 from candor.river.readings import Readings, valid_readings
 from candor.river.settings import BasinSettings
 
@@ -48,7 +48,7 @@ _ZONES = {  # with and without summer time
 
 
 @dataclass(frozen=True)
-class Series:
+class TimeSeries:
     """The record of one sensor; `begin` and `end` are None where the service does not say them."""
 
     id: str
@@ -67,20 +67,20 @@ class Site:
     latitude: float
     longitude: float
     zone: str
-    series: tuple[Series, ...]
+    series: tuple[TimeSeries, ...]
 
     def overlap(self, first: datetime, last: datetime) -> float:
         """Returns the largest share of the period from `first` to `last` that one of the sensors can have observed."""
         return max(_overlap(series, first, last) for series in self.series)
 
 
-def _overlap(series: Series, first: datetime, last: datetime) -> float:
+def _overlap(series: TimeSeries, first: datetime, last: datetime) -> float:
     begin, end = max(series.begin or first, first), min(series.end or last, last)
     return max((end - begin) / (last - first), 0.0)
 
 
 @dataclass(frozen=True)
-class Catalogue:
+class SiteList:
     """The sites of a basin as the service knew them when it was asked; id and name of those without a place apart."""
 
     sites: tuple[Site, ...]
@@ -88,11 +88,11 @@ class Catalogue:
     unplaced: tuple[tuple[str, str], ...] = ()
 
 
-def find_sites(asker: Asker, huc: str, parameter: str, until: datetime | None = None) -> Catalogue:
+def find_sites(client: ServiceClient, huc: str, parameter: str, until: datetime | None = None) -> SiteList:
     """Returns the surface-water sites of a hydrologic unit that record a parameter continuously, by their ids.
 
     Args:
-        asker: asks the service.
+        client: of the service.
         huc: the hydrologic unit.
         parameter: what the sites measure.
         until: the end of the period that is looked at. A list from before it does not know how long the records of
@@ -107,7 +107,7 @@ def find_sites(asker: Asker, huc: str, parameter: str, until: datetime | None = 
     def fetch() -> tuple[bytes, str, *tuple[str, ...]]:
         from dataretrieval import waterdata
 
-        with watched_client() as pages:
+        with watched_library() as pages:
             frame, metadata = waterdata.get_combined_metadata(
                 **arguments, filter_lang="cql-text", properties=_PROPERTIES, convert_type=False
             )
@@ -117,9 +117,9 @@ def find_sites(asker: Asker, huc: str, parameter: str, until: datetime | None = 
             row["position"] = None if point is None or point.is_empty else [point.x, point.y]
         return json.dumps(rows).encode(), metadata.url, *pages[1:]
 
-    question = Question("waterdata", "get_combined_metadata", arguments | {"properties": list(_PROPERTIES)})
-    answer = asker.ask(question, fetch, "looking for sites", since=until)
-    rows = json.loads(answer.content)
+    request = Request("waterdata", "get_combined_metadata", arguments | {"properties": list(_PROPERTIES)})
+    response = client.get(request, fetch, "looking for sites", since=until)
+    rows = json.loads(response.content)
     by_site: dict[str, list[dict[str, Any]]] = {}
     unplaced: dict[str, str] = {}
     for row in rows:
@@ -132,7 +132,7 @@ def find_sites(asker: Asker, huc: str, parameter: str, until: datetime | None = 
         else:
             unplaced[site_id] = row["monitoring_location_name"] or ""
     sites = tuple(_site(site_id, by_site[site_id]) for site_id in sorted(by_site))
-    return Catalogue(sites, answer.moment, tuple(sorted(unplaced.items())))
+    return SiteList(sites, response.moment, tuple(sorted(unplaced.items())))
 
 
 def _is_surface(row: dict[str, Any]) -> bool:
@@ -152,9 +152,9 @@ def _site(site_id: str, rows: list[dict[str, Any]]) -> Site:
     )
 
 
-def _series(row: dict[str, Any]) -> Series:
+def _series(row: dict[str, Any]) -> TimeSeries:
     words = (row["sublocation_identifier"], row["web_description"])
-    return Series(
+    return TimeSeries(
         id=str(row["combined_meta_id"]),
         begin=_moment(row["begin"]),
         end=_moment(row["end"]),

@@ -36,7 +36,7 @@ def topological_order(panel: Panel) -> tuple[str, ...]:
     Raises:
         InputError: if water could flow in a circle; the circle is named.
     """
-    order = _peel(panel)
+    order = _topological_positions(panel)
     if len(order) < len(panel.sensors):
         circle = find_cycle(panel)
         assert circle is not None  # what cannot be peeled off lies on or below a circle
@@ -52,7 +52,7 @@ def topological_order(panel: Panel) -> tuple[str, ...]:
 def find_cycle(panel: Panel) -> tuple[str, ...] | None:
     """Returns the ids of sensors that water would pass again and again, in its direction, or None where it cannot."""
     left = np.ones(len(panel.sensors), np.bool_)
-    left[_peel(panel)] = False
+    left[_topological_positions(panel)] = False
     if not left.any():
         return None
     # Every sensor that is left has a source that is left too, so that walking against the water must meet itself.
@@ -150,7 +150,7 @@ def travel_hours(panel: Panel, metres_per_second: float) -> NDArray[np.float64]:
     return lengths * (METRES[unit] / metres_per_second / _SECONDS_PER_HOUR)
 
 
-def _peel(panel: Panel) -> list[int]:
+def _topological_positions(panel: Panel) -> list[int]:
     """Returns positions, each after all its sources, the lowest first; those on a circle or below one are left out."""
     source, target = panel.edges.source, panel.edges.target
     waiting = np.bincount(target, minlength=len(panel.sensors))

@@ -9,7 +9,7 @@ from candor.core.progress import Report, silent
 from candor.core.text import duration, listed
 from candor.data.checks.coverage import report_coverage
 from candor.data.checks.sensors import SensorFacts, columns_of, examine_sensor, report_sensors
-from candor.data.findings import Findings
+from candor.data.findings import Findings, Level
 from candor.data.panel import Panel
 from candor.graph import components, isolated
 
@@ -96,11 +96,12 @@ def report_network(panel: Panel, findings: Findings) -> int:
             "give a list of connections with --edges if there is one",
         )  # fmt: skip
         return len(sizes)
-    if len(lonely):
-        findings.note(
-            "sensors have no edge to any other", listed(panel.sensors[i].id for i in lonely), len(lonely),
-            "add their edges; check that the edges call them by the same names as the readings do",
-        )  # fmt: skip
+    findings.about(
+        [panel.sensors[i].id for i in lonely],
+        "sensors have no edge to any other",
+        "add their edges; check that the edges call them by the same names as the readings do",
+        level=Level.NOTE,
+    )
     groups = sorted((int(size) for size in sizes if size > 1), reverse=True)
     if len(groups) > 1:
         findings.note(

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from candor.core.text import duration, duration_option, listed, rounded_percent
-from candor.data.findings import Findings
+from candor.data.findings import Findings, Level
 from candor.data.panel import Panel
 
 # A record of 200 rows leaves some 20 to judge by: chance, not skill.
@@ -120,13 +120,11 @@ def report_coverage(
             "check that the file holds numbers, and which of them --missing and --minimum take away",
         )  # fmt: skip
         return
-    if dead:
-        findings.warning(
-            "sensors have no reading at all", listed(dead), len(dead), "leave them out, or check their columns"
-        )
+    findings.about(dead, "sensors have no reading at all", "leave them out, or check their columns")
     alive = {s: c for s, c in zip(panel.sensor_ids, coverages, strict=True) if c.readings}
     _report_stopped(panel, alive, findings)
-    _report_missing(panel, alive, findings)
+    _report_missing(alive, findings)
+    _report_gaps(panel, alive, findings)
     _report_own_intervals(panel, alive, findings)
     if len(alive) > 1 and any(coverage.step == 1 for coverage in alive.values()):
         _report_empty_rows(panel, is_reported, findings)
@@ -134,41 +132,41 @@ def report_coverage(
 
 def _report_stopped(panel: Panel, alive: dict[str, Coverage], findings: Findings) -> None:
     stopped = sorted((s for s in alive if alive[s].has_stopped), key=lambda s: alive[s].last)
-    if stopped:
-        since = (f"{s} since {panel.times.short(alive[s].last + 1)}" for s in stopped)
-        findings.warning(
-            "sensors have stopped: silent until the end of the record", listed(since), len(stopped),
-            "leave them out, or repair them; there is nothing to judge their forecasts by",
-        )  # fmt: skip
+    findings.about(
+        [f"{s} since {panel.times.short(alive[s].last + 1)}" for s in stopped],
+        "sensors have stopped: silent until the end of the record",
+        "leave them out, or repair them; there is nothing to evaluate their forecasts by",
+    )
 
 
-def _report_missing(panel: Panel, alive: dict[str, Coverage], findings: Findings) -> None:
+def _report_missing(alive: dict[str, Coverage], findings: Findings) -> None:
     missing = {sensor: coverage.missing_while_alive for sensor, coverage in alive.items()}
     worst = sorted(alive, key=lambda s: -missing[s])
-    for add, low, high, what in (
-        (findings.warning, MOST_MISSING, 1.0, "sensors miss more than half of their readings"),
-        (
-            findings.note,
-            SOME_MISSING,
-            MOST_MISSING,
-            f"sensors miss more than {rounded_percent(SOME_MISSING, 3)} of their readings",
-        ),
+    for level, low, high, share in (
+        (Level.WARNING, MOST_MISSING, 1.0, "half"),
+        (Level.NOTE, SOME_MISSING, MOST_MISSING, rounded_percent(SOME_MISSING)),
     ):
-        found = [f"{s} ({rounded_percent(missing[s], 3)})" for s in worst if low < missing[s] <= high]
-        if found:
-            add(what, listed(found), len(found), "expect poorer forecasts there; leave out what is not needed")
+        findings.about(
+            [f"{s} ({rounded_percent(missing[s], 3)})" for s in worst if low < missing[s] <= high],
+            f"sensors miss more than {share} of their readings",
+            "expect poorer forecasts there; leave out what is not needed",
+            level=level,
+        )
+
+
+def _report_gaps(panel: Panel, alive: dict[str, Coverage], findings: Findings) -> None:
     gaps = {
         s: (c.earlier_gap, c.earlier_gap_start) if c.has_stopped else (c.longest_gap, c.gap_start)
         for s, c in alive.items()
     }
     least = max(GAP_SHARE * panel.times.length, LEAST_SILENCE)
     long = sorted((s for s in gaps if gaps[s][0] > least), key=lambda s: -gaps[s][0])
-    if long:
-        where = (f"{s} from {panel.times.short(gaps[s][1])} ({gaps[s][0]} rows)" for s in long)
-        findings.note(
-            f"sensors have a gap longer than {rounded_percent(GAP_SHARE, 3)} of the record", listed(where), len(long),
-            "use a part of the record without it if you can",
-        )  # fmt: skip
+    findings.about(
+        [f"{s} from {panel.times.short(gaps[s][1])} ({gaps[s][0]} rows)" for s in long],
+        f"sensors have a gap longer than {rounded_percent(GAP_SHARE)} of the record",
+        "use a part of the record without it if you can",
+        level=Level.NOTE,
+    )
 
 
 def _report_own_intervals(panel: Panel, alive: dict[str, Coverage], findings: Findings) -> None:
@@ -178,10 +176,12 @@ def _report_own_intervals(panel: Panel, alive: dict[str, Coverage], findings: Fi
             slow[coverage.step].append(sensor)
     for step, sensors in sorted(slow.items()):
         own, grid = step * panel.times.interval, panel.times.interval
-        findings.note(
+        findings.about(
+            sensors,
             f"sensors report at one row in {step}: every {duration(own)}, where the rows are {duration(grid)} apart",
-            listed(sensors), len(sensors), f"to bring all sensors to that grid, say --interval {duration_option(own)}",
-        )  # fmt: skip
+            f"to bring all sensors to that grid, say --interval {duration_option(own)}",
+            level=Level.NOTE,
+        )
 
 
 def _report_empty_rows(panel: Panel, is_reported: NDArray[np.bool_], findings: Findings) -> None:

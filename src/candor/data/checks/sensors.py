@@ -9,11 +9,11 @@ from datetime import timedelta
 import numpy as np
 from numpy.typing import NDArray
 
-from candor.core.text import listed, rounded_percent
+from candor.core.text import rounded_percent
 from candor.data.checks.coverage import Coverage, measure_coverage
 from candor.data.checks.units import UnitChange, find_unit_change
 from candor.data.checks.values import Flatness, Oddities, find_flat_stretches, find_oddities, series_of
-from candor.data.findings import Findings
+from candor.data.findings import Findings, Level
 from candor.data.panel import Panel
 
 # Sensors are copied out of the panel in blocks, so that a panel larger than memory is read in few sweeps. A block is
@@ -113,83 +113,79 @@ def _report_codes(by_id: dict[str, SensorFacts], findings: Findings) -> None:
         for number, count in facts.oddities.codes:
             sensors_with[_plain(number)][sensor] = count
     for number, counts in sorted(sensors_with.items()):
-        worst = sorted(counts, key=lambda s: -counts[s])
-        findings.warning(
+        findings.about(
+            [f"{s} ({counts[s]} times)" for s in sorted(counts, key=lambda s: -counts[s])],
             f"the number {number:.10g} is repeated far outside all other readings: it may stand for missing",
-            listed(f"{s} ({counts[s]} times)" for s in worst), sum(counts.values()), f"say --missing {number:.10g}",
-        )  # fmt: skip
+            f"say --missing {number:.10g}",
+            count=sum(counts.values()),
+        )
 
 
 def _report_zeros(by_id: dict[str, SensorFacts], findings: Findings) -> None:
     zeros = {sensor: facts.oddities.zeros for sensor, facts in by_id.items() if facts.oddities.zeros}
-    if zeros:
-        shares = {s: count / by_id[s].coverage.readings for s, count in zeros.items()}
-        worst = sorted(shares, key=lambda s: -shares[s])
-        findings.warning(
-            "zeros lie far from all other readings: zero may stand for missing",
-            listed(f"{s} ({rounded_percent(shares[s], 3)} of the readings)" for s in worst), sum(zeros.values()),
-            "say --missing 0, unless the sensors really measure nothing then",
-        )  # fmt: skip
+    shares = {s: count / by_id[s].coverage.readings for s, count in zeros.items()}
+    findings.about(
+        [f"{s} ({rounded_percent(shares[s], 3)} of the readings)" for s in sorted(shares, key=lambda s: -shares[s])],
+        "zeros lie far from all other readings: zero may stand for missing",
+        "say --missing 0, unless the sensors really measure nothing then",
+        count=sum(zeros.values()),
+    )
 
 
 def _report_negatives(by_id: dict[str, SensorFacts], findings: Findings) -> None:
-    for add, is_abrupt, what in (
-        (findings.warning, True, "readings fall below zero all at once, at sensors that are otherwise positive"),
-        (findings.note, False, "a few readings are below zero, at sensors that are otherwise positive"),
+    for level, is_abrupt, what in (
+        (Level.WARNING, True, "readings fall below zero all at once, at sensors that are otherwise positive"),
+        (Level.NOTE, False, "a few readings are below zero, at sensors that are otherwise positive"),
     ):
-        found = {
-            s: f.oddities.negatives
-            for s, f in by_id.items()
-            if f.oddities.negatives and f.oddities.is_abrupt == is_abrupt
-        }
-        if found:
-            worst = sorted(found, key=lambda s: -found[s])
-            add(
-                what, listed(f"{s} ({found[s]}, down to {by_id[s].minimum:.6g})" for s in worst), sum(found.values()),
-                "if the quantity cannot be negative, say --minimum 0",
-            )  # fmt: skip
+        odd = {sensor: facts.oddities for sensor, facts in by_id.items()}
+        found = {s: o.negatives for s, o in odd.items() if o.negatives and o.is_abrupt == is_abrupt}
+        worst = sorted(found, key=lambda s: -found[s])
+        findings.about(
+            [f"{s} ({found[s]}, down to {by_id[s].minimum:.6g})" for s in worst],
+            what,
+            "if the quantity cannot be negative, say --minimum 0",
+            count=sum(found.values()),
+            level=level,
+        )
 
 
 def _report_outliers(panel: Panel, by_id: dict[str, SensorFacts], findings: Findings) -> None:
     found = {sensor: facts.oddities.outliers for sensor, facts in by_id.items() if facts.oddities.outliers}
-    if found:
-        worst = sorted(found, key=lambda s: -len(found[s]))
-        where = (f"{s} ({len(found[s])}, first {panel.times.short(found[s][0])})" for s in worst)
-        findings.note(
-            "single readings are absurdly far from those before and after", listed(where),
-            sum(len(rows) for rows in found.values()), "correct or empty them if they are errors",
-        )  # fmt: skip
+    worst = sorted(found, key=lambda s: -len(found[s]))
+    findings.about(
+        [f"{s} ({len(found[s])}, first {panel.times.short(found[s][0])})" for s in worst],
+        "single readings are absurdly far from those before and after",
+        "correct or empty them if they are errors",
+        count=sum(len(rows) for rows in found.values()),
+        level=Level.NOTE,
+    )
 
 
 def _report_flat(panel: Panel, by_id: dict[str, SensorFacts], findings: Findings) -> None:
     constant = {sensor: facts.flatness.value for sensor, facts in by_id.items() if facts.flatness.is_constant}
-    if constant:
-        findings.warning(
-            "sensors report the same number throughout",
-            listed(f"{s} ({_plain(value):.6g})" for s, value in constant.items()), len(constant),
-            "check them, or leave them out",
-        )  # fmt: skip
+    findings.about(
+        [f"{s} ({_plain(value):.6g})" for s, value in constant.items()],
+        "sensors report the same number throughout",
+        "check them, or leave them out",
+    )
     stuck = {s: f.flatness for s, f in by_id.items() if f.flatness.readings and not f.flatness.is_constant}
-    if stuck:
-        worst = sorted(stuck, key=lambda s: -stuck[s].longest)
-        where = (
+    findings.about(
+        [
             f"{s} from {panel.times.short(stuck[s].row)} ({stuck[s].longest} times {_plain(stuck[s].value):.6g})"
-            for s in worst
-        )
-        findings.warning(
-            "sensors stick: the same number for far longer than is usual there", listed(where), len(stuck),
-            "empty these readings if the sensor was stuck or the numbers were filled in",
-        )  # fmt: skip
+            for s in sorted(stuck, key=lambda s: -stuck[s].longest)
+        ],
+        "sensors stick: the same number for far longer than is usual there",
+        "empty these readings if the sensor was stuck or the numbers were filled in",
+    )
 
 
 def _report_unit_changes(panel: Panel, by_id: dict[str, SensorFacts], findings: Findings) -> None:
     found = [(sensor, facts.unit_change) for sensor, facts in by_id.items() if facts.unit_change is not None]
-    if found:
-        where = (f"{sensor} at {panel.times.short(change.row)} ({change.words})" for sensor, change in found)
-        findings.warning(
-            "the level jumps and stays, as if the unit had changed", listed(where), len(found),
-            "bring the readings before and after to one unit, and name it with --unit",
-        )  # fmt: skip
+    findings.about(
+        [f"{sensor} at {panel.times.short(change.row)} ({change.words})" for sensor, change in found],
+        "the level jumps and stays, as if the unit had changed",
+        "bring the readings before and after to one unit, and name it with --unit",
+    )
 
 
 def _report_copies(by_id: dict[str, SensorFacts], findings: Findings) -> None:
@@ -198,8 +194,9 @@ def _report_copies(by_id: dict[str, SensorFacts], findings: Findings) -> None:
         if facts.digest is not None:
             groups[facts.digest].append(sensor)
     copies = [sensors for sensors in groups.values() if len(sensors) > 1]
-    if copies:
-        findings.warning(
-            "sensors have identical readings throughout", listed(" = ".join(sensors) for sensors in copies),
-            sum(len(sensors) for sensors in copies), "check for a copied column; keep one of each",
-        )  # fmt: skip
+    findings.about(
+        [" = ".join(sensors) for sensors in copies],
+        "sensors have identical readings throughout",
+        "check for a copied column; keep one of each",
+        count=sum(map(len, copies)),
+    )
