@@ -331,7 +331,7 @@ def test_the_page_on_serving_tells_all_addresses_and_true_counters() -> None:
     text = Page("serving.md").text
     assert set(re.findall(r"`(?:GET|POST) (/\S*)`", text)) == set(PATHS)
     metrics = Metrics()
-    metrics.tell_version("a", "candor", "0")
+    metrics.set_version("a", "candor", "0")
     told = metrics.text().decode()
     for name in re.findall(r"`(candor_\w+)`", text):
         assert f"# TYPE {name} " in told, name

@@ -57,7 +57,7 @@ class Gate:
 
     def __init__(self, worker: Worker) -> None:
         self._worker, self.opens, self._is_held = worker, threading.Event(), threading.Event()
-        self._held = worker.do(self._hold)
+        self._held = worker.submit(self._hold)
         assert self._is_held.wait(60)
 
     def _hold(self) -> None:
@@ -137,7 +137,7 @@ def test_a_client_that_has_gone_stops_no_other(worker, metrics, forecaster, pane
     gate, clients = Gate(worker), panels(panel, 4)
     found = [worker.forecast(forecaster, open_window(forecaster, client)) for client in clients]
     done: list[str] = []
-    work = [worker.do(lambda name=name: done.append(name)) for name in ("first", "second")]
+    work = [worker.submit(lambda name=name: done.append(name)) for name in ("first", "second")]
     assert found[0].cancel() and found[2].cancel() and work[0].cancel()
     gate.open_for(6)
     for number in (1, 3):
@@ -165,7 +165,7 @@ def test_a_closed_worker_has_done_its_work(metrics, forecaster, panel) -> None:
     worker.close()
     assert found.result(0).shape == (4, 5)
     with pytest.raises(ValueError, match="closed"):
-        worker.do(lambda: None)
+        worker.submit(lambda: None)
 
 
 def test_answers_over_http_do_not_depend_on_company(live, panel: Panel, sendable) -> None:

@@ -14,7 +14,8 @@ from candor.runs.bundle import demo_bundle
 from candor.service.metrics import PATHS, Metrics
 from candor.service.models import open_models
 from candor.service.routes.models import describe_model, describe_network
-from candor.service.schemas import examples, requests, responses
+from candor.service.schemas import requests, responses
+from candor.service.schemas.examples import EXAMPLES
 from candor.service.settings import ServiceSettings
 
 
@@ -85,14 +86,14 @@ def test_the_examples_are_of_the_model_that_comes_with_candor(tmp_path: Path) ->
     (served,) = models.served.values()
     described, drawn = describe_model(served, limits), describe_network(served)
     models.close()
-    (example,) = examples.MODELS["models"]
+    (example,) = EXAMPLES["ModelList"]["models"]
     # The examples are of some days later, when readings had been sent.
     later = {"made", "version", "readings_changed", "last_reading", "last_origin"}
     assert {name for name in described if described[name] != example[name]} <= later
     assert described.keys() == example.keys()
     for part in ("sensors", "edges"):
-        assert all(one in drawn[part] for one in examples.SENSORS[part])
-    assert list(examples.EXPLANATION["gates"]) == [field.name for field in fields(Gates)]
+        assert all(one in drawn[part] for one in EXAMPLES["SensorList"][part])
+    assert list(EXAMPLES["ExplanationResponse"]["gates"]) == [field.name for field in fields(Gates)]
 
 
 def test_parts_of_bodies_come_with_examples(live) -> None:

@@ -163,7 +163,7 @@ def test_a_full_queue_says_when_to_come_back(start, linear_run: Path, monkeypatc
     is_free, has_come, forecast = threading.Event(), threading.Semaphore(0), Worker.forecast
 
     def hold_and_forecast(worker, *arguments):
-        worker.do(lambda: is_free.wait(PATIENCE))
+        worker.submit(lambda: is_free.wait(PATIENCE))
         has_come.release()
         return forecast(worker, *arguments)
 

@@ -20,8 +20,7 @@ from candor.data.preprocessing import Fill, fill
 from candor.data.times import TimeAxis
 from candor.forecasting import LastValue
 from candor.forecasting.contract import sample_panel
-from candor.service.models import LoadedModel
-from candor.service.moments import parse_moment
+from candor.service.models import LoadedModel, parse_moment
 from candor.service.readings import align_for_client
 from candor.service.record import Record
 from candor.service.routes.forecast import _align_latest

@@ -1,6 +1,7 @@
-"""Forecasts over HTTP: `candor serve RUN`, one process with an interface for programs and a page for people.
+"""Forecasts over HTTP: `candor serve RUN`, one process with a JSON API for programs and a page for people.
 
-Every served run is a model under a name. A request finds its model (`served`), has its readings laid on the model's
-grid (`record`), and waits for a batch it shares with other clients (`batching`); what it may ask and what it is told
-stand in `messages`. What protects the service stands around all of that: `limits`, `security` and `connection`.
+`server` starts the process, `app` assembles the application, `routes` hold the addresses and `schemas` what they take
+and return. Every served run is a model under a name (`models`). Readings of a request are laid on the model's time grid
+(`readings`, `record`, `store`), and the request waits for a batch that it shares with others (`batching`). `limits` and
+`auth` protect the service.
 """

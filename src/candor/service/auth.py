@@ -1,4 +1,4 @@
-"""Who may ask: tokens, where the service may listen, and what browsers are told."""
+"""Access control: tokens, the addresses the service may listen at, and security headers for browsers."""
 
 import hmac
 import ipaddress
@@ -15,7 +15,7 @@ from candor.service.limits import refuse
 from candor.service.settings import ServiceSettings
 
 TOKEN_VARIABLE = "CANDOR_TOKEN"
-# plotly sets styles of elements as it draws, and hands out pictures of charts as data.
+# plotly sets inline styles as it draws, and exports charts as data and blob URLs.
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
     "font-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -63,7 +63,7 @@ def is_loopback(host: str) -> bool:
 
 
 def check_binding(settings: ServiceSettings) -> None:
-    """Refuses to let strangers in by accident: beyond this machine there must be a token, or the wish for none."""
+    """Refuses to listen beyond this machine without a token, unless that is allowed explicitly."""
     if settings.token is None and not settings.allow_open and not is_loopback(settings.host):
         raise InputError(
             f"anybody who reaches {settings.host} could use the service: there is no token",
@@ -72,10 +72,10 @@ def check_binding(settings: ServiceSettings) -> None:
 
 
 class AccessControl:
-    """Asks for the token, where there is one, before an application is asked anything else.
+    """Checks the token, if there is one, and for a service of this machine alone the Host header.
 
-    A service without a token on this machine alone is open to the user's browser, and so to any page in it that gives
-    its own name this machine's address. Such requests name a foreign host, and are turned away.
+    Without a token a foreign page in the user's browser could reach the service by DNS rebinding. Its requests carry a
+    foreign host name, and are refused.
     """
 
     def __init__(self, app: ASGIApp, settings: ServiceSettings) -> None:
@@ -85,15 +85,15 @@ class AccessControl:
         self._host = settings.host.lower()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers one request."""
-        if scope["type"] == "http" and (refusal := self._find_fault(scope)) is not None:
+        """Handles one request."""
+        if scope["type"] == "http" and (refusal := self._refusal(scope)) is not None:
             await refuse(refusal, scope, receive, send)
         else:
             await self._app(scope, receive, send)
 
-    def _find_fault(self, scope: Scope) -> RefusedError | None:
+    def _refusal(self, scope: Scope) -> RefusedError | None:
         headers: dict[bytes, bytes] = dict(scope["headers"])
-        if self._is_local and not self._is_own_name(headers.get(b"host", b"")):
+        if self._is_local and not self._is_own_host(headers.get(b"host", b"")):
             what = "the service is for this machine only, and was asked for under another name"
             hint = "use http://127.0.0.1, or start it with a token (--token-file)"
             return RefusedError(421, "wrong_host", what, where="header Host", hint=hint)
@@ -108,7 +108,7 @@ class AccessControl:
         headers_out = {"WWW-Authenticate": "Bearer"}
         return RefusedError(401, "unauthorized", what, where="header Authorization", hint=hint, headers=headers_out)
 
-    def _is_own_name(self, host: bytes) -> bool:
+    def _is_own_host(self, host: bytes) -> bool:
         name = host.decode("latin-1").lower()
         name = name[1:].partition("]")[0] if name.startswith("[") else name.partition(":")[0]
         return name in ("", "localhost", self._host) or _is_loopback_address(name)
@@ -122,19 +122,19 @@ def _is_loopback_address(name: str) -> bool:
 
 
 class SecurityHeaders:
-    """Adds to every answer what tells browsers to trust nothing but it."""
+    """Adds security headers to every response; responses with data are not to be cached."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers one request."""
+        """Handles one request."""
 
         async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
                 is_private = scope["path"].startswith("/v1/") or scope["path"] == "/metrics"
-                kept = [(b"cache-control", b"no-store")] if is_private else []
-                message = {**message, "headers": [*message.get("headers", []), *_HEADERS, *kept]}
+                uncached = [(b"cache-control", b"no-store")] if is_private else []
+                message = {**message, "headers": [*message.get("headers", []), *_HEADERS, *uncached]}
             await send(message)
 
         await self._app(scope, receive, send_guarded if scope["type"] == "http" else send)

@@ -49,7 +49,7 @@ def forecast_windows(forecaster: Forecaster, windows: Sequence[Window]) -> list[
     if not isinstance(forecaster, NetworkForecaster):
         return [forecaster.predict(window.panel)[0] for window in windows]
     stacked = _WindowsOfPanels([window.batch for window in windows if window.batch is not None])
-    # One thread: several requests may be here at once, and the threads PyTorch uses are set for the whole process.
+    # One thread: several models may forecast at once, and the threads of PyTorch are set for the whole process.
     found = infer(forecaster.trained(), stacked, lambda net, batch: net.forecast(batch), threads=1)
     return [forecast for forecasts in found for forecast in forecasts.numpy()]
 
@@ -75,7 +75,7 @@ class _WindowsOfPanels:
 
 @dataclass(frozen=True, eq=False)
 class _Job:
-    """A window of a forecaster, to be forecast with others; or some other work, to be done alone."""
+    """A window to forecast together with others, or some other work to run alone."""
 
     forecaster: Forecaster | None = None
     window: Window | None = None
@@ -84,14 +84,14 @@ class _Job:
 
 
 class Worker:
-    """A thread that does all the work of one model, in order, windows of the same forecaster together.
+    """A thread that does all the work of one model in order, with waiting windows of the same forecaster as one batch.
 
-    Nothing waits for a batch to fill: while one is computed, the next gathers.
+    It never waits for a batch to fill: the next one gathers while one is computed.
 
     Args:
         name: of the model.
         most_windows: windows that are forecast in one go.
-        metrics: is told how long the queue is and how large batches are.
+        metrics: of the service; the length of the queue and the sizes of batches are recorded.
     """
 
     def __init__(self, name: str, most_windows: int, metrics: Metrics) -> None:
@@ -105,15 +105,15 @@ class Worker:
         self._thread.start()
 
     def forecast(self, forecaster: Forecaster, window: Window) -> Future[Forecast]:
-        """Returns what will hold the forecast of a window, step x sensor, once its turn has come."""
+        """Queues a window; the future will hold its forecast, step x sensor."""
         return self._add(_Job(forecaster=forecaster, window=window))
 
-    def do(self, work: Callable[[], Result]) -> Future[Result]:
-        """Returns what will hold the result of other work with the model, once its turn has come."""
+    def submit(self, work: Callable[[], Result]) -> Future[Result]:
+        """Queues other work with the model; the future will hold its result."""
         return self._add(_Job(work=work))
 
     def close(self) -> None:
-        """Does what is in the queue and ends, unless that takes too long; new work is a mistake."""
+        """Ends after the work in the queue, at most some seconds later; new work raises ValueError."""
         with self._change:
             self._is_closed = True
             self._change.notify()
@@ -130,18 +130,18 @@ class Worker:
 
     def _run(self) -> None:
         while taken := self._take():
-            # A client that has gone cancels its job. From here on none can, so that every result finds its place.
+            # Clients that disconnect cancel their jobs. From here on none can be cancelled, so that results can be set.
             jobs = [job for job in taken if job.future.set_running_or_notify_cancel()]
             if not jobs:
                 continue
             if jobs[0].work is not None:
-                _settle(jobs[0], jobs[0].work)
+                _set_result(jobs[0], jobs[0].work)
             else:
                 self._batch_size.observe(len(jobs))
                 _forecast(jobs)
 
     def _take(self) -> list[_Job]:
-        """Returns the job that has waited longest, with windows of the same forecaster; none at the end."""
+        """Waits for a job; returns it with further windows of the same forecaster, or nothing once closed."""
         with self._change:
             self._change.wait_for(lambda: self._jobs or self._is_closed)
             if not self._jobs:
@@ -156,20 +156,20 @@ class Worker:
 
 
 def _forecast(jobs: list[_Job]) -> None:
-    """Forecasts all windows together; if that fails, one by one, so that one client's trouble is not another's."""
+    """Forecasts all windows together; if that fails, one by one, so that the failure of one stays its own."""
     forecaster, windows = jobs[0].forecaster, [job.window for job in jobs if job.window is not None]
     assert forecaster is not None
     try:
         forecasts = forecast_windows(forecaster, windows)
     except Exception:
         for job, window in zip(jobs, windows, strict=True):
-            _settle(job, lambda window=window: forecast_windows(forecaster, [window])[0])  # type: ignore[misc]
+            _set_result(job, lambda window=window: forecast_windows(forecaster, [window])[0])  # type: ignore[misc]
         return
     for job, forecast in zip(jobs, forecasts, strict=True):
         job.future.set_result(forecast)
 
 
-def _settle(job: _Job, work: Callable[[], Any]) -> None:
+def _set_result(job: _Job, work: Callable[[], Any]) -> None:
     try:
         job.future.set_result(work())
     except Exception as error:

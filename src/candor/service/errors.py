@@ -1,4 +1,4 @@
-"""The one shape in which the service says that something is wrong: `{"error": {"code", "what", "where", "hint"}}`."""
+"""The one shape of all errors: `{"error": {"code", "what", "where", "hint"}}`."""
 
 import json
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ class RefusedError(InputError):
 
     Args:
         status: the HTTP status.
-        code: what programs tell refusals apart by, in snake_case.
+        code: identifies the kind of error, in snake_case.
         what: what was found, and what was expected instead.
         where: the part of the request it was found in.
         hint: what the client can do about it.
@@ -43,12 +43,12 @@ class RefusedError(InputError):
         self.headers = dict(headers or {})
 
     def response(self) -> "StrictJSONResponse":
-        """Returns the response that tells the client."""
+        """Returns the response to the client."""
         return StrictJSONResponse(error_content(self.code, self), self.status, self.headers)
 
 
 class StrictJSONResponse(JSONResponse):
-    """JSON in plain ASCII, so that no text a client sent can fail to be sent back; NaN is refused."""
+    """JSON in ASCII, so that any text of a request can be sent back; NaN is refused."""
 
     def render(self, content: Any) -> bytes:
         """Returns the bytes of the content."""
@@ -61,7 +61,7 @@ def error_content(code: str, error: InputError) -> dict[str, Any]:
 
 
 def add_error_handlers(app: FastAPI) -> None:
-    """Gives every error of the application, its framework included, the one shape."""
+    """Gives every error of the application and of its framework the one shape."""
     app.add_exception_handler(InputError, _answer_input_error)
     app.add_exception_handler(RequestValidationError, _answer_wrong_shape)
     app.add_exception_handler(HTTPException, _answer_http_error)
@@ -79,9 +79,9 @@ def _answer_input_error(request: Request, error: Exception) -> StrictJSONRespons
 def _answer_wrong_shape(request: Request, error: Exception) -> StrictJSONResponse:
     assert isinstance(error, RequestValidationError)
     problems = error.errors()
-    told = [f"{_place(problem['loc'])}: {problem['msg']}" for problem in problems[:_MOST_PROBLEMS]]
-    more = len(problems) - len(told)
-    what = "; ".join(told) + (f"; and {more} more" if more > 0 else "")
+    shown = [f"{_place(problem['loc'])}: {problem['msg']}" for problem in problems[:_MOST_PROBLEMS]]
+    more = len(problems) - len(shown)
+    what = "; ".join(shown) + (f"; and {more} more" if more > 0 else "")
     where = str(problems[0]["loc"][0]) if problems and problems[0]["loc"] else "request"
     hint = "the shape of requests stands in /v1/openapi.json; a body is JSON with the header content-type"
     return RefusedError(422, "wrong_shape", what, where=where, hint=hint).response()
@@ -104,5 +104,5 @@ def _answer_http_error(request: Request, error: Exception) -> StrictJSONResponse
 
 
 def _answer_bug(request: Request, error: Exception) -> StrictJSONResponse:
-    hint = "this is a bug in candor, not in the request; the log of the service says more"  # uvicorn writes the trace
+    hint = "this is a bug in candor, not in the request; the log of the service says more"  # uvicorn logs the traceback
     return RefusedError(500, "internal", "something went wrong inside the service", hint=hint).response()

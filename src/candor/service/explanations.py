@@ -11,8 +11,7 @@ from candor.forecasting.candor import Candor
 from candor.forecasting.explanation import ForecastExplanation, Gates, Span
 from candor.forecasting.forecast_table import plain_numbers, rounded
 from candor.service.errors import RefusedError
-from candor.service.models import LoadedModel, ServedModel
-from candor.service.moments import parse_moment
+from candor.service.models import LoadedModel, ServedModel, parse_moment
 from candor.service.readings import SentReadings, align_readings
 from candor.service.schemas.requests import ExplainRequest
 from candor.service.settings import ServiceSettings
@@ -32,7 +31,7 @@ async def explain(served: ServedModel, asked: ExplainRequest, settings: ServiceS
         )  # fmt: skip
     loaded.column_of(asked.sensor)
     panel, time = await run_sync(_readings_before, loaded, asked, settings)
-    found = await wrap_future(served.worker.do(lambda: forecaster.explain(panel, asked.sensor, time)))
+    found = await wrap_future(served.worker.submit(lambda: forecaster.explain(panel, asked.sensor, time)))
     return {"model": served.name} | await run_sync(_content, found)
 
 

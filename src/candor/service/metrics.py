@@ -1,6 +1,7 @@
-"""What the service tells Prometheus about itself."""
+"""Counters and timings of the service for Prometheus."""
 
 import time
+from functools import partial
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -26,42 +27,35 @@ PATHS = (
 
 
 class Metrics:
-    """Counters of one service; several in a process do not mix."""
+    """Counters of one service, in a registry of its own."""
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
-        kept = self._registry
-        self.requests = Counter("candor_requests", "Requests that were answered", ["path", "status"], registry=kept)
+        count, measure = partial(Counter, registry=self._registry), partial(Gauge, registry=self._registry)
+        self.requests = count("candor_requests", "Requests that were answered", ["path", "status"])
         self.seconds = Histogram(
-            "candor_request_seconds",
-            "Time from the head of a request to its answer",
-            ["path"],
-            buckets=_SECONDS,
-            registry=kept,
-        )
-        self.inside = Gauge("candor_requests_in_progress", "Requests that are being answered", registry=kept)
-        self.queue = Gauge("candor_queue_length", "Forecasts that wait for the model", ["model"], registry=kept)
+            "candor_request_seconds", "Time from the head of a request to its answer", ["path"],
+            buckets=_SECONDS, registry=self._registry,
+        )  # fmt: skip
+        self.in_progress = measure("candor_requests_in_progress", "Requests that are being answered")
+        self.queue = measure("candor_queue_length", "Forecasts that wait for the model", ["model"])
         self.batch = Histogram(
-            "candor_batch_windows", "Forecasts that were made in one go", ["model"], buckets=_WINDOWS, registry=kept
+            "candor_batch_windows", "Forecasts that were made in one go", ["model"],
+            buckets=_WINDOWS, registry=self._registry,
+        )  # fmt: skip
+        self.model = measure("candor_model_info", "The version that is served is 1", ["model", "kind", "version"])
+        self.reloads = count("candor_reloads", "Newer models that were taken up", ["model"])
+        self.reload_failures = count(
+            "candor_reload_failures", "Newer models that could not be opened; the old one goes on", ["model"]
         )
-        self.model = Gauge(
-            "candor_model_info", "The version that is served is 1", ["model", "kind", "version"], registry=kept
-        )
-        self.reloads = Counter("candor_reloads", "Newer models that were taken up", ["model"], registry=kept)
-        self.reload_failures = Counter(
-            "candor_reload_failures",
-            "Newer models that could not be opened; the old one goes on",
-            ["model"],
-            registry=kept,
-        )
-        self.readings = Counter("candor_readings_stored", "Readings that were stored", ["model"], registry=kept)
+        self.readings = count("candor_readings_stored", "Readings that were stored", ["model"])
 
-    def tell_version(self, model: str, kind: str, version: str, before: tuple[str, str] | None = None) -> None:
-        """Says which version of a model is served, instead of the kind and version before."""
+    def set_version(self, model: str, kind: str, version: str, before: tuple[str, str] | None = None) -> None:
+        """Sets the version of a model that is served, in place of the kind and version before."""
         if before is not None and before != (kind, version):
             self.model.remove(model, *before)
         self.model.labels(model, kind, version).set(1)
-        self.reload_failures.labels(model)  # a counter that is there from the beginning can be watched
+        self.reload_failures.labels(model)  # counters that exist from the start can be monitored
         self.queue.labels(model)
 
     def text(self) -> bytes:
@@ -77,29 +71,29 @@ class MetricsMiddleware:
         self._metrics = metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers one request."""
+        """Handles one request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         path, begun, status = path_template(scope["path"]), time.perf_counter(), 500
 
-        async def listen(message: Message) -> None:
+        async def send_and_time(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
                 self._metrics.seconds.labels(path).observe(time.perf_counter() - begun)
             await send(message)
 
-        self._metrics.inside.inc()
+        self._metrics.in_progress.inc()
         try:
-            await self._app(scope, receive, listen)
+            await self._app(scope, receive, send_and_time)
         finally:
-            self._metrics.inside.dec()
+            self._metrics.in_progress.dec()
             self._metrics.requests.labels(path, str(status)).inc()
 
 
 def path_template(path: str) -> str:
-    """Returns the address as it is counted: one of few, whatever clients ask for."""
+    """Returns the address for the label of a counter, one of few whatever clients ask for."""
     if path in PATHS:
         return path
     return "/static/{path}" if path.startswith("/static/") else "other"

@@ -1,4 +1,4 @@
-"""A model in service: where it lies, which loaded of it answers, and how a newer one takes its place."""
+"""Served models: loading runs, reloading them when their files change, and finding them by name."""
 
 import logging
 import stat
@@ -6,6 +6,7 @@ import threading
 from asyncio import wrap_future
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from anyio.to_thread import run_sync
 from candor.core.errors import InputError
 from candor.core.text import listed
 from candor.data.panel import Panel
+from candor.data.times import zone_from_name
 from candor.explain.places import Points
 from candor.forecasting.candor import Candor
 from candor.forecasting.forecaster import Forecaster, refuse_unbounded
@@ -23,7 +25,6 @@ from candor.service.batching import Forecast, Worker, open_window
 from candor.service.errors import RefusedError
 from candor.service.map_layout import map_positions
 from candor.service.metrics import Metrics
-from candor.service.moments import parse_moment
 from candor.service.record import Record
 from candor.service.settings import ServiceSettings
 from candor.service.store import ReadingStore
@@ -31,20 +32,21 @@ from candor.service.store import ReadingStore
 log = logging.getLogger("candor.service")
 _WATCHED = (
     *(RECORD, "model/model.json", "model/state.safetensors", "model/calibration.safetensors"),
-    *("manifest.json", "data/panel.json", "data/readings.parquet"),  # which may arrive after the model
+    *("manifest.json", "data/panel.json", "data/readings.parquet"),  # may be copied after the model
 )
-_LOOK_AHEAD_OF_HISTORY = 64  # rows read beyond the history, in which a sensor that sticks is noticed
+_ROWS_BEFORE_HISTORY = 64  # read besides the history, to notice a sensor that is stuck at one value
 _VERSION_LETTERS = 12
+_FIRST_YEAR, _LAST_YEAR = 1900, 2200  # of times in requests
 Signature = tuple[tuple[int, int, int] | None, ...]
 
 
 @dataclass(frozen=True, eq=False)
 class LoadedModel:
-    """One state of a run: what a request is answered with from its beginning to its end.
+    """A run as it was when it was loaded; a request uses the same one from its beginning to its end.
 
     Args:
         run: the run as it was opened.
-        version: the beginning of the SHA-256 of what the model has learned.
+        version: the beginning of the SHA-256 of the model's weights and settings.
         record: the readings that the model knows of.
     """
 
@@ -54,7 +56,7 @@ class LoadedModel:
 
     @property
     def forecaster(self) -> Forecaster:
-        """What forecasts."""
+        """The model of the run."""
         return self.run.forecaster
 
     @property
@@ -64,7 +66,7 @@ class LoadedModel:
 
     @cached_property
     def places(self) -> Points:
-        """Where the sensors are drawn, sensor x 2; for hundreds of them that takes a second to find."""
+        """Where the sensors are drawn, sensor x 2; cached, as hundreds of sensors take a second."""
         return map_positions(self.known)
 
     @property
@@ -74,7 +76,7 @@ class LoadedModel:
 
     def recent(self, origin: int) -> Panel:
         """Returns what the model needs to forecast the rows from `origin` on."""
-        return self.record.before(origin, self.forecaster.rows_read + _LOOK_AHEAD_OF_HISTORY)
+        return self.record.before(origin, self.forecaster.rows_read + _ROWS_BEFORE_HISTORY)
 
     def origins(self) -> tuple[int, int] | None:
         """Returns the first and the last row that a forecast can begin at; None if the record is too short."""
@@ -125,7 +127,7 @@ class ServedModel:
         source: the run directory, or the file of a bundle.
         store: the file for readings that clients send.
         settings: limits of the service.
-        metrics: is told versions and failures.
+        metrics: of the service.
     """
 
     def __init__(self, name: str, source: Path, store: Path, settings: ServiceSettings, metrics: Metrics) -> None:
@@ -134,7 +136,7 @@ class ServedModel:
         self._settings = settings
         self._metrics = metrics
         self._seen = _signature(source)
-        run = self._open_run()  # before the store: beside what cannot be served nothing is written
+        run = self._open_run()  # before the store: nothing is written beside a run that cannot be served
         self.store = ReadingStore(store)
         try:
             self.loaded = self._load(run)
@@ -142,18 +144,18 @@ class ServedModel:
             self.store.close()
             raise
         self.worker = Worker(name, settings.most_windows, metrics)
-        metrics.tell_version(name, self.loaded.run.record.model, self.loaded.version)
+        metrics.set_version(name, self.loaded.run.record.model, self.loaded.version)
 
     async def forecast(self, loaded: LoadedModel, panel: Panel) -> Forecast:
         """Returns the forecast after the last row of a panel that fits the model, step x sensor, in their units."""
         window = await run_sync(open_window, loaded.forecaster, panel)
-        # While it waits for its batch a request holds no thread: hundreds may wait, and few threads share the work.
+        # While a request waits for its batch it occupies no thread, so that hundreds can wait.
         return refuse_unbounded(await wrap_future(self.worker.forecast(loaded.forecaster, window)))
 
     def reload_if_changed(self) -> None:
-        """Puts a newer model in the place of the old one if there is one; requests under way keep the old one.
+        """Loads the run again if its files have changed; requests in progress keep the model they began with.
 
-        One that cannot be opened is reported, and the old one goes on; it is tried again when its files change.
+        If it cannot be loaded, that is logged and the old one stays; the next change of its files is the next attempt.
         """
         seen = _signature(self._source)
         if seen == self._seen:
@@ -162,28 +164,28 @@ class ServedModel:
         before = self.loaded.run.record.model, self.loaded.version
         try:
             newer = self._load(self._open_run())
-        except Exception as error:  # whatever is wrong with it, the old one must go on
+        except Exception as error:  # whatever is wrong with it, the old one must stay
             self._metrics.reload_failures.labels(self.name).inc()
             log.error("model %s: the newer one cannot be served, the old one goes on: %s", self.name, error)
             return
         self.loaded = newer
-        self._metrics.tell_version(self.name, newer.run.record.model, newer.version, before)
+        self._metrics.set_version(self.name, newer.run.record.model, newer.version, before)
         self._metrics.reloads.labels(self.name).inc()
         log.warning("model %s: version %s takes the place of %s", self.name, newer.version, before[1])
 
     def close(self) -> None:
-        """Ends the worker once it has done its work, and closes the store."""
+        """Ends the worker after the work in its queue, and closes the store."""
         self.worker.close()
         self.store.close()
 
     def _open_run(self) -> Run:
-        """Returns the run that lies there now, which is not too large."""
+        """Returns the run as it is on disk now, after a check of its size."""
         run = open_run(self._source)
         self._check_size(run.forecaster.trained_on_.panel, run.forecaster.horizon)
         return run
 
     def _load(self, run: Run) -> LoadedModel:
-        """Returns the loaded of a run, tried out."""
+        """Returns a run with its record, after a trial forecast."""
         version = model_checksum(run.folder)[:_VERSION_LETTERS]
         known = run.forecaster.trained_on_.panel
         try:
@@ -193,7 +195,7 @@ class ServedModel:
             log.warning("model %s: its own record is not at hand: %s", self.name, error.what)
         loaded = LoadedModel(run, version, Record(known, own, self.store))
         self._try_out(loaded)
-        # Last of all: as long as the model before goes on, readings are kept in its units.
+        # Last, because until then readings are stored in the units of the model before.
         self.store.check_units({sensor.id: sensor.unit for sensor in known.sensors})
         return loaded
 
@@ -210,19 +212,19 @@ class ServedModel:
                 )
 
     def _try_out(self, loaded: LoadedModel) -> None:
-        """Makes one forecast, so that a model that cannot is found out before it serves, and the network is built."""
+        """Makes one forecast: a broken model is found before it serves, and the network is built."""
         forecaster, origins = loaded.forecaster, loaded.origins()
         panel = loaded.record.rows(0, forecaster.history) if origins is None else loaded.recent(origins[1])
         forecaster.predict(panel)
 
 
 def _signature(source: Path) -> Signature:
-    """Returns what changes when a file of the model is written anew."""
+    """Returns a value that changes when a file of the model is rewritten."""
     return tuple(_stamp(path) for path in (source, *(source / name for name in _WATCHED)))
 
 
 def _stamp(path: Path) -> tuple[int, int, int] | None:
-    """Returns what changes when a file is written anew; None if there is none, or its drive is away for a moment."""
+    """Returns a value that changes when a file is rewritten; None if it cannot be read now."""
     try:
         status = path.stat()
     except OSError:
@@ -232,11 +234,11 @@ def _stamp(path: Path) -> tuple[int, int, int] | None:
 
 @dataclass(eq=False)
 class Models:
-    """All models of a service by name, and the thread that looks for newer ones.
+    """All models of a service by name, and the thread that reloads them.
 
     Args:
         served: the models.
-        seconds: how often to look.
+        seconds: between two looks at their files.
     """
 
     served: dict[str, ServedModel]
@@ -245,7 +247,7 @@ class Models:
     _watcher: threading.Thread | None = None
 
     def find(self, name: str | None) -> ServedModel:
-        """Returns the model that a client named; where there is but one it need not be named."""
+        """Returns the model of this name; None means the only one."""
         if name is None and len(self.served) == 1:
             return next(iter(self.served.values()))
         known = ", ".join(self.served)
@@ -257,7 +259,7 @@ class Models:
         return self.served[name]
 
     def start(self) -> None:
-        """Begins to look for newer models."""
+        """Starts the thread that reloads models."""
         self._watcher = threading.Thread(target=self._watch, name="newer models", daemon=True)
         self._watcher.start()
 
@@ -283,13 +285,13 @@ def open_models(
     Args:
         sources: run directories or bundles.
         settings: of the service.
-        metrics: is told what is served.
-        store_of: the file for readings of a run, which is to be found again whatever else is served.
+        metrics: of the service.
+        store_of: returns the file for readings of a run, independently of what else is served.
     """
     models = Models({}, settings.reload_seconds)
     try:
         for source in sources:
-            # Not resolved: a link may lead to another run tomorrow. But ".." names nothing, and nothing lies beside it.
+            # Links are not resolved, as they may lead to another run later. But ".." has no name of its own.
             folder = source.absolute() if source.name.strip(".") else source.resolve()
             name = _free_name(name_of(folder), models.served)
             models.served[name] = ServedModel(name, folder, store_of(folder), settings, metrics)
@@ -300,10 +302,28 @@ def open_models(
 
 
 def name_of(source: Path) -> str:
-    """Returns what a run directory or the file of a bundle is called."""
+    """Returns the name of a run directory or bundle."""
     return (source.stem if source.is_file() else source.name) or "model"
 
 
 def _free_name(wanted: str, taken: Collection[str]) -> str:
     names = (wanted, *(f"{wanted}-{number}" for number in range(2, len(taken) + 2)))
     return next(name for name in names if name not in taken)
+
+
+def parse_moment(text: str, zone: str) -> datetime:
+    """Returns the moment that an ISO 8601 text names, in UTC.
+
+    Without an offset it is read on the clock of the zone; where that clock showed it twice, the first time counts.
+    """
+    try:
+        moment = datetime.fromisoformat(text)
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=zone_from_name(zone))
+        moment = moment.astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise InputError(f"{text[:60]!r} is not a time", hint="write it like 2024-03-01T06:00:00+01:00") from None
+    if not _FIRST_YEAR <= moment.year < _LAST_YEAR:
+        what = f"{text[:60]!r} is a time out of all proportion; expected are years from {_FIRST_YEAR} to {_LAST_YEAR}"
+        raise InputError(what, hint="write it like 2024-03-01T06:00:00+01:00")
+    return moment

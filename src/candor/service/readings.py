@@ -1,4 +1,4 @@
-"""From readings as a client sends them to what a model can forecast from, or a store can keep."""
+"""Readings of requests: checked and laid on the time grid of a model, or checked for the store."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,8 +13,7 @@ from candor.data.findings import Findings
 from candor.data.gridding import Grid, lay, to_microseconds
 from candor.data.panel import Panel, Sensor
 from candor.service.errors import RefusedError
-from candor.service.models import LoadedModel
-from candor.service.moments import parse_moment
+from candor.service.models import LoadedModel, parse_moment
 from candor.service.schemas.requests import SentReading
 from candor.service.settings import ServiceSettings
 from candor.service.store import Reading
@@ -37,7 +36,7 @@ class SentReadings:
     Args:
         readings: as they were sent.
         now: the present.
-        allow_short: whether a history that is too short is made up as silence.
+        allow_short: whether missing steps of a short history count as gaps.
     """
 
     readings: Sequence[SentReading]
@@ -46,27 +45,27 @@ class SentReadings:
 
 
 def present(text: str | None, zone: str) -> datetime:
-    """Returns the present that a client named, else that of the clock."""
+    """Returns the present that a client named; by default that of the clock."""
     return datetime.now(UTC) if text is None else parse_moment(text, zone)
 
 
-def align_readings(loaded: LoadedModel, sending: SentReadings, settings: ServiceSettings) -> Aligned:
-    """Returns readings of a request as the model knows them, with what was noticed about them."""
+def align_readings(loaded: LoadedModel, sent: SentReadings, settings: ServiceSettings) -> Aligned:
+    """Returns readings of a request in the order and on the grid of the model, with findings."""
     findings = Findings()
-    panel = _panel_of(loaded, sending.readings, settings, findings)
-    aligned = align_for_client(loaded, panel, sending.now, allow_short=sending.allow_short)
+    panel = _panel_of(loaded, sent.readings, settings, findings)
+    aligned = align_for_client(loaded, panel, sent.now, allow_short=sent.allow_short)
     findings.extend(aligned.findings)
     return Aligned(aligned.panel, findings)
 
 
 def align_for_client(loaded: LoadedModel, panel: Panel, now: datetime | None, *, allow_short: bool = False) -> Aligned:
-    """Returns readings as the model knows them; what is said about them is for those who talk with a service.
+    """Returns readings in the order and on the grid of the model; hints are for clients of a service.
 
     Args:
         loaded: of the model.
         panel: the readings.
-        now: the present; None asks neither for readings that are too old nor for ones to come.
-        allow_short: whether a history that is too short is made up as silence.
+        now: the present; None checks neither for outdated readings nor for ones of the future.
+        allow_short: whether missing steps of a short history count as gaps.
     """
     model = loaded.forecaster
     try:
@@ -79,22 +78,22 @@ def align_for_client(loaded: LoadedModel, panel: Panel, now: datetime | None, *,
 
 
 def for_client(findings: Findings) -> Findings:
-    """Returns findings with hints for those who talk with a service."""
+    """Returns findings with hints for clients of a service."""
     return Findings(replace(finding, hint=_for_client(finding.hint)) for finding in findings)
 
 
 def _for_client(hint: str) -> str:
-    """Returns what a client can do where somebody at a command line would choose an option, which a client cannot."""
+    """Returns a hint for a client in place of one that names an option of the command line."""
     return next((words for option, words in _CLIENT_HINTS.items() if option in hint), hint)
 
 
 def storable(
     loaded: LoadedModel, readings: Sequence[SentReading], now: datetime, settings: ServiceSettings
 ) -> list[Reading]:
-    """Returns readings of a request as a store keeps them.
+    """Returns readings of a request for the store.
 
-    Refused are those of unknown sensors and of the future, and those so old that they would stretch the record beyond
-    measure; these may be withdrawn, which stretches nothing.
+    Refused are readings of unknown sensors, of the future, and so old that the record would become too long; a
+    withdrawal (null) of an old one is accepted.
     """
     known, axis = set(loaded.known.sensor_ids), loaded.known.times
     if unknown := sorted({reading.sensor for reading in readings} - known):
@@ -122,7 +121,7 @@ def storable(
 
 
 def _moments(readings: Sequence[SentReading], zone: str) -> dict[str, int]:
-    """Returns the moments by the text they were written as, in microseconds since 1970 UTC."""
+    """Returns the distinct times of readings in microseconds since 1970 UTC, by their text: each is parsed once."""
     return {text: to_microseconds(parse_moment(text, zone)) for text in {reading.time for reading in readings}}
 
 
@@ -157,7 +156,7 @@ def _panel_of(
 def _report(
     readings: Sequence[SentReading], cells: np.ndarray, grid: Grid, moments: np.ndarray, findings: Findings
 ) -> None:
-    """Adds findings about readings that were moved, or that met others."""
+    """Adds findings about readings that were moved, or that share a cell."""
     interval = duration(grid.axis.interval)
     if moved := int(np.count_nonzero(grid.offsets(moments))):
         findings.note(f"readings lie beside the model's grid of {interval}: the nearest moment counts", count=moved)

@@ -1,4 +1,4 @@
-"""The readings that a served model knows of: those of its run, and over them those that clients sent."""
+"""The readings of a served model: those of its run, overlaid by those that clients sent."""
 
 from dataclasses import replace
 from functools import cached_property
@@ -12,7 +12,7 @@ from candor.data.preprocessing import last_reading
 from candor.service.store import ReadingStore
 
 _FIRST_LOOK_BACK = 64
-_MOST_CELLS_AT_A_TIME = 4_000_000  # 16 MB, however long a sensor has been silent
+_MOST_CELLS_AT_A_TIME = 4_000_000  # 16 MB
 
 
 class Record:
@@ -20,7 +20,7 @@ class Record:
 
     Args:
         known: the sensors of the model and their grid, without rows.
-        own: the record of the run; None if it is not at hand.
+        own: the record of the run; None if it is not available.
         store: what clients sent.
     """
 
@@ -38,8 +38,8 @@ class Record:
             return np.zeros(len(self._columns), np.int64), 0
         mask = self._own.mask
         first = np.where(mask.any(axis=0), mask.argmax(axis=0), len(mask))
-        spoken = np.flatnonzero(mask.any(axis=1))
-        return first, int(spoken[-1]) + 1 if len(spoken) else 0
+        filled = np.flatnonzero(mask.any(axis=1))
+        return first, int(filled[-1]) + 1 if len(filled) else 0
 
     @property
     def has_sent_readings(self) -> bool:
@@ -48,7 +48,7 @@ class Record:
 
     @property
     def has_own(self) -> bool:
-        """Whether the record of the run is at hand."""
+        """Whether the record of the run is available."""
         return self._own is not None
 
     def span(self) -> tuple[int, int]:
@@ -70,9 +70,9 @@ class Record:
         stop, step = self._own_rows[1], 1
         while stop > least:
             start = max(stop - step, least)
-            spoken = np.flatnonzero((~np.isnan(self._values(start, stop))).any(axis=1))
-            if len(spoken):
-                return start + int(spoken[-1]) + 1
+            filled = np.flatnonzero((~np.isnan(self._values(start, stop))).any(axis=1))
+            if len(filled):
+                return start + int(filled[-1]) + 1
             stop, step = start, self._further(step)
         return least
 
@@ -80,35 +80,36 @@ class Record:
         """Returns the rows `first` to `stop - 1`, NaN where there is no reading; they may lie outside the record."""
         own = self._own
         covariates = {
-            name: Covariate(self._cut(None if own is None else own.covariates[name].values, first, stop), known.unit)
+            name: Covariate(
+                self._cut(None if own is None else own.covariates[name].values, first, stop, len(self._columns)),
+                known.unit,
+            )
             for name, known in self._known.covariates.items()  # those that the model reads
         }
         times, values = self.grid.axis.slice(first, stop), self._values(first, stop)
         return replace(self._known, values=values, times=times, covariates=covariates)
 
-    def _values(self, first: int, stop: int) -> NDArray[np.float32]:
-        """Returns the readings of some rows, row x sensor, those that were sent over those of the run."""
-        values = self._cut(None if self._own is None else self._own.values, first, stop)
-        sent = self._store.between(self.grid.edge(first), self.grid.edge(stop))
-        columns = np.array([self._columns.get(sensor, -1) for sensor in sent.sensors], np.int64)
+    def series(self, sensor: str, first: int, stop: int) -> NDArray[np.float32]:
+        """Returns what `rows` has of one sensor, without reading the others."""
+        return self._values(first, stop, sensor)[:, 0]
+
+    def _values(self, first: int, stop: int, sensor: str | None = None) -> NDArray[np.float32]:
+        """Returns the readings of some rows, row x sensor, of one sensor or of all."""
+        places = self._columns if sensor is None else {sensor: 0}
+        own = None if self._own is None else self._own.values
+        if own is not None and sensor is not None:
+            own = own[:, [self._columns[sensor]]]
+        values = self._cut(own, first, stop, len(places))
+        sent = self._store.between(self.grid.edge(first), self.grid.edge(stop), sensor)
+        columns = np.array([places.get(sensor, -1) for sensor in sent.sensors], np.int64)
         is_known = columns >= 0
         lay(self.grid, values, first, columns[is_known], sent.moments[is_known], sent.values[is_known])
         return values
 
-    def series(self, sensor: str, first: int, stop: int) -> NDArray[np.float32]:
-        """Returns what `rows` has of one sensor, without reading the others."""
-        column = self._columns[sensor]
-        own = None if self._own is None else self._own.values[:, column : column + 1]
-        values = self._cut(own, first, stop, width=1)
-        sent = self._store.between(self.grid.edge(first), self.grid.edge(stop), sensor)
-        lay(self.grid, values, first, np.zeros(len(sent.moments), np.int64), sent.moments, sent.values)
-        return values[:, 0]
-
-    def _cut(
-        self, own: NDArray[np.float32] | None, first: int, stop: int, width: int | None = None
-    ) -> NDArray[np.float32]:
+    @staticmethod
+    def _cut(own: NDArray[np.float32] | None, first: int, stop: int, width: int) -> NDArray[np.float32]:
         """Returns rows of an array of the run's own record, NaN where they lie outside of it."""
-        values = np.full((stop - first, width or len(self._columns)), np.nan, np.float32)
+        values = np.full((stop - first, width), np.nan, np.float32)
         if own is not None:
             begin, end = max(first, 0), min(stop, len(own))
             if begin < end:
@@ -116,10 +117,10 @@ class Record:
         return values
 
     def before(self, origin: int, count: int) -> Panel:
-        """Returns `count` rows before an origin, and in one more row before them what each sensor last said by then.
+        """Returns `count` rows before an origin, and one more row before them with each sensor's last reading by then.
 
-        So a model that fills gaps with the last reading sees the same as in the whole record, however long a sensor has
-        been silent, and no more rows than needed are read. At the beginning of the record there may be fewer.
+        So a model that fills gaps with the last reading sees the same as in the whole record, however long the gap is,
+        and no more rows than needed are read. At the beginning of the record there may be fewer.
         """
         beginning = self.span()[0]
         first = max(origin - count, beginning)
@@ -142,7 +143,7 @@ class Record:
         return found
 
     def _further(self, step: int) -> int:
-        """Returns how many rows to look at next, where a search back in time found too little in so many."""
+        """Returns how many rows to read next in a search back in time: four times as many, within memory."""
         return min(4 * step, max(step, _MOST_CELLS_AT_A_TIME // len(self._columns)))
 
     def _first_rows(self, wanted: NDArray[np.bool_]) -> NDArray[np.int64]:

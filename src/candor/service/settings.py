@@ -1,4 +1,4 @@
-"""How a service listens and what it puts up with."""
+"""Settings of a service: where it listens, and its limits."""
 
 from pathlib import Path
 
@@ -36,11 +36,11 @@ class ServiceSettings(Settings):
     most_steps: PositiveInt = 20_000
     """Most steps of history in one answer."""
     most_waiting: PositiveInt = 64
-    """Requests that are worked on or wait for it; further ones are told to come back."""
+    """Requests in progress or waiting; further ones get 429."""
     most_windows: PositiveInt = 64
-    """Most forecasts that are made in one go."""
+    """Most forecasts in one batch."""
     threads: PositiveInt = 4
-    """Threads that read requests and write answers, beside one for each model."""
+    """Threads that read requests and write responses, beside one for each model."""
 
     header_seconds: PositiveFloat = 20.0
     """How long a client may take for the head of a request."""

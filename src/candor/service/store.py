@@ -107,7 +107,7 @@ class ReadingStore:
             database.executemany("INSERT OR REPLACE INTO units VALUES (?, ?)", units.items())
 
     def append(self, readings: Sequence[Reading]) -> int:
-        """Stores readings, all or none, and returns how many took the place of another; the last of a kind counts."""
+        """Stores readings, all or none; returns how many replaced another; of equal keys the last counts."""
         rows = [(reading.sensor, reading.moment, reading.value) for reading in readings]
         with self._transaction() as database:
             added = database.executemany("INSERT OR IGNORE INTO readings VALUES (?, ?, ?)", rows).rowcount
@@ -142,7 +142,7 @@ class ReadingStore:
         found = self._database.execute(f"SELECT sensor, moment {query.format('')}").fetchone()
         if found is None or found[0] in sensors:
             return None if found is None else int(found[1])
-        # A sensor that is not asked for, such as one that a newer model has left out, spoke before or after the others.
+        # The first or last reading is of a sensor that is not wanted, such as one that a newer model has left out.
         of_one = f"SELECT moment {query.format('AND sensor = ?')}"
         rows = [self._database.execute(of_one, (sensor,)).fetchone() for sensor in sensors]
         return (min if order == "ASC" else max)((int(row[0]) for row in rows if row is not None), default=None)

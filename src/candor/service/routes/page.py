@@ -1,4 +1,4 @@
-"""The page that the service shows people, and the files it is made of."""
+"""`/` and `/static`: the page and its files."""
 
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,7 +20,7 @@ _TYPES = {
 
 
 def page_files() -> dict[str, Path]:
-    """Returns the files that are served, by their address under /static: nothing else can be reached."""
+    """Returns the files that are served, by their address under /static; no other file can be requested."""
     found = {
         str(path.relative_to(_FOLDER).as_posix()): path
         for path in _FOLDER.rglob("*")
@@ -48,11 +48,11 @@ def page_routes() -> APIRouter:
         if name not in files or not files[name].is_file():
             raise HTTPException(404)
         path = files[name]
-        # Asked for anew each time, and sent only if it has changed: a newer version never mixes with an older one.
-        kept = {"Cache-Control": "no-cache"}
-        sent = FileResponse(path, media_type=_TYPES[path.suffix], headers=kept, stat_result=path.stat())
+        # Revalidated each time and sent only if changed, so that files of two versions never mix.
+        caching = {"Cache-Control": "no-cache"}
+        sent = FileResponse(path, media_type=_TYPES[path.suffix], headers=caching, stat_result=path.stat())
         if request.headers.get("if-none-match") == sent.headers["etag"]:
-            return Response(status_code=304, headers=kept | {"ETag": sent.headers["etag"]})
+            return Response(status_code=304, headers=caching | {"ETag": sent.headers["etag"]})
         return sent
 
     return router

@@ -9,8 +9,7 @@ from candor.core.errors import InputError
 from candor.forecasting.forecast_table import plain_numbers
 from candor.service.errors import StrictJSONResponse
 from candor.service.metrics import Metrics
-from candor.service.models import Models, ServedModel
-from candor.service.moments import parse_moment
+from candor.service.models import Models, ServedModel, parse_moment
 from candor.service.readings import storable
 from candor.service.schemas import responses
 from candor.service.schemas.requests import HistoryQuery, ReadingsRequest

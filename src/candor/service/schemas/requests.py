@@ -1,14 +1,11 @@
-"""What clients may send: strict, so that a mistyped name or a text for a number is an error and not a surprise."""
+"""Bodies and queries of requests; unknown names are refused, so that a mistyped one is an error and not a surprise."""
 
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from candor.service.schemas import examples
-from candor.service.schemas.examples import shown
+from candor.service.schemas.examples import READINGS, add_example
 
-_STRICT = ConfigDict(extra="forbid", strict=True, frozen=True, use_attribute_docstrings=True, allow_inf_nan=False)
-_TOLERANT = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True, allow_inf_nan=False)
 _MOST = 1e15  # more is no measurement, and its square no single-precision number
 
 Time = Annotated[
@@ -27,16 +24,18 @@ Coverage = Annotated[float, Field(gt=0, lt=1, description="Chance that an interv
 Threshold = Annotated[float, Field(ge=-_MOST, le=_MOST)]
 
 
-class _Body(BaseModel):
-    """A body in JSON: a text is never taken for a number."""
-
-    model_config = _STRICT
-
-
 class _Query(BaseModel):
-    """The part of an address after the question mark, where everything is text."""
+    """The query of an address, where numbers are text."""
 
-    model_config = _TOLERANT
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, use_attribute_docstrings=True, allow_inf_nan=False, json_schema_extra=add_example
+    )
+
+
+class _Body(_Query):
+    """A body in JSON, where a text is never taken for a number."""
+
+    model_config = ConfigDict(strict=True)
 
 
 class SentReading(_Body):
@@ -51,13 +50,11 @@ class SentReading(_Body):
 
 
 # The first wrong one is enough: the problems of millions would fill the memory.
-Readings = Annotated[list[SentReading], Field(min_length=1, fail_fast=True, examples=[examples.READINGS])]
+Readings = Annotated[list[SentReading], Field(min_length=1, fail_fast=True, examples=[READINGS])]
 
 
 class ForecastRequest(_Body):
     """Recent readings to forecast from, at least as many steps as the model's history."""
-
-    model_config = shown(examples.FORECAST_REQUEST)
 
     model: Name | None = None
     """Name of the model; may be left out where one is served."""
@@ -72,13 +69,11 @@ class ForecastRequest(_Body):
     now: Time | None = None
     """The present; by default that of the clock."""
     allow_short: bool = False
-    """Whether to forecast from fewer steps than the history; what lacks counts as silence."""
+    """Whether to forecast from fewer steps than the history; missing steps count as gaps."""
 
 
 class ReadingsRequest(_Body):
     """Readings to keep."""
-
-    model_config = shown(examples.READINGS_REQUEST)
 
     model: Name | None = None
     """Name of the model; may be left out where one is served."""
@@ -88,8 +83,6 @@ class ReadingsRequest(_Body):
 
 class ExplainRequest(_Body):
     """Which forecast to explain."""
-
-    model_config = shown(examples.EXPLAIN_REQUEST)
 
     model: Name | None = None
     """Name of the model; may be left out where one is served."""

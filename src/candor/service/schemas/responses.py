@@ -1,25 +1,21 @@
-"""What the service answers, for the document that describes it (/v1/openapi.json)."""
+"""Responses, for the OpenAPI document (/v1/openapi.json); routes build them as plain dictionaries."""
 
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from candor.service.schemas import examples
-from candor.service.schemas.examples import shown
-
-Numbers = list[float]
-Gaps = list[float | None]
+from candor.service.schemas.examples import add_example
 
 
-class _Answer(BaseModel):
-    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
+class _Response(BaseModel):
+    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True, json_schema_extra=add_example)
 
 
-class ErrorContent(_Answer):
-    """What is wrong, in words a person can act on."""
+class ErrorContent(_Response):
+    """What is wrong, and what can be done about it."""
 
     code: str = Field(examples=["bad_input"])
-    """What programs tell errors apart by."""
+    """Identifies the kind of error."""
     what: str
     """What was found, and what was expected instead."""
     where: str
@@ -28,32 +24,26 @@ class ErrorContent(_Answer):
     """What can be done about it."""
 
 
-class ErrorResponse(_Answer):
+class ErrorResponse(_Response):
     """The one shape of all errors."""
-
-    model_config = shown(examples.ERROR)
 
     error: ErrorContent
 
 
-class Health(_Answer):
+class Health(_Response):
     """The process is alive."""
-
-    model_config = shown(examples.HEALTH)
 
     status: Literal["ok"]
 
 
-class Readiness(_Answer):
+class Readiness(_Response):
     """The service takes requests."""
-
-    model_config = shown(examples.READINESS)
 
     status: Literal["ready"]
     models: list[str]
 
 
-class Limits(_Answer):
+class Limits(_Response):
     """What a request may hold at most."""
 
     body_bytes: int
@@ -61,7 +51,7 @@ class Limits(_Answer):
     horizon: int
 
 
-class ModelSummary(_Answer):
+class ModelSummary(_Response):
     """A model; times are on the clock of its zone, with their offset."""
 
     name: str
@@ -86,15 +76,13 @@ class ModelSummary(_Answer):
     limits: Limits
 
 
-class ModelList(_Answer):
+class ModelList(_Response):
     """All models that are served."""
-
-    model_config = shown(examples.MODELS)
 
     models: list[ModelSummary]
 
 
-class SensorPlace(_Answer):
+class SensorPlace(_Response):
     """A sensor; x grows to the east and y to the north, each from 0 to 1."""
 
     id: str
@@ -117,10 +105,8 @@ class EdgeLine(BaseModel):
     distance: float | None
 
 
-class SensorList(_Answer):
+class SensorList(_Response):
     """The network of a model."""
-
-    model_config = shown(examples.SENSORS)
 
     model: str
     sensors: list[SensorPlace]
@@ -128,8 +114,8 @@ class SensorList(_Answer):
     has_coordinates: bool
 
 
-class Finding(_Answer):
-    """What was noticed about the readings."""
+class Finding(_Response):
+    """Something noticed about the readings."""
 
     level: str
     what: str
@@ -138,7 +124,7 @@ class Finding(_Answer):
     count: int
 
 
-class ForecastRow(_Answer):
+class ForecastRow(_Response):
     """One step of one sensor, in its unit; without calibration there are no intervals."""
 
     time: str
@@ -150,10 +136,8 @@ class ForecastRow(_Answer):
     probability: float | None = None
 
 
-class ForecastResponse(_Answer):
+class ForecastResponse(_Response):
     """A forecast of all sensors."""
-
-    model_config = shown(examples.FORECAST)
 
     model: str
     version: str
@@ -165,29 +149,25 @@ class ForecastResponse(_Answer):
     forecasts: list[ForecastRow]
 
 
-class ReadingsResponse(_Answer):
+class ReadingsResponse(_Response):
     """Readings that are on disk."""
-
-    model_config = shown(examples.RECEIPT)
 
     accepted: int
     replaced: int
     last_reading: str | None
 
 
-class Series(_Answer):
+class Series(_Response):
     """The forecast of one sensor by step, and what was read."""
 
-    forecast: Numbers
-    lower: Gaps
-    upper: Gaps
-    observed: Gaps
+    forecast: list[float]
+    lower: list[float | None]
+    upper: list[float | None]
+    observed: list[float | None]
 
 
-class PastForecast(_Answer):
+class PastForecast(_Response):
     """A forecast beside what happened."""
-
-    model_config = shown(examples.PAST)
 
     model: str
     time: str
@@ -199,19 +179,17 @@ class PastForecast(_Answer):
     sensors: dict[str, Series]
 
 
-class History(_Answer):
+class History(_Response):
     """Readings of one sensor."""
-
-    model_config = shown(examples.HISTORY)
 
     model: str
     sensor: str
     unit: str
     times: list[str]
-    values: Gaps
+    values: list[float | None]
 
 
-class SensorOutlook(_Answer):
+class SensorOutlook(_Response):
     """One sensor at a glance, in its unit."""
 
     id: str
@@ -223,17 +201,15 @@ class SensorOutlook(_Answer):
     unit: str
 
 
-class Overview(_Answer):
+class Overview(_Response):
     """All sensors at a glance."""
-
-    model_config = shown(examples.OVERVIEW)
 
     model: str
     time: str
     sensors: list[SensorOutlook]
 
 
-class PatchSpan(_Answer):
+class PatchSpan(_Response):
     """The times of the first and of the last step of a stretch."""
 
     start: str
@@ -248,7 +224,7 @@ class FusionSpan(PatchSpan):
     reverse: float
 
 
-class ContributionLine(_Answer):
+class ContributionLine(_Response):
     """What came from one sensor along an edge."""
 
     direction: Literal["forward", "reverse"]
@@ -259,8 +235,8 @@ class ContributionLine(_Answer):
     size: float
 
 
-class PeerLine(_Answer):
-    """A sensor that is listened to wherever it stands."""
+class PeerLine(_Response):
+    """A sensor found by its behaviour, not by the edges."""
 
     sensor: str
     channel: int
@@ -270,30 +246,28 @@ class PeerLine(_Answer):
     """Of the backgrounds of both, -1 to 1."""
 
 
-class GateOpenings(_Answer):
+class GateOpenings(_Response):
     """How far the gates were open, 0 to 1, by patch of the past."""
 
-    accumulation: Numbers
-    release: Numbers
-    shock_current: Numbers | None
+    accumulation: list[float]
+    release: list[float]
+    shock_current: list[float] | None
     """For what differs from the background of the same patch; null where rain stands for shocks."""
-    shock_following: Numbers | None
+    shock_following: list[float] | None
     """For what differs from the background of the next patch, or null."""
 
 
-class ExplanationResponse(_Answer):
+class ExplanationResponse(_Response):
     """Where the forecast of one sensor came from."""
-
-    model_config = shown(examples.EXPLANATION)
 
     model: str
     sensor: str
     time: str
     unit: str
     times: list[str]
-    forecast: Numbers
+    forecast: list[float]
     patches: list[PatchSpan]
-    components: dict[str, Numbers]
+    components: dict[str, list[float]]
     gates: GateOpenings | None
     contributions: list[ContributionLine]
     """The 200 largest at most, the largest first."""
