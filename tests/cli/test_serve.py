@@ -5,11 +5,15 @@ import signal
 import socket
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import httpx
 import pytest
+from forked import Forked
 from made_runs import make_run
+
+from candor import cli as candor_cli
 
 
 @pytest.fixture(scope="module")
@@ -96,17 +100,11 @@ def test_a_service_with_a_token_starts_serves_and_ends_with_0(run: Path, tmp_pat
 def test_the_model_that_comes_with_candor_is_served_also_openly_where_that_is_said(monkeypatch, tmp_path: Path) -> None:
     monkeypatch.delenv("CANDOR_TOKEN", raising=False)
     openly = ["--host", "0.0.0.0", "--allow-open"]
-    service = subprocess.Popen(
-        [sys.executable, "-m", "candor", "serve", "--demo", *openly, "--port", "0", "--store", "store"],
-        cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    try:
+    command = ["serve", "--demo", *openly, "--port", "0", "--store", "store"]
+    with Forked(partial(candor_cli.run, command), tmp_path) as service:
         line = service.stdout.readline()
         assert line.startswith("serving at "), service.communicate()
         with httpx.Client(base_url=line.split()[2], timeout=120, trust_env=False) as client:
             (model,) = client.get("/v1/models").json()["models"]
             assert (model["unit"], model["sensors"], model["explains"]) == ("mg/L", 11, True)
             assert len(client.get("/v1/overview").json()["sensors"]) == 11
-    finally:
-        service.kill()
-        service.communicate()

@@ -6,13 +6,16 @@ import shutil
 import sqlite3
 import threading
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import httpx
 import numpy as np
 import pytest
+from forked import Forked
 from made_runs import make_run, river
 
+from candor import cli
 from candor.core.errors import InputError
 from candor.data.protocol import Protocol
 from candor.runs.bundle import demo_bundle
@@ -232,9 +235,8 @@ def test_readings_stay_when_a_link_leads_to_another_run(namesakes, tmp_path: Pat
         current.unlink()
 
 
-def test_a_kill_loses_no_acknowledged_reading(command, linear_run: Path, tmp_path: Path) -> None:
-    arguments = ("-m", "candor", "serve", linear_run, "--port", "0", "--store", tmp_path / "store")
-    service = command(*arguments)
+def send_until_killed(service: Forked) -> list[int]:
+    """Kills a service while readings are sent to it, and returns those that it acknowledged."""
     address = service.stdout.readline().split()[2]
     acknowledged: list[int] = []
     has_some = threading.Event()
@@ -259,6 +261,13 @@ def test_a_kill_loses_no_acknowledged_reading(command, linear_run: Path, tmp_pat
     service.kill()
     sender.join()
     service.wait()
+    return acknowledged
+
+
+def test_a_kill_loses_no_acknowledged_reading(linear_run: Path, tmp_path: Path) -> None:
+    arguments = ["serve", str(linear_run), "--port", "0", "--store", str(tmp_path / "store")]
+    with Forked(partial(cli.run, arguments), tmp_path) as service:
+        acknowledged = send_until_killed(service)
     (file,) = (tmp_path / "store").glob("plain-*.sqlite")
     store = ReadingStore(file)
     kept = [value for _, _, value in content_of_all(store)]

@@ -3,9 +3,12 @@
 import os
 import signal
 import sys
+import threading
 import traceback
 from collections.abc import Callable, Mapping
 from pathlib import Path
+
+_PATIENCE = 120.0  # seconds
 
 
 class Forked:
@@ -40,8 +43,11 @@ class Forked:
         return code
 
     def communicate(self) -> tuple[str, str]:
-        """Returns what else the child prints until it ends."""
+        """Returns what else the child prints until it ends; if that takes too long it is killed."""
+        timer = threading.Timer(_PATIENCE, self.kill)
+        timer.start()
         said = self.stdout.read(), self.stderr.read()
+        timer.cancel()
         self.wait()
         return said
 
