@@ -20,7 +20,7 @@ from candor.core.versions import versions
 from candor.data.panel import Panel
 from candor.data.protocol import Protocol
 from candor.data.synthetic import generate_river
-from candor.explain.forecast import look_into, tell_past
+from candor.explain.forecast import find_past, look_into
 from candor.render.figures.shock_rain import write_comparison
 from candor.render.paper.studies import make_shock_rain
 from candor.research.rain_files import gauge_rain
@@ -96,10 +96,9 @@ def test_a_run_whose_shocks_are_the_rain_has_no_gates_to_ask(tmp_path: Path) -> 
     with pytest.raises(InputError, match="no shock gates"):
         activity_of(run)
     model = run.candor()
-    told = tell_past(model, look_into(model, run.task().panel, 0, 150))
+    told = find_past(look_into(model, run.task().panel, 0, 150))
     assert any("no shock gates" in sentence for sentence in told.sentences)
-    gates = [name for name in told.drawings["forecast-components"].table if name.endswith(" gate")]
-    assert gates == ["accumulation gate", "release gate"]
+    assert list(told.pictures["forecast-components"].gates) == ["accumulation", "release"]
 
 
 @pytest.mark.usefixtures("no_pictures")

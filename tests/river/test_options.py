@@ -7,7 +7,7 @@ import typer
 from usgs_server import MadeSite
 
 from candor.cli.app import app
-from candor.cli.build_river import _settings
+from candor.cli.build_river import BasinOptions
 from candor.data.panel_store import load_panel
 from candor.river.settings import BasinSettings
 
@@ -25,13 +25,12 @@ DEFAULTS = {
 
 
 def test_where_nothing_is_said_the_rules_of_the_paper_hold() -> None:
-    assert _settings(None, **GIVEN, **dict.fromkeys(DEFAULTS)).model_dump() == GIVEN | DEFAULTS
+    assert BasinOptions(**GIVEN).settings(None).model_dump() == GIVEN | DEFAULTS
 
 
 @pytest.mark.parametrize("preset", ["basin030501", "basin031300", "basin180102"])
 def test_a_preset_says_basin_and_period_and_nothing_else(preset: str) -> None:
-    nothing = dict.fromkeys([*GIVEN, *DEFAULTS])
-    settings = _settings(preset, **nothing).model_dump()
+    settings = BasinOptions().settings(preset).model_dump()
     assert {name: settings[name] for name in DEFAULTS} == DEFAULTS
     assert settings["huc"] == preset.removeprefix("basin")
 
@@ -51,8 +50,8 @@ def test_a_preset_says_basin_and_period_and_nothing_else(preset: str) -> None:
 )
 @pytest.mark.parametrize("preset", [None, "basin180102"])
 def test_each_option_changes_its_own_setting_only(preset: str | None, name: str, value: object) -> None:
-    options = dict.fromkeys(DEFAULTS) | GIVEN | ({"huc": None} if preset else {}) | {name: value}
-    assert _settings(preset, **options).model_dump() == GIVEN | DEFAULTS | {name: value}
+    options = BasinOptions(**GIVEN | ({"huc": None} if preset else {}) | {name: value})
+    assert options.settings(preset).model_dump() == GIVEN | DEFAULTS | {name: value}
 
 
 def test_every_setting_has_an_option_and_its_help_names_the_default() -> None:
