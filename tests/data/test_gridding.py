@@ -87,7 +87,7 @@ def from_builder(readings: list[tuple[int, int]]) -> np.ndarray:
     frame = pd.DataFrame({"value": [str(value) for _, value in readings]}, dtype="string")
     frame["time"] = pd.array([(START + minute * MINUTE).isoformat() for minute, _ in readings], dtype="string")
     frame["time_series_id"], frame["unit_of_measure"] = "a", "m"
-    frame["approval_status"], frame["qualifier"] = pd.NA, pd.TimeSeries([pd.NA] * len(frame), dtype="string")
+    frame["approval_status"], frame["qualifier"] = pd.NA, pd.Series([pd.NA] * len(frame), dtype="string")
     return hourly_values(valid_readings(frame, keep_negative=False)["a"], AXIS, RULES)
 
 

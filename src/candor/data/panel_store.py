@@ -219,9 +219,7 @@ def load_panel(folder: Path) -> Panel:
         panel = _read_panel(folder, header)
     except SIGNS_OF_DAMAGE as error:
         raise InputError(
-            f"the panel folder is damaged ({first_line(error)})",
-            where=str(folder),
-            hint="import it again",
+            f"the panel folder is damaged ({first_line(error)})", where=str(folder), hint="import it again"
         ) from None
     if panel.fingerprint != header.get("fingerprint"):
         raise InputError(

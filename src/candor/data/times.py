@@ -146,8 +146,7 @@ class TimeAxis:
             return stamp.tz_convert("UTC").to_pydatetime() - self.start
         except (ValueError, OverflowError, NotImplementedError) as error:  # the last two at the ends of the calendar
             raise InputError(
-                f"{moment!r} is not a time ({error})",
-                hint="write it like 2020-10-08 or 2020-10-08T06:00",
+                f"{moment!r} is not a time ({error})", hint="write it like 2020-10-08 or 2020-10-08T06:00"
             ) from None
 
 

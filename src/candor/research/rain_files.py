@@ -11,8 +11,7 @@ from candor.core.text import duration, listed
 from candor.data.panel import Panel
 from candor.data.readers.options import ReadOptions
 from candor.data.readers.panels import read_panel
-from candor.data.readers.small_tables import plain_name, read_small_table
-from candor.data.readers.sources import find_source
+from candor.data.readers.small_tables import read_small_table
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,8 +67,8 @@ def gauge_rain(panel: Panel, rainfall: Path, gauges: Path | None) -> Rain:
 
 def read_gauges(path: Path) -> dict[str, str]:
     """Returns the gauge of each station, from a small table with the columns `station` and `gauge`."""
-    table = read_small_table(find_source(path))
-    names = [plain_name(name) for name in table.header or []]
+    table = read_small_table(path)
+    names = table.names
     if not {"station", "gauge"} <= set(names):
         found = listed(table.header or []) or "none"
         hint = "begin the file with the line station,gauge"

@@ -2,7 +2,6 @@
 
 import pickle
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -25,12 +24,10 @@ GRAPHS = st.dictionaries(
 Graph = dict[tuple[int, int], float]
 
 
-def read(
-    folder: Path, text: str, ids: tuple[str, ...] = IDS, name: str = "edges.csv", **options: Any
-) -> tuple[Edges, Findings]:
-    path, findings = folder / name, Findings()
+def read(folder: Path, text: str, ids: tuple[str, ...] = IDS) -> tuple[Edges, Findings]:
+    path, findings = folder / "edges.csv", Findings()
     path.write_text(text, encoding="utf-8")
-    return read_edges(path, ids, findings, **options), findings
+    return read_edges(path, ids, findings), findings
 
 
 def only(findings: Findings) -> Finding:
@@ -244,14 +241,6 @@ def test_a_matrix_of_yes_and_no_has_weights_of_one() -> None:
     names = list(IDS)
     frame = pd.DataFrame(np.eye(4, k=1, dtype=bool), names, names)
     assert as_graph(read_edges(frame, IDS, Findings())) == {(i, i + 1): 1.0 for i in range(3)}
-
-
-def test_a_matrix_holds_distances_if_told_so(tmp_path: Path) -> None:
-    text = ",773869,767541\n773869,0,7\n767541,,0\n"
-    distances, _ = read(tmp_path, text, matrix_holds="distance")
-    assert distances.weight is None and as_graph(distances) == {(0, 1): 7.0}
-    weights, _ = read(tmp_path, text)
-    assert weights.distance is None and as_graph(weights) == {(0, 1): 7.0}
 
 
 def test_ids_are_compared_as_text_and_points_only_help_where_needed(tmp_path: Path) -> None:

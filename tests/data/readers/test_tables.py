@@ -21,7 +21,7 @@ from candor.data.findings import Findings
 from candor.data.panel import Panel, Sensor
 from candor.data.readers import columns
 from candor.data.readers import tables as tables_module
-from candor.data.readers.numbers import EMPTY_CELLS
+from candor.data.readers.cells import EMPTY_CELLS
 from candor.data.readers.options import ReadOptions
 from candor.data.readers.panels import read_panel
 from candor.data.times import TimeAxis

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from candor.core.errors import InputError
 from candor.core.text import listed
+from candor.data.readers.cells import distinct_ids
 from candor.data.readers.readings import Stamps, WideReadings
-from candor.data.readers.small_tables import distinct_ids, plain_words
+from candor.data.readers.small_tables import plain_words
 from candor.data.readers.sources import Source, find_source
 from candor.data.times import plain_zone
 

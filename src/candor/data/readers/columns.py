@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from candor.core.errors import InputError
 from candor.core.text import listed
-from candor.data.readers.numbers import EMPTY_CELLS
+from candor.data.readers.cells import EMPTY_CELLS
 from candor.data.readers.sources import Source, TextLayout, sniff_layout, unreadable
 from candor.data.readers.stamps import count_times
 

@@ -146,12 +146,7 @@ class FileGrid:
     """The time grid of a file, with the rows that its stamps belong to."""
 
     def __init__(
-        self,
-        readings: Readings,
-        survey: StampSurvey,
-        options: ReadOptions,
-        findings: Findings,
-        where: str,
+        self, readings: Readings, survey: StampSurvey, options: ReadOptions, findings: Findings, where: str
     ) -> None:
         self._has_zone = readings.has_zone
         self.interval = options.interval or choose_interval(survey, where)

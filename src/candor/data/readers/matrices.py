@@ -18,17 +18,9 @@ from numpy.typing import NDArray
 
 from candor.core.errors import InputError
 from candor.core.text import listed
+from candor.data.readers.cells import IdLookup, distinct_ids, id_text, is_number, numbers_of
 from candor.data.readers.classic import open_arrays
-from candor.data.readers.small_tables import (
-    IdLookup,
-    SmallTable,
-    distinct_ids,
-    id_text,
-    is_number,
-    numbers_of,
-    plain_words,
-    read_bytes,
-)
+from candor.data.readers.small_tables import SmallTable, plain_words, read_bytes
 from candor.data.readers.sources import Source, find_source
 
 
@@ -41,9 +33,14 @@ class TextMatrix:
     cells: list[list[str]]
     lines: list[int]
 
+    @property
+    def flat(self) -> list[str]:
+        """The cells, row after row."""
+        return [cell for row in self.cells for cell in row]
+
     def holds_numbers(self) -> bool:
         """Returns whether every cell is a number or empty."""
-        return not any(numbers_of(row)[1] for row in self.cells)
+        return not numbers_of(self.flat)[1].any()
 
 
 def find_matrix(grid: SmallTable, sensors: IdLookup) -> TextMatrix | None:
@@ -59,7 +56,7 @@ def find_matrix(grid: SmallTable, sensors: IdLookup) -> TextMatrix | None:
         return None
     labels = set(top[1:])
     is_alike = labels == set(left[1:]) and len(labels) == width - 1
-    is_framed = bool(numbers_of(list(labels))[1])  # words can only be labels
+    is_framed = bool(numbers_of(list(labels))[1].any())  # words can only be labels
     if height == len(sensors.ids):  # a bare matrix would look like this too
         is_known = bool((sensors.positions(labels) >= 0).any())
         is_framed |= is_alike and is_known and not is_number(top[0])
@@ -71,33 +68,26 @@ def find_matrix(grid: SmallTable, sensors: IdLookup) -> TextMatrix | None:
     return TextMatrix(None, None, rows, lines)
 
 
-_MEND = "save the matrix as CSV with sensor ids, or as .npy, and give that instead"
+_HINT = "save the matrix as CSV with sensor ids, or as .npy, and give that instead"
 _MOST_STEPS = 10_000_000
 _MOST_TUPLES = 1_000  # Python's own hashing of tuples inside tuples has no limit of depth
-
-_NAMES = {
-    ("numpy", "ndarray"),
-    ("numpy", "dtype"),
-    ("numpy.core.multiarray", "_reconstruct"),
-    ("numpy._core.multiarray", "_reconstruct"),
-    ("numpy.core.numeric", "_frombuffer"),
-    ("numpy._core.numeric", "_frombuffer"),
-    ("_codecs", "encode"),
-}
+_NUMPY_PARTS = ("multiarray _reconstruct", "numeric _frombuffer")
+_NAMES = {"numpy ndarray", "numpy dtype", "_codecs encode"}
+_NAMES |= {f"numpy.{core}.{part}" for core in ("core", "_core") for part in _NUMPY_PARTS}
 _NUMBER_TYPES = {"b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8"}
-
-_TEXT_STEPS = {"STRING", "BINSTRING", "SHORT_BINSTRING", "UNICODE", "SHORT_BINUNICODE"}
-_TEXT_STEPS |= {"BINUNICODE", "BINUNICODE8", "BINBYTES", "SHORT_BINBYTES", "BINBYTES8"}
-_NUMBER_STEPS = {"NONE", "NEWTRUE", "NEWFALSE", "INT", "BININT", "BININT1", "BININT2"}
-_NUMBER_STEPS |= {"LONG", "LONG1", "LONG4", "FLOAT", "BINFLOAT"}
+_SHAREABLE_STEPS = {
+    *("STRING", "BINSTRING", "SHORT_BINSTRING", "UNICODE", "SHORT_BINUNICODE", "BINUNICODE", "BINUNICODE8"),
+    *("BINBYTES", "SHORT_BINBYTES", "BINBYTES8", "GLOBAL", "STACK_GLOBAL", "REDUCE"),
+}
 _TUPLE_STEPS = {"EMPTY_TUPLE", "TUPLE", "TUPLE1", "TUPLE2", "TUPLE3"}
-_CALL_STEPS = {"GLOBAL", "STACK_GLOBAL", "REDUCE"}
 _STORE_STEPS = {"PUT", "BINPUT", "LONG_BINPUT", "MEMOIZE"}
 _FETCH_STEPS = {"GET", "BINGET", "LONG_BINGET"}
-_OTHER_STEPS = {"PROTO", "FRAME", "STOP", "MARK", "BUILD", "BYTEARRAY8", "EMPTY_LIST", "LIST"}
-_OTHER_STEPS |= {"APPEND", "APPENDS", "EMPTY_DICT", "DICT", "SETITEM", "SETITEMS"}
-_KNOWN_STEPS = _TEXT_STEPS | _NUMBER_STEPS | _TUPLE_STEPS | _CALL_STEPS | _OTHER_STEPS
-_KNOWN_STEPS |= _STORE_STEPS | _FETCH_STEPS
+_KNOWN_STEPS = {
+    *(*_SHAREABLE_STEPS, *_TUPLE_STEPS, *_STORE_STEPS, *_FETCH_STEPS),
+    *("NONE", "NEWTRUE", "NEWFALSE", "INT", "BININT", "BININT1", "BININT2", "LONG", "LONG1", "LONG4"),
+    *("FLOAT", "BINFLOAT", "PROTO", "FRAME", "STOP", "MARK", "BUILD", "BYTEARRAY8", "EMPTY_LIST", "LIST"),
+    *("APPEND", "APPENDS", "EMPTY_DICT", "DICT", "SETITEM", "SETITEMS"),
+}
 
 
 def read_pickled_adjacency(path: Path | str) -> tuple[tuple[str, ...], NDArray[np.float32]]:
@@ -108,7 +98,7 @@ def read_pickled_adjacency(path: Path | str) -> tuple[tuple[str, ...], NDArray[n
     """
     source = find_source(path)
     content = read_bytes(source)
-    with plain_words(source.path, _MEND):
+    with plain_words(source.path, _HINT):
         _look_through(content)
         found = _NotesUnpickler(io.BytesIO(content), fix_imports=False, encoding="latin1").load()
         if isinstance(found, _Call):
@@ -152,7 +142,7 @@ class _NotesUnpickler(pickle.Unpickler):
     """An unpickler that knows no name of any other module."""
 
     def find_class(self, module: str, name: str) -> Any:
-        if (module, name) not in _NAMES:
+        if f"{module} {name}" not in _NAMES:
             wanted = f"{module}.{name}"[:80]
             raise pickle.UnpicklingError(f"it asks for {wanted!r}, which no matrix needs")
         return _Name(name)
@@ -187,7 +177,7 @@ def _look_through(content: bytes) -> None:
             if not is_shareable:
                 raise ValueError("its references are damaged")
         else:
-            is_shareable = step.name in _TEXT_STEPS or step.name in _CALL_STEPS
+            is_shareable = step.name in _SHAREABLE_STEPS
 
 
 def _square(found: object) -> NDArray[np.float32]:
@@ -255,16 +245,10 @@ def read_square_array(source: Source) -> NDArray[Any]:
     """Returns the only square array of numbers in an .npy or .npz file."""
     with open_arrays(source) as arrays:
         parts = {name: arrays[name] for name in arrays}
-    squares: list[NDArray[Any]] = [
-        array
-        for array in parts.values()
-        if array.ndim == 2 and array.shape[0] == array.shape[1] and array.dtype.kind in "iufb"
-    ]
+    numeric = [array for array in parts.values() if array.ndim == 2 and array.dtype.kind in "iufb"]
+    squares = [array for array in numeric if array.shape[0] == array.shape[1]]
     if len(squares) == 1:
         return squares[0]
     found = listed(f"{name or 'one'} of shape {array.shape}" for name, array in parts.items())
-    raise InputError(
-        f"expected one square array, found {found}",
-        where=str(source.path),
-        hint="keep only the matrix, with a row and a column for each sensor",
-    )
+    hint = "keep only the matrix, with a row and a column for each sensor"
+    raise InputError(f"expected one square array, found {found}", where=str(source.path), hint=hint)

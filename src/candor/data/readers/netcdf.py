@@ -12,9 +12,10 @@ import numpy as np
 from candor.core.errors import InputError
 from candor.core.optional import needing_packages
 from candor.core.text import listed
+from candor.data.readers.cells import distinct_ids
 from candor.data.readers.classic import MOST_SHRINKING, as_readings
 from candor.data.readers.readings import WideReadings
-from candor.data.readers.small_tables import distinct_ids, plain_words
+from candor.data.readers.small_tables import plain_words
 from candor.data.readers.sources import find_source
 
 if TYPE_CHECKING:
@@ -22,11 +23,7 @@ if TYPE_CHECKING:
 
 
 # The C library can crash on damaged files of the old format; scipy reads those in Python.
-_ENGINES: dict[bytes, Literal["scipy", "netcdf4"]] = {
-    b"CDF\x01": "scipy",
-    b"CDF\x02": "scipy",
-    b"\x89HDF": "netcdf4",
-}
+_ENGINES: dict[bytes, Literal["scipy", "netcdf4"]] = {b"CDF\x01": "scipy", b"CDF\x02": "scipy", b"\x89HDF": "netcdf4"}
 
 # Reads everything, and refuses a file that claims to hold more than its bytes can.
 _READ_ALL = """

@@ -13,12 +13,12 @@ from candor.core.progress import Report, silent
 from candor.core.text import duration, listed
 from candor.data.findings import Findings
 from candor.data.panel import Edges, Panel, Sensor
+from candor.data.readers.cells import NumberReader
 from candor.data.readers.classic import read_classic_hdf, read_npz
 from candor.data.readers.columns import csv_columns, frame_columns, parquet_columns
 from candor.data.readers.edges import read_edges
 from candor.data.readers.grid import FileGrid, GridWriter, StampSurvey, chosen_zone, survey_stamps
 from candor.data.readers.netcdf import read_netcdf
-from candor.data.readers.numbers import NumberReader
 from candor.data.readers.options import ReadOptions
 from candor.data.readers.readings import Block, Readings, WideReadings
 from candor.data.readers.sensors import read_sensors
@@ -189,12 +189,7 @@ def _text_columns(values: NDArray[np.float32], ids: Sequence[str], numbers: Numb
 
 
 def _without(
-    columns: list[int],
-    values: NDArray[np.float32],
-    times: TimeAxis,
-    ids: Sequence[str],
-    findings: Findings,
-    where: str,
+    columns: list[int], values: NDArray[np.float32], times: TimeAxis, ids: Sequence[str], findings: Findings, where: str
 ) -> tuple[NDArray[np.float32], TimeAxis, tuple[str, ...]]:
     if not columns:
         return values, times, tuple(ids)
@@ -209,12 +204,7 @@ def _without(
 
 
 def _report_times(
-    readings: Readings,
-    survey: StampSurvey,
-    grid: FileGrid,
-    writer: GridWriter,
-    findings: Findings,
-    where: str,
+    readings: Readings, survey: StampSurvey, grid: FileGrid, writer: GridWriter, findings: Findings, where: str
 ) -> None:
     if survey.unreadable:
         findings.warning(

@@ -1,7 +1,6 @@
 """Descriptions of sensors: names, places and units from a small table."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -9,44 +8,23 @@ import pandas as pd
 
 from candor.core.errors import InputError
 from candor.core.text import listed
-from candor.data.findings import Findings
+from candor.data.findings import Findings, Level
 from candor.data.panel import Sensor
-from candor.data.readers.small_tables import (
-    IdLookup,
-    SmallTable,
-    numbers_of,
-    plain_name,
-    read_small_table,
-    table_from_frame,
-)
-from candor.data.readers.sources import find_source
+from candor.data.readers.cells import IdLookup, numbers_of
+from candor.data.readers.small_tables import SmallTable, read_small_table
 from candor.data.units import distinct_units
 
 _THINGS = ("sensor", "station", "site", "node", "detector", "gauge", "gage", "location")
-_ID = {
+_IDS = {
     *(f"{thing}_{word}" for thing in _THINGS for word in ("id", "no", "number", "code")),
-    *_THINGS,
-    "id",
-    "sid",
-    "stid",
-    "siteno",
-    "code",
+    *(*_THINGS, "id", "sid", "stid", "siteno", "code"),
 }
-_NAME = ("name", *(f"{thing}_{word}" for thing in _THINGS for word in ("name", "nm")))
-_LATITUDE = ("latitude", "lat", "dec_lat_va", "latitude_deg", "lat_deg", "y")
-_LONGITUDE = ("longitude", "lon", "lng", "long", "dec_long_va", "longitude_deg", "lon_deg", "x")
-_UNIT = ("unit", "units")
-
-
-@dataclass(frozen=True)
-class _Columns:
-    """Which columns hold what."""
-
-    id: int
-    name: int | None = None
-    latitude: int | None = None
-    longitude: int | None = None
-    unit: int | None = None
+_OTHERS = {
+    "name": ("name", *(f"{thing}_{word}" for thing in _THINGS for word in ("name", "nm"))),
+    "latitude": ("latitude", "lat", "dec_lat_va", "latitude_deg", "lat_deg", "y"),
+    "longitude": ("longitude", "lon", "lng", "long", "dec_long_va", "longitude_deg", "lon_deg", "x"),
+    "unit": ("unit", "units"),
+}
 
 
 def read_sensors(
@@ -61,122 +39,78 @@ def read_sensors(
         unit: the unit of sensors for which the table names none.
         findings: where everything left out is noted.
     """
-    if isinstance(path_or_frame, pd.DataFrame):
-        where, table = "the table of sensors", table_from_frame(path_or_frame)
-    else:
-        source = find_source(path_or_frame)
-        where, table = str(source.path), read_small_table(source)
-    lookup = IdLookup(ids)
+    where = "the table of sensors" if isinstance(path_or_frame, pd.DataFrame) else str(path_or_frame)
+    table, lookup = read_small_table(path_or_frame), IdLookup(ids)
     columns = _find_columns(table, lookup, where, findings)
-    named = [row[columns.id].strip() for row in table.rows]
+    named, names, units = (table.column(columns.get(name)) for name in ("id", "name", "unit"))
     positions = lookup.positions(named)
-    places = _read_places(table, columns, where, findings)
     described: dict[int, Sensor] = {}
     contradicted: list[str] = []
-    for row, position, place in zip(table.rows, positions.tolist(), places, strict=True):
+    rows = zip(positions.tolist(), names, _read_places(table, columns, named, where, findings), units, strict=True)
+    for position, name, (latitude, longitude), own_unit in rows:
         if position >= 0:
-            sensor = Sensor(
-                ids[position],
-                name=_cell(row, columns.name),
-                latitude=place[0],
-                longitude=place[1],
-                unit=_cell(row, columns.unit) or unit,
-            )
+            sensor = Sensor(ids[position], name, latitude, longitude, own_unit or unit)
             if described.setdefault(position, sensor) != sensor:
                 contradicted.append(sensor.id)
     if contradicted:
-        raise InputError(
-            f"sensors are described twice, and differently: {listed(dict.fromkeys(contradicted))}",
-            where=where,
-            hint="keep one row for each sensor",
-        )
+        what = f"sensors are described twice, and differently: {listed(dict.fromkeys(contradicted))}"
+        raise InputError(what, where=where, hint="keep one row for each sensor")
     unknown = [named[row] for row in np.flatnonzero(positions < 0)]
-    if unknown and not described:
+    if described:
+        findings.about(unknown, "rows describe sensors without readings: ignored", where=where, level=Level.NOTE)
+    else:
         what = f"no row describes a sensor with readings ({listed(ids)}): all are ignored"
-        findings.warning(what, f"{where}: {listed(unknown)}", len(unknown), "write the ids in both files alike")
-    elif unknown:
-        what = "rows describe sensors without readings: ignored"
-        findings.note(what, f"{where}: {listed(unknown)}", len(unknown))
+        findings.about(unknown, what, "write the ids in both files alike", where=where)
     missing = [sensor_id for i, sensor_id in enumerate(ids) if i not in described]
-    if missing:
-        what = "sensors are not described: only their ids are known"
-        hint = "add a row for each, with the id as it stands in the readings"
-        findings.note(what, f"{where}: {listed(missing)}", len(missing), hint)
+    hint = "add a row for each, with the id as it stands in the readings"
+    findings.about(missing, "sensors are not described: only their ids are known", hint, where=where, level=Level.NOTE)
     sensors = tuple(described.get(i, Sensor(ids[i], unit=unit)) for i in range(len(ids)))
-    units = distinct_units(sensor.unit for sensor in sensors)
-    if len(units) > 1:
+    different = [unit or "none" for unit in distinct_units(sensor.unit for sensor in sensors)]
+    if len(different) > 1:
         what = "sensors have different units: one scale serves all in training, and errors are pooled over all"
-        findings.warning(what, f"{where}: {listed(unit or 'none' for unit in units)}", len(units), "one file per unit")
+        findings.about(different, what, "one file per unit", where=where)
     return sensors
 
 
-def _find_columns(table: SmallTable, lookup: IdLookup, where: str, findings: Findings) -> _Columns:
+def _find_columns(table: SmallTable, lookup: IdLookup, where: str, findings: Findings) -> dict[str, int]:
+    """Returns which columns hold the id and what else there is of name, latitude, longitude and unit."""
     if table.header is None:
-        return _columns_without_header(table, lookup, where, findings)
-    names = [plain_name(name) for name in table.header]
-    candidates = [column for column, name in enumerate(names) if name in _ID]
+        # The sensor list of PEMS-BAY begins at once.
+        if table.rows and len(table.rows[0]) == 3 and (lookup.positions(table.column(0)) >= 0).any():
+            findings.note("the table has no header: its columns were read as id, latitude, longitude", where)
+            return {"id": 0, "latitude": 1, "longitude": 2}
+        hint = "put names on top, such as sensor_id,name,latitude,longitude,unit"
+        raise InputError("the table has no header", where=where, hint=hint)
+    names = table.names
+    candidates = [column for column, name in enumerate(names) if name in _IDS]
     if not candidates:
-        raise InputError(
-            f"no column holds the sensor ids; there are: {listed(table.header, 20)}",
-            where=where,
-            hint="call the column sensor_id",
-        )
+        what = f"no column holds the sensor ids; there are: {listed(table.header, 20)}"
+        raise InputError(what, where=where, hint="call the column sensor_id")
     # A running number may be called id too: the column that names most of our sensors is meant.
-    known = {column: int((lookup.positions(row[column] for row in table.rows) >= 0).sum()) for column in candidates}
-    return _Columns(
-        id=max(candidates, key=lambda column: known[column]),
-        name=_first(names, _NAME),
-        latitude=_first(names, _LATITUDE),
-        longitude=_first(names, _LONGITUDE),
-        unit=_first(names, _UNIT),
-    )
-
-
-def _columns_without_header(table: SmallTable, lookup: IdLookup, where: str, findings: Findings) -> _Columns:
-    """Returns the columns of a table that begins at once, as the sensor list of PEMS-BAY does."""
-    width = len(table.rows[0]) if table.rows else 0
-    if width == 3 and (lookup.positions(row[0] for row in table.rows) >= 0).any():
-        findings.note("the table has no header: its columns were read as id, latitude, longitude", where)
-        return _Columns(id=0, latitude=1, longitude=2)
-    raise InputError(
-        "the table has no header",
-        where=where,
-        hint="put names on top, such as sensor_id,name,latitude,longitude,unit",
-    )
-
-
-def _first(names: list[str], wanted: Sequence[str]) -> int | None:
-    """Returns the column whose name comes first among the wanted ones."""
-    return next((names.index(name) for name in wanted if name in names), None)
-
-
-def _cell(row: list[str], column: int | None) -> str:
-    return "" if column is None else row[column].strip()
+    known = [int((lookup.positions(table.column(column)) >= 0).sum()) for column in candidates]
+    found = {"id": candidates[int(np.argmax(known))]}
+    for quantity, wanted in _OTHERS.items():
+        if called := next((name for name in wanted if name in names), None):
+            found[quantity] = names.index(called)
+    return found
 
 
 def _read_places(
-    table: SmallTable, columns: _Columns, where: str, findings: Findings
+    table: SmallTable, columns: dict[str, int], named: list[str], where: str, findings: Findings
 ) -> list[tuple[float | None, float | None]]:
     """Returns latitude and longitude of each row in degrees; both None if either is not right."""
-    if columns.latitude is None or columns.longitude is None:
+    if not {"latitude", "longitude"} <= columns.keys():
         return [(None, None)] * len(table.rows)
-    latitudes, strange_latitudes = numbers_of([row[columns.latitude] for row in table.rows])
-    longitudes, strange_longitudes = numbers_of([row[columns.longitude] for row in table.rows])
-    strange = set(strange_latitudes) | set(strange_longitudes)
-    places: list[tuple[float | None, float | None]] = []
-    wrong: list[str] = []
-    for row, (latitude, longitude) in enumerate(zip(latitudes, longitudes, strict=True)):
-        is_right = abs(latitude) <= 90 and abs(longitude) <= 180
-        is_empty = latitude != latitude and longitude != longitude and row not in strange
-        if not is_right and not is_empty:
-            wrong.append(table.rows[row][columns.id].strip())
-        places.append((float(latitude), float(longitude)) if is_right else (None, None))
-    if wrong:
-        findings.warning(
-            "latitude or longitude is missing, no number, or outside -90..90 and -180..180: "
-            "the place counts as unknown",
-            f"{where}: {listed(wrong)}",
-            len(wrong),
-            "give both in degrees, and check that latitude and longitude are not swapped",
-        )
-    return places
+    (latitude, is_text), (longitude, is_text_too) = (
+        numbers_of(table.column(columns[name])) for name in ("latitude", "longitude")
+    )
+    is_right = (np.abs(latitude) <= 90) & (np.abs(longitude) <= 180)
+    is_empty = np.isnan(latitude) & np.isnan(longitude) & ~is_text & ~is_text_too
+    findings.about(
+        [named[row] for row in np.flatnonzero(~is_right & ~is_empty)],
+        "latitude or longitude is missing, no number, or outside -90..90 and -180..180: the place counts as unknown",
+        "give both in degrees, and check that latitude and longitude are not swapped",
+        where=where,
+    )
+    places = zip(is_right.tolist(), latitude.tolist(), longitude.tolist(), strict=True)
+    return [(north, east) if right else (None, None) for right, north, east in places]

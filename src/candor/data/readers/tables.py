@@ -1,7 +1,6 @@
 """CSV and Parquet files and data frames as readings: a row per time (wide) or a row per reading (long)."""
 
 import re
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -12,8 +11,8 @@ from numpy.typing import NDArray
 
 from candor.core.errors import InputError
 from candor.core.text import listed
+from candor.data.readers.cells import NumberReader, distinct_ids, id_text
 from candor.data.readers.columns import Columns, with_whole_times
-from candor.data.readers.numbers import NumberReader
 from candor.data.readers.options import ReadOptions
 from candor.data.readers.readings import Block, Stamps
 from candor.data.readers.stamps import StampReader, looks_like_time
@@ -33,7 +32,6 @@ _SENSOR_NAMES = (
 )
 _VALUE_NAMES = ("value", "reading", "values", "result", "measurement", "observation", "y")
 _FRACTION = re.compile(r"[+-]?\d*[.,]\d+(?:[eE][+-]?\d+)?")
-_WHOLE_NUMBER_WITH_ZEROS = re.compile(r"(\d+)\.0+")
 
 
 @dataclass(frozen=True)
@@ -113,15 +111,11 @@ class TableReadings:
         """Returns the sensors in the order of the panel, and in that of a matrix without ids."""
         names, where = self._columns.names, self._columns.where
         if self._roles.sensor is None:
-            ids = tuple(_id_of(names[i]) for i in self._roles.values)
-            repeated = [sensor_id for sensor_id, count in Counter(ids).items() if count > 1]
-            if repeated:
-                what = f"columns have the same name: {listed(repeated)}"
-                raise InputError(what, where=where, hint="give every sensor a name of its own")
+            ids = distinct_ids([names[i] for i in self._roles.values], where)
             return ids, ids
         known: dict[str, None] = {}  # in order of appearance
         for batch in self._columns.batches([self._roles.sensor]):
-            known.update(dict.fromkeys(_id_of(cell) for cell in pc.unique(batch[0]).to_pylist()))
+            known.update(dict.fromkeys(id_text(cell) for cell in pc.unique(batch[0]).to_pylist()))
         known.pop("", None)
         if not known:
             place = f"{where}, column {names[self._roles.sensor]!r}"
@@ -130,7 +124,7 @@ class TableReadings:
 
     def _places_of(self, column: pa.Array) -> NDArray[np.int32]:
         coded = pc.dictionary_encode(column)
-        places = [self._place.get(_id_of(cell), -1) for cell in coded.dictionary.to_pylist()]
+        places = [self._place.get(id_text(cell), -1) for cell in coded.dictionary.to_pylist()]
         lookup = np.array([*places, -1], np.int32)
         return np.asarray(lookup[coded.indices.fill_null(len(places)).to_numpy(zero_copy_only=False)])
 
@@ -196,13 +190,13 @@ def _find_time(columns: Columns, plain: list[str], sample: list[pa.Array], wante
 def _holds_times(column: pa.Array, or_numbers: bool = False) -> bool:
     if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
         return True
-    texts = [_id_of(cell) for cell in column.drop_null().slice(0, 50).to_pylist()]
+    texts = [id_text(cell) for cell in column.drop_null().slice(0, 50).to_pylist()]
     return looks_like_time(texts, or_numbers)
 
 
 def _holds_ids(column: pa.Array) -> bool:
     """Returns whether a column may name sensors: not with fractions of numbers."""
-    ids = [_id_of(cell) for cell in column.drop_null().slice(0, 50).to_pylist()]
+    ids = [id_text(cell) for cell in column.drop_null().slice(0, 50).to_pylist()]
     return not any(_FRACTION.fullmatch(sensor_id) for sensor_id in ids)
 
 
@@ -233,10 +227,3 @@ def _rows_of_a_matrix(ids: tuple[str, ...]) -> tuple[str, ...]:
 def _as_people_sort(sensor_id: str) -> list[str | int]:
     """Returns the texts and whole numbers that an id is made of, by turns."""
     return [int(part) if place % 2 else part for place, part in enumerate(re.split(r"(\d{1,18})", sensor_id))]
-
-
-def _id_of(cell: object) -> str:
-    """Returns a cell as a sensor id: stripped text, whole numbers without a decimal point, empty if missing."""
-    text = "" if cell is None or cell != cell else str(cell).strip()
-    match = _WHOLE_NUMBER_WITH_ZEROS.fullmatch(text)
-    return match[1] if match else text

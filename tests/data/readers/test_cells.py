@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from candor.data.findings import Findings, Level
-from candor.data.readers.numbers import EMPTY_CELLS, NumberReader
+from candor.data.readers.cells import EMPTY_CELLS, NumberReader
 from candor.data.readers.options import ReadOptions
 
 
