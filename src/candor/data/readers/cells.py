@@ -146,9 +146,9 @@ def id_text(cell: object) -> str:
         return ""
     if isinstance(cell, bytes):
         try:
-            cell = cell.decode("utf-8")
+            return cell.decode("utf-8").strip()
         except UnicodeDecodeError:
-            cell = cell.decode("latin1")
+            return cell.decode("latin1").strip()
     if isinstance(cell, float | np.floating) and cell.is_integer():
         return str(int(cell))
     text = str(cell).strip()

@@ -256,7 +256,7 @@ def _edges_among(graph: _Graph, task: _Task) -> Edges:
         )
     if dropped := int((~is_known).sum()):
         what, hint = "edges name sensors without readings: left out", "add readings of them, or remove the edges"
-        strangers = [graph.labels[i] for i in np.flatnonzero(positions < 0)]
+        strangers = [graph.labels[i] for i in np.flatnonzero(positions < 0).tolist()]
         findings.about(strangers, what, hint, where=where, count=dropped)
     table = table[is_known].sort_values(["source", "target"], kind="stable")
     is_again = table.duplicated(["source", "target"])
@@ -270,4 +270,5 @@ def _edges_among(graph: _Graph, task: _Task) -> Edges:
     table = table[~is_again]
     if loops := int((table["source"] == table["target"]).sum()):
         findings.note("edges lead from a sensor to itself: kept", where, loops)
-    return Edges(**{name: column.to_numpy() for name, column in table.items()}, distance_unit=graph.distance_unit)
+    columns = {str(name): column.to_numpy() for name, column in table.items()}
+    return Edges(**columns, distance_unit=graph.distance_unit)
