@@ -22,23 +22,16 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Self
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from candor.core.settings import Settings
 from candor.data.preprocessing import Scaler
 from candor.data.times import BINS_PER_DAY
 from candor.data.windows import Windows
-from candor.nets.recipe import NetworkRecipe, Stage, TrainingSettings
+from candor.nets.recipe import UNCLIPPED, NetworkRecipe, Stage, TrainingSettings
+from candor.nets.shapes import Bins, Covariates, Forecast, Graph, Readings, Terms
 from candor.nets.trainable import Objective, StepContext, Trainable
-
-Readings = Float[Tensor, "batch time node"]
-"""Z-scores of the history with gaps filled."""
-Bins = Int[Tensor, "batch whole"]
-"""Bins 0..287 of the day, or days 0..6 of the week (Monday is 0), of all steps of history and horizon."""
-Covariates = Float[Tensor, "batch time node quantity"] | None
-"""Further quantities over the history as z-scores, if any are read."""
-Forecast = Float[Tensor, "batch horizon node"]
 
 
 class BaselineRecipe(NetworkRecipe):
@@ -49,9 +42,12 @@ class BaselineRecipe(NetworkRecipe):
 
     @classmethod
     def of(cls, **settings: Any) -> Self:
-        """Returns the recipe with some settings of its own and some of its `TrainingSettings`, side by side."""
+        """Returns the recipe with some settings of its own and some of its `TrainingSettings`, side by side.
+
+        Unless they say otherwise weights do not decay and gradients are not clipped.
+        """
         own = {name: settings.pop(name) for name in cls.model_fields if name in settings}
-        return cls(training=TrainingSettings(**settings), **own)
+        return cls(training=TrainingSettings(**{"weight_decay": 0.0, "clip": UNCLIPPED} | settings), **own)
 
 
 @dataclass(frozen=True)
@@ -72,7 +68,7 @@ class Frame:
     history: int
     horizon: int
     steps_per_day: int
-    adjacency: Float[Tensor, "node node2"]
+    adjacency: Graph
     covariates: int = 0
     found: Mapping[str, Any] = field(default_factory=dict)
 
@@ -108,17 +104,12 @@ class Targets:
 
     def error(self, forecast: Forecast) -> Tensor:
         """Returns this micro-batch's part of the mean error that the recipe minimises."""
-        return self.squared(forecast) if self.is_squared else self.absolute(forecast)
+        misses = self.misses(forecast)
+        sizes = self.unit**2 * misses.square() if self.is_squared else self.unit * misses.abs()
+        return sizes.sum() / max(self.valid, 1)
 
-    def absolute(self, forecast: Forecast) -> Tensor:
-        """Returns this micro-batch's part of the mean absolute error over the observed targets."""
-        return self.unit * self._differences(forecast).abs().sum() / max(self.valid, 1)
-
-    def squared(self, forecast: Forecast) -> Tensor:
-        """Returns this micro-batch's part of the mean squared error over the observed targets."""
-        return self.unit**2 * self._differences(forecast).square().sum() / max(self.valid, 1)
-
-    def _differences(self, forecast: Tensor) -> Tensor:
+    def misses(self, forecast: Forecast) -> Float[Tensor, "batch prefix node"]:
+        """Returns the forecast's errors in z-scores, zero where the target is missing."""
         return torch.where(self.mask, forecast[:, : self.wanted.shape[1]] - self.wanted, 0.0)
 
 
@@ -131,10 +122,9 @@ class BaselineNetwork(nn.Module, ABC):
     @abstractmethod
     def forward(
         self, values: Readings, time_of_day: Bins, day_of_week: Bins, covariates: Covariates = None, /
-    ) -> Forecast:
-        """Returns the forecast in z-scores."""
+    ) -> Forecast: ...
 
-    def objective(self, inputs: tuple[Tensor, ...], targets: Targets) -> tuple[Tensor, dict[str, Tensor]]:
+    def objective(self, inputs: tuple[Tensor, ...], targets: Targets) -> tuple[Forecast, Terms]:
         """Returns the forecast of a micro-batch, and its part of every term of the objective, to be added up."""
         forecast = self(*inputs)
         return forecast, {"prediction": targets.error(forecast)}
@@ -161,7 +151,7 @@ class BaselineTrainable(Trainable):
 
     def objective(self, batch: dict[str, Tensor], step: StepContext) -> Objective:
         """Returns the part of the objective that a micro-batch adds."""
-        deviation, is_in_unit = self.scaler.deviation, self.recipe.loss_space == "original"
+        deviation = self.scaler.deviation
         scores = (batch["targets"][:, : step.prefix] - self.scaler.mean) / deviation
         mask = batch["target_mask"][:, : step.prefix]
         targets = Targets(
@@ -169,14 +159,14 @@ class BaselineTrainable(Trainable):
             mask=mask,
             valid=step.valid,
             share=step.share,
-            unit=deviation if is_in_unit else 1.0,
+            unit=deviation if self.recipe.loss_space == "original" else 1.0,
             is_squared=self.recipe.loss == "squared",
             is_active=step.is_active,
             done=step.done,
         )
         forecast, terms = self.network.objective(_inputs(batch), targets)
-        total = torch.stack(list(terms.values())).sum()
-        return Objective(total, targets.absolute(forecast.detach()) * deviation / targets.unit, terms)
+        error = deviation * targets.misses(forecast.detach()).abs().sum() / max(step.valid, 1)
+        return Objective(torch.stack(list(terms.values())).sum(), error, terms)
 
     def forecast(self, batch: dict[str, Tensor]) -> Tensor:
         """Returns the forecast in the sensors' unit."""

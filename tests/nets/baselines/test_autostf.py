@@ -11,8 +11,17 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from candor.nets.baseline import Frame
-from candor.nets.baselines._autostf_operators import LearnedGraph, SparseAttention, SpatialAttention
-from candor.nets.baselines.autostf import AutoStf, AutoStfNetwork, AutoStfSizes, Cell, SearchNetwork, operators_in_turn
+from candor.nets.baselines.autostf import (
+    AutoStf,
+    AutoStfNetwork,
+    AutoStfSizes,
+    Cell,
+    LearnedGraph,
+    SearchNetwork,
+    SparseAttention,
+    SpatialAttention,
+    operators_in_turn,
+)
 
 SIZES = AutoStf.tiny
 

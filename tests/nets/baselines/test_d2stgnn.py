@@ -6,7 +6,7 @@ import pytest
 import torch
 from frames import calendar, frame, metr_la_frame, parameters
 
-from candor.nets.baselines.d2stgnn import D2stgnn, D2stgnnNetwork, D2stgnnSizes, Diffusion
+from candor.nets.baselines.d2stgnn import D2stgnn, D2stgnnNetwork, D2stgnnSizes, DiffusionBlock
 
 TINY = D2stgnn.tiny
 
@@ -30,7 +30,7 @@ def test_it_has_the_parameters_counted_by_hand() -> None:
 
 def test_the_convolution_is_that_of_graphs_repeated_for_every_step() -> None:
     torch.manual_seed(0)
-    diffusion = Diffusion(TINY, kernel=3, future=2).eval()
+    diffusion = DiffusionBlock(TINY, kernel=3, future=2).eval()
     signal, supports = torch.randn(2, 5, 4, 8), torch.rand(2, 6, 4, 4)
     stretches = torch.stack([signal[:, start : start + 3] for start in range(3)], dim=1)  # batch time step node width
     mixed = torch.relu(diffusion.mix(stretches.transpose(2, 3).flatten(3))).unflatten(-1, (3, 8)).transpose(2, 3)

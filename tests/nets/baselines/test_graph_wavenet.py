@@ -7,8 +7,8 @@ import torch
 from frames import calendar, frame, metr_la_frame, parameters
 
 from candor.nets.baseline import Frame
-from candor.nets.baselines._layers import transitions
-from candor.nets.baselines.graph_wavenet import GraphWavenetNetwork, GraphWavenetSizes, dilations_for
+from candor.nets.baselines.graph_wavenet import GraphWavenetNetwork, GraphWavenetSizes
+from candor.nets.layers import transitions
 
 SMALL = GraphWavenetSizes(width=4, skip_width=8, head_width=8, embedding=3)
 
@@ -43,8 +43,9 @@ def test_every_step_of_any_history_is_seen(history: int) -> None:
 
 
 def test_layers_are_added_only_where_the_published_ones_see_too_little() -> None:
-    assert dilations_for(12, 4, 2) == dilations_for(13, 4, 2) == [1, 2] * 4
-    assert dilations_for(14, 4, 2) == dilations_for(29, 4, 2) == [1, 2, 4] * 4
+    sizes = GraphWavenetSizes()
+    assert sizes.dilations(12) == sizes.dilations(13) == [1, 2] * 4
+    assert sizes.dilations(14) == sizes.dilations(29) == [1, 2, 4] * 4
 
 
 @pytest.mark.parametrize(("along", "against"), [(True, False), (False, True)])

@@ -6,7 +6,7 @@ from frames import calendar, frame, metr_la_frame, parameters
 from torch import Tensor
 from torch.nn import functional as F
 
-from candor.nets.baselines.moderntcn import Block, ModernTcnNetwork, ModernTcnSizes
+from candor.nets.baselines.moderntcn import ConvolutionBlock, ModernTcnNetwork, ModernTcnSizes
 
 SIZES = ModernTcnSizes(width=4, blocks=2)
 
@@ -30,7 +30,7 @@ def test_it_has_the_parameters_counted_by_hand() -> None:
 
 def test_both_kernels_together_are_one_convolution() -> None:
     torch.manual_seed(0)
-    block = Block(SIZES, nodes=3, tokens=15).double().eval()
+    block = ConvolutionBlock(SIZES, nodes=3, tokens=15).double().eval()
     for norm in (block.wide_norm, block.narrow_norm):
         for statistic in (norm.running_mean, norm.running_var, norm.weight.data, norm.bias.data):
             statistic.uniform_(0.5, 1.5)

@@ -5,7 +5,7 @@ import torch
 from frames import calendar, frame, metr_la_frame, parameters
 from torch import Tensor
 
-from candor.nets.baselines.patchtst import PatchTstNetwork, PatchTstSizes, ResidualAttention
+from candor.nets.baselines.patchtst import PatchTstLayer, PatchTstNetwork, PatchTstSizes
 
 SIZES = PatchTstSizes(width=8, feed_forward=16, heads=2)
 
@@ -48,12 +48,12 @@ def test_the_order_of_any_two_steps_matters(history: int) -> None:
 
 def test_a_layer_that_asks_nothing_attends_as_the_layer_before() -> None:
     torch.manual_seed(0)
-    attention, tokens, before = ResidualAttention(8, 2), torch.randn(3, 6, 8), torch.full((3, 2, 6, 6), -1e9)
+    layer, tokens, before = PatchTstLayer(SIZES), torch.randn(3, 6, 8), torch.full((3, 2, 6, 6), -1e9)
     before[..., 4] = 0.0  # every patch has attended to patch 4
     with torch.no_grad():
-        attention.query.weight.zero_()
-        attention.query.bias.zero_()
-        seen, scores = attention(tokens, before)
-        only, _ = attention(tokens[:, 4:5], None)
+        layer.attention.query.weight.zero_()
+        layer.attention.query.bias.zero_()
+        seen, scores = layer.attend(tokens, before)
+        only, _ = layer.attend(tokens[:, 4:5], None)
     torch.testing.assert_close(seen, only.expand(-1, 6, -1))
     torch.testing.assert_close(scores, before)

@@ -50,7 +50,7 @@ def test_the_forecast_is_that_of_the_expert_with_the_highest_score(horizon: int)
 
 def test_attention_to_a_source_is_that_of_pytorch() -> None:
     torch.manual_seed(0)
-    attention, known = testam.Attention(testam.TestamSizes()), nn.MultiheadAttention(32, 4, batch_first=True)
+    attention, known = testam.TimeAttention(testam.TestamSizes()), nn.MultiheadAttention(32, 4, batch_first=True)
     with torch.no_grad():
         inward = (attention.query, attention.key, attention.value)
         known.in_proj_weight.copy_(torch.cat([part.weight for part in inward]))

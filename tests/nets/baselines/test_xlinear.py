@@ -4,7 +4,7 @@ import torch
 from frames import calendar, frame, metr_la_frame, parameters
 from torch import Tensor
 
-from candor.nets.baselines.xlinear import Gate, XLinear, XLinearNetwork, XLinearSizes
+from candor.nets.baselines.xlinear import GatedMlp, XLinear, XLinearNetwork, XLinearSizes
 
 SIZES = XLinearSizes(width=8, time_hidden=6, series_hidden=7)
 
@@ -45,7 +45,7 @@ def test_every_covariate_of_every_node_informs() -> None:
 
 def test_a_gate_damps_and_never_turns() -> None:
     torch.manual_seed(0)
-    gate, inputs = Gate(6, 4, 0.0), 10 * torch.randn(50, 6)
+    gate, inputs = GatedMlp(6, 4, 0.0), 10 * torch.randn(50, 6)
     with torch.no_grad():
         share = gate(inputs) / inputs
     assert ((share > 0) & (share < 1)).all()

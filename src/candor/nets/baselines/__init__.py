@@ -1,7 +1,6 @@
 """Published models under one protocol, one file each; a file here is a model that `candor` knows.
 
-They are written anew from papers and public code; the docstring of each says what was changed and why. Files whose
-names begin with an underscore hold what several models share.
+They are written anew from papers and public code; the docstring of each says what was changed and why.
 """
 
 from importlib.resources import files

@@ -20,48 +20,30 @@ to itself, so that nodes without edges can. Both stages have ninety epochs inste
 of the best epoch of the search. Forecasts are not cut to the range of training. Calendar and gaps are as in
 `candor.nets.baselines.stid`. Where patches of equal length need a longer history its first value is repeated; a short
 one has fewer patches. Before a search, operators take turns.
-
-The operators are in `candor.nets.baselines._autostf_operators`.
 """
 
+import copy
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import Any, NamedTuple
 
 import torch
 from einops import rearrange
 from jaxtyping import Float
-from pydantic import Field, PositiveInt, model_validator
+from pydantic import PositiveInt, model_validator
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from candor.core.settings import Settings
-from candor.nets.baseline import (
-    Baseline,
-    BaselineNetwork,
-    BaselineRecipe,
-    BaselineStage,
-    Bins,
-    Forecast,
-    Frame,
-    Readings,
-)
+from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, BaselineStage, Frame
 from candor.nets.baselines import baselines
-from candor.nets.baselines._autostf_operators import (
-    GROUPS,
-    GatedConvolution,
-    GraphConvolution,
-    Graphs,
-    LearnedGraph,
-    LightLayer,
-    SparseAttention,
-    SpatialAttention,
-)
-from candor.nets.baselines._layers import Rate
+from candor.nets.baselines.graph_wavenet import GatedConvolution
 from candor.nets.baselines.stid import StidNetwork, StidSizes
-from candor.nets.dropout import current_generator
+from candor.nets.dropout import Dropout, current_generator
+from candor.nets.layers import FeatureNorm, attend, hops, side_by_side
+from candor.nets.shapes import AtLeastTwo, Bins, Forecast, Graph, Hidden, Rate, Readings, Width
 
-Nodes = Annotated[int, Field(ge=2)]
 Choice = Mapping[str, Any]
 """The operators of each edge by name: `temporal` one list, `spatial` one for every patch."""
 Operators = Sequence[Sequence[str]]
@@ -69,27 +51,41 @@ Operators = Sequence[Sequence[str]]
 Path = Sequence[tuple[str, Tensor | float]]
 """Operators of an edge with their weights."""
 
+States = Float[Tensor, "batch node width"]
+StatesInTime = Float[Tensor, "batch node time width"]
+
+DILATION = 2  # steps between the two that a convolution sees
+SPARSITY = 3  # times the logarithm of the steps is how many of them attend to others
+GROUPS = 2  # of features that share the weights of a layer
+MASKED = -1e10  # a score with a share of zero
+EXPANSION = 4  # how much wider feed-forward layers are inside
 TEMPORAL = ("convolution", "attention")
 SPATIAL = ("given-graph", "learned-graph", "attention")
 SEARCH_SHARE = 0.5  # of a budget of time
 
 
+class Graphs(NamedTuple):
+    """Weights, receiver x sender, and which nodes may attend to which."""
+
+    given: Graph
+    learned: Graph | None
+    is_near: Tensor
+
+
 class AutoStfSizes(Settings):
     """Sizes of AutoSTF."""
 
-    width: PositiveInt = 32
-    """Of the states."""
-    head_width: PositiveInt = 512
-    """Of the hidden layer of the head."""
+    width: Width = 32
+    head_width: Hidden = 512
     identity_layers: PositiveInt = 2
     """Residual blocks of the identity part."""
     patches: PositiveInt = 3
     """Into which time is condensed; at most as many as steps."""
     light_layers: PositiveInt = 4
     """Between the cells."""
-    temporal_nodes: Nodes = 4
+    temporal_nodes: AtLeastTwo = 4
     """Of the cell over time, the one it begins with among them."""
-    spatial_nodes: Nodes = 4
+    spatial_nodes: AtLeastTwo = 4
     """Of the cell over the network."""
     temporal_heads: PositiveInt = 4
     """Of attention over time."""
@@ -157,8 +153,7 @@ class AutoStfNetwork(BaselineNetwork):
         states = self.temporal_cell(self.value(series[..., None]), self.temporal_paths())
         steps = rearrange(states, "b n (p t) w -> b p n w t", p=self.patches)
         patches = self.condense(steps)[..., 0]  # batch patch node width
-        beside = identity[:, None].expand_as(patches)
-        patches = self.light(self.join(torch.cat([beside, patches], dim=-1)))
+        patches = self.light(self.join(side_by_side(identity[:, None], patches)))
         graphs = self.graphs()
         found = [
             self.spatial_cell(patches[:, patch], self.spatial_paths(patch), graphs) for patch in range(self.patches)
@@ -171,7 +166,9 @@ class AutoStfNetwork(BaselineNetwork):
         learned = None if self.learned is None else self.learned()
         if not self.sizes.as_released:
             return Graphs(self.given, learned, self.is_near)
-        return Graphs(_diagonal(self.given), None if learned is None else _diagonal(learned), self.is_near)
+        return Graphs(
+            self.given.diagonal().diag(), None if learned is None else learned.diagonal().diag(), self.is_near
+        )
 
     def temporal_paths(self) -> list[Path]:
         """Returns the operators of each edge of the cell over time."""
@@ -244,14 +241,14 @@ class Cell(nn.Module):
 def temporal_operator(name: str, sizes: AutoStfSizes) -> nn.Module:
     """Returns an operator over time."""
     if name == "convolution":
-        return GatedConvolution(sizes.width)
+        return NormedConvolution(sizes.width)
     return SparseAttention(sizes.width, sizes.temporal_heads)
 
 
 def spatial_operator(name: str, sizes: AutoStfSizes, nodes: int) -> nn.Module:
     """Returns an operator over the network."""
     if name != "attention":
-        return GraphConvolution(sizes.width, sizes.hops, sizes.dropout, is_given=name == "given-graph")
+        return HopOperator(sizes.width, sizes.hops, sizes.dropout, is_given=name == "given-graph")
     made = SpatialAttention(nodes, sizes.width, sizes.attention_layers, sizes.spatial_heads, sizes.light_dropout)
     made.positions.requires_grad_(not sizes.as_released)
     return made
@@ -271,12 +268,163 @@ def operators_in_turn(sizes: AutoStfSizes, patches: int) -> Choice:
     }
 
 
-def _diagonal(graph: Float[Tensor, "node node2"]) -> Float[Tensor, "node node2"]:
-    return torch.diag(graph.diagonal())
-
-
 def _total(parts: Sequence[Tensor]) -> Tensor:
     return sum(parts[1:], parts[0])
+
+
+class NormedConvolution(GatedConvolution):
+    """A gated convolution of positive states, normalised; zeros stand before the first step."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__(width, DILATION)
+        self.norm = FeatureNorm(width, affine=False)
+
+    def forward(self, states: StatesInTime) -> StatesInTime:
+        return self.norm(super().forward(F.pad(F.relu(states), (0, 0, DILATION, 0))))
+
+
+class SparseAttention(nn.Module):
+    """Attention among steps as in Informer (Zhou et al. 2021): only those attend whose scores differ most.
+
+    The others take the mean of all. A feed-forward layer follows; both are added and normalised.
+    """
+
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.query, self.key = nn.Linear(width, width), nn.Linear(width, width, bias=False)
+        self.value, self.out = nn.Linear(width, width), nn.Linear(width, width)
+        self.forward_part = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, width))
+        self.norm, self.forward_norm = nn.LayerNorm(width), nn.LayerNorm(width)
+
+    def forward(self, states: StatesInTime) -> StatesInTime:
+        queries, keys, values = (
+            rearrange(layer(states), "b n t (h d) -> b n h t d", h=self.heads)
+            for layer in (self.query, self.key, self.value)
+        )
+        seen = self.weights(queries, keys) @ values
+        states = self.norm(states + self.out(rearrange(seen, "b n h t d -> b n t (h d)")))
+        return self.forward_norm(states + self.forward_part(states))
+
+    def weights(
+        self, queries: Float[Tensor, "batch node head time depth"], keys: Float[Tensor, "batch node head time depth"]
+    ) -> Float[Tensor, "batch node head time time2"]:
+        """Returns the weights of all steps for each step."""
+        scores = queries @ keys.transpose(-1, -2) / math.sqrt(queries.shape[-1])
+        steps = scores.shape[-1]
+        count = SPARSITY * math.ceil(math.log(steps))
+        if count >= steps:
+            return scores.softmax(dim=-1)
+        best = (scores.amax(dim=-1) - scores.mean(dim=-1)).topk(count, dim=-1).indices
+        attends = torch.zeros_like(scores[..., 0], dtype=torch.bool).scatter(-1, best, True)
+        return torch.where(attends[..., None], scores.softmax(dim=-1), 1 / steps)
+
+
+class HopOperator(nn.Module):
+    """States after no, one, two, ... steps over a graph, mixed by one linear layer and normalised."""
+
+    def __init__(self, width: int, hops: int, dropout: float, is_given: bool) -> None:
+        super().__init__()
+        self.hops, self.is_given = hops, is_given
+        self.linear = nn.Linear((hops + 1) * width, width)
+        self.norm = FeatureNorm(width)
+        self.dropout = Dropout(dropout)
+
+    def forward(self, states: States, graphs: Graphs) -> States:
+        graph = graphs.given if self.is_given else graphs.learned
+        assert graph is not None  # it is there where an operator needs it
+        return self.dropout(self.norm(self.linear(torch.cat(hops(F.relu(states), graph, self.hops), dim=-1))))
+
+
+class SpatialAttention(nn.Module):
+    """Layers of attention among nodes, in turn among all and among neighbours."""
+
+    def __init__(self, nodes: int, width: int, layers: int, heads: int, dropout: float) -> None:
+        super().__init__()
+        self.positions = nn.Parameter(torch.randn(nodes, width))
+        layer = NodeAttentionLayer(width, heads, dropout)
+        self.layers = nn.ModuleList(copy.deepcopy(layer) for _ in range(layers))  # all begin alike, as released
+        self.norm = nn.LayerNorm(width)
+        self.dropout = Dropout(dropout)
+
+    def forward(self, states: States, graphs: Graphs) -> States:
+        states = self.dropout(states + self.positions)
+        for number, layer in enumerate(self.layers):
+            states = layer(states, graphs.is_near if number % 2 else None)
+        return self.norm(states)
+
+
+class NodeAttentionLayer(nn.Module):
+    """Multi-head attention and a light feed-forward layer, each added and normalised."""
+
+    def __init__(self, width: int, heads: int, dropout: float) -> None:
+        super().__init__()
+        self.heads = heads
+        self.query, self.key = GroupedLinear(width, width), GroupedLinear(width, width, bias=False)
+        self.value, self.out = GroupedLinear(width, width), GroupedLinear(width, width)
+        for layer in (self.query, self.key, self.value, self.out):
+            nn.init.xavier_uniform_(layer.weight)
+        for layer in (self.query, self.value, self.out):
+            nn.init.zeros_(layer.bias)
+        self.light = LightForward(width, dropout)
+        self.norm, self.light_norm = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.dropout = Dropout(dropout)
+
+    def forward(self, states: States, mask: Tensor | None) -> States:
+        projected = (self.query(states), self.key(states), self.value(states))
+        seen = attend(*projected, self.heads, self.dropout, mask)
+        states = self.norm(states + self.dropout(self.out(seen)))
+        return self.light_norm(states + self.light(states))
+
+
+class LightLayer(nn.Module):
+    """A norm, a light feed-forward layer that is added to what was normalised, and a norm."""
+
+    def __init__(self, width: int, dropout: float) -> None:
+        super().__init__()
+        self.first_norm, self.norm = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.light = LightForward(width, dropout)
+
+    def forward(self, states: Float[Tensor, "batch patch node width"]) -> Float[Tensor, "batch patch node width"]:
+        states = self.first_norm(states)
+        return self.norm(states + self.light(states))
+
+
+class LightForward(nn.Module):
+    """A feed-forward layer whose second linear map is shared by all groups of features."""
+
+    def __init__(self, width: int, dropout: float) -> None:
+        super().__init__()
+        self.first = nn.Linear(width, EXPANSION * width)
+        self.second = GroupedLinear(EXPANSION * width, width)
+        self.dropout = Dropout(dropout)
+
+    def forward(self, states: Float[Tensor, "*rows width"]) -> Float[Tensor, "*rows width"]:
+        return self.dropout(self.second(self.dropout(F.gelu(self.first(states)))))
+
+
+class GroupedLinear(nn.Linear):
+    """A linear layer that maps each group of features by itself, all with the same weights."""
+
+    def __init__(self, inputs: int, outputs: int, bias: bool = True) -> None:
+        super().__init__(inputs // GROUPS, outputs // GROUPS, bias)
+
+    def forward(self, states: Float[Tensor, "*rows inputs"]) -> Float[Tensor, "*rows outputs"]:
+        return super().forward(states.unflatten(-1, (GROUPS, -1))).flatten(-2)
+
+
+class LearnedGraph(nn.Module):
+    """The learned shares in which each node receives from others; equal shares if it has no senders."""
+
+    def __init__(self, nodes: int, width: int) -> None:
+        super().__init__()
+        self.receivers = nn.Parameter(torch.randn(nodes, width))
+        self.senders = nn.Parameter(torch.randn(nodes, width))
+
+    def forward(self) -> Graph:
+        """Returns the graph, receiver x sender."""
+        scores = F.relu(self.receivers @ self.senders.T)
+        return scores.masked_fill(scores == 0, MASKED).softmax(dim=1)
 
 
 @baselines.register("autostf")
@@ -303,9 +451,9 @@ class AutoStf(Baseline):
         batch=64,
         learning_rate=1e-3,
         weight_decay=1e-5,
+        clip=5.0,
         milestones=(50, 60, 70, 80),
         decay=0.1,
-        clip=5.0,
         patience=30,
     )
 
@@ -315,4 +463,4 @@ class AutoStf(Baseline):
         def build(frame: Frame) -> SearchNetwork:
             return SearchNetwork(self.sizes, frame)
 
-        return (BaselineStage(name="search", training=self.recipe.training, share=SEARCH_SHARE, build=build),)
+        return (BaselineStage(self.recipe.training, "search", SEARCH_SHARE, build=build),)

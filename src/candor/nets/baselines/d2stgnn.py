@@ -14,12 +14,11 @@ those steps; the gate's first layer is applied to calendar and nodes apart. Cale
 of fractions multiplied back. Left out because nothing depends on them: a batch norm in every diffusion block, a
 projection of the time slot, and the last layer's remainder.
 
-Changed for other data: history and horizon need not be equal; a kernel is at most as long as the history, there are
-only as many layers as the history has room for (each takes kernel - 1 steps off), and a hidden state forecasts at most
-the horizon. Steps that the last state forecasts beyond the horizon are cut off. A batch norm that sees a single row in
-training (one window of one node) uses its running statistics. The curriculum, a step more every six epochs, is for
-twelve steps: of longer horizons it takes twelfths, so that they too are whole at epoch 66. Longer horizons have four
-hidden states as well, of more steps each.
+Changed for other data: a kernel is at most as long as the history, there are only as many layers as the history has
+room for (each takes kernel - 1 steps off), and a hidden state forecasts at most the horizon. Steps beyond the horizon
+are cut off. A batch norm that sees a single row in training (one window of one node) uses its running statistics. The
+curriculum, a step more every six epochs, is for twelve steps: of longer horizons it takes twelfths, so that they too
+are whole at epoch 66. Longer horizons have four hidden states as well, of more steps each.
 """
 
 import math
@@ -32,17 +31,18 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from candor.data.times import BINS_PER_DAY, DAYS_PER_WEEK
-from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Bins, Forecast, Frame, Readings
+from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame
 from candor.nets.baselines import baselines
-from candor.nets.baselines._layers import FeatureNorm, HeadedSizes, Rate, attend, transitions, xavier_table
 from candor.nets.dropout import Dropout
-from candor.nets.layers import sinusoidal_positions
+from candor.nets.layers import FeatureNorm, attend, hops, side_by_side, sinusoidal_positions, transitions, xavier_table
+from candor.nets.shapes import Bins, Forecast, HeadedSizes, Heads, Rate, Readings, Width
 
 _PUBLISHED_HORIZON = 12
 
 NO_EDGE = 1e-7  # weight of a pair of nodes without an edge, so that every row of a graph can be normalised
 TABLES = 2  # of node identities, and so of dynamic graphs
 
+States = Float[Tensor, "time series width"]
 Signal = Float[Tensor, "batch time node width"]
 Supports = Float[Tensor, "batch support node node"]
 
@@ -50,8 +50,7 @@ Supports = Float[Tensor, "batch support node node"]
 class D2stgnnSizes(HeadedSizes):
     """Sizes of D2STGNN."""
 
-    width: PositiveInt = 32
-    """Of hidden states."""
+    width: Width = 32
     node_width: PositiveInt = 10
     """Of each of a node's two identities."""
     time_width: PositiveInt = 10
@@ -64,8 +63,7 @@ class D2stgnnSizes(HeadedSizes):
     """Highest power of each graph, k_s."""
     gap: PositiveInt = 3
     """Steps that one hidden state forecasts at a horizon of twelve; longer horizons have as many states, not more."""
-    heads: PositiveInt = 4
-    """Of the attention over time."""
+    heads: Heads = 4
     gate_width: PositiveInt = 64
     """Hidden width of the gate."""
     forecast_width: PositiveInt = 256
@@ -79,8 +77,7 @@ class D2stgnnSizes(HeadedSizes):
 def steps_of_a_state(gap: int, horizon: int) -> int:
     """Returns how many steps a hidden state of the future forecasts.
 
-    States are made one after the other, and all before them pass a dropout again each time. Of 64 states, at a horizon
-    of 192, that would leave nothing of the first; published are four.
+    States before a new one pass a dropout again: of 64, at a horizon of 192, nothing of the first would be left.
     """
     return min(max(gap, -(-gap * horizon // _PUBLISHED_HORIZON)), horizon)
 
@@ -101,15 +98,16 @@ class D2stgnnNetwork(BaselineNetwork):
         self.embed = nn.Linear(1, sizes.width)
         self.graphs = DynamicGraphs(sizes, frame)
         self.layers = nn.ModuleList(
-            Layer(sizes, kernel, future, frame.history, is_last=number == layers - 1) for number in range(layers)
+            DecouplingLayer(sizes, kernel, future, frame.history, is_last=number == layers - 1)
+            for number in range(layers)
         )
         self.hidden = nn.Linear(sizes.forecast_width, sizes.output_width)
         self.output = nn.Linear(sizes.output_width, gap)
 
     def forward(self, values: Readings, time_of_day: Bins, day_of_week: Bins, *more: Tensor | None) -> Forecast:
         seen = slice(0, self.history)
-        calendar = torch.cat([self.time_of_day[time_of_day[:, seen]], self.day_of_week[day_of_week[:, seen]]], dim=-1)
-        identities = torch.cat([self.upstream, self.downstream], dim=-1)
+        calendar = side_by_side(self.time_of_day[time_of_day[:, seen]], self.day_of_week[day_of_week[:, seen]])
+        identities = side_by_side(self.upstream, self.downstream)
         supports = self.supports(values, calendar[:, -1])
         signal, futures = self.embed(values[..., None]), []
         for layer in self.layers:
@@ -149,10 +147,9 @@ class DynamicGraphs(nn.Module):
         batch, _, nodes = values.shape
         rows = F.relu(self.first(rearrange(values, "batch time node -> (batch node) time")))
         recent = self.second(self.dropout(self.norm(rows))).view(batch, nodes, -1)
-        now = now[:, None].expand(-1, nodes, -1)
         found = []
         for table, walk in zip(tables, self.walks, strict=True):
-            features = torch.cat([recent, now, table.expand(batch, -1, -1)], dim=-1)
+            features = side_by_side(recent, now[:, None], table)
             query, key = self.query(features), self.key(features)
             graph = (query @ key.transpose(1, 2) / math.sqrt(query.shape[-1])).softmax(dim=-1) * (walk + NO_EDGE)
             found.append(powers(graph / graph.sum(dim=-1, keepdim=True), self.order))
@@ -161,21 +158,18 @@ class DynamicGraphs(nn.Module):
 
 def powers(graph: Float[Tensor, "*batch node node"], order: int) -> Float[Tensor, "*batch order node node"]:
     """Returns the first powers of a graph, each without its diagonal: a node does not diffuse to itself."""
-    found = [graph]
-    for _ in range(order - 1):
-        found.append(found[-1] @ graph)
-    return torch.stack(found, dim=-3) * (1 - torch.eye(graph.shape[-1], device=graph.device))
+    return torch.stack(hops(graph, graph, order - 1), dim=-3) * (1 - torch.eye(graph.shape[-1], device=graph.device))
 
 
-class Layer(nn.Module):
+class DecouplingLayer(nn.Module):
     """Gate, diffused part, inherent part; the rest goes to the next layer."""
 
     def __init__(self, sizes: D2stgnnSizes, kernel: int, future: int, history: int, is_last: bool) -> None:
         super().__init__()
-        self.gate = Gate(sizes)
-        self.diffusion = Diffusion(sizes, kernel, future)
+        self.gate = DiffusionGate(sizes)
+        self.diffusion = DiffusionBlock(sizes, kernel, future)
         self.without_diffused = Remainder(sizes.width)
-        self.inherent = Inherent(sizes, history, future)
+        self.inherent = InherentBlock(sizes, history, future)
         self.without_inherent = None if is_last else Remainder(sizes.width)
 
     def forward(
@@ -190,7 +184,7 @@ class Layer(nn.Module):
         return left, diffused_future, inherent_future
 
 
-class Gate(nn.Module):
+class DiffusionGate(nn.Module):
     """The share of a signal that was diffused, which depends on time and node alone."""
 
     def __init__(self, sizes: D2stgnnSizes) -> None:
@@ -206,7 +200,7 @@ class Gate(nn.Module):
         return torch.sigmoid(self.second(F.relu(F.linear(calendar, of_calendar)[:, :, None] + by_node)))
 
 
-class Diffusion(nn.Module):
+class DiffusionBlock(nn.Module):
     """Graph convolutions over a few steps of all nodes at once, also of their own forecasts."""
 
     def __init__(self, sizes: D2stgnnSizes, kernel: int, future: int) -> None:
@@ -227,15 +221,14 @@ class Diffusion(nn.Module):
 
     def convolve(self, signal: Signal, supports: Supports) -> Signal:
         """Returns the state of every node after each `kernel` steps of itself and its neighbours."""
-        stretches = rearrange(
-            signal.unfold(1, self.kernel, 1), "batch time node width step -> batch time node (step width)"
-        )
+        order = "batch time node width step -> batch time node (step width)"
+        stretches = rearrange(signal.unfold(1, self.kernel, 1), order)
         mixed = F.relu(self.mix(stretches)).unflatten(-1, (self.kernel, -1)).sum(dim=-2)
         received = torch.einsum("bsmn,btnw->btmsw", supports, mixed)
         return self.dropout(self.spread(torch.cat([mixed[..., None, :] / self.kernel, received], dim=-2).flatten(-2)))
 
 
-class Inherent(nn.Module):
+class InherentBlock(nn.Module):
     """A recurrence and attention over all its states, node by node, also of their own forecasts."""
 
     positions: Tensor
@@ -244,7 +237,7 @@ class Inherent(nn.Module):
         super().__init__()
         self.future = future
         self.recurrence = nn.GRU(sizes.width, sizes.width)
-        self.attention = Attention(sizes)
+        self.attention = MemoryAttention(sizes)
         self.forecast = nn.Linear(sizes.width, sizes.forecast_width)
         self.dropout = Dropout(sizes.dropout)
         self.register_buffer("positions", sinusoidal_positions(history + future, sizes.width), persistent=False)
@@ -263,11 +256,11 @@ class Inherent(nn.Module):
         futures = self.forecast(rearrange(torch.cat(steps), back, batch=signal.shape[0]))
         return rearrange(explained, back, batch=signal.shape[0]), futures
 
-    def _placed(self, memory: Float[Tensor, "time series width"]) -> Float[Tensor, "time series width"]:
+    def _placed(self, memory: States) -> States:
         return self.dropout(memory + self.positions[: len(memory), None])
 
 
-class Attention(nn.Module):
+class MemoryAttention(nn.Module):
     """Multi-head attention over time, with PyTorch's parameters and first weights."""
 
     def __init__(self, sizes: D2stgnnSizes) -> None:
@@ -280,9 +273,7 @@ class Attention(nn.Module):
         nn.init.zeros_(self.project.bias)
         nn.init.zeros_(self.out.bias)
 
-    def forward(
-        self, states: Float[Tensor, "time series width"], memory: Float[Tensor, "past series width"]
-    ) -> Float[Tensor, "time series width"]:
+    def forward(self, states: States, memory: Float[Tensor, "past series width"]) -> States:
         width = states.shape[-1]
         of_states, of_memory = self.project.weight.tensor_split([width])
         states_bias, memory_bias = self.project.bias.tensor_split([width])
@@ -311,14 +302,7 @@ class D2stgnn(Baseline):
     network = D2stgnnNetwork
     sizes = D2stgnnSizes()
     tiny = D2stgnnSizes(
-        width=8,
-        node_width=4,
-        time_width=4,
-        layers=2,
-        heads=2,
-        gate_width=8,
-        forecast_width=16,
-        output_width=16,
+        width=8, node_width=4, time_width=4, layers=2, heads=2, gate_width=8, forecast_width=16, output_width=16
     )
     needs_whole_batches = True  # a batch norm within the dynamic graphs
     recipe = BaselineRecipe.of(
@@ -326,6 +310,7 @@ class D2stgnn(Baseline):
         batch=32,
         learning_rate=2e-3,
         weight_decay=1e-5,
+        clip=5.0,
         milestones=(1, 30, 38, 46, 54, 62, 70, 80),
         curriculum=1,
         period=6,

@@ -1,8 +1,8 @@
 """DLinear: Decomposition-Linear (Zeng, Chen, Zhang, Xu: "Are Transformers Effective for Time Series Forecasting?", AAAI
 2023).
 
-Idea: a moving average splits the history into trend and remainder, and one linear layer each maps them straight to the
-horizon. All sensors share the two layers; there is no normalisation, calendar or graph.
+Idea: a moving average splits the history into trend and remainder, and one linear layer each, shared by all sensors,
+maps them to the horizon. There is no normalisation, calendar or graph.
 
 Read: `cure-lab/LTSF-Linear` (Apache-2.0) and `thuml/Time-Series-Library` (MIT; `models/DLinear.py`), and the METR-LA
 settings of the BasicTS library, whose recipe this is.
@@ -15,14 +15,14 @@ the Time-Series-Library. Absolute errors are minimised, as in BasicTS; the autho
 
 from typing import Annotated
 
-from jaxtyping import Float
 from pydantic import Field
 from torch import Tensor, nn
 
 from candor.core.settings import Settings
-from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Forecast, Frame, Readings
+from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame
 from candor.nets.baselines import baselines
-from candor.nets.baselines._layers import moving_average
+from candor.nets.layers import moving_average, odd_at_most
+from candor.nets.shapes import Forecast, Readings
 
 
 class DlinearSizes(Settings):
@@ -37,7 +37,7 @@ class DlinearNetwork(BaselineNetwork):
 
     def __init__(self, sizes: DlinearSizes, frame: Frame) -> None:
         super().__init__()
-        self.window = 1 + 2 * max(1, (min(sizes.window, frame.history // 2) - 1) // 2)
+        self.window = max(3, odd_at_most(min(sizes.window, frame.history // 2)))
         self.trend = nn.Linear(frame.history, frame.horizon)
         self.remainder = nn.Linear(frame.history, frame.horizon)
         for layer in (self.trend, self.remainder):
@@ -45,12 +45,8 @@ class DlinearNetwork(BaselineNetwork):
 
     def forward(self, values: Readings, *more: Tensor | None) -> Forecast:
         series = values.transpose(1, 2)
-        trend = self.smooth(series)
+        trend = moving_average(series, self.window)
         return (self.trend(trend) + self.remainder(series - trend)).transpose(1, 2)
-
-    def smooth(self, series: Float[Tensor, "batch node time"]) -> Float[Tensor, "batch node time"]:
-        """Returns the moving average."""
-        return moving_average(series, self.window)
 
 
 @baselines.register("dlinear")
@@ -60,4 +56,4 @@ class Dlinear(Baseline):
     network = DlinearNetwork
     sizes = DlinearSizes()
     tiny = DlinearSizes(window=5)
-    recipe = BaselineRecipe.of(epochs=50, batch=64, learning_rate=2e-3, weight_decay=1e-4, milestones=(1, 25))
+    recipe = BaselineRecipe.of(epochs=50, batch=64, learning_rate=2e-3, weight_decay=1e-4, clip=5.0, milestones=(1, 25))

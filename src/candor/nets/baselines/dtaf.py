@@ -14,27 +14,25 @@ patch has at most a third of the history, patches begin at most half a patch apa
 most half of them (as released 16, 8 and 25). Growths are ranked without the exponential, which may overflow. The term
 that makes patches alike is the mean over all series, of which the original draws sixteen, and is computed without all
 pairs of patches. Where a target or the one that is added to it is missing nothing is learned. With one expert there is
-no router. Debug files are not written. Training has twenty epochs instead of a hundred that stop early: the rate is
-halved every epoch, and later ones change nothing.
+no router. Training has twenty epochs instead of a hundred that stop early: the rate is halved every epoch, and later
+ones change nothing.
 """
 
 import math
 from dataclasses import replace
-from typing import Annotated
 
 import torch
 from einops import rearrange
 from jaxtyping import Float, Int, Shaped
-from pydantic import Field, NonNegativeFloat, PositiveInt, model_validator
+from pydantic import NonNegativeFloat, PositiveInt, model_validator
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Forecast, Frame, Readings, Targets
+from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame, Targets
 from candor.nets.baselines import baselines
-from candor.nets.baselines._layers import Attention, HeadedSizes, Rate, moving_average, patch_length, standardise
 from candor.nets.dropout import Dropout, current_generator
-from candor.nets.layers import sinusoidal_positions
-from candor.nets.recipe import UNCLIPPED
+from candor.nets.layers import Attention, moving_average, odd_at_most, patch_length, sinusoidal_positions, standardise
+from candor.nets.shapes import AtLeastTwo, Forecast, HeadedSizes, Heads, Layers, Rate, Readings, Terms
 
 PROBABILITY_FLOOR = 1e-8
 LEAST_PATCHES = 3  # without overlap
@@ -48,14 +46,13 @@ Patches = Float[Tensor, "series patch width"]
 class DtafSizes(HeadedSizes):
     """Sizes of DTAF, and the weights of its objective."""
 
-    width: Annotated[int, Field(ge=2)] = 64
+    width: AtLeastTwo = 64
     """Of an embedded patch."""
     patch: PositiveInt = 16
     """Steps of a patch; at most a third of the history."""
     stride: PositiveInt = 8
     """Steps from patch to patch; at most half a patch."""
-    layers: PositiveInt = 1
-    """Rounds of stabilisation."""
+    layers: Layers = 1
     experts: PositiveInt = 2
     """Of the mixture that estimates what drifts."""
     division: PositiveInt = 4
@@ -64,10 +61,8 @@ class DtafSizes(HeadedSizes):
     """Patches of the moving average; at most half of them."""
     components: PositiveInt = 2
     """Frequencies that are kept of a patch."""
-    heads: PositiveInt = 4
-    """Of every attention."""
+    heads: Heads = 4
     dropout: Rate = 0.005
-    """Everywhere."""
     mixing: NonNegativeFloat = 0.1
     """Deviation of the part of another series that is added in training."""
     agreement: NonNegativeFloat = 1e-4
@@ -122,7 +117,7 @@ class DtafNetwork(BaselineNetwork):
         ahead = self.dropout(self.head(both.transpose(1, 2).flatten(1)))  # series horizon
         return rearrange(ahead, "(b n) h -> b h n", b=values.shape[0]) * deviation + mean, stable
 
-    def objective(self, inputs: tuple[Tensor, ...], targets: Targets) -> tuple[Tensor, dict[str, Tensor]]:
+    def objective(self, inputs: tuple[Tensor, ...], targets: Targets) -> tuple[Forecast, Terms]:
         """Returns the forecast without what was added, and both passes' errors, disagreement and divergence."""
         values, steps, sizes = inputs[0], targets.wanted.shape[1], self.sizes
         partner, part = self._companions(values)
@@ -146,9 +141,9 @@ class DtafNetwork(BaselineNetwork):
         shape = (values.shape[0], values.shape[2])
         if not self.training:
             return torch.arange(shape[1], device=values.device).expand(shape), values.new_zeros(shape)
-        chance = current_generator()
-        partner = torch.empty(shape, dtype=torch.int64, device=values.device).random_(0, shape[1], generator=chance)
-        return partner, values.new_empty(shape).normal_(0, self.sizes.mixing, generator=chance)
+        generator = current_generator()
+        partner = values.new_empty(shape, dtype=torch.int64).random_(0, shape[1], generator=generator)
+        return partner, values.new_empty(shape).normal_(0, self.sizes.mixing, generator=generator)
 
 
 class Stabiliser(nn.Module):
@@ -188,7 +183,7 @@ class Extractor(nn.Module):
 
     def __init__(self, width: int, average: int, patches: int) -> None:
         super().__init__()
-        self.window = 1 + 2 * ((min(average, patches // 2) - 1) // 2)  # odd: centred on a patch
+        self.window = odd_at_most(min(average, patches // 2))  # centred on a patch
         self.slow, self.fast = nn.Linear(width, width), nn.Linear(width, width)
         for layer in (self.slow, self.fast):
             nn.init.constant_(layer.weight, 1 / width)
@@ -271,13 +266,7 @@ class Dtaf(Baseline):
     network = DtafNetwork
     sizes = DtafSizes()
     tiny = DtafSizes(width=8, heads=2)
-    # The rate is halved after every epoch but the first; gradients are not clipped.
+    # The rate is halved after every epoch but the first.
     recipe = BaselineRecipe.of(
-        epochs=20,
-        batch=32,
-        optimiser="adamw",
-        learning_rate=5e-3,
-        weight_decay=1e-5,
-        milestones=tuple(range(2, 20)),
-        clip=UNCLIPPED,
+        epochs=20, batch=32, optimiser="adamw", learning_rate=5e-3, weight_decay=1e-5, milestones=tuple(range(2, 20))
     )

@@ -25,24 +25,26 @@ from torch.nn import functional as F
 
 from candor.core.settings import Settings
 from candor.data.times import BINS_PER_DAY, DAYS_PER_WEEK
-from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Bins, Forecast, Frame, Readings
+from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame
 from candor.nets.baselines import baselines
-from candor.nets.baselines._layers import standardise, xavier_table
+from candor.nets.layers import standardise, xavier_table
+from candor.nets.shapes import Bins, Forecast, Layers, Readings, Width
 
-NORM_FLOOR = 1e-8
+RMS_FLOOR = 1e-8
 
 States = Float[Tensor, "batch node width"]
+Series = Float[Tensor, "batch node time"]
+Row = Int[Tensor, " batch"]
+"""Of a table, for each window."""
 
 
 class FastSizes(Settings):
     """Sizes of FaST; the same for all of its published networks."""
 
-    width: PositiveInt = 64
-    """Of the states of a node."""
+    width: Width = 64
     experts: PositiveInt = 8
     """Of every mixture."""
-    layers: PositiveInt = 3
-    """Blocks of agent attention and mixture."""
+    layers: Layers = 3
     agents: PositiveInt = 32
     """Through which nodes exchange information."""
 
@@ -54,13 +56,13 @@ class FastNetwork(BaselineNetwork):
         super().__init__()
         width, experts, last = sizes.width, sizes.experts, (sizes.layers + 1) * sizes.width
         self.history = frame.history
-        self.router = Router(frame.history, experts, frame.nodes)
+        self.router = ExpertRouter(frame.history, experts, frame.nodes)
         self.experts = GatedExperts(frame.history, width, experts)
         self.time_of_day = xavier_table(BINS_PER_DAY, width)
         self.day_of_week = xavier_table(DAYS_PER_WEEK, width)
         self.nodes = xavier_table(frame.nodes, width)
         self.agents = xavier_table(sizes.agents, width)
-        self.blocks = nn.ModuleList(Block(sizes, frame, is_first=layer == 0) for layer in range(sizes.layers))
+        self.blocks = nn.ModuleList(AgentBlock(sizes, frame, is_first=layer == 0) for layer in range(sizes.layers))
         self.head = nn.Sequential(nn.Linear(last, last), nn.ReLU(), nn.Linear(last, frame.horizon))
 
     def forward(self, values: Readings, time_of_day: Bins, day_of_week: Bins, *more: Tensor | None) -> Forecast:
@@ -73,27 +75,21 @@ class FastNetwork(BaselineNetwork):
         for block in self.blocks:
             states, contribution = block(states, self.agents, window, slot, day)
             contributions.append(contribution)
-        forecast = self.head(torch.cat(contributions, dim=-1)).transpose(1, 2)
-        return forecast * deviation + mean
+        return self.head(torch.cat(contributions, dim=-1)).transpose(1, 2) * deviation + mean
 
 
-class Block(nn.Module):
+class AgentBlock(nn.Module):
     """Agent attention, then a mixture of experts, each added to what it read; later blocks scale what they read."""
 
     def __init__(self, sizes: FastSizes, frame: Frame, *, is_first: bool) -> None:
         super().__init__()
-        self.norm = nn.Identity() if is_first else nn.RMSNorm(sizes.width, eps=NORM_FLOOR)
+        self.norm = nn.Identity() if is_first else nn.RMSNorm(sizes.width, eps=RMS_FLOOR)
         self.attention = AgentAttention(sizes.width)
-        self.router = Router(frame.history, sizes.experts, frame.nodes)
+        self.router = ExpertRouter(frame.history, sizes.experts, frame.nodes)
         self.experts = GatedExperts(sizes.width, sizes.width, sizes.experts)
 
     def forward(
-        self,
-        states: States,
-        agents: Float[Tensor, "agent width"],
-        window: Float[Tensor, "batch node time"],
-        slot: Int[Tensor, " batch"],
-        day: Int[Tensor, " batch"],
+        self, states: States, agents: Float[Tensor, "agent width"], window: Series, slot: Row, day: Row
     ) -> tuple[States, States]:
         """Returns the states with what the mixture contributed, and that alone."""
         states = self.attention(self.norm(states), agents)
@@ -101,7 +97,7 @@ class Block(nn.Module):
         return states + contribution, contribution
 
 
-class Router(nn.Module):
+class ExpertRouter(nn.Module):
     """Weights of the experts that sum to one: of the window, the time of day, the day of week and the node."""
 
     def __init__(self, history: int, experts: int, nodes: int) -> None:
@@ -111,11 +107,9 @@ class Router(nn.Module):
         self.day_of_week = xavier_table(DAYS_PER_WEEK, experts)
         self.nodes = xavier_table(nodes, experts)
 
-    def forward(
-        self, window: Float[Tensor, "batch node time"], slot: Int[Tensor, " batch"], day: Int[Tensor, " batch"]
-    ) -> Float[Tensor, "batch node expert"]:
-        clock = (self.time_of_day[slot] + self.day_of_week[day])[:, None]
-        return (self.window(window) + clock + self.nodes).softmax(dim=-1)
+    def forward(self, window: Series, slot: Row, day: Row) -> Float[Tensor, "batch node expert"]:
+        calendar = (self.time_of_day[slot] + self.day_of_week[day])[:, None]
+        return (self.window(window) + calendar + self.nodes).softmax(dim=-1)
 
 
 class GatedExperts(nn.Module):
@@ -143,7 +137,7 @@ class AgentAttention(nn.Module):
         self.of_agents = nn.Linear(width, 2 * width)
         self.gathered = nn.Linear(width, width)
         self.returned = nn.Linear(width, width)
-        self.norm = nn.RMSNorm(width, eps=NORM_FLOOR)
+        self.norm = nn.RMSNorm(width, eps=RMS_FLOOR)
 
     def forward(self, states: States, agents: Float[Tensor, "agent width"]) -> States:
         queries, keys, values = self.of_nodes(states).chunk(3, dim=-1)  # batch node width, each
@@ -161,4 +155,6 @@ class Fast(Baseline):
     network = FastNetwork
     sizes = FastSizes()
     tiny = FastSizes(width=8, experts=2, layers=2, agents=3)
-    recipe = BaselineRecipe.of(epochs=50, batch=64, learning_rate=2e-3, weight_decay=1e-4, milestones=(10, 20, 30, 40))
+    recipe = BaselineRecipe.of(
+        epochs=50, batch=64, learning_rate=2e-3, weight_decay=1e-4, clip=5.0, milestones=(10, 20, 30, 40)
+    )

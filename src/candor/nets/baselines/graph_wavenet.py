@@ -23,31 +23,42 @@ from torch.nn import functional as F
 
 from candor.core.settings import Settings
 from candor.data.times import BINS_PER_DAY
-from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Bins, Forecast, Frame, Readings
+from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame
 from candor.nets.baselines import baselines
-from candor.nets.baselines._layers import FeatureNorm, Rate, transitions, with_calendar
 from candor.nets.dropout import Dropout
+from candor.nets.layers import FeatureNorm, hops, transitions, with_calendar
+from candor.nets.shapes import Bins, Forecast, Graph, Hidden, Rate, Readings, Width
 
 CHANNELS = 2  # value, time of day
 ORDER = 2  # steps of the diffusion
 GRAPHS = 3  # along the edges, against them, learned
 
 
-class GraphWavenetSizes(Settings):
-    """Sizes of Graph WaveNet."""
+class DilatedSizes(Settings):
+    """Sizes of layers of dilated convolutions, all of which the head reads."""
 
-    width: PositiveInt = 32
-    """Of the states."""
+    width: Width = 32
     skip_width: PositiveInt = 256
-    """Of what every layer adds to the forecast's state."""
-    head_width: PositiveInt = 512
-    """Of the hidden layer of the head."""
+    """Of what the head reads of every layer."""
+    head_width: Hidden = 512
     embedding: PositiveInt = 10
     """Of a node, for the learned graph."""
     blocks: PositiveInt = 4
     """Groups of layers; the dilation begins with 1 in each."""
     layers: PositiveInt = 2
     """Of a block, at least: there are more where these do not cover the whole history."""
+
+    def dilations(self, history: int) -> list[int]:
+        """Returns the dilations 1, 2, 4, ... of all layers, as many in each block as it takes to cover the history."""
+        layers = self.layers
+        while 1 + self.blocks * (2**layers - 1) < history:
+            layers += 1
+        return [2**layer for _ in range(self.blocks) for layer in range(layers)]
+
+
+class GraphWavenetSizes(DilatedSizes):
+    """Sizes of Graph WaveNet."""
+
     dropout: Rate = 0.3
     """After every graph convolution."""
 
@@ -57,17 +68,17 @@ class GraphWavenetNetwork(BaselineNetwork):
 
     def __init__(self, sizes: GraphWavenetSizes, frame: Frame) -> None:
         super().__init__()
-        dilations = dilations_for(frame.history, sizes.blocks, sizes.layers)
+        dilations = sizes.dilations(frame.history)
         self.history = frame.history
         self.padding = 1 + sum(dilations) - frame.history
-        powers = [power for graph in (frame.adjacency, frame.adjacency.T) for power in _powers(transitions(graph))]
+        powers = [_powers(transitions(graph)) for graph in (frame.adjacency, frame.adjacency.T)]
         self.register_buffer("road_powers", torch.cat(powers), persistent=False)
         self.senders = nn.Parameter(torch.randn(frame.nodes, sizes.embedding))
         self.receivers = nn.Parameter(torch.randn(frame.nodes, sizes.embedding))
         self.start = nn.Linear(CHANNELS, sizes.width)
         self.convolutions = nn.ModuleList(GatedConvolution(sizes.width, dilation) for dilation in dilations)
         self.skips = nn.ModuleList(nn.Linear(sizes.width, sizes.skip_width) for _ in dilations)
-        self.diffusions = nn.ModuleList(Diffusion(sizes.width, sizes.dropout) for _ in dilations[1:])
+        self.diffusions = nn.ModuleList(GraphDiffusion(sizes.width, sizes.dropout) for _ in dilations[1:])
         self.head = nn.Sequential(
             nn.ReLU(),
             nn.Linear(sizes.skip_width, sizes.head_width),
@@ -79,7 +90,7 @@ class GraphWavenetNetwork(BaselineNetwork):
         channels = with_calendar(values, time_of_day[:, : self.history] / BINS_PER_DAY)
         channels = rearrange(channels, "batch time node channel -> node batch time channel")
         states = self.start(F.pad(channels, (0, 0, self.padding, 0)))
-        powers = (self.get_buffer("road_powers"), torch.cat(_powers(self.learned_graph())))
+        powers = (self.get_buffer("road_powers"), _powers(self.learned_graph()))
         outputs = self.convolutions[0](states)
         found = self.skips[0](outputs[:, :, -1])
         for convolution, skip, diffusion in zip(self.convolutions[1:], self.skips[1:], self.diffusions, strict=True):
@@ -88,7 +99,7 @@ class GraphWavenetNetwork(BaselineNetwork):
             found = found + skip(outputs[:, :, -1])
         return rearrange(self.head(found), "node batch horizon -> batch horizon node")
 
-    def learned_graph(self) -> Float[Tensor, "node node2"]:
+    def learned_graph(self) -> Graph:
         """Returns the shares in which each node sends to all; products below zero count as zero."""
         return F.softmax(F.relu(self.senders @ self.receivers.T), dim=1)
 
@@ -107,7 +118,7 @@ class GatedConvolution(nn.Module):
         return torch.tanh(signal) * torch.sigmoid(gate)
 
 
-class Diffusion(nn.Module):
+class GraphDiffusion(nn.Module):
     """What a layer's outputs and all that arrives with them over the graphs add to its states, normalised."""
 
     def __init__(self, width: int, dropout: float) -> None:
@@ -125,27 +136,14 @@ class Diffusion(nn.Module):
         nodes, _, steps, width = outputs.shape
         flat = outputs.flatten(1)
         received = torch.cat([flat, *(matrices @ flat for matrices in powers)])  # apart: roads need no gradient
-        side_by_side = rearrange(
-            received, "(power node) (row width) -> (node row) (power width)", node=nodes, width=width
-        )
-        added = self.dropout(self.linear(side_by_side)).view_as(outputs)
-        return self.normalisation(states[:, :, -steps:] + added)
+        order = "(power node) (row width) -> (node row) (power width)"
+        added = self.linear(rearrange(received, order, node=nodes, width=width))
+        return self.normalisation(states[:, :, -steps:] + self.dropout(added).view_as(outputs))
 
 
-def dilations_for(history: int, blocks: int, layers: int) -> list[int]:
-    """Returns the dilations 1, 2, 4, ... of all layers, as many in each block as it takes to cover the history."""
-    while 1 + blocks * (2**layers - 1) < history:
-        layers += 1
-    return [2**layer for _ in range(blocks) for layer in range(layers)]
-
-
-def _powers(graph: Float[Tensor, "node node2"]) -> list[Tensor]:
+def _powers(graph: Graph) -> Float[Tensor, "power_node node"]:
     """Returns what one, two, ... steps over a graph bring to each node, receiver x sender."""
-    step = graph.T
-    found = [step]
-    while len(found) < ORDER:
-        found.append(step @ found[-1])
-    return found
+    return torch.cat(hops(graph.T, graph.T, ORDER - 1))
 
 
 @baselines.register("graph-wavenet")

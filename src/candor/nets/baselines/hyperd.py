@@ -9,18 +9,18 @@ those of PEMS04 are taken. The learning rate is the one that training really had
 steps of time but advanced once per epoch, and so never left a twenty-fifth of its peak.
 
 Changed: a step reads the profiles' rows of its own time; `as_released` reads rows that are history - 1 steps late, for
-the row of the last step that was read stood for the first. Means that profiles begin with leave out missing readings,
-and an hour of the week without any takes the mean of the hour. Profiles have a row per step of the day, at most 288.
-Self-loops are removed from the graph, as there are none in PEMS04: a sensor without other edges would lose its profile.
-Keys have no bias: it cancels in the softmax. Both halves of the second term, MSE(profile, slow part of the forecast)
-and MSE(remainder, fast part), are one number, since both pairs add up to the forecast; it is computed once and doubled.
-What counts as slow are waves of six steps and longer, as at the published horizon of twelve, whatever the horizon; the
-term is left out where that would be all. The node frequencies depend on the order of the sensors, here as there.
+the row of the last step that was read stood for the first. First profiles leave out missing readings, and an hour of
+the week without any takes the mean of the hour. Profiles have a row per step of the day, at most 288. Self-loops are
+removed from the graph, as there are none in PEMS04: a sensor without other edges would lose its profile. Keys have no
+bias: it cancels in the softmax. Both halves of the second term, MSE(profile, slow part of the forecast) and
+MSE(remainder, fast part), are one number, computed once and doubled, since both pairs add up to the forecast. Slow are
+waves of six steps and longer, as at the published horizon of twelve, whatever the horizon; the term is left out where
+that would be all. The node frequencies depend on the order of the sensors, here as there.
 """
 
 import torch
 from einops import rearrange
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from pydantic import NonNegativeFloat, PositiveInt
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -28,9 +28,10 @@ from torch.nn import functional as F
 from candor.core.settings import Settings
 from candor.data.times import DAYS_PER_WEEK
 from candor.data.windows import Windows
-from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Bins, Forecast, Frame, Readings, Targets
+from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame, Targets
 from candor.nets.baselines import baselines
-from candor.nets.baselines._layers import scaled_by_degrees, slot_of_day, weekly_sums
+from candor.nets.layers import scaled_by_degrees, slot_of_day, slot_of_week, weekly_sums
+from candor.nets.shapes import Bins, Forecast, Graph, Readings, Terms
 
 _FIRST_SCALE = 0.02  # of the weights on frequencies
 _SHRINKAGE = 0.01
@@ -84,7 +85,7 @@ class HyperdNetwork(BaselineNetwork):
         profile, remainder = self.parts(values, time_of_day, day_of_week)
         return profile + remainder
 
-    def objective(self, inputs: tuple[Tensor, ...], targets: Targets) -> tuple[Tensor, dict[str, Tensor]]:
+    def objective(self, inputs: tuple[Tensor, ...], targets: Targets) -> tuple[Forecast, Terms]:
         """Returns the forecast, and its error beside the distance between its profile and its slow part."""
         profile, remainder = self.parts(*inputs[:3])
         forecast = profile + remainder
@@ -97,20 +98,14 @@ class HyperdNetwork(BaselineNetwork):
 
     def parts(self, values: Readings, time_of_day: Bins, day_of_week: Bins) -> tuple[Forecast, Forecast]:
         """Returns the two parts of the forecast: the profile, and what is added to it."""
-        day, week = self.rows(time_of_day, day_of_week)
+        day = slot_of_day(time_of_day, self.slots)
+        week = slot_of_week(time_of_day, day_of_week, self.slots)
         if self.sizes.as_released:
-            late = torch.arange(day.shape[1], device=day.device)
-            day, week = (
-                (rows[:, self.history - 1 : self.history] + late) % len(profile.table)
-                for rows, profile in ((day, self.day), (week, self.week))
-            )
+            later = torch.arange(day.shape[1], device=day.device)
+            day = (day[:, self.history - 1, None] + later) % len(self.day.table)
+            week = (week[:, self.history - 1, None] + later) % len(self.week.table)
         usual = self.day(self.mixing)[day] + self.week(self.mixing)[week]
         return usual[:, self.history :], self.remainder(values - usual[:, : self.history])
-
-    def rows(self, time_of_day: Int[Tensor, "*shape"], day_of_week: Int[Tensor, "*shape"]) -> tuple[Tensor, Tensor]:
-        """Returns the rows of the day's and of the week's profile at some times."""
-        slot = slot_of_day(time_of_day, self.slots)
-        return slot, day_of_week * self.slots + slot
 
 
 class Profile(nn.Module):
@@ -120,8 +115,8 @@ class Profile(nn.Module):
         super().__init__()
         self.table = nn.Parameter(torch.randn(rows, nodes))
         self.mix = nn.Linear(nodes, nodes)
-        self.over_rows = Attention(nodes)
-        self.over_nodes = Attention(rows)
+        self.over_rows = SingleHeadAttention(nodes)
+        self.over_nodes = SingleHeadAttention(rows)
         self.join = nn.Linear(2 * nodes, nodes)
 
     def forward(self, mixing: Float[Tensor, "node node"]) -> Float[Tensor, "row node"]:
@@ -129,7 +124,7 @@ class Profile(nn.Module):
         return self.join(torch.cat([self.over_rows(mixed), self.over_nodes(mixed.T).T], dim=-1))
 
 
-class Attention(nn.Module):
+class SingleHeadAttention(nn.Module):
     """Attention with one head among places."""
 
     def __init__(self, width: int) -> None:
@@ -206,7 +201,7 @@ def slow_part(series: Forecast, frequencies: int) -> Forecast:
     return torch.fft.irfft(spectrum * is_slow[:, None], n=series.shape[1], dim=1)
 
 
-def laplacian(adjacency: Float[Tensor, "node node2"]) -> Float[Tensor, "node node2"]:
+def laplacian(adjacency: Graph) -> Graph:
     """Returns the normalised Laplacian of the graph without its self-loops, sender x receiver."""
     weights = adjacency - torch.diag(adjacency.diag())
     return torch.eye(len(weights)) - scaled_by_degrees(weights)
@@ -220,6 +215,4 @@ class Hyperd(Baseline):
     sizes = HyperdSizes()
     tiny = HyperdSizes(width=8, hidden=16, head=16)
     # To which the weight of the second term belongs
-    recipe = BaselineRecipe.of(
-        loss_space="original", epochs=100, batch=64, learning_rate=2e-4, weight_decay=0.0, clip=5.0, patience=100
-    )
+    recipe = BaselineRecipe.of(loss_space="original", epochs=100, batch=64, learning_rate=2e-4, clip=5.0, patience=100)

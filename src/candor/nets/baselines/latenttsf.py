@@ -5,10 +5,9 @@ the readings of all sensors at one time as a state; frozen, it lets another fore
 decoded at the end.
 
 Read: `Muyiiiii/LatentTSF` (MIT; `my_AE.py`, `my_train.py`, `run_ae.sh`, `run_train.sh`). The method wraps any
-forecaster; this is the one of its scripts, DLinear (`candor.nets.baselines.dlinear`), to be compared with DLinear
-alone. There are no settings for traffic speeds: these are those of Solar (137 sensors). As released, directions are
-compared step by step, where the paper writes one angle for the whole forecast. A normalisation of states that is off
-there is left out.
+forecaster; this is the one of its scripts, DLinear (`candor.nets.baselines.dlinear`). There are no settings for traffic
+speeds: these are those of Solar (137 sensors). As released, directions are compared step by step, where the paper
+writes one angle for the whole forecast. A normalisation of states that is off there is left out.
 
 Changed: nothing is learned from missing readings. The autoencoder is evaluated on the readings it reconstructs, in
 training those of the history, in validation those of the horizon. Where a target is missing the sensor's value before
@@ -30,15 +29,12 @@ from candor.nets.baseline import (
     BaselineRecipe,
     BaselineStage,
     BaselineTrainable,
-    Bins,
-    Forecast,
     Frame,
-    Readings,
     Targets,
 )
 from candor.nets.baselines import baselines
 from candor.nets.baselines.dlinear import DlinearNetwork, DlinearSizes
-from candor.nets.recipe import UNCLIPPED
+from candor.nets.shapes import Bins, Forecast, Readings, Terms
 from candor.nets.trainable import Objective, StepContext
 
 AUTOENCODER_SHARE = 0.5  # of a budget of time
@@ -109,27 +105,23 @@ class LatentTsfNetwork(BaselineNetwork):
         self.backbone = DlinearNetwork(sizes.backbone, frame)
 
     def forward(self, values: Readings, time_of_day: Bins, day_of_week: Bins, *more: Tensor | None) -> Forecast:
-        return self.autoencoder.decoder(self.states_ahead(values, time_of_day, day_of_week))
+        return self.autoencoder.decoder(self.states_ahead(values))
 
-    def states_ahead(
-        self, values: Readings, time_of_day: Tensor, day_of_week: Tensor
-    ) -> Float[Tensor, "batch horizon width"]:
+    def states_ahead(self, values: Readings) -> Float[Tensor, "batch horizon width"]:
         """Returns the forecast as states."""
-        return self.backbone(self.autoencoder.encoder(values), time_of_day, day_of_week)
+        return self.backbone(self.autoencoder.encoder(values))
 
-    def objective(self, inputs: tuple[Tensor, ...], targets: Targets) -> tuple[Tensor, dict[str, Tensor]]:
+    def objective(self, inputs: tuple[Tensor, ...], targets: Targets) -> tuple[Forecast, Terms]:
         """Returns the forecast, and how far its states are from those of the readings, in size and in direction."""
-        values, time_of_day, day_of_week, *_ = inputs
-        found = self.states_ahead(values, time_of_day, day_of_week)
+        values = inputs[0]
+        found = self.states_ahead(values)
         wanted = self.autoencoder.encoder(carried_forward(values[:, -1], targets.wanted, targets.mask))
         ahead, counts = found[:, : wanted.shape[1]], targets.mask.any(dim=2)
         parts = targets.share * counts / (len(counts) * counts.sum(dim=1, keepdim=True).clamp(min=1))
         distance = (parts * (ahead - wanted).square().mean(dim=2)).sum()
         angle = (parts * (1 - F.cosine_similarity(ahead, wanted, dim=2))).sum()
-        return self.autoencoder.decoder(found), {
-            "prediction": self.sizes.prediction * distance,
-            "alignment": self.sizes.alignment * angle,
-        }
+        terms = {"prediction": self.sizes.prediction * distance, "alignment": self.sizes.alignment * angle}
+        return self.autoencoder.decoder(found), terms
 
     def inherit(self, earlier: nn.Module) -> None:
         """Takes over the autoencoder of the stage before."""
@@ -163,26 +155,23 @@ class LatentTsf(Baseline):
     sizes: LatentTsfSizes = LatentTsfSizes()
     tiny = LatentTsfSizes(width=16)
     recipe: LatentTsfRecipe = LatentTsfRecipe.of(
-        epochs=100, batch=32, learning_rate=1e-3, weight_decay=0.0, schedule="cosine", clip=UNCLIPPED, patience=5
+        epochs=100, batch=32, learning_rate=1e-3, schedule="cosine", patience=5
     )
 
     def stages(self) -> tuple[BaselineStage, ...]:
         """Returns the training of the autoencoder."""
-        training = self.recipe.training.model_copy(
+        own = self.recipe
+        training = own.training.model_copy(
             update={
-                "epochs": max(1, round(self.recipe.autoencoder_epochs * self.recipe.training.epochs)),
-                "learning_rate": self.recipe.autoencoder_rate,
+                "epochs": max(1, round(own.autoencoder_epochs * own.training.epochs)),
+                "learning_rate": own.autoencoder_rate,
                 "schedule": "milestones",
                 "milestones": (),
-                "patience": self.recipe.autoencoder_patience,
+                "patience": own.autoencoder_patience,
             }
         )
-        return (
-            BaselineStage(
-                name="autoencoder",
-                training=training,
-                share=AUTOENCODER_SHARE,
-                build=lambda frame: Autoencoder(self.sizes.width, frame),
-                kind=Reconstruction,
-            ),
-        )
+
+        def build(frame: Frame) -> Autoencoder:
+            return Autoencoder(self.sizes.width, frame)
+
+        return (BaselineStage(training, "autoencoder", AUTOENCODER_SHARE, build=build, kind=Reconstruction),)

@@ -6,8 +6,8 @@ by itself mixes time; one MLP mixes the features of a node, another one the node
 Read: `luodhhh/ModernTCN` (MIT; `ModernTCN-Long-term-forecasting`: `models/ModernTCN.py`, `exp/exp_ModernTCN.py`,
 `scripts`). One stage, as in all scripts, with a wide and a narrow kernel side by side that are not merged after
 training. No calendar is read. Both MLPs have weights of their own for every node or feature, so that the size grows
-with the square of the nodes: 6.5 million parameters on METR-LA, and 58 million with the width of 64 and the ratio of 8
-that Traffic has, beside a dropout of 0.9. No sizes for this protocol are published: ours are smaller.
+with the square of the nodes: 6.5 million parameters on METR-LA. No sizes for this protocol are published: ours are
+smaller than those of Traffic (width 64, ratio 8, dropout 0.9), which would make 58 million.
 
 Changed: the original reads 960 steps in patches of 8 that begin every 4. Here patches begin more often where the
 history has less than 24 of these, and have one step where one begins at each, as at a history of 12. A kernel is never
@@ -24,11 +24,11 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from candor.core.settings import Settings
-from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Forecast, Frame, Readings
+from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame
 from candor.nets.baselines import baselines
-from candor.nets.baselines._layers import Rate, standardise
 from candor.nets.dropout import Dropout
-from candor.nets.recipe import UNCLIPPED
+from candor.nets.layers import odd_at_most, standardise
+from candor.nets.shapes import Forecast, Layers, Rate, Readings, Width
 
 LEAST_TOKENS = 24
 
@@ -39,12 +39,10 @@ Channels = Float[Tensor, "batch channel token"]
 class ModernTcnSizes(Settings):
     """Sizes of ModernTCN."""
 
-    width: PositiveInt = 32
-    """Features of a node."""
+    width: Width = 32
     ratio: PositiveInt = 2
     """How many times wider the hidden layers of both MLPs are."""
-    blocks: PositiveInt = 1
-    """Convolutions over time, each with its two MLPs."""
+    blocks: Layers = 1
     stride: PositiveInt = 4
     """Steps after which the next patch begins; a patch is twice as long. Fewer where the history is short."""
     wide_kernel: PositiveInt = 51
@@ -66,26 +64,25 @@ class ModernTcnNetwork(BaselineNetwork):
         self.repeated = (tokens - 1) * stride + patch - frame.history
         self.stem = nn.Conv1d(1, sizes.width, patch, stride, bias=False)
         self.stem_norm = nn.BatchNorm1d(sizes.width)
-        self.blocks = nn.Sequential(*(Block(sizes, frame.nodes, tokens) for _ in range(sizes.blocks)))
+        self.blocks = nn.Sequential(*(ConvolutionBlock(sizes, frame.nodes, tokens) for _ in range(sizes.blocks)))
         self.head = nn.Linear(sizes.width * tokens, frame.horizon)
 
     def forward(self, values: Readings, *more: Tensor | None) -> Forecast:
         scores, mean, deviation = standardise(values)
-        series = rearrange(scores, "b t n -> (b n) 1 t")
-        series = F.pad(series, (0, self.repeated), mode="replicate")
+        series = F.pad(rearrange(scores, "b t n -> (b n) 1 t"), (0, self.repeated), mode="replicate")
         states = rearrange(self.stem_norm(self.stem(series)), "(b n) w t -> b n w t", b=values.shape[0])
         forecast = self.head(self.blocks(states).flatten(2))  # batch node horizon
         return forecast.transpose(1, 2) * deviation + mean
 
 
-class Block(nn.Module):
+class ConvolutionBlock(nn.Module):
     """Time, then the features of each node, then the nodes of each feature; added to what came in."""
 
     def __init__(self, sizes: ModernTcnSizes, nodes: int, tokens: int) -> None:
         super().__init__()
         width = sizes.width
-        wide = _odd(min(sizes.wide_kernel, tokens))
-        narrow = _odd(min(sizes.narrow_kernel, wide // 3))
+        wide = odd_at_most(min(sizes.wide_kernel, tokens))
+        narrow = odd_at_most(min(sizes.narrow_kernel, wide // 3))
         self.wide, self.wide_norm = _over_time(nodes * width, wide), nn.BatchNorm1d(nodes * width)
         self.narrow, self.narrow_norm = _over_time(nodes * width, narrow), nn.BatchNorm1d(nodes * width)
         self.norm = nn.BatchNorm1d(width)
@@ -121,11 +118,6 @@ def _over_time(channels: int, kernel: int) -> nn.Conv1d:
     return nn.Conv1d(channels, channels, kernel, padding=kernel // 2, groups=channels, bias=False)
 
 
-def _odd(size: int) -> int:
-    """Returns the largest odd number up to a size, at least 1: such a kernel has a middle."""
-    return max(1, size - 1 + size % 2)
-
-
 @baselines.register("moderntcn")
 class ModernTcn(Baseline):
     """A modern pure convolution structure."""
@@ -134,16 +126,13 @@ class ModernTcn(Baseline):
     sizes = ModernTcnSizes()
     tiny = ModernTcnSizes(width=4, ratio=2)
     needs_whole_batches = True  # batch normalisation
-    # Rate and batch are those of Electricity. The rate falls after every epoch but the first three; gradients are not
-    # clipped.
+    # Rate and batch are those of Electricity. The rate falls after every epoch but the first three.
     recipe = BaselineRecipe.of(
         loss="squared",
         epochs=100,
         batch=32,
         learning_rate=1e-4,
-        weight_decay=0.0,
         milestones=tuple(range(4, 100)),
         decay=0.9,
-        clip=UNCLIPPED,
         patience=10,
     )

@@ -17,11 +17,10 @@ Changed: nobody can say, as there is nothing to compare with. All sizes, and wha
 - Mutual information is that of sixteen equally filled bins of observed training readings, at most 10,000 rows evenly
   spread, after their mean of the hour of the week; the bias of independent series, (16 - 1)^2 / 2 rows, is subtracted.
 - Sensors take the mean of their groups, which is the mean of their members, so that a value that all share stays as it
-  is, however many groups a sensor is in (the usual roots of degrees would change it); the weight of a group depends on
-  its states at that time, which makes the hypergraphs dynamic. Two layers each; gates join the two sources, and the two
-  readings over time.
-- The frequencies are those of the window, whatever its length: amplitudes, and phases as points on a circle, because
-  angles jump; weak frequencies have phases near zero.
+  is (the usual roots of degrees would change it); the weight of a group depends on its states at that time, which makes
+  the hypergraphs dynamic. Two layers each; gates join the two sources, and the two readings over time.
+- The frequencies are those of the window: amplitudes, and phases as points on a circle, because angles jump; weak
+  frequencies have phases near zero.
 - Optimiser and schedule are customary ones. Time-of-day tables have a row per step of the day, at most 288.
 """
 
@@ -35,21 +34,25 @@ from torch.nn import functional as F
 from candor.core.settings import Settings
 from candor.data.times import DAYS_PER_WEEK
 from candor.data.windows import Windows
-from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Bins, Forecast, Frame, Readings
+from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame
 from candor.nets.baselines import baselines
-from candor.nets.baselines._layers import slot_of_day, training_rows, weekly_sums
+from candor.nets.layers import slot_of_day, slot_of_week, training_rows, weekly_sums
+from candor.nets.shapes import Bins, Forecast, Graph, Readings, Width
 
 _MOST_ROWS = 10_000  # that mutual information is estimated from
 _LEAST_WEIGHT = 1e-6  # of a group, so that a mean over groups always exists
 _WEAK_AMPLITUDE = 1e-2  # in z-scores; below it a phase is noise
 _FIRST_SCALE = 0.02  # of the tables
 
+States = Float[Tensor, "batch time node width"]
+Incidence = Float[Tensor, "node edge"]
+"""How much each sensor belongs to each group, sensor x group, from 0 to 1."""
+
 
 class MsthgSizes(Settings):
     """Sizes of MSTHG."""
 
-    width: PositiveInt = 64
-    """Of all states."""
+    width: Width = 64
     layers: PositiveInt = 2
     """Hypergraph convolutions on each of the two hypergraphs."""
     members: PositiveInt = 8
@@ -81,20 +84,18 @@ class MsthgNetwork(BaselineNetwork):
         self.register_buffer("alike", near.clone())  # until training readings are known
         self.over_near = nn.ModuleList(HypergraphConvolution(width) for _ in range(sizes.layers))
         self.over_alike = nn.ModuleList(HypergraphConvolution(width) for _ in range(sizes.layers))
-        self.join_sources = Gate(width)
+        self.join_sources = SharedGate(width)
         self.step_by_step = nn.GRU(width, width, batch_first=True)
         self.at_once = nn.Sequential(nn.Linear(frame.history * width, width), nn.ReLU(), nn.Linear(width, width))
-        self.join_readings = Gate(width)
+        self.join_readings = SharedGate(width)
         self.head = nn.Sequential(nn.Linear(width, sizes.head), nn.ReLU(), nn.Linear(sizes.head, frame.horizon))
 
     def prepare(self, training: Windows) -> None:
         """Groups the sensors by the mutual information of their training readings."""
-        values, is_known, time_of_day, day_of_week = (
-            torch.cat(part) for part in zip(*training_rows(training), strict=True)
-        )
+        values, is_known, time_of_day, day_of_week = map(torch.cat, zip(*training_rows(training), strict=True))
         sums, counts = weekly_sums(training, self.slots)
         usual = (sums / counts.clamp(min=1)).float()
-        unusual = values - usual[day_of_week * self.slots + slot_of_day(time_of_day, self.slots)]
+        unusual = values - usual[slot_of_week(time_of_day, day_of_week, self.slots)]
         step = -(-len(unusual) // _MOST_ROWS)
         bins = equally_filled(unusual[::step], is_known[::step], self.sizes.bins)
         self.alike.copy_(groups_of(mutual_information(bins, self.sizes.bins).float(), self.sizes.members))
@@ -110,7 +111,7 @@ class MsthgNetwork(BaselineNetwork):
 
     def _features(
         self, values: Readings, time_of_day: Int[Tensor, "batch time"], day_of_week: Int[Tensor, "batch time"]
-    ) -> Float[Tensor, "batch time node width"]:
+    ) -> States:
         calendar = self.time_of_day[slot_of_day(time_of_day, self.slots)] + self.day_of_week[day_of_week]
         periods = self.periods(periodic_features(values))
         return self.value(values[..., None]) + calendar[:, :, None] + self.nodes + periods[:, None]
@@ -125,21 +126,17 @@ class HypergraphConvolution(nn.Module):
         self.mix = nn.Linear(width, width)
         self.norm = nn.LayerNorm(width)
 
-    def forward(
-        self, states: Float[Tensor, "batch time node width"], incidence: Float[Tensor, "node edge"]
-    ) -> Float[Tensor, "batch time node width"]:
+    def forward(self, states: States, incidence: Incidence) -> States:
         return self.norm(states + F.relu(self.mix(self.spread(states, incidence))))
 
-    def spread(
-        self, states: Float[Tensor, "batch time node width"], incidence: Float[Tensor, "node edge"]
-    ) -> Float[Tensor, "batch time node width"]:
+    def spread(self, states: States, incidence: Incidence) -> States:
         """Returns what sensors receive from their groups: a mean of states, with no negative weight."""
         groups = (incidence / incidence.sum(dim=0)).T @ states  # batch time edge width
         weights = F.softplus(self.weigh(groups)) + _LEAST_WEIGHT
         return (incidence @ (weights * groups)) / (incidence @ weights)
 
 
-class Gate(nn.Module):
+class SharedGate(nn.Module):
     """A mean of two states, entry by entry, in parts that both decide."""
 
     def __init__(self, width: int) -> None:
@@ -150,8 +147,8 @@ class Gate(nn.Module):
         return torch.lerp(other, one, torch.sigmoid(self.share(torch.cat([one, other], dim=-1))))
 
 
-def groups_of(closeness: Float[Tensor, "node node2"], members: int) -> Float[Tensor, "node edge"]:
-    """Returns how much each sensor belongs to each group, sensor x group, from 0 to 1.
+def groups_of(closeness: Graph, members: int) -> Incidence:
+    """Returns how much each sensor belongs to each group.
 
     Args:
         closeness: of pairs, zero where they have nothing in common; what a sensor is to itself does not count.
@@ -183,7 +180,7 @@ def equally_filled(values: Float[Tensor, "time node"], is_known: Tensor, bins: i
     return torch.where(is_known.T, torch.searchsorted(edges, known, right=True), bins)
 
 
-def mutual_information(binned: Int[Tensor, "node time"], bins: int) -> Float[Tensor, "node node2"]:
+def mutual_information(binned: Int[Tensor, "node time"], bins: int) -> Graph:
     """Returns the mutual information of all pairs in nats from common rows, less the bias of independent series.
 
     Args:
@@ -213,5 +210,5 @@ class Msthg(Baseline):
     tiny = MsthgSizes(width=8, layers=1, members=2, bins=4, head=8)
     is_reconstruction = True
     recipe = BaselineRecipe.of(
-        epochs=100, batch=32, learning_rate=1e-3, weight_decay=1e-4, milestones=(30, 50, 70), patience=20
+        epochs=100, batch=32, learning_rate=1e-3, weight_decay=1e-4, clip=5.0, milestones=(30, 50, 70), patience=20
     )

@@ -18,8 +18,8 @@ Changed; `as_released` takes the first three back:
   half the history. Where a size does not divide the history, the oldest step is repeated before it; the original
   cannot. Moving averages have at most as many steps as the history.
 - The rate falls along a cosine; the original lets it rise over the first fifth of all steps.
-- Left out because nothing reads them or nothing changes with them: a convolution at the end of every layer, the batch
-  normalisations that all scripts leave off, and the generated biases of keys.
+- Left out because nothing depends on them: a convolution at the end of every layer, the batch normalisations that all
+  scripts leave off, and the generated biases of keys.
 """
 
 import math
@@ -33,18 +33,18 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from candor.core.settings import Settings
-from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Forecast, Frame, Readings, Targets
+from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame, Targets
 from candor.nets.baselines import baselines
-from candor.nets.baselines._layers import Attention, moving_average, normal_like, standardise
 from candor.nets.dropout import Dropout
-from candor.nets.recipe import UNCLIPPED
+from candor.nets.layers import Attention, moving_average, normal_like, standardise, uniform_table
+from candor.nets.shapes import Forecast, Hidden, Readings, Terms
 
 SHORT_PATCHES = ((6, 4, 3, 2),) * 3
 LONG_PATCHES = ((16, 12, 8, 32), (12, 8, 6, 4), (8, 6, 4, 2))
 LEAST_LONG_HISTORY = 48
 
 WITHIN_HEADS = 2
-MEMORY, GENERATOR_WIDTH, RANK = 16, 64, 10  # what the weights of a node are made of
+MEMORY, HIDDEN, RANK = 16, 64, 10  # what the weights of a node are made of
 AVERAGED_STEPS = (4, 8, 12)
 FREQUENCIES = 3
 LEAST_NOISE = 0.01
@@ -53,7 +53,6 @@ SMALLEST_SQUARE = 1e-10
 FIRST_RANGE = 0.02
 DROPOUT, HIDDEN_DROPOUT = 0.1, 0.2
 
-Series = Float[Tensor, "batch time node"]
 States = Float[Tensor, "batch time node width"]
 Patches = Float[Tensor, "batch patch step node width"]
 
@@ -63,8 +62,7 @@ class PathformerSizes(Settings):
 
     width: Annotated[int, Field(gt=0, multiple_of=WITHIN_HEADS)] = 16
     """Of the states of a step."""
-    feed_forward: PositiveInt = 128
-    """Hidden width of the feed-forward layers."""
+    feed_forward: Hidden = 128
     patches: tuple[tuple[PositiveInt, ...], ...] | None = None
     """Steps of a patch of every expert of every layer; without it, those for short or long histories."""
     chosen: PositiveInt = 2
@@ -86,13 +84,15 @@ class PathformerNetwork(BaselineNetwork):
     def __init__(self, sizes: PathformerSizes, frame: Frame) -> None:
         super().__init__()
         self.embedding = nn.Linear(1, sizes.width)
-        self.layers = nn.ModuleList(Layer(sizes, frame, experts) for experts in patches_for(sizes, frame.history))
+        self.layers = nn.ModuleList(
+            PathwayLayer(sizes, frame, experts) for experts in patches_for(sizes, frame.history)
+        )
         self.head = nn.Linear(frame.history * sizes.width, frame.horizon)
 
     def forward(self, values: Readings, *more: Tensor | None) -> Forecast:
         return self.read(values)[0]
 
-    def read(self, values: Series) -> tuple[Forecast, Tensor]:
+    def read(self, values: Readings) -> tuple[Forecast, Tensor]:
         """Returns the forecast, and how unevenly windows were spread over experts, summed over the layers."""
         scores, mean, deviation = standardise(values)
         states, unevenness = self.embedding(scores[..., None]), values.new_zeros(())
@@ -102,7 +102,7 @@ class PathformerNetwork(BaselineNetwork):
         forecast = self.head(rearrange(states, "b t n w -> b n (t w)"))
         return forecast.transpose(1, 2) * deviation + mean, unevenness
 
-    def objective(self, inputs: tuple[Tensor, ...], targets: Targets) -> tuple[Tensor, dict[str, Tensor]]:
+    def objective(self, inputs: tuple[Tensor, ...], targets: Targets) -> tuple[Forecast, Terms]:
         """Returns the forecast, its error, and a term that keeps all experts in use."""
         forecast, unevenness = self.read(inputs[0])
         return forecast, {
@@ -111,14 +111,14 @@ class PathformerNetwork(BaselineNetwork):
         }
 
 
-class Layer(nn.Module):
+class PathwayLayer(nn.Module):
     """The outputs of the chosen experts for each window, weighted by the router and added to its input."""
 
     def __init__(self, sizes: PathformerSizes, frame: Frame, patches: tuple[int, ...]) -> None:
         super().__init__()
         self.as_released = sizes.as_released
-        self.router = Router(sizes, frame, len(patches))
-        self.experts = nn.ModuleList(Expert(sizes, frame, patch) for patch in patches)
+        self.router = PathwayRouter(sizes, frame, len(patches))
+        self.experts = nn.ModuleList(PatchExpert(sizes, frame, patch) for patch in patches)
 
     def forward(self, states: States) -> tuple[States, Tensor]:
         chosen, logits, unevenness = self.router(states[..., 0])
@@ -134,7 +134,7 @@ class Layer(nn.Module):
         return states + together, unevenness
 
 
-class Router(nn.Module):
+class PathwayRouter(nn.Module):
     """Chooses experts by the course of all nodes together; in training with noise, so that all are tried."""
 
     def __init__(self, sizes: PathformerSizes, frame: Frame, experts: int) -> None:
@@ -147,41 +147,35 @@ class Router(nn.Module):
         self.noise = nn.Linear(frame.history, experts)
 
     def forward(
-        self, series: Series
+        self, series: Readings
     ) -> tuple[Int[Tensor, "batch chosen"], Float[Tensor, "batch chosen"], Float[Tensor, ""]]:
         """Returns the chosen experts of every window, their logits, and how unevenly experts are used."""
         season = seasonality(series)
         trend = self._trend(series if self.as_released else series - season)
         course = self.over_nodes(series + season + trend)[..., 0]  # batch time
         clean = self.logits(course)
-        if not self.training:
-            top, chosen = clean.topk(self.chosen, dim=1)
-            return chosen, top, self._unevenness(clean, chosen, top, _counts(clean, chosen))
         deviation = F.softplus(self.noise(course)) + LEAST_NOISE
-        noisy = clean + deviation * normal_like(clean)
-        ranked, order = noisy.sort(dim=1, descending=True)
+        noisy = clean + deviation * normal_like(clean) if self.training else clean
+        ranked, order = noisy.sort(dim=1, descending=True, stable=True)
         top, chosen = ranked[:, : self.chosen], order[:, : self.chosen]
-        if self.chosen == clean.shape[1]:
-            loads = _counts(clean, chosen)
+        if not self.training or self.chosen == clean.shape[1]:
+            loads = torch.zeros_like(clean).scatter(1, chosen, 1.0).sum(dim=0)
         else:  # how likely each expert is chosen if its own noise alone is drawn again
             last_in, first_out = ranked[:, self.chosen - 1, None], ranked[:, self.chosen, None]
             others_best = torch.where(noisy > first_out, first_out, last_in)
             loads = torch.special.ndtr((clean - others_best) / deviation).sum(dim=0)
-        return chosen, top, self._unevenness(clean, chosen, top, loads)
+        importance = torch.zeros_like(clean).scatter(1, chosen, top.softmax(dim=1)).sum(dim=0)
+        return chosen, top, squared_variation(importance) + squared_variation(loads)
 
-    def _trend(self, series: Series) -> Series:
+    def _trend(self, series: Readings) -> Readings:
         """Returns moving averages of several lengths, mixed for each value by itself."""
         rows = series.transpose(1, 2)
         averages = torch.stack([moving_average(rows, steps) for steps in self.averaged], dim=-1)
         shares = self.mixture(rows[..., None]).softmax(dim=-1)
         return (averages * shares).sum(dim=-1).transpose(1, 2)
 
-    def _unevenness(self, logits: Tensor, chosen: Tensor, top: Tensor, loads: Float[Tensor, " expert"]) -> Tensor:
-        importance = torch.zeros_like(logits).scatter(1, chosen, top.softmax(dim=1)).sum(dim=0)
-        return squared_variation(importance) + squared_variation(loads)
 
-
-class Expert(nn.Module):
+class PatchExpert(nn.Module):
     """Attention within patches and among patches of one size, and a feed-forward layer; node by node."""
 
     def __init__(self, sizes: PathformerSizes, frame: Frame, patch: int) -> None:
@@ -192,7 +186,7 @@ class Expert(nn.Module):
         self.within = WithinPatches(sizes.width, frame.nodes, patches)
         self.to_steps = nn.Linear(patches, frame.history)
         self.embedding = nn.Linear(flat, flat)
-        self.positions = nn.Parameter(torch.empty(patches, flat).uniform_(-FIRST_RANGE, FIRST_RANGE))
+        self.positions = uniform_table(patches, flat, bound=FIRST_RANGE)
         self.among = Attention(flat, sizes.width, dropout=0.0)
         self.first = nn.Linear(sizes.width, sizes.feed_forward)
         self.second = nn.Linear(sizes.feed_forward, sizes.width)
@@ -223,20 +217,15 @@ class WithinPatches(nn.Module):
         super().__init__()
         bound = 1 / math.sqrt(MEMORY)
         self.embeddings = nn.Parameter(torch.rand(patches, nodes, MEMORY))
-        self.query = nn.Parameter(torch.empty(patches, MEMORY, width).uniform_(-bound, bound))
-        self.query_bias = nn.Parameter(torch.empty(patches, 1, width).uniform_(-bound, bound))
+        self.query = uniform_table(patches, MEMORY, width, bound=bound)
+        self.query_bias = uniform_table(patches, 1, width, bound=bound)
         self.memory = nn.Parameter(torch.randn(nodes, MEMORY))
-        self.generator = nn.Sequential(
-            nn.Linear(MEMORY, GENERATOR_WIDTH),
-            nn.Tanh(),
-            nn.Linear(GENERATOR_WIDTH, GENERATOR_WIDTH),
-            nn.Tanh(),
-            nn.Linear(GENERATOR_WIDTH, RANK**2),
-        )
+        maps = (nn.Linear(MEMORY, HIDDEN), nn.Linear(HIDDEN, HIDDEN), nn.Linear(HIDDEN, RANK**2))
+        self.generator = nn.Sequential(maps[0], nn.Tanh(), maps[1], nn.Tanh(), maps[2])
         low, bound = 1 / math.sqrt(RANK), 1 / math.sqrt(width)
-        self.left = nn.Parameter(torch.empty(2, width, RANK).uniform_(-low, low))  # of keys and of values
-        self.right = nn.Parameter(torch.empty(2, RANK, width).uniform_(-bound, bound))
-        self.value_bias = nn.Parameter(torch.empty(RANK**2, width).uniform_(-bound, bound))
+        self.left = uniform_table(2, width, RANK, bound=low)  # of keys and of values
+        self.right = uniform_table(2, RANK, width, bound=bound)
+        self.value_bias = uniform_table(RANK**2, width, bound=bound)
         self.first, self.second = nn.Linear(width, width), nn.Linear(width, width)
 
     def forward(self, patches: Patches) -> Float[Tensor, "batch patch node width"]:
@@ -259,7 +248,7 @@ def patches_for(sizes: PathformerSizes, history: int) -> tuple[tuple[int, ...], 
     return tuple(tuple(max(1, min(patch, history // 2)) for patch in experts) for experts in layers)
 
 
-def seasonality(series: Series) -> Series:
+def seasonality(series: Readings) -> Readings:
     """Returns the sum of the strongest waves of every series, its level and its fastest wave left aside."""
     time = series.shape[1]
     spectrum = torch.fft.rfft(series, dim=1)
@@ -276,10 +265,6 @@ def squared_variation(amounts: Float[Tensor, " expert"]) -> Tensor:
     return amounts.var() / (amounts.mean().square() + SMALLEST_SQUARE)
 
 
-def _counts(logits: Tensor, chosen: Tensor) -> Float[Tensor, " expert"]:
-    return torch.zeros_like(logits).scatter(1, chosen, 1.0).sum(dim=0)
-
-
 @baselines.register("pathformer")
 class Pathformer(Baseline):
     """Multi-scale transformers with adaptive pathways."""
@@ -288,6 +273,4 @@ class Pathformer(Baseline):
     sizes = PathformerSizes()
     tiny = PathformerSizes(width=4, feed_forward=8, patches=((6, 4, 2),))
     needs_whole_batches = True  # how evenly experts are used shows in a whole batch only
-    recipe = BaselineRecipe.of(
-        epochs=50, batch=16, learning_rate=1e-3, weight_decay=0.0, schedule="cosine", clip=UNCLIPPED, patience=10
-    )
+    recipe = BaselineRecipe.of(epochs=50, batch=16, learning_rate=1e-3, schedule="cosine", patience=10)

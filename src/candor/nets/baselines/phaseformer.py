@@ -5,7 +5,7 @@ of those of all phases in one. Phases are few and steady, so they exchange infor
 
 Read: `neumyor/PhaseFormer_TSL` (MIT; `models/PhaseFormer.py`, `scripts/run_traffic.sh`); the sizes are those of Traffic
 for most horizons. Nodes do not influence each other, and no calendar is read: phase 0 is the start of the window. The
-MLP variants and the affine scaling that the original switches off are left out, and so are the arguments it never uses.
+MLP variants and the affine scaling that the original switches off, and arguments it never uses, are left out.
 
 Changed: the original reads thirty days. Here the period is a day (a week for daily data) where the history holds two of
 them, and otherwise a quarter of the history: the network then works, but its phases are only places within the window.
@@ -22,17 +22,14 @@ from pydantic import PositiveInt
 from torch import Tensor, nn
 
 from candor.data.times import DAYS_PER_WEEK
-from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Forecast, Frame, Readings
+from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame
 from candor.nets.baselines import baselines
-from candor.nets.baselines._layers import Attention, HeadedSizes, Rate, Tokens, standardise
 from candor.nets.dropout import Dropout
-from candor.nets.layers import Mlp
-from candor.nets.recipe import UNCLIPPED
+from candor.nets.layers import Attention, Mlp, standardise
+from candor.nets.shapes import Forecast, HeadedSizes, Heads, Layers, Rate, Readings, Tokens, Width
 
 FIRST_DEVIATION = 0.02
 LEAST_CYCLES = 4
-
-Phases = Float[Tensor, "series phase cycle"]
 
 
 class PhaseFormerSizes(HeadedSizes):
@@ -40,14 +37,11 @@ class PhaseFormerSizes(HeadedSizes):
 
     period: PositiveInt | None = None
     """Steps of a cycle; without it a day where the history holds two days, else a quarter of the history."""
-    width: PositiveInt = 128
-    """Of a token."""
+    width: Width = 128
     routers: PositiveInt = 4
     """Through which phases exchange information."""
-    heads: PositiveInt = 4
-    """Of every attention."""
-    layers: PositiveInt = 1
-    """Routing units."""
+    heads: Heads = 4
+    layers: Layers = 1
     dropout: Rate = 0.1
     """In the attentions and before every sum."""
 
@@ -88,7 +82,7 @@ class PhaseEmbedding(nn.Module):
         self.linear = nn.Linear(cycles, width)
         self.norm = nn.LayerNorm(width)
 
-    def forward(self, phases: Phases) -> Tokens:
+    def forward(self, phases: Float[Tensor, "series phase cycle"]) -> Tokens:
         return self.norm(self.linear(phases))
 
 
@@ -98,8 +92,10 @@ class RoutingUnit(nn.Module):
     def __init__(self, sizes: PhaseFormerSizes, period: int) -> None:
         super().__init__()
         width = sizes.width
-        self.routers = _small(sizes.routers, width)
-        self.positions = _small(period, width)
+        self.routers, self.positions = (
+            nn.Parameter(nn.init.trunc_normal_(torch.empty(rows, width), std=FIRST_DEVIATION))
+            for rows in (sizes.routers, period)
+        )
         self.gather = Attention(width, sizes.heads, sizes.dropout)
         self.spread = Attention(width, sizes.heads, sizes.dropout)
         self.routed_norm, self.norm = nn.LayerNorm(width), nn.LayerNorm(width)
@@ -119,10 +115,6 @@ def period_of(frame: Frame) -> int:
     return cycle if frame.history >= 2 * cycle else max(1, frame.history // LEAST_CYCLES)
 
 
-def _small(rows: int, width: int) -> nn.Parameter:
-    return nn.Parameter(nn.init.trunc_normal_(torch.empty(rows, width), std=FIRST_DEVIATION))
-
-
 @baselines.register("phaseformer")
 class PhaseFormer(Baseline):
     """Tokens of phases instead of patches."""
@@ -130,7 +122,4 @@ class PhaseFormer(Baseline):
     network = PhaseFormerNetwork
     sizes = PhaseFormerSizes()
     tiny = PhaseFormerSizes(width=8, routers=2, heads=2, layers=2)
-    # The rate is constant; gradients are not clipped.
-    recipe = BaselineRecipe.of(
-        loss="squared", epochs=30, batch=16, learning_rate=1e-3, weight_decay=0.0, clip=UNCLIPPED
-    )
+    recipe = BaselineRecipe.of(loss="squared", epochs=30, batch=16, learning_rate=1e-3)

@@ -13,10 +13,9 @@ all noise is at its mean, so that forecasts are not random (released: one draw, 
 Graph WaveNet with its own recipe, which fits any history and graph, instead of STGCN; it is kept with the model, but
 not used to forecast. Without `has_teacher` all sensors are equally hard. Where targets are missing, errors and
 difficulty do not count. Values are z-scores, not shares of the largest reading, and the calendar beside them are
-fractions of a day and of a week. Steps of the dynamic embedding are joined before its core, which is the same; the bias
-of that join cancels in the softmax and is left out. Widths follow from the settings and are not fixed numbers. Training
-ends at the 170th epoch at the earliest, as there, but the best weights may be those of any epoch (released: from the
-150th on).
+fractions of a day and of a week. Steps of the dynamic embedding are joined before its core, which is the same, without
+the bias of that join, which cancels in the softmax. Training ends at the 170th epoch at the earliest, as there, but the
+best weights may be those of any epoch (released: from the 150th on).
 """
 
 import math
@@ -24,32 +23,25 @@ from typing import Annotated, Literal, NamedTuple, Self
 
 import torch
 from jaxtyping import Float, Int
-from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
+from pydantic import Field, NonNegativeFloat, PositiveFloat
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from candor.core.settings import Settings
 from candor.data.times import BINS_PER_DAY, DAYS_PER_WEEK
-from candor.nets.baseline import (
-    Baseline,
-    BaselineNetwork,
-    BaselineRecipe,
-    BaselineStage,
-    Bins,
-    Forecast,
-    Frame,
-    Readings,
-    Targets,
-)
+from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, BaselineStage, Frame, Targets
 from candor.nets.baselines import baselines
-from candor.nets.baselines._layers import Rate, normal_like, xavier_table
 from candor.nets.baselines.graph_wavenet import GraphWavenet, GraphWavenetNetwork, GraphWavenetSizes
 from candor.nets.baselines.stid import CHANNELS, ResidualBlock, history_channels
-from candor.nets.recipe import UNCLIPPED
+from candor.nets.layers import normal_like, side_by_side, xavier_table
+from candor.nets.shapes import Bins, Forecast, Layers, Rate, Readings, Terms
 
 PARTS = 5  # of the embedding: history, sensor, sensor at this time of day, time of day, day of week
 LEAST_DEVIATION, LARGEST_DEVIATION = 0.01, 0.99
 TEACHER_SHARE = 0.4  # of a budget of time
+
+
+States = Float[Tensor, "batch node channel"]
 
 
 class RstibMlpSizes(Settings):
@@ -57,10 +49,8 @@ class RstibMlpSizes(Settings):
 
     width: Annotated[int, Field(gt=0, multiple_of=2)] = 64
     """Of each part of the embedding; the representation is two and a half times as wide."""
-    layers: PositiveInt = 3
-    """Residual blocks of the encoder."""
+    layers: Layers = 3
     dropout: Rate = 0.15
-    """Within the blocks."""
     information: NonNegativeFloat = 1e-3
     """The price of information, beta."""
     has_teacher: bool = True
@@ -83,8 +73,8 @@ class RstibMlpRecipe(BaselineRecipe):
 class Gaussian(NamedTuple):
     """Means and deviations of normal draws."""
 
-    mean: Float[Tensor, "batch node channel"]
-    deviation: Float[Tensor, "batch node channel"]
+    mean: States
+    deviation: States
 
     def information(self) -> Float[Tensor, "batch node"]:
         """Returns the divergence from a standard normal distribution, in nats."""
@@ -92,7 +82,7 @@ class Gaussian(NamedTuple):
         return 0.5 * (self.mean.square() + variance - 1 - variance.log()).sum(dim=2)
 
 
-class Reading(NamedTuple):
+class NoisyForecast(NamedTuple):
     """The forecast of a window, and the three distributions whose information is penalised."""
 
     forecast: Forecast
@@ -130,7 +120,7 @@ class RstibMlpNetwork(BaselineNetwork):
     def forward(self, values: Readings, time_of_day: Bins, day_of_week: Bins, *more: Tensor | None) -> Forecast:
         return self.read(values, time_of_day, day_of_week).forecast
 
-    def read(self, values: Readings, time_of_day: Bins, day_of_week: Bins) -> Reading:
+    def read(self, values: Readings, time_of_day: Bins, day_of_week: Bins) -> NoisyForecast:
         """Returns the forecast, and the distributions it was drawn from."""
         states = self.embed(values, time_of_day, day_of_week)
         first = self.represent(states)
@@ -138,46 +128,37 @@ class RstibMlpNetwork(BaselineNetwork):
         input_noise = Gaussian(self.input_mean(first.mean), _within_limits(input_deviation(first.deviation)))
         target_noise = Gaussian(self.target_mean(first.mean), _within_limits(self.target_deviation(first.deviation)))
         second = self.represent(states + self.draw(input_noise))
-        return Reading(self.head(self.draw(second)).transpose(1, 2), first, input_noise, target_noise)
+        return NoisyForecast(self.head(self.draw(second)).transpose(1, 2), first, input_noise, target_noise)
 
-    def embed(self, values: Readings, time_of_day: Bins, day_of_week: Bins) -> Float[Tensor, "batch node width"]:
+    def embed(self, values: Readings, time_of_day: Bins, day_of_week: Bins) -> States:
         """Returns the history of every sensor beside the identities of place and time."""
-        batch, steps, nodes = values.shape
-        parts = (
-            self.series(history_channels(values, time_of_day, day_of_week)),
-            self.nodes.expand(batch, -1, -1),
-            self.dynamic(time_of_day[:, :steps]),
-            self.time_of_day[time_of_day[:, steps - 1]][:, None].expand(-1, nodes, -1),
-            self.day_of_week[day_of_week[:, steps - 1]][:, None].expand(-1, nodes, -1),
-        )
-        return torch.cat(parts, dim=-1)
+        last = values.shape[1] - 1
+        series = self.series(history_channels(values, time_of_day, day_of_week))
+        slot, day = self.time_of_day[time_of_day[:, last]], self.day_of_week[day_of_week[:, last]]
+        return side_by_side(series, self.nodes, self.dynamic(time_of_day[:, : last + 1]), slot[:, None], day[:, None])
 
-    def represent(self, states: Float[Tensor, "batch node width"]) -> Gaussian:
+    def represent(self, states: States) -> Gaussian:
         """Returns the representation of embedded windows."""
         mean, deviation = self.encoder(states).chunk(2, dim=-1)
         return Gaussian(mean, _within_limits(F.softplus(deviation)))
 
-    def draw(self, noise: Gaussian) -> Float[Tensor, "batch node channel"]:
+    def draw(self, noise: Gaussian) -> States:
         """Returns a draw in training, and the mean in use."""
         if not self.training:
             return noise.mean
         return noise.mean + noise.deviation * normal_like(noise.mean)
 
-    def objective(self, inputs: tuple[Tensor, ...], targets: Targets) -> tuple[Tensor, dict[str, Tensor]]:
+    def objective(self, inputs: tuple[Tensor, ...], targets: Targets) -> tuple[Forecast, Terms]:
         """Returns the forecast, its error against noisy targets, and the price of the information of all three."""
-        values, time_of_day, day_of_week, *_ = inputs
-        reading, steps = self.read(values, time_of_day, day_of_week), targets.wanted.shape[1]
+        reading, steps = self.read(*inputs[:3]), targets.wanted.shape[1]
         hardness = self.hardness(inputs, targets)
         noise = self.draw(reading.target_noise).transpose(1, 2)[:, :steps] / targets.unit
-        misses = torch.where(targets.mask, reading.forecast[:, :steps] - targets.wanted - noise, 0.0).abs()
+        misses = targets.misses(reading.forecast[:, :steps] - noise).abs()
         error = targets.unit * ((2 - hardness[:, None]) * misses).sum() / max(targets.valid, 1)
         price = 2 * self.sizes.information * targets.share * (1 + hardness)
-        costs = {
-            "prediction": error,
-            "representation": (price * reading.representation.information()).mean(),
-            "input_noise": (price * reading.input_noise.information()).mean(),
-            "target_noise": (price * reading.target_noise.information()).mean(),
-        }
+        costs = {"prediction": error}
+        for name in ("representation", "input_noise", "target_noise"):
+            costs[name] = (price * getattr(reading, name).information()).mean()
         return reading.forecast, {name: cost / math.log(2) for name, cost in costs.items()}
 
     @torch.no_grad()
@@ -185,8 +166,7 @@ class RstibMlpNetwork(BaselineNetwork):
         """Returns each sensor's share of the difficulty of a window: the softmax of the teacher's mean errors."""
         if self.teacher is None:
             return targets.wanted.new_full((len(targets.wanted), self.sensors), 1 / self.sensors)
-        misses = self.teacher(*inputs)[:, : targets.wanted.shape[1]] - targets.wanted
-        sums = torch.where(targets.mask, misses, 0.0).abs().sum(dim=1)
+        sums = targets.misses(self.teacher(*inputs)).abs().sum(dim=1)
         return F.softmax(targets.unit * sums / targets.mask.sum(dim=1).clamp(min=1), dim=1)
 
     def inherit(self, earlier: nn.Module) -> None:
@@ -205,7 +185,7 @@ class DynamicEmbedding(nn.Module):
         self.core = nn.Parameter(torch.randn(width, width, width))
         self.steps = nn.Linear(frame.history, 1, bias=False)
 
-    def forward(self, bins: Int[Tensor, "batch time"]) -> Float[Tensor, "batch node width"]:
+    def forward(self, bins: Int[Tensor, "batch time"]) -> States:
         joined = self.steps(self.times[bins].transpose(1, 2))[..., 0]  # batch width
         return F.softmax(torch.einsum("bi,ijk,nj->bnk", joined, self.core, self.nodes), dim=1)
 
@@ -224,12 +204,11 @@ class RstibMlp(Baseline):
     needs_whole_batches = True  # batch normalisation within the teacher
     # The released code begins to count its patience of 20 epochs at the 150th.
     recipe: RstibMlpRecipe = RstibMlpRecipe.of(
+        loss_space="original",
         epochs=300,
         batch=32,
         learning_rate=2e-3,
-        weight_decay=0.0,
         milestones=(1, 20, 50, 75, 100, 150, 200),
-        clip=UNCLIPPED,
         patience=170,
     )
 
@@ -238,11 +217,9 @@ class RstibMlp(Baseline):
         if not self.sizes.has_teacher:
             return ()
         epochs = max(1, round(self.recipe.teacher_epochs * self.recipe.training.epochs))
-        return (
-            BaselineStage(
-                name="teacher",
-                training=GraphWavenet.recipe.training.model_copy(update={"epochs": epochs}),
-                share=TEACHER_SHARE,
-                build=lambda frame: GraphWavenetNetwork(self.sizes.teacher, frame),
-            ),
-        )
+        training = GraphWavenet.recipe.training.model_copy(update={"epochs": epochs})
+
+        def build(frame: Frame) -> GraphWavenetNetwork:
+            return GraphWavenetNetwork(self.sizes.teacher, frame)
+
+        return (BaselineStage(training, "teacher", TEACHER_SHARE, build=build),)

@@ -9,32 +9,35 @@ Read: `Jimmy-7664/ST-SSDL` (MIT; `model_STSSDL`, `generate_training_data_his_*.p
 Changed: the usual window is averaged over the rows that training windows read, not over 80 % of the calendar, which
 holds the validation part. An hour of the week without readings is the sensor's mean (released: zero in its unit).
 Scheduled sampling feeds the decoder the truth in training as often as released on METR-LA at the same share of all
-epochs, however long those are (released: after as many steps, with a number for each dataset). The probability changes
-from epoch to epoch instead of from step to step, is drawn per micro-batch, and where the truth is missing the decoder
-goes on from its own value (released: from zero). Tables of the time of day have a row per step of the day, at most 288.
-The adaptive table is left out: its width is 0 wherever it was trained. Chebyshev terms are applied one by one instead
-of as powers of the graph.
+epochs (released: after as many steps, with a number for each dataset). The probability changes from epoch to epoch
+instead of from step to step, is drawn per micro-batch, and where the truth is missing the decoder goes on from its own
+value (released: from zero). Tables of the time of day have a row per step of the day, at most 288. The adaptive table
+is left out: its width is 0 wherever it was trained. Chebyshev terms are applied one by one instead of as powers of the
+graph.
 """
 
 import math
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int
-from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
+from pydantic import NonNegativeFloat, PositiveFloat, PositiveInt
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from candor.core.settings import Settings
 from candor.data.times import DAYS_PER_WEEK
 from candor.data.windows import Windows
-from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Bins, Forecast, Frame, Readings, Targets
+from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame, Targets
 from candor.nets.baselines import baselines
-from candor.nets.baselines._layers import scaled_by_degrees, slot_of_day, weekly_sums
 from candor.nets.dropout import dropout_mask
+from candor.nets.layers import scaled_by_degrees, side_by_side, slot_of_day, slot_of_week, weekly_sums
+from candor.nets.shapes import AtLeastTwo, Bins, Forecast, Readings, Terms
 
 _LARGEST_PROBABILITY = 0.9999  # a mask that drops everything has no scale
 _STEPS = 75_000  # of the optimiser on METR-LA: 200 epochs of 375 batches
+
+States = Float[Tensor, "batch node feature"]
 
 
 class StSsdlSizes(Settings):
@@ -42,11 +45,11 @@ class StSsdlSizes(Settings):
 
     width: PositiveInt = 128
     """Of the encoder's state."""
-    prototypes: Annotated[int, Field(ge=2)] = 20
+    prototypes: AtLeastTwo = 20
     """Learned patterns that states are assigned to."""
     prototype_width: PositiveInt = 64
     """Of each of them; the decoder's state is as wide as both together."""
-    orders: Annotated[int, Field(ge=2)] = 3
+    orders: AtLeastTwo = 3
     """Chebyshev terms of a graph convolution, the identity among them."""
     value_width: PositiveInt = 3
     """Of an embedded reading."""
@@ -67,11 +70,11 @@ class StSsdlSizes(Settings):
 class Recall(NamedTuple):
     """The encoding of a window, and the prototypes it is assigned to."""
 
-    state: Float[Tensor, "batch node width"]
-    query: Float[Tensor, "batch node prototype_width"]
-    value: Float[Tensor, "batch node prototype_width"]
-    nearest: Float[Tensor, "batch node prototype_width"]
-    second: Float[Tensor, "batch node prototype_width"]
+    state: States
+    query: States
+    value: States
+    nearest: States
+    second: States
 
 
 class StSsdlNetwork(BaselineNetwork):
@@ -111,7 +114,7 @@ class StSsdlNetwork(BaselineNetwork):
     def forward(self, values: Readings, time_of_day: Bins, day_of_week: Bins, *more: Tensor | None) -> Forecast:
         return self.decode(*self.recall(values, time_of_day, day_of_week), time_of_day)
 
-    def objective(self, inputs: tuple[Tensor, ...], targets: Targets) -> tuple[Tensor, dict[str, Tensor]]:
+    def objective(self, inputs: tuple[Tensor, ...], targets: Targets) -> tuple[Forecast, Terms]:
         """Returns the forecast, and its error beside the terms that shape the prototypes."""
         values, time_of_day, day_of_week, *_ = inputs
         now, usual = self.recall(values, time_of_day, day_of_week)
@@ -128,7 +131,7 @@ class StSsdlNetwork(BaselineNetwork):
     def recall(self, values: Readings, time_of_day: Bins, day_of_week: Bins) -> tuple[Recall, Recall]:
         """Returns the encodings of the windows, and of the usual ones at the same hours of the week."""
         seen = slice(0, self.history)
-        usual = self.usual[self.week_slots(time_of_day[:, seen], day_of_week[:, seen])]
+        usual = self.usual[slot_of_week(time_of_day[:, seen], day_of_week[:, seen], self.slots)]
         both = self.embed(torch.cat([values, usual]), time_of_day[:, seen].repeat(2, 1))
         state = both.new_zeros(both.shape[0], both.shape[2], self.sizes.width)
         for step in range(self.history):
@@ -136,16 +139,9 @@ class StSsdlNetwork(BaselineNetwork):
         query = self.query(state)
         weights = torch.softmax(query @ self.prototypes.T, dim=-1)
         best = weights.topk(2, dim=-1).indices
-        parts = (
-            state,
-            query,
-            weights @ self.prototypes,
-            self.prototypes[best[..., 0]],
-            self.prototypes[best[..., 1]],
-        )
-        return Recall(*(part[: values.shape[0]] for part in parts)), Recall(
-            *(part[values.shape[0] :] for part in parts)
-        )
+        nearest, second = self.prototypes[best].unbind(dim=-2)
+        parts = [part.chunk(2) for part in (state, query, weights @ self.prototypes, nearest, second)]
+        return Recall(*(part[0] for part in parts)), Recall(*(part[1] for part in parts))
 
     def decode(self, now: Recall, usual: Recall, time_of_day: Bins, truth: Targets | None = None) -> Forecast:
         """Returns the forecast, step by step from the step before, or at random steps from the truth."""
@@ -175,18 +171,8 @@ class StSsdlNetwork(BaselineNetwork):
         self, values: Readings, time_of_day: Int[Tensor, "batch time"]
     ) -> Float[Tensor, "batch time node feature"]:
         """Returns values, times of day and sensors side by side."""
-        batch, steps, nodes = values.shape
         clock = self.clock[slot_of_day(time_of_day, self.slots)]
-        parts = (
-            self.value(values[..., None]),
-            clock[:, :, None].expand(-1, -1, nodes, -1),
-            self.nodes.expand(batch, steps, -1, -1),
-        )
-        return torch.cat(parts, dim=-1)
-
-    def week_slots(self, time_of_day: Int[Tensor, "*shape"], day_of_week: Int[Tensor, "*shape"]) -> Tensor:
-        """Returns rows of the table of what is usual."""
-        return day_of_week * self.slots + slot_of_day(time_of_day, self.slots)
+        return side_by_side(self.value(values[..., None]), clock[:, :, None], self.nodes)
 
 
 class RecurrentCell(nn.Module):
@@ -194,18 +180,16 @@ class RecurrentCell(nn.Module):
 
     def __init__(self, inputs: int, width: int, orders: int) -> None:
         super().__init__()
-        self.gates = GraphConvolution(inputs + width, 2 * width, orders)
-        self.candidate = GraphConvolution(inputs + width, width, orders)
+        self.gates = ChebyshevConvolution(inputs + width, 2 * width, orders)
+        self.candidate = ChebyshevConvolution(inputs + width, width, orders)
 
-    def forward(
-        self, inputs: Float[Tensor, "batch node feature"], state: Float[Tensor, "batch node width"], graph: Tensor
-    ) -> Float[Tensor, "batch node width"]:
+    def forward(self, inputs: States, state: States, graph: Tensor) -> States:
         reset, keep = torch.sigmoid(self.gates(torch.cat([inputs, state], dim=-1), graph)).chunk(2, dim=-1)
         candidate = torch.tanh(self.candidate(torch.cat([inputs, reset * state], dim=-1), graph))
         return torch.lerp(candidate, state, keep)
 
 
-class GraphConvolution(nn.Module):
+class ChebyshevConvolution(nn.Module):
     """Chebyshev terms of a graph, receiver x sender, mixed by one linear layer."""
 
     def __init__(self, inputs: int, outputs: int, orders: int) -> None:
@@ -215,9 +199,7 @@ class GraphConvolution(nn.Module):
         nn.init.xavier_normal_(self.mix.weight)
         nn.init.zeros_(self.mix.bias)
 
-    def forward(
-        self, states: Float[Tensor, "batch node feature"], graph: Float[Tensor, "*batch node node"]
-    ) -> Float[Tensor, "batch node width"]:
+    def forward(self, states: States, graph: Float[Tensor, "*batch node node"]) -> States:
         terms = [states, graph @ states]
         for _ in range(2, self.orders):
             terms.append(2 * (graph @ terms[-1]) - terms[-2])
@@ -236,8 +218,7 @@ class StSsdl(Baseline):
         loss_space="original",
         epochs=200,
         batch=64,
-        learning_rate=0.01,
-        weight_decay=0.0,
+        learning_rate=1e-2,
         adam_floor=1e-3,
         clip=5.0,
         milestones=(50, 70),

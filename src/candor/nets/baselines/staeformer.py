@@ -12,7 +12,6 @@ The table of the time of day always has 288 rows, of which coarser data use some
 
 from typing import Self
 
-import torch
 from jaxtyping import Float, Int
 from pydantic import PositiveInt, model_validator
 from torch import Tensor, nn
@@ -20,13 +19,15 @@ from torch.nn import functional as F
 
 from candor.core.settings import Settings
 from candor.data.times import BINS_PER_DAY, DAYS_PER_WEEK
-from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Bins, Forecast, Frame, Readings
+from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame
 from candor.nets.baselines import baselines
-from candor.nets.baselines._layers import Rate, attend, with_calendar, xavier_table
 from candor.nets.dropout import Dropout
-from candor.nets.recipe import UNCLIPPED
+from candor.nets.layers import GroupAttention, side_by_side, with_calendar, xavier_table
+from candor.nets.shapes import Bins, Forecast, Heads, Layers, Rate, Readings
 
 CHANNELS = 3  # value, time of day, day of week
+
+States = Float[Tensor, "batch group place width"]
 
 
 class StaeformerSizes(Settings):
@@ -42,9 +43,8 @@ class StaeformerSizes(Settings):
     """Of the free embedding of a step and a sensor."""
     feed_forward_width: PositiveInt = 256
     """Between the two linear layers that follow each attention."""
-    heads: PositiveInt = 4
-    """Attention heads; the four embeddings together must be a multiple of them."""
-    layers: PositiveInt = 3
+    heads: Heads = 4
+    layers: Layers = 3
     """Layers over time, and as many over sensors."""
     dropout: Rate = 0.1
     """After each attention and each feed-forward part."""
@@ -85,39 +85,25 @@ class StaeformerNetwork(BaselineNetwork):
         self, values: Readings, time_of_day: Int[Tensor, "batch time"], day_of_week: Int[Tensor, "batch time"]
     ) -> Float[Tensor, "batch time node width"]:
         """Returns values, times and the adaptive embedding side by side."""
-        batch, _, nodes = values.shape
-        parts = (
-            self.value(with_calendar(values, time_of_day / BINS_PER_DAY, day_of_week.to(values.dtype))),
-            self.time_of_day(time_of_day)[:, :, None].expand(-1, -1, nodes, -1),
-            self.day_of_week(day_of_week)[:, :, None].expand(-1, -1, nodes, -1),
-            self.adaptive.expand(batch, -1, -1, -1),
-        )
-        return torch.cat(parts, dim=-1)
+        value = self.value(with_calendar(values, time_of_day / BINS_PER_DAY, day_of_week.to(values.dtype)))
+        calendar = (self.time_of_day(time_of_day)[:, :, None], self.day_of_week(day_of_week)[:, :, None])
+        return side_by_side(value, *calendar, self.adaptive)
 
 
-class TransformerLayer(nn.Module):
+class TransformerLayer(GroupAttention):
     """Attention among the places of each group, then two linear layers; each is added and normalised after that."""
 
     def __init__(self, sizes: StaeformerSizes) -> None:
-        super().__init__()
         width = sizes.width
-        self.heads = sizes.heads
-        self.query, self.key, self.value, self.out = (nn.Linear(width, width) for _ in range(4))
+        super().__init__(width, sizes.heads)
         self.first = nn.Linear(width, sizes.feed_forward_width)
         self.second = nn.Linear(sizes.feed_forward_width, width)
         self.attention_norm, self.feed_forward_norm = nn.LayerNorm(width), nn.LayerNorm(width)
         self.dropout = Dropout(sizes.dropout)
 
-    def forward(self, states: Float[Tensor, "batch group place width"]) -> Float[Tensor, "batch group place width"]:
+    def forward(self, states: States) -> States:
         states = self.attention_norm(states + self.dropout(self.attend(states)))
-        changed = self.second(F.relu(self.first(states)))
-        return self.feed_forward_norm(states + self.dropout(changed))
-
-    def attend(self, states: Float[Tensor, "batch group place width"]) -> Float[Tensor, "batch group place width"]:
-        """Returns what attention finds for each place in all places of its group."""
-        places = states.flatten(0, 1)
-        seen = attend(self.query(places), self.key(places), self.value(places), self.heads)
-        return self.out(seen).view_as(states)
+        return self.feed_forward_norm(states + self.dropout(self.second(F.relu(self.first(states)))))
 
 
 @baselines.register("staeformer")
@@ -136,12 +122,5 @@ class Staeformer(Baseline):
         layers=1,
     )
     recipe = BaselineRecipe.of(
-        epochs=200,
-        batch=16,
-        learning_rate=1e-3,
-        weight_decay=3e-4,
-        milestones=(20, 30),
-        decay=0.1,
-        clip=UNCLIPPED,
-        patience=30,
+        epochs=200, batch=16, learning_rate=1e-3, weight_decay=3e-4, milestones=(20, 30), decay=0.1, patience=30
     )

@@ -10,30 +10,25 @@ Changed: beside the values the network reads time of day and day of week as frac
 released code reads the day as 0 to 6. Epochs and batch are those of the BasicTS library.
 """
 
-import torch
 from jaxtyping import Float
-from pydantic import PositiveInt
 from torch import Tensor, nn
 
 from candor.core.settings import Settings
 from candor.data.times import BINS_PER_DAY, DAYS_PER_WEEK
-from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Bins, Forecast, Frame, Readings
+from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame
 from candor.nets.baselines import baselines
-from candor.nets.baselines._layers import Rate, with_calendar, xavier_table
-from candor.nets.layers import Mlp
+from candor.nets.layers import Mlp, side_by_side, with_calendar, xavier_table
+from candor.nets.shapes import Bins, Forecast, Layers, Rate, Readings, Width
 
 CHANNELS = 3  # value, time of day, day of week
 
 
 class StidSizes(Settings):
-    """Sizes of STID."""
+    """Sizes of STID; the embedded history and each identity are as wide as `width`."""
 
-    width: PositiveInt = 32
-    """Of the embedded history and of each identity."""
-    layers: PositiveInt = 3
-    """Residual blocks."""
+    width: Width = 32
+    layers: Layers = 3
     dropout: Rate = 0.15
-    """Within the blocks."""
 
 
 class StidNetwork(BaselineNetwork):
@@ -50,14 +45,10 @@ class StidNetwork(BaselineNetwork):
         self.head = nn.Linear(4 * width, frame.horizon)
 
     def forward(self, values: Readings, time_of_day: Bins, day_of_week: Bins, *more: Tensor | None) -> Forecast:
-        batch, steps, nodes = values.shape
-        identities = (
-            self.series(history_channels(values, time_of_day, day_of_week)),
-            self.nodes.expand(batch, -1, -1),
-            self.time_of_day[time_of_day[:, steps - 1]][:, None].expand(-1, nodes, -1),
-            self.day_of_week[day_of_week[:, steps - 1]][:, None].expand(-1, nodes, -1),
-        )
-        return self.head(self.blocks(torch.cat(identities, dim=-1))).transpose(1, 2)
+        last = values.shape[1] - 1
+        series = self.series(history_channels(values, time_of_day, day_of_week))  # batch node width
+        slot, day = self.time_of_day[time_of_day[:, last]], self.day_of_week[day_of_week[:, last]]
+        return self.head(self.blocks(side_by_side(series, self.nodes, slot[:, None], day[:, None]))).transpose(1, 2)
 
 
 def history_channels(
@@ -87,5 +78,5 @@ class Stid(Baseline):
     sizes = StidSizes()
     tiny = StidSizes(width=8, layers=1)
     recipe = BaselineRecipe.of(
-        epochs=100, batch=64, learning_rate=2e-3, weight_decay=1e-4, milestones=(1, 50, 80), patience=100
+        epochs=100, batch=64, learning_rate=2e-3, weight_decay=1e-4, clip=5.0, milestones=(1, 50, 80), patience=100
     )

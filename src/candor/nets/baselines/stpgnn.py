@@ -31,32 +31,28 @@ from pydantic import Field, PositiveInt
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from candor.core.settings import Settings
-from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Bins, Forecast, Frame, Readings
+from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame
 from candor.nets.baselines import baselines
-from candor.nets.baselines._layers import FeatureNorm, slot_of_day
-from candor.nets.baselines.graph_wavenet import GatedConvolution, dilations_for
+from candor.nets.baselines.graph_wavenet import DilatedSizes, GatedConvolution
+from candor.nets.layers import FeatureNorm, hops, slot_of_day
+from candor.nets.shapes import Bins, Forecast, Readings
 
 ORDER = 2  # steps over each graph
 FIRST_BALANCE = -5.0  # the pivotal graph begins with a share of 0.7 %
 SMALLEST_SUM = 1e-6
 
+States = Float[Tensor, "batch node time width"]
+Graphs = Float[Tensor, "batch node node2"]
+"""One of each window."""
 
-class StpgnnSizes(Settings):
+
+class StpgnnSizes(DilatedSizes):
     """Sizes of STPGNN."""
 
-    width: PositiveInt = 32
-    """Of the states."""
     skip_width: PositiveInt = 8
     """Of what the head reads of every layer and step."""
-    head_width: PositiveInt = 512
-    """Of the hidden layer of the head."""
     embedding: PositiveInt = 32
     """Of a time of day, of a node that receives and of a node that sends."""
-    blocks: PositiveInt = 4
-    """Groups of layers; the dilation begins with 1 in each."""
-    layers: PositiveInt = 2
-    """Of a block, at least: there are more where these do not cover the whole history."""
     pivotal_share: Annotated[float, Field(gt=0, le=1)] = 0.2
     """Of the nodes that are pivotal in a window; at least one is."""
 
@@ -66,14 +62,14 @@ class StpgnnNetwork(BaselineNetwork):
 
     def __init__(self, sizes: StpgnnSizes, frame: Frame) -> None:
         super().__init__()
-        dilations = dilations_for(frame.history, sizes.blocks, sizes.layers)
+        dilations = sizes.dilations(frame.history)
         self.last_step = frame.history - 1
         self.padding = 1 + sum(dilations) - frame.history
         self.start = nn.Linear(1, sizes.width)
         self.daily_graph = DailyGraph(sizes.embedding, frame)
         self.pivotal_graph = PivotalGraph(sizes.pivotal_share, frame.nodes)
         self.balance = nn.Parameter(torch.tensor(FIRST_BALANCE))
-        self.layers = nn.ModuleList(Layer(sizes.width, dilation) for dilation in dilations)
+        self.layers = nn.ModuleList(PivotalLayer(sizes.width, dilation) for dilation in dilations)
         self.skips = nn.ModuleList(nn.Linear(sizes.width, sizes.skip_width) for _ in dilations)
         self.normalisations = nn.ModuleList(FeatureNorm(sizes.width) for _ in dilations[1:])
         steps = [1 + sum(dilations[number + 1 :]) for number in range(len(dilations))]
@@ -89,8 +85,7 @@ class StpgnnNetwork(BaselineNetwork):
         daily = self.daily_graph(time_of_day[:, self.last_step])
         pivotal = self.pivotal_graph(series)
         share = torch.sigmoid(self.balance)
-        states = self.start(series[..., None])  # batch node time width
-        outputs = self.layers[0](states, daily, pivotal, share)
+        outputs = self.layers[0](self.start(series[..., None]), daily, pivotal, share)  # batch node time width
         found = [self.skips[0](outputs).flatten(2)]
         for normalisation, layer, skip in zip(self.normalisations, self.layers[1:], self.skips[1:], strict=True):
             outputs = layer(normalisation(outputs), daily, pivotal, share)
@@ -98,42 +93,33 @@ class StpgnnNetwork(BaselineNetwork):
         return self.head(torch.cat(found, dim=-1)).transpose(1, 2)
 
 
-class Layer(nn.Module):
+class PivotalLayer(nn.Module):
     """The states, plus those after a gated convolution spread over one graph, plus earlier ones over the other."""
 
     def __init__(self, width: int, dilation: int) -> None:
         super().__init__()
         self.dilation = dilation
         self.convolution = GatedConvolution(width, dilation)
-        self.daily = GraphConvolution(width)
-        self.pivotal = GraphConvolution(width)
+        self.daily = HopConvolution(width)
+        self.pivotal = HopConvolution(width)
 
     def forward(
-        self,
-        states: Float[Tensor, "batch node time width"],
-        daily: Float[Tensor, "batch node node2"],
-        pivotal: Float[Tensor, "batch node node2"],
-        share: Float[Tensor, ""],
+        self, states: States, daily: Graphs, pivotal: Graphs, share: Float[Tensor, ""]
     ) -> Float[Tensor, "batch node shorter width"]:
         earlier, later = states[:, :, : -self.dilation], states[:, :, self.dilation :]
         over_all = self.daily(self.convolution(states), daily)
-        over_pivotal = self.pivotal(earlier, pivotal)
-        return later + share * over_pivotal + (1 - share) * over_all
+        return later + share * self.pivotal(earlier, pivotal) + (1 - share) * over_all
 
 
-class GraphConvolution(nn.Module):
+class HopConvolution(nn.Module):
     """One linear layer of the states and of what one, two, ... steps over a graph bring."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
         self.linear = nn.Linear((1 + ORDER) * width, width)
 
-    def forward(
-        self, states: Float[Tensor, "batch node time width"], graph: Float[Tensor, "batch node node2"]
-    ) -> Float[Tensor, "batch node time width"]:
-        received = [states.flatten(2)]
-        for _ in range(ORDER):
-            received.append(graph @ received[-1])
+    def forward(self, states: States, graph: Graphs) -> States:
+        received = hops(states.flatten(2), graph, ORDER)
         return self.linear(torch.cat([part.view_as(states) for part in received], dim=-1))
 
 
@@ -148,7 +134,7 @@ class DailyGraph(nn.Module):
         self.senders = nn.Parameter(torch.randn(frame.nodes, embedding))
         self.core = nn.Parameter(torch.randn(embedding, embedding, embedding))
 
-    def forward(self, time_of_day: Int[Tensor, " batch"]) -> Float[Tensor, "batch node node2"]:
+    def forward(self, time_of_day: Int[Tensor, " batch"]) -> Graphs:
         times = self.times[slot_of_day(time_of_day, self.slots)]
         at_time = torch.einsum("bt,trs->brs", times, self.core)
         return F.softmax(F.relu(self.receivers @ at_time @ self.senders.T), dim=-1)
@@ -163,7 +149,7 @@ class PivotalGraph(nn.Module):
         self.start = nn.Linear(1, 1)
         self.weights = nn.Parameter(torch.randn(nodes, nodes))
 
-    def forward(self, series: Float[Tensor, "batch node time"]) -> Float[Tensor, "batch node node2"]:
+    def forward(self, series: Float[Tensor, "batch node time"]) -> Graphs:
         series = self.start(series[..., None])[..., 0]
         leading = series[..., :-1] @ series[..., 1:].transpose(1, 2)  # batch leader follower
         sums = series.abs().sum(dim=-1) + SMALLEST_SUM

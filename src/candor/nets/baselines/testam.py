@@ -9,7 +9,7 @@ in proportion to their errors, so that the worse of the two weighs more, and bes
 
 Changed:
 - The original forecasts as many steps as it reads. Where horizon and history differ, a linear layer over time follows
-  the states of each expert and the memory that the gate reads; where they are equal there is none.
+  the states of each expert and the memory that the gate reads.
 - Slots of the future are those of the calendar, not the present ones moved by as many five-minute slots as steps.
 - The adaptive expert's head also makes a residual that nothing reads: left out, 1,056 parameters at METR-LA's shape.
 - Adam keeps its usual second beta (0.98 there). The original rate rises for 4,000 steps to 2.8e-3 and then falls from
@@ -28,27 +28,26 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from candor.data.times import BINS_PER_DAY
-from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Bins, Forecast, Frame, Readings, Targets
+from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame, Targets
 from candor.nets.baselines import baselines
-from candor.nets.baselines._layers import HeadedSizes, Rate, attend, with_calendar
 from candor.nets.dropout import Dropout
-from candor.nets.layers import Mlp
+from candor.nets.layers import GroupAttention, Mlp, hops, with_calendar
+from candor.nets.shapes import Bins, Forecast, Graph, HeadedSizes, Heads, Layers, Rate, Readings, Terms, Width
 
 CHANNELS = 2  # value, time of day
 EXPERTS = 3
-NORM_FLOOR = 1e-12
+NORM_VARIANCE_FLOOR = 1e-12
 States = Float[Tensor, "batch node time width"]
+Channels = Float[Tensor, "batch node time channel"]
+OfExperts = Float[Tensor, "*place expert"]
 
 
 class TestamSizes(HeadedSizes):
     """Sizes of TESTAM."""
 
-    width: PositiveInt = 32
-    """Of the states of the experts."""
-    layers: PositiveInt = 3
-    """Of each expert."""
-    heads: PositiveInt = 4
-    """Attention heads; the width must be a multiple of them."""
+    width: Width = 32
+    layers: Layers = 3
+    heads: Heads = 4
     memories: PositiveInt = 20
     """Rows of the memory from which the learned graph is made and which the gate reads."""
     memory_width: PositiveInt = 32
@@ -64,44 +63,40 @@ class TestamNetwork(BaselineNetwork):
         super().__init__()
         self.history = frame.history
         self.identity = IdentityExpert(sizes, frame.nodes)
-        self.adaptive = SpatialExpert(sizes, lambda: GraphConvolution(sizes))
+        self.adaptive = SpatialExpert(sizes, lambda: TwoWayConvolution(sizes))
         self.attention = SpatialExpert(sizes, lambda: NodeAttention(sizes))
         self.heads = nn.ModuleList(nn.Linear(sizes.width, 1) for _ in range(EXPERTS))
         self.to_horizon = nn.ModuleList(OverTime(frame.history, frame.horizon) for _ in range(EXPERTS + 1))
-        self.gate = Gate(sizes, frame.nodes)
+        self.gate = ExpertGate(sizes, frame.nodes)
         for parameter in self.parameters():
             if parameter.ndim > 1:
                 nn.init.xavier_uniform_(parameter)
 
     def forward(self, values: Readings, time_of_day: Bins, day_of_week: Bins, *more: Tensor | None) -> Forecast:
-        forecasts, scores = self.expert_forecasts(values, time_of_day)
-        return forecasts.gather(-1, scores.argmax(dim=-1, keepdim=True))[..., 0]
+        return chosen(*self.expert_forecasts(values, time_of_day))
 
-    def expert_forecasts(
-        self, values: Readings, time_of_day: Bins
-    ) -> tuple[Float[Tensor, "batch horizon node expert"], Float[Tensor, "batch horizon node expert"]]:
+    def expert_forecasts(self, values: Readings, time_of_day: Bins) -> tuple[OfExperts, OfExperts]:
         """Returns the forecasts of all experts, and the gate's scores of them."""
         now, future = time_of_day[:, : self.history], time_of_day[:, self.history :]
         channels = with_calendar(values, now / BINS_PER_DAY).transpose(1, 2)  # batch node time channel
         values = values.transpose(1, 2)
         nothing = values.new_zeros(*values.shape[:2], future.shape[1])
         future_states = self.identity(nothing, future)
-        hidden = (
+        hidden = [
             self.identity(values, now),
             self.adaptive(channels, future_states, *self.gate.graphs()),
             self.attention(channels, future_states),
-        )
+        ]
         *to_horizon, memory_to_horizon = self.to_horizon
-        hidden = tuple(over_time(states) for over_time, states in zip(to_horizon, hidden, strict=True))
+        hidden = [over_time(states) for over_time, states in zip(to_horizon, hidden, strict=True)]
         forecasts = [head(F.relu(states)) for head, states in zip(self.heads, hidden, strict=True)]
         scores = self.gate(memory_to_horizon(self.gate.read(channels)), hidden)
         order = "batch node horizon expert -> batch horizon node expert"
         return rearrange(torch.cat(forecasts, dim=-1), order), rearrange(scores, order)
 
-    def objective(self, inputs: tuple[Tensor, ...], targets: Targets) -> tuple[Tensor, dict[str, Tensor]]:
+    def objective(self, inputs: tuple[Tensor, ...], targets: Targets) -> tuple[Forecast, Terms]:
         """Returns the routed forecast, the experts' mean error, and how badly the gate matches its labels."""
         forecasts, scores = self.expert_forecasts(*inputs[:2])
-        forecast = forecasts.gather(-1, scores.argmax(dim=-1, keepdim=True))[..., 0]
         error = torch.stack([targets.error(single) for single in forecasts.unbind(dim=-1)]).mean()
         routing = error.new_zeros(())
         if targets.is_active:
@@ -109,22 +104,25 @@ class TestamNetwork(BaselineNetwork):
             errors = (forecasts[:, :prefix].detach() - targets.wanted[..., None]).abs()
             labels = routing_labels(errors, scores[:, :prefix], targets.mask)
             routing = -targets.share * (labels * scores[:, :prefix].log_softmax(dim=-1)).mean()
-        return forecast, {"prediction": error, "routing": routing}
+        return chosen(forecasts, scores), {"prediction": error, "routing": routing}
 
 
-def routing_labels(
-    errors: Float[Tensor, "*place expert"], scores: Float[Tensor, "*place expert"], mask: Bool[Tensor, "*place"]
-) -> Float[Tensor, "*place expert"]:
+def chosen(forecasts: OfExperts, scores: OfExperts) -> Float[Tensor, "*place"]:
+    """Returns the forecasts of the experts that the gate chooses."""
+    return forecasts.gather(-1, scores.argmax(dim=-1, keepdim=True))[..., 0]
+
+
+def routing_labels(errors: OfExperts, scores: OfExperts, mask: Bool[Tensor, "*place"]) -> OfExperts:
     """Returns the gate's labels: half to avoid the worst expert, half to choose the best; 0 if unobserved."""
     experts = errors.shape[-1]
-    chosen, worst, best = (
+    routed, worst, best = (
         F.one_hot(found, experts).to(errors.dtype)
         for found in (scores.argmax(dim=-1), errors.argmax(dim=-1), errors.argmin(dim=-1))
     )
     others = errors * (1 - worst)
     others = others / others.sum(dim=-1, keepdim=True).clamp_min(torch.finfo(errors.dtype).tiny)
-    is_worst = (chosen * worst).sum(dim=-1, keepdim=True) > 0
-    labels = (torch.where(is_worst, others, chosen) + best) / 2
+    is_worst = (routed * worst).sum(dim=-1, keepdim=True) > 0
+    labels = (torch.where(is_worst, others, routed) + best) / 2
     return torch.where(mask[..., None], labels, 0.0)
 
 
@@ -140,11 +138,7 @@ class IdentityExpert(nn.Module):
         self.value = nn.Linear(1, width)
         self.join = nn.Linear(2 * width, width)
         self.layers = nn.ModuleList(
-            nn.Sequential(
-                AddAndNorm(sizes, Attention(sizes)),
-                AddAndNorm(sizes, Mlp(sizes.width, 4 * sizes.width, sizes.width, dropout=0.0)),
-            )
-            for _ in range(sizes.layers)
+            nn.Sequential(AddAndNorm(sizes, TimeAttention(sizes)), feed_forward(sizes)) for _ in range(sizes.layers)
         )
 
     def forward(self, values: Float[Tensor, "batch node time"], slots: Int[Tensor, "batch time"]) -> States:
@@ -165,12 +159,7 @@ class SpatialExpert(nn.Module):
         self.start = nn.Linear(CHANNELS, sizes.width)
         self.layers = nn.ModuleList(SpatialLayer(sizes, over_nodes()) for _ in range(sizes.layers))
 
-    def forward(
-        self,
-        channels: Float[Tensor, "batch node time channel"],
-        future_states: Float[Tensor, "batch node horizon width"],
-        *graphs: Float[Tensor, "node node2"],
-    ) -> States:
+    def forward(self, channels: Channels, future_states: States, *graphs: Graph) -> States:
         states = self.start(channels)
         for layer in self.layers:
             states = layer(states, future_states, *graphs)
@@ -182,17 +171,17 @@ class SpatialLayer(nn.Module):
 
     def __init__(self, sizes: TestamSizes, over_nodes: nn.Module) -> None:
         super().__init__()
-        self.over_time = AddAndNorm(sizes, Attention(sizes))
+        self.over_time = AddAndNorm(sizes, TimeAttention(sizes))
         self.over_nodes = AddAndNorm(sizes, over_nodes)
-        self.ahead = AddAndNorm(sizes, Attention(sizes))
-        self.feed_forward = AddAndNorm(sizes, Mlp(sizes.width, 4 * sizes.width, sizes.width, dropout=0.0))
+        self.ahead = AddAndNorm(sizes, TimeAttention(sizes))
+        self.feed_forward = feed_forward(sizes)
 
-    def forward(self, states: States, future_states: States, *graphs: Float[Tensor, "node node2"]) -> States:
+    def forward(self, states: States, future_states: States, *graphs: Graph) -> States:
         states = self.over_nodes(self.over_time(states), *graphs)
         return self.feed_forward(self.ahead(states, future_states))
 
 
-class Gate(nn.Module):
+class ExpertGate(nn.Module):
     """Compares the memory that matches the input with the states of each expert."""
 
     def __init__(self, sizes: TestamSizes, nodes: int) -> None:
@@ -203,18 +192,16 @@ class Gate(nn.Module):
         self.ask = nn.Linear(CHANNELS, sizes.memory_width, bias=False)
         self.views = nn.ModuleList(ExpertView(sizes) for _ in range(EXPERTS))
 
-    def graphs(self) -> tuple[Float[Tensor, "node node2"], Float[Tensor, "node node2"]]:
+    def graphs(self) -> tuple[Graph, Graph]:
         """Returns the learned graph in both directions, sender x receiver, rows adding up to 1."""
         affinity = (self.senders @ self.memory) @ (self.receivers @ self.memory).T
         return F.relu(affinity).softmax(dim=-1), F.relu(affinity.T).softmax(dim=-1)
 
-    def read(self, channels: Float[Tensor, "batch node time channel"]) -> Float[Tensor, "batch node time memory"]:
+    def read(self, channels: Channels) -> Float[Tensor, "batch node time memory"]:
         """Returns the memory that matches each reading."""
         return (self.ask(channels) @ self.memory.T).softmax(dim=-1) @ self.memory
 
-    def forward(
-        self, memory: Float[Tensor, "batch node horizon memory"], hidden: tuple[States, ...]
-    ) -> Float[Tensor, "batch node horizon expert"]:
+    def forward(self, memory: Float[Tensor, "batch node horizon memory"], hidden: list[States]) -> OfExperts:
         views = (view(states) for view, states in zip(self.views, hidden, strict=True))
         return torch.stack([F.cosine_similarity(memory, view, dim=-1) for view in views], dim=-1)
 
@@ -230,47 +217,34 @@ class ExpertView(nn.Module):
         return F.scaled_dot_product_attention(self.query(states), self.key(states), self.value(states), scale=1.0)
 
 
-class Attention(nn.Module):
-    """Attention among the places of each group, or from them to the places of a source."""
+class TimeAttention(GroupAttention):
+    """Attention among the steps of each node, or from them to the steps of a source."""
 
     def __init__(self, sizes: TestamSizes) -> None:
-        super().__init__()
-        width = sizes.width
-        self.heads = sizes.heads
-        self.query, self.key, self.value = (nn.Linear(width, width, bias=False) for _ in range(3))
-        self.out = nn.Linear(width, width)
+        super().__init__(sizes.width, sizes.heads, has_bias=False)
 
-    def forward(
-        self,
-        states: Float[Tensor, "batch group place width"],
-        source: Float[Tensor, "batch group place2 width"] | None = None,
-    ) -> Float[Tensor, "batch group place width"]:
-        places = states.flatten(0, 1)
-        source = places if source is None else source.flatten(0, 1)
-        seen = attend(self.query(places), self.key(source), self.value(source), self.heads)
-        return self.out(seen).view_as(states)
+    def forward(self, states: States, source: States | None = None) -> States:
+        return self.attend(states, source)
 
 
-class NodeAttention(Attention):
+class NodeAttention(TimeAttention):
     """Attention among all nodes, step by step."""
 
     def forward(self, states: States, source: States | None = None) -> States:
-        return super().forward(states.transpose(1, 2)).transpose(1, 2)
+        return self.attend(states.transpose(1, 2)).transpose(1, 2)
 
 
-class GraphConvolution(nn.Module):
+class TwoWayConvolution(nn.Module):
     """States of the nodes one and two steps away along each graph, joined."""
 
     def __init__(self, sizes: TestamSizes) -> None:
         super().__init__()
         self.join = nn.Linear(5 * sizes.width, sizes.width)
 
-    def forward(self, states: States, *graphs: Float[Tensor, "node node2"]) -> States:
-        reached = [states]
-        for graph in graphs:
-            once = torch.einsum("bstw,sr->brtw", states, graph)  # from sender to receiver
-            reached += [once, torch.einsum("bstw,sr->brtw", once, graph)]
-        return self.join(torch.cat(reached, dim=-1))
+    def forward(self, states: States, *graphs: Graph) -> States:
+        flat = states.flatten(2)
+        received = [step for graph in graphs for step in hops(flat, graph.T, 2)[1:]]  # from sender to receiver
+        return self.join(torch.cat([step.view_as(states) for step in (flat, *received)], dim=-1))
 
 
 class AddAndNorm(nn.Module):
@@ -279,11 +253,16 @@ class AddAndNorm(nn.Module):
     def __init__(self, sizes: TestamSizes, part: nn.Module) -> None:
         super().__init__()
         self.part = part
-        self.norm = nn.LayerNorm(sizes.width, eps=NORM_FLOOR)
+        self.norm = nn.LayerNorm(sizes.width, eps=NORM_VARIANCE_FLOOR)
         self.dropout = Dropout(sizes.dropout)
 
     def forward(self, states: States, *more: Tensor) -> States:
         return self.norm(states + self.dropout(self.part(states, *more)))
+
+
+def feed_forward(sizes: TestamSizes) -> AddAndNorm:
+    """Returns the last part of every layer."""
+    return AddAndNorm(sizes, Mlp(sizes.width, 4 * sizes.width, sizes.width, dropout=0.0))
 
 
 class OverTime(nn.Module):
@@ -310,8 +289,8 @@ class Testam(Baseline):
         epochs=100,
         batch=16,
         learning_rate=2.8e-3,
-        weight_decay=0.0,
         adam_floor=1e-9,
+        clip=5.0,
         schedule="cosine",
         activation=3,
         patience=30,

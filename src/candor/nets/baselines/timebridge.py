@@ -10,12 +10,11 @@ of an embedded patch, and no gradient passes through them. Attention across seri
 square in the order of the sensors, zeros fill it up and are attended to. No sizes for this protocol are published: ours
 lie between those of Solar and Electricity.
 
-Changed: a patch has at most a quarter of the history, so that short histories have four, and as many patches are kept
-as there are, at most; where patches do not fill the history the oldest steps are left out. Of the calendar it reads
-time of day and day of week, not day of month and of year. Missing targets count neither in time nor in frequency. A
-history of one step has deviation 0. Keys have no bias: it cancels in the softmax. A norm that the original declares and
-never uses is left out. Training has twenty epochs instead of a hundred that stop early: the rate is halved every epoch,
-and later ones change nothing.
+Changed: a patch has at most a quarter of the history, and as many patches are kept as there are, at most; where patches
+do not fill the history the oldest steps are left out. Of the calendar it reads time of day and day of week, not day of
+month and of year. Missing targets count neither in time nor in frequency. A history of one step has deviation 0. Keys
+have no bias: it cancels in the softmax. A norm that the original declares and never uses is left out. Training has
+twenty epochs instead of a hundred that stop early: the rate is halved every epoch, and later ones change nothing.
 """
 
 import copy
@@ -29,12 +28,23 @@ from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Bins, Forecast, Frame, Readings, Targets
+from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame, Targets
 from candor.nets.baselines import baselines
-from candor.nets.baselines._layers import HeadedSizes, Rate, Tokens, attend, calendar_series, cut_patches, patch_length
 from candor.nets.dropout import Dropout
-from candor.nets.layers import Mlp
-from candor.nets.recipe import UNCLIPPED
+from candor.nets.layers import Mlp, attend, calendar_series, cut_patches, patch_length
+from candor.nets.shapes import (
+    Bins,
+    Forecast,
+    HeadedSizes,
+    Heads,
+    Hidden,
+    PatchSteps,
+    Rate,
+    Readings,
+    Terms,
+    Tokens,
+    Width,
+)
 
 DEVIATION_FLOOR = 1e-5
 MARKS = 2  # time of day, day of week
@@ -45,14 +55,10 @@ SeriesTokens = Float[Tensor, "batch series patch width"]
 class TimeBridgeSizes(HeadedSizes):
     """Sizes of TimeBridge, and the weight of its second error."""
 
-    width: PositiveInt = 128
-    """Of a token."""
-    feed_forward: PositiveInt = 256
-    """Hidden width of the feed-forward layers."""
-    heads: PositiveInt = 8
-    """Of every attention."""
-    patch: PositiveInt = 12
-    """Steps of a patch; at most a quarter of the history."""
+    width: Width = 128
+    feed_forward: Hidden = 256
+    heads: Heads = 8
+    patch: PatchSteps = 12
     kept: PositiveInt = 4
     """Patches that sampling keeps; at most as many as there are."""
     integrated_layers: NonNegativeInt = 1
@@ -105,7 +111,7 @@ class TimeBridgeNetwork(BaselineNetwork):
         forecast = self.head(self.layers(tokens)[:, : self.nodes].flatten(2))  # batch node horizon
         return forecast.transpose(1, 2) * deviation + mean
 
-    def objective(self, inputs: tuple[Tensor, ...], targets: Targets) -> tuple[Tensor, dict[str, Tensor]]:
+    def objective(self, inputs: tuple[Tensor, ...], targets: Targets) -> tuple[Forecast, Terms]:
         """Returns the forecast, and its errors in time and in frequency."""
         forecast, share = self(*inputs), self.sizes.frequency
         return forecast, {
@@ -116,14 +122,14 @@ class TimeBridgeNetwork(BaselineNetwork):
 
 def frequency_error(forecast: Forecast, targets: Targets) -> Tensor:
     """Returns this micro-batch's part of the mean modulus of the errors' Fourier coefficients over the prefix."""
-    steps = targets.wanted.shape[1]
-    errors = torch.where(targets.mask, forecast[:, :steps] - targets.wanted, 0.0)
-    coefficients = torch.fft.rfft(errors, dim=1)
-    number = max(targets.valid, 1) * coefficients.shape[1] / steps  # of coefficients, if all steps have been observed
+    coefficients = torch.fft.rfft(targets.misses(forecast), dim=1)
+    number = (
+        max(targets.valid, 1) * coefficients.shape[1] / targets.wanted.shape[1]
+    )  # of coefficients, if all steps have been observed
     return targets.unit * coefficients.abs().sum() / number
 
 
-class Attention(nn.Module):
+class ThreeWayAttention(nn.Module):
     """Multi-head attention whose keys and values may come from different tokens."""
 
     def __init__(self, sizes: TimeBridgeSizes) -> None:
@@ -138,12 +144,12 @@ class Attention(nn.Module):
         return self.out(attend(*projected, self.heads, self.dropout))
 
 
-class Layer(nn.Module):
+class BridgeLayer(nn.Module):
     """What follows every attention: a norm, a feed-forward layer and another norm."""
 
     def __init__(self, sizes: TimeBridgeSizes) -> None:
         super().__init__()
-        self.attention = Attention(sizes)
+        self.attention = ThreeWayAttention(sizes)
         self.feed_forward = Mlp(sizes.width, sizes.feed_forward, sizes.width, sizes.dropout)
         self.first_norm, self.second_norm = nn.LayerNorm(sizes.width), nn.LayerNorm(sizes.width)
         self.dropout = Dropout(sizes.dropout)
@@ -154,7 +160,7 @@ class Layer(nn.Module):
         return self.second_norm(tokens + self.dropout(self.feed_forward(tokens)))
 
 
-class IntegratedLayer(Layer):
+class IntegratedLayer(BridgeLayer):
     """Patches of a series attend to those that are alike without their local means."""
 
     def __init__(self, sizes: TimeBridgeSizes) -> None:
@@ -169,7 +175,7 @@ class IntegratedLayer(Layer):
         return self.after_attention(tokens + self.dropout(seen))
 
 
-class SamplingLayer(Layer):
+class SamplingLayer(BridgeLayer):
     """A few mixtures of the patches attend to all of them and replace them."""
 
     def __init__(self, sizes: TimeBridgeSizes, patches: int, kept: int) -> None:
@@ -186,7 +192,7 @@ class SamplingLayer(Layer):
         return self.after_attention(rearrange(sampled, "(b n) t d -> b n t d", b=tokens.shape[0]))
 
 
-class CointegratedLayer(Layer):
+class CointegratedLayer(BridgeLayer):
     """Series attend to each other, patch by patch: first along the rows of a square, then along its columns."""
 
     def __init__(self, sizes: TimeBridgeSizes, series: int) -> None:
@@ -197,11 +203,10 @@ class CointegratedLayer(Layer):
     def forward(self, tokens: SeriesTokens) -> SeriesTokens:
         square = F.pad(tokens, (0, 0, 0, 0, 0, self.side**2 - self.series))
         rows = rearrange(square, "b (r c) t d -> (b t r) c d", r=self.side)
-        columns = rearrange(
-            self.attention(rows, rows, rows), "(b t r) c d -> (b t c) r d", b=tokens.shape[0], r=self.side
-        )
+        sizes = {"b": tokens.shape[0], "r": self.side, "t": tokens.shape[2]}
+        columns = rearrange(self.attention(rows, rows, rows), "(b t r) c d -> (b t c) r d", **sizes)
         columns = columns + self.across_rows(columns, columns, columns)
-        seen = rearrange(columns, "(b t c) r d -> b (r c) t d", b=tokens.shape[0], c=self.side)
+        seen = rearrange(columns, "(b t c) r d -> b (r c) t d", **sizes)
         return self.after_attention(tokens + self.dropout(seen[:, : self.series]))
 
 
@@ -218,7 +223,5 @@ class TimeBridge(Baseline):
     network = TimeBridgeNetwork
     sizes = TimeBridgeSizes()
     tiny = TimeBridgeSizes(width=8, feed_forward=16, heads=2, kept=2)
-    # The rate is halved after every epoch but the first; gradients are not clipped.
-    recipe = BaselineRecipe.of(
-        epochs=20, batch=16, learning_rate=5e-4, weight_decay=0.0, milestones=tuple(range(2, 20)), clip=UNCLIPPED
-    )
+    # The rate is halved after every epoch but the first.
+    recipe = BaselineRecipe.of(epochs=20, batch=16, learning_rate=5e-4, milestones=tuple(range(2, 20)))

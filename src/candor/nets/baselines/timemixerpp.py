@@ -5,22 +5,21 @@ and a column per phase. Attention along the two axes separates season from trend
 and trends to finer scales, and periods are weighted by their amplitudes; every scale forecasts, and the mean is taken.
 
 Read: the paper, and `WenjieDu/PyPOTS` (BSD-3-Clause; `pypots/nn/modules/timemixerpp`), third-party code that by its own
-account follows an anonymous repository of the authors, which could not be read; they released none. Where both differ
-the paper is followed: scales are made by strided convolutions and not by means, all of them forecast and not the
-coarsest alone, periods are rounded up, and queries and keys are as wide as the states. Where the paper is silent PyPOTS
-is followed: windows are scaled at every scale, with a weight and a shift per node, and attention is added to its input,
-in images with a weight that begins at zero. Nodes share all further weights, as in PyPOTS; the paper describes one
-embedding of all nodes together, which would leave a handful of numbers to forecast all of them from. Seasons attend to
-one phase of all cycles and trends to all phases of one cycle, as in PyPOTS and the paper's formulas; its words say the
-reverse.
+account follows an anonymous repository of the authors; they released none. Where both differ the paper is followed:
+scales are made by strided convolutions and not by means, all of them forecast and not the coarsest alone, periods are
+rounded up, and queries and keys are as wide as the states. Where the paper is silent PyPOTS is followed: windows are
+scaled at every scale, with a weight and a shift per node, and attention is added to its input, in images with a weight
+that begins at zero. Nodes share all further weights, as in PyPOTS; the paper describes one embedding of all nodes
+together, which would leave a handful of numbers to forecast all of them from. Seasons attend to one phase of all cycles
+and trends to all phases of one cycle, as in PyPOTS and the paper's formulas; its words say the reverse.
 
 Changed: the periods are those of the strongest frequencies of the training windows, found once, instead of those of the
 batch at hand in every block: a forecast must not depend on other windows. Amplitudes are those of each series in each
-block. A history is halved as long as six steps are left, at most as often as asked for, and there are as many periods
-as the coarsest scale can hold: twelve steps give two scales, as the paper has for short series, and periods of 6, 3 and
-2. Where halving leaves a remainder the oldest steps are left out. Keys have no bias: it cancels in the softmax. Kernels
-of 1, 3 and 5 places are added up to one. The paper gives ranges only (rates from 1e-3 to 1e-1, batches of 512): the
-lowest rate, batches that fit, and sizes of third-party settings are taken.
+block. A history is halved as long as six steps are left, and there are as many periods as the coarsest scale can hold:
+twelve steps give two scales, as the paper has for short series, and periods of 6, 3 and 2. Where halving leaves a
+remainder the oldest steps are left out. Keys have no bias: it cancels in the softmax. Kernels of 1, 3 and 5 places are
+added up to one. The paper gives ranges only (rates from 1e-3 to 1e-1, batches of 512): the lowest rate, batches that
+fit, and sizes of third-party settings are taken.
 """
 
 import math
@@ -34,15 +33,14 @@ from torch.nn import functional as F
 
 from candor.core.settings import Settings
 from candor.data.windows import Windows
-from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Forecast, Frame, Readings
+from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame
 from candor.nets.baselines import baselines
-from candor.nets.baselines._layers import Attention, Rate, standardise
 from candor.nets.dropout import Dropout
-from candor.nets.recipe import UNCLIPPED
+from candor.nets.layers import Attention, standardise, training_batches
+from candor.nets.shapes import Forecast, Layers, Rate, Readings, Width
 
 VARIANCE_FLOOR = 1e-5
 LEAST_STEPS = 6  # of the coarsest scale: three frequencies
-WINDOWS_AT_A_TIME = 1024
 
 States = Float[Tensor, "series width time"]
 Image = Float[Tensor, "series width cycle phase"]
@@ -51,8 +49,7 @@ Image = Float[Tensor, "series width cycle phase"]
 class TimeMixerPPSizes(Settings):
     """Sizes of TimeMixer++."""
 
-    width: PositiveInt = 16
-    """Of the state of a step."""
+    width: Width = 16
     hidden: PositiveInt = 32
     """Within the convolutions that carry season and trend between scales."""
     halvings: NonNegativeInt = 3
@@ -61,8 +58,7 @@ class TimeMixerPPSizes(Settings):
     """By which scales are folded; fewer where the coarsest scale is short."""
     kernels: PositiveInt = 3
     """Square kernels of a convolution, of 1, 3, 5, ... places."""
-    layers: PositiveInt = 2
-    """Mixing blocks."""
+    layers: Layers = 2
     dropout: Rate = 0.1
     """Of embedded steps, and of the attention weights of nodes."""
 
@@ -77,13 +73,11 @@ class TimeMixerPPNetwork(BaselineNetwork):
         width = sizes.width
         halvings = halvings_of(frame.history, sizes.halvings)
         self.steps = [(frame.history >> halvings) << (halvings - scale) for scale in range(halvings + 1)]
-        self.coarser = (
-            nn.Conv1d(1, 1, 3, stride=2, padding=1, padding_mode="circular", bias=False) if halvings else None
-        )
+        self.coarser = _circular(1, stride=2) if halvings else None
         self.weights = nn.Parameter(torch.ones(halvings + 1, frame.nodes, 1))
         self.shifts = nn.Parameter(torch.zeros(halvings + 1, frame.nodes, 1))
         self.across = Attention(self.steps[-1], 1, sizes.dropout)
-        self.embedding = nn.Conv1d(1, width, 3, padding=1, padding_mode="circular", bias=False)
+        self.embedding = _circular(width)
         nn.init.kaiming_normal_(self.embedding.weight, nonlinearity="leaky_relu")
         self.blocks = nn.ModuleList(MixingBlock(sizes, halvings > 0) for _ in range(sizes.layers))
         self.heads = nn.ModuleList(nn.Linear(steps, frame.horizon) for steps in self.steps)
@@ -98,9 +92,8 @@ class TimeMixerPPNetwork(BaselineNetwork):
         if possible == len(self.frequencies):
             return
         amplitudes = torch.zeros(possible, dtype=torch.float64)
-        for begin in range(0, len(training), WINDOWS_AT_A_TIME):
-            values = training.batch(slice(begin, begin + WINDOWS_AT_A_TIME)).tensors()["inputs"]
-            scores, _, _ = without_gradient(values[:, -self.steps[0] :].transpose(1, 2))
+        for batch in training_batches(training):
+            scores, _, _ = without_gradient(batch["inputs"][:, -self.steps[0] :].transpose(1, 2))
             amplitudes += torch.fft.rfft(scores).abs().double().sum(dim=(0, 1))[1 : possible + 1]
         self.frequencies.copy_(1 + amplitudes.topk(len(self.frequencies)).indices.sort().values)
 
@@ -206,6 +199,10 @@ class Inception(nn.Module):
         return F.conv_transpose2d(image, weight, bias, (self.stride, 1), self.reach, (odd, 0))
 
 
+def _circular(outputs: int, stride: int = 1) -> nn.Conv1d:
+    return nn.Conv1d(1, outputs, 3, stride, padding=1, padding_mode="circular", bias=False)
+
+
 def without_gradient(series: Float[Tensor, "*rows time"]) -> tuple[Tensor, Tensor, Tensor]:
     """Returns series with mean 0 and deviation 1, their means and their deviations, which pass no gradient."""
     with torch.no_grad():
@@ -231,7 +228,5 @@ class TimeMixerPP(Baseline):
     network = TimeMixerPPNetwork
     sizes = TimeMixerPPSizes()
     tiny = TimeMixerPPSizes(width=4, hidden=4, halvings=1, periods=2, kernels=2, layers=1)
-    # The rate falls smoothly, as in the paper after its warm-up; gradients are not clipped.
-    recipe = BaselineRecipe.of(
-        loss="squared", epochs=30, batch=32, learning_rate=1e-3, weight_decay=0.0, schedule="cosine", clip=UNCLIPPED
-    )
+    # The rate falls smoothly, as in the paper after its warm-up.
+    recipe = BaselineRecipe.of(loss="squared", epochs=30, batch=32, learning_rate=1e-3, schedule="cosine")

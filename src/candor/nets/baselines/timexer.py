@@ -5,16 +5,15 @@ single token. Patches attend to each other; the global token alone attends to th
 patches what it finds there.
 
 Read: `thuml/TimeXer` (no licence file; `models/TimeXer.py`, `scripts/multivariate/Traffic`), multivariate mode: every
-node is forecast, and all nodes and the calendar are inputs. Every series is scaled by its own mean and deviation within
-the window. Dropout is applied to the forecast itself too, as released. No sizes for this protocol are published: ours
-are a quarter of the width that Traffic has. Training goes to the end instead of stopping early; the best weights are
-kept either way.
+node is forecast, and all nodes and the calendar are inputs, scaled within the window. Dropout is applied to the
+forecast itself too, as released. No sizes for this protocol are published: ours are a quarter of the width that Traffic
+has. Training goes to the end instead of stopping early; the best weights are kept either way.
 
-Changed: a patch has at most a quarter of the history, so that short histories have four; where patches do not fill the
-history the oldest steps are left out (as released: the newest). Of the calendar it reads time of day and day of week,
-not day of month and of year. Covariates, an extension in between its two modes: those of every node become input tokens
-through the same embedding as the others, so they add no parameters; like theirs, these tokens do not say of which node
-they are, and scaling within the window keeps their course but not their amount. The future is not read.
+Changed: a patch has at most a quarter of the history; where patches do not fill the history the oldest steps are left
+out (as released: the newest). Of the calendar it reads time of day and day of week, not day of month and of year.
+Covariates, an extension in between its two modes, become input tokens through the same embedding as the others, so they
+add no parameters; these tokens do not say of which node they are, and scaling within the window keeps their course but
+not their amount. The future is not read.
 """
 
 import torch
@@ -23,32 +22,20 @@ from pydantic import PositiveInt
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from candor.nets.baseline import (
-    Baseline,
-    BaselineNetwork,
-    BaselineRecipe,
-    Bins,
-    Covariates,
-    Forecast,
-    Frame,
-    Readings,
-)
+from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame
 from candor.nets.baselines import baselines
-from candor.nets.baselines._layers import (
+from candor.nets.dropout import Dropout
+from candor.nets.layers import (
     Attention,
-    EncoderSizes,
-    Rate,
     calendar_series,
     cut_patches,
     patch_length,
+    sinusoidal_positions,
     standardise,
 )
-from candor.nets.dropout import Dropout
-from candor.nets.layers import sinusoidal_positions
-from candor.nets.recipe import UNCLIPPED
+from candor.nets.shapes import Bins, Covariates, EncoderSizes, Forecast, PatchSteps, Rate, Readings
 
 NodeTokens = Float[Tensor, "batch node token width"]
-Series = Float[Tensor, "batch series width"]
 
 
 class TimeXerSizes(EncoderSizes):
@@ -58,8 +45,7 @@ class TimeXerSizes(EncoderSizes):
     feed_forward: PositiveInt = 256
     heads: PositiveInt = 8
     layers: PositiveInt = 2
-    patch: PositiveInt = 12
-    """Steps of a patch; at most a quarter of the history."""
+    patch: PatchSteps = 12
     dropout: Rate = 0.1
 
 
@@ -75,7 +61,7 @@ class TimeXerNetwork(BaselineNetwork):
         self.register_buffer("positions", sinusoidal_positions(patches, width), persistent=False)
         self.global_tokens = nn.Parameter(torch.randn(frame.nodes, 1, width))
         self.series_embedding = nn.Linear(frame.history, width)
-        self.layers = nn.ModuleList(Layer(sizes) for _ in range(sizes.layers))
+        self.layers = nn.ModuleList(TimeXerLayer(sizes) for _ in range(sizes.layers))
         self.norm = nn.LayerNorm(width)
         self.head = nn.Linear((patches + 1) * width, frame.horizon)
         self.dropout = Dropout(sizes.dropout)
@@ -88,19 +74,15 @@ class TimeXerNetwork(BaselineNetwork):
         if covariates is not None:
             inputs.append(standardise(covariates.flatten(2))[0])
         exogenous = self.dropout(self.series_embedding(torch.cat(inputs, dim=2).transpose(1, 2)))
-        tokens = self._endogenous(scores)
+        patches = self.patch_embedding(cut_patches(scores, self.patch)) + self.get_buffer("positions")
+        tokens = self.dropout(torch.cat([patches, self.global_tokens.expand(len(values), -1, -1, -1)], dim=2))
         for layer in self.layers:
             tokens = layer(tokens, exogenous)
         forecast = self.dropout(self.head(self.norm(tokens).flatten(2)))  # batch node horizon
         return forecast.transpose(1, 2) * deviation + mean
 
-    def _endogenous(self, scores: Readings) -> NodeTokens:
-        """Returns the patches of every node, its global token after them."""
-        embedded = self.patch_embedding(cut_patches(scores, self.patch)) + self.get_buffer("positions")
-        return self.dropout(torch.cat([embedded, self.global_tokens.expand(scores.shape[0], -1, -1, -1)], dim=2))
 
-
-class Layer(nn.Module):
+class TimeXerLayer(nn.Module):
     """Attention among a node's tokens, of its global token to all series, and a feed-forward layer."""
 
     def __init__(self, sizes: TimeXerSizes) -> None:
@@ -113,10 +95,9 @@ class Layer(nn.Module):
         self.within_norm, self.across_norm, self.norm = (nn.LayerNorm(width) for _ in range(3))
         self.dropout = Dropout(sizes.dropout)
 
-    def forward(self, tokens: NodeTokens, exogenous: Series) -> NodeTokens:
-        series = tokens.flatten(0, 1)
-        series = self.within_norm(series + self.dropout(self.within(series, series)))
-        tokens = series.view_as(tokens)
+    def forward(self, tokens: NodeTokens, exogenous: Float[Tensor, "batch series width"]) -> NodeTokens:
+        rows = tokens.flatten(0, 1)
+        tokens = self.within_norm(rows + self.dropout(self.within(rows, rows))).view_as(tokens)
         summary = tokens[:, :, -1]  # batch node width
         summary = self.across_norm(summary + self.dropout(self.across(summary, exogenous)))
         tokens = torch.cat([tokens[:, :, :-1], summary[:, :, None]], dim=2)
@@ -131,13 +112,5 @@ class TimeXer(Baseline):
     sizes = TimeXerSizes()
     tiny = TimeXerSizes(width=8, feed_forward=16, heads=2, layers=1)
     reads_covariates = True
-    # The rate is halved after every epoch but the first; gradients are not clipped.
-    recipe = BaselineRecipe.of(
-        loss="squared",
-        epochs=10,
-        batch=16,
-        learning_rate=1e-3,
-        weight_decay=0.0,
-        milestones=tuple(range(2, 10)),
-        clip=UNCLIPPED,
-    )
+    # The rate is halved after every epoch but the first.
+    recipe = BaselineRecipe.of(loss="squared", epochs=10, batch=16, learning_rate=1e-3, milestones=tuple(range(2, 10)))

@@ -4,13 +4,13 @@ Idea: a gate is a small MLP whose sigmoid multiplies its own input, and two of t
 series together with its learned global token over time; the second filters across series with the global tokens.
 
 Read: `Zaiwen/XLinear` (no licence file; `models/XLinear.py`, `script/pems`), multivariate mode: every node is forecast
-and all nodes are inputs. The published runs on PEMS forecast a single sensor; their sizes are kept. Every series is
-scaled by its own mean and deviation within the window. No calendar is read.
+and all nodes are inputs, scaled within the window. The published runs on PEMS forecast a single sensor; their sizes,
+those of PEMS04 with 12 steps ahead, are kept. No calendar is read.
 
-Changed: covariates, an extension in between its two modes: those of every node join the series that the second gate
-filters, through the same embedding; without covariates nothing is added. Scaling within the window keeps their course
-but not their amount. As released, an unused schedule makes the first epoch 25 times slower and Adam's momentum 0.95; we
-leave both out. Training goes to the end instead of stopping early; the best weights are kept either way.
+Changed: covariates, an extension in between its two modes, join the series that the second gate filters, through the
+same embedding; without covariates nothing is added. Scaling within the window keeps their course but not their amount.
+As released, an unused schedule makes the first epoch 25 times slower and Adam's momentum 0.95; we leave both out.
+Training goes to the end instead of stopping early; the best weights are kept either way.
 """
 
 import torch
@@ -19,28 +19,17 @@ from pydantic import PositiveInt
 from torch import Tensor, nn
 
 from candor.core.settings import Settings
-from candor.nets.baseline import (
-    Baseline,
-    BaselineNetwork,
-    BaselineRecipe,
-    Bins,
-    Covariates,
-    Forecast,
-    Frame,
-    Readings,
-)
+from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame
 from candor.nets.baselines import baselines
-from candor.nets.baselines._layers import Rate, standardise
 from candor.nets.dropout import Dropout
-from candor.nets.layers import Mlp
-from candor.nets.recipe import UNCLIPPED
+from candor.nets.layers import Mlp, standardise
+from candor.nets.shapes import Bins, Covariates, Forecast, Rate, Readings, Width
 
 
 class XLinearSizes(Settings):
-    """Sizes of XLinear; those of its run on PEMS04 with 12 steps ahead."""
+    """Sizes of XLinear; an embedded series and a global token are as wide as `width`."""
 
-    width: PositiveInt = 512
-    """Of an embedded series and of a global token."""
+    width: Width = 512
     time_hidden: PositiveInt = 128
     """Hidden width of the gate over time."""
     series_hidden: PositiveInt = 256
@@ -63,9 +52,9 @@ class XLinearNetwork(BaselineNetwork):
         width = sizes.width
         self.embedding = nn.Linear(frame.history, width)
         self.global_tokens = nn.Parameter(torch.ones(frame.nodes, width))
-        self.over_time = Gate(2 * width, sizes.time_hidden, sizes.time_dropout)
+        self.over_time = GatedMlp(2 * width, sizes.time_hidden, sizes.time_dropout)
         series = (2 + frame.covariates) * frame.nodes  # readings, covariates, global parts
-        self.across_series = Gate(series, sizes.series_hidden, sizes.series_dropout)
+        self.across_series = GatedMlp(series, sizes.series_hidden, sizes.series_dropout)
         self.head = nn.Linear(2 * width, frame.horizon)
         self.embedding_dropout = Dropout(sizes.embedding_dropout)
         self.head_dropout = Dropout(sizes.head_dropout)
@@ -85,7 +74,7 @@ class XLinearNetwork(BaselineNetwork):
         return forecast * deviation[..., :nodes] + mean[..., :nodes]
 
 
-class Gate(Mlp):
+class GatedMlp(Mlp):
     """x sigmoid(W2 dropout(relu(W1 x)))."""
 
     def __init__(self, width: int, hidden: int, dropout: float) -> None:
@@ -103,14 +92,7 @@ class XLinear(Baseline):
     sizes = XLinearSizes()
     tiny = XLinearSizes(width=8, time_hidden=6, series_hidden=6)
     reads_covariates = True
-    # The rate falls by a tenth after every epoch from the fourth on; gradients are not clipped.
+    # The rate falls by a tenth after every epoch from the fourth on.
     recipe = BaselineRecipe.of(
-        loss="squared",
-        epochs=20,
-        batch=32,
-        learning_rate=1e-3,
-        weight_decay=0.0,
-        milestones=tuple(range(4, 20)),
-        decay=0.9,
-        clip=UNCLIPPED,
+        loss="squared", epochs=20, batch=32, learning_rate=1e-3, milestones=tuple(range(4, 20)), decay=0.9
     )
