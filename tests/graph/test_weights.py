@@ -1,4 +1,4 @@
-"""Laws of edge weights and of the adjacency they make."""
+"""Laws of great-circle distances, of edge weights and of the adjacency they make."""
 
 import csv
 import os
@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from candor.core.errors import InputError
-from candor.graph import adjacency, gaussian_weights
-from candor.graph.weights import SMALLEST_WEIGHT
+from candor.graph import adjacency, gaussian_weights, great_circle_km
+from candor.graph.weights import EARTH_RADIUS_KM, SMALLEST_WEIGHT
 
 without_deadline = settings(deadline=None)
 metres = st.one_of(st.just(0.0), st.floats(1e-3, 1e6))
@@ -216,3 +217,52 @@ def test_official_pems_bay_weights_follow_from_the_distances() -> None:
     assert len(ours) == len(official) == 2694
     assert set(ours) == set(official)
     np.testing.assert_allclose(weight, [official[pair] for pair in ours], rtol=0, atol=2e-7)
+
+
+places = st.lists(st.tuples(st.floats(-90, 90), st.floats(-180, 180)), min_size=1, max_size=10)
+
+
+def angle_between_vectors_km(latitude, longitude) -> NDArray[np.float64]:
+    """Distances between all pairs of points, from cross and dot products in space."""
+    north, east = np.radians(latitude), np.radians(longitude)
+    equatorial = np.cos(north) * np.array([np.cos(east), np.sin(east)])
+    points = np.vstack([equatorial, np.sin(north)]).T
+    cross = np.linalg.norm(np.cross(points[:, None], points[None, :]), axis=-1)
+    return EARTH_RADIUS_KM * np.arctan2(cross, points @ points.T)
+
+
+@without_deadline
+@given(places)
+def test_the_haversine_is_the_angle_between_vectors_and_symmetric(found) -> None:
+    latitude, longitude = np.array(found, float).T
+    ours = great_circle_km(latitude[:, None], longitude[:, None], latitude, longitude)
+    theirs = angle_between_vectors_km(latitude, longitude)
+    far = theirs > 19_000  # near antipodes the haversine is good to a few hundred metres only
+    np.testing.assert_allclose(ours[~far], theirs[~far], rtol=1e-9, atol=1e-5)
+    np.testing.assert_allclose(ours[far], theirs[far], rtol=0, atol=0.5)
+    np.testing.assert_array_equal(ours, ours.T)
+    assert np.all(np.diag(ours) == 0)
+
+
+def test_known_distances_and_an_unknown_place() -> None:
+    quarter = np.pi / 2 * EARTH_RADIUS_KM
+    assert great_circle_km(0, 0, 90, 17) == pytest.approx(quarter)
+    assert great_circle_km(0, 179, 0, -179) == pytest.approx(quarter * 2 / 90)
+    antipodes = np.linspace(-90, 90, 1801)
+    np.testing.assert_allclose(great_circle_km(antipodes, 3, -antipodes, 183), 2 * quarter)
+    # One arc minute is a nautical mile, 1.853 km on a sphere of the mean radius.
+    assert great_circle_km(45, 7, 45 + 1 / 60, 7) == pytest.approx(1.8532, abs=1e-3)
+    assert np.isnan(great_circle_km([np.nan, 1.0], 0, 0, 0)).tolist() == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("latitude", "longitude", "wrong"),
+    [
+        ([0.0, 91.0], [0.0, 0.0], "latitude is 91"),
+        ([0.0, -np.inf], [0.0, 0.0], "latitude is -inf"),
+        ([0.0, 0.0], [0.0, 361.0], "longitude is 361"),
+    ],
+)
+def test_coordinates_off_the_globe_are_refused_and_located(latitude, longitude, wrong) -> None:
+    with pytest.raises(InputError, match=f"position 1: the {wrong}"):
+        great_circle_km(latitude, longitude, 0.0, 0.0)

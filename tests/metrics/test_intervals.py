@@ -116,7 +116,7 @@ def test_splitting_into_batches_and_merging_change_nothing(batch, data):
 def test_a_batch_too_large_for_one_piece_scores_like_its_small_parts(monkeypatch):
     batch = random_batch()
     whole = scored(*batch)
-    monkeypatch.setattr("candor.metrics.intervals._NUMBERS_AT_A_TIME", 7 * 3 * 5)
+    monkeypatch.setattr("candor.metrics.scores._NUMBERS_AT_A_TIME", 7 * 3 * 5)
     assert_same_scores(whole, scored(*batch))
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from candor.metrics import ScoreAccumulator, as_json, kling_gupta, nash_sutcliffe, skill
+from candor.metrics import ScoreAccumulator, as_json, skill
 
 VIEWS = ("overall", "step", "sensor")
 ERRORS = ("mae", "mse", "rmse", "mape")
@@ -22,6 +22,26 @@ ORACLES = {
         100 * sklearn.metrics.mean_absolute_percentage_error(y, f, sample_weight=sample_weight)
     ),
 }
+
+
+def is_constant(series):
+    return len(series) == 0 or series.min() == series.max()
+
+
+def nash_sutcliffe(observed, forecast):
+    """The efficiency of one series as the formula says, NaN where it is undefined."""
+    observed, forecast = (series[~np.isnan(observed)].astype(np.float64) for series in (observed, forecast))
+    return np.nan if is_constant(observed) else 1 - ((forecast - observed) ** 2).mean() / observed.var()
+
+
+def kling_gupta(observed, forecast):
+    """The efficiency of one series as the formula says, NaN where it is undefined."""
+    observed, forecast = (series[~np.isnan(observed)].astype(np.float64) for series in (observed, forecast))
+    if is_constant(observed) or is_constant(forecast) or abs(observed.mean()) <= 1e-12 * observed.std():
+        return np.nan
+    correlation = np.corrcoef(observed, forecast)[0, 1]
+    ratios = forecast.std() / observed.std(), forecast.mean() / observed.mean()
+    return 1 - np.linalg.norm([correlation - 1, *(ratio - 1 for ratio in ratios)])
 
 
 @st.composite
@@ -293,15 +313,15 @@ def test_json_keeps_every_score_that_is_defined():
 
 
 @pytest.mark.parametrize("number", [np.nan, np.inf])
-@pytest.mark.parametrize("which", ["forecasts", "targets"])
+@pytest.mark.parametrize("which", ["forecast", "target"])
 def test_an_unusable_number_at_an_observed_target_is_refused_and_changes_nothing(number, which):
     forecast, target, mask = random_batch()
     accumulator = scored(forecast, target, mask)
     before = accumulator.scores()
-    spoiled = {"forecasts": forecast, "targets": target}[which]
+    spoiled = {"forecast": forecast, "target": target}[which]
     observed = np.argwhere(mask)[[3, -1]]
     spoiled[tuple(observed.T)] = number
-    with pytest.raises(ValueError, match=f"^2 {which} "):
+    with pytest.raises(ValueError, match=f"^2 numbers of the {which} "):
         accumulator.update(forecast, target, mask)
     assert accumulator.scores() == before
 
@@ -312,7 +332,7 @@ def test_shapes_and_masks_that_do_not_fit_are_refused():
     for wrong in (forecast[:, :, :4], forecast[:, :2], forecast[0], forecast[:, :, :1]):
         with pytest.raises(ValueError, match="the forecast has shape"):
             accumulator.update(wrong, target, mask)
-    with pytest.raises(ValueError, match="1 windows of forecasts, 60 of targets"):
+    with pytest.raises(ValueError, match="1 windows of the forecast and 60 of the mask"):
         accumulator.update(forecast[:1], target, mask)
     with pytest.raises(ValueError, match="must be boolean"):
         accumulator.update(forecast, target, mask.astype(np.float32))

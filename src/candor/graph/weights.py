@@ -1,6 +1,6 @@
-"""Weights of edges, the adjacency J of a network, and its directional supports (eq. app_directional_support).
+"""Lengths and weights of edges, the adjacency J of a network, and its directional supports.
 
-    T_forward = RowNorm(J)^T        T_reverse = RowNorm(J^T)^T
+    T_forward = RowNorm(J)^T        T_reverse = RowNorm(J^T)^T        (eq. app_directional_support)
 
 J[i, j] > 0 is an edge from i to j. In a support, entry (i, j) is what sensor i receives from sensor j: along the edges
 in T_forward, against them in T_reverse.
@@ -17,62 +17,63 @@ from candor.core.errors import InputError
 # source, target and length of every edge, sorted by (source, target)
 EdgeList: TypeAlias = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]
 
+EARTH_RADIUS_KM = 6371.0088  # mean radius of the Earth (IUGG)
+# The smallest normal float32, about 1.2e-38: smaller numbers vanish on some processors.
+SMALLEST_WEIGHT = float(np.finfo(np.float32).tiny)
+# Lengths that differ by less than this share of the longest differ by rounding only.
+_ROUNDING = 1e-9
 
-def edge_positions(
-    source: ArrayLike,
-    target: ArrayLike,
-    sensors: int,
-) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Returns both ends of every edge as positions among `sensors` sensors.
 
-    Raises:
-        ValueError: if the ends differ in number or one is not a position from 0 to `sensors` - 1.
-    """
-    if sensors < 0:
-        raise ValueError(f"a network cannot have {sensors} sensors")
-    first = _positions(source, sensors, "source")
-    second = _positions(target, sensors, "target")
-    if len(first) != len(second):
-        raise ValueError(f"there are {len(first)} sources and {len(second)} targets")
-    return first, second
+def edge_positions(source: ArrayLike, target: ArrayLike, sensors: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Returns both ends of every edge as positions from 0 to `sensors` - 1; others raise ValueError."""
+    ends = []
+    for name, given in (("source", np.asarray(source)), ("target", np.asarray(target))):
+        if given.ndim != 1:
+            raise ValueError(f"{name} must be a plain list of positions, not {given.ndim} axes")
+        if given.size and given.dtype.kind not in "iu":
+            raise ValueError(f"{name} must be whole numbers, not {given.dtype}")
+        for edge in np.flatnonzero((given < 0) | (given >= sensors)):
+            raise ValueError(f"edge {edge} has {name} {given[edge]}; expected 0 to {sensors - 1}")
+        ends.append(given.astype(np.int32))
+    if len(ends[0]) != len(ends[1]):
+        raise ValueError(f"there are {len(ends[0])} sources and {len(ends[1])} targets")
+    return ends[0], ends[1]
 
 
 def edge_lengths(distance: ArrayLike) -> NDArray[np.float64]:
-    """Returns the lengths of edges, in the unit they were given in.
-
-    Raises:
-        ValueError: if they are not a plain list of finite numbers of zero or more.
-    """
+    """Returns the lengths of edges; what is not a plain list of finite numbers of zero or more raises ValueError."""
     lengths = np.asarray(distance, dtype=np.float64)
     if lengths.ndim != 1:
         raise ValueError(f"edge lengths must be a plain list, not an array of {lengths.ndim} axes")
-    refused = np.flatnonzero(~((lengths >= 0) & np.isfinite(lengths)))
-    if len(refused):
-        edge = refused[0]
+    for edge in np.flatnonzero(~((lengths >= 0) & np.isfinite(lengths))):
         raise ValueError(f"edge {edge} has length {lengths[edge]}; expected zero or more")
     return lengths
 
 
-def _positions(ends: ArrayLike, sensors: int, name: str) -> NDArray[np.int32]:
-    given = np.asarray(ends)
-    if given.ndim != 1:
-        raise ValueError(f"{name} must be a plain list of positions, not {given.ndim} axes")
-    if given.size == 0:
-        return np.empty(0, np.int32)  # an empty list has no kind of number to judge
-    if given.dtype.kind not in "iu":
-        raise ValueError(f"{name} must be whole numbers, not {given.dtype}")
-    outside = np.flatnonzero((given < 0) | (given >= sensors))
-    if len(outside):
-        edge = outside[0]
-        raise ValueError(f"edge {edge} has {name} {given[edge]}; expected 0 to {sensors - 1}")
-    return given.astype(np.int32)
+def great_circle_km(
+    latitude: ArrayLike, longitude: ArrayLike, other_latitude: ArrayLike, other_longitude: ArrayLike
+) -> NDArray[np.float64]:
+    """Returns the great-circle distance in km between points given in degrees (haversine), NaN where one is NaN.
+
+    The arguments broadcast against each other. A latitude beyond 90 or a longitude beyond 360 raises InputError.
+    """
+    north, other_north = (np.radians(_degrees("latitude", given, 90)) for given in (latitude, other_latitude))
+    east, other_east = (np.radians(_degrees("longitude", given, 360)) for given in (longitude, other_longitude))
+    shrinking = np.cos(north) * np.cos(other_north)  # degrees of longitude shorten poleward
+    haversine = np.sin((other_north - north) / 2) ** 2 + shrinking * np.sin((other_east - east) / 2) ** 2
+    # Rounding can push antipodes a little over 1, where the arc sine is not defined.
+    return np.asarray(2 * EARTH_RADIUS_KM * np.arcsin(np.sqrt(np.minimum(haversine, 1.0))))
 
 
-# The smallest normal float32, about 1.2e-38: smaller numbers vanish on some processors.
-SMALLEST_WEIGHT = float(np.finfo(np.float32).tiny)
-
-# Lengths that differ by less than this share of the longest differ by rounding only.
-_ROUNDING = 1e-9
+def _degrees(name: str, given: ArrayLike, largest: int) -> NDArray[np.float64]:
+    degrees = np.asarray(given, dtype=np.float64)
+    for place in np.flatnonzero(np.abs(degrees) > largest):
+        raise InputError(
+            f"the {name} is {degrees.flat[place]}; expected -{largest} to {largest}",
+            where=f"sensor at position {place}",
+            hint="give degrees, and look whether latitude and longitude were swapped",
+        )
+    return degrees
 
 
 def gaussian_weights(
@@ -80,29 +81,18 @@ def gaussian_weights(
 ) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
     """Returns the weights exp(-(d / sigma)^2) of the edges that are kept, and which ones are kept.
 
-    The weights have no unit, and there is one for each kept edge:
+    Every weight is at least `SMALLEST_WEIGHT`, so that a long edge never vanishes unasked:
 
         weight, kept = gaussian_weights(distance, threshold=0.1)
         matrix = adjacency(source[kept], target[kept], weight, sensors)
 
-    Every weight is strictly positive: a kept edge so long that its weight is below the smallest
-    normal float32 gets that number (`SMALLEST_WEIGHT`), so that an edge never vanishes unasked.
-
     Args:
         distance: length of every edge, zero or more, all in one unit.
-        sigma: width of the Gaussian in the unit of `distance`. Left out, it is the population
-            standard deviation of all given lengths, self-loops and edges below the threshold
-            included. Where that says nothing, because there is one edge only or all are equally
-            long (up to rounding), every weight is 1.
-        threshold: edges with a smaller weight are dropped, an equal one is kept; from 0 to 1.
-            Left out, every edge is kept.
-
-    Returns:
-        The float32 weights of the kept edges, and for every given edge whether it is kept.
-
-    Raises:
-        InputError: if `sigma` is not positive or `threshold` is not between 0 and 1.
-        ValueError: if a length is negative, infinite or NaN.
+        sigma: width of the Gaussian in that unit. Left out, it is the population standard deviation of all given
+            lengths, self-loops and edges below the threshold included. Where that says nothing, because there is one
+            edge only or all are equally long (up to rounding), every weight is 1.
+        threshold: edges with a smaller weight are dropped, an equal one is kept; from 0 to 1. Left out, every edge is
+            kept.
     """
     lengths = edge_lengths(distance)
     if threshold is not None and not 0 <= threshold <= 1:
@@ -113,39 +103,6 @@ def gaussian_weights(
     exact = np.exp(-(_widths_away(lengths, sigma) ** 2))
     kept = np.ones(len(exact), np.bool_) if threshold is None else exact >= threshold
     return np.maximum(exact[kept], SMALLEST_WEIGHT).astype(np.float32), kept
-
-
-def adjacency(source: ArrayLike, target: ArrayLike, weight: ArrayLike, sensors: int) -> csr_array:
-    """Returns the adjacency J, sensors x sensors, float32: J[i, j] is the weight from i to j.
-
-    Args:
-        source: position of the sensor each edge starts from.
-        target: position of the sensor each edge leads to; the same as `source` for a self-loop.
-        weight: weight of each edge, without unit; larger is closer.
-        sensors: how many sensors there are.
-
-    Raises:
-        ValueError: if an edge is listed twice, a position is not that of a sensor, or a weight is
-            not positive and finite as a float32.
-    """
-    source, target = edge_positions(source, target, sensors)
-    with np.errstate(over="ignore"):  # what float32 cannot hold becomes infinite, refused below
-        weights = np.asarray(weight, dtype=np.float64).astype(np.float32)
-    if weights.shape != source.shape:
-        raise ValueError(f"there are {len(source)} edges and weights of shape {weights.shape}")
-    refused = np.flatnonzero(~((weights > 0) & np.isfinite(weights)))
-    if len(refused):
-        edge = refused[0]
-        raise ValueError(
-            f"the edge from {source[edge]} to {target[edge]} has weight "
-            f"{np.asarray(weight)[edge]}; expected a positive number that fits a float32"
-        )
-    matrix = csr_array((weights, (source, target)), shape=(sensors, sensors))
-    if matrix.nnz < len(source):  # entries listed twice were added up
-        pairs, counts = np.unique(np.stack([source, target]), axis=1, return_counts=True)
-        first, second = pairs[:, np.argmax(counts > 1)]
-        raise ValueError(f"the edge from {first} to {second} is listed twice")
-    return matrix
 
 
 def _widths_away(lengths: NDArray[np.float64], sigma: float | None) -> NDArray[np.float64]:
@@ -167,17 +124,35 @@ def _widths_away(lengths: NDArray[np.float64], sigma: float | None) -> NDArray[n
         return np.minimum(lengths / sigma, 1e3)
 
 
+def adjacency(source: ArrayLike, target: ArrayLike, weight: ArrayLike, sensors: int) -> csr_array:
+    """Returns the adjacency J, sensors x sensors, float32: J[i, j] is the weight from i to j, larger is closer.
+
+    An edge that is listed twice, a position that is not that of a sensor, and a weight that is not positive and finite
+    as a float32 raise ValueError.
+    """
+    source, target = edge_positions(source, target, sensors)
+    with np.errstate(over="ignore"):  # what float32 cannot hold becomes infinite, refused below
+        weights = np.asarray(weight, dtype=np.float64).astype(np.float32)
+    if weights.shape != source.shape:
+        raise ValueError(f"there are {len(source)} edges and weights of shape {weights.shape}")
+    for edge in np.flatnonzero(~((weights > 0) & np.isfinite(weights))):
+        raise ValueError(
+            f"the edge from {source[edge]} to {target[edge]} has weight "
+            f"{np.asarray(weight)[edge]}; expected a positive number that fits a float32"
+        )
+    matrix = csr_array((weights, (source, target)), shape=(sensors, sensors))
+    if matrix.nnz < len(source):  # entries listed twice were added up
+        pairs, counts = np.unique(np.stack([source, target]), axis=1, return_counts=True)
+        first, second = pairs[:, np.argmax(counts > 1)]
+        raise ValueError(f"the edge from {first} to {second} is listed twice")
+    return matrix
+
+
 def row_normalised(matrix: Any) -> csr_array:
-    """Returns the matrix with every row divided by its sum, float32; zero rows stay zero.
+    """Returns a matrix, sparse or dense, with every row divided by its sum, float32; zero rows stay zero.
 
-    Entries that are stored but zero are not stored in the result. A positive entry stays positive
-    however small its share is (at least `SMALLEST_WEIGHT`), so its logarithm is finite.
-
-    Args:
-        matrix: sparse or dense, of finite numbers of zero or more; it is not changed.
-
-    Raises:
-        ValueError: if an entry is negative, infinite or NaN.
+    Entries that are stored but zero are not stored in the result. A positive entry stays positive however small its
+    share is (at least `SMALLEST_WEIGHT`), so its logarithm is finite. Negative and infinite entries raise ValueError.
     """
     rows = csr_array(matrix, dtype=np.float64, copy=True)
     rows.sum_duplicates()
@@ -193,14 +168,8 @@ def row_normalised(matrix: Any) -> csr_array:
 def directional_supports(adjacency: Any) -> tuple[csr_array, csr_array]:
     """Returns T_forward and T_reverse of the adjacency J, both sensors x sensors, float32.
 
-    Every column of a support sums to one, or to zero for a sensor that no edge leaves (forward) or
-    reaches (reverse). Self-loops are kept, none are added, and a network without edges is legal.
-
-    Args:
-        adjacency: J, sparse or dense, with J[i, j] > 0 for an edge from i to j.
-
-    Raises:
-        ValueError: if J is not square, or an entry is negative, infinite or NaN.
+    Every column of a support sums to one, or to zero for a sensor that no edge leaves (forward) or reaches (reverse).
+    Self-loops are kept, none are added, and a network without edges is legal.
     """
     matrix = csr_array(adjacency)
     if matrix.shape[0] != matrix.shape[1]:

@@ -13,8 +13,7 @@ from candor.core.text import sensor_label
 from candor.data.panel import Panel
 from candor.data.times import DAY
 from candor.forecasting.explanation import find_sensor
-from candor.graph.nearest import great_circle_km
-from candor.graph.reachability import downstream_pairs
+from candor.graph import downstream_pairs, great_circle_km
 from candor.research.dynamics import choose_stretch, find_dynamics, liveliest
 from candor.research.patterns import deviations_of, lagged_correlations, pair_correlations, profiles_of, slots_of
 from candor.research.rotation import Numbers
