@@ -1,4 +1,4 @@
-"""Writing that is all or nothing, locks for who writes on, and checksums of what was written."""
+"""Files and folders that are written atomically, locks on folders, JSON, and checksums."""
 
 import ctypes
 import hashlib
@@ -9,7 +9,7 @@ import secrets
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -33,20 +33,8 @@ def atomic_file(path: Path) -> Iterator[Path]:
 
     It has the rights of the file that it replaces, else those that the user's new files have.
     """
-    path = Path(path)
-    with in_plain_words(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = _beside(path)
-        temporary.touch(exist_ok=False)
-        try:
-            rights = _rights_of(path if path.is_file() else temporary)
-            temporary.chmod(rights | 0o600)
-            yield temporary
-            _flush_to_disk(temporary)
-            temporary.chmod(rights)
-            temporary.replace(path)
-        finally:
-            temporary.unlink(missing_ok=True)
+    with _replacing(Path(path), lambda new: new.touch(exist_ok=False), Path.is_file, 0o600, Path.replace) as temporary:
+        yield temporary
 
 
 @contextmanager
@@ -57,30 +45,44 @@ def atomic_folder(path: Path) -> Iterator[Path]:
     leaves one of them whole under `path`. Systems and file systems that cannot do this (NFS) need two steps, and a kill
     between them leaves the old folder beside `path` under a name that begins with a dot.
     """
-    path = Path(path)
+    with _replacing(Path(path), Path.mkdir, Path.is_dir, 0o700, _swap_in) as temporary:
+        yield temporary
+
+
+@contextmanager
+def _replacing(
+    path: Path,
+    make: Callable[[Path], None],
+    is_there: Callable[[Path], bool],
+    rights_to_write: int,
+    swap_in: Callable[[Path, Path], object],
+) -> Iterator[Path]:
+    """Yields a new sibling of `path`, flushes what is written to it, and puts it in place."""
     with in_plain_words(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = _beside(path)
-        temporary.mkdir()
+        # A name that `remove_leftovers` knows. `tempfile` has such names too, but what it makes is for its owner only,
+        # whatever rights the user gives new files.
+        temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+        make(temporary)
         try:
-            rights = _rights_of(path if path.is_dir() else temporary)
-            temporary.chmod(rights | 0o700)
+            rights = stat.S_IMODE((path if is_there(path) else temporary).stat().st_mode)
+            temporary.chmod(rights | rights_to_write)
             yield temporary
-            for file in temporary.rglob("*"):
-                if file.is_file():
-                    _flush_to_disk(file)
+            for written in (temporary, *temporary.rglob("*")):
+                if written.is_file():
+                    _flush_to_disk(written)
             temporary.chmod(rights)
-            _swap_in(temporary, path)
+            swap_in(temporary, path)
         finally:
             _remove(temporary)
 
 
 @contextmanager
 def locked_folder(folder: Path) -> Iterator[None]:
-    """Holds the lock of a folder until the block or the process ends; raises BlockingIOError if somebody else does.
+    """Holds the lock of a folder, made if it is not there, until the block or the process ends.
 
-    A folder that is not there is made. Where there are no locks, on Windows and on some network file systems, nothing
-    is held.
+    Raises BlockingIOError if another process holds it. Where there are no locks, on Windows and on some network file
+    systems, nothing is held.
     """
     with in_plain_words(folder):
         folder.mkdir(parents=True, exist_ok=True)
@@ -149,18 +151,6 @@ def out_of_reach(path: Path | str, error: OSError) -> InputError:
         where=str(path),
         hint="check the spelling of the path, and that you may enter all the folders on the way",
     )
-
-
-def _beside(path: Path) -> Path:
-    """Returns a name for what is to take the place of `path`, one that `remove_leftovers` knows.
-
-    `tempfile` has such names too, but what it makes is for its owner only, whatever rights the user gives new files.
-    """
-    return path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-
-
-def _rights_of(path: Path) -> int:
-    return stat.S_IMODE(path.stat().st_mode)
 
 
 def _swap_in(temporary: Path, path: Path) -> None:
