@@ -1,8 +1,7 @@
 """Where the sensors of a synthetic network lie and how they are connected.
 
-A river is a tree: every sensor but the outlet has one downstream neighbour, and at a confluence two
-reaches join. A road network is a set of one-way corridors; each leaves an earlier one at a
-junction, or joins it there.
+A river is a tree: every sensor but the outlet has one downstream neighbour, and at a confluence two reaches join. A
+road network is a set of one-way corridors; each leaves an earlier one at a junction, or joins it there.
 """
 
 from dataclasses import dataclass
@@ -21,6 +20,9 @@ _KM_PER_DEGREE = 111.2
 _CONFLUENCE_CHANCE = 0.4
 _WINDING = 1.3  # km of river per km as the crow flies
 _SENSORS_PER_CORRIDOR = 7
+_SENSORS_PER_PAIR, _MOST_PAIRS = 8, 64
+
+Links = dict[tuple[int, int], float]  # (from, to) -> km
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,13 +36,12 @@ class Network:
 
 def build_network(recipe: Recipe) -> Network:
     """Returns the network that the recipe asks for."""
-    generator = recipe.stream("network")
     lay_out = _river if recipe.kind == "river" else _road
-    places, links = lay_out(recipe.sensors, generator)
-    return Network(_sensors_at(places, recipe), _edges_of(links), places)
-
-
-Links = dict[tuple[int, int], float]  # (from, to) -> km
+    places, links = lay_out(recipe.sensors, recipe.stream("network"))
+    ends = np.array(list(links), np.int32).reshape(-1, 2)
+    lengths = np.array(list(links.values()), np.float32)
+    edges = Edges(ends[:, 0], ends[:, 1], distance=lengths, distance_unit="km")
+    return Network(_sensors_at(places, recipe), edges, places)
 
 
 def _river(count: int, generator: np.random.Generator) -> tuple[NDArray[np.float64], Links]:
@@ -113,32 +114,17 @@ def _sensors_at(places: NDArray[np.float64], recipe: Recipe) -> tuple[Sensor, ..
     )
 
 
-def _edges_of(links: Links) -> Edges:
-    ends = np.array(list(links), np.int32).reshape(-1, 2)
-    lengths = np.array(list(links.values()), np.float32)
-    return Edges(ends[:, 0], ends[:, 1], distance=lengths, distance_unit="km")
-
-
-_SENSORS_PER_PAIR = 8
-_MOST_PAIRS = 64
-
-
 def choose_twins(network: Network, recipe: Recipe) -> tuple[tuple[int, int], ...]:
     """Returns pairs of sensor positions, no sensor in two pairs, without a path either way.
 
-    The second of a pair is one of the farther half of the sensors that the first could have. A
-    network too small for the default number has fewer pairs, or none; a number that was asked for
-    and does not fit is refused.
+    The second of a pair is one of the farther half of the sensors that the first could have. A network too small for
+    the default number has fewer pairs, or none; a number that was asked for and does not fit is refused.
     """
-    generator = recipe.stream("twins")
-    count = len(network.sensors)
-    wanted = recipe.twin_pairs
+    generator, count, wanted = recipe.stream("twins"), len(network.sensors), recipe.twin_pairs
     most = min(max(1, count // _SENSORS_PER_PAIR), _MOST_PAIRS) if wanted is None else wanted
-    downstream = csr_array(
-        (np.ones(len(network.edges)), (network.edges.source, network.edges.target)),
-        shape=(count, count),
-    )
-    upstream = downstream.T.tocsr()
+    ends = network.edges.source, network.edges.target
+    downstream = csr_array((np.ones(len(network.edges)), ends), shape=(count, count))
+    graphs = downstream, downstream.T.tocsr()
     is_free = np.ones(count, bool)
     pairs: list[tuple[int, int]] = []
     for first in generator.permutation(count).tolist():
@@ -147,11 +133,13 @@ def choose_twins(network: Network, recipe: Recipe) -> tuple[tuple[int, int], ...
         if not is_free[first]:
             continue
         can_be = is_free.copy()
-        for graph in (downstream, upstream):
+        for graph in graphs:
             can_be[breadth_first_order(graph, first, return_predecessors=False)] = False
-        if not can_be.any():
+        candidates = np.flatnonzero(can_be)
+        if not len(candidates):
             continue
-        second = int(generator.choice(_farther_half(np.flatnonzero(can_be), first, network)))
+        away = np.linalg.norm(network.places[candidates] - network.places[first], axis=1)
+        second = int(generator.choice(candidates[away >= np.median(away)]))
         is_free[[first, second]] = False
         pairs.append((first, second))
     if wanted is not None and len(pairs) < wanted:
@@ -161,9 +149,3 @@ def choose_twins(network: Network, recipe: Recipe) -> tuple[tuple[int, int], ...
             hint="ask for more sensors, or for fewer twin_pairs",
         )
     return tuple(pairs)
-
-
-def _farther_half(candidates: NDArray[np.intp], sensor: int, network: Network) -> NDArray[np.intp]:
-    away = np.linalg.norm(network.places[candidates] - network.places[sensor], axis=1)
-    farther: NDArray[np.intp] = candidates[away >= np.median(away)]
-    return farther

@@ -1,4 +1,4 @@
-"""The arguments that settle a synthetic network down to its last digit, and the two kinds of network."""
+"""The arguments that determine a synthetic network, and the two kinds of network."""
 
 import math
 from collections.abc import Mapping
@@ -26,10 +26,9 @@ class Kind:
         wave_speed: of deviations on their way along an edge, km per hour.
         reach: the distance in km over which a travelling deviation falls to 1/e.
         storage_size: scales the stored amount; negative where a full store lowers the reading.
-        storage_lifetimes: in steps, until a store without inflow is down to 1/e; each sensor has
-            one of these.
+        storage_lifetimes: in steps, until a store without inflow is down to 1/e; each sensor has one of these.
         inflow_memory: how long a burst of inflow lasts, in steps.
-        shock_lifetimes: in steps, until a shock is down to 1/e; each sensor has one of these.
+        shock_lifetimes: the same of shocks, in steps.
         gap_length: of missing readings on average, in steps.
         covariate_units: what is measured beside the readings, and in what unit.
     """
@@ -57,7 +56,7 @@ class Kind:
 
 KINDS: Registry[Kind] = Registry("kind of synthetic network")
 
-KINDS.register("river")(
+for _kind in (
     Kind(
         name="river",
         unit="mg/L",  # of dissolved oxygen
@@ -73,10 +72,7 @@ KINDS.register("river")(
         shock_lifetimes=(6.0, 12.0, 24.0),
         gap_length=12.0,
         covariate_units={"rain": "mm/h"},
-    )
-)
-
-KINDS.register("road")(
+    ),
     Kind(
         name="road",
         unit="mph",
@@ -91,26 +87,17 @@ KINDS.register("road")(
         inflow_memory=6.0,
         shock_lifetimes=(4.0, 6.0, 9.0),
         gap_length=24.0,
-    )
-)
+    ),
+):
+    KINDS.register(_kind.name)(_kind)
 
 MOST_MISSING = 0.9
 
-# Every ingredient draws from a stream of its own, in the order of time, so that neither the
-# number of steps nor the pieces they are made in change a number. New streams go to the end.
+# Every ingredient draws from a stream of its own, in the order of time, so that neither the number of steps nor the
+# pieces they are made in change a number. New streams go to the end.
 _STREAMS = (
-    "network",
-    "attenuation",
-    "twins",
-    "background",
-    "lifetimes",
-    "inflow",
-    "regions",
-    "shock times",
-    "shock sizes",
-    "rain lengths",
-    "noise",
-    "gaps",
+    *("network", "attenuation", "twins", "background", "lifetimes", "inflow"),
+    *("regions", "shock times", "shock sizes", "rain lengths", "noise", "gaps"),
 )
 
 
@@ -125,8 +112,8 @@ class Recipe:
         seed: another seed gives another network with other weather.
         noise: standard deviation of the noise as a share of the kind's level.
         missing_share: share of the readings that is missing, in gaps, from 0 to 0.9.
-        twin_pairs: how many pairs of distant sensors share a background; None plants one pair for
-            every eight sensors, at least 1 and at most 64, or as many as the network has room for.
+        twin_pairs: how many pairs of distant sensors share a background; None plants one pair for every eight
+            sensors, at least 1 and at most 64, or as many as the network has room for.
     """
 
     kind: str
@@ -139,14 +126,12 @@ class Recipe:
 
     def __post_init__(self) -> None:
         KINDS.get(self.kind)
-        least = {"sensors": 1, "steps": 1, "seed": 0, "twin_pairs": 0}
-        for name, smallest in least.items():
+        for name, smallest in {"sensors": 1, "steps": 1, "seed": 0, "twin_pairs": 0}.items():
             number = getattr(self, name)
-            if number is None:
-                continue
-            if number < smallest:
-                _refuse(name, number, f"a whole number of at least {smallest}")
-            object.__setattr__(self, name, index(number))  # NumPy's integers have no JSON
+            if number is not None:
+                if number < smallest:
+                    _refuse(name, number, f"a whole number of at least {smallest}")
+                object.__setattr__(self, name, index(number))  # NumPy's integers have no JSON
         if not 0 <= self.noise < math.inf:
             _refuse("noise", self.noise, "a number of zero or more")
         if not 0 <= self.missing_share <= MOST_MISSING:

@@ -9,21 +9,22 @@ Every shape repeats after a week. Twins have the same phases and, up to one comm
 levels differ.
 """
 
-from dataclasses import dataclass, replace
-from typing import Protocol
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import KDTree
 
+from candor.core.arrays import Booleans, Doubles
 from candor.data.panel import Edges
 from candor.data.synthetic.network import Network
-from candor.data.synthetic.recipe import Kind, Recipe
+from candor.data.synthetic.recipe import Recipe
 
 _FIRST_WEEKDAY = 2  # the first of January 2020 is a Wednesday
 _DAYS = 7
 
-Levels = NDArray[np.float64]  # per sensor
+Series = Doubles  # time x sensor
+Measured = dict[str, Series]  # by covariate
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,12 +38,12 @@ class Background:
         shapes: shape x step of the week, without unit.
     """
 
-    level: Levels
-    amplitude: NDArray[np.float64]
+    level: Doubles
+    amplitude: Doubles
     phase: NDArray[np.int64]
-    shapes: NDArray[np.float64]
+    shapes: Doubles
 
-    def between(self, start: int, stop: int) -> NDArray[np.float64]:
+    def between(self, start: int, stop: int) -> Series:
         """Returns the background of the steps `start` to `stop - 1`, time x sensor."""
         steps = np.arange(start, stop)[:, None]
         values = np.repeat(self.level[None], stop - start, axis=0)
@@ -53,75 +54,56 @@ class Background:
 
 def draw_background(recipe: Recipe, twins: tuple[tuple[int, int], ...]) -> Background:
     """Returns a background of own amplitudes and phases for every sensor, alike for twins."""
-    generator = recipe.stream("background")
-    kind = recipe.physics
-    draw = _river_background if kind.name == "river" else _road_background
+    generator, kind = recipe.stream("background"), recipe.physics
     level = kind.level + generator.uniform(-1, 1, recipe.sensors) * kind.level_spread
-    background = draw(kind, level, generator)
-    amplitude, phase = background.amplitude.copy(), background.phase.copy()
+    draw = _river_shapes if kind.name == "river" else _road_shapes
+    amplitude, phase, shapes = draw(kind.steps_per_day, recipe.sensors, generator)
     for first, second in twins:
         amplitude[:, second] = amplitude[:, first] * generator.uniform(0.85, 1.15)
         phase[:, second] = phase[:, first]
-    return replace(background, amplitude=amplitude, phase=phase)
+    return Background(level, amplitude, phase, shapes)
 
 
-def _river_background(kind: Kind, level: Levels, generator: np.random.Generator) -> Background:
-    """Returns oxygen that peaks in the afternoon, twice a day and once a week besides."""
-    day, count = kind.steps_per_day, len(level)
+def _river_shapes(day: int, count: int, generator: np.random.Generator) -> tuple[Doubles, NDArray[np.int64], Doubles]:
+    """Returns amplitude, phase and shapes of oxygen that peaks in the afternoon, twice a day and once a week."""
     turns = 2 * np.pi * np.arange(_DAYS * day) / day
+    afternoon = np.rint(generator.normal(9, 2.5, count)).astype(np.int64)  # a sine peaks six hours later
     ranges = [(0.5, 1.1), (0.15, 0.45), (0.15, 0.45)]  # mg/L
-    afternoon = np.rint(generator.normal(9, 2.5, count))  # a sine peaks six hours later
-    return Background(
-        level=level,
-        amplitude=np.stack([generator.uniform(*ends, count) for ends in ranges]),
-        phase=np.stack(
-            [
-                afternoon.astype(np.int64),
-                generator.integers(day // 2, size=count),
-                generator.integers(_DAYS * day, size=count),
-            ]
-        ),
-        shapes=np.stack([np.sin(turns), np.sin(2 * turns), np.sin(turns / _DAYS)]),
-    )
+    amplitude = np.stack([generator.uniform(*ends, count) for ends in ranges])
+    phase = [afternoon, generator.integers(day // 2, size=count), generator.integers(_DAYS * day, size=count)]
+    return amplitude, np.stack(phase), np.stack([np.sin(turns), np.sin(2 * turns), np.sin(turns / _DAYS)])
 
 
-def _road_background(kind: Kind, level: Levels, generator: np.random.Generator) -> Background:
-    """Returns speeds that fall in the morning and evening of working days and on weekends."""
-    day, count = kind.steps_per_day, len(level)
+def _road_shapes(day: int, count: int, generator: np.random.Generator) -> tuple[Doubles, NDArray[np.int64], Doubles]:
+    """Returns amplitude, phase and shapes of speeds that fall on working mornings and evenings, and on weekends."""
     step = np.arange(_DAYS * day)
     hour = step % day * 24 / day
     is_weekend = (_FIRST_WEEKDAY + step // day) % _DAYS >= 5
     morning = np.where(is_weekend, 0.0, _dip(hour, at=7.75, width=0.9))
     evening = np.where(is_weekend, 0.0, _dip(hour, at=17.25, width=1.3))
     outing = np.where(is_weekend, _dip(hour, at=14.0, width=2.2), 0.0)
-    ranges = [(1.0, 22.0), (1.0, 22.0), (0.5, 8.0)]  # mph
     minutes_apart = generator.normal(0, 60, (3, count)).clip(-150, 150)
-    return Background(
-        level=level,
-        amplitude=np.stack([generator.uniform(*ends, count) for ends in ranges]),
-        phase=np.rint(minutes_apart / (24 * 60 / day)).astype(np.int64),
-        shapes=np.stack([morning, evening, outing]),
-    )
+    ranges = [(1.0, 22.0), (1.0, 22.0), (0.5, 8.0)]  # mph
+    amplitude = np.stack([generator.uniform(*ends, count) for ends in ranges])
+    phase = np.rint(minutes_apart / (24 * 60 / day)).astype(np.int64)
+    return amplitude, phase, np.stack([morning, evening, outing])
 
 
-def _dip(hour: NDArray[np.float64], at: float, width: float) -> NDArray[np.float64]:
+def _dip(hour: Doubles, at: float, width: float) -> Doubles:
     """Returns a bell of depth -1 around the hour `at`, `width` hours from centre to shoulder."""
     return -np.exp(-0.5 * ((hour - at) / width) ** 2)
-
-
-Series = NDArray[np.float64]  # time x sensor
 
 
 class DecayingSum:
     """A level that keeps a share of itself from step to step: y(t) = retention y(t - 1) + x(t)."""
 
-    def __init__(self, retention: NDArray[np.float64]) -> None:
+    def __init__(self, retention: Doubles) -> None:
         self._retention = retention
         self._kept = np.zeros(len(retention))  # what the last level leaves for the next step
 
     def advance(self, inputs: Series) -> Series:
         """Returns the level at the next steps, given what comes in at each of them."""
-        from scipy.signal import lfilter  # slow to import, and every command knows this room
+        from scipy.signal import lfilter  # slow to import, and every command imports this module
 
         levels = np.empty(inputs.shape)
         for retention in np.unique(self._retention):  # a handful of different ones
@@ -136,11 +118,11 @@ class DecayingSum:
 class Storage:
     """What a linear reservoir holds: it fills in bursts of inflow and empties by a fixed share.
 
-    Inflow is what a slowly wandering random series has above one standard deviation, so that it
-    comes in smooth bursts and is zero about five sixths of the time.
+    Inflow is what a slowly wandering random series has above one standard deviation, so that it comes in smooth bursts
+    and is zero about five sixths of the time.
     """
 
-    def __init__(self, recipe: Recipe, retention: NDArray[np.float64]) -> None:
+    def __init__(self, recipe: Recipe, retention: Doubles) -> None:
         kind = recipe.physics
         memory = float(np.exp(-1 / kind.inflow_memory))
         self._generator = recipe.stream("inflow")
@@ -159,17 +141,11 @@ class Storage:
 class Transport:
     """What arrives from upstream: sum over incoming edges of attenuation x delayed total.
 
-    The total deviation of a sensor is its own plus all that arrived there, so that a deviation
-    travels on from sensor to sensor.
+    The total deviation of a sensor is its own plus all that arrived there, so that a deviation travels on from sensor
+    to sensor.
     """
 
-    def __init__(
-        self,
-        edges: Edges,
-        delays: NDArray[np.int64],
-        attenuation: NDArray[np.float64],
-        sensors: int,
-    ) -> None:
+    def __init__(self, edges: Edges, delays: NDArray[np.int64], attenuation: Doubles, sensors: int) -> None:
         self._edges = edges
         self._delays = delays
         self._attenuation = attenuation
@@ -196,9 +172,8 @@ class Transport:
 class Gaps:
     """When readings are missing: gaps of random length, each sensor for itself.
 
-    Of a uniform number per step and sensor, a small one starts a gap, a large one ends it, and all
-    others leave things as they were. Starts and ends are as frequent as the wanted share and the
-    mean length of a gap ask for.
+    Of a uniform number per step and sensor, a small one starts a gap, a large one ends it, and all others leave things
+    as they were. Starts and ends are as frequent as the wanted share and the mean length of a gap ask for.
     """
 
     def __init__(self, recipe: Recipe) -> None:
@@ -208,7 +183,7 @@ class Gaps:
         self._start_chance = self._end_chance * share / (1 - share)
         self._is_missing = self._generator.random(recipe.sensors) < share
 
-    def advance(self, steps: int) -> NDArray[np.bool_]:
+    def advance(self, steps: int) -> Booleans:
         """Returns whether each reading of the next steps is missing, time x sensor."""
         draw = self._generator.random((steps, len(self._is_missing)))
         starts, ends = draw < self._start_chance, draw >= 1 - self._end_chance
@@ -220,28 +195,12 @@ class Gaps:
         return missing
 
 
-Measured = dict[str, NDArray[np.float64]]  # covariate -> time x sensor
-
-
-class ShockSource(Protocol):
-    """A source of jumps."""
-
-    def advance(self, steps: int) -> tuple[NDArray[np.float64], Measured]:
-        """Returns jumps and covariates of the next steps."""
-        ...
-
-
-def shocks_of(recipe: Recipe, network: Network) -> ShockSource:
-    """Returns the source of jumps that suits the kind of network, at its first step."""
-    return Rain(recipe, network) if recipe.kind == "river" else Incidents(recipe)
-
-
 class Rain:
     """Rain that falls on a whole region at once and reaches its sensors a little later.
 
-    In a region about every eighth day it starts to rain, hardest in the first hour. `RUNOFF_LAG`
-    hours later all its sensors jump in proportion to the rain of that first hour: most down,
-    because the runoff consumes oxygen, one in five up, because it is cold and clear.
+    In a region about every eighth day it starts to rain, hardest in the first hour. `RUNOFF_LAG` hours later all its
+    sensors jump in proportion to the rain of that first hour: most down, because the runoff consumes oxygen, one in
+    five up, because it is cold and clear.
     """
 
     RUNOFF_LAG = 2
@@ -252,37 +211,36 @@ class Rain:
     SENSORS_PER_REGION = 8
 
     def __init__(self, recipe: Recipe, network: Network) -> None:
-        generator = recipe.stream("regions")
-        count = len(network.places)
+        generator, count = recipe.stream("regions"), len(network.places)
         regions = max(1, round(count / self.SENSORS_PER_REGION))
         centres = generator.choice(count, regions, replace=False)
         _, self.region = KDTree(network.places[centres]).query(network.places)
         self.exposure = generator.uniform(0.8, 1.2, count)  # rain here per rain in the region
         sign = np.where(generator.random(count) < 0.2, 1.0, -1.0)
         self.response = sign * generator.uniform(0.08, 0.15, count)  # mg/L per mm
-        self._times = recipe.stream("shock times")
-        self._sizes = recipe.stream("shock sizes")
-        self._lengths = recipe.stream("rain lengths")
+        streams = ("shock times", "shock sizes", "rain lengths")
+        self._times, self._sizes, self._lengths = (recipe.stream(name) for name in streams)
         self._rain_to_come = np.zeros((self.LONGEST, regions))
         self._runoff_to_come = np.zeros((self.RUNOFF_LAG, regions))
 
-    def advance(self, steps: int) -> tuple[NDArray[np.float64], Measured]:
+    def advance(self, steps: int) -> tuple[Series, Measured]:
         """Returns jumps (mg/L) and `rain` (mm per hour) of the next steps."""
         regions = self._rain_to_come.shape[1]
         when, where = np.nonzero(self._times.random((steps, regions)) < self.CHANCE)
         # The square makes light rain frequent and heavy rain rare.
-        first_hour = self._sizes.random(len(when)) ** 2 * (self.HEAVIEST - self.LIGHTEST)
-        first_hour += self.LIGHTEST
+        first_hour = self._sizes.random(len(when)) ** 2 * (self.HEAVIEST - self.LIGHTEST) + self.LIGHTEST
         hours = 1 + (self._lengths.random(len(when)) * self.LONGEST).astype(int)
 
-        runoff = np.concatenate([self._runoff_to_come, np.zeros((steps, regions))])
+        runoff, rain = (
+            np.concatenate([to_come, np.zeros((steps, regions))])
+            for to_come in (self._runoff_to_come, self._rain_to_come)
+        )
         runoff[when + self.RUNOFF_LAG, where] = first_hour
-        rain = np.concatenate([self._rain_to_come, np.zeros((steps, regions))])
         for hour in range(self.LONGEST):
             lasts = hours > hour
             cells = when[lasts] + hour, where[lasts]
-            # Where two spells overlap the heavier one counts: unlike a sum, this comes out the
-            # same whichever of them was drawn in an earlier piece.
+            # Where two spells overlap the heavier one counts: unlike a sum, this comes out the same whichever of them
+            # was drawn in an earlier piece.
             rain[cells] = np.maximum(rain[cells], first_hour[lasts] * self.FADE**hour)
         self._runoff_to_come, self._rain_to_come = runoff[steps:], rain[steps:]
         jumps = runoff[:steps, self.region] * (self.exposure * self.response)
@@ -297,10 +255,9 @@ class Incidents:
 
     def __init__(self, recipe: Recipe) -> None:
         self._sensors = recipe.sensors
-        self._times = recipe.stream("shock times")
-        self._sizes = recipe.stream("shock sizes")
+        self._times, self._sizes = recipe.stream("shock times"), recipe.stream("shock sizes")
 
-    def advance(self, steps: int) -> tuple[NDArray[np.float64], Measured]:
+    def advance(self, steps: int) -> tuple[Series, Measured]:
         """Returns jumps (mph) of the next steps; nothing is measured beside the speeds."""
         happens = self._times.random((steps, self._sensors)) < self.CHANCE
         jumps = np.zeros(happens.shape)

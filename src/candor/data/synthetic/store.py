@@ -33,7 +33,7 @@ from candor.data.synthetic.recipe import Recipe
 
 FORMAT_VERSION = 1
 _SHOCK_COLUMNS = pa.schema([("time", pa.int64()), ("sensor", pa.int64()), ("size", pa.float64())])
-_MEND = "write it again with write_synthetic"
+_HINT = "write it again with write_synthetic"
 
 
 def write_synthetic(
@@ -48,21 +48,10 @@ def write_synthetic(
     twin_pairs: int | None = None,
     chunk_steps: int | None = None,
 ) -> None:
-    """Writes a synthetic panel and its truth to `folder`, replacing what was there.
+    """Writes a synthetic panel and its truth to `folder`, replacing what was there, for `load_panel` and `load_truth`.
 
-    The numbers are those of `generate_river` and `generate_road`, but only a few chunks of them
-    are in memory at a time, however many steps there are.
-
-    Args:
-        folder: a panel folder for `load_panel` and `load_truth`.
-        kind: `river` (hourly, mg/L) or `road` (every five minutes, mph).
-        sensors: how many there are.
-        steps: how many readings each sensor has.
-        seed: another seed gives another network with other weather.
-        noise: standard deviation of the noise as a share of the kind's level.
-        missing_share: share of the readings that is missing, in gaps, from 0 to 0.9.
-        twin_pairs: pairs of sensors that share a background; None lets the size decide.
-        chunk_steps: how many steps to make at a time; changes no number.
+    The arguments are those of `Recipe`, and the numbers those of `generate`, but only a few chunks of `chunk_steps`
+    steps are in memory at a time, however many steps there are.
     """
     recipe = Recipe(kind, sensors, steps, seed, noise, missing_share, twin_pairs)
     world = settle(recipe)
@@ -87,28 +76,21 @@ def _write_series(folder: Path, world: World, chunk_steps: int | None) -> str:
     units = world.recipe.physics.covariate_units
     ids = tuple(sensor.id for sensor in world.network.sensors)
     with ExitStack() as files:
-
-        def open_matrix(path: Path) -> MatrixWriter:
-            return files.enter_context(MatrixWriter(path, world.times, ids))
-
-        readings = open_matrix(folder / READINGS)
-        covariates = {name: open_matrix(covariate_file(folder, name)) for name in units}
-        components = {name: open_matrix(_component_file(folder, name)) for name in COMPONENTS}
+        paths = {"readings": folder / READINGS} | {name: covariate_file(folder, name) for name in units}
+        paths |= {name: _component_file(folder, name) for name in COMPONENTS}
+        writers = {name: files.enter_context(MatrixWriter(path, world.times, ids)) for name, path in paths.items()}
         shocks = files.enter_context(pq.ParquetWriter(_shock_file(folder), _SHOCK_COLUMNS))
         for chunk in chunks_of(world, chunk_steps):
-            readings.write(chunk.readings)
-            for name, writer in covariates.items():
-                writer.write(chunk.covariates[name])
-            for name, writer in components.items():
-                writer.write(chunk.components[name])
+            for name, series in ({"readings": chunk.readings} | chunk.covariates | chunk.components).items():
+                writers[name].write(series)
             found = [chunk.shocks.time, chunk.shocks.sensor, chunk.shocks.size]
             shocks.write_table(pa.Table.from_arrays(found, schema=_SHOCK_COLUMNS))
     return fingerprint(
         world.times,
         world.network.sensors,
         world.network.edges,
-        readings.digest,
-        {name: (writer.digest, units[name]) for name, writer in covariates.items()},
+        writers["readings"].digest,
+        {name: (writers[name].digest, unit) for name, unit in units.items()},
     )
 
 
@@ -138,12 +120,12 @@ def load_truth(folder: Path) -> Truth:
             raise InputError(
                 f"the truth has format version {version}; this candor reads {FORMAT_VERSION}",
                 where=str(folder),
-                hint=_MEND,
+                hint=_HINT,
             )
         return _read_truth(folder, laws, header)
     except SIGNS_OF_DAMAGE as error:
         what = f"the truth is damaged ({first_line(error)})"
-        raise InputError(what, where=str(folder), hint=_MEND) from None
+        raise InputError(what, where=str(folder), hint=_HINT) from None
 
 
 def _read_truth(folder: Path, laws: dict[str, Any], header: dict[str, Any]) -> Truth:
@@ -156,13 +138,12 @@ def _read_truth(folder: Path, laws: dict[str, Any], header: dict[str, Any]) -> T
         raise ValueError("it belongs to another panel")
     times, sensors = header_axes(header)
     ids = tuple(sensor.id for sensor in sensors)
-    paths = {name: _component_file(folder, name) for name in COMPONENTS}
     shocks = pq.read_table(_shock_file(folder))
     return Truth(
         delays=np.array(laws["delays"], np.int64),
         attenuation=np.array(laws["attenuation"], np.float64),
         shocks=Shocks(*(column.to_numpy() for column in shocks.columns)),
-        components={name: read_matrix(path, times, ids) for name, path in paths.items()},
+        components={name: read_matrix(_component_file(folder, name), times, ids) for name in COMPONENTS},
         twins=tuple((first, second) for first, second in laws["twins"]),
         storage_retention=np.array(laws["storage_retention"], np.float64),
         shock_retention=np.array(laws["shock_retention"], np.float64),
