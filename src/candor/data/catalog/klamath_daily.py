@@ -18,15 +18,13 @@ sensor; no edge joins them. The Lost River Diversion Channel can flow either way
 Observed by the U.S. Geological Survey; gathered in github.com/Klamath-SDM/klamathWaterData, commit 93b8208.
 """
 
+from functools import partial
 from importlib.resources import as_file, files
 
 from candor.data.catalog.registry import dataset
 from candor.data.panel import Panel
 from candor.data.readers.options import ReadOptions
 from candor.data.readers.panels import read_panel
-
-_LICENCE = "public domain (U.S. Geological Survey)"
-_SOURCE = "USGS National Water Information System, through Klamath-SDM/klamathWaterData"
 
 
 def _load(statistic: str, name: str) -> Panel:
@@ -37,37 +35,16 @@ def _load(statistic: str, name: str) -> Panel:
         )
 
 
-@dataset(
-    "klamath-daily",
-    title="Klamath River, dissolved oxygen, daily mean, 11 stations",
-    fingerprint="9b79fc0e0eb03f7e84cb002c74ff3bb060f4112f9242e7a12c80b7b8a1df2578",
-    licence=_LICENCE,
-    source=_SOURCE,
-)
-def load_mean() -> Panel:
-    """Returns the daily means."""
-    return _load("mean", "klamath-daily")
-
-
-@dataset(
-    "klamath-daily-min",
-    title="Klamath River, dissolved oxygen, daily minimum, 11 stations",
-    fingerprint="981754f111204ac02eed6d639724bb3a36d89bf62c794604364cf11fbbaacace",
-    licence=_LICENCE,
-    source=_SOURCE,
-)
-def load_minimum() -> Panel:
-    """Returns the daily minima."""
-    return _load("minimum", "klamath-daily-min")
-
-
-@dataset(
-    "klamath-daily-max",
-    title="Klamath River, dissolved oxygen, daily maximum, 11 stations",
-    fingerprint="3bb040ba490665973b9a2cfb394a5dce7e08ed6c06b59ce127df3668123038dc",
-    licence=_LICENCE,
-    source=_SOURCE,
-)
-def load_maximum() -> Panel:
-    """Returns the daily maxima."""
-    return _load("maximum", "klamath-daily-max")
+for _name, _statistic, _fingerprint in (
+    ("klamath-daily", "mean", "9b79fc0e0eb03f7e84cb002c74ff3bb060f4112f9242e7a12c80b7b8a1df2578"),
+    ("klamath-daily-min", "minimum", "981754f111204ac02eed6d639724bb3a36d89bf62c794604364cf11fbbaacace"),
+    ("klamath-daily-max", "maximum", "3bb040ba490665973b9a2cfb394a5dce7e08ed6c06b59ce127df3668123038dc"),
+):
+    dataset(
+        _name,
+        title=f"Klamath River, dissolved oxygen, daily {_statistic}, 11 stations",
+        fingerprint=_fingerprint,
+        licence="public domain (U.S. Geological Survey)",
+        source="USGS National Water Information System, through Klamath-SDM/klamathWaterData",
+        facts=(__doc__ or "").strip(),
+    )(partial(_load, _statistic, _name))

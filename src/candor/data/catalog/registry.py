@@ -53,10 +53,9 @@ class Dataset:
         licence: under which terms the numbers may be used.
         source: where they come from.
         facts: a table of facts, in Markdown.
-        load: returns the panel, or says how to get the files.
+        load: returns the panel, or raises an error that says how to get the files.
         fingerprint: SHA-256 of the whole panel's content; None where it is made on this machine or not known yet.
-        needs: the files or folders that must be in the data folder, each by all the names it may have; none for data
-            that come with the package or are made on this machine.
+        needs: the files or folders that must be in the data folder, each by all the names it may have.
     """
 
     name: str
