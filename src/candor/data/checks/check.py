@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from candor.core.progress import Report, silent
 from candor.core.text import duration, listed
@@ -19,17 +18,13 @@ class SensorSummary:
     """One sensor in numbers, ready for a table or for JSON; None where there is nothing to measure.
 
     Args:
-        id: what the readings call the sensor.
         name: what people call it; may be empty.
         missing_share: share of the rows without a reading, 0 to 1.
         longest_gap: the most rows in succession without a reading.
         longest_gap_start: local time of the first row of that gap.
-        minimum: smallest reading, in the sensor's unit.
-        median: middle reading, in the sensor's unit.
-        maximum: largest reading, in the sensor's unit.
+        minimum, median, maximum: of the readings, in the sensor's unit.
         flat_share: share of the readings that lie in unusually long runs of one value, 0 to 1.
-        edges_in: edges that lead here from other sensors.
-        edges_out: edges that lead from here to other sensors.
+        edges_in, edges_out: edges that lead here from other sensors, and from here to them.
     """
 
     id: str
@@ -50,12 +45,10 @@ class CheckReport:
     """What was noticed about a panel.
 
     Args:
-        findings: errors, warnings and notes.
         sensors: a summary of each sensor, in the order of the panel.
         components: parts of the network that hang together, whatever the directions; a lone sensor is one.
         times: how many rows there are.
-        first: local time of the first row.
-        last: local time of the last row.
+        first, last: local times of the first and the last row.
         interval: the distance between two rows, in words.
         missing_share: share of all cells without a reading, 0 to 1; None if there are no cells.
     """
@@ -70,25 +63,14 @@ class CheckReport:
     missing_share: float | None
 
 
-def count_edges(panel: Panel) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Returns for each sensor the edges that lead to it and those that leave it, without self-loops."""
-    sensors = len(panel.sensors)
-    is_between_two = panel.edges.source != panel.edges.target
-    arriving = np.bincount(panel.edges.target[is_between_two], minlength=sensors)
-    leaving = np.bincount(panel.edges.source[is_between_two], minlength=sensors)
-    return arriving, leaving
-
-
-def report_network(panel: Panel, findings: Findings) -> int:
+def _report_network(panel: Panel, findings: Findings) -> int:
     """Adds what there is to say about the edges, and returns the number of components."""
     sensors = len(panel.sensors)
-    if sensors == 0:
-        return 0
     source, target = panel.edges.source, panel.edges.target
     sizes = np.bincount(components(source, target, sensors))
     lonely = isolated(source, target, sensors)
-    if sensors == 1:
-        return 1
+    if sensors <= 1:
+        return sensors
     if len(lonely) == sensors:
         findings.note(
             "there are no edges between sensors: each is forecast from itself and from sensors that behave alike",
@@ -126,7 +108,7 @@ def check_panel(panel: Panel, report: Report = silent) -> CheckReport:
     findings = Findings()
     report_coverage(panel, [fact.coverage for fact in facts], is_reported, findings)
     report_sensors(panel, facts, findings)
-    parts = report_network(panel, findings)
+    parts = _report_network(panel, findings)
     cells = panel.times.length * len(panel.sensors)
     return CheckReport(
         findings=findings,
@@ -141,20 +123,22 @@ def check_panel(panel: Panel, report: Report = silent) -> CheckReport:
 
 
 def _summaries(panel: Panel, facts: list[SensorFacts]) -> tuple[SensorSummary, ...]:
-    arriving, leaving = count_edges(panel)
+    between_two = panel.edges.source != panel.edges.target
+    ends = (panel.edges.target[between_two], panel.edges.source[between_two])
+    edges_in, edges_out = (np.bincount(end, minlength=len(facts)).tolist() for end in ends)
     return tuple(
         SensorSummary(
             id=sensor.id,
             name=sensor.name,
             missing_share=1 - fact.coverage.readings / panel.times.length if panel.times.length else None,
-            longest_gap=fact.coverage.longest_gap,
-            longest_gap_start=panel.times.iso(fact.coverage.gap_start) if fact.coverage.longest_gap else None,
+            longest_gap=fact.coverage.longest_gap.length,
+            longest_gap_start=panel.times.iso(gap.start) if (gap := fact.coverage.longest_gap).length else None,
             minimum=fact.minimum,
             median=fact.median,
             maximum=fact.maximum,
-            flat_share=fact.flat_share,
-            edges_in=int(edges_in),
-            edges_out=int(edges_out),
+            flat_share=fact.flatness.readings / fact.coverage.readings if fact.coverage.readings else None,
+            edges_in=edges_in[position],
+            edges_out=edges_out[position],
         )
-        for sensor, fact, edges_in, edges_out in zip(panel.sensors, facts, arriving, leaving, strict=True)
+        for position, (sensor, fact) in enumerate(zip(panel.sensors, facts, strict=True))
     )

@@ -29,38 +29,38 @@ LEAST_STEPS = 24
 
 
 @dataclass(frozen=True)
+class Gap:
+    """Rows in succession without a reading: how many, and the first of them."""
+
+    length: int
+    start: int
+
+
+@dataclass(frozen=True)
 class Coverage:
-    """When one sensor reports; all numbers count rows.
+    """When one sensor reports.
 
     Args:
         rows: how many rows the panel has.
         readings: at how many of them the sensor reports.
         last: the row of its last reading, -1 if there is none.
-        longest_gap: the most rows in succession without a reading.
-        gap_start: the first row of that gap.
-        earlier_gap: the same, without the silence after the last reading.
-        earlier_gap_start: the first row of that gap.
+        longest_gap: the longest gap.
+        earlier_gap: the longest gap before the last reading.
         step: the sensor reports at one row in `step`.
     """
 
     rows: int
     readings: int
     last: int
-    longest_gap: int
-    gap_start: int
-    earlier_gap: int
-    earlier_gap_start: int
+    longest_gap: Gap
+    earlier_gap: Gap
     step: int
-
-    @property
-    def silence(self) -> int:
-        """The rows after the last reading."""
-        return self.rows - 1 - self.last
 
     @property
     def has_stopped(self) -> bool:
         """Whether there are readings, but none for a good while before the end."""
-        return self.readings > 0 and self.silence >= max(STOPPED_SHARE * self.rows, LEAST_SILENCE)
+        silence = self.rows - 1 - self.last
+        return self.readings > 0 and silence >= max(STOPPED_SHARE * self.rows, LEAST_SILENCE)
 
     @property
     def missing_while_alive(self) -> float:
@@ -69,30 +69,28 @@ class Coverage:
         return max(0.0, 1 - self.readings / expected)
 
 
-def measure_coverage(rows_with_reading: NDArray[np.int64], rows: int) -> Coverage:
+def measure_coverage(reported: NDArray[np.int64], rows: int) -> Coverage:
     """Returns when a sensor reports, from the rows at which it does."""
-    if len(rows_with_reading) == 0:
-        return Coverage(rows, 0, -1, rows, 0, rows, 0, 1)
-    ends = np.concatenate([[-1], rows_with_reading, [rows]])
-    gaps = np.diff(ends) - 1
-    longest, earlier = int(np.argmax(gaps)), int(np.argmax(gaps[:-1]))
-    return Coverage(
-        rows=rows,
-        readings=len(rows_with_reading),
-        last=int(rows_with_reading[-1]),
-        longest_gap=int(gaps[longest]),
-        gap_start=int(ends[longest]) + 1,
-        earlier_gap=int(gaps[earlier]),
-        earlier_gap_start=int(ends[earlier]) + 1,
-        step=_own_step(rows_with_reading, rows),
+    starts, lengths = _gaps(reported, rows)
+    longest, earlier = (
+        Gap(int(chosen.max()), int(starts[chosen.argmax()]))
+        for chosen in (lengths, lengths[:-1] if len(reported) else lengths)
     )
+    last = int(reported[-1]) if len(reported) else -1
+    return Coverage(rows, len(reported), last, longest, earlier, _own_step(reported, rows))
 
 
-def _own_step(rows_with_reading: NDArray[np.int64], rows: int) -> int:
+def _gaps(reported: NDArray[np.int64], rows: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Returns the first row and the length of the gap before each reading, and of that after the last; 0 for none."""
+    ends = np.concatenate([[-1], reported, [rows]])
+    return ends[:-1] + 1, np.diff(ends) - 1
+
+
+def _own_step(reported: NDArray[np.int64], rows: int) -> int:
     """Returns in how many rows the sensor reports once, 1 unless it keeps to a slower interval of its own."""
-    if len(rows_with_reading) <= LEAST_STEPS or len(rows_with_reading) > OWN_INTERVAL_AT_MOST * rows:
+    if len(reported) <= LEAST_STEPS or len(reported) > OWN_INTERVAL_AT_MOST * rows:
         return 1
-    steps = np.diff(rows_with_reading)
+    steps = np.diff(reported)
     step = int(np.median(steps))
     return step if np.mean(steps % step == 0) >= OWN_INTERVAL_KEPT else 1
 
@@ -100,20 +98,14 @@ def _own_step(rows_with_reading: NDArray[np.int64], rows: int) -> int:
 def report_coverage(
     panel: Panel, coverages: Sequence[Coverage], is_reported: NDArray[np.bool_], findings: Findings
 ) -> None:
-    """Adds what there is to say about silence.
-
-    Args:
-        panel: the panel.
-        coverages: when each sensor reports.
-        is_reported: for each row, whether any sensor reports.
-        findings: the list to add to.
-    """
+    """Adds what there is to say about silence, from when each sensor reports, and at which rows any of them does."""
     if panel.times.length < LEAST_ROWS:
         findings.warning(
             f"the record is short, {panel.times.length} rows: little to learn from and less to judge by", panel.name,
             hint=f"give {LEAST_ROWS} rows or more",
         )  # fmt: skip
-    dead = [sensor for sensor, coverage in zip(panel.sensor_ids, coverages, strict=True) if not coverage.readings]
+    by_id = dict(zip(panel.sensor_ids, coverages, strict=True))
+    dead = [sensor for sensor, coverage in by_id.items() if not coverage.readings]
     if len(dead) == len(coverages):
         findings.error(
             "no sensor has a reading", panel.name or listed(dead), max(len(dead), 1),
@@ -121,13 +113,13 @@ def report_coverage(
         )  # fmt: skip
         return
     findings.about(dead, "sensors have no reading at all", "leave them out, or check their columns")
-    alive = {s: c for s, c in zip(panel.sensor_ids, coverages, strict=True) if c.readings}
+    alive = {sensor: coverage for sensor, coverage in by_id.items() if coverage.readings}
     _report_stopped(panel, alive, findings)
     _report_missing(alive, findings)
     _report_gaps(panel, alive, findings)
     _report_own_intervals(panel, alive, findings)
     if len(alive) > 1 and any(coverage.step == 1 for coverage in alive.values()):
-        _report_empty_rows(panel, is_reported, findings)
+        _report_empty_rows(panel, np.flatnonzero(is_reported), findings)
 
 
 def _report_stopped(panel: Panel, alive: dict[str, Coverage], findings: Findings) -> None:
@@ -155,14 +147,11 @@ def _report_missing(alive: dict[str, Coverage], findings: Findings) -> None:
 
 
 def _report_gaps(panel: Panel, alive: dict[str, Coverage], findings: Findings) -> None:
-    gaps = {
-        s: (c.earlier_gap, c.earlier_gap_start) if c.has_stopped else (c.longest_gap, c.gap_start)
-        for s, c in alive.items()
-    }
+    gaps = {s: c.earlier_gap if c.has_stopped else c.longest_gap for s, c in alive.items()}
     least = max(GAP_SHARE * panel.times.length, LEAST_SILENCE)
-    long = sorted((s for s in gaps if gaps[s][0] > least), key=lambda s: -gaps[s][0])
+    long = sorted((s for s in gaps if gaps[s].length > least), key=lambda s: -gaps[s].length)
     findings.about(
-        [f"{s} from {panel.times.short(gaps[s][1])} ({gaps[s][0]} rows)" for s in long],
+        [f"{s} from {panel.times.short(gaps[s].start)} ({gaps[s].length} rows)" for s in long],
         f"sensors have a gap longer than {rounded_percent(GAP_SHARE)} of the record",
         "use a part of the record without it if you can",
         level=Level.NOTE,
@@ -184,16 +173,13 @@ def _report_own_intervals(panel: Panel, alive: dict[str, Coverage], findings: Fi
         )
 
 
-def _report_empty_rows(panel: Panel, is_reported: NDArray[np.bool_], findings: Findings) -> None:
-    ends = np.concatenate([[-1], np.flatnonzero(is_reported), [len(is_reported)]])
-    gaps = np.diff(ends) - 1
-    if gaps.max() == 0:
-        return
-    longest = int(np.argmax(gaps))
-    findings.note(
-        f"no sensor at all reports at some moments: {np.count_nonzero(gaps)} stretches, the longest of "
-        f"{gaps[longest]} rows",
-        f"longest from {panel.times.short(int(ends[longest]) + 1)}",
-        int(gaps.sum()),
-        "nothing, if the logger was off; if clocks were changed in summer, say where the sensors are with --zone",
-    )
+def _report_empty_rows(panel: Panel, reported: NDArray[np.int64], findings: Findings) -> None:
+    starts, lengths = _gaps(reported, panel.times.length)
+    if lengths.any():
+        findings.note(
+            f"no sensor at all reports at some moments: {np.count_nonzero(lengths)} stretches, the longest of "
+            f"{lengths.max()} rows",
+            f"longest from {panel.times.short(int(starts[lengths.argmax()]))}",
+            int(lengths.sum()),
+            "nothing, if the logger was off; if clocks were changed in summer, say where the sensors are with --zone",
+        )

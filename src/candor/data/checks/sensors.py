@@ -2,7 +2,7 @@
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -29,9 +29,7 @@ class SensorFacts:
 
     Args:
         coverage: when it reports.
-        minimum: smallest reading, in the sensor's unit.
-        median: middle reading, in the sensor's unit.
-        maximum: largest reading, in the sensor's unit.
+        minimum, median, maximum: of the readings, in the sensor's unit.
         oddities: readings that look wrong one by one.
         flatness: how it sticks, apart from those.
         unit_change: a suspected change of unit, apart from those.
@@ -47,11 +45,6 @@ class SensorFacts:
     unit_change: UnitChange | None
     digest: bytes | None
 
-    @property
-    def flat_share(self) -> float | None:
-        """Share of the readings in suspiciously long runs of one value."""
-        return self.flatness.readings / self.coverage.readings if self.coverage.readings else None
-
 
 def columns_of(panel: Panel) -> Iterator[NDArray[np.float32]]:
     """Yields the readings of each sensor, in order of time."""
@@ -61,12 +54,7 @@ def columns_of(panel: Panel) -> Iterator[NDArray[np.float32]]:
 
 
 def examine_sensor(column: NDArray[np.float32], interval: timedelta) -> SensorFacts:
-    """Returns what the readings of one sensor tell.
-
-    Args:
-        column: the readings in order of time, NaN where missing.
-        interval: the distance between two rows.
-    """
+    """Returns what the readings of one sensor tell: in order of time, NaN where missing."""
     series = series_of(column)
     coverage = measure_coverage(series.rows, len(column))
     oddities, remaining = find_oddities(series)
@@ -98,23 +86,37 @@ def _digest(column: NDArray[np.float32]) -> bytes:
 def report_sensors(panel: Panel, facts: Sequence[SensorFacts], findings: Findings) -> None:
     """Adds what there is to say about the readings of the sensors, each kind once with the worst sensors first."""
     by_id = dict(zip(panel.sensor_ids, facts, strict=True))
-    _report_codes(by_id, findings)
+    odd = {sensor: facts.oddities for sensor, facts in by_id.items()}
+    _report_codes(odd, findings)
     _report_zeros(by_id, findings)
     _report_negatives(by_id, findings)
-    _report_outliers(panel, by_id, findings)
-    _report_flat(panel, by_id, findings)
-    _report_unit_changes(panel, by_id, findings)
+    _report_outliers(panel, {sensor: oddities.outliers for sensor, oddities in odd.items()}, findings)
+    _report_flat(panel, {sensor: facts.flatness for sensor, facts in by_id.items()}, findings)
+    findings.about(
+        [
+            f"{s} at {panel.times.short(f.unit_change.row)} ({f.unit_change.words})"
+            for s, f in by_id.items()
+            if f.unit_change
+        ],
+        "the level jumps and stays, as if the unit had changed",
+        "bring the readings before and after to one unit, and name it with --unit",
+    )
     _report_copies(by_id, findings)
 
 
-def _report_codes(by_id: dict[str, SensorFacts], findings: Findings) -> None:
+def _worst_first(sizes: Mapping[str, float]) -> list[str]:
+    """Returns the sensors for which there is something to report, the largest first."""
+    return sorted((sensor for sensor in sizes if sizes[sensor]), key=lambda sensor: -sizes[sensor])
+
+
+def _report_codes(odd: dict[str, Oddities], findings: Findings) -> None:
     sensors_with: dict[float, dict[str, int]] = defaultdict(dict)
-    for sensor, facts in by_id.items():
-        for number, count in facts.oddities.codes:
+    for sensor, oddities in odd.items():
+        for number, count in oddities.codes:
             sensors_with[_plain(number)][sensor] = count
     for number, counts in sorted(sensors_with.items()):
         findings.about(
-            [f"{s} ({counts[s]} times)" for s in sorted(counts, key=lambda s: -counts[s])],
+            [f"{sensor} ({counts[sensor]} times)" for sensor in _worst_first(counts)],
             f"the number {number:.10g} is repeated far outside all other readings: it may stand for missing",
             f"say --missing {number:.10g}",
             count=sum(counts.values()),
@@ -122,10 +124,10 @@ def _report_codes(by_id: dict[str, SensorFacts], findings: Findings) -> None:
 
 
 def _report_zeros(by_id: dict[str, SensorFacts], findings: Findings) -> None:
-    zeros = {sensor: facts.oddities.zeros for sensor, facts in by_id.items() if facts.oddities.zeros}
-    shares = {s: count / by_id[s].coverage.readings for s, count in zeros.items()}
+    zeros = {sensor: facts.oddities.zeros for sensor, facts in by_id.items()}
+    shares = {sensor: count / by_id[sensor].coverage.readings for sensor, count in zeros.items() if count}
     findings.about(
-        [f"{s} ({rounded_percent(shares[s], 3)} of the readings)" for s in sorted(shares, key=lambda s: -shares[s])],
+        [f"{sensor} ({rounded_percent(shares[sensor], 3)} of the readings)" for sensor in _worst_first(shares)],
         "zeros lie far from all other readings: zero may stand for missing",
         "say --missing 0, unless the sensors really measure nothing then",
         count=sum(zeros.values()),
@@ -137,11 +139,9 @@ def _report_negatives(by_id: dict[str, SensorFacts], findings: Findings) -> None
         (Level.WARNING, True, "readings fall below zero all at once, at sensors that are otherwise positive"),
         (Level.NOTE, False, "a few readings are below zero, at sensors that are otherwise positive"),
     ):
-        odd = {sensor: facts.oddities for sensor, facts in by_id.items()}
-        found = {s: o.negatives for s, o in odd.items() if o.negatives and o.is_abrupt == is_abrupt}
-        worst = sorted(found, key=lambda s: -found[s])
+        found = {s: f.oddities.negatives for s, f in by_id.items() if f.oddities.is_abrupt == is_abrupt}
         findings.about(
-            [f"{s} ({found[s]}, down to {by_id[s].minimum:.6g})" for s in worst],
+            [f"{sensor} ({found[sensor]}, down to {by_id[sensor].minimum:.6g})" for sensor in _worst_first(found)],
             what,
             "if the quantity cannot be negative, say --minimum 0",
             count=sum(found.values()),
@@ -149,42 +149,31 @@ def _report_negatives(by_id: dict[str, SensorFacts], findings: Findings) -> None
         )
 
 
-def _report_outliers(panel: Panel, by_id: dict[str, SensorFacts], findings: Findings) -> None:
-    found = {sensor: facts.oddities.outliers for sensor, facts in by_id.items() if facts.oddities.outliers}
-    worst = sorted(found, key=lambda s: -len(found[s]))
+def _report_outliers(panel: Panel, rows: dict[str, tuple[int, ...]], findings: Findings) -> None:
+    counts = {sensor: len(found) for sensor, found in rows.items()}
     findings.about(
-        [f"{s} ({len(found[s])}, first {panel.times.short(found[s][0])})" for s in worst],
+        [f"{s} ({counts[s]}, first {panel.times.short(rows[s][0])})" for s in _worst_first(counts)],
         "single readings are absurdly far from those before and after",
         "correct or empty them if they are errors",
-        count=sum(len(rows) for rows in found.values()),
+        count=sum(counts.values()),
         level=Level.NOTE,
     )
 
 
-def _report_flat(panel: Panel, by_id: dict[str, SensorFacts], findings: Findings) -> None:
-    constant = {sensor: facts.flatness.value for sensor, facts in by_id.items() if facts.flatness.is_constant}
+def _report_flat(panel: Panel, flat: dict[str, Flatness], findings: Findings) -> None:
     findings.about(
-        [f"{s} ({_plain(value):.6g})" for s, value in constant.items()],
+        [f"{sensor} ({_plain(found.value):.6g})" for sensor, found in flat.items() if found.is_constant],
         "sensors report the same number throughout",
         "check them, or leave them out",
     )
-    stuck = {s: f.flatness for s, f in by_id.items() if f.flatness.readings and not f.flatness.is_constant}
+    stuck = _worst_first({sensor: found.longest for sensor, found in flat.items() if not found.is_constant})
     findings.about(
         [
-            f"{s} from {panel.times.short(stuck[s].row)} ({stuck[s].longest} times {_plain(stuck[s].value):.6g})"
-            for s in sorted(stuck, key=lambda s: -stuck[s].longest)
+            f"{s} from {panel.times.short(flat[s].row)} ({flat[s].longest} times {_plain(flat[s].value):.6g})"
+            for s in stuck
         ],
         "sensors stick: the same number for far longer than is usual there",
         "empty these readings if the sensor was stuck or the numbers were filled in",
-    )
-
-
-def _report_unit_changes(panel: Panel, by_id: dict[str, SensorFacts], findings: Findings) -> None:
-    found = [(sensor, facts.unit_change) for sensor, facts in by_id.items() if facts.unit_change is not None]
-    findings.about(
-        [f"{sensor} at {panel.times.short(change.row)} ({change.words})" for sensor, change in found],
-        "the level jumps and stays, as if the unit had changed",
-        "bring the readings before and after to one unit, and name it with --unit",
     )
 
 
