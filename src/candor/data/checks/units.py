@@ -75,13 +75,7 @@ class UnitChange:
 
 
 def find_unit_change(series: Series, rows: int, interval: timedelta) -> UnitChange | None:
-    """Returns the suspected change of unit of a sensor, or None.
-
-    Args:
-        series: its readings.
-        rows: how many rows the panel has.
-        interval: the distance between two rows.
-    """
+    """Returns the suspected change of unit of a sensor in a panel of so many rows, or None."""
     block, blocks = int(DAY / interval), DAYS_PER_WINDOW
     if block < READINGS_PER_DAY:
         block, blocks = 1, SLOW_WINDOW
@@ -180,7 +174,7 @@ def _conversion_in_words(series: Series, row: int, window: int) -> str:
             if all(_explains(conversion, low, high) for low, high in zip(smaller, larger, strict=True)):
                 expected = conversion.factor * smaller + conversion.offset
                 misfits[words] = float(np.abs(larger - expected).sum() / np.abs(larger - smaller).sum())
-    return min(misfits, key=lambda words: misfits[words], default="")
+    return min(misfits, key=misfits.__getitem__, default="")
 
 
 def _explains(conversion: Conversion, smaller: float, larger: float) -> bool:

@@ -54,9 +54,10 @@ def quantile(ordered: NDArray[np.float64], share: float) -> float:
 # A code for missing turns up again and again; an extreme of the weather does not repeat to the last digit.
 LEAST_REPEATS = 5
 # Numbers that loggers and databases are known to write for "no reading".
-KNOWN_CODES = frozenset(
-    [-1.0, -9.0, -99.0, -999.0, -9999.0, -99999.0, -99.9, -999.9, -9999.9, -999.99, -9999.99, -7777.0, -8888.0]
-) | frozenset([999.0, 9999.0, 99999.0, 999.9, 9999.9, 999.99, 9999.99, 65535.0, 32767.0, -32767.0, -32768.0])
+KNOWN_CODES = {
+    *(-1.0, -9.0, -99.0, -999.0, -9999.0, -99999.0, -99.9, -999.9, -9999.9, -999.99, -9999.99, -7777.0, -8888.0),
+    *(999.0, 9999.0, 99999.0, 999.9, 9999.9, 999.99, 9999.99, 65535.0, 32767.0, -32767.0, -32768.0),
+}
 # How far outside a code lies, in widths of the rest. A known code needs less to be believed; any other number must be
 # so far away that a device that is simply on or off is not mistaken for one.
 KNOWN_CODE_DISTANCE = 0.25
@@ -135,15 +136,11 @@ def find_code(series: Series) -> float | None:
             continue
         low, high = quantile(rest, REST[0]), quantile(rest, REST[1])
         distance = max(low - number, number - high)
-        needed = KNOWN_CODE_DISTANCE if _is_known(number) else OTHER_CODE_DISTANCE
+        is_known = round(number, 2) in KNOWN_CODES  # a float32 reading of a code that may have decimals
+        needed = KNOWN_CODE_DISTANCE if is_known else OTHER_CODE_DISTANCE
         if high > low and distance > max(needed * (high - low), DISTANCE_IN_STEPS * _step(rest)):
             return number
     return None
-
-
-def _is_known(number: float) -> bool:
-    """Returns whether a float32 reading is one of the known codes, which may have decimals."""
-    return round(number, 2) in KNOWN_CODES
 
 
 def count_suspicious_zeros(series: Series) -> int:
@@ -188,11 +185,11 @@ def find_outliers(series: Series) -> NDArray[np.bool_]:
     nowhere = np.zeros(len(series), np.bool_)
     if len(series) < LEAST_READINGS:
         return nowhere
-    low, high = quantile(series.ordered, 0.25), quantile(series.ordered, 0.75)
+    low, middle, high = (quantile(series.ordered, share) for share in (0.25, 0.5, 0.75))
     spread = high - low
     if spread == 0 or low == series.ordered[0]:  # a state and bursts, like rain: every burst is far away
         return nowhere
-    is_far: NDArray[np.bool_] = np.abs(series.values - quantile(series.ordered, 0.5)) > ABSURD * spread
+    is_far: NDArray[np.bool_] = np.abs(series.values - middle) > ABSURD * spread
     is_jump = series.steps > ABSURD * spread / 2  # the peak of a flood is far away, but not from its neighbours
     is_far[1:] &= is_jump
     is_far[:-1] &= is_jump
@@ -228,37 +225,34 @@ class Flatness:
         runs: how many runs of equal readings there are in all; a lively sensor has nearly as many as readings.
     """
 
-    is_constant: bool
-    readings: int
-    longest: int
-    row: int
-    value: float
-    runs: int
+    is_constant: bool = False
+    readings: int = 0
+    longest: int = 0
+    row: int = 0
+    value: float = 0.0
+    runs: int = 0
 
 
 def find_flat_stretches(series: Series) -> Flatness:
     """Returns how a sensor sticks; zeros are left to the check of zeros, for snow and pumps rest there for months."""
     if len(series) == 0:
-        return Flatness(False, 0, 0, 0, 0.0, 0)
+        return Flatness()
     values = series.values
     starts = np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1]]))
-    lengths = np.diff(np.append(starts, len(values)))
-    if len(starts) == 1:
-        is_constant = len(values) > LEAST_RUN
-        readings = len(values) if is_constant else 0
-        return Flatness(is_constant, readings, readings, int(series.rows[0]), float(values[0]), 1)
-    is_long = (lengths > max(LEAST_RUN, TIMES_USUAL * _usual_length(lengths))) & (values[starts] != 0)
-    for place in np.flatnonzero(is_long):
-        same = int(np.count_nonzero(values[starts] == values[starts[place]]))
-        is_long[place] = same < max(RESTING_RUNS, RESTING_SHARE * len(starts))
+    lengths, repeated, runs = np.diff(np.append(starts, len(values))), values[starts], len(starts)
+    is_constant = runs == 1 and len(values) > LEAST_RUN
+    if runs == 1:
+        is_long = np.array([is_constant])
+    else:
+        is_long = (lengths > max(LEAST_RUN, TIMES_USUAL * _usual_length(lengths))) & (repeated != 0)
+        for place in np.flatnonzero(is_long):
+            same = np.count_nonzero(repeated == repeated[place])
+            is_long[place] = same < max(RESTING_RUNS, RESTING_SHARE * runs)
     if not is_long.any():
-        return Flatness(False, 0, 0, 0, 0.0, len(starts))
+        return Flatness(runs=runs)
     longest = int(np.argmax(np.where(is_long, lengths, 0)))
-    first = starts[longest]
-    return Flatness(
-        False, int(lengths[is_long].sum()), int(lengths[longest]), int(series.rows[first]), float(values[first]),
-        len(starts),
-    )  # fmt: skip
+    row, value = int(series.rows[starts[longest]]), float(repeated[longest])
+    return Flatness(is_constant, int(lengths[is_long].sum()), int(lengths[longest]), row, value, runs)
 
 
 def _usual_length(lengths: NDArray[np.int64]) -> int:
