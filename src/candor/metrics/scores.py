@@ -186,6 +186,8 @@ class ScoreAccumulator(Accumulator):
     value is undefined are left out of mean and median.
     """
 
+    _statistics: PairStatistics
+
     def __init__(self, horizon: int, sensors: int) -> None:
         super().__init__(horizon, sensors)
         self._statistics = PairStatistics(*(np.zeros((numbers, horizon, sensors)) for numbers in (5, 2, 3)))
@@ -208,14 +210,14 @@ class ScoreAccumulator(Accumulator):
         return scores | {name: _mean_of_defined(cells[name], axis=1) for name in ("nse", "kge")}
 
     def _by_sensor(self) -> Scores:
-        scores: Scores = self._statistics.pooled(axis=0).scores()
-        return scores
+        return self._statistics.pooled(axis=0).scores()
 
     def _overall(self) -> Scores:
         by_sensor = self._by_sensor()
         scores = self._statistics.pooled(axis=0).pooled(axis=0).scores()
         nse, kge = by_sensor["nse"], by_sensor["kge"]
-        median = np.median(nse[~np.isnan(nse)]) if (~np.isnan(nse)).any() else np.array(np.nan)
+        known = nse[~np.isnan(nse)]
+        median = np.median(known) if len(known) else np.array(np.nan)
         means = {"nse": _mean_of_defined(nse), "nse_median": median, "kge": _mean_of_defined(kge)}
         return {name: scores[name] for name in ("mae", "mse", "rmse", "mape")} | means | {"count": scores["count"]}
 
@@ -236,8 +238,12 @@ def skill(score: float | NDArray[Any], reference: float | NDArray[Any]) -> float
 
 def as_json(scores: Mapping[str, float | NDArray[Any]]) -> dict[str, Any]:
     """Returns the scores as plain numbers and lists, with None where a score is undefined."""
-    arrays = {name: np.asarray(score) for name, score in scores.items()}
-    return {name: np.where(np.isnan(array), None, array.astype(object)).tolist() for name, array in arrays.items()}
+    content = {}
+    for name, score in scores.items():
+        known = np.asarray(score).astype(object)
+        known[np.isnan(score)] = None
+        content[name] = known.tolist()
+    return content
 
 
 def ratio(numerator: NDArray[Any], denominator: NDArray[Any]) -> Doubles:
