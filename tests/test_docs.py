@@ -33,7 +33,7 @@ from candor.runs.run import load_run
 from candor.service.app import make_service
 from candor.service.metrics import PATHS, Metrics
 from candor.service.models import open_models
-from candor.service.schemas.requests import ForecastRequest
+from candor.service.schemas import ForecastRequest
 from candor.service.server import store_file
 from candor.service.settings import ServiceSettings
 
@@ -350,7 +350,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     """A client of the model that comes with candor, as `candor serve --demo` serves it."""
     settings, metrics, store = ServiceSettings(), Metrics(), tmp_path_factory.mktemp("store")
     models = open_models([demo_bundle()], settings, metrics, lambda source: store_file(source, store))
-    with TestClient(make_service(models, settings, metrics).app, base_url=SERVED) as client:
+    with TestClient(make_service(models, settings, metrics)[0], base_url=SERVED) as client:
         yield client
 
 

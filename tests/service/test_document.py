@@ -11,11 +11,11 @@ from schemathesis.specs.openapi.checks import positive_data_acceptance
 
 from candor.forecasting.explanation import Gates
 from candor.runs.bundle import demo_bundle
+from candor.service import schemas
+from candor.service.answers import describe_model, describe_network
 from candor.service.metrics import PATHS, Metrics
 from candor.service.models import open_models
-from candor.service.routes.models import describe_model, describe_network
-from candor.service.schemas import requests, responses
-from candor.service.schemas.examples import EXAMPLES
+from candor.service.schemas import EXAMPLES
 from candor.service.settings import ServiceSettings
 
 
@@ -72,7 +72,7 @@ def test_every_body_and_answer_comes_with_an_example_that_is_one(live) -> None:
                 if path == "/metrics" and "application/json" not in content.get("content", {}):
                     continue  # counters are plain text
                 name = content["content"]["application/json"]["schema"]["$ref"].split("/")[-1]
-                kind = getattr(requests if content in bodies else responses, name)
+                kind = getattr(schemas, name)
                 (example,) = parts[name]["examples"]
                 assert kind.model_validate(example).model_dump(by_alias=True, exclude_unset=True) == example
                 seen.add(name)

@@ -38,7 +38,7 @@ def ask(folder: Path, address: str) -> dict[str, Any]:
     """Returns the answer of a service that serves one run."""
     settings, metrics = ServiceSettings(), Metrics()
     models = open_models([folder], settings, metrics, lambda source: source.with_suffix(".sqlite"))
-    with TestClient(make_service(models, settings, metrics).app, base_url="http://127.0.0.1") as client:
+    with TestClient(make_service(models, settings, metrics)[0], base_url="http://127.0.0.1") as client:
         answer = client.get(address)
     assert answer.status_code == 200, answer.text
     content: dict[str, Any] = answer.json()

@@ -10,16 +10,16 @@ from made_runs import PROTOCOL, river
 from page_server import FakeModel, PageServer, browsing, serve_page
 
 from candor.data.panel import Panel
-from candor.service.schemas import responses
+from candor.service import schemas
 
 KINDS = {
-    "/v1/models": responses.ModelList,
-    "/v1/sensors": responses.SensorList,
-    "/v1/overview": responses.Overview,
-    "/v1/forecast/at": responses.PastForecast,
-    "/v1/forecast/latest": responses.ForecastResponse,
-    "/v1/history": responses.History,
-    "/v1/explain": responses.ExplanationResponse,
+    "/v1/models": schemas.ModelList,
+    "/v1/sensors": schemas.SensorList,
+    "/v1/overview": schemas.Overview,
+    "/v1/forecast/at": schemas.PastForecast,
+    "/v1/forecast/latest": schemas.ForecastResponse,
+    "/v1/history": schemas.History,
+    "/v1/explain": schemas.ExplanationResponse,
 }
 REFUSED: dict[str, tuple[str, str, dict[str, Any]]] = {
     "a model that is not there": ("GET", "/v1/overview", {"params": {"model": "danube"}}),
@@ -49,7 +49,7 @@ def test_every_answer_has_the_fields_of_the_real_one(panel: Panel, has_intervals
 
 def test_a_model_without_a_record_is_described_as_the_real_one(panel: Panel) -> None:
     found = PageServer([FakeModel("empty", panel.slice(0, 0))]).answer("/v1/models", {}, {})
-    responses.ModelList.model_validate(found)
+    schemas.ModelList.model_validate(found)
     assert found["models"][0]["last_reading"] is None
 
 
@@ -64,6 +64,6 @@ def test_what_the_real_service_refuses_is_refused_alike(start, linear_run: Path)
             both = (one.request(method, path, headers=known, **rest) for one in (real.client, client))
             asked.append((words, *both))
     for words, expected, found in asked:
-        error = responses.ErrorResponse.model_validate(found.json()).error
+        error = schemas.ErrorResponse.model_validate(found.json()).error
         assert (found.status_code, error.code) == (expected.status_code, expected.json()["error"]["code"]), words
         assert found.status_code >= 400, words

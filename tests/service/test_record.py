@@ -20,10 +20,10 @@ from candor.data.preprocessing import Fill, fill
 from candor.data.times import TimeAxis
 from candor.forecasting import LastValue
 from candor.forecasting.contract import sample_panel
+from candor.service.answers import align_latest
 from candor.service.models import LoadedModel, parse_moment
 from candor.service.readings import align_for_client
 from candor.service.record import Record
-from candor.service.routes.forecast import _align_latest
 from candor.service.store import Reading, ReadingStore
 
 HOUR = 3_600_000_000
@@ -208,9 +208,9 @@ def test_rain_that_clients_cannot_send_is_told(store: ReadingStore, monkeypatch:
     model: Any = LastValue(history=6, horizon=2).fit(wet)
     run: Any = SimpleNamespace(forecaster=model)
     loaded = LoadedModel(run, "version", Record(model.trained_on_.panel, wet, store))
-    assert not [finding for finding in _align_latest(loaded).findings if "rain" in finding.what]
+    assert not [finding for finding in align_latest(loaded).findings if "rain" in finding.what]
     store.append([Reading("s0", moment(panel, 21), 1.0)])
-    (told,) = [finding for finding in _align_latest(loaded).findings if "rain" in finding.what]
+    (told,) = [finding for finding in align_latest(loaded).findings if "rain" in finding.what]
     assert (told.level, told.count) == ("warning", 2)
     with pytest.raises(InputError, match="also reads rain") as refused:
         align_for_client(loaded, panel, None)

@@ -268,12 +268,12 @@ def test_a_model_that_is_not_candor_explains_nothing(live) -> None:
 
 
 def test_a_bug_is_told_in_the_same_shape_and_tells_nothing_else(start, linear_run: Path, monkeypatch) -> None:
-    from candor.service.routes import models
+    from candor.service import answers
 
     def fail(*arguments: object) -> None:
         raise RuntimeError("a secret of the machine")
 
-    monkeypatch.setattr(models, "describe_network", fail)
+    monkeypatch.setattr(answers, "describe_network", fail)
     status, error = start(linear_run).refusal("GET", "/v1/sensors")
     assert (status, error["code"]) == (500, "internal")
     assert "secret" not in str(error)

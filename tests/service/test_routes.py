@@ -11,7 +11,7 @@ from made_runs import make_run
 
 from candor.data.panel import Panel, adjacency_of
 from candor.runs.run import load_run, model_checksum
-from candor.service.schemas import responses
+from candor.service import schemas
 
 NOW = "2024-01-26T00:30:00+01:00"  # half an hour after the last reading
 SEVEN_DIGITS = {"rtol": 2e-6, "atol": 1e-6}
@@ -30,7 +30,7 @@ def table(content, name: str = "forecast") -> np.ndarray:
 
 def test_models_say_what_they_need_and_where_their_record_ends(live, panel: Panel, candor_run: Path) -> None:
     content = live.get("/v1/models")
-    responses.ModelList.model_validate(content)
+    schemas.ModelList.model_validate(content)
     small, plain = content["models"]
     assert (small["name"], small["model"], small["explains"]) == ("small", "candor", True)
     assert (plain["name"], plain["model"], plain["explains"]) == ("plain", "linear", False)
@@ -47,7 +47,7 @@ def test_models_say_what_they_need_and_where_their_record_ends(live, panel: Pane
 
 def test_sensors_come_with_the_edges_of_the_panel_and_a_place_on_the_drawing(live, panel: Panel) -> None:
     content = live.get("/v1/sensors", model="small")
-    responses.SensorList.model_validate(content)
+    schemas.SensorList.model_validate(content)
     assert [sensor["id"] for sensor in content["sensors"]] == list(panel.sensor_ids)
     assert [sensor["name"] for sensor in content["sensors"]] == [sensor.name for sensor in panel.sensors]
     assert all(0 <= sensor[axis] <= 1 for sensor in content["sensors"] for axis in ("x", "y"))
@@ -63,7 +63,7 @@ def test_sensors_come_with_the_edges_of_the_panel_and_a_place_on_the_drawing(liv
 
 def test_a_forecast_from_sent_readings_is_that_of_the_model(live, panel: Panel, candor_run: Path, sendable) -> None:
     content = live.post("/v1/forecast", model="small", readings=sendable(panel), coverage=0.8, above=10.2, now=NOW)
-    responses.ForecastResponse.model_validate(content)
+    schemas.ForecastResponse.model_validate(content)
     model = load_run(candor_run).forecaster
     made = model.predict_interval(panel, coverage=0.8)
     for name in ("forecast", "lower", "upper"):
@@ -97,7 +97,7 @@ def test_the_latest_forecast_is_that_after_the_runs_own_record(live, panel: Pane
 def test_a_past_forecast_stands_beside_what_happened(live, panel: Panel, candor_run: Path, origin: int) -> None:
     time = panel.times.slice(origin, origin + 1).local[0].isoformat()
     content = live.get("/v1/forecast/at", model="small", time=time, coverage=0.6)
-    responses.PastForecast.model_validate(content)
+    schemas.PastForecast.model_validate(content)
     assert content["time"] == time == content["steps"][0] and content["coverage"] == 0.6
     made = load_run(candor_run).forecaster.predict_interval(panel.slice(0, origin), coverage=0.6)
     observed = np.full((4, 5), np.nan)
@@ -133,7 +133,7 @@ def test_the_overview_sums_up_the_past_forecast(live, panel: Panel) -> None:
     content, past = live.get("/v1/overview", model="small", time=time), live.get(
         "/v1/forecast/at", model="small", time=time
     )  # fmt: skip
-    responses.Overview.model_validate(content)
+    schemas.Overview.model_validate(content)
     assert content["time"] == time
     for row, sensor in zip(content["sensors"], panel.sensors, strict=True):
         series = past["sensors"][sensor.id]
@@ -166,7 +166,7 @@ def test_the_overview_without_a_time_is_that_of_the_end(live) -> None:
 
 def test_history_is_the_record_before_a_time(live, panel: Panel) -> None:
     content = live.get("/v1/history", model="small", sensor="g1", until="2024-01-20T06:00:00+01:00", steps=30)
-    responses.History.model_validate(content)
+    schemas.History.model_validate(content)
     stop = panel.times.index_of("2024-01-20T06:00")
     np.testing.assert_allclose(np.array(content["values"], float), panel.values[stop - 30 : stop, 1], **SEVEN_DIGITS)
     assert content["times"] == [moment.isoformat() for moment in panel.times.local[stop - 30 : stop]]
@@ -179,7 +179,7 @@ def test_history_is_the_record_before_a_time(live, panel: Panel) -> None:
 def test_an_explanation_is_that_of_the_model(live, panel: Panel, candor_run: Path, time: str | None) -> None:
     question = {"model": "small", "sensor": "g1"} | ({} if time is None else {"time": time})
     content = live.post("/v1/explain", **question)
-    responses.ExplanationResponse.model_validate(content)
+    schemas.ExplanationResponse.model_validate(content)
     found = load_run(candor_run).forecaster.explain(panel, "g1", time)
     assert content["time"] == found.time.isoformat()
     np.testing.assert_allclose(content["forecast"], found.forecast, **SEVEN_DIGITS)
@@ -213,7 +213,7 @@ def test_readings_that_are_sent_continue_the_record(start, panel: Panel, candor_
     whole = longer(panel, rows)
     new = sendable(whole.slice(600, 602))
     receipt = service.post("/v1/readings", readings=new[:7])
-    responses.ReadingsResponse.model_validate(receipt)
+    schemas.ReadingsResponse.model_validate(receipt)
     assert receipt == {"accepted": 7, "replaced": 0, "last_reading": "2024-01-26T02:00:00+01:00"}
     assert service.post("/v1/readings", readings=new)["replaced"] == 7
     made = load_run(candor_run).forecaster.predict_interval(whole)
@@ -274,7 +274,7 @@ def test_a_model_that_does_not_know_its_errors_forecasts_without_intervals(start
     save_run(tmp_path / "unsure", model, panel, PROTOCOL, is_catalogued=False)
     service = start(tmp_path / "unsure")
     content = service.get("/v1/forecast/latest")
-    responses.ForecastResponse.model_validate(content)
+    schemas.ForecastResponse.model_validate(content)
     assert content["coverage"] is None and {row["lower"] for row in content["forecasts"]} == {None}
     assert {row["width"] for row in service.get("/v1/overview")["sensors"]} == {None}
     past = service.get("/v1/forecast/at", time="2024-01-20")

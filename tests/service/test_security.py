@@ -10,7 +10,7 @@ from made_runs import make_run, river
 from candor.core.errors import InputError
 from candor.data.panel import Sensor
 from candor.service.auth import check_binding, is_loopback, read_token
-from candor.service.routes.page import page_files
+from candor.service.page import page_files
 from candor.service.server import bind, prepare
 from candor.service.settings import ServiceSettings
 

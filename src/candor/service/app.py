@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 
 from anyio.to_thread import current_default_thread_limiter
 from fastapi import Depends, FastAPI
@@ -10,16 +9,19 @@ from fastapi.security import HTTPBearer
 from starlette.types import ASGIApp
 
 from candor import __version__
-from candor.service.auth import AccessControl, SecurityHeaders
 from candor.service.errors import add_error_handlers
-from candor.service.limits import BodyLimit, ConcurrencyLimit, ConnectionDrain
-from candor.service.metrics import Metrics, MetricsMiddleware
+from candor.service.metrics import Metrics
+from candor.service.middleware import (
+    AccessControl,
+    BodyLimit,
+    ConcurrencyLimit,
+    ConnectionDrain,
+    MeasuredRequests,
+    SecurityHeaders,
+)
 from candor.service.models import Models
-from candor.service.routes.forecast import forecast_routes
-from candor.service.routes.health import health_routes
-from candor.service.routes.models import model_routes
-from candor.service.routes.page import page_routes
-from candor.service.routes.readings import reading_routes
+from candor.service.page import page_routes
+from candor.service.routes import forecast_routes, model_routes, reading_routes, state_routes
 from candor.service.settings import ServiceSettings
 
 _DESCRIPTION = (
@@ -28,21 +30,8 @@ _DESCRIPTION = (
 )
 
 
-@dataclass(frozen=True, eq=False)
-class Service:
-    """An application that is ready to be run.
-
-    Args:
-        app: the outermost ASGI application.
-        drain: counts the requests in progress, and refuses new ones at shutdown.
-    """
-
-    app: ASGIApp
-    drain: ConnectionDrain
-
-
-def make_service(models: Models, settings: ServiceSettings, metrics: Metrics) -> Service:
-    """Returns the service of some models; it closes them when it ends."""
+def make_service(models: Models, settings: ServiceSettings, metrics: Metrics) -> tuple[ASGIApp, ConnectionDrain]:
+    """Returns the service of some models, which closes them when it ends, and the middleware that shuts it down."""
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -59,7 +48,7 @@ def make_service(models: Models, settings: ServiceSettings, metrics: Metrics) ->
         openapi_url="/v1/openapi.json", docs_url=None, redoc_url=None, redirect_slashes=False,
     )  # fmt: skip
     add_error_handlers(app)
-    app.include_router(health_routes(models, metrics))
+    app.include_router(state_routes(models, metrics))
     # AccessControl checks the token; the dependency only makes the OpenAPI document mention it.
     guards = [] if settings.token is None else [Depends(HTTPBearer(auto_error=False))]
     for routes in (
@@ -71,4 +60,4 @@ def make_service(models: Models, settings: ServiceSettings, metrics: Metrics) ->
     app.include_router(page_routes())
     limited = BodyLimit(ConcurrencyLimit(app, settings.most_waiting), settings)
     drain = ConnectionDrain(AccessControl(limited, settings))
-    return Service(MetricsMiddleware(SecurityHeaders(drain), metrics), drain)
+    return MeasuredRequests(SecurityHeaders(drain), metrics), drain

@@ -25,12 +25,7 @@ _CLOSING_SECONDS = 10.0
 
 @dataclass(frozen=True, eq=False)
 class Window:
-    """What a forecast is made from.
-
-    Args:
-        panel: the forecast is for the steps after its last row.
-        batch: the window as a network reads it; None for forecasters that are none.
-    """
+    """What a forecast is made from: the readings before it, and for a network the batch that it reads of them."""
 
     panel: Panel
     batch: Batch | None
@@ -48,39 +43,40 @@ def forecast_windows(forecaster: Forecaster, windows: Sequence[Window]) -> list[
     """Returns the forecasts of windows of one forecaster, each step x sensor, in the sensors' units."""
     if not isinstance(forecaster, NetworkForecaster):
         return [forecaster.predict(window.panel)[0] for window in windows]
-    stacked = _WindowsOfPanels([window.batch for window in windows if window.batch is not None])
+    stacked = _StackedWindows([window.batch for window in windows if window.batch is not None])
     # One thread: several models may forecast at once, and the threads of PyTorch are set for the whole process.
     found = infer(forecaster.trained(), stacked, lambda net, batch: net.forecast(batch), threads=1)
     return [forecast for forecasts in found for forecast in forecasts.numpy()]
 
 
-class _WindowsOfPanels:
+class _StackedWindows(list[Batch]):
     """Windows of several panels, taken by index."""
-
-    def __init__(self, batches: Sequence[Batch]) -> None:
-        self._batches = batches
-
-    def __len__(self) -> int:
-        return len(self._batches)
 
     def batch(self, indices: Indices) -> Batch:
         """Returns the windows at indices as one batch."""
-        chosen = [self._batches[index] for index in indices]
+        chosen = [vars(self[index]) for index in indices]
         arrays = {
-            name: None if first is None else np.concatenate([getattr(batch, name) for batch in chosen])
-            for name, first in vars(chosen[0]).items()
+            name: None if first is None else np.concatenate([one[name] for one in chosen])
+            for name, first in chosen[0].items()
         }
         return Batch(**arrays)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, eq=False)
 class _Job:
-    """A window to forecast together with others, or some other work to run alone."""
+    """Some work to run alone; if it is the forecast of a window, that may share a batch with others."""
 
+    work: Callable[[], Any]
     forecaster: Forecaster | None = None
     window: Window | None = None
-    work: Callable[[], Any] | None = None
     future: Future[Any] = field(default_factory=Future)
+
+    def run(self) -> None:
+        """Sets the result of the work, or its failure."""
+        try:
+            self.future.set_result(self.work())
+        except Exception as error:
+            self.future.set_exception(error)
 
 
 class Worker:
@@ -106,11 +102,11 @@ class Worker:
 
     def forecast(self, forecaster: Forecaster, window: Window) -> Future[Forecast]:
         """Queues a window; the future will hold its forecast, step x sensor."""
-        return self._add(_Job(forecaster=forecaster, window=window))
+        return self._add(_Job(lambda: forecast_windows(forecaster, [window])[0], forecaster, window))
 
     def submit(self, work: Callable[[], Result]) -> Future[Result]:
         """Queues other work with the model; the future will hold its result."""
-        return self._add(_Job(work=work))
+        return self._add(_Job(work))
 
     def close(self) -> None:
         """Ends after the work in the queue, at most some seconds later; new work raises ValueError."""
@@ -132,11 +128,9 @@ class Worker:
         while taken := self._take():
             # Clients that disconnect cancel their jobs. From here on none can be cancelled, so that results can be set.
             jobs = [job for job in taken if job.future.set_running_or_notify_cancel()]
-            if not jobs:
-                continue
-            if jobs[0].work is not None:
-                _set_result(jobs[0], jobs[0].work)
-            else:
+            if len(jobs) == 1 and jobs[0].window is None:
+                jobs[0].run()
+            elif jobs:
                 self._batch_size.observe(len(jobs))
                 _forecast(jobs)
 
@@ -162,15 +156,8 @@ def _forecast(jobs: list[_Job]) -> None:
     try:
         forecasts = forecast_windows(forecaster, windows)
     except Exception:
-        for job, window in zip(jobs, windows, strict=True):
-            _set_result(job, lambda window=window: forecast_windows(forecaster, [window])[0])  # type: ignore[misc]
-        return
-    for job, forecast in zip(jobs, forecasts, strict=True):
-        job.future.set_result(forecast)
-
-
-def _set_result(job: _Job, work: Callable[[], Any]) -> None:
-    try:
-        job.future.set_result(work())
-    except Exception as error:
-        job.future.set_exception(error)
+        for job in jobs:
+            job.run()
+    else:
+        for job, forecast in zip(jobs, forecasts, strict=True):
+            job.future.set_result(forecast)

@@ -15,6 +15,14 @@ _MOST_PROBLEMS = 5
 _CODES = {404: "not_found", 405: "method_not_allowed", 406: "not_acceptable", 415: "wrong_media_type"}
 
 
+class StrictJSONResponse(JSONResponse):
+    """JSON in ASCII, so that any text of a request can be sent back; NaN is refused."""
+
+    def render(self, content: Any) -> bytes:
+        """Returns the bytes of the content."""
+        return json.dumps(content, allow_nan=False, separators=(",", ":")).encode("ascii")
+
+
 class RefusedError(InputError):
     """A request that is answered with a status of 400 or more.
 
@@ -24,7 +32,7 @@ class RefusedError(InputError):
         what: what was found, and what was expected instead.
         where: the part of the request it was found in.
         hint: what the client can do about it.
-        headers: further headers of the answer.
+        headers: further headers of the response.
     """
 
     def __init__(
@@ -42,67 +50,46 @@ class RefusedError(InputError):
         self.code = code
         self.headers = dict(headers or {})
 
-    def response(self) -> "StrictJSONResponse":
+    def response(self) -> StrictJSONResponse:
         """Returns the response to the client."""
-        return StrictJSONResponse(error_content(self.code, self), self.status, self.headers)
-
-
-class StrictJSONResponse(JSONResponse):
-    """JSON in ASCII, so that any text of a request can be sent back; NaN is refused."""
-
-    def render(self, content: Any) -> bytes:
-        """Returns the bytes of the content."""
-        return json.dumps(content, allow_nan=False, separators=(",", ":")).encode("ascii")
-
-
-def error_content(code: str, error: InputError) -> dict[str, Any]:
-    """Returns an error in the shape that all errors have."""
-    return {"error": {"code": code, "what": error.what, "where": error.where, "hint": error.hint}}
+        content = {"code": self.code, "what": self.what, "where": self.where, "hint": self.hint}
+        return StrictJSONResponse({"error": content}, self.status, self.headers)
 
 
 def add_error_handlers(app: FastAPI) -> None:
     """Gives every error of the application and of its framework the one shape."""
-    app.add_exception_handler(InputError, _answer_input_error)
-    app.add_exception_handler(RequestValidationError, _answer_wrong_shape)
-    app.add_exception_handler(HTTPException, _answer_http_error)
-    app.add_exception_handler(Exception, _answer_bug)
+    for kind in (InputError, RequestValidationError, HTTPException, Exception):
+        app.add_exception_handler(kind, lambda request, error: _refusal(request, error).response())
 
 
-def _answer_input_error(request: Request, error: Exception) -> StrictJSONResponse:
-    assert isinstance(error, InputError)
-    refusal = error if isinstance(error, RefusedError) else RefusedError(
-        400, "bad_input", error.what, where=error.where, hint=error.hint
-    )  # fmt: skip
-    return refusal.response()
+def _refusal(request: Request, error: Exception) -> RefusedError:
+    match error:
+        case RefusedError():
+            return error
+        case InputError():
+            return RefusedError(400, "bad_input", error.what, where=error.where, hint=error.hint)
+        case RequestValidationError():
+            return _wrong_shape(error)
+        case HTTPException(status_code=status):
+            code, what, hint = _CODES.get(status, f"http_{status}"), str(error.detail), ""
+            if status in {404, 405}:
+                is_absent = status == 404
+                what = "there is nothing under this address" if is_absent else f"{request.method} is not possible here"
+                hint = "the addresses stand in /v1/openapi.json"
+            return RefusedError(status, code, what, where=request.url.path[:200], hint=hint, headers=error.headers)
+    hint = "this is a bug in candor, not in the request; the log of the service says more"  # uvicorn logs the traceback
+    return RefusedError(500, "internal", "something went wrong inside the service", hint=hint)
 
 
-def _answer_wrong_shape(request: Request, error: Exception) -> StrictJSONResponse:
-    assert isinstance(error, RequestValidationError)
+def _wrong_shape(error: RequestValidationError) -> RefusedError:
     problems = error.errors()
     shown = [f"{_place(problem['loc'])}: {problem['msg']}" for problem in problems[:_MOST_PROBLEMS]]
     more = len(problems) - len(shown)
     what = "; ".join(shown) + (f"; and {more} more" if more > 0 else "")
     where = str(problems[0]["loc"][0]) if problems and problems[0]["loc"] else "request"
     hint = "the shape of requests stands in /v1/openapi.json; a body is JSON with the header content-type"
-    return RefusedError(422, "wrong_shape", what, where=where, hint=hint).response()
+    return RefusedError(422, "wrong_shape", what, where=where, hint=hint)
 
 
 def _place(path: tuple[Any, ...]) -> str:
     return ".".join(str(part)[:60] for part in path[1:] or path)
-
-
-def _answer_http_error(request: Request, error: Exception) -> StrictJSONResponse:
-    assert isinstance(error, HTTPException)
-    code = _CODES.get(error.status_code, f"http_{error.status_code}")
-    what = {
-        404: "there is nothing under this address",
-        405: f"{request.method} is not possible here",
-    }.get(error.status_code, str(error.detail))
-    hint = "the addresses stand in /v1/openapi.json" if error.status_code in {404, 405} else ""
-    path = request.url.path[:200]
-    return RefusedError(error.status_code, code, what, where=path, hint=hint, headers=error.headers).response()
-
-
-def _answer_bug(request: Request, error: Exception) -> StrictJSONResponse:
-    hint = "this is a bug in candor, not in the request; the log of the service says more"  # uvicorn logs the traceback
-    return RefusedError(500, "internal", "something went wrong inside the service", hint=hint).response()

@@ -1,10 +1,8 @@
 """Counters and timings of the service for Prometheus."""
 
-import time
 from functools import partial
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 _WINDOWS = (1, 2, 4, 8, 16, 32, 64, 128)
@@ -61,35 +59,6 @@ class Metrics:
     def text(self) -> bytes:
         """Returns all numbers in the text format of Prometheus."""
         return generate_latest(self._registry)
-
-
-class MetricsMiddleware:
-    """Counts and times the requests of an application."""
-
-    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
-        self._app = app
-        self._metrics = metrics
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handles one request."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        path, begun, status = path_template(scope["path"]), time.perf_counter(), 500
-
-        async def send_and_time(message: Message) -> None:
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
-                self._metrics.seconds.labels(path).observe(time.perf_counter() - begun)
-            await send(message)
-
-        self._metrics.in_progress.inc()
-        try:
-            await self._app(scope, receive, send_and_time)
-        finally:
-            self._metrics.in_progress.dec()
-            self._metrics.requests.labels(path, str(status)).inc()
 
 
 def path_template(path: str) -> str:

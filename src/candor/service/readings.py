@@ -1,8 +1,8 @@
 """Readings of requests: checked and laid on the time grid of a model, or checked for the store."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import datetime
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from candor.data.gridding import Grid, lay, to_microseconds
 from candor.data.panel import Panel, Sensor
 from candor.service.errors import RefusedError
 from candor.service.models import LoadedModel, parse_moment
-from candor.service.schemas.requests import SentReading
+from candor.service.schemas import SentReading
 from candor.service.settings import ServiceSettings
 from candor.service.store import Reading
 
@@ -29,33 +29,18 @@ _CLIENT_HINTS = {
 }
 
 
-@dataclass(frozen=True)
-class SentReadings:
-    """Readings of a request.
-
-    Args:
-        readings: as they were sent.
-        now: the present.
-        allow_short: whether missing steps of a short history count as gaps.
-    """
-
-    readings: Sequence[SentReading]
-    now: datetime
-    allow_short: bool = False
-
-
-def present(text: str | None, zone: str) -> datetime:
-    """Returns the present that a client named; by default that of the clock."""
-    return datetime.now(UTC) if text is None else parse_moment(text, zone)
-
-
-def align_readings(loaded: LoadedModel, sent: SentReadings, settings: ServiceSettings) -> Aligned:
+def align_readings(
+    loaded: LoadedModel,
+    readings: Sequence[SentReading],
+    settings: ServiceSettings,
+    now: datetime,
+    allow_short: bool = False,
+) -> Aligned:
     """Returns readings of a request in the order and on the grid of the model, with findings."""
     findings = Findings()
-    panel = _panel_of(loaded, sent.readings, settings, findings)
-    aligned = align_for_client(loaded, panel, sent.now, allow_short=sent.allow_short)
-    findings.extend(aligned.findings)
-    return Aligned(aligned.panel, findings)
+    panel = _panel_of(loaded, readings, settings, findings)
+    aligned = align_for_client(loaded, panel, now, allow_short=allow_short)
+    return Aligned(aligned.panel, Findings([*findings, *aligned.findings]))
 
 
 def align_for_client(loaded: LoadedModel, panel: Panel, now: datetime | None, *, allow_short: bool = False) -> Aligned:

@@ -22,8 +22,8 @@ from candor.runs.bundle import demo_bundle
 from candor.service.app import make_service
 from candor.service.auth import check_binding
 from candor.service.errors import RefusedError
-from candor.service.limits import ConnectionDrain
 from candor.service.metrics import Metrics
+from candor.service.middleware import ConnectionDrain
 from candor.service.models import name_of, open_models
 from candor.service.settings import ServiceSettings
 
@@ -157,9 +157,9 @@ def prepare(sources: Sequence[Path], settings: ServiceSettings, announce: Announ
     except BaseException:
         listening.close()
         raise
-    service = make_service(models, settings, metrics)
+    app, drain = make_service(models, settings, metrics)
     config = uvicorn.Config(
-        service.app,
+        app,
         http=type("Connection", (TimeoutProtocol,), {"settings": settings}),
         ws="none",
         lifespan="on",
@@ -169,7 +169,7 @@ def prepare(sources: Sequence[Path], settings: ServiceSettings, announce: Announ
         timeout_keep_alive=settings.keep_alive_seconds,
         timeout_graceful_shutdown=_CLOSING_SECONDS,
     )
-    return Server(config, service.drain, settings.drain_seconds, announce), listening
+    return Server(config, drain, settings.drain_seconds, announce), listening
 
 
 def store_file(source: Path, folder: Path | None) -> Path:
