@@ -14,7 +14,8 @@ from usgs_server import UsgsServer, served_by
 from candor.cli import run
 from candor.river.build import Basin, build_basin
 from candor.river.cache import ResponseCache
-from candor.river.client import RetryPolicy, ServiceClient
+from candor.river.client import ServiceClient
+from candor.river.retries import RetryPolicy
 
 Command = Callable[..., tuple[int, str, str]]
 

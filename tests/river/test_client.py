@@ -16,8 +16,9 @@ from usgs_server import Trouble, UsgsServer, served_by
 from candor.core.errors import InputError
 from candor.river import readings as readings_module
 from candor.river.cache import ResponseCache
-from candor.river.client import Clock, RetryPolicy, ServiceClient
+from candor.river.client import ServiceClient
 from candor.river.readings import as_frame, fetch_readings
+from candor.river.retries import Clock, RetryPolicy
 
 pytestmark = pytest.mark.usefixtures("three_sites")
 

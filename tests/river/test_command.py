@@ -24,10 +24,9 @@ from candor.core.progress import Report
 from candor.data.panel import Covariate
 from candor.data.panel_store import load_panel
 from candor.river import rain as rain_module
-from candor.river.client import RetryPolicy
-from candor.river.http_ranges import Retries
 from candor.river.imerg import Cell, EarthdataArchive, Granule, cell_of
 from candor.river.rain import RainStore, StoredHalfHour
+from candor.river.retries import Retries, RetryPolicy
 from candor.runs.run import load_record
 
 HALF_HOUR = timedelta(minutes=30)
@@ -169,7 +168,7 @@ class EndingArchive:
 
     def __init__(self, published: datetime) -> None:
         self.published = published
-        self.retries = Retries()
+        self.retries = Retries(RetryPolicy())
 
     def find(self, first: datetime, stop: datetime) -> dict[datetime, Granule]:
         starts = [first + step * HALF_HOUR for step in range(int((stop - first) / HALF_HOUR))]

@@ -12,8 +12,9 @@ from candor.cli import run
 from candor.cli.app import app
 from candor.data.panel_store import load_panel
 from candor.river import rain, readings
-from candor.river.client import KEY_ADDRESS, KEY_VARIABLE, RetryPolicy
+from candor.river.client import KEY_ADDRESS, KEY_VARIABLE
 from candor.river.imerg import _HOW_TO_LOG_IN
+from candor.river.retries import RetryPolicy
 
 PAGE = (Path(__file__).parents[2] / "docs" / "river.md").read_text(encoding="utf-8")
 COMMANDS = [

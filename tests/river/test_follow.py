@@ -19,9 +19,9 @@ from usgs_server import Trouble, UsgsServer
 from candor.core import files
 from candor.core.errors import InputError
 from candor.river.build import build_basin
-from candor.river.client import RetryPolicy
 from candor.river.follow import Feed, Followed, follow
 from candor.river.readings import REVISED_WITHIN
+from candor.river.retries import RetryPolicy
 
 SITES = GOOD[:4]  # the first two read four times an hour, the third has two sensors
 END = START + HOURS * HOUR  # of what the basin was built from

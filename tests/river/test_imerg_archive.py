@@ -20,9 +20,9 @@ from earthaccess.system import System
 from imerg_granules import LATITUDES, LONGITUDES, GranuleServer, name_at, search_answer, write_granule
 
 from candor.core.errors import InputError
-from candor.river.client import RetryPolicy
-from candor.river.http_ranges import BLOCK, RemoteReader, Retries
+from candor.river.http_ranges import BLOCK, RemoteReader
 from candor.river.imerg import Cell, EarthdataArchive, granule_of, read_half_hour, sign_in
+from candor.river.retries import Clock, Retries, RetryPolicy
 
 START = datetime(2020, 3, 1, tzinfo=UTC)
 HALF_HOUR = timedelta(minutes=30)
@@ -49,6 +49,24 @@ def archive_at(server: GranuleServer) -> EarthdataArchive:
     login.login(strategy="none", system=System(f"{server.url}/search/", "", "", "127.0.0.1"))
     login.token, login.authenticated = {"access_token": "secret"}, True
     return EarthdataArchive(login, RetryPolicy(first_wait=0.0))
+
+
+class Hasty(Clock):
+    """A clock on which pauses are over at once."""
+
+    def __init__(self) -> None:
+        self.time = 0.0
+
+    def now(self) -> float:
+        return self.time
+
+    def wait(self, seconds: float, stop: threading.Event) -> None:
+        self.time += seconds
+
+
+def reader_noting(pauses: list[float]) -> RemoteReader:
+    """Returns a reader whose pauses are over at once, and noted."""
+    return RemoteReader(requests.Session, Retries(RetryPolicy(first_wait=1.5), pauses.append, Hasty()))
 
 
 def granule_at(server: GranuleServer, start: datetime = START):
@@ -141,10 +159,9 @@ def test_trouble_that_passes_changes_nothing(server: GranuleServer) -> None:
     assert carried_again == carried
 
 
-def test_the_pauses_double_and_obey_the_service(server: GranuleServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_pauses_double_and_obey_the_service(server: GranuleServer) -> None:
     pauses: list[float] = []
-    monkeypatch.setattr(Retries, "wait", lambda self, seconds: pauses.append(seconds))
-    reader = RemoteReader(requests.Session, Retries(RetryPolicy(first_wait=1.5)))
+    reader = reader_noting(pauses)
     server.always, server.headers = 503, {}
     with pytest.raises(InputError, match="does not answer") as refused:
         reader.read(f"{server.url}/{name_at(START)}", RawIOBase.readall)
@@ -158,37 +175,28 @@ def test_the_pauses_double_and_obey_the_service(server: GranuleServer, monkeypat
 
 
 @pytest.mark.parametrize("form", ["seconds", "date"])
-def test_a_long_pause_is_kept_and_one_that_is_too_long_is_not_begun(
-    server: GranuleServer, monkeypatch: pytest.MonkeyPatch, form: str
-) -> None:
+def test_a_long_pause_is_kept_and_one_that_is_too_long_is_not_begun(server: GranuleServer, form: str) -> None:
     def asks_for(seconds: float) -> dict[str, str]:
         date = format_datetime(datetime.now(UTC) + timedelta(seconds=seconds), usegmt=True)
         return {"Retry-After": str(int(seconds)) if form == "seconds" else date}
 
     pauses: list[float] = []
-    monkeypatch.setattr(Retries, "wait", lambda self, seconds: pauses.append(seconds))
-    archive = archive_at(server)
+    reader, url = reader_noting(pauses), f"{server.url}/{name_at(START)}"
     server.faults, server.headers = [429], asks_for(3000)
-    rates, _ = archive.read(granule_at(server), CELLS)
-    assert rates.min() > 0
+    assert len(reader.read(url, lambda file: file.read(5))[0]) == 5
     assert pauses == [pytest.approx(3000, abs=60)], "an hourly quota is waited for, not asked at every two minutes"
     asked = len(server.requests)
     server.always, server.headers = 429, asks_for(RetryPolicy().longest_wait + 600)
     with pytest.raises(InputError, match="does not answer") as refused:
-        archive.read(granule_at(server), CELLS)
+        reader.read(url, lambda file: file.read(5))
     assert "is kept" in refused.value.hint and len(pauses) == 1 and len(server.requests) == asked + 1
 
 
-def test_a_pause_until_a_date_that_has_passed_is_none_and_nonsense_is_not_obeyed(
-    server: GranuleServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_pause_until_a_date_that_has_passed_is_none_and_nonsense_is_not_obeyed(server: GranuleServer) -> None:
     pauses: list[float] = []
-    monkeypatch.setattr(Retries, "wait", lambda self, seconds: pauses.append(seconds))
     for asked, expected in (("Wed, 21 Oct 2015 07:28:00 GMT", 0.0), ("soon", 1.5)):
         server.faults, server.headers = [503], {"Retry-After": asked}
-        RemoteReader(requests.Session, Retries(RetryPolicy(first_wait=1.5))).read(
-            f"{server.url}/{name_at(START)}", lambda file: file.read(5)
-        )
+        reader_noting(pauses).read(f"{server.url}/{name_at(START)}", lambda file: file.read(5))
         assert pauses.pop() == expected
 
 
@@ -223,7 +231,7 @@ def test_a_file_is_read_at_any_place_in_any_order(server: GranuleServer, content
         assert file.seek(-3, 2) == size - 3 and file.seek(1, 1) == size - 2
         return [*parts, file.read(9)]
 
-    parts, carried = RemoteReader(requests.Session, Retries()).read(f"{server.url}/{name_at(START)}", use)
+    parts, carried = reader_noting([]).read(f"{server.url}/{name_at(START)}", use)
     assert parts == [*(content[place : place + length] for place, length in places), content[-2:]]
     assert carried < size
     assert_nothing_was_carried_twice(server)

@@ -25,10 +25,9 @@ from candor.core.errors import InputError
 from candor.data.panel import Panel, Sensor, digest_of
 from candor.data.panel_store import load_panel, save_panel
 from candor.data.times import TimeAxis
-from candor.river.client import RetryPolicy
-from candor.river.http_ranges import Retries
 from candor.river.imerg import Cell, EarthdataArchive, Granule
 from candor.river.rain import Rain, fetch_rain
+from candor.river.retries import Retries, RetryPolicy
 
 START = datetime(2020, 2, 28, 22, tzinfo=UTC)
 HALF_HOUR = timedelta(minutes=30)
@@ -52,7 +51,7 @@ class MadeArchive:
         self.searches: list[tuple[datetime, datetime]] = []
         self.read_starts: list[datetime] = []
         self.dies_after = 10**9
-        self.retries = Retries()
+        self.retries = Retries(RetryPolicy())
 
     def rate(self, start: datetime, cell: Cell) -> float:
         return float((start.timestamp() // 1800) % 977 + cell.column / 8)
@@ -142,7 +141,7 @@ def test_a_pause_is_told_of_and_ctrl_c_does_not_wait_until_it_is_over(tmp_path: 
         def read(self, granule: Granule, cells: list[Cell]) -> tuple[NDArray[np.float32], int] | None:
             if granule.start == START:
                 try:
-                    self.retries.wait(60.0)
+                    self.retries.pause(60.0)
                 except CancelledError:
                     gave_up.append(granule.start)
                     raise

@@ -171,8 +171,8 @@ def test_no_more_is_read_for_a_dead_sensor_than_for_others(store: ReadingStore, 
     values = np.ones((50_000, 2), np.float32)
     values[:, 1] = np.nan
     record = record_of(small_panel(values), store)
-    rows, read = [], record.rows
-    monkeypatch.setattr(record, "rows", lambda first, stop: rows.append(stop - first) or read(first, stop))
+    rows, read = [], record._values
+    monkeypatch.setattr(record, "_values", lambda first, stop: rows.append(stop - first) or read(first, stop))
     record.before(50_000, 24)
     assert sum(rows) == 25
 
@@ -183,8 +183,8 @@ def test_a_sensor_long_silent_is_found_without_holding_the_whole_record(store: R
     record = record_of(small_panel(values), store)
     expected = record.before(30_000, 24).values
     monkeypatch.setattr("candor.service.record._MOST_CELLS_AT_A_TIME", 4_000)
-    rows, read = [], record.rows
-    monkeypatch.setattr(record, "rows", lambda first, stop: rows.append(stop - first) or read(first, stop))
+    rows, read = [], record._values
+    monkeypatch.setattr(record, "_values", lambda first, stop: rows.append(stop - first) or read(first, stop))
     np.testing.assert_array_equal(record.before(30_000, 24).values, expected)
     assert expected[0].tolist() == [5.0, 6.0]
     assert max(rows) == 2_000

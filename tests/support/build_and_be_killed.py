@@ -9,8 +9,9 @@ from dataretrieval.waterdata import WaterdataConfiguration
 
 from candor.data.times import TimeAxis
 from candor.river.cache import ResponseCache
-from candor.river.client import RetryPolicy, ServiceClient
+from candor.river.client import ServiceClient
 from candor.river.readings import fetch_readings
+from candor.river.retries import RetryPolicy
 
 
 def main(address: str, cache: Path, sites: list[str]) -> None:

@@ -1,10 +1,11 @@
-"""Answers of services on disk, kept by question, so that each question is asked once.
+"""Responses of services on disk, kept by request, so that each request is sent once.
 
-An answer is two files: its content, and a note with the question, the address, the date and the checksum. The note is
-written last and both are written whole, so that an answer is either all there or not there.
+A response is two files: its content, and a note with the request, the address, the date and the checksum. The note is
+written last and both are written whole, so that a response is either all there or not there.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
@@ -19,12 +20,12 @@ from candor.data.panel import digest_of
 
 FORMAT_VERSION = 1
 REFRESH_LASTS = timedelta(days=2)
-"""A refresh that was broken off longer ago than this is begun anew: what it fetched is no longer fresh."""
+"""A refresh that was broken off longer ago than this is started again: what it fetched is no longer fresh."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked of a service: everything that decides the answer."""
+    """What is asked of a service: everything that decides the response."""
 
     service: str
     operation: str
@@ -32,7 +33,7 @@ class Request:
 
     @property
     def key(self) -> str:
-        """The name of the answer on disk."""
+        """The name of the response on disk."""
         return digest_of({"version": FORMAT_VERSION} | asdict(self))
 
 
@@ -56,19 +57,15 @@ class Response:
 
 
 class ResponseCache:
-    """A folder of answers.
-
-    Args:
-        folder: where they lie; made when the first answer is kept.
-    """
+    """A folder of responses, made when the first one is kept."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = Path(folder)
         self.damaged: list[str] = []
-        """Names of answers that were found changed on disk, and were not used."""
+        """Names of responses that were found changed on disk, and were not used."""
 
     def find(self, request: Request) -> Response | None:
-        """Returns the answer to a question asked before, or None; a damaged one counts as none."""
+        """Returns the response to a request sent before, or None; a damaged one counts as none."""
         content_file, note_file = self._files(request)
         if not note_file.exists():
             return None
@@ -85,20 +82,20 @@ class ResponseCache:
         return response
 
     def keep(self, request: Request, content: bytes, url: str, also: tuple[str, ...] = ()) -> Response:
-        """Returns the answer that was just fetched, after writing it to disk."""
-        response = Response(content, url, _now(), sha256(content).hexdigest(), also)
+        """Returns the response that was just fetched, after writing it to disk."""
+        response = Response(
+            content, url, datetime.now(UTC).isoformat(timespec="milliseconds"), sha256(content).hexdigest(), also
+        )
         content_file, note_file = self._files(request)
         note = {"url": url, "also": also, "fetched": response.fetched, "sha256": response.sha256}
-        try:
+        with told_if_unwritable(self.folder, "the answer of a service"):
             with atomic_file(content_file) as temporary:
                 temporary.write_bytes(content)
             write_json(note_file, note | {"question": asdict(request)})
-        except OSError as error:
-            raise self._cannot_keep(error) from None
         return response
 
     def begin_refresh(self, of_what: Mapping[str, Any]) -> datetime:
-        """Returns since when answers count as fresh: now, or when a refresh of the same began that was broken off."""
+        """Returns since when responses count as fresh: now, or when a refresh of the same began that was broken off."""
         path, now = self._refresh_file(of_what), datetime.now(UTC)
         try:
             begun = datetime.fromisoformat(read_json(path)["begun"])
@@ -106,35 +103,35 @@ class ResponseCache:
                 return begun
         except (InputError, LookupError, TypeError, ValueError):
             pass  # none was broken off, or nobody knows when
-        try:
+        with told_if_unwritable(self.folder, "the answer of a service"):
             write_json(path, {"begun": now.isoformat(), "of": dict(of_what)})
-        except OSError as error:
-            raise self._cannot_keep(error) from None
         return now
 
     def end_refresh(self, of_what: Mapping[str, Any]) -> None:
-        """Forgets a refresh that is done: the next one asks everything anew."""
+        """Forgets a refresh that is done: the next one fetches everything again."""
         self._refresh_file(of_what).unlink(missing_ok=True)
 
     def _refresh_file(self, of_what: Mapping[str, Any]) -> Path:
         return self.folder / "refresh" / f"{digest_of(dict(of_what))}.json"
-
-    def _cannot_keep(self, error: OSError) -> InputError:
-        return InputError(
-            f"the answer of a service cannot be kept ({error.strerror or error})",
-            where=str(self.folder),
-            hint="make room, or name another folder with --cache",
-        )
 
     def _files(self, request: Request) -> tuple[Path, Path]:
         folder = self.folder / request.service
         return folder / f"{request.key}.answer", folder / f"{request.key}.json"
 
 
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds")
+@contextmanager
+def told_if_unwritable(folder: Path, what: str, option: str = "--cache") -> Iterator[None]:
+    """Turns what the file system says into an error that names the option for another folder."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(
+            f"{what} cannot be kept ({error.strerror or error})",
+            where=str(folder),
+            hint=f"make room, or name another folder with {option}",
+        ) from None
 
 
 def default_cache() -> Path:
-    """Returns the per-user folder in which answers of services are kept."""
+    """Returns the per-user folder in which responses of services are kept."""
     return Path(pooch.os_cache("candor")) / "river"

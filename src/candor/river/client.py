@@ -8,14 +8,11 @@ page only.
 
 import logging
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import CancelledError, ThreadPoolExecutor, as_completed
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar, copy_context
-from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +20,7 @@ from candor.core.errors import InputError
 from candor.core.optional import needing_packages
 from candor.core.progress import Report, silent
 from candor.river.cache import Request, Response, ResponseCache
+from candor.river.retries import Clock, Failure, Retries, RetryPolicy
 
 if TYPE_CHECKING:
     import httpx
@@ -45,47 +43,6 @@ _SERVICE_NAMES = {
 
 class ServiceError(InputError):
     """A service gave no usable response, or may not be asked; the disk and the login are not at fault."""
-
-
-@dataclass(frozen=True)
-class RetryPolicy:
-    """How often and after what pauses a request is repeated.
-
-    Args:
-        at_once: most requests under way at a time.
-        attempts: most attempts of one request.
-        first_wait: seconds before the second attempt where the service names no time; doubled for each further one.
-        quota_wait: seconds before any attempt after "too many requests" where the service names no time. The USGS
-            counts by the hour, so that five such pauses outlast the longest one.
-        longest_wait: seconds; a service that asks for more is not waited for.
-    """
-
-    at_once: int = 4
-    attempts: int = 6
-    first_wait: float = 5.0
-    quota_wait: float = 780.0
-    longest_wait: float = 3900.0
-
-    def wait_after(self, attempt: int, wished: float | None, *, is_over_quota: bool = False) -> float | None:
-        """Returns the seconds to wait after a failed attempt, counted from 1; None if no further one makes sense.
-
-        `wished` is what the service asks for (Retry-After), if it does.
-        """
-        if wished is None:
-            wished = self.quota_wait if is_over_quota else self.first_wait * 2.0 ** (attempt - 1)
-        return None if attempt >= self.attempts or wished > self.longest_wait else wished
-
-
-class Clock:
-    """Time as it passes; something else in tests."""
-
-    def now(self) -> float:
-        """Returns the seconds since some moment."""
-        return time.monotonic()
-
-    def wait(self, seconds: float, stop: threading.Event) -> None:
-        """Waits, or stops waiting when told to."""
-        stop.wait(seconds)
 
 
 class ServiceClient:
@@ -118,10 +75,8 @@ class ServiceClient:
         self.is_offline = is_offline
         self.record: list[dict[str, Any]] = []
         """Every request with its address, date and checksum, in order."""
-        self._clock = clock or Clock()
+        self._clock = clock
         self._before_request = before_request or (lambda: None)
-        self._lock = threading.Lock()
-        self._not_before = 0.0
         self._share_done = 0.0
         self._was_answered = False
 
@@ -142,30 +97,41 @@ class ServiceClient:
             what: is being done, for progress.
             since: for each request, from when on a response on disk counts, unless the client is offline.
         """
-        moments: Sequence[datetime | None] = [None] * len(requests) if since is None else since
-        known = [self._find(request, moment) for (request, _), moment in zip(requests, moments, strict=True)]
-        pending = [place for place, response in enumerate(known) if response is None]
-        responses = {place: response for place, response in enumerate(known) if response is not None}
+        moments: Sequence[datetime | None] = since or [None] * len(requests)
+        found = (self._find(request, moment) for (request, _), moment in zip(requests, moments, strict=True))
+        responses = {place: response for place, response in enumerate(found) if response is not None}
+        pending = [place for place in range(len(requests)) if place not in responses]
         self._report_progress(what, len(responses), len(requests))
         if pending and self.is_offline:
-            raise _not_cached(what, len(pending), len(requests), self.cache)
+            raise ServiceError(
+                f"{what}: {len(pending)} of {len(requests)} answers are not on disk, and nobody may be asked",
+                where=str(self.cache.folder),
+                hint="leave out --offline where there is a network, or name the folder of an earlier time with --cache",
+            )
         if pending:
             self._before_request()
-        stop = threading.Event()
+        retries = Retries(
+            self.retry_policy,
+            lambda seconds: self.report(
+                f"{what} | {what}: the service needs a pause of {seconds:.0f} s", self._share_done
+            ),
+            self._clock,
+        )
         pool = ThreadPoolExecutor(self.retry_policy.at_once)
         try:
             # A copy of the context for each: it carries the client's settings into the threads.
-            work = {place: partial(self._get_with_retries, *requests[place], what, stop) for place in pending}
-            futures = {pool.submit(copy_context().run, work[place]): place for place in pending}
+            futures = {
+                pool.submit(copy_context().run, self._send, *requests[place], retries): place for place in pending
+            }
             for future in as_completed(futures):
                 responses[futures[future]] = future.result()
                 self._report_progress(what, len(responses), len(requests))
         finally:
-            stop.set()
+            retries.end()
             pool.shutdown(wait=True, cancel_futures=True)
-        for place, (request, _) in enumerate(requests):
-            self.record.append(_record(request, responses[place]))
-        return [responses[place] for place in range(len(requests))]
+        ordered = [responses[place] for place in range(len(requests))]
+        self.record += [_record(request, response) for (request, _), response in zip(requests, ordered, strict=True)]
+        return ordered
 
     def get_cached(self, requests: Iterable[Request]) -> list[Response]:
         """Returns those responses that are on disk, however old: for when a service gives no younger ones."""
@@ -176,41 +142,34 @@ class ServiceClient:
 
     def _find(self, request: Request, since: datetime | None) -> Response | None:
         response = self.cache.find(request)
-        if response is None or self.is_offline:
-            return response
-        is_old = any(moment is not None and response.moment < moment for moment in (since, self.fresh_since))
-        return None if is_old else response
+        if response is not None and not self.is_offline:
+            oldest = max(
+                (moment for moment in (since, self.fresh_since) if moment is not None), default=response.moment
+            )
+            return response if response.moment >= oldest else None
+        return response
 
     def _report_progress(self, what: str, done: int, total: int) -> None:
         self._share_done = done / max(total, 1)
         self.report(f"{what} | {what}: {done} of {total} answers", self._share_done)
 
-    def _get_with_retries(self, request: Request, fetch: Fetch, what: str, stop: threading.Event) -> Response:
+    def _send(self, request: Request, fetch: Fetch, retries: Retries) -> Response:
+        content, url, *also = retries.call(fetch, lambda error: self._diagnose(error, request))
+        self._was_answered = True
+        return self.cache.keep(request, content, url, tuple(also))
+
+    def _diagnose(self, error: Exception, request: Request) -> Failure | None:
         from dataretrieval.exceptions import DataRetrievalError
 
-        for attempt in range(1, self.retry_policy.attempts + 1):
-            self._wait_for_pause(stop)
-            if stop.is_set():
-                raise CancelledError
-            try:
-                content, url, *also = fetch()
-            except DataRetrievalError as error:
-                is_over_quota = error.status_code == _TOO_MANY_REQUESTS
-                wait = self.retry_policy.wait_after(attempt, error.retry_after, is_over_quota=is_over_quota)
-                is_without_network = _was_never_connected(error) and not self._was_answered
-                if wait is None or stop.is_set() or is_without_network or not error.retryable:
-                    raise _service_error(error, request, self.cache) from error
-                with self._lock:  # all threads pause: the quota and the disturbance are common to them
-                    self._not_before = max(self._not_before, self._clock.now() + wait)
-                self.report(f"{what} | {what}: the service needs a pause of {wait:.0f} s", self._share_done)
-            else:
-                self._was_answered = True
-                return self.cache.keep(request, content, url, tuple(also))
-        raise AssertionError("the last attempt either answers or raises")
-
-    def _wait_for_pause(self, stop: threading.Event) -> None:
-        while (left := self._not_before - self._clock.now()) > 0 and not stop.is_set():
-            self._clock.wait(left, stop)
+        if not isinstance(error, DataRetrievalError):
+            return None
+        is_without_network = _was_never_connected(error) and not self._was_answered
+        return Failure(
+            _service_error(error, request, self.cache),
+            may_pass=error.retryable and not is_without_network,
+            wished=error.retry_after,
+            is_over_quota=error.status_code == _TOO_MANY_REQUESTS,
+        )
 
 
 @contextmanager
@@ -251,14 +210,6 @@ def _record(request: Request, response: Response) -> dict[str, Any]:
     return record | ({"also": list(response.also)} if response.also else {})
 
 
-def _not_cached(what: str, lacking: int, total: int, cache: ResponseCache) -> ServiceError:
-    return ServiceError(
-        f"{what}: {lacking} of {total} answers are not on disk, and nobody may be asked",
-        where=str(cache.folder),
-        hint="leave out --offline where there is a network, or name the folder of an earlier time with --cache",
-    )
-
-
 def _service_error(error: "DataRetrievalError", request: Request, cache: ResponseCache) -> ServiceError:
     """Returns what went wrong and what can be done about it."""
     where, status = _SERVICE_NAMES.get(request.service, request.service), error.status_code
@@ -266,22 +217,19 @@ def _service_error(error: "DataRetrievalError", request: Request, cache: Respons
     key = f"a free key raises the limit: get one at {KEY_ADDRESS} and set the environment variable {KEY_VARIABLE}"
     detail = _first_sentence(error)
     if status == _TOO_MANY_REQUESTS:
-        return ServiceError(
-            "the service answers no more for now: too many requests", where=where, hint=f"{key}; {again}"
-        )
-    if status == 403:
-        hint = f"check the key in {KEY_VARIABLE}, or unset it; {key}"
-        return ServiceError(f"the service refuses to answer ({detail})", where=where, hint=hint)
-    if status is not None and status < 500:
-        return ServiceError(
-            f"the service does not accept the request ({detail})", where=where, hint="check the options"
-        )
-    if status is not None:
-        return ServiceError(f"the service is out of order ({detail})", where=where, hint=again)
-    if error.retryable:
+        what, hint = "the service answers no more for now: too many requests", f"{key}; {again}"
+    elif status == 403:
+        what, hint = f"the service refuses to answer ({detail})", f"check the key in {KEY_VARIABLE}, or unset it; {key}"
+    elif status is not None and status < 500:
+        what, hint = f"the service does not accept the request ({detail})", "check the options"
+    elif status is not None:
+        what, hint = f"the service is out of order ({detail})", again
+    elif error.retryable:
+        what = f"the service cannot be reached ({detail})"
         hint = f"check the connection to the internet (a proxy is named in HTTPS_PROXY); {again}"
-        return ServiceError(f"the service cannot be reached ({detail})", where=where, hint=hint)
-    return ServiceError(f"the answer of the service cannot be read ({detail})", where=where, hint=again)
+    else:
+        what, hint = f"the answer of the service cannot be read ({detail})", again
+    return ServiceError(what, where=where, hint=hint)
 
 
 def _first_sentence(error: BaseException) -> str:

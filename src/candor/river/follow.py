@@ -31,9 +31,10 @@ from candor.data.findings import Findings
 from candor.data.panel import Panel
 from candor.data.panel_store import SIGNS_OF_DAMAGE
 from candor.data.times import TimeAxis
-from candor.river.cache import Request, Response, ResponseCache
-from candor.river.client import RetryPolicy, ServiceClient, require_client
+from candor.river.cache import Request, Response, ResponseCache, told_if_unwritable
+from candor.river.client import ServiceClient, require_client
 from candor.river.readings import REVISED_WITHIN, Readings, readings_request, valid_readings
+from candor.river.retries import RetryPolicy
 from candor.river.settings import HOUR, BasinSettings
 from candor.river.stations import hourly_values
 
@@ -215,15 +216,8 @@ class SiteRecords(ResponseCache):
         facts = {"format": _FORMAT, "parameter": parameter}
         facts |= {"first": record.first.isoformat(), "last": record.last.isoformat()}
         table = pa.Table.from_pandas(record.rows, preserve_index=False).replace_schema_metadata(facts)
-        try:
-            with atomic_file(self._path(site)) as temporary:
-                pq.write_table(table, temporary, compression="zstd", write_page_checksum=True)
-        except OSError as error:
-            raise InputError(
-                f"what a site read cannot be kept ({error.strerror or error})",
-                where=str(self.folder),
-                hint="make room, or name another folder with --store",
-            ) from None
+        with told_if_unwritable(self.folder, "what a site read", "--store"), atomic_file(self._path(site)) as temporary:
+            pq.write_table(table, temporary, compression="zstd", write_page_checksum=True)
 
     def _path(self, site: str) -> Path:
         return self.folder / f"{quote(site, safe='')}.parquet"

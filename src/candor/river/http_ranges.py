@@ -7,19 +7,16 @@ reads from a partial file in memory, fails at the first missing part, the part i
 import re
 import threading
 from collections.abc import Callable
-from concurrent.futures import CancelledError
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from io import SEEK_CUR, SEEK_END, SEEK_SET, RawIOBase
-from itertools import count
-from typing import Any, TypeVar
+from typing import Any
 
 import requests
 
 from candor.core.errors import InputError
-from candor.river.client import RetryPolicy
+from candor.river.retries import Failure, Result, Retries
 
-Result = TypeVar("Result")
 BLOCK = 32 * 1024  # bytes
 _PASSING = {429, 500, 502, 503, 504}  # the archive is busy or unwell, and asks to come again
 _TIMEOUT = (15, 120)  # seconds to connect, and between two pieces of an answer
@@ -34,7 +31,7 @@ class RemoteReader:
         retries: of failed requests.
     """
 
-    def __init__(self, new_session: Callable[[], requests.Session], retries: "Retries") -> None:
+    def __init__(self, new_session: Callable[[], requests.Session], retries: Retries) -> None:
         self._new_session = new_session
         self._retries = retries
         self._own = threading.local()
@@ -60,7 +57,7 @@ class RemoteReader:
 
     def _fetch(self, url: str, file: "_PartialFile", first: int, stop: int) -> int:
         """Puts the bytes from `first` to `stop` into the file and returns how many came."""
-        response = self._retries.call(lambda: self._get(url, first, stop), url)
+        response = self._retries.call(lambda: self._get(url, first, stop), lambda error: diagnose(error, url))
         body: bytes = response.content
         if response.status_code != 206:
             file.add(0, body, size=len(body))  # servers may ignore the wish for a part and send the whole
@@ -94,47 +91,20 @@ class RemoteReader:
         return response
 
 
-class Retries:
-    """Repeats requests that failed for a reason that may pass; each thread waits by itself."""
-
-    def __init__(self, policy: RetryPolicy | None = None) -> None:
-        self.tell: Callable[[float], object] = lambda seconds: None
-        """Is called before each pause with its seconds."""
-        self._policy = policy or RetryPolicy(first_wait=1.0)
-        self._is_over = threading.Event()
-
-    def end(self) -> None:
-        """Ends all pauses, for good: whoever waits gives up. Otherwise Ctrl-C would take as long as the pauses do."""
-        self._is_over.set()
-
-    def call(self, send: Callable[[], Result], where: str) -> Result:
-        """Returns what `send` returns, called again after a pause where a failure may pass (busy, unwell, cut off).
-
-        Raises:
-            InputError: if it does not pass.
-        """
-        for attempt in count(1):
-            try:
-                return send()
-            except requests.RequestException as error:
-                response = error.response
-                may_pass = response is None or response.status_code in _PASSING
-                seconds = self._policy.wait_after(attempt, _retry_after(response))
-                if not may_pass or seconds is None:
-                    raise InputError(
-                        f"the service does not answer ({str(error).splitlines()[0]})",
-                        where=where,
-                        hint="look whether this machine has a network, and give the same command again later: "
-                        "what was read so far is kept",
-                    ) from None
-            self.wait(seconds)
-        raise AssertionError("unreachable: every loop returns, raises or waits")
-
-    def wait(self, seconds: float) -> None:
-        """Waits, after reporting it; stops waiting after `end`."""
-        self.tell(seconds)
-        if self._is_over.wait(seconds):
-            raise CancelledError
+def diagnose(error: Exception, where: str) -> Failure | None:
+    """Returns what is behind a failed request: one that may pass (busy, unwell, cut off) or not; None for bugs."""
+    if not isinstance(error, requests.RequestException):
+        return None
+    return Failure(
+        InputError(
+            f"the service does not answer ({str(error).splitlines()[0]})",
+            where=where,
+            hint="look whether this machine has a network, and give the same command again later: what was read so far "
+            "is kept",
+        ),
+        may_pass=error.response is None or error.response.status_code in _PASSING,
+        wished=_retry_after(error.response),
+    )
 
 
 def _retry_after(response: Any) -> float | None:

@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from candor.core.errors import InputError
 from candor.core.optional import needing_packages
 from candor.data.panel import Sensor
-from candor.river.client import RetryPolicy
-from candor.river.http_ranges import RemoteReader, Retries
+from candor.river.http_ranges import RemoteReader, diagnose
+from candor.river.retries import Retries, RetryPolicy
 
 VERSION = "07"
 DOI = "10.5067/GPM/IMERG/3B-HH/07"
@@ -123,10 +123,14 @@ def read_half_hour(file: Path | RawIOBase, name: str, cells: Sequence[Cell]) -> 
 
 def _check_layout(grid: Any, rates: Any, name: str, start: datetime) -> None:
     """Refuses a file whose axes, unit or time are not those this reader was written for."""
+
+    def text(attribute: Any) -> str:
+        return attribute.decode() if isinstance(attribute, bytes) else str(attribute)
+
     expected = {
-        "axes": (_text(rates.attrs["DimensionNames"]), _AXES),
-        "unit": (_text(rates.attrs["units"]), _UNIT),
-        "epoch": (_text(grid["time"].attrs["units"]), f"seconds since {EPOCH:%Y-%m-%d %H:%M:%S} UTC"),
+        "axes": (text(rates.attrs["DimensionNames"]), _AXES),
+        "unit": (text(rates.attrs["units"]), _UNIT),
+        "epoch": (text(grid["time"].attrs["units"]), f"seconds since {EPOCH:%Y-%m-%d %H:%M:%S} UTC"),
         "start": ((EPOCH + timedelta(seconds=int(grid["time"][0]))).isoformat(), start.isoformat()),
     }
     for what, (found, wanted) in expected.items():
@@ -152,10 +156,6 @@ def _find(coordinates: Any, wanted: list[float], what: str, name: str) -> list[i
     return nearest
 
 
-def _text(attribute: Any) -> str:
-    return attribute.decode() if isinstance(attribute, bytes) else str(attribute)
-
-
 PRODUCT = "GPM_3IMERGHH"
 _MOST_AT_ONCE = 100_000
 _HOW_TO_LOG_IN = (
@@ -170,11 +170,7 @@ _HOW_TO_LOG_IN = (
 class Granule:
     """A file of the archive: one half hour of the whole Earth.
 
-    Args:
-        name: of the file.
-        start: of its half hour, UTC.
-        url: where it is read.
-        megabytes: how large it is; zero where the archive does not say.
+    `start` is that of its half hour (UTC), `url` where it is read; `megabytes` is zero where the archive does not say.
     """
 
     name: str
@@ -200,19 +196,19 @@ class Archive(Protocol):
 class EarthdataArchive:
     """The archive at NASA's GES DISC, through Earthdata.
 
-    Args:
-        login: an `earthaccess.Auth` that is logged in; `sign_in` makes one.
-        retry_policy: how often and after what pauses a request is repeated.
+    `login` is an `earthaccess.Auth` that is logged in; `sign_in` makes one.
     """
 
     def __init__(self, login: Any, retry_policy: RetryPolicy | None = None) -> None:
-        self.retries = Retries(retry_policy)
+        self.retries = Retries(retry_policy or RetryPolicy(first_wait=1.0))
         self._login = login
         self._reader = RemoteReader(login.get_session, self.retries)
 
     def find(self, first: datetime, stop: datetime) -> dict[datetime, Granule]:
-        """Returns the files of the half hours that start from `first` until before `stop`, by their start."""
-        responses = self.retries.call(lambda: self._search(first, stop - timedelta(seconds=1)), "NASA's CMR")
+        """Returns the files of a time, as `Archive` does."""
+        responses = self.retries.call(
+            lambda: self._search(first, stop - timedelta(seconds=1)), lambda error: diagnose(error, "NASA's CMR")
+        )
         found: dict[datetime, Granule] = {}
         # V07A was replaced by V07B: of two files of one half hour the later letter counts.
         for granule in sorted((granule_of(response) for response in responses), key=lambda granule: granule.name):
@@ -221,7 +217,7 @@ class EarthdataArchive:
         return found
 
     def read(self, granule: Granule, cells: Sequence[Cell]) -> tuple[NDArray[np.float32], int] | None:
-        """Returns the rates in mm/h in the cells and the bytes carried, or None if the file is not there after all."""
+        """Returns the rates in a file, as `Archive` does."""
         try:
             return self._reader.read(granule.url, lambda file: read_half_hour(file, granule.name, cells))
         except FileNotFoundError:
@@ -252,7 +248,9 @@ def granule_of(response: Any) -> Granule:
             hint="give the same command again later",
         )
     name = url.rsplit("/", 1)[-1]
-    return Granule(name, start_of(name), url, _megabytes(response["umm"]))
+    parts = response["umm"].get("DataGranule", {}).get("ArchiveAndDistributionInformation", [])
+    sizes = [part["SizeInBytes"] / 2**20 if "SizeInBytes" in part else part.get("Size", 0.0) for part in parts]
+    return Granule(name, start_of(name), url, float(max(sizes, default=0.0)))
 
 
 def sign_in() -> EarthdataArchive:
@@ -281,9 +279,3 @@ def sign_in() -> EarthdataArchive:
         if login.authenticated:
             return EarthdataArchive(login)
     raise InputError("rain needs a login at NASA's Earthdata, and none was found", hint=_HOW_TO_LOG_IN)
-
-
-def _megabytes(described: Any) -> float:
-    parts = described.get("DataGranule", {}).get("ArchiveAndDistributionInformation", [])
-    sizes = [part["SizeInBytes"] / 2**20 if "SizeInBytes" in part else part.get("Size", 0.0) for part in parts]
-    return float(max(sizes, default=0.0))

@@ -26,9 +26,11 @@ from candor.core.progress import Report, silent
 from candor.core.versions import version_of
 from candor.data.panel import Covariate, Sensor, digest_of
 from candor.data.times import TimeAxis
+from candor.river.cache import told_if_unwritable
 from candor.river.imerg import DOI, HALF_HOUR, PRODUCT, VERSION, Archive, Cell, Granule, cell_of, sign_in
 
 _FORMAT_VERSION = 1
+_FIRST_TIME, _LAST_TIME = (time.replace(tzinfo=UTC) for time in (datetime.min, datetime.max))
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +70,7 @@ class RainStore:
                 return {}  # read again from the archive, as if it had never been here
             return {
                 datetime.fromisoformat(start): StoredHalfHour(
-                    kept["file"], _numbers(kept["rates"]), kept.get("fetched", ""), kept.get("folder", "")
+                    kept["file"], np.array(kept["rates"], np.float32), kept.get("fetched", ""), kept.get("folder", "")
                 )
                 for start, kept in content["half_hours"].items()
             }
@@ -94,47 +96,39 @@ class RainStore:
                 for start, kept in sorted(half_hours.items())
             },
         }
-        self._write(self.path_of(day), content | {"sha256": digest_of(content)})
+        self._write(self.path_of(day).name, content | {"sha256": digest_of(content)})
 
-    def searches(self, first: datetime, stop: datetime) -> list[dict[str, Any]]:
+    def searches(self, first: datetime = _FIRST_TIME, stop: datetime = _LAST_TIME) -> list[dict[str, Any]]:
         """Returns what the archive was asked so far about the time from `first` until before `stop`, oldest first."""
+        moment = datetime.fromisoformat
         try:
-            noted = read_json(self._searches_file)["searches"]
-            return [one for one in noted if _moment(one["first"]) < stop and _moment(one["stop"]) > first]
+            noted = read_json(self.folder / "searches.json")["searches"]
+            return [one for one in noted if moment(one["first"]) < stop and moment(one["stop"]) > first]
         except (InputError, LookupError, TypeError, ValueError):
             return []  # nothing was noted, or the note is damaged: the readings do not depend on it
 
-    def note_search(self, search: Mapping[str, Any]) -> None:
-        """Notes that the archive was asked for the files from `search["first"]` until before `search["stop"]`."""
-        known = self.searches(datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC))
-        self._write(self._searches_file, {"format": "candor-rain-searches", "searches": [*known, dict(search)]})
+    def note_search(self, first: datetime, stop: datetime, files: int) -> None:
+        """Notes how many files NASA's catalogue (CMR) named for the time from `first` until before `stop`."""
+        search = {
+            "service": "CMR",
+            "short_name": PRODUCT,
+            "version": VERSION,
+            "first": first.isoformat(),
+            "stop": stop.isoformat(),
+            "files": files,
+            "asked": _now(),
+        }
+        content = {"format": "candor-rain-searches", "searches": [*self.searches(), search]}
+        self._write("searches.json", content)
 
-    @property
-    def _searches_file(self) -> Path:
-        return self.folder / "searches.json"
-
-    def _write(self, path: Path, content: Any) -> None:
-        try:
-            write_json(path, content)
-        except OSError as error:
-            raise InputError(
-                f"the rain that was read cannot be kept ({error.strerror or error})",
-                where=str(self.folder),
-                hint="make room, or name another folder with --cache",
-            ) from None
+    def _write(self, name: str, content: Any) -> None:
+        with told_if_unwritable(self.folder, "the rain that was read"):
+            write_json(self.folder / name, content)
 
 
 def as_plain(rates: NDArray[np.float32]) -> list[float | None]:
     """Returns rates as content for JSON, None where they are unknown."""
     return [None if np.isnan(rate) else float(rate) for rate in rates]
-
-
-def _moment(text: str) -> datetime:
-    return datetime.fromisoformat(text)
-
-
-def _numbers(rates: list[float | None]) -> NDArray[np.float32]:
-    return np.array([np.nan if rate is None else rate for rate in rates], np.float32)
 
 
 UNIT = "mm/h"
@@ -159,7 +153,7 @@ def fetch_rain(
     archive: Archive | None = None,
     log_in: Callable[[], Archive] | None = None,
     is_offline: bool = False,
-    announce: Callable[[str], object] | None = None,
+    announce: Callable[[str], object] = lambda text: None,
     report: Report = silent,
 ) -> Rain:
     """Returns the rain at the sensors in every hour that ends at one of the times.
@@ -173,71 +167,69 @@ def fetch_rain(
         folder: where half hours that were read are kept.
         archive: where half hours are read; None logs in to NASA's when something is lacking.
         log_in: how to; None takes what the environment or the file .netrc says.
-        is_offline: takes what is in the folder and asks nobody; the rest is unknown.
-        announce: is told in words how much will be read, once, before it is; may raise to stop it.
-        report: is told how far it has come.
+        is_offline: takes what is in the folder and sends nothing; the rest is unknown.
+        announce: is called once with how much will be read, in words, before it is; may raise to stop it.
+        report: progress callback.
     """
-    _check_axis(times)
-    place = [cell_of(sensor) for sensor in sensors]
-    cells = sorted(set(place))
-    starts = [times.start - _HOUR + step * HALF_HOUR for step in range(2 * times.length)]
-    work = _Work(RainStore(folder, cells), cells, starts)
-    if work.lacking and not is_offline:
-        work.fetch(archive or (log_in or sign_in)(), announce, report)
-    halves = work.rates.reshape(times.length, 2, len(cells))
-    hourly = halves.mean(axis=1, dtype=np.float64)  # NaN where one half is
-    columns = [cells.index(cell) for cell in place]
-    cells_by_sensor = {s.id: [c.longitude, c.latitude] for s, c in zip(sensors, place, strict=True)}
-    return Rain(Covariate(hourly[:, columns], UNIT), work.provenance() | {"cells": cells_by_sensor})
-
-
-def _check_axis(times: TimeAxis) -> None:
-    beside = (times.start - datetime(1970, 1, 1, tzinfo=UTC)) % HALF_HOUR
-    if times.interval != _HOUR or beside:
+    if times.interval != _HOUR or (times.start - datetime(1970, 1, 1, tzinfo=UTC)) % HALF_HOUR:
         raise InputError(
             f"rain is made for hourly times on the hour or half hour of UTC; these are every {times.interval} "
             f"from {times.start.isoformat()}",
             hint="lay the readings on an hourly grid first",
         )
+    place = [cell_of(sensor) for sensor in sensors]
+    cells = sorted(set(place))
+    starts = [times.start - _HOUR + step * HALF_HOUR for step in range(2 * times.length)]
+    half_hours = _HalfHours(RainStore(folder, cells), cells, starts)
+    if half_hours.lacking and not is_offline:
+        half_hours.fetch(archive or (log_in or sign_in)(), announce, report)
+    halves = half_hours.rates().reshape(times.length, 2, len(cells))
+    hourly = halves.mean(axis=1, dtype=np.float64)  # NaN where one half is
+    columns = [cells.index(cell) for cell in place]
+    cells_by_sensor = {s.id: [c.longitude, c.latitude] for s, c in zip(sensors, place, strict=True)}
+    return Rain(Covariate(hourly[:, columns], UNIT), half_hours.provenance() | {"cells": cells_by_sensor})
 
 
-class _Work:
+class _HalfHours:
     """The half hours of one call: what the store knows of them, and the reading of the others."""
 
     def __init__(self, store: RainStore, cells: list[Cell], starts: list[datetime]) -> None:
-        self.rates = np.full((len(starts), len(cells)), np.nan, np.float32)
-        self.files = [""] * len(starts)  # empty where a half hour is not known
-        self._fetched, self._folders = [""] * len(starts), [""] * len(starts)
         self._store, self._cells, self._starts = store, cells, starts
-        self._place = {start: index for index, start in enumerate(starts)}
+        self._known: dict[datetime, StoredHalfHour] = {}
         self._carried = 0  # bytes
+        wanted = set(starts)
         for day in dict.fromkeys(start.date() for start in starts):
-            self._take(store.read(day))
+            self._known |= {start: found for start, found in store.read(day).items() if start in wanted}
 
     @property
     def lacking(self) -> list[datetime]:
         """The starts of the half hours that are not known."""
-        return [start for start, file in zip(self._starts, self.files, strict=True) if not file]
+        return [start for start in self._starts if start not in self._known]
 
-    def fetch(self, archive: Archive, announce: Callable[[str], object] | None, report: Report) -> None:
+    def rates(self) -> NDArray[np.float32]:
+        """Returns the rates in mm/h, half hour x cell, NaN where unknown."""
+        rates = np.full((len(self._starts), len(self._cells)), np.nan, np.float32)
+        for row, start in enumerate(self._starts):
+            if start in self._known:
+                rates[row] = self._known[start].rates
+        return rates
+
+    def fetch(self, archive: Archive, announce: Callable[[str], object], report: Report) -> None:
         """Reads what is lacking, and keeps every day as soon as it is read."""
-        lacking, done = self.lacking, 0
+        lacking, share = self.lacking, 0.0
 
-        def tell(granule: Granule) -> None:
-            nonlocal done
-            done = bisect_right(lacking, granule.start)
-            now = f"{done:,} of {len(lacking):,} half hours, {self._carried / 1e9:.2f} GB"
-            report(f"{_READING} | {_READING}: {now}", done / len(lacking))
+        def tell(now: str) -> None:
+            report(f"{_READING} | {_READING}: {now}", share)
 
-        def tell_of_pause(seconds: float) -> None:
-            report(f"{_READING} | {_READING}: the archive needs a pause of {seconds:.0f} s", done / len(lacking))
-
-        report(_READING, 0.0)
-        archive.retries.tell = tell_of_pause
+        report(_READING, share)
+        archive.retries.tell = lambda seconds: tell(f"the archive needs a pause of {seconds:.0f} s")
         pool = ThreadPoolExecutor(_WORKERS)
         try:
-            for batch in self._batches(archive, lacking, announce or (lambda text: None)):
-                self._read(archive, batch, pool, tell)
+            for batch in self._batches(archive, lacking, announce):
+                for granule in self._read(archive, batch, pool):
+                    done = bisect_right(lacking, granule.start)
+                    share = done / len(lacking)
+                    tell(f"{done:,} of {len(lacking):,} half hours, {self._carried / 1e9:.2f} GB")
         except BaseException:  # Ctrl-C too: only the requests that are under way are waited for, and no pauses
             archive.retries.end()
             raise
@@ -248,11 +240,12 @@ class _Work:
         self, archive: Archive, lacking: list[datetime], announce: Callable[[str], object]
     ) -> Iterator[list[Granule]]:
         """Yields the files to read, of one day at a time; the very first alone, since it tells how much all will be."""
-        for first, last in _periods(lacking):
-            wanted = set(lacking[lacking.index(first) : bisect_right(lacking, last)])
-            found = archive.find(first, last + HALF_HOUR)
-            self._note_search(first, last + HALF_HOUR, len(found))
-            granules = sorted((found[start] for start in wanted & found.keys()), key=lambda granule: granule.start)
+        for _, group in groupby(lacking, key=lambda start: (start - lacking[0]) // timedelta(days=_DAYS_PER_SEARCH)):
+            wanted = list(group)
+            first, stop = wanted[0], wanted[-1] + HALF_HOUR
+            found = archive.find(first, stop)
+            self._store.note_search(first, stop, len(found))
+            granules = [found[start] for start in wanted if start in found]
             while granules and not self._carried:
                 yield granules[:1]
                 if self._carried:
@@ -261,48 +254,24 @@ class _Work:
             for _, day in groupby(granules, key=lambda granule: granule.start.date()):
                 yield list(day)
 
-    def _note_search(self, first: datetime, stop: datetime, files: int) -> None:
-        """Notes a search of NASA's catalogue (CMR) beside what is read after it."""
-        self._store.note_search(
-            {
-                "service": "CMR",
-                "short_name": PRODUCT,
-                "version": VERSION,
-                "first": first.isoformat(),
-                "stop": stop.isoformat(),
-                "files": files,
-                "asked": _now(),
-            }
-        )
-
-    def _read(
-        self, archive: Archive, batch: list[Granule], pool: ThreadPoolExecutor, tell: Callable[[Granule], object]
-    ) -> None:
-        """Reads files of one day, tells of each, and keeps what they say beside what is known of the day."""
+    def _read(self, archive: Archive, batch: list[Granule], pool: ThreadPoolExecutor) -> Iterator[Granule]:
+        """Yields files of one day as they are read, then keeps what they say beside what is known of the day."""
         read = {}
         for granule, response in zip(batch, pool.map(lambda one: archive.read(one, self._cells), batch), strict=True):
             if response is not None:
                 folder = granule.url.removesuffix(granule.name)
                 read[granule.start] = StoredHalfHour(granule.name, response[0], _now(), folder)
                 self._carried += response[1]
-            tell(granule)
+            yield granule
         if read:
-            day: date = batch[0].start.date()
+            day = batch[0].start.date()
             self._store.write(day, self._store.read(day) | read)
-            self._take(read)
-
-    def _take(self, known: dict[datetime, StoredHalfHour]) -> None:
-        for start, half_hour in known.items():
-            if (place := self._place.get(start)) is not None:
-                self.rates[place] = half_hour.rates
-                self.files[place] = half_hour.file
-                self._fetched[place] = half_hour.fetched
-                self._folders[place] = half_hour.folder
+            self._known |= read
 
     def provenance(self) -> dict[str, Any]:
         """Returns where the half hours came from, by which searches, when, and through which clients."""
-        files = [file for file in self.files if file]
-        first, last = _first_and_last(self._fetched)
+        known = {start: self._known[start] for start in self._starts if start in self._known}
+        files = [half_hour.file for half_hour in known.values()]
         return {
             "product": f"{PRODUCT} version {VERSION}",
             "doi": DOI,
@@ -311,34 +280,15 @@ class _Work:
             "unknown_half_hours": len(self.lacking),
             "files_by_version": dict(Counter(file.split(".")[-2] for file in files)),
             "sha256_of_file_names": sha256("\n".join(files).encode()).hexdigest(),
-            "first_fetched": first,
-            "last_fetched": last,
-            "days": self._days(),
+            **_dates_of(known.values()),
+            # Names of files follow from the half hours: five years need not be a list of 87,648 of them.
+            "days": [
+                _describe_day(day, [known[start] for start in group])
+                for day, group in groupby(known, key=lambda start: start.date())
+            ],
             "searches": self._store.searches(self._starts[0], self._starts[-1] + HALF_HOUR) if self._starts else [],
             "clients": {client: version_of(client) for client in ("earthaccess", "h5py")},
         }
-
-    def _days(self) -> list[dict[str, Any]]:
-        """Returns for each day (UTC) how many files were read, where, when, and a checksum of what they say.
-
-        Names of files follow from the half hours, so that five years need not be a list of 87,648 of them.
-        """
-        days = []
-        known = [place for place, file in enumerate(self.files) if file]
-        for day, group in groupby(known, key=lambda place: self._starts[place].date()):
-            places = list(group)
-            first, last = _first_and_last(self._fetched[place] for place in places)
-            days.append(
-                {
-                    "day": str(day),
-                    "files": len(places),
-                    "folders": sorted({self._folders[place] for place in places} - {""}),
-                    "first_fetched": first,
-                    "last_fetched": last,
-                    "sha256": digest_of({self.files[place]: as_plain(self.rates[place]) for place in places}),
-                }
-            )
-        return days
 
     def _volume(self, granules: list[Granule], lacking: int) -> str:
         """Returns in words how much is to be read, measured on the one file that was."""
@@ -352,18 +302,21 @@ class _Work:
         )
 
 
-def _first_and_last(dates: Iterable[str]) -> tuple[str | None, str | None]:
-    """Returns the first and the last of some dates; empty ones are not known."""
-    known = sorted(date for date in dates if date)
-    return (known[0], known[-1]) if known else (None, None)
+def _describe_day(day: date, half_hours: Sequence[StoredHalfHour]) -> dict[str, Any]:
+    """Returns how many files of a day (UTC) were read, where, when, and a checksum of what they say."""
+    return {
+        "day": str(day),
+        "files": len(half_hours),
+        "folders": sorted({half_hour.folder for half_hour in half_hours} - {""}),
+        **_dates_of(half_hours),
+        "sha256": digest_of({half_hour.file: as_plain(half_hour.rates) for half_hour in half_hours}),
+    }
+
+
+def _dates_of(half_hours: Iterable[StoredHalfHour]) -> dict[str, str | None]:
+    dates = sorted(half_hour.fetched for half_hour in half_hours if half_hour.fetched)
+    return {"first_fetched": dates[0] if dates else None, "last_fetched": dates[-1] if dates else None}
 
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
-
-
-def _periods(starts: list[datetime]) -> Iterator[tuple[datetime, datetime]]:
-    """Yields the first and the last of starts that one search is made for."""
-    for _, group in groupby(starts, key=lambda start: (start - starts[0]) // timedelta(days=_DAYS_PER_SEARCH)):
-        period = list(group)
-        yield period[0], period[-1]

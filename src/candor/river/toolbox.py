@@ -5,17 +5,16 @@ downstream of it, not only with the next one; `direct_edges` tells which ones le
 """
 
 from dataclasses import dataclass
-from heapq import heappop, heappush
+from graphlib import CycleError, TopologicalSorter
+from heapq import heapify, heappop
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components
 
 from candor.core.errors import InputError
 from candor.data.panel import Panel
-from candor.graph import downstream_pairs, great_circle_km
+from candor.graph import components, downstream_pairs, great_circle_km
 
 METRES = {"m": 1.0, "km": 1000.0, "mi": 1609.344, "ft": 0.3048}
 _SECONDS_PER_HOUR = 3600.0
@@ -36,33 +35,38 @@ def topological_order(panel: Panel) -> tuple[str, ...]:
     Raises:
         InputError: if water could flow in a circle; the circle is named.
     """
-    order = _topological_positions(panel)
-    if len(order) < len(panel.sensors):
-        circle = find_cycle(panel)
-        assert circle is not None  # what cannot be peeled off lies on or below a circle
-        names = list(circle[:_MOST_NAMES]) + (["..."] if len(circle) > _MOST_NAMES else []) + [circle[0]]
+    if circle := find_cycle(panel):
+        names = [*circle[:_MOST_NAMES], *(["..."] if len(circle) > _MOST_NAMES else []), circle[0]]
         raise InputError(
             f"the edges lead in a circle: {' -> '.join(names)}; a river has none",
             where=panel.name or "panel",
             hint="turn round or remove the edge that leads upstream",
         )
+    sorter, order = _sorter(panel), []
+    sorter.prepare()
+    ready = list(sorter.get_ready())
+    while ready:
+        heapify(ready)
+        order.append(heappop(ready))
+        sorter.done(order[-1])
+        ready += sorter.get_ready()
     return tuple(panel.sensor_ids[position] for position in order)
 
 
 def find_cycle(panel: Panel) -> tuple[str, ...] | None:
     """Returns the ids of sensors that water would pass again and again, in its direction, or None where it cannot."""
-    left = np.ones(len(panel.sensors), np.bool_)
-    left[_topological_positions(panel)] = False
-    if not left.any():
-        return None
-    # Every sensor that is left has a source that is left too, so that walking against the water must meet itself.
-    kept = left[panel.edges.source] & left[panel.edges.target]
-    came_from = dict(zip(panel.edges.target[kept].tolist(), panel.edges.source[kept].tolist(), strict=True))
-    walk = [int(np.flatnonzero(left)[0])]
-    while walk[-1] not in walk[:-1]:
-        walk.append(came_from[walk[-1]])
-    circle = walk[walk.index(walk[-1]) + 1 :]
-    return tuple(panel.sensor_ids[position] for position in reversed(circle))
+    try:
+        _sorter(panel).prepare()
+    except CycleError as error:
+        return tuple(panel.sensor_ids[position] for position in error.args[1][:-1])
+    return None
+
+
+def _sorter(panel: Panel) -> TopologicalSorter[int]:
+    sorter = TopologicalSorter(dict.fromkeys(range(len(panel.sensors)), ()))
+    for source, target in zip(panel.edges.source.tolist(), panel.edges.target.tolist(), strict=True):
+        sorter.add(target, source)
+    return sorter
 
 
 def upstream_sets(panel: Panel) -> dict[str, frozenset[str]]:
@@ -116,23 +120,14 @@ def path_lengths(panel: Panel) -> NDArray[np.float64]:
             where=panel.name or "panel",
             hint="give the edges a column distance_km, the length of the river between the two sensors",
         )
-    count = len(panel.sensors)
-    lengths = np.full((count, count), np.inf)
-    np.fill_diagonal(lengths, 0.0)
-    start, end, length = downstream_pairs(panel.edges.source, panel.edges.target, panel.edges.distance, count)
-    lengths[start, end] = length
-    return lengths
+    return _shortest_ways(panel, panel.edges.distance)
 
 
 def travel_hours(panel: Panel, metres_per_second: float) -> NDArray[np.float64]:
     """Returns how long water takes from sensor to sensor, sensor x sensor, in hours: a prior for learned delays.
 
-    Args:
-        panel: sensors and edges with distances in m, km, mi or ft.
-        metres_per_second: mean speed of the water; rivers have about 0.3 (slow, wide) to 1.5 (steep).
-
-    Returns:
-        The hours from i to j at (i, j): infinite where no way leads, zero from a sensor to itself.
+    The edges have distances in m, km, mi or ft. Rivers flow at about 0.3 (slow, wide) to 1.5 metres per second (steep).
+    Entries are infinite where no way leads, and zero from a sensor to itself.
     """
     if not 0 < metres_per_second < np.inf:
         raise InputError(
@@ -150,42 +145,28 @@ def travel_hours(panel: Panel, metres_per_second: float) -> NDArray[np.float64]:
     return lengths * (METRES[unit] / metres_per_second / _SECONDS_PER_HOUR)
 
 
-def _topological_positions(panel: Panel) -> list[int]:
-    """Returns positions, each after all its sources, the lowest first; those on a circle or below one are left out."""
-    source, target = panel.edges.source, panel.edges.target
-    waiting = np.bincount(target, minlength=len(panel.sensors))
-    targets: dict[int, list[int]] = {}
-    for start, end in zip(source.tolist(), target.tolist(), strict=True):
-        targets.setdefault(start, []).append(end)
-    ready: list[int] = np.flatnonzero(waiting == 0).tolist()  # ascending, hence a heap
-    order = []
-    while ready:
-        position = heappop(ready)
-        order.append(position)
-        for end in targets.get(position, []):
-            waiting[end] -= 1
-            if waiting[end] == 0:
-                heappush(ready, end)
-    return order
-
-
 def _is_downstream(panel: Panel) -> NDArray[np.bool_]:
     """Returns at (i, j) whether water of sensor i reaches sensor j, another one."""
+    is_reached = np.isfinite(_shortest_ways(panel, np.ones(len(panel.edges))))
+    np.fill_diagonal(is_reached, False)
+    return is_reached
+
+
+def _shortest_ways(panel: Panel, length: NDArray[np.floating]) -> NDArray[np.float64]:
+    """Returns at (i, j) how far it is from sensor i to sensor j with the water, infinite where no way leads there."""
     count = len(panel.sensors)
-    start, end, _ = downstream_pairs(panel.edges.source, panel.edges.target, np.ones(len(panel.edges)), count)
-    reaching = np.zeros((count, count), np.bool_)
-    reaching[start, end] = True
-    return reaching
+    lengths = np.full((count, count), np.inf)
+    np.fill_diagonal(lengths, 0.0)
+    start, end, found = downstream_pairs(panel.edges.source, panel.edges.target, length, count)
+    lengths[start, end] = found
+    return lengths
 
 
 def _grouped_by_place(panel: Panel, positions: NDArray[Any], same_place_km: float) -> tuple[tuple[str, ...], ...]:
     sensors = [panel.sensors[position] for position in positions]
-    latitude, longitude = (
-        np.array([getattr(sensor, name) for sensor in sensors], np.float64) for name in ("latitude", "longitude")
-    )
-    apart = great_circle_km(latitude[:, None], longitude[:, None], latitude, longitude)
-    _, group = connected_components(csr_array(apart <= same_place_km), directed=False)
-    return tuple(
-        tuple(sensor.id for sensor, own in zip(sensors, group, strict=True) if own == number)
-        for number in dict.fromkeys(group.tolist())
-    )
+    places = np.array([(sensor.latitude, sensor.longitude) for sensor in sensors], np.float64).reshape(-1, 2)
+    latitude, longitude = places.T
+    is_near = great_circle_km(latitude[:, None], longitude[:, None], latitude, longitude) <= same_place_km
+    group = components(*np.nonzero(is_near), len(sensors))
+    ids = np.array([sensor.id for sensor in sensors], object)
+    return tuple(tuple(ids[group == number]) for number in range(group.max(initial=-1) + 1))

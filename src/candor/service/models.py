@@ -5,7 +5,7 @@ import stat
 import threading
 from asyncio import wrap_future
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -44,10 +44,7 @@ Signature = tuple[tuple[int, int, int] | None, ...]
 class LoadedModel:
     """A run as it was when it was loaded; a request uses the same one from its beginning to its end.
 
-    Args:
-        run: the run as it was opened.
-        version: the beginning of the SHA-256 of the model's weights and settings.
-        record: the readings that the model knows of.
+    `version` is the beginning of the SHA-256 of its weights and settings, `record` the readings that it knows of.
     """
 
     run: Run
@@ -84,8 +81,11 @@ class LoadedModel:
         first += self.forecaster.rows_needed
         return (first, stop) if first <= stop else None
 
-    def find_origin(self, time: str | None) -> int:
-        """Returns the row of the first forecast step at or after a time; None means the step after the last reading."""
+    def readings_before(self, time: str | None) -> tuple[int, Panel]:
+        """Returns the row of the first forecast step at or after a time, and what the model reads before it.
+
+        None means the step after the last reading.
+        """
         origins, grid = self.origins(), self.record.grid
         if origins is None:
             raise InputError(
@@ -99,11 +99,6 @@ class LoadedModel:
             what = "a forecast needs the steps before it, and they must be in the record"
             hint = f"choose a time from {grid.local(first)} to {grid.local(last)}"
             raise InputError(what, where=f"time {time}", hint=hint)
-        return origin
-
-    def readings_before(self, time: str | None) -> tuple[int, Panel]:
-        """Returns the row of the first forecast step at a time, and what the model reads before it."""
-        origin = self.find_origin(time)
         return origin, self.recent(origin)
 
     def column_of(self, sensor: str) -> int:
@@ -181,7 +176,16 @@ class ServedModel:
     def _open_run(self) -> Run:
         """Returns the run as it is on disk now, after a check of its size."""
         run = open_run(self._source)
-        self._check_size(run.forecaster.trained_on_.panel, run.forecaster.horizon)
+        for found, most, what, option in (
+            (len(run.forecaster.trained_on_.panel.sensors), self._settings.most_sensors, "sensors", "most_sensors"),
+            (run.forecaster.horizon, self._settings.most_horizon, "steps of forecast", "most_horizon"),
+        ):
+            if found > most:
+                raise InputError(
+                    f"the model has {found:,} {what}; the service serves up to {most:,}",
+                    where=str(self._source),
+                    hint=f"allow more: --set {option}={found}",
+                )
         return run
 
     def _load(self, run: Run) -> LoadedModel:
@@ -199,18 +203,6 @@ class ServedModel:
         self.store.check_units({sensor.id: sensor.unit for sensor in known.sensors})
         return loaded
 
-    def _check_size(self, known: Panel, horizon: int) -> None:
-        for found, most, what, option in (
-            (len(known.sensors), self._settings.most_sensors, "sensors", "most_sensors"),
-            (horizon, self._settings.most_horizon, "steps of forecast", "most_horizon"),
-        ):
-            if found > most:
-                raise InputError(
-                    f"the model has {found:,} {what}; the service serves up to {most:,}",
-                    where=str(self._source),
-                    hint=f"allow more: --set {option}={found}",
-                )
-
     def _try_out(self, loaded: LoadedModel) -> None:
         """Makes one forecast: a broken model is found before it serves, and the network is built."""
         forecaster, origins = loaded.forecaster, loaded.origins()
@@ -219,32 +211,31 @@ class ServedModel:
 
 
 def _signature(source: Path) -> Signature:
-    """Returns a value that changes when a file of the model is rewritten."""
-    return tuple(_stamp(path) for path in (source, *(source / name for name in _WATCHED)))
+    """Returns a value that changes when a file of the model is rewritten; it holds None for what cannot be read now."""
+    stamps: list[tuple[int, int, int] | None] = []
+    for path in (source, *(source / name for name in _WATCHED)):
+        try:
+            status = path.stat()
+        except OSError:
+            stamps.append(None)
+        else:
+            is_file = stat.S_ISREG(status.st_mode)
+            stamps.append((status.st_ino, status.st_size, status.st_mtime_ns) if is_file else None)
+    return tuple(stamps)
 
 
-def _stamp(path: Path) -> tuple[int, int, int] | None:
-    """Returns a value that changes when a file is rewritten; None if it cannot be read now."""
-    try:
-        status = path.stat()
-    except OSError:
-        return None
-    return (status.st_ino, status.st_size, status.st_mtime_ns) if stat.S_ISREG(status.st_mode) else None
-
-
-@dataclass(eq=False)
 class Models:
     """All models of a service by name, and the thread that reloads them.
 
     Args:
-        served: the models.
         seconds: between two looks at their files.
     """
 
-    served: dict[str, ServedModel]
-    seconds: float
-    _stop: threading.Event = field(default_factory=threading.Event)
-    _watcher: threading.Thread | None = None
+    def __init__(self, seconds: float) -> None:
+        self.served: dict[str, ServedModel] = {}
+        self._seconds = seconds
+        self._stop = threading.Event()
+        self._watcher: threading.Thread | None = None
 
     def find(self, name: str | None) -> ServedModel:
         """Returns the model of this name; None means the only one."""
@@ -264,7 +255,7 @@ class Models:
         self._watcher.start()
 
     def _watch(self) -> None:
-        while not self._stop.wait(self.seconds):
+        while not self._stop.wait(self._seconds):
             for served in self.served.values():
                 served.reload_if_changed()
 
@@ -282,13 +273,9 @@ def open_models(
 ) -> Models:
     """Returns the runs as models, each under the name of its folder, made unique.
 
-    Args:
-        sources: run directories or bundles.
-        settings: of the service.
-        metrics: of the service.
-        store_of: returns the file for readings of a run, independently of what else is served.
+    `store_of` returns the file for readings of a run, independently of what else is served.
     """
-    models = Models({}, settings.reload_seconds)
+    models = Models(settings.reload_seconds)
     try:
         for source in sources:
             # Links are not resolved, as they may lead to another run later. But ".." has no name of its own.

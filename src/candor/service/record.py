@@ -1,5 +1,6 @@
 """The readings of a served model: those of its run, overlaid by those that clients sent."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
 
@@ -67,24 +68,29 @@ class Record:
 
     def _own_stop(self, least: int) -> int:
         """Returns the row after the last reading of the run that was not withdrawn, or `least` if that is later."""
-        stop, step = self._own_rows[1], 1
+        for start, values in self._backwards(self._own_rows[1], least, 1):
+            if len(filled := np.flatnonzero((~np.isnan(values)).any(axis=1))):
+                return start + int(filled[-1]) + 1
+        return least
+
+    def _backwards(self, stop: int, least: int, step: int) -> Iterator[tuple[int, NDArray[np.float32]]]:
+        """Yields the readings before a row back to `least`, in stretches from their first row on.
+
+        Each is four times as long as the one before it, as far as memory allows.
+        """
         while stop > least:
             start = max(stop - step, least)
-            filled = np.flatnonzero((~np.isnan(self._values(start, stop))).any(axis=1))
-            if len(filled):
-                return start + int(filled[-1]) + 1
-            stop, step = start, self._further(step)
-        return least
+            yield start, self._values(start, stop)
+            stop, step = start, min(4 * step, max(step, _MOST_CELLS_AT_A_TIME // len(self._columns)))
 
     def rows(self, first: int, stop: int) -> Panel:
         """Returns the rows `first` to `stop - 1`, NaN where there is no reading; they may lie outside the record."""
         own = self._own
-        covariates = {
+        covariates = {  # those that the model reads
             name: Covariate(
-                self._cut(None if own is None else own.covariates[name].values, first, stop, len(self._columns)),
-                known.unit,
+                _cut(None if own is None else own.covariates[name].values, first, stop, len(self._columns)), known.unit
             )
-            for name, known in self._known.covariates.items()  # those that the model reads
+            for name, known in self._known.covariates.items()
         }
         times, values = self.grid.axis.slice(first, stop), self._values(first, stop)
         return replace(self._known, values=values, times=times, covariates=covariates)
@@ -99,21 +105,11 @@ class Record:
         own = None if self._own is None else self._own.values
         if own is not None and sensor is not None:
             own = own[:, [self._columns[sensor]]]
-        values = self._cut(own, first, stop, len(places))
+        values = _cut(own, first, stop, len(places))
         sent = self._store.between(self.grid.edge(first), self.grid.edge(stop), sensor)
         columns = np.array([places.get(sensor, -1) for sensor in sent.sensors], np.int64)
         is_known = columns >= 0
         lay(self.grid, values, first, columns[is_known], sent.moments[is_known], sent.values[is_known])
-        return values
-
-    @staticmethod
-    def _cut(own: NDArray[np.float32] | None, first: int, stop: int, width: int) -> NDArray[np.float32]:
-        """Returns rows of an array of the run's own record, NaN where they lie outside of it."""
-        values = np.full((stop - first, width), np.nan, np.float32)
-        if own is not None:
-            begin, end = max(first, 0), min(stop, len(own))
-            if begin < end:
-                values[begin - first : end - first] = own[begin:end]
         return values
 
     def before(self, origin: int, count: int) -> Panel:
@@ -134,17 +130,12 @@ class Record:
     def _last_readings(self, row: int, wanted: NDArray[np.bool_]) -> NDArray[np.float32]:
         """Returns the last readings of the wanted sensors before a row; NaN where there is none."""
         found = np.full(len(self._columns), np.nan, np.float32)
-        begin, stop, step = self._first_rows(wanted), row - 1, _FIRST_LOOK_BACK
-        while (sought := wanted & np.isnan(found) & (begin < stop)).any():
-            start = max(stop - step, int(begin[sought].min()))
-            values = self.rows(start, stop).values
-            found = np.where(sought, last_values(values), found)
-            stop, step = start, self._further(step)
+        begin = self._first_rows(wanted)
+        for start, values in self._backwards(row - 1, int(begin[wanted].min(initial=row)), _FIRST_LOOK_BACK):
+            found = np.where(wanted & np.isnan(found), last_values(values), found)
+            if not (wanted & np.isnan(found) & (begin < start)).any():
+                break
         return found
-
-    def _further(self, step: int) -> int:
-        """Returns how many rows to read next in a search back in time: four times as many, within memory."""
-        return min(4 * step, max(step, _MOST_CELLS_AT_A_TIME // len(self._columns)))
 
     def _first_rows(self, wanted: NDArray[np.bool_]) -> NDArray[np.int64]:
         """Returns the first row at which each wanted sensor may have a reading."""
@@ -155,6 +146,14 @@ class Record:
             if wanted[column] and (sent := self._store.span((sensor,))) is not None:
                 begin[column] = min(begin[column], self.grid.row(sent[0]))
         return begin
+
+
+def _cut(own: NDArray[np.float32] | None, first: int, stop: int, width: int) -> NDArray[np.float32]:
+    """Returns rows of an array of the run's own record, NaN where they lie outside of it."""
+    values = np.full((stop - first, width), np.nan, np.float32)
+    if own is not None and (begin := max(first, 0)) < (end := min(stop, len(own))):
+        values[begin - first : end - first] = own[begin:end]
+    return values
 
 
 def last_values(values: NDArray[np.float32]) -> NDArray[np.float32]:
