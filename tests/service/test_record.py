@@ -171,8 +171,8 @@ def test_no_more_is_read_for_a_dead_sensor_than_for_others(store: ReadingStore, 
     values = np.ones((50_000, 2), np.float32)
     values[:, 1] = np.nan
     record = record_of(small_panel(values), store)
-    rows, read = [], record._values
-    monkeypatch.setattr(record, "_values", lambda first, stop: rows.append(stop - first) or read(first, stop))
+    rows, read = [], record.rows
+    monkeypatch.setattr(record, "rows", lambda first, stop: rows.append(stop - first) or read(first, stop))
     record.before(50_000, 24)
     assert sum(rows) == 25
 

@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar, copy_context
 from datetime import datetime
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -121,7 +122,8 @@ class ServiceClient:
         try:
             # A copy of the context for each: it carries the client's settings into the threads.
             futures = {
-                pool.submit(copy_context().run, self._send, *requests[place], retries): place for place in pending
+                pool.submit(copy_context().run, partial(self._send, *requests[place], retries)): place
+                for place in pending
             }
             for future in as_completed(futures):
                 responses[futures[future]] = future.result()

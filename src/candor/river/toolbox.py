@@ -167,6 +167,7 @@ def _grouped_by_place(panel: Panel, positions: NDArray[Any], same_place_km: floa
     places = np.array([(sensor.latitude, sensor.longitude) for sensor in sensors], np.float64).reshape(-1, 2)
     latitude, longitude = places.T
     is_near = great_circle_km(latitude[:, None], longitude[:, None], latitude, longitude) <= same_place_km
-    group = components(*np.nonzero(is_near), len(sensors))
+    one, other = np.nonzero(is_near)
+    group = components(one, other, len(sensors))
     ids = np.array([sensor.id for sensor in sensors], object)
     return tuple(tuple(ids[group == number]) for number in range(group.max(initial=-1) + 1))
