@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from pydantic import model_validator
 from pydantic.dataclasses import dataclass
 
-from candor.core.progress import Report, silent
+from candor.core.progress import Report
 from candor.core.settings import parse_settings
 from candor.data.panel import Panel
 from candor.data.preprocessing import Scaler
@@ -54,22 +54,17 @@ class Candor(NetworkForecaster):
         kept = json.loads(state[_RECIPE].tobytes()) if _RECIPE in state else {}
         return parse_settings(Recipe, kept, "recipe")
 
-    def fit(self, panel: Panel, split: Split | None = None, report: Report = silent, **limits: Any) -> Self:
-        """Trains the network, see `NetworkForecaster.fit`; without a recipe it first chooses one for the panel."""
-        split = self._checked_split(panel, split if split is not None else self._own_split(panel))
+    def _learn(self, panel: Panel, split: Split, report: Report) -> State:
+        if self.recipe is not None:
+            return super()._learn(panel, split, report)
         targets: Any = "filled" if self.fill == "forward-backward" else "observed"
         protocol = Protocol(history=self.history, horizon=self.horizon, fill=self.fill, targets=targets)
-        self._chosen = self.recipe or choose_recipe(Task(panel, split, protocol), None, {})[0]
+        self._chosen, _ = choose_recipe(Task(panel, split, protocol), None, {})
         try:
-            return super().fit(panel, split, report, **limits)
+            recipe = np.frombuffer(self._chosen.model_dump_json().encode(), np.uint8).copy()
+            return super()._learn(panel, split, report) | {_RECIPE: recipe}
         finally:
             del self._chosen
-
-    def _learn(self, panel: Panel, split: Split, report: Report) -> State:
-        state = super()._learn(panel, split, report)
-        if self.recipe is None:
-            state[_RECIPE] = np.frombuffer(self.used_recipe().model_dump_json().encode(), np.uint8).copy()
-        return state
 
     def _trainable(self, state: State, scaler: Scaler, nodes: int) -> CandorTrainable:
         recipe = self.used_recipe()
@@ -92,7 +87,7 @@ class Candor(NetworkForecaster):
 
         Args:
             panel: as for `predict`.
-            sensor: id of the sensor.
+            sensor: id.
             time: of the first forecast step, on the panel's local clock or with an offset; between two steps the later
                 one is taken. None means the step after the last reading.
         """
@@ -102,7 +97,6 @@ class Candor(NetworkForecaster):
         return explain_window(self.trained(), self.windows(panel, np.array([origin])), panel, column)
 
     def trained(self) -> CandorTrainable:
-        """Returns the network with the weights it learned, ready for use."""
         trainable = super().trained()
         assert isinstance(trainable, CandorTrainable)  # it is what `_trainable` makes
         return trainable

@@ -151,8 +151,8 @@ class _Contract:
         """Changing readings from the origin on never changes the forecast."""
         origin = self.origins[len(self.origins) // 2 :][:1]
         other = self._with_values_from(origin[0], 1000.0)
-        forecasts = (self.fitted.predict(panel, origin) for panel in (self.panel, other))
-        _assert_equal(*forecasts, "the future was seen")
+        one, two = (self.fitted.predict(panel, origin) for panel in (self.panel, other))
+        _assert_equal(one, two, "the future was seen")
 
     def check_history_is_enough(self) -> None:
         """A panel that ends before the origin gives the same forecast as one that goes on."""
@@ -163,8 +163,8 @@ class _Contract:
     def check_test_part_is_not_learned(self) -> None:
         """Changing the readings of the test part does not change what is learned."""
         models = (self.fitted, self.fitted_on_another_test_part)
-        answers = (model.predict_interval(self.panel, self.origins[:1]) for model in models)
-        _assert_same(*answers, "the test part was learned")
+        one, two = (model.predict_interval(self.panel, self.origins[:1]) for model in models)
+        _assert_same(one, two, "the test part was learned")
 
     def check_foreign_panels_are_refused(self) -> None:
         """Other sensors, another order, another interval and too short a history raise `InputError`."""

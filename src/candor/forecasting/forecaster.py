@@ -47,19 +47,8 @@ openers: list[Callable[[Path], "Forecaster"]] = []
 """What else `Forecaster.load` opens than folders of `save`: `candor.runs` adds run directories and bundles."""
 
 
-def _refuse_to_overwrite(folder: Path) -> None:
-    """Refuses to save a model where something else lies, such as the rest of a run: a folder is replaced as a whole."""
-    there = {path.name for path in folder.iterdir()} if folder.is_dir() else {folder.name} if folder.exists() else set()
-    if others := sorted(there - {_MODEL, _STATE, _CALIBRATION}):
-        raise InputError(
-            f"there is something else than a model in this place, such as {others[0]}",
-            where=str(folder),
-            hint="name a folder of its own, which need not be there yet",
-        )
-
-
 def label_of(model: str) -> str:
-    """Returns the name of a model as people are shown it: of a reconstruction it says so."""
+    """Returns the name of a model as people are shown it, which says of a reconstruction that it is one."""
     return f"{model} (reconstruction)" if forecasters.get(model).is_reconstruction else model
 
 
@@ -79,12 +68,12 @@ class Forecaster(ABC):
     Args:
         history: steps that are read before each forecast; models that keep to a window read just these.
         horizon: steps that are forecast.
-        seed: where chance begins, for models that use it.
+        seed: of the random generators, for models that use any.
     """
 
     name: ClassVar[str]
     is_reconstruction: ClassVar[bool] = False
-    """Whether it was rebuilt without its authors' code; all that shows it says so, and no claim rests on it."""
+    """Whether it was rebuilt without its authors' code; everything that shows it says so."""
 
     history: PositiveInt
     horizon: PositiveInt
@@ -103,11 +92,17 @@ class Forecaster(ABC):
         Args:
             panel: the readings.
             split: which origins are for training and for validation.
-            report: is told how far the learning has come.
-            budget_seconds: after which a model that learns piece by piece ends; None lets it come to its own end.
-                Simple rules are fitted in one piece.
+            report: progress callback.
+            budget_seconds: after which a model that learns step by step ends; None lets it come to its own end.
         """
-        split = self._checked_split(panel, split)
+        if panel.times.length < self.history + self.horizon:
+            raise InputError(
+                f"the panel has {panel.times.length} rows; a history of {self.history} and a horizon of "
+                f"{self.horizon} steps need {self.history + self.horizon}",
+                where=panel.name,
+                hint="give a longer record, or a shorter history or horizon",
+            )
+        split = self._own_split(panel) if split is None else split
         began = time.monotonic()
         self._deadline = inf if budget_seconds is None else began + budget_seconds
         self.state_: State = self._learn(panel, self.selection(split), report)
@@ -123,28 +118,19 @@ class Forecaster(ABC):
         """
         return dataclasses.replace(split, validation=halve_validation(split, self.horizon)[0])
 
-    def _checked_split(self, panel: Panel, split: Split | None) -> Split:
-        """Returns the split, or that of training on everything; a panel that is too short is refused."""
-        if panel.times.length < self.history + self.horizon:
-            raise InputError(
-                f"the panel has {panel.times.length} rows; a history of {self.history} and a horizon of "
-                f"{self.horizon} steps need {self.history + self.horizon}",
-                where=panel.name,
-                hint="give a longer record, or a shorter history or horizon",
-            )
-        if split is not None:
-            return split
+    def _own_split(self, panel: Panel) -> Split:
+        """Returns the split where `fit` is given none: by default it trains on everything."""
         origins = np.arange(self.history, panel.times.length - self.horizon + 1, dtype=np.int64)
         return Split(origins, origins[:0], origins[:0], panel.times.length)
 
     def _remember(self, panel: Panel, split: Split) -> None:
-        """Keeps what tells later whether other readings are of the same sensors."""
+        """Stores what other panels are compared with later."""
         self.fingerprint_: str = panel.fingerprint
         self.trained_on_ = KnownPanel.of(panel, split.train_end, self.quantities_read())
 
     @property
     def rows_needed(self) -> int:
-        """Rows before an origin without which a forecast would not be the model's: its history, if it keeps to that."""
+        """Rows before an origin that a forecast needs: by default the history."""
         return self.history
 
     @property
@@ -230,8 +216,7 @@ class Forecaster(ABC):
             threshold: in the sensors' units; a number, or an array that can be spread over the forecasts.
             origins: as for `predict`.
         """
-        calibration = self._known_errors()
-        return calibration.probability_below(self.predict(panel, origins), threshold)
+        return self._known_errors().probability_below(self.predict(panel, origins), threshold)
 
     @abstractmethod
     def _learn(self, panel: Panel, split: Split, report: Report) -> State:
@@ -247,24 +232,32 @@ class Forecaster(ABC):
         return content
 
     def save(self, folder: Path | str) -> None:
-        """Writes the fitted forecaster to a folder, all or nothing; what else is there is left alone and refused."""
+        """Writes the fitted forecaster to a folder, all or nothing; a folder with anything but a model is refused."""
         self._check_fitted()
-        _refuse_to_overwrite(Path(folder))
-        with atomic_folder(Path(folder)) as temporary:
-            _save_arrays(self.state_, temporary / _STATE)
-            if self.calibration_ is not None:
-                _save_arrays(self.calibration_.to_state(), temporary / _CALIBRATION)
-            write_json(
-                temporary / _MODEL,
-                {
-                    "format": "candor-model",
-                    "format_version": FORMAT_VERSION,
-                    "name": self.name,
-                    "settings": self.settings(),
-                    "is_calibrated": self.calibration_ is not None,
-                    "trained_on": {"fingerprint": self.fingerprint_, "panel": self.trained_on_.to_json()},
-                },
+        folder = Path(folder)
+        there = (
+            {path.name for path in folder.iterdir()} if folder.is_dir() else {folder.name} if folder.exists() else set()
+        )
+        if others := sorted(there - {_MODEL, _STATE, _CALIBRATION}):  # a folder is replaced as a whole
+            raise InputError(
+                f"there is something else than a model in this place, such as {others[0]}",
+                where=str(folder),
+                hint="name a folder of its own, which need not be there yet",
             )
+        calibration = None if self.calibration_ is None else self.calibration_.to_state()
+        with atomic_folder(folder) as temporary:
+            for name, arrays in ((_STATE, self.state_), (_CALIBRATION, calibration)):
+                if arrays is not None:
+                    save_file({key: np.ascontiguousarray(array) for key, array in arrays.items()}, temporary / name)
+            content = {
+                "format": "candor-model",
+                "format_version": FORMAT_VERSION,
+                "name": self.name,
+                "settings": self.settings(),
+                "is_calibrated": calibration is not None,
+                "trained_on": {"fingerprint": self.fingerprint_, "panel": self.trained_on_.to_json()},
+            }
+            write_json(temporary / _MODEL, content)
 
     @classmethod
     def load(cls, path: Path | str) -> Self:
@@ -340,12 +333,8 @@ def _difference(given: Panel, known: Panel) -> str:
     return f"{len(extra)} unknown, {len(lacking)} lacking" if extra or lacking else "their order"
 
 
-def _save_arrays(arrays: State, path: Path) -> None:
-    save_file({name: np.ascontiguousarray(array) for name, array in arrays.items()}, path)
-
-
 def refuse_unbounded(forecast: NDArray[np.float32], where: str = "readings") -> NDArray[np.float32]:
-    """Returns the forecast; one that is no number is refused."""
+    """Returns the forecast; one that is not finite is refused."""
     if not np.isfinite(forecast).all():
         raise InputError(
             "the forecast is not a number: readings are out of all proportion, or the model is damaged",
@@ -356,18 +345,13 @@ def refuse_unbounded(forecast: NDArray[np.float32], where: str = "readings") -> 
 
 
 def load_forecaster(path: Path | str) -> Forecaster:
-    """Returns the fitted forecaster at a path, of whatever kind.
-
-    Args:
-        path: a folder written by `save`, a run directory, or a bundle, as a folder or as one file.
-    """
+    """Returns the fitted forecaster at a path, of whatever kind: see `Forecaster.load`."""
     return Forecaster.load(path)
 
 
 def read_model(folder: Path) -> Forecaster:
     """Returns the fitted forecaster that `save` wrote to a folder."""
-    content = read_json(folder / _MODEL)
-    where = str(folder / _MODEL)
+    content, where = read_json(folder / _MODEL), str(folder / _MODEL)
     if not isinstance(content, dict) or content.get("format") != "candor-model":
         raise InputError("this is not a saved candor model", where=where)
     if content.get("format_version") != FORMAT_VERSION:

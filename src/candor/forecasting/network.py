@@ -82,7 +82,7 @@ class NetworkForecaster(Forecaster):
         Args:
             panel: the readings.
             split: which origins are for training and for validation.
-            report: is told how far training has come.
+            report: progress callback.
             folder: where the state of training is kept; training goes on from there if something is there.
             stop_reason: is asked after every step whether to stop.
             start_from: what another forecaster of this kind learned, to begin with its weights.
@@ -91,23 +91,19 @@ class NetworkForecaster(Forecaster):
         """
         self._start_from: State = start_from or {}
         self._limits: dict[str, Any] = {
-            "folder": folder,
-            "stop_reason": stop_reason,
-            "trains_on": trains_on,
-            "budget_seconds": budget_seconds,
-        }
+            "folder": folder, "stop_reason": stop_reason, "trains_on": trains_on, "budget_seconds": budget_seconds,
+        }  # fmt: skip
         try:
-            return super().fit(panel, split if split is not None else self._own_split(panel), report)
+            return super().fit(panel, split, report)
         finally:
             del self._start_from, self._limits
 
     def _own_split(self, panel: Panel) -> Split:
-        origins = np.arange(self.history, panel.times.length - self.horizon + 1, dtype=np.int64)
-        end = int(_TRAINED_WITHOUT_SPLIT * panel.times.length)
-        train = origins[origins + self.horizon <= end]
+        whole, end = super()._own_split(panel), int(_TRAINED_WITHOUT_SPLIT * panel.times.length)
+        train = whole.train[whole.train + self.horizon <= end]
         if not len(train):  # too short to keep something back: errors on what was learned would tell nothing
-            return Split(origins, origins[:0], origins[:0], panel.times.length)
-        return Split(train, origins[origins >= end], origins[:0], end)
+            return whole
+        return Split(train, whole.train[whole.train >= end], whole.test, end)
 
     def selection(self, split: Split) -> Split:
         """Returns the split whose validation part chooses the best weights."""
