@@ -15,7 +15,7 @@ from candor.data.panel import Edges, Panel
 from candor.forecasting.candor import Candor
 from candor.forecasting.contract import sample_panel
 from candor.forecasting.explanation import ForecastExplanation, network_states
-from candor.nets.candor.candor import Explanation as NetworkStates
+from candor.nets.candor.candor import Encoding
 
 ROW = 400
 
@@ -47,7 +47,7 @@ def time_of(panel: Panel, row: int) -> datetime:
     return panel.times.start + row * panel.times.interval
 
 
-def states_at(candor: Candor, panel: Panel, row: int) -> NetworkStates:
+def states_at(candor: Candor, panel: Panel, row: int) -> Encoding:
     with torch.no_grad():
         return network_states(candor.trained(), candor.windows(panel, np.array([row])).batch(np.array([0])).tensors())[
             0

@@ -19,10 +19,9 @@ from candor.core.errors import InputError
 from candor.data.panel import Panel
 from candor.data.windows import Windows
 from candor.forecasting.forecaster import refuse_unbounded
-from candor.nets.candor.candor import Explanation as NetworkStates
-from candor.nets.candor.decomposition import Components
+from candor.nets.candor.candor import Encoding
+from candor.nets.candor.decomposition import COMPONENT_NAMES, Components
 from candor.nets.candor.functional import FunctionalStates, resemblances
-from candor.nets.candor.history import COMPONENT_NAMES
 from candor.nets.candor.physical import Path, PathStates, PhysicalBranch
 from candor.nets.candor.physical_operator import DirectionalSupport
 from candor.nets.candor.trainable import CandorTrainable, rain_in
@@ -204,12 +203,12 @@ def find_origin(panel: Panel, time: datetime | str | None, history: int) -> int:
     )
 
 
-def network_states(trainable: CandorTrainable, batch: dict[str, Tensor]) -> tuple[NetworkStates, Tensor]:
+def network_states(trainable: CandorTrainable, batch: dict[str, Tensor]) -> tuple[Encoding, Tensor]:
     """Returns all states of the network for some windows, and the forecasts they give in the sensors' unit."""
     values, anchor = trainable.anchored(batch)
     network, scaler = trainable.network, trainable.scaler
     clock = batch["time_of_day"], batch["day_of_week"]
-    states = network.explain(values, *clock, week_of_year=batch["week_of_year"], rain=rain_in(batch))
+    states = network.encode(values, *clock, week_of_year=batch["week_of_year"], rain=rain_in(batch))
     scores: Tensor = network.head(states.fused, network.settings.horizon) + anchor
     return states, scores * scaler.deviation + scaler.mean
 
@@ -247,7 +246,7 @@ def explain_window(trainable: CandorTrainable, windows: Windows, panel: Panel, c
 
 
 def split_history(
-    states: NetworkStates, column: int | slice, gates_shocks: bool
+    states: Encoding, column: int | slice, gates_shocks: bool
 ) -> tuple[dict[str, Component], Gates | None]:
     """Returns the components of the history of one sensor, or of several, and what chose them; nothing if undivided.
 
@@ -274,7 +273,7 @@ def split_history(
 
 
 def _contributions(
-    physical: PhysicalBranch | None, states: NetworkStates, ids: tuple[str, ...], patches: tuple[Span, ...], column: int
+    physical: PhysicalBranch | None, states: Encoding, ids: tuple[str, ...], patches: tuple[Span, ...], column: int
 ) -> Iterator[Contribution]:
     """Yields what arrived in one step along the edges of the directions that the network has."""
     if physical is None:

@@ -1,9 +1,4 @@
-"""Layers and functions that several networks share.
-
-| equation | where |
-|---|---|
-| app_fusion_position | `sinusoidal_positions` |
-"""
+"""Layers and functions that several networks share."""
 
 import math
 from collections.abc import Callable, Iterator

@@ -87,7 +87,7 @@ def product(
     network: CandorNetwork, problem: OracleProblem, prefix: int, space: LossSpace, is_active: bool, is_masked: bool
 ) -> tuple[Tensor, Losses]:
     """Returns the forecast and the losses."""
-    states = network.explain(problem.values, problem.time_of_day, problem.day_of_week, prefix)
+    states = network.encode(problem.values, problem.time_of_day, problem.day_of_week, prefix)
     mask = problem.mask if is_masked else torch.ones_like(problem.mask)
     found = losses(network, states, problem.targets, mask, WEIGHTS, prefix=prefix, space=space, is_active=is_active)
     return network.head(states.fused, prefix), found

@@ -42,7 +42,7 @@ def inputs(batch: int = 3, seed: int = 0) -> tuple[Tensor, Tensor, Tensor]:
 
 def test_rows_of_the_operators_sum_to_one_or_zero() -> None:
     model = network()
-    states = model.explain(*inputs())
+    states = model.encode(*inputs())
     for path, support in (
         (states.paths["forward"], model.physical.forward_support),
         (states.paths["reverse"], model.physical.reverse_support),
@@ -58,7 +58,7 @@ def test_rows_of_the_operators_sum_to_one_or_zero() -> None:
 def test_the_explanation_has_the_gates_of_the_paths_and_the_forecasts_of_the_branches(prefix: int) -> None:
     model = network()
     values, *clock = inputs()
-    states = model.explain(values, *clock, prefix)
+    states = model.encode(values, *clock, prefix)
     starts = model.patch_starts
     rows = torch.cat(
         [model.calendar.time_of_day(clock[0][:, starts]), model.calendar.day_of_week(clock[1][:, starts])], -1
@@ -81,7 +81,7 @@ def test_the_explanation_has_the_gates_of_the_paths_and_the_forecasts_of_the_bra
 
 def test_the_forecast_of_an_only_branch_is_the_forecast() -> None:
     model = network(branches=("functional",))
-    (forecast,) = model.explain(*inputs()).branch_forecasts().values()
+    (forecast,) = model.encode(*inputs()).branch_forecasts().values()
     torch.testing.assert_close(forecast, model(*inputs()))
 
 
@@ -117,7 +117,7 @@ def test_a_node_does_not_feel_what_cannot_reach_it_along_edges() -> None:
     values, *calendar = inputs()
     changed = values.clone()
     changed[..., 3] += 1.0  # the other river
-    before, after = (model.explain(given, *calendar).representations.by_branch for given in (values, changed))
+    before, after = (model.encode(given, *calendar).representations.by_branch for given in (values, changed))
     for direction in ("forward", "reverse"):
         moved = (before[direction] - after[direction]).abs().amax(dim=(0, 2, 3))
         assert moved[[0, 1, 2, 5]].max() == 0
@@ -129,7 +129,7 @@ def test_the_functional_branch_reaches_beyond_the_map() -> None:
     values, *calendar = inputs()
     changed = values.clone()
     changed[..., 5] += 1.0
-    forecasts = [model.explain(v, *calendar).representations.by_branch["functional"] for v in (values, changed)]
+    forecasts = [model.encode(v, *calendar).representations.by_branch["functional"] for v in (values, changed)]
     assert (forecasts[0] - forecasts[1]).abs().amax(dim=(0, 2, 3)).min() > 1e-9
 
 
@@ -157,7 +157,7 @@ def test_only_the_calendar_of_patch_starts_and_the_last_step_is_read() -> None:
 @pytest.mark.parametrize("prefix", range(1, 7))
 def test_a_prefix_is_the_beginning_of_the_whole_forecast(prefix: int) -> None:
     model = network()
-    states = model.explain(*inputs(), prefix)
+    states = model.encode(*inputs(), prefix)
     torch.testing.assert_close(model.head(states.fused, prefix), model(*inputs())[:, :prefix], rtol=1e-12, atol=1e-12)
     assert states.fused.shape[2] == model.settings.decoded_patches(prefix)
 
@@ -185,13 +185,13 @@ def test_micro_batches_have_the_gradient_of_the_whole_batch() -> None:
     shared = {"prefix": 5, "space": LossSpace(3.0, 2.0), "is_active": True}
     valid = int(mask[:, :5].sum())
 
-    states = model.explain(*batch, 5)
+    states = model.encode(*batch, 5)
     whole = losses(model, states, targets, mask, LossWeights(), **shared).total
     expected = gradients(model, whole)
 
     total = torch.zeros((), dtype=torch.float64)
     for part in (slice(0, 3), slice(3, 4), slice(4, 7)):  # unequal on purpose
-        states = model.explain(*(tensor[part] for tensor in batch), 5)
+        states = model.encode(*(tensor[part] for tensor in batch), 5)
         share = len(targets[part]) / 7
         found = losses(model, states, targets[part], mask[part], LossWeights(), **shared, valid=valid, share=share)
         total = total + found.total
@@ -204,7 +204,7 @@ def test_micro_batches_have_the_gradient_of_the_whole_batch() -> None:
 
 def test_role_maps_have_no_gradient_before_activation() -> None:
     model = network()
-    states = model.explain(*inputs())
+    states = model.encode(*inputs())
     shape = (3, 6, 6)
     found = losses(
         model, states, torch.zeros(shape).double(), torch.ones(shape, dtype=torch.bool), LossWeights(),
@@ -218,7 +218,7 @@ def test_a_batch_without_valid_targets_has_a_finite_loss() -> None:
     model = network()
     nothing = torch.full((3, 6, 6), torch.nan, dtype=torch.float64)
     mask = torch.zeros(3, 6, 6, dtype=torch.bool)
-    states, settled = model.explain(*inputs()), {"prefix": 6, "space": LossSpace(), "is_active": True}
+    states, settled = model.encode(*inputs()), {"prefix": 6, "space": LossSpace(), "is_active": True}
     found = losses(model, states, nothing, mask, LossWeights(), **settled)
     assert found.terms["prediction"] == 0
     assert all(torch.isfinite(g).all() for g in gradients(model, found.total).values())
@@ -227,7 +227,7 @@ def test_a_batch_without_valid_targets_has_a_finite_loss() -> None:
 def test_training_begins_where_the_paper_says() -> None:
     torch.manual_seed(0)
     model = CandorNetwork(ModelSettings(**SIZES), EDGES)
-    states = model.eval().explain(*(part.float() if part.is_floating_point() else part for part in inputs()))
+    states = model.eval().encode(*(part.float() if part.is_floating_point() else part for part in inputs()))
     shares = states.representations.fusion_weights
     torch.testing.assert_close(shares, torch.tensor([0.5, 0.25, 0.25]).expand_as(shares))
     for name, parameter in model.named_parameters():

@@ -15,9 +15,10 @@ from torch import Tensor, nn
 from candor.nets.candor import ops
 from candor.nets.candor.candor import CandorNetwork
 from candor.nets.candor.losses import LossSpace, losses
-from candor.nets.candor.ops import decoding, pairs
-from candor.nets.candor.ops.dispatch import block_size, is_fast_on_cpu
-from candor.nets.candor.ops.linear import read_normalised_plain
+from candor.nets.candor.ops import block_size, decoding, is_fast_on_cpu, pairs
+from candor.nets.candor.ops.attention import KeyValueCache, attend
+from candor.nets.candor.ops.gates import add_gated, gated_step, read_normalised, read_normalised_plain
+from candor.nets.candor.ops.sparse import EdgeList, SparseMatrix, sddmm, spmm
 from candor.nets.candor.physical_operator import EdgeArrays
 from candor.nets.candor.settings import LossWeights, ModelSettings
 
@@ -46,13 +47,13 @@ def assert_same(fast: Callable[..., Tensor], *inputs: Tensor, plain: Callable[..
 def test_gated_step(series: int, width: int, seed: int) -> None:
     torch.manual_seed(seed)
     weights = draw(3 * width, width), draw(3 * width, width), draw(3 * width), draw(3 * width)
-    assert_same(ops.gated_step, draw(series, width), draw(width, series), *weights)
+    assert_same(gated_step, draw(series, width), draw(width, series), *weights)
 
 
 @given(SIZE, SIZE, SEED)
 def test_add_gated(rows: int, width: int, seed: int) -> None:
     torch.manual_seed(seed)
-    assert_same(ops.add_gated, draw(rows, 2, width), draw(rows, 2, width), draw(rows, 2, width))
+    assert_same(add_gated, draw(rows, 2, width), draw(rows, 2, width), draw(rows, 2, width))
 
 
 @given(SIZE, st.integers(1, 3), st.integers(1, 3), SIZE, st.booleans(), SEED)
@@ -64,19 +65,19 @@ def test_attend(patches: int, heads: int, width: int, series: int, has_mask: boo
     used = (torch.rand(patches) < 0.6).double()
 
     def attend_all(states: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-        cache = ops.KeyValueCache(patches, heads)
-        steps = [ops.attend(state, weight, bias, cache, mask) for state, mask in zip(states, masks, strict=True)]
+        cache = KeyValueCache(patches, heads)
+        steps = [attend(state, weight, bias, cache, mask) for state, mask in zip(states, masks, strict=True)]
         return torch.stack([step * share for step, share in zip(steps, used, strict=True) if share or len(steps) == 1])
 
     if used.any() or patches == 1:
         assert_same(attend_all, draw(patches, hidden, series), draw(3 * hidden, hidden), draw(3 * hidden))
 
 
-def edges_of(matrix: Tensor) -> tuple[ops.EdgeList, Tensor]:
+def edges_of(matrix: Tensor) -> tuple[EdgeList, Tensor]:
     """Returns the edges at the non-zero entries (receiver, sender) of a matrix, and those entries."""
     receiver, sender = matrix.nonzero().T
     order = torch.argsort(sender, stable=True)
-    return ops.EdgeList.of(receiver, sender, order, *matrix.shape), matrix[receiver, sender]
+    return EdgeList.of(receiver, sender, order, *matrix.shape), matrix[receiver, sender]
 
 
 @given(SIZE, SIZE, st.floats(0, 1), st.integers(1, 4), SEED)
@@ -86,12 +87,12 @@ def test_sparse_products(receivers: int, senders: int, density: float, copies: i
     single, weights = edges_of(matrix)
     edges, weights = single.repeated(copies), weights.repeat(copies)
     dense, left = draw(copies * senders, 3), draw(copies * receivers, 3)
-    assert_same(lambda weights, dense: ops.spmm(ops.SparseMatrix(edges, weights), dense), weights, dense)
-    assert_same(lambda left, right: ops.sddmm(edges, left, right), left, dense)
-    product = ops.spmm(ops.SparseMatrix(edges, weights), dense)
+    assert_same(lambda weights, dense: spmm(SparseMatrix(edges, weights), dense), weights, dense)
+    assert_same(lambda left, right: sddmm(edges, left, right), left, dense)
+    product = spmm(SparseMatrix(edges, weights), dense)
     torch.testing.assert_close(product.view(copies, receivers, 3), matrix @ dense.view(copies, senders, 3))
     inner = (left.view(copies, receivers, 3) @ dense.view(copies, senders, 3).mT)[:, matrix != 0]
-    torch.testing.assert_close(ops.sddmm(edges, left, dense), inner.flatten())
+    torch.testing.assert_close(sddmm(edges, left, dense), inner.flatten())
 
 
 @given(st.integers(1, 3), st.integers(2, 7), st.integers(1, 3), st.integers(1, 8), st.integers(1, 99), SEED)
@@ -101,10 +102,10 @@ def test_top_k_pairs(batch: int, nodes: int, channels: int, count: int, at_a_tim
     queries, keys, bias = draw(batch, nodes, channels, 4), draw(batch, nodes, 4), draw(channels)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pairs, "SCORES_AT_A_TIME", at_a_time)
-        neighbour, channel = ops.top_k_pairs(queries, keys, bias, count)
+        neighbour, channel = pairs.top_k_pairs(queries, keys, bias, count)
         with ops.plain():
             assert torch.equal(
-                torch.stack(ops.top_k_pairs(queries, keys, bias, count)), torch.stack([neighbour, channel])
+                torch.stack(pairs.top_k_pairs(queries, keys, bias, count)), torch.stack([neighbour, channel])
             )
     for sample in range(batch):
         for node in range(nodes):
@@ -122,11 +123,11 @@ def test_scores_and_values_of_pairs(batch: int, nodes: int, channels: int, count
     cells = torch.randint(nodes * channels, (batch, nodes, count)).sort(dim=-1).values
     neighbour, channel = cells % nodes, cells // nodes
     assert_same(
-        lambda queries, keys: ops.pair_scores(queries, keys, neighbour, channel),
+        lambda queries, keys: pairs.pair_scores(queries, keys, neighbour, channel),
         draw(batch, nodes, channels, 4), draw(batch, nodes, 4),
     )  # fmt: skip
     assert_same(
-        lambda values, weights: ops.gather_pairs(values, neighbour, channel, weights),
+        lambda values, weights: pairs.gather_pairs(values, neighbour, channel, weights),
         draw(batch, nodes, channels, 4), draw(batch, nodes, count),
     )  # fmt: skip
 
@@ -138,7 +139,7 @@ def test_read_normalised(rows: int, narrow: int, wide: int, outputs: int, seed: 
     nn.init.normal_(norm.weight)
     nn.init.normal_(norm.bias)
     assert_same(
-        lambda states, reading: ops.read_normalised(states, layer, norm, reading),
+        lambda states, reading: read_normalised(states, layer, norm, reading),
         draw(rows, narrow), draw(outputs, wide),
         plain=lambda states, reading: read_normalised_plain(states, layer, norm, reading),
     )  # fmt: skip

@@ -203,7 +203,7 @@ def test_one_direction_feeds_back_its_own_prediction() -> None:
 
 
 def test_mean_fusion_is_the_mean_of_the_branches() -> None:
-    found = network_of("mean-fusion").explain(*inputs())
+    found = network_of("mean-fusion").encode(*inputs())
     torch.testing.assert_close(found.fused, torch.stack(found.representations.branches).mean(dim=0))
 
 

@@ -13,7 +13,7 @@ from candor.core.text import rounded_percent
 from candor.explain.analyses.states import WindowStates
 from candor.explain.explanation import Finding
 from candor.explain.pictures import EmbeddingPicture
-from candor.nets.candor.history import COMPONENT_NAMES
+from candor.nets.candor.decomposition import COMPONENT_NAMES
 
 NAME, TITLE = "embedding", "Are the four components different things?"
 MOST_STATES = 400

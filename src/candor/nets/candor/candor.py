@@ -3,34 +3,38 @@
 | section of the paper | file |
 |---|---|
 | patches and calendar | embedding.py |
-| evolution-structured decomposition | decomposition.py, history.py |
+| evolution-structured decomposition | decomposition.py |
 | physical propagation graph | physical.py, physical_operator.py, temporal.py |
 | functional relation graph | functional.py |
 | context-adaptive fusion, prediction | fusion.py |
 | learning objectives | losses.py |
 
-Every file begins with the equations it implements, by their labels in the paper, and where each stands. Operations with
-gradients written by hand are in ops/.
-
-| equation | where |
-|---|---|
-| context_fusion | `Explanation.fused` |
-| app_projected_similarity | `Roles` |
+Equations are named by their labels in the paper, where they stand. Operations with gradients written by hand are in
+ops/.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from candor.nets.candor.decomposition import Components, Decomposition, NoDecomposition, ShockGate, States, Undecomposed
+from candor.nets.candor.decomposition import (
+    Components,
+    Decomposition,
+    Forecasts,
+    HistoryIntegration,
+    NoDecomposition,
+    ShockGate,
+    States,
+    Undecomposed,
+)
 from candor.nets.candor.embedding import Calendar, PatchEmbedding
 from candor.nets.candor.functional import FunctionalBranch, FunctionalStates
 from candor.nets.candor.fusion import FIRST_WEIGHTS, ForecastInputs, Fusion, Head, MeanFusion, Representations, fuse
-from candor.nets.candor.history import Forecasts, HistoryIntegration, PlainHistory
-from candor.nets.candor.physical import Path, PathStates, PhysicalBranch
+from candor.nets.candor.physical import PathStates, PhysicalBranch
 from candor.nets.candor.physical_operator import EdgeArrays
 from candor.nets.candor.settings import ModelSettings
 
@@ -40,8 +44,10 @@ CalendarIndex = Int[Tensor, "batch whole"]
 
 @dataclass(frozen=True)
 class Encoding:
-    """The states of a window that losses and forecasts are computed from, in z-scores."""
+    """The states of a window in z-scores; what only a forecast needs is computed when it is first asked for."""
 
+    network: "CandorNetwork"
+    steps: int
     embedded: States
     components: Components | Undecomposed
     refined: States
@@ -49,20 +55,10 @@ class Encoding:
     functional: FunctionalStates | None
     forecast_inputs: ForecastInputs
 
-
-@dataclass(frozen=True)
-class Explanation(Encoding):
-    """All states of a forecast, in z-scores.
-
-    Args:
-        representations: of the branches, and the weights they are fused with.
-        head: what decodes them.
-        steps: how many are forecast.
-    """
-
-    representations: Representations
-    head: Head
-    steps: int
+    @cached_property
+    def representations(self) -> Representations:
+        """The representations of the branches, and the weights they are fused with."""
+        return self.network.represent(self.forecast_inputs)
 
     @property
     def fused(self) -> Forecasts:
@@ -70,8 +66,8 @@ class Explanation(Encoding):
         return fuse(self.representations.fusion_weights, self.representations.branches)
 
     def branch_forecasts(self) -> dict[str, Float[Tensor, "batch prefix node"]]:
-        """Returns what each branch alone would forecast; decoded on request, since a forecast does not need it."""
-        return {branch: self.head(states, self.steps) for branch, states in self.representations.by_branch.items()}
+        """Returns what each branch alone would forecast."""
+        return {name: self.network.head(states, self.steps) for name, states in self.representations.by_branch.items()}
 
 
 class CandorNetwork(nn.Module):
@@ -92,7 +88,7 @@ class CandorNetwork(nn.Module):
         self.embedding = PatchEmbedding(settings)
         self.calendar = Calendar(settings)
         self.decomposition = Decomposition(settings) if settings.decomposition else NoDecomposition(settings)
-        self.history = HistoryIntegration(settings) if settings.decomposition else PlainHistory(settings)
+        self.history = HistoryIntegration(settings)
         self.physical = PhysicalBranch(settings, edges) if settings.directions else None
         self.functional = FunctionalBranch(settings) if "functional" in settings.branches else None
         is_weighed = settings.learned_fusion and len(settings.branches) > 1
@@ -121,26 +117,8 @@ class CandorNetwork(nn.Module):
             week_of_year: weeks 0..52 of the same steps; needed if the settings say `season`, else not read.
             rain: over the history, as z-scores of log(1 + rain); needed if the settings say `rain`, else not read.
         """
-        states = self.explain(values, time_of_day, day_of_week, week_of_year=week_of_year, rain=rain)
+        states = self.encode(values, time_of_day, day_of_week, week_of_year=week_of_year, rain=rain)
         return self.head(states.fused, self.settings.horizon)
-
-    def explain(
-        self,
-        values: Values,
-        time_of_day: CalendarIndex,
-        day_of_week: CalendarIndex,
-        prefix: int | None = None,
-        week_of_year: CalendarIndex | None = None,
-        rain: Values | None = None,
-    ) -> Explanation:
-        """Returns all states of a forecast of `prefix` steps (all by default)."""
-        encoding = self.encode(values, time_of_day, day_of_week, prefix, week_of_year, rain)
-        return Explanation(
-            **vars(encoding),
-            representations=self.represent(encoding.forecast_inputs),
-            head=self.head,
-            steps=self.settings.horizon if prefix is None else prefix,
-        )
 
     def encode(
         self,
@@ -151,9 +129,10 @@ class CandorNetwork(nn.Module):
         week_of_year: CalendarIndex | None = None,
         rain: Values | None = None,
     ) -> Encoding:
-        """Returns the states that losses and forecasts need, at the target patches of `prefix`."""
+        """Returns the states of a forecast of `prefix` steps (all by default)."""
         settings, patches = self.settings, self.settings.patches
-        targets = settings.decoded_patches(settings.horizon if prefix is None else prefix)
+        steps = settings.horizon if prefix is None else prefix
+        targets = settings.decoded_patches(steps)
         clock = [index for index in (time_of_day, day_of_week, week_of_year) if index is not None]
         at_starts = [index[:, self.patch_starts] for index in clock]
         rows = self.calendar.rows(*at_starts)
@@ -182,35 +161,22 @@ class CandorNetwork(nn.Module):
             target_rows=rows[:, target],
             clock=tuple(index[:, target] for index in at_starts),
         )
-        return Encoding(embedded, components, refined, paths, functional, inputs)
+        return Encoding(self, steps, embedded, components, refined, paths, functional, inputs)
 
     def represent(self, inputs: ForecastInputs) -> Representations:
         """Returns the forecast representations of the branches and how much each counts."""
         by_branch: dict[str, Forecasts] = {}
         for branch in self.settings.branches:
             if branch == "functional":
+                assert self.functional is not None and inputs.context is not None and inputs.descriptor is not None
                 projected = self.history.project(inputs.components, inputs.target_rows)
-                by_branch[branch] = self._correct(projected, inputs)
+                by_branch[branch] = self.functional.correct(
+                    projected, inputs.context, inputs.descriptor, inputs.nodes, inputs.target_rows
+                )
             else:
-                by_branch[branch] = self._path(branch).readout(inputs.predictions[branch])
+                assert self.physical is not None
+                by_branch[branch] = self.physical.path(branch).readout(inputs.predictions[branch])
         return Representations(by_branch, self.fusion.weights(inputs.nodes, *inputs.clock))
-
-    def representing(self) -> list[nn.Parameter]:
-        """Returns the parameters that `represent` uses."""
-        found = [*self.fusion.parameters()]
-        if self.functional is not None:
-            found += [*self.history.projecting(), *self.functional.correcting()]
-        for direction in self.settings.directions:
-            found += self._path(direction).readout.parameters()
-        return found
-
-    def _correct(self, projected: Forecasts, inputs: ForecastInputs) -> Forecasts:
-        assert self.functional is not None and inputs.context is not None and inputs.descriptor is not None
-        return self.functional.correct(projected, inputs.context, inputs.descriptor, inputs.nodes, inputs.target_rows)
-
-    def _path(self, direction: str) -> Path:
-        assert self.physical is not None
-        return self.physical.path(direction)
 
 
 class Roles(nn.Module):
@@ -254,12 +220,10 @@ class ModuleSummary:
 
 def summarise(settings: ModelSettings) -> list[ModuleSummary]:
     """Returns the modules with parameters in the order of the paper; edges carry none, so none are needed."""
-    no_edges = EdgeArrays(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
-    network = CandorNetwork(settings, no_edges)
+    network = CandorNetwork(settings, EdgeArrays(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0)))
     rows = []
     for name, module in network.named_modules():
-        own: dict[str, torch.nn.Parameter] = dict(module.named_parameters(recurse=False))
-        if own:
+        if own := dict(module.named_parameters(recurse=False)):
             shapes = {key: tuple(parameter.shape) for key, parameter in own.items()}
             rows.append(ModuleSummary(name, shapes, sum(parameter.numel() for parameter in own.values())))
     return rows

@@ -1,4 +1,4 @@
-"""Section "Evolution-Structured Dynamics Decomposition": four components of each node's recent past.
+"""Section "Evolution-Structured Dynamics Decomposition": four components of each past, the refined past, projections.
 
 | symbol | code | shape |
 |---|---|---|
@@ -9,16 +9,9 @@
 | g_U, g_V | shock_gate_u, shock_gate_v | batch node patch |
 | e | nodes | node hidden |
 | Q_r, P_r (interventions) | rain, rain_projection | batch node patch hidden |
-
-| equation | where |
-|---|---|
-| app_shock_gates | `ShockGate` |
-| app_embedding_background | `Decomposition.forward` |
-| evolution_references | `Decomposition.forward` |
-| app_temporal_differences | `Decomposition.forward` |
-| app_accumulation_release | `Decomposition.forward` |
-| app_shock_component | `Decomposition.forward` |
-| app_gate_inputs | `Decomposition._gate` |
+| H0 | refined | batch node patch hidden |
+| M_out | calendar MLP at target patches | batch target forecast |
+| F0 | projected | batch node target forecast |
 """
 
 from dataclasses import dataclass
@@ -35,7 +28,10 @@ from candor.nets.layers import NORM_FLOOR, Mlp, split_linear
 
 States = Float[Tensor, "batch node patch hidden"]
 Gate = Float[Tensor, "batch node patch"]
+Forecasts = Float[Tensor, "batch node target forecast"]
+Context = Float[Tensor, "batch patch hidden"]
 Rainfall = Float[Tensor, "batch time node"]
+COMPONENT_NAMES = ("background", "accumulation", "release", "shock")
 
 
 @dataclass(frozen=True)
@@ -114,7 +110,7 @@ class ShockGate(nn.Module):
         self,
         magnitudes: Float[Tensor, "batch node patch three_hidden"],
         nodes: Float[Tensor, "node hidden"],
-        context: Float[Tensor, "batch patch hidden"],
+        context: Context,
     ) -> Gate:
         of_node, of_calendar = split_linear(self.first, self.node.out_features, self.calendar.out_features)
         by_node = self.node(nodes) @ of_node.T + self.first.bias  # node 2hidden
@@ -131,9 +127,7 @@ class NoDecomposition(nn.Module):
         super().__init__()
         self.nodes = nn.Embedding(settings.nodes, settings.hidden)
 
-    def forward(
-        self, embedded: States, context: Float[Tensor, "batch patch hidden"], rain: Rainfall | None = None
-    ) -> Undecomposed:
+    def forward(self, embedded: States, context: Context, rain: Rainfall | None = None) -> Undecomposed:
         return Undecomposed(embedded)
 
 
@@ -164,15 +158,10 @@ class Decomposition(nn.Module):
         if settings.reads_rain:
             self.rain_projection = nn.Linear(width, width)
 
-    def forward(
-        self, embedded: States, context: Float[Tensor, "batch patch hidden"], rain: Rainfall | None = None
-    ) -> Components:
-        """Returns the components of the embedded history Z.
+    def forward(self, embedded: States, context: Context, rain: Rainfall | None = None) -> Components:
+        """Returns the components of the embedded history Z, given the calendar context m of its patches.
 
-        Args:
-            embedded: Z.
-            context: the calendar context m of its patches.
-            rain: over the history, as z-scores of log(1 + rain); needed if the settings say so, else not read.
+        Rain over the history, as z-scores of log(1 + rain), is needed if the settings say so, else not read.
         """
         raw_background = self.background_convolution(embedded)  # eq. app_embedding_background
         background = self.background_norm(raw_background)
@@ -200,24 +189,14 @@ class Decomposition(nn.Module):
             if rain is None:
                 raise ValueError("this network reads rain: it needs rain beside the values")
             raw_shock = raw_shock + self.rain_projection(self.rain(rain))
+        accumulation, release = self.accumulation_norm(raw_accumulation), self.release_norm(raw_release)
         return Components(
-            raw_background=raw_background,
-            raw_accumulation=raw_accumulation,
-            raw_release=raw_release,
-            raw_shock=raw_shock,
-            background=background,
-            accumulation=self.accumulation_norm(raw_accumulation),
-            release=self.release_norm(raw_release),
-            shock=self.shock_norm(raw_shock),
-            accumulation_gate=accumulation_gate,
-            release_gate=release_gate,
-            shock_gate_u=shock_gate_u,
-            shock_gate_v=shock_gate_v,
+            *(raw_background, raw_accumulation, raw_release, raw_shock),
+            *(background, accumulation, release, self.shock_norm(raw_shock)),
+            *(accumulation_gate, release_gate, shock_gate_u, shock_gate_v),
         )
 
-    def _gate(
-        self, mlp: Mlp, view: States, change: States, bend: States, context: Float[Tensor, "batch patch hidden"]
-    ) -> States:
+    def _gate(self, mlp: Mlp, view: States, change: States, bend: States, context: Context) -> States:
         """Returns sigma(f(xi)), xi = [Q || dQ || -dQ || d2Q || P_E(e) || m] (eq. app_gate_inputs)."""
         width = view.shape[-1]
         of_view, of_rise, of_fall, of_bend, of_node, of_calendar = split_linear(mlp.first, *[width] * 6)
@@ -236,3 +215,66 @@ def _differences(view: States) -> tuple[States, States]:
 
 def _magnitudes(view: States, change: States, bend: States) -> Float[Tensor, "batch node patch three_hidden"]:
     return torch.cat([view, change, bend], dim=-1).abs()
+
+
+class HistoryIntegration(nn.Module):
+    """H0, the history refined by its components, and F0, the components projected onto target patches.
+
+    Without decomposition H0 is Z, and F0 comes from one map over patches and one over features of Z. Only the
+    functional branch needs F0.
+    """
+
+    def __init__(self, settings: ModelSettings) -> None:
+        super().__init__()
+        width, forecast, patches = settings.hidden, settings.forecast_width, settings.patches
+        self.decomposition = settings.decomposition
+        if self.decomposition:
+            self.mix = nn.Linear(4 * width, width)
+            self.scale = nn.Parameter(torch.tensor(0.1))
+            self.norm = nn.LayerNorm(width, eps=NORM_FLOOR)
+        if "functional" in settings.branches:
+            if self.decomposition:
+                self.temporal = _component_maps(patches, settings.target_patches)
+                self.feature = _component_maps(width, forecast)
+                self.merge = nn.Linear(4 * forecast, forecast)
+            else:
+                self.temporal = nn.Linear(patches, settings.target_patches)
+                self.feature = nn.Linear(width, forecast)
+            self.forecast_norm = nn.LayerNorm(forecast, eps=NORM_FLOOR)
+            self.calendar = Mlp(2 * width, forecast, forecast, settings.dropout)
+
+    def refine(self, embedded: States, components: Components | Undecomposed) -> States:
+        """Returns H0 = LN_H(Z + alpha P_H([B || A || R || S])) (eq. app_history_integration)."""
+        if not self.decomposition:
+            return embedded
+        mixed = self.mix(torch.cat(components.normalised, dim=-1))
+        return self.norm(embedded + self.scale * mixed)
+
+    def project(self, components: tuple[States, ...], rows: Float[Tensor, "batch target twice_hidden"]) -> Forecasts:
+        """Returns F0 at the target patches whose calendar rows are given (eq. app_temporal_projection).
+
+        T_c, F_c and P_F are affine with nothing between, so F_c and P_F are multiplied first: one map from the four
+        components to the forecast width.
+        """
+        targets = rows.shape[1]
+        if not self.decomposition:
+            merged = self.feature(project_patches(self.temporal, components[0], targets))
+        else:
+            blocks = self.merge.weight.split(self.merge.out_features, dim=1)
+            ahead, weights, bias = [], [], self.merge.bias
+            for name, component, block in zip(COMPONENT_NAMES, components, blocks, strict=True):
+                ahead.append(project_patches(self.temporal[name], component, targets))
+                weights.append(block @ self.feature[name].weight)
+                bias = bias + block @ self.feature[name].bias
+            merged = F.linear(torch.cat(ahead, dim=-1), torch.cat(weights, dim=1), bias)
+        return self.forecast_norm(merged + self.calendar(rows)[:, None])
+
+
+def _component_maps(inputs: int, outputs: int) -> nn.ModuleDict:
+    return nn.ModuleDict({name: nn.Linear(inputs, outputs) for name in COMPONENT_NAMES})
+
+
+def project_patches(layer: nn.Linear, states: States, targets: int) -> Float[Tensor, "batch node target hidden"]:
+    """Returns the affine map from history patches to the first `targets` target patches, feature by feature."""
+    weight, bias = layer.weight[:targets], layer.bias[:targets]
+    return torch.matmul(weight, states) + bias[:, None]

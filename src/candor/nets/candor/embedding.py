@@ -7,10 +7,6 @@
 | [tod, dow] | rows | batch position 2 hidden |
 | season (beyond the paper) | added to rows | batch position 2 hidden |
 | m_p | context | batch position hidden |
-
-| equation | where |
-|---|---|
-| app_embedding_background | `PatchEmbedding` |
 """
 
 import torch
@@ -18,12 +14,9 @@ from einops import rearrange
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from candor.data.times import BINS_PER_DAY, DAYS_PER_WEEK, WEEKS_PER_YEAR
 from candor.nets.candor.settings import ModelSettings
 from candor.nets.layers import NORM_FLOOR, Mlp
-
-BINS_PER_DAY = 288
-DAYS_PER_WEEK = 7
-WEEKS_PER_YEAR = 53
 
 
 class PatchEmbedding(nn.Module):

@@ -8,14 +8,6 @@
 | K_i, pi | pairs, weights | batch node pair |
 | C^func | context | batch node patch hidden |
 | F^func | forecast | batch node target forecast |
-
-| equation | where |
-|---|---|
-| app_joint_relation_selection | `FunctionalBranch.forward` |
-| app_background_context | `FunctionalBranch._describe` |
-| functional_graph | `FunctionalBranch._choose` |
-| app_functional_aggregation | `FunctionalBranch._gather` |
-| app_functional_forecast | `FunctionalBranch.correct` |
 """
 
 from dataclasses import dataclass
@@ -25,15 +17,18 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from candor.nets.candor import ops
-from candor.nets.candor.decomposition import States
-from candor.nets.candor.history import Forecasts, project_patches
+from candor.nets.candor.decomposition import Forecasts, States, project_patches
+from candor.nets.candor.ops.gates import add_gated, read_normalised
+from candor.nets.candor.ops.pairs import gather_pairs, pair_scores, top_k_pairs
 from candor.nets.candor.settings import ModelSettings
 from candor.nets.candor.temporal import Recurrence
 from candor.nets.dropout import Dropout
 from candor.nets.layers import NORM_FLOOR, Mlp, split_linear
 
 Descriptors = Float[Tensor, "batch node relation"]
+NodeTable = Float[Tensor, "node hidden"]
+PairNumbers = Int[Tensor, "batch node pair"]
+PairWeights = Float[Tensor, "batch node pair"]
 
 
 @dataclass(frozen=True)
@@ -42,9 +37,9 @@ class FunctionalStates:
 
     descriptor: Descriptors
     trend: Descriptors | None
-    neighbour: Int[Tensor, "batch node pair"]
-    channel: Int[Tensor, "batch node pair"]
-    weights: Float[Tensor, "batch node pair"]
+    neighbour: PairNumbers
+    channel: PairNumbers
+    weights: PairWeights
     context: States
 
 
@@ -92,7 +87,7 @@ class FunctionalBranch(nn.Module):
         self,
         background: States,
         refined: States,
-        nodes: Float[Tensor, "node hidden"],
+        nodes: NodeTable,
         pooled_calendar: Float[Tensor, "batch hidden"],
     ) -> FunctionalStates:
         """Returns the states of the branch from B, H0, the node table e and the calendar."""
@@ -106,15 +101,8 @@ class FunctionalBranch(nn.Module):
         context = self._gather(refined, neighbour, channel, weights)
         return FunctionalStates(descriptor, trend, neighbour, channel, weights, context)
 
-    def correcting(self) -> list[nn.Parameter]:
-        """Returns the parameters that `correct` uses."""
-        modules = (
-            self.temporal, self.feature, self.context_norm, self.joint, self.correction, self.gate, self.norm,
-        )  # fmt: skip
-        return [self.scale, *(parameter for module in modules for parameter in module.parameters())]
-
     def _describe(
-        self, background: States, nodes: Float[Tensor, "node hidden"], pooled: Float[Tensor, "batch hidden"]
+        self, background: States, nodes: NodeTable, pooled: Float[Tensor, "batch hidden"]
     ) -> tuple[Descriptors, Float[Tensor, "batch node three_hidden"]]:
         """Returns h^B and the changes of the background that trends are made of."""
         patches = background.shape[-2]
@@ -133,9 +121,7 @@ class FunctionalBranch(nn.Module):
         descriptor = self.relation_norm((1 + scale) * base + shift)  # eq. app_background_context
         return descriptor, changes
 
-    def _choose(
-        self, descriptor: Descriptors, trend: Descriptors
-    ) -> tuple[Int[Tensor, "batch node pair"], Int[Tensor, "batch node pair"], Float[Tensor, "batch node pair"]]:
+    def _choose(self, descriptor: Descriptors, trend: Descriptors) -> tuple[PairNumbers, PairNumbers, PairWeights]:
         """Returns the top k (neighbour, channel) pairs of every node and their scores (eq. functional_graph).
 
         The pairs are found without gradients; their scores are then computed again with gradients, for them only.
@@ -146,37 +132,27 @@ class FunctionalBranch(nn.Module):
         queries = torch.cat([of_level, of_trend], dim=-1)  # batch node channel 2relation
         keys = torch.cat([descriptor, trend], dim=-1)  # batch node 2relation
         count = min(self.pairs, (nodes - 1) * channels)
-        neighbour, channel = ops.top_k_pairs(queries, keys, self.relation_bias, count)
-        scores = ops.pair_scores(queries, keys, neighbour, channel) + self.relation_bias[channel]
+        neighbour, channel = top_k_pairs(queries, keys, self.relation_bias, count)
+        scores = pair_scores(queries, keys, neighbour, channel) + self.relation_bias[channel]
         return neighbour, channel, scores
 
-    def _gather(
-        self,
-        refined: States,
-        neighbour: Int[Tensor, "batch node pair"],
-        channel: Int[Tensor, "batch node pair"],
-        weights: Float[Tensor, "batch node pair"],
-    ) -> States:
+    def _gather(self, refined: States, neighbour: PairNumbers, channel: PairNumbers, weights: PairWeights) -> States:
         """Returns C^func, the weighted values of the chosen pairs (eq. app_functional_aggregation)."""
-        maps, offsets = self._value_maps()
-        values = torch.einsum("bnpd,red->bnrpe", refined, maps) + offsets[:, None]
-        return ops.gather_pairs(values.flatten(3), neighbour, channel, weights).view(refined.shape)
-
-    def _value_maps(self) -> tuple[Float[Tensor, "channel hidden hidden2"], Float[Tensor, "channel hidden"]]:
-        """Returns each channel's value map as one affine map: restore after channel after reduce."""
+        # Each channel's value map as one affine map: restore after channel after reduce.
         channels = [channel for channel in self.channels if isinstance(channel, nn.Linear)]
         inner = torch.stack([channel.weight for channel in channels])  # channel value value
         inner_bias = torch.stack([channel.bias for channel in channels])
         maps = self.restore.weight @ inner @ self.reduce.weight
         offsets = (inner @ self.reduce.bias + inner_bias) @ self.restore.weight.T + self.restore.bias
-        return maps, offsets
+        values = torch.einsum("bnpd,red->bnrpe", refined, maps) + offsets[:, None]
+        return gather_pairs(values.flatten(3), neighbour, channel, weights).view(refined.shape)
 
     def correct(
         self,
         projected: Forecasts,
         context: States,
         descriptor: Descriptors,
-        nodes: Float[Tensor, "node hidden"],
+        nodes: NodeTable,
         target_rows: Float[Tensor, "batch target twice_hidden"],
     ) -> Forecasts:
         """Returns F^func = LN(F0 + alpha gate * correction) (eq. app_functional_forecast)."""
@@ -186,9 +162,9 @@ class FunctionalBranch(nn.Module):
         of_forecast, of_context, of_descriptor, of_node, of_calendar = split_linear(self.joint, *widths)
         by_node = descriptor @ of_descriptor.T + nodes @ of_node.T + self.joint.bias  # batch node 2hidden
         by_calendar = target_rows @ of_calendar.T  # batch target 2hidden
-        by_context = ops.read_normalised(ahead, self.feature, self.context_norm, of_context)
+        by_context = read_normalised(ahead, self.feature, self.context_norm, of_context)
         hidden = projected @ of_forecast.T + by_context + by_node[:, :, None] + by_calendar[:, None]
         hidden = self.dropout(F.gelu(hidden))
         # Scaling the weights is cheaper than scaling the result.
         correction = F.linear(hidden, self.scale * self.correction.weight, self.scale * self.correction.bias)
-        return self.norm(ops.add_gated(projected, correction, self.gate(hidden)))
+        return self.norm(add_gated(projected, correction, self.gate(hidden)))

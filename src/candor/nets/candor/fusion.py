@@ -8,13 +8,6 @@
 | F^fuse | fused | batch node target forecast |
 | y^patch | patches | batch node target length |
 | Y | forecast | batch horizon node |
-
-| equation | where |
-|---|---|
-| app_fusion_context | `Fusion.weights` |
-| context_fusion | `fuse` |
-| app_fusion_prediction | `Head.forward` |
-| app_overlap_recovery | `Head.recover` |
 """
 
 from collections.abc import Iterator
@@ -25,9 +18,8 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from candor.nets.candor.decomposition import States
+from candor.nets.candor.decomposition import Forecasts, States
 from candor.nets.candor.embedding import CalendarTables
-from candor.nets.candor.history import Forecasts
 from candor.nets.candor.settings import Branch, ModelSettings
 from candor.nets.layers import Mlp, sinusoidal_positions, split_linear
 

@@ -7,21 +7,11 @@
 | L_bg, L_shock | background, shock |
 | L_rec, L_role | reconstruction, role_background, role_accumulation, role_release |
 | chi(e) | is_active |
-
-| equation | where |
-|---|---|
-| overall_objective | `losses` |
-| app_branch_supervision | `losses` |
-| app_auxiliary_objective | `losses` |
-| app_historical_consistency | `_history` |
-| app_state_separation | `_separation` |
-| app_component_regularization | `_smoothness`, `_shock` |
-| evolution_reconstruction | `_reconstruction` |
-| app_role_consistency | `_roles` |
 """
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import reduce
 
 import torch
 from einops import rearrange
@@ -29,9 +19,9 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.nn import functional as F
 
-from candor.nets.candor import ops
 from candor.nets.candor.candor import CandorNetwork, Encoding
 from candor.nets.candor.decomposition import Components
+from candor.nets.candor.ops.decoding import Supervision, decoded_errors
 from candor.nets.candor.settings import LossWeights
 
 Targets = Float[Tensor, "batch horizon node"]
@@ -75,7 +65,7 @@ def losses(
         targets: the future, in the space of the loss; anything where the mask is False.
         mask: which targets count.
         weights: the coefficients.
-        prefix: how many steps are supervised.
+        prefix: steps that are supervised.
         space: the unit of the errors.
         is_active: chi; before the activation epoch reconstruction and roles are not computed at all.
         valid: for a micro-batch, the number of valid targets of the whole optimiser batch, over which errors are
@@ -83,10 +73,16 @@ def losses(
         share: for a micro-batch, its part of the samples: it weighs the terms that are means over samples.
     """
     supervision = _supervision(targets[:, :prefix], mask[:, :prefix], space, valid, weights.branch)
-    errors, prediction, branch = ops.decoded_errors(  # eq. app_branch_supervision
-        network.represent, network.representing(), network.head, states.forecast_inputs, supervision
-    )
-    terms = {name: term(states) for name, term in _terms(states, weights, is_active).items()}
+    # eq. app_branch_supervision
+    errors, prediction, branch = decoded_errors(network, states.forecast_inputs, supervision)
+    found: dict[str, Callable[[Encoding], Tensor]] = {}  # terms whose states exist
+    if states.paths:
+        found |= {"history": _history, "separation": _separation}
+    if isinstance(states.components, Components):
+        found |= {"background": _smoothness, "shock": _shock}
+        if is_active:
+            found |= {"reconstruction": _reconstruction}
+    terms = {name: term(states) for name, term in found.items() if getattr(weights, name)}
     if is_active and network.roles is not None and any(getattr(weights, name) for name in _ROLES):
         terms |= _roles(network, states)
     total = errors
@@ -95,27 +91,15 @@ def losses(
     return Losses(total, {"prediction": prediction, "branch": branch} | terms)
 
 
-def _terms(states: Encoding, weights: LossWeights, is_active: bool) -> dict[str, Callable[[Encoding], Tensor]]:
-    """Returns the terms with a weight whose states exist."""
-    found: dict[str, Callable[[Encoding], Tensor]] = {}
-    if states.paths:
-        found |= {"history": _history, "separation": _separation}
-    if isinstance(states.components, Components):
-        found |= {"background": _smoothness, "shock": _shock}
-        if is_active:
-            found |= {"reconstruction": _reconstruction}
-    return {name: term for name, term in found.items() if getattr(weights, name)}
-
-
 def _supervision(
     targets: Tensor, mask: Tensor, space: LossSpace, valid: int | None, branch_weight: float
-) -> ops.Supervision:
+) -> Supervision:
     """Returns targets as z-scores by node; missing ones are replaced first, so that no NaN reaches a gradient."""
     counts = rearrange(mask, "batch prefix node -> batch node prefix")
     wanted = rearrange(targets, "batch prefix node -> batch node prefix")
     wanted = torch.where(counts, (wanted - space.mean) / space.deviation, 0.0)
     number = int(counts.sum()) if valid is None else valid
-    return ops.Supervision(wanted, counts.to(wanted.dtype), space.deviation / max(number, 1), branch_weight)
+    return Supervision(wanted, counts.to(wanted.dtype), space.deviation / max(number, 1), branch_weight)
 
 
 def _history(states: Encoding) -> Tensor:
@@ -171,15 +155,10 @@ def _roles(network: CandorNetwork, states: Encoding) -> dict[str, Tensor]:
     first = max(network.settings.temporal_span - 1, 1) - 1  # the paper counts patches from one
     following = slice(first + 1, None)
     current = slice(first, -1)
+    temporal, contribution = _sum(path.temporal for path in paths), _sum(path.contribution for path in paths)
     compared = {
-        "background": (
-            components.background[..., following, :],
-            _sum(path.temporal for path in paths)[..., current, :],
-        ),
-        "accumulation": (
-            components.accumulation[..., following, :],
-            _sum(path.contribution for path in paths)[..., current, :],
-        ),
+        "background": (components.background[..., following, :], temporal[..., current, :]),
+        "accumulation": (components.accumulation[..., following, :], contribution[..., current, :]),
         "release": (components.release, _sum(path.residual for path in paths)),
     }
     terms = {}
@@ -194,7 +173,4 @@ def _roles(network: CandorNetwork, states: Encoding) -> dict[str, Tensor]:
 
 
 def _sum(tensors: Iterable[Tensor]) -> Tensor:
-    first, *others = tensors
-    for other in others:
-        first = first + other
-    return first
+    return reduce(torch.add, tensors)

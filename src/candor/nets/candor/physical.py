@@ -14,14 +14,6 @@
 | F->, F<- | readout of predictions | batch node target forecast |
 
 Positions tau are the ages of the patches in a window of K_t, from the oldest to the newest; each has scores of its own.
-
-| equation | where |
-|---|---|
-| app_propagation_residual | `Path._residual` |
-| app_localized_propagation | `Path._propagate` |
-| physical_graph | `_Run.__init__` |
-| app_delay_affinity | `_shared_scores` |
-| app_sample_affinity | `_sample_scores` |
 """
 
 from dataclasses import dataclass
@@ -32,8 +24,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from candor.nets.candor import ops
 from candor.nets.candor.decomposition import States
+from candor.nets.candor.ops.attention import KeyValueCache
 from candor.nets.candor.physical_operator import DirectionalSupport, EdgeArrays, EdgeWeights, Operator
 from candor.nets.candor.settings import ModelSettings
 from candor.nets.candor.temporal import CausalAttention, Recurrence
@@ -42,6 +34,8 @@ from candor.nets.layers import NORM_FLOOR, Mlp, sinusoidal_positions, split_line
 
 Nodes = Float[Tensor, "node node_width"]
 CalendarRows = Float[Tensor, "batch patch twice_hidden"]
+CalendarRow = Float[Tensor, "batch twice_hidden"]
+WindowCodes = Float[Tensor, "batch node hidden"]
 Gates = Float[Tensor, "batch node patch"]
 
 
@@ -65,7 +59,7 @@ class Memory:
     """What a path carries from patch to patch: recurrent state, key/value cache and the latest residuals."""
 
     state: Float[Tensor, "hidden series"]
-    attention: ops.KeyValueCache
+    attention: KeyValueCache
     residuals: list[Float[Tensor, "batch node hidden"]]
 
 
@@ -174,13 +168,15 @@ class PhysicalBranch(nn.Module):
         self,
         values: Float[Tensor, "batch time node"],
         refined: States,
-        shock_activity: Float[Tensor, "batch node patch"] | None,
+        shock_activity: Gates | None,
         history_rows: CalendarRows,
         target_rows: Float[Tensor, "batch target twice_hidden"],
-        last_row: Float[Tensor, "batch twice_hidden"],
+        last_row: CalendarRow,
     ) -> dict[str, PathStates]:
         """Returns the states of the paths by direction."""
-        encoded = self.window(rearrange(values, "batch time node -> batch node time")) if self.is_learned else None
+        encoded = None
+        if self.settings.learned_operator:
+            encoded = self.window(rearrange(values, "batch time node -> batch node time"))
         modulated = refined if shock_activity is None else self._modulated(refined, shock_activity)
         runs = {direction: _Run(self, direction, encoded, last_row) for direction in self.settings.directions}
         for run in runs.values():
@@ -193,15 +189,31 @@ class PhysicalBranch(nn.Module):
                 run.advance(fed_back * gate if self.settings.rollout_gate else fed_back)
         return {direction: run.states(gates[direction][..., 0]) for direction, run in runs.items()}
 
-    @property
-    def is_learned(self) -> bool:
-        """Whether edges are weighed by learned affinities."""
-        return self.settings.learned_operator
-
-    def _modulated(self, refined: States, shock_activity: Float[Tensor, "batch node patch"]) -> States:
+    def _modulated(self, refined: States, shock_activity: Gates) -> States:
         """Returns H0, larger where shocks are active (settled: shock-conditioned modulation)."""
         excess = F.relu(shock_activity - self.settings.shock_threshold)
         return refined * (1 + self.shock_strength * excess)[..., None]
+
+    def shared_scores(
+        self, support: DirectionalSupport, receivers: Nodes, sources: Nodes
+    ) -> Float[Tensor, "position edge"]:
+        """Returns the scores of omega on edges (eq. app_delay_affinity)."""
+        query = self.query(receivers)[support.receiver]
+        keys = torch.stack([key(sources)[support.sender] for key in self.keys])  # position edge node_width
+        return (keys * query).sum(dim=-1) / query.shape[-1] ** 0.5
+
+    def sample_scores(
+        self, support: DirectionalSupport, sources: Nodes, encoded: WindowCodes, last_row: CalendarRow
+    ) -> Float[Tensor, "batch edge"]:
+        """Returns the scores of a on edges (eq. app_sample_affinity); z = [window || calendar || source embedding]."""
+        widths = encoded.shape[-1], last_row.shape[-1], sources.shape[-1]
+
+        def project(layer: nn.Linear) -> Float[Tensor, "batch node hidden"]:
+            of_window, of_calendar, of_node = split_linear(layer, *widths)
+            return encoded @ of_window.T + (last_row @ of_calendar.T)[:, None] + sources @ of_node.T
+
+        query, key = project(self.sample_query), project(self.sample_key)
+        return support.scores(query, key) / query.shape[-1] ** 0.5
 
 
 def _mean(tensors: list[Tensor]) -> Tensor:
@@ -212,11 +224,7 @@ class _Run:
     """One forward pass of one direction: the operator, computed once, and the states."""
 
     def __init__(
-        self,
-        branch: PhysicalBranch,
-        direction: str,
-        encoded: Float[Tensor, "batch node hidden"] | None,
-        last_row: Float[Tensor, "batch twice_hidden"],
+        self, branch: PhysicalBranch, direction: str, encoded: WindowCodes | None, last_row: CalendarRow
     ) -> None:
         self.path, support = branch.path(direction), branch.support(direction)
         tables = branch.first_nodes.weight, branch.second_nodes.weight
@@ -225,8 +233,8 @@ class _Run:
         self.sample_scores: Tensor | None = None
         scores = support.log_support.expand(last_row.shape[0], support.positions, -1)
         if encoded is not None:
-            self.shared_scores = _shared_scores(branch, support, receivers, self.sources)
-            self.sample_scores = _sample_scores(branch, support, self.sources, encoded, last_row)
+            self.shared_scores = branch.shared_scores(support, receivers, self.sources)
+            self.sample_scores = branch.sample_scores(support, self.sources, encoded, last_row)
             scores = support.log_support + self.shared_scores + self.sample_scores[:, None]
         self.weights = support.normalise(scores)  # eq. physical_graph
         self.operator = support.operator(self.weights)
@@ -243,39 +251,6 @@ class _Run:
 
     def states(self, target_gates: Float[Tensor, "batch node target"]) -> PathStates:
         return PathStates(
-            gates=self.gates,
-            target_gates=target_gates,
-            temporal=self.temporal,
-            residual=self.residual,
-            contribution=self.contribution,
-            predictions=torch.stack(self.predictions, dim=-2),
-            weights=self.weights,
-            shared_scores=self.shared_scores,
-            sample_scores=self.sample_scores,
+            *(self.gates, target_gates, self.temporal, self.residual, self.contribution),
+            *(torch.stack(self.predictions, dim=-2), self.weights, self.shared_scores, self.sample_scores),
         )
-
-
-def _shared_scores(
-    branch: PhysicalBranch, support: DirectionalSupport, receivers: Nodes, sources: Nodes
-) -> Float[Tensor, "position edge"]:
-    """Returns the scores of omega on edges (eq. app_delay_affinity)."""
-    query = branch.query(receivers)[support.receiver]
-    keys = torch.stack([key(sources)[support.sender] for key in branch.keys])  # position edge node_width
-    return (keys * query).sum(dim=-1) / query.shape[-1] ** 0.5
-
-
-def _sample_scores(
-    branch: PhysicalBranch,
-    support: DirectionalSupport,
-    sources: Nodes,
-    encoded: Float[Tensor, "batch node hidden"],
-    last_row: Float[Tensor, "batch twice_hidden"],
-) -> Float[Tensor, "batch edge"]:
-    """Returns the scores of a on edges (eq. app_sample_affinity); z = [window || calendar || source embedding]."""
-
-    def project(layer: nn.Linear) -> Float[Tensor, "batch node hidden"]:
-        of_window, of_calendar, of_node = split_linear(layer, encoded.shape[-1], last_row.shape[-1], sources.shape[-1])
-        return encoded @ of_window.T + (last_row @ of_calendar.T)[:, None] + sources @ of_node.T
-
-    query, key = project(branch.sample_query), project(branch.sample_key)
-    return support.scores(query, key) / query.shape[-1] ** 0.5

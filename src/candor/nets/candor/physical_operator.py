@@ -3,16 +3,10 @@
 W = RowNorm(T * omega * a) is one softmax over incoming edges, because both softmax denominators depend on the receiver
 only and cancel: of log T + the score of omega + the score of a. Powers of W are never formed:
 g[m] = W^m x - diag(W^m) x, with W^m x by repeated application and diag(W^m) from the closed walks of length m.
-
-| equation | where |
-|---|---|
-| app_directional_support | `DirectionalSupport` |
-| app_multihop_aggregation | `Operator.walk` |
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 import torch
@@ -20,7 +14,8 @@ from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from candor.nets.candor import ops
+from candor.nets.candor.ops import is_plain
+from candor.nets.candor.ops.sparse import EdgeList, SparseMatrix, sddmm, spmm
 
 # From this share of all pairs of nodes on a dense product is faster than sums along edges (benchmarks/scaling.py).
 DENSE_FROM = 0.2
@@ -85,11 +80,11 @@ class DirectionalSupport(nn.Module):
         self, receiving: Float[Tensor, "batch node width"], sending: Float[Tensor, "batch node width"]
     ) -> Float[Tensor, "batch edge"]:
         """Returns the inner product of the states at both ends of each edge."""
-        if ops.is_plain():  # a batch of any size
+        if is_plain():  # a batch of any size
             return (receiving[:, self.receiver] * sending[:, self.sender]).sum(dim=-1)
-        single = ops.EdgeList.of(self.receiver, self.sender, self.by_sender, self.nodes, self.nodes)
+        single = EdgeList.of(self.receiver, self.sender, self.by_sender, self.nodes, self.nodes)
         edges = single.repeated(len(receiving))
-        return ops.sddmm(edges, receiving.flatten(0, 1), sending.flatten(0, 1)).view(len(receiving), -1)
+        return sddmm(edges, receiving.flatten(0, 1), sending.flatten(0, 1)).view(len(receiving), -1)
 
     def normalise(self, scores: EdgeWeights) -> EdgeWeights:
         """Returns the weights of the softmax over each receiver's incoming edges."""
@@ -105,18 +100,19 @@ class DirectionalSupport(nn.Module):
         diagonals = [self._diagonal(weights, length) for length in range(1, self.orders + 1)]
         if not len(self.receiver):
             return Operator(diagonals, torch.zeros_like)
-        if ops.is_plain() or len(self.receiver) >= DENSE_FROM * self.nodes**2:
-            return Operator(diagonals, partial(_multiply_dense, self._dense(weights)))
+        if is_plain() or len(self.receiver) >= DENSE_FROM * self.nodes**2:
+            dense = self._dense(weights)
+            return Operator(diagonals, lambda features: (dense @ features.transpose(1, 2)).transpose(1, 2))
         receiver, sender = (
             (ends * self.positions + torch.arange(self.positions, device=ends.device)[:, None]).flatten()
             for ends in (self.receiver, self.sender)
         )
         order = self.by_receiver_and_position
         rows = self.nodes * self.positions
-        single = ops.EdgeList.of(receiver[order], sender[order], self.by_sender_and_position, rows, rows)
+        single = EdgeList.of(receiver[order], sender[order], self.by_sender_and_position, rows, rows)
         ordered = weights.flatten(1).index_select(1, order).flatten()
-        matrix = ops.SparseMatrix(single.repeated(len(weights)), ordered)
-        return Operator(diagonals, partial(_multiply_sparse, matrix))
+        matrix = SparseMatrix(single.repeated(len(weights)), ordered)
+        return Operator(diagonals, lambda features: spmm(matrix, features.flatten(0, 2)).view(features.shape))
 
     def _dense(self, weights: EdgeWeights) -> Float[Tensor, "batch position node node2"]:
         cells = (self.receiver * self.nodes + self.sender).expand_as(weights)
@@ -151,14 +147,6 @@ class Operator:
             reached = self.multiply(reached)
             contributions.append(torch.addcmul(reached, diagonal[..., None], features, value=-1).sum(dim=2))
         return contributions
-
-
-def _multiply_dense(dense: Float[Tensor, "batch position node node2"], features: Features) -> Features:
-    return (dense @ features.transpose(1, 2)).transpose(1, 2)
-
-
-def _multiply_sparse(matrix: ops.SparseMatrix, features: Features) -> Features:
-    return ops.spmm(matrix, features.flatten(0, 2)).view(features.shape)
 
 
 def closed_walks(

@@ -10,7 +10,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from candor.nets.candor import ops
+from candor.nets.candor.ops.attention import KeyValueCache, attend
+from candor.nets.candor.ops.gates import gated_step
 from candor.nets.candor.settings import ModelSettings
 from candor.nets.dropout import dropout_mask
 
@@ -34,7 +35,7 @@ class Recurrence(nn.Module):
 
     def step(self, inputs: Float[Tensor, "series width"], state: Columns) -> Columns:
         """Returns the state after one more input."""
-        return ops.gated_step(inputs, state, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
+        return gated_step(inputs, state, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
 
 
 class CausalAttention(nn.Module):
@@ -49,14 +50,14 @@ class CausalAttention(nn.Module):
         self.out = nn.Linear(width, width)
         nn.init.zeros_(self.out.bias)  # as PyTorch's own attention begins
 
-    def begin(self, patches: int) -> ops.KeyValueCache:
+    def begin(self, patches: int) -> KeyValueCache:
         """Returns an empty cache for `patches` patches."""
-        return ops.KeyValueCache(patches, self.heads)
+        return KeyValueCache(patches, self.heads)
 
-    def step(self, states: Columns, cache: ops.KeyValueCache) -> Float[Tensor, "series hidden"]:
+    def step(self, states: Columns, cache: KeyValueCache) -> Float[Tensor, "series hidden"]:
         """Returns what the next patch sees, given its states, and adds it to the cache."""
         mask = None
         if self.training and self.rate > 0:
             mask = dropout_mask((cache.length + 1, self.heads, states.shape[1]), self.rate, states)
-        mixed = ops.attend(states, self.in_weight, self.in_bias, cache, mask)
+        mixed = attend(states, self.in_weight, self.in_bias, cache, mask)
         return F.linear(mixed.T, self.out.weight, self.out.bias)

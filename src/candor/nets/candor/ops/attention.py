@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from candor.nets.candor.ops.dispatch import is_fast_on_cpu
+from candor.nets.candor.ops import is_fast_on_cpu
 
 Columns = Float[Tensor, "hidden series"]
 

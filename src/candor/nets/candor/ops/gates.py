@@ -1,12 +1,13 @@
-"""The step of a gated recurrent unit, and a gated sum."""
+"""The step of a gated recurrent unit, a gated sum, and a linear map of a normalised wide layer without that layer."""
 
 from typing import Any
 
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn import functional as F
 
-from candor.nets.candor.ops.dispatch import is_fast_on_cpu
+from candor.nets.candor.ops import is_fast_on_cpu
 
 Columns = Float[Tensor, "width series"]
 
@@ -100,3 +101,26 @@ class _AddGated(torch.autograd.Function):
     def backward(ctx: Any, outer: Tensor) -> Any:
         change, gate = ctx.saved_tensors
         return outer, outer * gate, torch.ops.aten.sigmoid_backward(outer * change, gate)
+
+
+def read_normalised(
+    states: Float[Tensor, "*rows inputs"], layer: nn.Linear, norm: nn.LayerNorm, reading: Float[Tensor, "outputs wide"]
+) -> Float[Tensor, "*rows outputs"]:
+    """Returns R LN(A x + a) without the wide A x + a, on every device and in traced graphs too.
+
+    Less its mean over features that is A' x + a'; its variance is then a quadratic form in x, and R reads it through
+    the narrow map R diag(g) A'.
+    """
+    centred = layer.weight - layer.weight.mean(dim=0)
+    offset = layer.bias - layer.bias.mean()
+    scaled = reading * norm.weight
+    quadratic = centred.T @ centred / len(centred)
+    linear = centred.T @ offset * (2 / len(centred))
+    both = F.linear(states, torch.cat([quadratic, scaled @ centred]), torch.cat([linear, scaled @ offset]))
+    of_variance, read = both.split([states.shape[-1], len(reading)], dim=-1)
+    variance = (of_variance * states).sum(dim=-1, keepdim=True) + offset.square().mean()
+    return read * torch.rsqrt(variance.clamp(min=0) + norm.eps) + reading @ norm.bias
+
+
+def read_normalised_plain(states: Tensor, layer: nn.Linear, norm: nn.LayerNorm, reading: Tensor) -> Tensor:
+    return F.linear(norm(layer(states)), reading)

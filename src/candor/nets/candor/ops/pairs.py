@@ -5,7 +5,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional as F
 
-from candor.nets.candor.ops.dispatch import block_size, is_plain
+from candor.nets.candor.ops import block_size, is_plain
 from candor.nets.candor.ops.sparse import EdgeList, sddmm
 
 # Scores of (receiver, neighbour, channel) held at a time: memory stays linear in the number of nodes.

@@ -16,7 +16,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional as F
 
-from candor.nets.candor.ops.dispatch import is_plain
+from candor.nets.candor.ops import is_plain
 
 Receivers = Float[Tensor, "receiver feature"]
 Senders = Float[Tensor, "sender feature"]
