@@ -15,6 +15,7 @@
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -223,6 +224,9 @@ class HistoryIntegration(nn.Module):
     Without decomposition H0 is Z, and F0 comes from one map over patches and one over features of Z. Only the
     functional branch needs F0.
     """
+
+    temporal: Any  # maps by component; without decomposition one map
+    feature: Any
 
     def __init__(self, settings: ModelSettings) -> None:
         super().__init__()

@@ -136,8 +136,8 @@ class _Sums:
                 total.add_(gradient)
         for place, gradient in enumerate(gradients[len(leaves) :]):
             if gradient is not None:
-                total = self.of_parameters[place]
-                self.of_parameters[place] = gradient.clone() if total is None else total.add_(gradient)
+                so_far = self.of_parameters[place]
+                self.of_parameters[place] = gradient.clone() if so_far is None else so_far.add_(gradient)
 
     def _decode(self, made: Representations, targets: Tensor, mask: Tensor) -> list[Tensor]:
         """Adds the errors of the block; returns the gradients of the branches' representations and of the weights."""
