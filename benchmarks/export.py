@@ -26,7 +26,7 @@ from candor.data.preprocessing import Scaler
 from candor.data.times import TimeAxis
 from candor.forecasting.candor import Candor
 from candor.presets import load_preset
-from candor.runs.onnx.onnx_file import OnnxFile, export_onnx, open_session
+from candor.runs.onnx import OnnxFile, export_onnx, open_session
 from speed import SPACE, least_seconds, metr_la_edges
 
 BATCHES, THREADS = (1, 16), (1, 2)

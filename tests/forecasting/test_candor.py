@@ -33,8 +33,7 @@ from candor.forecasting.contract import sample_panel
 from candor.forecasting.own_data import choose_recipe, choose_settings
 from candor.runs import evaluate
 from candor.runs.fit import Limits, TrainingStoppedError, resume_run, train_model
-from candor.runs.initial_weights import find_initial_weights
-from candor.runs.resumable import notes_on_refits
+from candor.runs.resumable import find_initial_weights, notes_on_refits
 from candor.runs.run import load_record, load_run
 from candor.training.batch_plan import BatchPlan
 from candor.training.checkpoint import Checkpoint

@@ -87,7 +87,7 @@ def _export_bundle(opened: "Run", path: Path, rows: "Rows | None", *, is_quiet: 
 
 
 def _export_onnx(opened: "Run", path: Path, *, is_quiet: bool) -> dict[str, Any]:
-    from candor.runs.onnx.onnx_file import export_onnx
+    from candor.runs.onnx import export_onnx
 
     with progress() as report:
         written = export_onnx(opened.forecaster, path, report)

@@ -2,33 +2,68 @@
 
 The directory is there from the first step on:
 
-training/settings.json   the model's settings
-training/start...        initial weights that came from another run, see candor.runs.initial_weights
-training/machine.json    micro-batch size and threads, see candor.training.batch_plan
-training/...             the state of training, see candor.training.checkpoint
+training/settings.json       the model's settings
+training/start.safetensors   initial weights that came from another run: weights and what earlier stages found
+training/machine.json        micro-batch size and threads, see candor.training.batch_plan
+training/...                 the state of training, see candor.training.checkpoint
 """
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save_file
 
 from candor.core.errors import InputError
-from candor.core.files import WriteError, locked_folder, read_json, remove_leftovers, write_json
+from candor.core.files import (
+    WriteError,
+    atomic_file,
+    locked_folder,
+    read_json,
+    remove_leftovers,
+    sha256_of_file,
+    write_json,
+)
 from candor.core.progress import Report
 from candor.core.settings import parse_settings
 from candor.data.panel import Panel
 from candor.data.panel_store import save_panel
 from candor.data.protocol import Task
-from candor.forecasting.forecaster import Forecaster, forecasters
-from candor.forecasting.network import NetworkForecaster
+from candor.forecasting.forecaster import Forecaster, State, forecasters
+from candor.forecasting.network import FOUND, WEIGHTS, NetworkForecaster, found_state
 from candor.nets.recipe import TrainingSettings
 from candor.runs.fit import SETTINGS, BusyError, Limits, TrainingStoppedError, check_run_place, resume_command
-from candor.runs.initial_weights import START, InitialWeights, find_initial_weights, load_initial_weights
-from candor.runs.run import RECORD, TRAINING, Run, RunRecord
+from candor.runs.run import RECORD, TRAINING, Run, RunRecord, Start, is_finished, load_record, load_run, load_task
 from candor.training.checkpoint import Checkpoint
 from candor.training.loop import Stopped
 from candor.training.processes import in_main_process
+
+START = "start.safetensors"
+
+
+@dataclass(frozen=True, eq=False)
+class InitialWeights:
+    """What a training begins with, from another run."""
+
+    state: State
+    """Weights and what earlier stages found, as in a forecaster's state."""
+    run: Path
+    """The run directory they come from."""
+    weights: Literal["model", "best", "last"]
+    """Which of its weights they are."""
+    sensors: tuple[str, ...]
+    """Ids of the sensors they were learned for: embeddings have a row for each."""
+
+    def save(self, folder: Path) -> Start:
+        """Keeps them in the folder of a training, so that it begins with them whenever it has to begin again."""
+        with atomic_file(folder / START) as temporary:
+            save_file({name: np.ascontiguousarray(array) for name, array in self.state.items()}, temporary)
+        return Start(run=str(self.run), weights=self.weights, sha256=sha256_of_file(folder / START))
 
 
 def begin_training(run: Run, task: Task, panel: Panel, start_from: Path | None, report: Report, limits: Limits) -> Run:
@@ -45,7 +80,7 @@ def begin_training(run: Run, task: Task, panel: Panel, start_from: Path | None, 
     folder, record, forecaster = run.folder, run.record, run.forecaster
     check_place = partial(check_run_place, folder, record.model)
     in_main_process(check_place)  # before anything is left in a folder that is not to be touched
-    first = None if start_from is None else _initial_weights(start_from, record.model, forecaster, task)
+    first = None if start_from is None else _fitting_weights(start_from, record.model, forecaster, task)
     with _locked(folder):
         in_main_process(check_place)  # another session may have begun since
         record = in_main_process(partial(_write_beginning, folder, record, forecaster, panel, first))
@@ -103,7 +138,50 @@ def notes_on_refits(folder: Path) -> list[str]:
     return notes
 
 
-def _initial_weights(run: Path, model: str, forecaster: Forecaster, task: Task) -> InitialWeights:
+def find_initial_weights(run: Path, model: str) -> InitialWeights:
+    """Returns the weights of a run for a model of the same name.
+
+    They are those of its fitted model; of an unfinished run the best, or the last before any epoch has ended.
+    """
+    record, checkpoint = load_record(run), Checkpoint(run / TRAINING)
+    if record.model != model:
+        raise InputError(
+            f"this is a run of {record.model}, and {model} cannot begin with its weights",
+            where=str(run),
+            hint=f"name a run of {model}, or train {record.model}",
+        )
+    if is_finished(run):
+        forecaster = load_run(run).forecaster
+        state = {name: part for name, part in forecaster.state_.items() if name.startswith((WEIGHTS, FOUND))}
+        return InitialWeights(state, run, "model", forecaster.trained_on_.panel.sensor_ids)
+    if not checkpoint.exists:
+        raise InputError(
+            "this run has learned nothing yet that another could begin with",
+            where=str(run),
+            hint="wait for its training, or go on with it: candor train --resume RUN",
+        )
+    has_best = checkpoint.progress().best_epoch is not None
+    learned = checkpoint.load_best() if has_best else checkpoint.load_last()
+    found = checkpoint.folder / "found.json"
+    state = found_state(read_json(found) if found.is_file() else {})
+    state |= {f"{WEIGHTS}{name}": tensor.numpy() for name, tensor in learned.items()}
+    return InitialWeights(state, run, "best" if has_best else "last", load_task(run, record).panel.sensor_ids)
+
+
+def _load_initial_weights(folder: Path, start: Start | None) -> State | None:
+    """Returns the weights that the training in a folder began with, by its run's record; None if drawn at random."""
+    path = folder / START
+    if start is None:
+        return None
+    try:
+        if sha256_of_file(path) != start.sha256:
+            raise InputError("the first weights of this training were changed", where=str(path), hint="begin it anew")
+        return load_file(path)
+    except (OSError, SafetensorError) as error:
+        raise InputError(f"the first weights of this training cannot be read ({error})", where=str(path)) from None
+
+
+def _fitting_weights(run: Path, model: str, forecaster: Forecaster, task: Task) -> InitialWeights:
     """Returns the weights of another run, if they fit the network that is to be trained."""
     assert isinstance(forecaster, NetworkForecaster)
     first = find_initial_weights(run, model)
@@ -169,7 +247,7 @@ def _train(run: Run, task: Task, report: Report, limits: Limits) -> Run:
         report,
         folder=folder,
         budget_seconds=limits.budget_seconds if limits.fits_schedule else None,
-        start_from=load_initial_weights(folder, run.record.start),
+        start_from=_load_initial_weights(folder, run.record.start),
     )
     try:
         fit(stop_reason=stop_reason)

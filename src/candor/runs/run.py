@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 FORMAT_VERSION = 1
 RECORD, EVALUATION, BACKTEST = "run.json", "evaluation.json", "backtest.json"
 TRAINING = "training"
+MANIFEST = "manifest.json"  # of a run directory that is a bundle
 
 
 class Start(Settings):
@@ -180,6 +181,12 @@ def _load_data(folder: Path, record: RunRecord) -> Panel:
                 hint=error.hint,
             ) from None
     if not is_panel_folder(folder / "data"):
+        if (folder / MANIFEST).is_file():
+            raise InputError(
+                "this bundle holds no readings",
+                where=folder.name,
+                hint="give recent ones, e.g. candor forecast BUNDLE --readings FILE",
+            )
         raise InputError(
             f"the data {record.data!r} that this run was trained on are no longer in its folder",
             where=str(folder / "data"),

@@ -27,11 +27,6 @@ def spread_evenly(windows: int, wanted: int | None) -> Indices:
     return np.unique(np.linspace(0, windows - 1, min(windows, wanted or windows)).round().astype(np.int64))
 
 
-def count_batches(windows: int, size: int) -> int:
-    """Returns the steps of an epoch; the last one may be smaller."""
-    return -(-windows // size)
-
-
 def share_of(indices: Indices, rank: int, processes: int) -> Indices:
     """Returns the part of a batch that one of several processes takes; together they take each window once."""
     return np.array_split(indices, processes)[rank]
@@ -49,36 +44,28 @@ def batch_seed(seed: int, epoch: int, batch: int, rank: int) -> int:
 
 
 @dataclass(frozen=True)
-class EpochTime:
-    """How many windows an epoch learned from, and the seconds that learning and validating took."""
-
-    windows: int
-    learning: float
-    validating: float
-
-
-@dataclass(frozen=True)
 class Pacing:
     """How many windows an epoch may take, so that schedules end together with a budget of time.
 
     The time per window that was measured before training is a guess; every epoch after the first goes by what the one
     before it took.
-
-    Args:
-        ends_at: when the last epoch should have ended, on the monotonic clock in seconds.
-        most: windows of an epoch, if there is time enough.
     """
 
     ends_at: float
+    """When the last epoch should have ended, on the monotonic clock in seconds."""
     most: int
+    """Windows of an epoch, if there is time enough."""
 
     @classmethod
     def over(cls, seconds: float, most: int) -> "Pacing":
         """Returns the pacing of a training that begins, or goes on, now and may take so long."""
         return cls(time.monotonic() + _SHARE_OF_TRAINING * seconds, most)
 
-    def windows(self, last: EpochTime, epochs: int, batch: int) -> int:
-        """Returns how many windows each of the remaining epochs may take: whole batches, one at least."""
-        for_learning = (self.ends_at - time.monotonic()) / max(epochs, 1) - last.validating
-        affordable = int(for_learning * last.windows / last.learning) if last.learning > 0 else self.most
+    def windows(self, learned: int, learning: float, validating: float, epochs: int, batch: int) -> int:
+        """Returns how many windows each of the remaining epochs may take: whole batches, one at least.
+
+        The last epoch took `learning` seconds for `learned` windows, and `validating` seconds for validation.
+        """
+        for_learning = (self.ends_at - time.monotonic()) / max(epochs, 1) - validating
+        affordable = int(for_learning * learned / learning) if learning > 0 else self.most
         return in_whole_batches(affordable, batch, self.most)

@@ -10,26 +10,17 @@ import numpy as np
 import torch
 from accelerate import Accelerator
 from accelerate.utils import broadcast, broadcast_object_list, gather_object
-from torch import Tensor, nn
+from torch import Tensor
 
 from candor.core.errors import InputError
 from candor.core.progress import Report, silent
+from candor.core.text import listed
 from candor.data.windows import Windows
 from candor.nets.dropout import drawing_from
 from candor.nets.recipe import TrainingSettings
 from candor.nets.trainable import StepContext, Trainable
 from candor.training.batch_plan import BatchPlan
-from candor.training.batches import (
-    EpochTime,
-    Indices,
-    Pacing,
-    batch_seed,
-    count_batches,
-    epoch_order,
-    micro_batches,
-    share_of,
-    spread_evenly,
-)
+from candor.training.batches import Indices, Pacing, batch_seed, epoch_order, micro_batches, share_of, spread_evenly
 from candor.training.checkpoint import Checkpoint, Progress, Weights
 from candor.training.processes import in_main_process, join_processes
 from candor.training.replicas import ThreadReplicas
@@ -37,7 +28,6 @@ from candor.training.tensorboard import Curves
 
 SECONDS_BETWEEN_SAVES = 60.0
 Replicas = ThreadReplicas[Trainable]
-_NAMED = 3  # sensors in a sentence
 StopReason = Callable[[], str | None]
 """Returns why training should stop now, or None while it should go on."""
 
@@ -132,8 +122,9 @@ class Trainer:
 
     def best_weights(self) -> Weights:
         """Returns the best weights so far; those of now if no epoch has ended yet."""
-        if self.best is not None:
-            return self.best
+        return self._copy_of_weights() if self.best is None else self.best
+
+    def _copy_of_weights(self) -> Weights:
         return {name: tensor.detach().cpu().clone() for name, tensor in self.network.state_dict().items()}
 
     def _resume(self) -> None:
@@ -160,7 +151,7 @@ class Trainer:
         there = len(self.data.training)
         windows = min(there, progress.epoch_windows or settings.epoch_windows or there)
         order = epoch_order(there, self.seed, progress.epoch)[:windows]
-        batches = count_batches(windows, settings.batch)
+        batches = -(-windows // settings.batch)  # the last one may be smaller
         while progress.batch < batches:
             indices = order[progress.batch * settings.batch : (progress.batch + 1) * settings.batch]
             self._train_batch(replicas, indices)
@@ -217,16 +208,14 @@ class Trainer:
         parameters = list(self.network.parameters())
         used = np.any(gather_object([[parameter.grad is not None for parameter in parameters]]), axis=0)
         chosen = [parameter for parameter, is_used in zip(parameters, used, strict=True) if is_used]
-        flat = torch.cat([_gradient(parameter).flatten() for parameter in chosen])
+        gradients = (torch.zeros_like(one) if one.grad is None else one.grad for one in chosen)
+        flat = torch.cat([gradient.flatten() for gradient in gradients])
         flat = self.accelerator.reduce(flat, "sum")
         for parameter, gradient in zip(chosen, flat.split([p.numel() for p in chosen]), strict=True):
             parameter.grad = gradient.view_as(parameter)
 
     def _end_epoch(self, replicas: Replicas, learned: int, learning: float) -> None:
-        """Validates, keeps the weights if they are the best, and logs the epoch.
-
-        This session learned from `learned` windows of the epoch, in `learning` seconds.
-        """
+        """Validates, keeps the weights if they are the best, and logs the epoch, see `_train_epoch`."""
         progress, settings, began = self.progress, self.settings, time.monotonic()
         error = self._validation_error(replicas)
         sums = {name: total / progress.windows for name, total in progress.sums.items()}
@@ -247,25 +236,26 @@ class Trainer:
         is_best = error is None or progress.best_error is None or error < progress.best_error
         if is_best:
             progress.best_error, progress.best_epoch = error, progress.epoch
-            self.best = {name: tensor.detach().cpu().clone() for name, tensor in self.network.state_dict().items()}
+            self.best = self._copy_of_weights()
         if self.checkpoint is not None:
             in_main_process(partial(self._write_epoch, self.checkpoint, entry, self.best if is_best else None))
         stale = progress.epoch - (progress.best_epoch or 0)
         progress.learned += progress.windows
         progress.epoch, progress.batch, progress.windows, progress.sums = progress.epoch + 1, 0, 0, {}
         progress.lines += 1
-        last = EpochTime(learned, learning, time.monotonic() - began)
-        progress.epoch_windows = in_main_process(partial(self._windows_after, last))  # clocks differ between processes
+        took = learned, learning, time.monotonic() - began
+        progress.epoch_windows = in_main_process(partial(self._windows_after, *took))  # clocks differ between processes
         progress.is_finished = progress.epoch >= settings.epochs or stale >= settings.patience
         self._save()
 
-    def _windows_after(self, last: EpochTime) -> int | None:
-        """Returns how many windows the next epoch takes, if that is not left to the settings."""
+    def _windows_after(self, learned: int, learning: float, validating: float) -> int | None:
+        """Returns how many windows the next epoch takes, if that is not left to the settings; see `Pacing.windows`."""
+        progress, batch = self.progress, self.settings.batch
         if self.pacing is None:
             return None
-        if last.windows < self.settings.batch:  # a session before this one had learned nearly all of the epoch
-            return self.progress.epoch_windows
-        return self.pacing.windows(last, self.settings.epochs - self.progress.epoch, self.settings.batch)
+        if learned < batch:  # a session before this one had learned nearly all of the epoch
+            return progress.epoch_windows
+        return self.pacing.windows(learned, learning, validating, self.settings.epochs - progress.epoch, batch)
 
     def _write_epoch(self, checkpoint: Checkpoint, entry: dict[str, Any], best: Weights | None) -> None:
         if best is not None:
@@ -319,8 +309,7 @@ class Trainer:
         if is_broken.all() or not is_broken.any():
             return ""
         names = [self.data.sensors[place] for place in is_broken.nonzero().flatten().tolist()]
-        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-        return f", sensor{'s' if len(names) > 1 else ''} {', '.join(names[:_NAMED])}{more}"
+        return f", sensor{'s' if len(names) > 1 else ''} {listed(names, 3)}"
 
     def _give_up(self, what: str, detail: str = "") -> None:
         """Saves the weights of the step before, which are still good, and raises an error that names the batch."""
@@ -364,7 +353,3 @@ class Trainer:
             f"{work}epoch {progress.epoch + 1} of {settings.epochs}, {prefix} steps, "
             f"rate {settings.rate(progress.epoch):.2g}, error {error:.4g}{best} {self.data.unit}"
         )
-
-
-def _gradient(parameter: nn.Parameter) -> Tensor:
-    return torch.zeros_like(parameter) if parameter.grad is None else parameter.grad

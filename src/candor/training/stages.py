@@ -78,7 +78,7 @@ class Session:
             seconds=None if seconds is None else _SHARE_OF_MEASURING * seconds,
         )
         left = None if seconds is None else max(0.0, seconds - (time.monotonic() - now))  # measuring took some of it
-        settings = self._schedule(stage.training, left, plan, trainable.horizon, checkpoint)
+        settings = in_main_process(lambda: self._schedule(stage.training, left, plan, trainable.horizon, checkpoint))
         deadline = None if seconds is None or not stage.name else now + seconds
         there = len(self.data.training)
         trainer = make(
@@ -126,23 +126,21 @@ class Session:
         checkpoint: Checkpoint | None,
     ) -> TrainingSettings:
         """Returns the schedules of a stage, or those that a budget was given when the stage began."""
-        processes = join_processes().num_processes
-
-        def find() -> TrainingSettings:
-            path = None if checkpoint is None else checkpoint.folder / "schedule.json"
-            if path is not None and path.is_file():
-                return parse_settings(TrainingSettings, read_json(path), str(path))
-            if seconds is None:
-                return training
-            fit = partial(training.within, len(self.data.training), horizon=horizon)
-            shortened = fit(int(processes * seconds / plan.seconds_per_window))
-            if shortened.batch < training.batch:  # a window takes longer in smaller batches
-                shortened = fit(int(processes * seconds / plan.seconds_in(shortened.batch)))
-            if path is not None:
-                write_json(path, shortened.model_dump(mode="json"))
-            return shortened
-
-        return in_main_process(find)
+        path = None if checkpoint is None else checkpoint.folder / "schedule.json"
+        if path is not None and path.is_file():
+            return parse_settings(TrainingSettings, read_json(path), str(path))
+        if seconds is None:
+            return training
+        fit, processes = (
+            partial(training.within, len(self.data.training), horizon=horizon),
+            join_processes().num_processes,
+        )
+        shortened = fit(int(processes * seconds / plan.seconds_per_window))
+        if shortened.batch < training.batch:  # a window takes longer in smaller batches
+            shortened = fit(int(processes * seconds / plan.seconds_in(shortened.batch)))
+        if path is not None:
+            write_json(path, shortened.model_dump(mode="json"))
+        return shortened
 
     def _stopping_at(self, deadline: float | None) -> StopReason:
         def reason() -> str | None:

@@ -5,24 +5,11 @@ there twice after a kill, and none is lacking that was trained before TensorBoar
 """
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 _SINGLE = ("learning_rate", "prefix", "train_error", "validation_error")
-
-
-class Writer(Protocol):
-    """What is used of TensorBoard's SummaryWriter."""
-
-    def add_scalar(self, tag: str, scalar_value: float, global_step: int) -> None:
-        """Adds a point to a curve."""
-
-    def flush(self) -> None:
-        """Makes all points so far visible."""
-
-    def close(self) -> None:
-        """Ends writing."""
 
 
 class Curves:
@@ -30,15 +17,11 @@ class Curves:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._writer: Writer | None = None
+        self._writer: Any = None
         self._drawn = 0
 
     def draw(self, lines: Sequence[dict[str, Any]]) -> None:
-        """Adds the epochs that are not drawn yet; the first call of a session empties what earlier ones wrote.
-
-        Args:
-            lines: all lines of metrics, one per epoch.
-        """
+        """Adds those of all lines of metrics that are not drawn yet; at first empties what earlier sessions wrote."""
         make_writer = find_writer()
         if make_writer is None:
             return
@@ -47,8 +30,10 @@ class Curves:
                 os.truncate(file, 0)  # a TensorBoard that is watching would stumble over a file that is gone
             self._writer = make_writer(self.folder)
         for line in lines[self._drawn :]:
-            for tag, value in _points(line):
-                self._writer.add_scalar(tag, value, line["epoch"])
+            terms = {f"terms/{name}": value for name, value in line["terms"].items()}
+            for tag, value in ({name: line[name] for name in _SINGLE} | terms).items():
+                if value is not None:
+                    self._writer.add_scalar(tag, value, line["epoch"])
         self._drawn = len(lines)
         self._writer.flush()
 
@@ -58,7 +43,7 @@ class Curves:
             self._writer.close()
 
 
-def find_writer() -> Callable[[Path], Writer] | None:
+def find_writer() -> Callable[[Path], Any] | None:
     """Returns what makes a writer for a folder, or None where TensorBoard is not installed."""
     try:
         from torch.utils.tensorboard import SummaryWriter
@@ -66,8 +51,3 @@ def find_writer() -> Callable[[Path], Writer] | None:
         return None
     # A TensorBoard that is watching forgets at step 0 what it has read of an earlier session.
     return lambda folder: SummaryWriter(str(folder), purge_step=0)
-
-
-def _points(line: dict[str, Any]) -> Iterator[tuple[str, float]]:
-    yield from ((name, line[name]) for name in _SINGLE if line[name] is not None)
-    yield from ((f"terms/{name}", value) for name, value in line["terms"].items())

@@ -23,10 +23,10 @@ from candor.forecasting.forecaster import load_forecaster
 from candor.runs import evaluate
 from candor.runs.bundle import is_bundle, open_bundle, open_run, write_bundle
 from candor.runs.bundle.card import _numbers, _scores
-from candor.runs.bundle.manifest import MANIFEST, write_manifest
+from candor.runs.bundle.manifest import write_manifest
 from candor.runs.fit import train_model
-from candor.runs.onnx.graph import check_exportable
-from candor.runs.run import Run, load_run, save_run
+from candor.runs.onnx import check_exportable
+from candor.runs.run import MANIFEST, Run, load_run, save_run
 from candor.runs.summary import RunState, summarise_run
 
 SPAN = PROTOCOL.history + PROTOCOL.horizon

@@ -21,8 +21,8 @@ from safetensors.numpy import load_file, save_file
 from candor.core.errors import InputError
 from candor.core.files import WriteError
 from candor.runs.bundle import manifest, open_bundle, write_bundle
-from candor.runs.bundle.manifest import MANIFEST, write_manifest
-from candor.runs.run import load_run
+from candor.runs.bundle.manifest import write_manifest
+from candor.runs.run import MANIFEST, load_run
 
 FILES = (
     "README.md", "data/edges.parquet", "data/panel.json", "data/readings.parquet", "manifest.json",

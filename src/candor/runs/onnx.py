@@ -1,7 +1,19 @@
 """A trained network as an ONNX file, for programs that know nothing of candor or of PyTorch.
 
-See `candor.runs.onnx.graph` for its inputs. The metadata of the file hold the sensors, their unit, interval and zone,
-history and horizon, and what it was made with. It is compared with candor in onnxruntime before it is kept.
+| input | shape | content |
+|---|---|---|
+| readings | batch history sensor | float32, in the sensors' unit; NaN where missing |
+| time_of_day | batch (history + horizon) | int64, bins 0..287 of the local day; 0 for daily data |
+| day_of_week | batch (history + horizon) | int64, 0 is Monday |
+| week_of_year | batch (history + horizon) | int64, (day of the year - 1) // 7; only for networks that know the season |
+
+The output `forecast` is batch x horizon x sensor. Gaps are filled by the model's own rule within the window: it is the
+forecast that candor makes from these rows alone. Where candor is given a longer record, a sensor that is silent when
+the window begins keeps the reading it had before. Operations of CANDOR are traced in their plain form, see
+`candor.nets.candor.ops`.
+
+The metadata of the file hold the sensors, their unit, interval and zone, history and horizon, and what it was made
+with. It is compared with candor in onnxruntime before it is kept.
 """
 
 import io
@@ -18,8 +30,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.nn import functional as F
 
-from candor.core.errors import InputError
+from candor.core.errors import InputError, NotFittedError
 from candor.core.files import atomic_file
 from candor.core.optional import needing_packages
 from candor.core.progress import Report, silent
@@ -27,8 +40,11 @@ from candor.core.text import first_line
 from candor.core.versions import versions
 from candor.data.times import BINS_PER_DAY, DAYS_PER_WEEK, WEEKS_PER_YEAR
 from candor.forecasting.forecaster import Forecaster
-from candor.runs.onnx.graph import CLOCK, ForecastGraph, check_exportable
+from candor.forecasting.network import NetworkForecaster
+from candor.nets.candor.trainable import CandorTrainable
 
+CLOCK = {"time_of_day": BINS_PER_DAY, "day_of_week": DAYS_PER_WEEK, "week_of_year": WEEKS_PER_YEAR}
+"""Inputs beside the readings, and how many values each may have; the last for networks with a season."""
 OPSET = 20
 BATCHES = (1, 3)
 # In deviations of all readings: beyond it something is wrong. Single precision stays below a hundredth of it.
@@ -39,40 +55,89 @@ INPUTS = {
     "day_of_week": "every step of history and horizon: 0 is Monday, on the local clock",
     "week_of_year": "every step of history and horizon: (day of the year - 1) // 7, on the local clock",
 }
-_RANGES = dict(zip(CLOCK, (BINS_PER_DAY, DAYS_PER_WEEK, WEEKS_PER_YEAR), strict=True))
 _SHARE_OF_GAPS = 0.1
 
 Inputs = dict[str, NDArray[Any]]
 
 
+class ForecastGraph(nn.Module):
+    """Filling, scaling, the network, and the way back to the sensors' unit."""
+
+    means: Tensor
+
+    def __init__(self, forecaster: NetworkForecaster) -> None:
+        super().__init__()
+        trainable = forecaster.trained()
+        has_season = isinstance(trainable, CandorTrainable) and trainable.network.settings.season
+        self.trainable, self.network = trainable, trainable.network
+        self.clock = tuple(CLOCK) if has_season else tuple(CLOCK)[:2]
+        self.history, self.horizon, self.rule = forecaster.history, forecaster.horizon, forecaster.fill
+        self.mean, self.deviation = (float(number) for number in forecaster.state_["scaler"])
+        means = torch.from_numpy(forecaster.state_["means"]).nan_to_num(nan=0.0)
+        self.register_buffer("means", means, persistent=False)
+
+    def forward(self, readings: Tensor, *clock: Tensor) -> Tensor:
+        """Returns the forecast in the sensors' unit, batch x horizon x sensor."""
+        is_observed = ~readings.isnan()
+        scores = (self._filled(readings, is_observed) - self.mean) / self.deviation
+        batch = dict(zip(self.clock, clock, strict=True)) | {"inputs": scores, "input_mask": is_observed}
+        return self.trainable.forecast(batch)
+
+    def _filled(self, readings: Tensor, is_observed: Tensor) -> Tensor:
+        """Returns the readings with every gap filled, as `candor.data.preprocessing.fill` does within one window."""
+        known = torch.where(is_observed, readings, 0.0)
+        if self.rule == "zero":
+            return known
+        steps = torch.arange(self.history)[:, None]
+        latest = torch.where(is_observed, steps, -1)  # becomes the row of the latest reading at or before each row
+        reach = 1
+        while reach < self.history:
+            earlier = F.pad(latest[:, :-reach], (0, 0, reach, 0), value=-1)
+            latest = torch.maximum(latest, earlier)
+            reach *= 2
+        before = self.means
+        if self.rule == "forward-backward":
+            first = torch.where(is_observed, steps, self.history).amin(dim=1, keepdim=True)
+            earliest = known.gather(1, first.clamp(max=self.history - 1))
+            before = torch.where(first < self.history, earliest, self.means)
+        return torch.where(latest < 0, before, known.gather(1, latest.clamp(min=0)))
+
+
+def check_exportable(forecaster: Forecaster) -> NetworkForecaster:
+    """Returns the forecaster if it has an ONNX form; those that are no network of readings alone are refused."""
+    if not isinstance(forecaster, NetworkForecaster):
+        raise InputError(
+            f"{forecaster.name} is not a network: it has no ONNX form",
+            hint="export a run of candor or of a network among the baselines, or make a bundle: --bundle",
+        )
+    if names := forecaster.quantities_read():
+        raise InputError(
+            f"this {forecaster.name} reads covariates ({', '.join(names)}), which an ONNX file has no place for",
+            hint="train it without covariates, or make a bundle: --bundle",
+        )
+    if not hasattr(forecaster, "state_"):
+        raise NotFittedError(f"this {forecaster.name} forecaster is not fitted yet", hint="call fit(panel) first")
+    return forecaster
+
+
 @dataclass(frozen=True)
 class OnnxFile:
-    """An ONNX file that was written.
-
-    Args:
-        path: where it is.
-        opset: the version of the operators it needs.
-        inputs: shapes by name; the first axis is the batch, of any size.
-        difference: the largest difference from candor's own forecasts, in the sensors' unit.
-        metadata: of the file.
-    """
+    """An ONNX file that was written."""
 
     path: Path
     opset: int
+    """The version of the operators it needs."""
     inputs: dict[str, tuple[str | int, ...]]
+    """Shapes by name; the first axis is the batch, of any size."""
     difference: float
+    """The largest difference from candor's own forecasts, in the sensors' unit."""
     metadata: dict[str, str]
 
 
 def export_onnx(forecaster: Forecaster, path: Path, report: Report = silent) -> OnnxFile:
-    """Returns the ONNX file that the network of a fitted forecaster was written to, all or nothing.
-
-    Args:
-        forecaster: a fitted network, CANDOR or a baseline.
-        path: the file; one that is there already is replaced.
-        report: is told how far it has come.
-    """
-    _check_packages()
+    """Returns the ONNX file that a fitted network was written to, all or nothing; one that is there is replaced."""
+    with needing_packages("writing ONNX files", extra="export"):
+        import onnxscript  # noqa: F401
     network = check_exportable(forecaster)
     graph = ForecastGraph(network).eval()
     metadata = describe(forecaster) | {
@@ -113,7 +178,7 @@ def made_up_inputs(graph: ForecastGraph, batch: int, seed: int = 0) -> Inputs:
     noise = graph.deviation * generator.standard_normal((batch, graph.history, sensors))
     readings = (graph.means.numpy() + noise).astype(np.float32)
     readings[generator.random(readings.shape) < _SHARE_OF_GAPS] = np.nan
-    clock = {name: generator.integers(0, _RANGES[name], (batch, steps)) for name in graph.clock}
+    clock = {name: generator.integers(0, CLOCK[name], (batch, steps)) for name in graph.clock}
     return {"readings": readings} | clock
 
 
@@ -128,12 +193,7 @@ def _write(graph: ForecastGraph, metadata: dict[str, str], path: Path) -> None:
 def trace(graph: nn.Module, inputs: dict[str, Tensor], opset: int) -> Any:
     """Returns the ONNX program of a graph whose inputs have the batch first; its output is called `forecast`.
 
-    Operations of CANDOR are traced in their plain form, see `candor.nets.candor.ops`.
-
-    Args:
-        graph: takes the inputs in their order; its first parameter is one tensor, the others are a sequence.
-        inputs: an example by name.
-        opset: the version of ONNX's operators.
+    The first parameter of the graph is one tensor, the others are a sequence; `inputs` is an example by name.
     """
     batch = {0: torch.export.Dim("batch")}
     shapes = (batch, (batch,) * (len(inputs) - 1))
@@ -210,8 +270,3 @@ def open_session(path: Path, threads: int = 1) -> Any:
     options.intra_op_num_threads = threads
     options.log_severity_level = 3  # errors only
     return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-
-
-def _check_packages() -> None:
-    with needing_packages("writing ONNX files", extra="export"):
-        import onnxscript  # noqa: F401

@@ -1,1 +1,0 @@
-"""A trained network as an ONNX file."""
