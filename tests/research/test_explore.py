@@ -16,8 +16,7 @@ from candor.data.panel import Edges, Panel, Sensor
 from candor.data.synthetic import Truth, generate_river, generate_road
 from candor.data.times import TimeAxis
 from candor.render.figures.explore import draw_explore, write_exploration
-from candor.research.dynamics import choose_stretch, find_dynamics
-from candor.research.explore import LagPicture, distant_pairs, edge_lags, explore
+from candor.research.explore import LagPicture, choose_stretch, distant_pairs, edge_lags, explore, find_dynamics
 from candor.research.patterns import deviations_of, lagged_correlations, pair_correlations, profiles_of
 
 HOURLY = TimeAxis(datetime(2024, 1, 1, tzinfo=UTC), timedelta(hours=1), 24 * 28)
@@ -80,9 +79,9 @@ def test_planted_twins_are_the_most_alike_of_all_distant_pairs(seed: int) -> Non
     panel, truth = generate_river(sensors=24, steps=24 * 7 * 26, seed=seed)
     pairs = distant_pairs(panel)
     assert pairs.has_no_path
-    likest = {frozenset(pair) for pair in zip(pairs.first[:4].tolist(), pairs.second[:4].tolist(), strict=True)}
+    likest = {frozenset(pair) for pair in pairs.table[["first", "second"]].to_numpy()[:4].tolist()}
     assert sum(frozenset(twins) in likest for twins in truth.twins) >= len(truth.twins) - 1
-    assert np.all(np.diff(pairs.profile) <= 0)
+    assert pairs.table["profile_correlation"].is_monotonic_decreasing
 
 
 def small(values: np.ndarray, edges: list[tuple[int, int]], places: list[float] | None = None) -> Panel:
@@ -103,15 +102,15 @@ def test_neither_connected_nor_neighbouring_sensors_are_distant() -> None:
     # A chain 0 -> 1 -> 2, a stranger 3 far off, and 4 at the place of 0.
     panel = small(waves([0.0, 0.1, 0.2, 0.5, 0.0]), [(0, 1), (1, 2)], [0.0, 1.0, 2.0, 9.0, 0.0])
     pairs = distant_pairs(panel)
-    found = {frozenset(pair) for pair in zip(pairs.first.tolist(), pairs.second.tolist(), strict=True)}
-    assert found == {frozenset(pair) for pair in ((0, 3), (1, 3), (2, 3), (3, 4), (2, 4))}
-    assert pairs.profile[-1] < -0.95 and {int(pairs.first[-1]), int(pairs.second[-1])} in ({0, 3}, {3, 4})
+    found = [frozenset(pair) for pair in pairs.table[["first", "second"]].to_numpy().tolist()]
+    assert set(found) == {frozenset(pair) for pair in ((0, 3), (1, 3), (2, 3), (3, 4), (2, 4))}
+    assert pairs.table["profile_correlation"].iloc[-1] < -0.95 and found[-1] in ({0, 3}, {3, 4})
 
 
 def test_where_all_are_connected_the_farthest_pairs_are_distant() -> None:
     panel = small(waves([0.0, 0.1, 0.2, 0.3]), [(0, 1), (1, 2), (2, 3)])
     pairs = distant_pairs(panel)
-    assert not pairs.has_no_path and (pairs.first.tolist(), pairs.second.tolist()) == ([0], [3])
+    assert not pairs.has_no_path and pairs.table[["first", "second"]].to_numpy().tolist() == [[0, 3]]
 
 
 def test_profiles_and_deviations_sum_to_the_readings() -> None:
@@ -140,7 +139,7 @@ def test_a_ramp_up_is_a_rise_and_a_ramp_down_a_fall() -> None:
     assert found.is_rise[101:104].all() and not found.is_fall[101:104].any()
     assert found.is_fall[106:109].all() and not found.is_rise[106:109].any()
     np.testing.assert_allclose(found.background[90:130], 5.0, atol=0.1)
-    rows = choose_stretch(readings, found, HOURLY)
+    rows = choose_stretch(found, HOURLY)
     assert rows.stop - rows.start == 240
 
 
@@ -167,10 +166,11 @@ def test_profiles_that_are_drawn_are_written_and_correlate_as_said(tmp_path: Pat
         assert np.corrcoef(own["first_usual"], own["second_usual"])[0, 1] == pytest.approx(pair.correlation, abs=1e-4)
 
 
-@pytest.mark.parametrize("distance", [np.arange(5.0), None])
-def test_clear_and_unclear_lags_are_told_apart(distance: np.ndarray | None) -> None:
-    ends, lags = ["a"] * 5, np.arange(5)
-    peaks = LagPicture(ends, ends, distance, "km", lags, np.ones(5), is_clear=lags > 2, interval=HOURLY.interval)
+@pytest.mark.parametrize("unit", ["km", None])
+def test_clear_and_unclear_lags_are_told_apart(unit: str | None) -> None:
+    lags = np.arange(5)
+    table = pd.DataFrame({"distance": np.arange(5.0) if unit else np.nan, "lag_steps": lags, "is_clear": lags > 2})
+    peaks = LagPicture(table, unit, HOURLY.interval)
     figure = draw_explore(replace(explore(small(waves([0.0]), [])), lags=peaks)).figure
     key = figure.axes[1].get_legend()
     assert key is not None and {text.get_text() for text in key.get_texts()} == {"unclear (3)", "clear peak (2)"}
@@ -182,7 +182,7 @@ def test_a_record_too_short_for_lags_says_so(tmp_path: Path, distances: list[flo
     values = np.where(np.arange(HOURLY.length)[:, None] < 2, panel.values, np.nan)
     edges = replace(panel.edges, distance=None if distances is None else np.array(distances))
     picture = explore(replace(panel, values=values, edges=edges))
-    assert picture.lags is not None and not len(picture.lags.lag)
+    assert picture.lags is not None and picture.lags.table.empty
     with without_paint(but=("explore.svg",)):
         write_exploration(picture, tmp_path)  # a legend without entries would warn
     assert "too few readings" in (tmp_path / "explore.svg").read_text()

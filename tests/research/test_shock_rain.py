@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy.stats import kstest, rankdata, spearmanr
 
 from candor.core.errors import InputError
-from candor.research.rotation import FEWEST_PAIRS, LEAST_VARIANCE, correlations, spectra_of, standardise
+from candor.research.patterns import FEWEST_PAIRS, LEAST_VARIANCE, correlations, spectra_of, standardise
 from candor.research.shock_rain import ModelActivity, compare_with_rain, lags_in_steps
 
 Numbers = NDArray[np.float64]
@@ -94,7 +94,7 @@ def test_every_shift_gives_what_the_plain_loop_gives_with_ties_and_gaps() -> Non
     null = [expected[shift] for shift in drawn.tolist()]
     np.testing.assert_allclose(found.null, null, rtol=0, atol=1e-9)
     assert found.p == (sum(one >= found.rho - 1e-9 for one in null) + 1) / 61
-    assert found.excess == pytest.approx(found.rho - np.mean(null), abs=1e-9)
+    assert found.null.mean() == pytest.approx(np.mean(null), abs=1e-9)
     assert np.isnan(found.by_station[2]).all() and not np.isnan(found.by_station[:2]).any()
 
 
@@ -123,9 +123,25 @@ def test_a_planted_association_is_found_at_its_lag(lag: int) -> None:
     activity = memory(generator, 1_000, 4) + 0.4 * np.roll(rain, lag, axis=0)
     found = compare_with_rain([ModelActivity("", 24, 0, activity)], rain, LAGS, shifts=999)
     assert found.selected.tolist() == [lag]
-    assert found.p < 0.02 and found.excess > 0.1 and (found.at_selected > 0).all()
+    assert found.p < 0.02 and found.rho - found.null.mean() > 0.1 and (found.at_selected > 0).all()
     apart = compare_with_rain([ModelActivity("", 24, 0, activity)], rain, LAGS, shifts=999, least_shift=25)
     assert apart.p == 1 / 1_000 and apart.rho == found.rho  # no shift reaches the real lag
+
+
+@pytest.mark.parametrize("least", [1, 6, 12, 17])
+def test_the_floor_of_p_counts_the_shifts_that_bring_every_lag_back(least: int) -> None:
+    generator = np.random.default_rng(4)
+    checkpoints, rain = grid(generator, 60, 2), showers(generator, 60, 2)
+    found = compare_with_rain(checkpoints, rain, range(-8, 9, 2), shifts=9, least_shift=least)
+    lags, ring = found.lags.tolist(), 60 + 8
+    allowed = range(least, ring - least + 1)
+    back = [
+        shift
+        for shift in allowed
+        if all(any((lag + shift - own) % ring == 0 for lag in lags) for own in found.selected)
+    ]
+    assert found.p_floor == len(back) / len(allowed)
+    assert (found.p_floor == 0) == (least > 16 or not back)
 
 
 def test_every_checkpoint_has_the_sign_of_its_own_association() -> None:

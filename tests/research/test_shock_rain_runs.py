@@ -23,8 +23,7 @@ from candor.data.synthetic import generate_river
 from candor.explain.forecast import find_past, look_into
 from candor.render.figures.shock_rain import write_comparison
 from candor.render.paper.studies import make_shock_rain
-from candor.research.rain_files import gauge_rain
-from candor.research.shock_rain_runs import LagChoice, RainChoice, RunsAgainstRain, activity_of, compare_runs
+from candor.research.shock_rain_runs import LagChoice, RainChoice, RainComparison, activity_of, compare_runs, rain_of
 from candor.runs.bundle import write_bundle
 from candor.runs.fit import train_model
 from candor.runs.run import load_run
@@ -49,7 +48,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 
 @pytest.fixture(scope="module")
-def compared(folders: list[Path]) -> RunsAgainstRain:
+def compared(folders: list[Path]) -> RainComparison:
     """Both of them against the rain that comes with the river."""
     return compare_runs(folders, lags=LAGS)
 
@@ -84,7 +83,7 @@ def test_activity_is_the_mean_of_the_gates_that_explanations_show(asked: Path) -
         for patch, activity in zip(found.patches, both, strict=True):
             for row in range(task.panel.times.index_of(patch.start), task.panel.times.index_of(patch.end) + 1):
                 seen.setdefault(row, []).append(float(activity))
-    activities = activity_of(run)
+    activities = activity_of(run, task)
     expected = [np.mean(seen[row]) if row in seen else np.nan for row in range(len(activities))]
     np.testing.assert_allclose(activities[:, 2], expected, atol=1e-6)
     covered = np.flatnonzero(~np.isnan(activities[:, 0]))
@@ -94,7 +93,7 @@ def test_activity_is_the_mean_of_the_gates_that_explanations_show(asked: Path) -
 def test_a_run_whose_shocks_are_the_rain_has_no_gates_to_ask(tmp_path: Path) -> None:
     run = load_run(train_wet(tmp_path / "alone", "alone"))
     with pytest.raises(InputError, match="no shock gates"):
-        activity_of(run)
+        activity_of(run, run.task())
     model = run.candor()
     told = find_past(look_into(model, run.task().panel, 0, 150))
     assert any("no shock gates" in sentence for sentence in told.sentences)
@@ -103,7 +102,7 @@ def test_a_run_whose_shocks_are_the_rain_has_no_gates_to_ask(tmp_path: Path) -> 
 
 @pytest.mark.usefixtures("no_pictures")
 def test_a_file_of_gauges_gives_what_the_covariate_gives(
-    folders: list[Path], compared: RunsAgainstRain, tmp_path: Path
+    folders: list[Path], compared: RainComparison, tmp_path: Path
 ) -> None:
     panel = river()
     times = panel.times.local.tz_localize(None)
@@ -114,15 +113,17 @@ def test_a_file_of_gauges_gives_what_the_covariate_gives(
     pd.DataFrame({"Gauge": names.values(), "Station": names.keys()}).to_csv(tmp_path / "gauges.csv", index=False)
     choice = RainChoice(rainfall=tmp_path / "rain.csv", gauges=tmp_path / "gauges.csv")
     by_file = compare_runs(folders, choice, LAGS)
-    assert by_file.gauges == ("z", "y", "x", "w") and by_file.steps < 60
-    np.testing.assert_allclose(by_file.found.null, compared.found.null, atol=1e-12)
-    assert np.isnan(choice.of(panel).values[:20]).all()
+    assert [row["gauge"] for row in by_file.content["stations"]] == ["z", "y", "x", "w"] and by_file.content[
+        "steps"
+    ] < 60
+    np.testing.assert_allclose(by_file.null, compared.null, atol=1e-12)
+    assert np.isnan(rain_of(panel, choice)[0][:20]).all()
     files = ["--rain", str(tmp_path / "rain.csv"), "--gauges", str(tmp_path / "gauges.csv")]
     options = ["--longest-lag", "8", "--shifts", "200", "--out", str(tmp_path / "out")]
     assert candor(["shock-rain", *map(str, folders), *files, *options]) == 0
     content = json.loads((tmp_path / "out" / "shock-rain.json").read_text())
     assert {key: content[key] for key in content if key not in ("made", "versions")} == json.loads(
-        json.dumps(by_file.to_json())
+        json.dumps(by_file.content)
     )
 
 
@@ -134,21 +135,21 @@ def test_the_command_writes_table_json_and_figure(folders: list[Path], capsys: p
     heard: list[tuple[str, float | None]] = []
     expected = compare_runs(folders, lags=LAGS, report=lambda *said: heard.append(said))
     words, shares = zip(*heard[:-1], strict=True)  # the rain is turned last
-    assert words[0] == "asking all runs | run 1 of 2: asking the shock gates" and "run 2 of 2" in words[-1]
+    assert words[0] == "reading all runs | run 1 of 2: reading the shock gates" and "run 2 of 2" in words[-1]
     assert list(shares) == sorted(shares) and shares[0] <= 0.5 and shares[-1] == 1.0
-    assert f"{expected.found.rho:.4f}" in shown and "river-1 by rain of river-1" in shown
+    assert f"{expected.content['rho']:.4f}" in shown and "river-1 by rain of river-1" in shown
     out = folders[0].parent / "out"
     content = json.loads((out / "shock-rain.json").read_text())
     assert content["versions"] == versions() and datetime.fromisoformat(content["made"]).tzinfo is not None
     assert {key: content[key] for key in content if key not in ("made", "versions")} == json.loads(
-        json.dumps(expected.to_json())
+        json.dumps(expected.content)
     )
     assert [row["seed"] for row in content["checkpoints"]] == [0, 1] and content["lags_hours"][0] == -8
     table = pd.read_csv(out / "shock-rain.csv")
-    np.testing.assert_allclose(table["correlation, 4 steps ahead"], expected.found.curves[0])
+    pd.testing.assert_frame_equal(table, expected.curves)
     assert (out / "shock-rain.png").stat().st_size > 10_000 and (out / "shock-rain.svg").exists()
     shifts = pd.read_csv(out / "shock-rain-shifts.csv")["largest_correlation"]
-    assert (1 + (shifts >= expected.found.rho - 1e-9).sum()) / (1 + len(shifts)) == content["p"]
+    assert (1 + (shifts >= expected.content["rho"] - 1e-9).sum()) / (1 + len(shifts)) == content["p"]
 
 
 @pytest.mark.usefixtures("no_pictures")
@@ -158,26 +159,12 @@ def test_a_bundle_is_asked_as_its_run_is_and_stays_as_it_was(folders: list[Path]
     assert candor(["shock-rain", str(bundle), "--longest-lag", "8", "--shifts", "20"]) == 0
     assert {path: path.read_bytes() for path in bundle.rglob("*") if path.is_file()} == before
     content = json.loads((tmp_path / "given-results" / "figures" / "shock-rain.json").read_text())
-    assert content["rho"] == pytest.approx(compare_runs(folders[:1], lags=LAGS).found.rho)
-
-
-@pytest.mark.parametrize("least", [1, 6, 12, 17])
-def test_the_floor_of_p_counts_the_shifts_that_bring_every_lag_back(compared: RunsAgainstRain, least: int) -> None:
-    found = replace(compared, least_shift=float(least))
-    lags, ring = found.found.lags.tolist(), found.steps + 8
-    allowed = range(least, ring - least + 1)
-    back = [
-        shift
-        for shift in allowed
-        if all(any((lag + shift - own) % ring == 0 for lag in lags) for own in found.found.selected)
-    ]
-    assert found.p_floor == len(back) / len(allowed)
-    assert (found.p_floor == 0) == (least > 16 or not back)
+    assert content["rho"] == pytest.approx(compare_runs(folders[:1], lags=LAGS).content["rho"])
 
 
 @pytest.mark.usefixtures("no_pictures")
 def test_runs_that_were_given_rain_are_told_from_those_that_were_not(
-    compared: RunsAgainstRain, wet: Path, tmp_path: Path
+    compared: RainComparison, wet: Path, tmp_path: Path
 ) -> None:
     for found, given in ((compared, [False, False]), (compare_runs([wet], lags=LAGS), [True])):
         *_, kept = write_comparison(found, tmp_path / "out")
@@ -220,15 +207,16 @@ def test_a_gauge_that_is_not_there_or_not_on_the_hour_is_refused(tmp_path: Path)
     frame = pd.DataFrame({"time": panel.times.local.tz_localize(None), "a": 0.0})
     frame.to_csv(tmp_path / "rain.csv", index=False)
     with pytest.raises(InputError, match="no column called river-1"):
-        gauge_rain(panel, tmp_path / "rain.csv", None)
+        rain_of(panel, RainChoice(rainfall=tmp_path / "rain.csv"))
     gauges = tmp_path / "gauges.csv"
+    choice = RainChoice(rainfall=tmp_path / "rain.csv", gauges=gauges)
     gauges.write_text("station,gauge\nriver-1,a\n")
     with pytest.raises(InputError, match="no gauge is named for river-2"):
-        gauge_rain(panel, tmp_path / "rain.csv", gauges)
+        rain_of(panel, choice)
     gauges.write_text("station,gauge\nriver-1,a\nriver-1,b\n")
     with pytest.raises(InputError, match="two gauges"):
-        gauge_rain(panel, tmp_path / "rain.csv", gauges)
+        rain_of(panel, choice)
     gauges.write_text("station,gauge\n" + "".join(f"{sensor},a\n" for sensor in panel.sensor_ids))
     half = replace(panel, times=replace(panel.times, start=panel.times.start + panel.times.interval / 2))
     with pytest.raises(InputError, match="do not meet"):
-        gauge_rain(half, tmp_path / "rain.csv", gauges)
+        rain_of(half, choice)

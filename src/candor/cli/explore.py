@@ -35,10 +35,12 @@ def explore(
     lags, dynamics = picture.lags, picture.dynamics
     facts = {
         "sensor": dynamics.sensor,
-        "edges": 0 if lags is None else len(lags.lag),
-        "edges_with_a_clear_peak": 0 if lags is None else int(lags.is_clear.sum()),
-        "edges_whose_target_follows": 0 if lags is None else int((lags.is_clear & (lags.lag > 0)).sum()),
-        "distant_pairs": len(picture.pairs["first"]),
+        "edges": 0 if lags is None else len(lags.table),
+        "edges_with_a_clear_peak": 0 if lags is None else int(lags.table["is_clear"].sum()),
+        "edges_whose_target_follows": 0
+        if lags is None
+        else int((lags.table["is_clear"] & (lags.table["lag_steps"] > 0)).sum()),
+        "distant_pairs": len(picture.pairs.table),
         "most_alike": None if picture.similar is None else picture.similar.correlation,
         "least_alike": None if picture.opposite is None else picture.opposite.correlation,
     }

@@ -11,7 +11,7 @@ from candor.cli.screen import console, print_json, progress, say, table
 from candor.core.text import number
 
 if TYPE_CHECKING:
-    from candor.research.shock_rain_runs import RunsAgainstRain
+    from candor.research.shock_rain_runs import RainComparison
 
 
 def shock_rain(
@@ -61,12 +61,12 @@ def shock_rain(
     say(f"written: {', '.join(str(path) for path in written)}")
 
 
-def _show(found: "RunsAgainstRain") -> None:
+def _show(found: "RainComparison") -> None:
     """Prints the test, the lag of every horizon, the sign of every run, and the gauge of every station."""
-    content = found.to_json()
+    content = found.content
     title = f"Shock activity and rain, {escape(found.data)}, {content['first'][:10]} to {content['last'][:10]}"
     test = table(title, "stations", "rho", "mean of shifts", "excess", "p", "shifts", left=0)
-    stations = str(len(found.stations) - len(found.left_out))
+    stations = str(found.stations)
     numbers = (number(content[name], 4) for name in ("rho", "null_mean", "excess"))
     test.add_row(stations, *numbers, f"{content['p']:.2g}", f"{content['shifts']:,}")
     console().print(test)
@@ -79,12 +79,12 @@ def _show(found: "RunsAgainstRain") -> None:
     console().print(shown)
     known = [row["is_positive"] for row in content["checkpoints"] if row["is_positive"] is not None]
     console().print(f"positive in {sum(known)} of {len(known)} runs, at the lag where the mean of a horizon is largest")
-    if given := [name for name, reads in zip(found.names, found.reads_rain, strict=True) if reads]:
+    if given := found.given_rain:
         console().print(f"given rain, so that they have seen what they are asked about: {escape(', '.join(given))}")
-    if found.p_floor:
+    if content["p_floor"]:
         console().print(
-            f"p is above about {found.p_floor:.2g} whatever happened: that share of shifts leaves the real lag within "
-            f"reach (--least-shift leaves them out)"
+            f"p is above about {content['p_floor']:.2g} whatever happened: that share of shifts leaves the real lag "
+            f"within reach (--least-shift leaves them out)"
         )
-    served = (f"{station} by {gauge}" for station, gauge in zip(found.stations, found.gauges, strict=True))
+    served = (f"{row['station']} by {row['gauge']}" for row in content["stations"])
     console().print(f"stations and their gauges: {escape('; '.join(served))}", soft_wrap=True)

@@ -1,25 +1,35 @@
 """What a model of a panel has to cope with: coexisting dynamics, delays along edges, likeness of distant sensors."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from candor.core.errors import InputError
 from candor.core.progress import Report, silent
 from candor.core.text import sensor_label
 from candor.data.panel import Panel
-from candor.data.times import DAY
+from candor.data.times import DAY, TimeAxis
 from candor.forecasting.explanation import find_sensor
 from candor.graph import downstream_pairs, great_circle_km
-from candor.research.dynamics import choose_stretch, find_dynamics, liveliest
-from candor.research.patterns import deviations_of, lagged_correlations, pair_correlations, profiles_of, slots_of
-from candor.research.rotation import Numbers
+from candor.research.patterns import (
+    Numbers,
+    deviations_of,
+    lagged_correlations,
+    pair_correlations,
+    profiles_of,
+    slots_of,
+)
 
-CLEAR = 0.1
-"""Correlation from which on a peak can count as clear."""
+_MONTH = 29  # days; odd, so that the middle is a day
+_SLOPES_MARKED = 0.75  # quantile of the sizes of slopes from which on they are rises and falls
+_ROBUST_DEVIATIONS = 6.0  # from which on a step is a shock
+_MEDIAN_TO_DEVIATION = 1.4826  # of normal numbers
+_MOST_MISSING = 0.1
+_CLEAR = 0.1  # correlation from which on a peak can count as clear
 _FALL = 0.05  # by which correlations must be lower somewhere on either side of a clear peak
 _BEYOND_CHANCE = 3.5  # standard errors, that one of 49 lags of unrelated series has once in a hundred times
 _LONGEST_LAG, _LONGEST_LAG_OF_DAYS = 24, 14  # steps
@@ -32,27 +42,12 @@ _SENSORS_TRIED = 10  # to find one in which all dynamics coexist
 
 @dataclass(frozen=True, eq=False)
 class DynamicsPicture:
-    """A stretch of one sensor's readings.
-
-    Args:
-        sensor: its label.
-        unit: of readings and background.
-        times: local times.
-        readings: NaN where missing.
-        background: what they move about slowly.
-        is_rise: where they climb fast.
-        is_fall: where they fall fast.
-        is_shock: where they jump.
-    """
+    """A stretch of one sensor's readings with its label, unit and local times; `series` as of `find_dynamics`."""
 
     sensor: str
     unit: str
     times: Sequence[datetime]
-    readings: NDArray[np.floating]
-    background: NDArray[np.floating]
-    is_rise: NDArray[np.bool_]
-    is_fall: NDArray[np.bool_]
-    is_shock: NDArray[np.bool_]
+    series: pd.DataFrame
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,23 +55,14 @@ class LagPicture:
     """The peak lag of each edge.
 
     Args:
-        source: ids of the sensors that edges leave.
-        target: ids of those they lead to.
-        distance: along the edges; None if unknown.
-        distance_unit: its unit.
-        lag: in steps, positive where the target follows the source.
-        correlation: at that lag.
-        is_clear: whether the peak is one to rely on.
+        table: from, to, distance (NaN if unknown), lag_steps and lag_hours (positive where the target follows),
+            correlation at that lag, and is_clear: whether the peak is one to rely on.
+        distance_unit: None if distances are unknown.
         interval: of a step.
     """
 
-    source: Sequence[str]
-    target: Sequence[str]
-    distance: NDArray[np.floating] | None
-    distance_unit: str
-    lag: NDArray[np.integer]
-    correlation: NDArray[np.floating]
-    is_clear: NDArray[np.bool_]
+    table: pd.DataFrame
+    distance_unit: str | None
     interval: timedelta
 
 
@@ -102,6 +88,22 @@ class PairPicture:
 
 
 @dataclass(frozen=True, eq=False)
+class DistantPairs:
+    """Pairs of sensors far from one another on the graph, the most alike first.
+
+    Args:
+        table: first and second (columns of the sensors), profile_correlation (of what is usual over the week, over the
+            year for daily readings) and deviation_correlation (of the deviations from it).
+        has_no_path: whether no path leads from either sensor to the other; if not, they are the farthest in hops.
+        are_apart: whether those that are close on the map are left out; if not, places or edges are unknown.
+    """
+
+    table: pd.DataFrame
+    has_no_path: bool
+    are_apart: bool
+
+
+@dataclass(frozen=True, eq=False)
 class ExplorePicture:
     """All that the figure shows.
 
@@ -111,9 +113,7 @@ class ExplorePicture:
         lags: None if there are no edges.
         similar: the distant pair most alike; None if there is none.
         opposite: the distant pair least alike; None if there is no second pair.
-        pairs: columns of the table of all distant pairs.
-        has_no_path: whether distant means without a path; if not, the farthest tenth in hops.
-        are_apart: whether pairs that are close on the map are left out.
+        pairs: all distant pairs, by the ids of their sensors.
     """
 
     name: str
@@ -121,48 +121,136 @@ class ExplorePicture:
     lags: LagPicture | None
     similar: PairPicture | None
     opposite: PairPicture | None
-    pairs: Mapping[str, Sequence[str] | NDArray[np.floating]]
-    has_no_path: bool
-    are_apart: bool
+    pairs: DistantPairs
 
 
-@dataclass(frozen=True, eq=False)
-class EdgeLags:
-    """For each edge of a panel, the lag in steps at which the ends' deviations correlate most, and how much they do.
+def explore(
+    panel: Panel, sensor: str | None = None, longest_lag: int | None = None, report: Report = silent
+) -> ExplorePicture:
+    """Returns the three parts of the figure.
+
+    Args:
+        panel: any panel with readings.
+        sensor: whose dynamics are shown; None means a lively one with many readings.
+        longest_lag: in steps, either way; None chooses by the interval.
+        report: is told how far it has come.
+    """
+    if not panel.mask.any():
+        raise InputError("there are no readings", where=panel.name, hint="give a record with readings")
+    report("looking at one sensor", None)
+    columns = _liveliest(panel, deviations_of(panel)) if sensor is None else [find_sensor(panel, sensor)]
+    tried = (_picture_dynamics(panel, column) for column in columns)
+    shows_all = (one for one in tried if one.series[["is_rise", "is_fall", "is_shock"]].any().all())
+    dynamics = next(shows_all, None) or _picture_dynamics(panel, columns[0])
+    is_between_two = panel.edges.source != panel.edges.target
+    lags = _picture_lags(panel, longest_lag, report) if is_between_two.any() else None
+    report("comparing distant sensors", None)
+    pairs, ids = distant_pairs(panel), np.array(panel.sensor_ids, object)
+    table = pairs.table.assign(**{end: ids[pairs.table[end].to_numpy()] for end in ("first", "second")})
+    return ExplorePicture(
+        name=panel.name,
+        dynamics=dynamics,
+        lags=lags,
+        similar=_picture_pair(panel, pairs, 0) if len(table) else None,
+        opposite=_picture_pair(panel, pairs, -1) if len(table) > 1 else None,
+        pairs=DistantPairs(table, pairs.has_no_path, pairs.are_apart),
+    )
+
+
+def find_dynamics(readings: NDArray[np.floating], times: TimeAxis) -> pd.DataFrame:
+    """Returns what happens at one sensor by step, from its readings, NaN where missing, by plain statistics.
+
+    reading     as given
+    background  running median over a day (over 29 steps where a step is a day or longer)
+    is_rise     the smoothed deviation from the background climbs fast: the quarter of steepest slopes, upward
+    is_fall     the same, downward
+    is_shock    the reading differs from the one before by more than 6 robust deviations of such differences
+    """
+    period = _MONTH if times.interval >= DAY else DAY // times.interval
+    series = pd.Series(readings.astype(np.float64))
+    background = series.rolling(period, center=True, min_periods=max(1, period // 4)).median()
+    span = max(3, period // 12)
+    smooth = (series - background).rolling(span, center=True, min_periods=(span + 1) // 2).mean()
+    half = (span + 1) // 2
+    slope = smooth.shift(-half) - smooth.shift(half)
+    steep = max(_quantile(slope.abs(), _SLOPES_MARKED), 0.0)
+    change = series.diff()
+    middle = _quantile(change, 0.5)
+    spread = _MEDIAN_TO_DEVIATION * _quantile((change - middle).abs(), 0.5)
+    if spread == 0:  # rounded readings hardly ever change: fall back on the plain deviation
+        spread = float(np.nan_to_num(change.std(ddof=0)))
+    return pd.DataFrame(
+        {
+            "reading": readings,
+            "background": background,
+            "is_rise": slope > steep,
+            "is_fall": slope < -steep,
+            "is_shock": (change - middle).abs() > _ROBUST_DEVIATIONS * spread,
+        }
+    )
+
+
+def _quantile(values: "pd.Series[float]", share: float) -> float:
+    """Returns a quantile of what is known, 0 where nothing is."""
+    return float(np.nan_to_num(values.quantile(share)))
+
+
+def _liveliest(panel: Panel, deviations: Numbers) -> list[int]:
+    """Returns columns of a few sensors, first those that deviate much from what is usual compared with how they jitter.
+
+    They have 95 % of the most readings that a sensor has, or more.
+    """
+    counts = panel.mask.sum(axis=0)
+    columns = np.flatnonzero(counts >= 0.95 * counts.max())
+    ratios = []
+    for column in columns.tolist():
+        known = deviations[~np.isnan(deviations[:, column]), column]
+        jitter = float(np.diff(known).std()) if len(known) > 1 else 0.0
+        ratios.append(float(known.std()) / jitter if jitter > 0 else 0.0)
+    order = np.argsort(-np.array(ratios), kind="stable")
+    return [int(column) for column in columns[order[:_SENSORS_TRIED]]]
+
+
+def choose_stretch(dynamics: pd.DataFrame, times: TimeAxis) -> slice:
+    """Returns the stretch in which all dynamics coexist: few gaps, and even the rarest of the three kinds often.
+
+    It is as long as people look at: 3 days of minutes, 10 days of hours, a year of days.
+    """
+    length = len(dynamics)
+    wanted = timedelta(days=3) if times.interval < timedelta(minutes=30) else timedelta(days=10)
+    steps = min(length, 365 if times.interval >= DAY else wanted // times.interval)
+    is_missing, kinds = dynamics["reading"].isna().to_numpy(), dynamics[["is_rise", "is_fall", "is_shock"]].to_numpy()
+    shares = np.maximum(kinds.mean(axis=0), 1e-12)
+    best, best_score = slice(0, steps), -np.inf
+    for start in range(0, length - steps + 1, max(1, steps // 3)):
+        rows = slice(start, start + steps)
+        missing = float(is_missing[rows].mean())
+        # More than half again as many as usual is no better: a stretch of nothing but shocks shows no coexistence.
+        score = float(np.minimum(kinds[rows].mean(axis=0) / shares, 1.5).min())
+        score -= 10 * max(missing - _MOST_MISSING, 0) + missing
+        if score > best_score:
+            best, best_score = rows, score
+    return best
+
+
+def _picture_dynamics(panel: Panel, column: int) -> DynamicsPicture:
+    found = find_dynamics(panel.values[:, column], panel.times)
+    rows = choose_stretch(found, panel.times)
+    times = list(panel.times.slice(rows.start, rows.stop).local.to_pydatetime())
+    return DynamicsPicture(_label(panel, column), panel.sensors[column].unit, times, found[rows])
+
+
+def _label(panel: Panel, column: int) -> str:
+    return sensor_label(panel.sensors[column].id, panel.sensors[column].name, _LONGEST_LABEL)
+
+
+def edge_lags(panel: Panel, longest: int | None = None, report: Report = silent) -> pd.DataFrame:
+    """Returns for each edge the lag at which the ends' deviations correlate most: lag (steps), correlation, is_clear.
 
     A positive lag means that the target follows the source. Lag 0 may be a common cause, such as rain on both. A peak
     is clear if it is beyond what chance makes of series that are related to themselves only, and if correlations fall
-    on either side of it: those of slow series that share a season are high at every lag.
-    """
-
-    lag: NDArray[np.int64]
-    correlation: Numbers
-    is_clear: NDArray[np.bool_]
-
-
-@dataclass(frozen=True, eq=False)
-class DistantPairs:
-    """Pairs of sensors far from one another on the graph, the most alike first.
-
-    Args:
-        first: column of the one sensor.
-        second: column of the other.
-        profile: correlation of what is usual over the week (over the year for daily readings).
-        deviation: correlation of the deviations from it.
-        has_no_path: whether no path leads from either sensor to the other; if not, they are the farthest in hops.
-        are_apart: whether those that are close on the map are left out; if not, places or edges are unknown.
-    """
-
-    first: NDArray[np.int64]
-    second: NDArray[np.int64]
-    profile: Numbers
-    deviation: Numbers
-    has_no_path: bool
-    are_apart: bool
-
-
-def edge_lags(panel: Panel, longest: int | None = None, report: Report = silent) -> EdgeLags:
-    """Returns the peak lags of the edges; that of an edge from a sensor to itself says nothing.
+    on either side of it: those of slow series that share a season are high at every lag. The lag of an edge from a
+    sensor to itself says nothing.
 
     Args:
         panel: readings and edges.
@@ -182,9 +270,9 @@ def edge_lags(panel: Panel, longest: int | None = None, report: Report = silent)
         np.where(is_side(lags, place[:, None]), np.nan_to_num(correlation[:, None] - found), 0.0).max(axis=1, initial=0)
         for is_side in (np.less, np.greater)
     ]
-    least = np.maximum(CLEAR, _BEYOND_CHANCE * _standard_errors(deviations, source, target, longest))
+    least = np.maximum(_CLEAR, _BEYOND_CHANCE * _standard_errors(deviations, source, target, longest))
     is_clear = (np.nan_to_num(correlation) >= least) & (np.minimum(*falls) >= _FALL)
-    return EdgeLags(place - longest, correlation, is_clear)
+    return pd.DataFrame({"lag": place - longest, "correlation": correlation, "is_clear": is_clear})
 
 
 def _standard_errors(
@@ -200,6 +288,33 @@ def _standard_errors(
     known = ~np.isnan(deviations)
     pairs = [np.count_nonzero(known[:, one] & known[:, other]) for one, other in zip(source, target, strict=True)]
     return np.asarray(np.sqrt(memory / np.maximum(np.array(pairs, np.float64), 1.0)))
+
+
+def _picture_lags(panel: Panel, longest: int | None, report: Report) -> LagPicture:
+    found, edges, ids = edge_lags(panel, longest, report), panel.edges, np.array(panel.sensor_ids, object)
+    distance, unit = edges.distance, edges.distance_unit
+    if distance is None:  # as the crow flies, if all places are known
+        distance, unit = _straight(panel, edges.source, edges.target), "km, straight"
+    is_known = edges.distance is not None or not np.isnan(distance).any()
+    table = pd.DataFrame(
+        {
+            "from": ids[edges.source],
+            "to": ids[edges.target],
+            "distance": distance if is_known else np.nan,
+            "lag_steps": found["lag"],
+            "lag_hours": found["lag"] * (panel.times.interval / timedelta(hours=1)),
+            "correlation": found["correlation"],
+            "is_clear": found["is_clear"],
+        }
+    )
+    kept = (edges.source != edges.target) & found["correlation"].notna().to_numpy()
+    return LagPicture(table[kept], unit if is_known else None, panel.times.interval)
+
+
+def _straight(panel: Panel, first: NDArray[np.integer], second: NDArray[np.integer]) -> Numbers:
+    """Returns the straight distances of sensors in km, NaN where a place is unknown."""
+    places = np.array([(sensor.latitude, sensor.longitude) for sensor in panel.sensors], np.float64)  # None is NaN
+    return great_circle_km(*places[first].T, *places[second].T)
 
 
 def distant_pairs(panel: Panel) -> DistantPairs:
@@ -220,47 +335,17 @@ def distant_pairs(panel: Panel) -> DistantPairs:
         if near is not None:
             is_distant &= ~near
         first, second = first[is_distant], second[is_distant]
-    profile = pair_correlations(profiles_of(panel)[0][:, chosen])[first, second]
-    deviation = pair_correlations(deviations_of(panel)[:, chosen])[first, second]
-    known = np.flatnonzero(~np.isnan(profile))
-    order = known[np.argsort(-profile[known], kind="stable")]
-    return DistantPairs(
-        chosen[first[order]], chosen[second[order]], profile[order], deviation[order], has_no_path, near is not None
+    table = pd.DataFrame(
+        {
+            "first": chosen[first],
+            "second": chosen[second],
+            "profile_correlation": pair_correlations(profiles_of(panel)[0][:, chosen])[first, second],
+            "deviation_correlation": pair_correlations(deviations_of(panel)[:, chosen])[first, second],
+        }
     )
-
-
-def explore(
-    panel: Panel, sensor: str | None = None, longest_lag: int | None = None, report: Report = silent
-) -> ExplorePicture:
-    """Returns the three parts of the figure.
-
-    Args:
-        panel: any panel with readings.
-        sensor: whose dynamics are shown; None means a lively one with many readings.
-        longest_lag: in steps, either way; None chooses by the interval.
-        report: is told how far it has come.
-    """
-    if not panel.mask.any():
-        raise InputError("there are no readings", where=panel.name, hint="give a record with readings")
-    report("looking at one sensor", None)
-    columns = liveliest(panel, deviations_of(panel), _SENSORS_TRIED) if sensor is None else [find_sensor(panel, sensor)]
-    tried = (_picture_dynamics(panel, column) for column in columns)
-    shows_all = (one for one in tried if one.is_rise.any() and one.is_fall.any() and one.is_shock.any())
-    dynamics = next(shows_all, None) or _picture_dynamics(panel, columns[0])
-    is_between_two = panel.edges.source != panel.edges.target
-    lags = _picture_lags(panel, longest_lag, report) if is_between_two.any() else None
-    report("comparing distant sensors", None)
-    pairs = distant_pairs(panel)
-    return ExplorePicture(
-        name=panel.name,
-        dynamics=dynamics,
-        lags=lags,
-        similar=_picture_pair(panel, pairs, 0) if len(pairs.first) else None,
-        opposite=_picture_pair(panel, pairs, -1) if len(pairs.first) > 1 else None,
-        pairs=_pair_table(panel, pairs),
-        has_no_path=pairs.has_no_path,
-        are_apart=pairs.are_apart,
-    )
+    known = table.dropna(subset="profile_correlation")
+    table = known.sort_values("profile_correlation", ascending=False, kind="stable", ignore_index=True)
+    return DistantPairs(table, has_no_path, near is not None)
 
 
 def _hops(panel: Panel) -> Numbers:
@@ -270,54 +355,6 @@ def _hops(panel: Panel) -> Numbers:
     result = np.full((len(panel.sensors), len(panel.sensors)), np.inf)
     result[begin, end] = hops
     return np.asarray(np.minimum(result, result.T))
-
-
-def _picture_dynamics(panel: Panel, column: int) -> DynamicsPicture:
-    readings = panel.values[:, column]
-    found = find_dynamics(readings, panel.times)
-    rows = choose_stretch(readings, found, panel.times)
-    return DynamicsPicture(
-        sensor=_label(panel, column),
-        unit=panel.sensors[column].unit,
-        times=list(panel.times.slice(rows.start, rows.stop).local.to_pydatetime()),
-        readings=readings[rows],
-        background=found.background[rows],
-        is_rise=found.is_rise[rows],
-        is_fall=found.is_fall[rows],
-        is_shock=found.is_shock[rows],
-    )
-
-
-def _picture_lags(panel: Panel, longest: int | None, report: Report) -> LagPicture:
-    found = edge_lags(panel, longest, report)
-    kept = (panel.edges.source != panel.edges.target) & ~np.isnan(found.correlation)
-    edges, ids = panel.edges, panel.sensor_ids
-    distance, unit = _distances(panel)
-    return LagPicture(
-        source=[ids[place] for place in edges.source[kept]],
-        target=[ids[place] for place in edges.target[kept]],
-        distance=None if distance is None else distance[kept],
-        distance_unit=unit,
-        lag=found.lag[kept],
-        correlation=found.correlation[kept],
-        is_clear=found.is_clear[kept],
-        interval=panel.times.interval,
-    )
-
-
-def _distances(panel: Panel) -> tuple[NDArray[np.floating] | None, str]:
-    """Returns the lengths of the edges and their unit: as given, else as the crow flies, else None."""
-    edges = panel.edges
-    if edges.distance is not None:
-        return edges.distance, edges.distance_unit
-    straight = _straight(panel, edges.source, edges.target)
-    return (None, "") if np.isnan(straight).any() else (straight, "km, straight")
-
-
-def _straight(panel: Panel, first: NDArray[np.integer], second: NDArray[np.integer]) -> Numbers:
-    """Returns the straight distances of sensors in km, NaN where a place is unknown."""
-    places = np.array([(sensor.latitude, sensor.longitude) for sensor in panel.sensors], np.float64)  # None is NaN
-    return great_circle_km(*places[first].T, *places[second].T)
 
 
 def _are_near(panel: Panel, first: NDArray[np.integer], second: NDArray[np.integer]) -> NDArray[np.bool_] | None:
@@ -330,28 +367,13 @@ def _are_near(panel: Panel, first: NDArray[np.integer], second: NDArray[np.integ
 
 
 def _picture_pair(panel: Panel, pairs: DistantPairs, place: int) -> PairPicture:
-    columns = [int(pairs.first[place]), int(pairs.second[place])]
+    columns = [int(pairs.table[end].iloc[place]) for end in ("first", "second")]
     profiles = profiles_of(panel)[0][:, columns]
-    scores = (profiles - np.nanmean(profiles, axis=0)) / np.nanstd(profiles, axis=0)
     return PairPicture(
         first=_label(panel, columns[0]),
         second=_label(panel, columns[1]),
-        correlation=float(pairs.profile[place]),
-        profiles=scores,
+        correlation=float(pairs.table["profile_correlation"].iloc[place]),
+        profiles=(profiles - np.nanmean(profiles, axis=0)) / np.nanstd(profiles, axis=0),
         slots=np.unique(slots_of(panel.times)),
         is_of_the_year=panel.times.interval >= DAY,
     )
-
-
-def _pair_table(panel: Panel, pairs: DistantPairs) -> dict[str, list[str] | Numbers]:
-    ids = panel.sensor_ids
-    return {
-        "first": [ids[place] for place in pairs.first],
-        "second": [ids[place] for place in pairs.second],
-        "profile_correlation": pairs.profile,
-        "deviation_correlation": pairs.deviation,
-    }
-
-
-def _label(panel: Panel, column: int) -> str:
-    return sensor_label(panel.sensors[column].id, panel.sensors[column].name, _LONGEST_LABEL)

@@ -1,22 +1,28 @@
-"""What is usual for each sensor at a time of the calendar, and how far its readings are from it."""
+"""What is usual for each sensor at a time of the calendar, how far readings are from it, and correlations with gaps.
+
+Entry k of `correlations` is Pearson's correlation of the pairs first[t], second[(t - k) mod N] of which both are there.
+It needs six sums over those pairs (how many, both values, both squares, the product), and each of them is a circular
+cross-correlation of series in which a gap is zero: one inverse FFT gives it for all N rotations, but for rounding.
+"""
+
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
-from scipy.fft import next_fast_len
+from scipy.fft import irfft, next_fast_len, rfft
 
 from candor.core.progress import Report, silent
 from candor.data.panel import Panel
 from candor.data.times import BINS_PER_DAY, DAY, TimeAxis, calendar_of
-from candor.research.rotation import (
-    FEWEST_PAIRS,
-    LEAST_VARIANCE,
-    Numbers,
-    correlations,
-    spectra_of,
-    standardise,
-)
 
+FEWEST_PAIRS = 24
+LEAST_VARIANCE = 1e-6
+"""Share of the variance of the whole series below which the variance of the pairs counts as none."""
 _EDGES_AT_A_TIME = 16
+
+Numbers = NDArray[np.float64]
 
 
 def slots_of(times: TimeAxis) -> NDArray[np.int64]:
@@ -30,14 +36,7 @@ def slots_of(times: TimeAxis) -> NDArray[np.int64]:
 def profiles_of(panel: Panel) -> tuple[Numbers, NDArray[np.int64]]:
     """Returns the mean reading of each slot, slot x sensor, NaN where there is none, and the slot of each row."""
     _, place = np.unique(slots_of(panel.times), return_inverse=True)
-    slots = int(place.max(initial=-1)) + 1
-    profiles = np.full((slots, len(panel.sensors)), np.nan)
-    for column in range(len(panel.sensors)):
-        known = panel.mask[:, column]
-        count = np.bincount(place[known], minlength=slots)
-        total = np.bincount(place[known], weights=panel.values[known, column], minlength=slots)
-        profiles[count > 0, column] = total[count > 0] / count[count > 0]
-    return profiles, place
+    return pd.DataFrame(panel.values, dtype=np.float64).groupby(place).mean().to_numpy(), place
 
 
 def deviations_of(panel: Panel) -> Numbers:
@@ -45,6 +44,72 @@ def deviations_of(panel: Panel) -> Numbers:
     profiles, place = profiles_of(panel)
     deviations: Numbers = panel.values - profiles[place]
     return deviations
+
+
+def standardise(series: NDArray[np.floating[Any]]) -> Numbers:
+    """Returns each series with mean 0 and variance 1 over what is known of it; one that never changes becomes 0."""
+    values = series.astype(np.float64)
+    known = ~np.isnan(values)
+    count = np.maximum(known.sum(axis=0), 1)
+    values = values - np.where(known, values, 0.0).sum(axis=0) / count
+    deviation = np.sqrt((np.where(known, values, 0.0) ** 2).sum(axis=0) / count)
+    # Equal values leave a remainder of rounding, which must not be blown up.
+    is_flat = deviation <= 1e-9 * np.maximum(np.abs(np.nan_to_num(series)).max(axis=0, initial=0.0), 1e-300)
+    return np.where(is_flat, values * 0.0, values / np.where(is_flat, 1.0, deviation))
+
+
+@dataclass(frozen=True, eq=False)
+class Spectra:
+    """The transforms of series, frequency x series: of where there are values, of the values, of their squares."""
+
+    length: int
+    known: NDArray[np.complex128]
+    values: NDArray[np.complex128]
+    squares: NDArray[np.complex128]
+
+
+def spectra_of(series: NDArray[np.floating[Any]]) -> Spectra:
+    """Returns the transforms of standardised series (time x series, NaN where missing)."""
+    known = ~np.isnan(series)
+    scaled = np.where(known, standardise(series), 0.0)
+    parts = (known.astype(np.float64), scaled, scaled**2)
+    return Spectra(len(series), *(rfft(part, axis=0) for part in parts))
+
+
+def correlations(first: Spectra, second: Spectra) -> Numbers:
+    """Returns the correlations, rotation x series; NaN where too few pairs are known, or one side hardly changes."""
+
+    def summed(one: NDArray[np.complex128], other: NDArray[np.complex128]) -> Numbers:
+        result: Numbers = irfft(one * other.conj(), n=first.length, axis=0)
+        return result
+
+    return _correlation(
+        np.rint(summed(first.known, second.known)),
+        (summed(first.values, second.known), summed(first.known, second.values)),
+        (summed(first.squares, second.known), summed(first.known, second.squares)),
+        summed(first.values, second.values),
+    )
+
+
+def pair_correlations(series: Numbers) -> Numbers:
+    """Returns the correlation of every two series over what both know, series x series; NaN as for `correlations`."""
+    known = (~np.isnan(series)).astype(np.float64)
+    values = np.nan_to_num(standardise(series))
+    sums, squares = values.T @ known, (values**2).T @ known  # of the first; transposed those of the second
+    return _correlation(known.T @ known, (sums, sums.T), (squares, squares.T), values.T @ values)
+
+
+def _correlation(
+    pairs: Numbers, sums: tuple[Numbers, Numbers], squares: tuple[Numbers, Numbers], products: Numbers
+) -> Numbers:
+    """Returns Pearson's correlations from sums over pairs: their number, both sides, both squares, the products."""
+    count = np.maximum(pairs, 1)
+    means = [total / count for total in sums]
+    variances = [total / count - mean**2 for total, mean in zip(squares, means, strict=True)]
+    is_known = (pairs >= FEWEST_PAIRS) & (np.minimum(*variances) >= LEAST_VARIANCE)
+    scale = np.sqrt(np.where(is_known, variances[0] * variances[1], 1.0))
+    covariance = products / count - means[0] * means[1]
+    return np.where(is_known, (covariance / scale).clip(-1, 1), np.nan)
 
 
 def lagged_correlations(
@@ -68,20 +133,3 @@ def lagged_correlations(
         found[edges] = whole[lags].T
         report("comparing the ends of edges", min(first + _EDGES_AT_A_TIME, len(source)) / len(source))
     return found
-
-
-def pair_correlations(series: Numbers) -> Numbers:
-    """Returns the correlation of every two series over what both know, series x series, NaN where that is too little.
-
-    Too little is fewer than `FEWEST_PAIRS` pairs, or hardly any change over them, as for `rotation.correlations`.
-    """
-    known = (~np.isnan(series)).astype(np.float64)
-    values = np.nan_to_num(standardise(series))
-    count = known.T @ known
-    divisor = np.maximum(count, 1)
-    mean = values.T @ known / divisor  # of the first over what both know; transposed it is that of the second
-    variance = (values**2).T @ known / divisor - mean**2
-    covariance = values.T @ values / divisor - mean * mean.T
-    is_known = (count >= FEWEST_PAIRS) & (np.minimum(variance, variance.T) >= LEAST_VARIANCE)
-    scale = np.sqrt(np.where(is_known, variance * variance.T, 1.0))
-    return np.where(is_known, (covariance / scale).clip(-1, 1), np.nan)

@@ -1,4 +1,4 @@
-"""Does the learned shock know of the rain? Rank correlation over lags, against rotations of the rain.
+"""Rank correlation of learned shocks with rain over lags, tested against rotations of the rain.
 
 For every station, T hours of activity a[t] and of rain r[t], some of them missing. Both series are followed by M
 missing hours, M being the longest lag, which makes N = T + M.
@@ -6,10 +6,9 @@ missing hours, M being the longest lag, which makes N = T + M.
 rank         Every value is replaced by its rank among all values of its series, equal ones by their mean rank, once.
 lag L        pairs a[t] with r[(t - L) mod N]: positive means activity after rain. The missing hours at the end are all
              that could come round from the other end, so the pairs are those of the plain overlap.
-shift c      turns the rain of all stations by c hours: r_c[t] = r[(t - c) mod N]. Shift 0 is what happened.
+shift c      rotates the rain of all stations by c hours: r_c[t] = r[(t - c) mod N]. Shift 0 is what happened.
 correlation  Pearson's of the ranks over the pairs of which both are there (Spearman's, with ranks given once); a
-             station with too few pairs, or whose ranks hardly change over them, does not count there
-             (`analysis.rotation`).
+             station with too few pairs, or whose ranks hardly change over them, does not count there (`patterns`).
 curve        for a horizon: the mean over stations, then over its checkpoints (seeds), at every lag.
 statistic    the largest value of the curve over lags, then the mean over horizons.
 null         the statistic of shifts drawn with replacement from 1 to N - 1 (where it exists).
@@ -20,7 +19,7 @@ honest (p is uniform if nothing is associated; the lags cover a share of the rin
 somewhere), and they keep p from falling much below the share of shifts that reach the peak, about lags / N. Leaving
 them out (`least_shift`) removes that floor, but then small p come too often.
 
-Lag and shift both only turn the rain: the correlation depends on L + c alone, and one FFT gives it for all of them.
+Lag and shift both only rotate the rain: the correlation depends on L + c alone, and one FFT gives it for all of them.
 """
 
 from collections.abc import Sequence
@@ -33,7 +32,7 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from candor.core.errors import InputError
-from candor.research.rotation import Numbers, correlations, spectra_of
+from candor.research.patterns import Numbers, correlations, spectra_of
 
 SHIFTS = 20_000
 _ROUNDING = 1e-9  # two statistics this close are equal
@@ -69,6 +68,8 @@ class ShockRain:
         curves: horizon x lag.
         null: the statistic of every shift.
         null_curves: shift x lag: mean over horizons, of the first shifts only, for figures.
+        least_shift: the smallest shift, either way, in steps.
+        rotations: how many rotations of the record there are.
     """
 
     lags: NDArray[np.int64]
@@ -79,6 +80,8 @@ class ShockRain:
     curves: Numbers
     null: Numbers
     null_curves: Numbers
+    least_shift: int
+    rotations: int
 
     @cached_property
     def selected(self) -> NDArray[np.int64]:
@@ -92,19 +95,20 @@ class ShockRain:
         return float(np.nanmax(self.curves, axis=1).mean())
 
     @property
-    def null_mean(self) -> float:
-        """The mean statistic of the shifts."""
-        return float(self.null.mean())
-
-    @property
-    def excess(self) -> float:
-        """By how much the statistic is above the mean of the shifts."""
-        return self.rho - self.null_mean
-
-    @property
     def p(self) -> float:
         """The chance of such a statistic if rain and activity had nothing to do with one another."""
         return float((np.count_nonzero(self.null >= self.rho - _ROUNDING) + 1) / (len(self.null) + 1))
+
+    @property
+    def p_floor(self) -> float:
+        """The share of shifts after which every horizon finds its own lag again, and p is above that."""
+        lags, selected = set(self.lags.tolist()), self.selected.tolist()
+        reached = [
+            shift
+            for shift in (selected[0] - lag for lag in lags)
+            if abs(shift) >= self.least_shift and all(lag - shift in lags for lag in selected)
+        ]
+        return len(reached) / (self.rotations - 2 * self.least_shift + 1)
 
     @property
     def at_selected(self) -> Numbers:
@@ -130,7 +134,7 @@ def compare_with_rain(
         checkpoints: trained models, at least one, on the stations and hours of `rain`.
         rain: time x station, NaN where unknown.
         lags: in steps, positive where activity follows rain.
-        shifts: how many times the rain is turned.
+        shifts: how many rotations of the rain are drawn.
         seed: where the drawing of shifts begins.
         least_shift: the smallest shift, either way, in steps.
         curves_kept: of how many shifts the whole curve is kept.
@@ -143,12 +147,15 @@ def compare_with_rain(
     by_checkpoint, by_station = [], []
     for checkpoint in checkpoints:
         found = correlations(spectra_of(_ranks(checkpoint.activity, margin)), of_rain)  # rotation station
-        by_checkpoint.append(mean_of_known(found, axis=1))
+        by_checkpoint.append(_mean_of_known(found, axis=1))
         by_station.append(found[known_lags].T)  # negative lags count from the end, as rotations do
     whole = np.stack(by_checkpoint)  # checkpoint rotation
     members = [[c.horizon == horizon for c in checkpoints] for horizon in horizons]
-    curves = np.stack([mean_of_known(whole[chosen], axis=0) for chosen in members])  # horizon rotation
-    statistics = statistics_of(curves, known_lags)
+    curves = np.stack([_mean_of_known(whole[chosen], axis=0) for chosen in members])  # horizon rotation
+    largest = np.full_like(curves, np.nan)
+    for lag in lags:
+        largest = np.fmax(largest, np.roll(curves, -lag, axis=1))  # entry c is the curve at lag + c
+    statistics: Numbers = largest.mean(axis=0)  # by shift; NaN where a horizon has none
     drawn = _draw_shifts(statistics, least_shift, shifts, seed)
     shown = (drawn[:curves_kept, None] + known_lags) % whole.shape[1]
     return ShockRain(
@@ -156,23 +163,16 @@ def compare_with_rain(
         horizons=horizons,
         checkpoints=tuple((checkpoint.horizon, checkpoint.seed) for checkpoint in checkpoints),
         by_checkpoint=whole[:, known_lags],
-        by_station=mean_of_known(np.stack(by_station), axis=0),
+        by_station=_mean_of_known(np.stack(by_station), axis=0),
         curves=curves[:, known_lags],
         null=statistics[drawn],
-        null_curves=mean_of_known(curves, axis=0)[shown],
+        null_curves=_mean_of_known(curves, axis=0)[shown],
+        least_shift=least_shift,
+        rotations=whole.shape[1],
     )
 
 
-def statistics_of(curves: Numbers, lags: NDArray[np.int64]) -> Numbers:
-    """Returns the statistic of every shift, of curves that are horizon x rotation; NaN where a horizon has none."""
-    largest = np.full_like(curves, np.nan)
-    for lag in lags.tolist():
-        largest = np.fmax(largest, np.roll(curves, -lag, axis=1))  # entry c is the curve at lag + c
-    statistics: Numbers = largest.mean(axis=0)
-    return statistics
-
-
-def mean_of_known(values: Numbers, axis: int) -> Numbers:
+def _mean_of_known(values: Numbers, axis: int) -> Numbers:
     """Returns the mean over an axis of what is not NaN, NaN where all of it is."""
     known = ~np.isnan(values)
     count = known.sum(axis=axis)

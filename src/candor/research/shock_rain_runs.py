@@ -1,29 +1,35 @@
-"""Runs of CANDOR against rain: the activity of their shock gates, and what its comparison with rain found."""
+"""Runs of CANDOR against rain: the activity of their shock gates, and its comparison with rain, computed or read."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from candor.core.errors import InputError
+from candor.core.files import read_json
 from candor.core.progress import Report, silent, within
+from candor.core.text import duration, listed
 from candor.data.panel import Panel
+from candor.data.protocol import Task
+from candor.data.readers.options import ReadOptions
+from candor.data.readers.panels import read_panel
+from candor.data.readers.small_tables import read_small_table
 from candor.research.encodings import encode_histories
-from candor.research.rain_files import Rain, covariate_rain, gauge_rain
-from candor.research.rotation import Numbers
 from candor.research.shock_rain import SHIFTS, ModelActivity, ShockRain, compare_with_rain, lags_in_steps
 from candor.runs.bundle import open_run
 from candor.runs.run import Run
 
-HOUR = timedelta(hours=1)
+_HOUR = timedelta(hours=1)
 NAME = "shock-rain"
 """Of the files with the figure, its numbers and the JSON."""
 SHIFTS_NAME = f"{NAME}-shifts.csv"
 """The statistic of every shift."""
+_KEYS = ("data", "rho", "null_mean", "excess", "p", "shifts", "horizons", "checkpoints", "stations", "lags_hours")
 
 
 @dataclass(frozen=True)
@@ -34,18 +40,6 @@ class RainChoice:
     rainfall: Path | None = None
     gauges: Path | None = None
 
-    def of(self, panel: Panel) -> Rain:
-        """Returns the rain of a panel's stations."""
-        if self.rainfall is not None:
-            return gauge_rain(panel, self.rainfall, self.gauges)
-        if self.gauges is not None:
-            raise InputError(
-                "a file of gauges says which column of a file of rainfall serves a station, and no such file is given",
-                where=str(self.gauges),
-                hint="give it: --rain FILE",
-            )
-        return covariate_rain(panel, self.covariate)
-
 
 @dataclass(frozen=True)
 class LagChoice:
@@ -54,7 +48,7 @@ class LagChoice:
     Args:
         longest: lags go from minus this to this.
         step: from one lag to the next.
-        shifts: how many times the rain is turned.
+        shifts: how many rotations of the rain are drawn.
         least_shift: the smallest shift, either way; at least one reading.
     """
 
@@ -65,142 +59,50 @@ class LagChoice:
 
 
 @dataclass(frozen=True, eq=False)
-class ShockRainPicture:
-    """What the figure of a comparison shows.
+class RainComparison:
+    """A comparison of runs with rain; tables that were not found are empty.
 
     Args:
-        data: name of the data.
-        lags: in hours, positive where activity follows rain.
-        curves: by horizon (steps), by lag: mean correlation over stations and seeds.
-        selected: by horizon, the lag in hours at which the curve is largest.
-        band: 2 x lag: the 2.5th and the 97.5th percentile of the mean curve of shifted rain.
-        null: the statistic of every shift.
-        rho: the statistic of what happened.
-        p: its chance without any association.
-        checkpoints: how many trained models there are.
-        stations: how many stations count.
+        content: of shock-rain.json; lags in hours.
+        curves: of shock-rain.csv: by lag, the correlation of each horizon and the band of shifts.
+        null: of shock-rain-shifts.csv: the statistic of every shift.
+        path: the JSON file that it was read from.
     """
 
-    data: str
-    lags: NDArray[np.floating]
-    curves: Mapping[int, NDArray[np.floating]]
-    selected: Mapping[int, float]
-    band: NDArray[np.floating]
-    null: NDArray[np.floating]
-    rho: float
-    p: float
-    checkpoints: int
-    stations: int
+    content: dict[str, Any]
+    curves: pd.DataFrame = field(default_factory=pd.DataFrame)
+    null: pd.DataFrame = field(default_factory=pd.DataFrame)
+    path: Path = Path()
 
+    @property
+    def data(self) -> str:
+        """The name of the data."""
+        return str(self.content["data"])
 
-@dataclass(frozen=True, eq=False)
-class RunsAgainstRain:
-    """The comparison of some runs with rain.
-
-    Args:
-        found: the numbers.
-        names: of the runs.
-        reads_rain: which of them were given rain, and so have seen what they are asked about.
-        data: name of the data.
-        stations: ids of the stations.
-        gauges: which gauge serves each station.
-        hours_per_step: hours from one reading to the next.
-        steps: readings of the axis that was compared.
-        first: local time of the first of them.
-        last: local time of the last one.
-        least_shift: of the rain, either way, in hours.
-    """
-
-    found: ShockRain
-    names: tuple[str, ...]
-    reads_rain: tuple[bool, ...]
-    data: str
-    stations: tuple[str, ...]
-    gauges: tuple[str, ...]
-    hours_per_step: float
-    steps: int
-    first: str
-    last: str
-    least_shift: float
+    @property
+    def given_rain(self) -> list[str]:
+        """The runs that were given rain, and so have seen what they are asked about."""
+        return [str(run["run"]) for run in self.content["checkpoints"] if run.get("reads_rain", False)]
 
     @property
     def left_out(self) -> list[str]:
         """The stations that count at no lag: rain or activity is unknown there, or never changes."""
-        return [
-            station
-            for station, curve in zip(self.stations, self.found.by_station, strict=True)
-            if np.isnan(curve).all()
-        ]
+        return [str(row["station"]) for row in self.content["stations"] if set(row["rho_by_lag"]) <= {None}]
 
     @property
-    def p_floor(self) -> float:
-        """The share of shifts after which every horizon finds its own lag again, and p is above that."""
-        lags, selected = set(self.found.lags.tolist()), self.found.selected.tolist()
-        least = round(self.least_shift / self.hours_per_step)
-        ring = self.steps + max(lags)
-        reached = [
-            shift
-            for shift in (selected[0] - lag for lag in lags)
-            if abs(shift) >= least and all(lag - shift in lags for lag in selected)
-        ]
-        return float(len(reached) / (ring - 2 * least + 1))
+    def stations(self) -> int:
+        """How many stations count."""
+        return len(self.content["stations"]) - len(self.left_out)
 
-    def to_json(self) -> dict[str, Any]:
-        """Returns everything as content of a JSON file; lags in hours."""
-        found, hours = self.found, self.hours_per_step
-        checkpoints = zip(self.names, self.reads_rain, found.checkpoints, found.at_selected, strict=True)
-        return {
-            "data": self.data,
-            "first": self.first,
-            "last": self.last,
-            "steps": self.steps,
-            "rho": found.rho,
-            "null_mean": found.null_mean,
-            "excess": found.excess,
-            "p": found.p,
-            "p_floor": self.p_floor,
-            "shifts": len(found.null),
-            "least_shift_hours": self.least_shift,
-            "horizons": [
-                {"horizon": horizon, "lag_hours": float(lag * hours), "rho": float(np.nanmax(curve))}
-                for horizon, lag, curve in zip(found.horizons, found.selected, found.curves, strict=True)
-            ],
-            "checkpoints": [
-                {
-                    "run": name,
-                    "horizon": horizon,
-                    "seed": seed,
-                    "reads_rain": reads,
-                    "rho": _or_none(rho),
-                    "is_positive": None if np.isnan(rho) else bool(rho > 0),
-                }
-                for name, reads, (horizon, seed), rho in checkpoints
-            ],
-            "stations": [
-                {"station": station, "gauge": gauge, "rho_by_lag": [_or_none(rho) for rho in curve]}
-                for station, gauge, curve in zip(self.stations, self.gauges, found.by_station, strict=True)
-            ],
-            "lags_hours": [float(lag * hours) for lag in found.lags],
-        }
 
-    def picture(self) -> ShockRainPicture:
-        """Returns what the figure shows."""
-        found = self.found
-        return ShockRainPicture(
-            data=self.data,
-            lags=found.lags * self.hours_per_step,
-            curves=dict(zip(found.horizons, found.curves, strict=True)),
-            selected={
-                horizon: float(lag * self.hours_per_step)
-                for horizon, lag in zip(found.horizons, found.selected, strict=True)
-            },
-            band=_band(found.null_curves),
-            null=found.null,
-            rho=found.rho,
-            p=found.p,
-            checkpoints=len(found.checkpoints),
-            stations=len(self.stations) - len(self.left_out),
-        )
+def read_comparison(path: Path) -> RainComparison:
+    """Returns what `candor shock-rain` wrote to a file and beside it."""
+    content = read_json(path)
+    if not isinstance(content, dict) or (lacking := [key for key in _KEYS if key not in content]):
+        named = f" ({', '.join(lacking)} missing)" if isinstance(content, dict) else ""
+        raise InputError(f"these are not results of `candor shock-rain`{named}", where=str(path))
+    beside = (path.with_suffix(".csv"), path.with_name(SHIFTS_NAME))
+    return RainComparison(content, *(pd.read_csv(file) if file.is_file() else pd.DataFrame() for file in beside), path)
 
 
 def compare_runs(
@@ -208,59 +110,97 @@ def compare_runs(
     rain: RainChoice | None = None,
     lags: LagChoice | None = None,
     report: Report = silent,
-) -> RunsAgainstRain:
+) -> RainComparison:
     """Returns the comparison of the shock activity of runs of CANDOR with rain.
 
     The runs must be of the same stations and hours; runs with the same horizon are its checkpoints.
     """
-    rain, lags = rain or RainChoice(), lags or LagChoice()
-    if len({folder.resolve() for folder in folders}) < len(folders):
+    rain, lags, count = rain or RainChoice(), lags or LagChoice(), len(folders)
+    if len({folder.resolve() for folder in folders}) < count:
         raise InputError("a run is named twice", hint="name every run once")
     panel: Panel | None = None
     checkpoints, reads_rain = [], []
-    count = len(folders)
     for place, folder in enumerate(folders):
         run = open_run(folder)
-        own = run.task().panel
-        panel = panel or own
-        _check_same_ground(panel, own, folder, folders[0])
-        part = within(report, "asking all runs", f"run {place + 1} of {count}", place / count, (place + 1) / count)
-        activity = activity_of(run, part)
+        task = run.task()
+        panel = panel or task.panel
+        if (panel.sensor_ids, panel.times) != (task.panel.sensor_ids, task.panel.times):
+            raise InputError(
+                f"this run is of other stations or hours than {folders[0]}",
+                where=str(folder),
+                hint="compare runs on the same data and the same dates",
+            )
+        part = within(report, "reading all runs", f"run {place + 1} of {count}", place / count, (place + 1) / count)
+        activity = activity_of(run, task, part)
         reads_rain.append(run.candor().trained().network.settings.reads_rain)
-        checkpoints.append(ModelActivity(folder.name, run.record.protocol.horizon, run.record.seed, activity))
+        checkpoints.append(ModelActivity(str(folder), run.record.protocol.horizon, run.record.seed, activity))
     if panel is None:
         raise ValueError("at least one run is needed")
-    hours = panel.times.interval / HOUR
+    hours = panel.times.interval / _HOUR
     steps = lags_in_steps(lags.longest, lags.step, hours)
     rows = _rows_compared(checkpoints, max(steps))
     cut = [ModelActivity(c.name, c.horizon, c.seed, c.activity[rows]) for c in checkpoints]
-    served = rain.of(panel)
-    report("turning the rain", None)
+    values, gauges = rain_of(panel, rain)
+    report("shifting the rain", None)
     least = max(1, round(lags.least_shift / hours))
-    found = compare_with_rain(cut, served.values[rows], steps, lags.shifts, least_shift=least)
+    found = compare_with_rain(cut, values[rows], steps, lags.shifts, least_shift=least)
     times = panel.times.slice(rows.start, rows.stop)
-    return RunsAgainstRain(
-        found=found,
-        names=tuple(str(folder) for folder in folders),
-        reads_rain=tuple(reads_rain),
-        data=panel.name,
-        stations=panel.sensor_ids,
-        gauges=served.gauges,
-        hours_per_step=hours,
-        steps=times.length,
-        first=times.local[0].isoformat(),
-        last=times.local[-1].isoformat(),
-        least_shift=least * hours,
+    content = {
+        "data": panel.name,
+        "first": times.local[0].isoformat(),
+        "last": times.local[-1].isoformat(),
+        "steps": times.length,
+        **_results(found, hours),
+        "checkpoints": [
+            {
+                "run": checkpoint.name,
+                "horizon": checkpoint.horizon,
+                "seed": checkpoint.seed,
+                "reads_rain": reads,
+                "rho": _or_none(rho),
+                "is_positive": None if np.isnan(rho) else bool(rho > 0),
+            }
+            for checkpoint, reads, rho in zip(checkpoints, reads_rain, found.at_selected, strict=True)
+        ],
+        "stations": [
+            {"station": station, "gauge": gauge, "rho_by_lag": [_or_none(rho) for rho in curve]}
+            for station, gauge, curve in zip(panel.sensor_ids, gauges, found.by_station, strict=True)
+        ],
+        "lags_hours": [float(lag * hours) for lag in found.lags],
+    }
+    curves = {
+        f"correlation, {horizon} steps ahead": curve
+        for horizon, curve in zip(found.horizons, found.curves, strict=True)
+    }
+    lower, upper = np.nanquantile(found.null_curves, (0.025, 0.975), axis=0)
+    band = {"shifts_lower_2.5": lower, "shifts_upper_97.5": upper}
+    return RainComparison(
+        content,
+        pd.DataFrame({"lag_hours": content["lags_hours"], **curves, **band}),
+        pd.DataFrame({"largest_correlation": found.null}),
     )
 
 
-def _check_same_ground(panel: Panel, other: Panel, folder: Path, first: Path) -> None:
-    if (panel.sensor_ids, panel.times) != (other.sensor_ids, other.times):
-        raise InputError(
-            f"this run is of other stations or hours than {first}",
-            where=str(folder),
-            hint="compare runs on the same data and the same dates",
-        )
+def _results(found: ShockRain, hours: float) -> dict[str, Any]:
+    """Returns the test and what was found by horizon, of a record with so many hours from one reading to the next."""
+    null_mean = float(found.null.mean())
+    return {
+        "rho": found.rho,
+        "null_mean": null_mean,
+        "excess": found.rho - null_mean,
+        "p": found.p,
+        "p_floor": found.p_floor,
+        "shifts": len(found.null),
+        "least_shift_hours": found.least_shift * hours,
+        "horizons": [
+            {"horizon": horizon, "lag_hours": float(lag * hours), "rho": float(np.nanmax(curve))}
+            for horizon, lag, curve in zip(found.horizons, found.selected, found.curves, strict=True)
+        ],
+    }
+
+
+def _or_none(number: float) -> float | None:
+    return None if np.isnan(number) else float(number)
 
 
 def _rows_compared(checkpoints: Sequence[ModelActivity], margin: int) -> slice:
@@ -273,25 +213,12 @@ def _rows_compared(checkpoints: Sequence[ModelActivity], margin: int) -> slice:
     return slice(max(int(covered[0]) - margin, 0), min(int(covered[-1]) + 1 + margin, length))
 
 
-def _band(curves: Numbers) -> Numbers:
-    """Returns the 2.5th and the 97.5th percentile of the shifts at each lag."""
-    return np.nanquantile(curves, (0.025, 0.975), axis=0)
-
-
-def _or_none(number: float) -> float | None:
-    return None if np.isnan(number) else float(number)
-
-
-def activity_of(run: Run, report: Report = silent) -> NDArray[np.float64]:
-    """Returns the shock activity (g_U + g_V)/2 from 0 to 1, time x sensor on the axis of the run's task.
+def activity_of(run: Run, task: Task, report: Report = silent) -> NDArray[np.float64]:
+    """Returns the shock activity (g_U + g_V)/2 of a run of CANDOR from 0 to 1, time x sensor on the axis of its task.
 
     A reading gets the mean over all history patches of all windows of the test part that cover it, NaN if none does.
-
-    Args:
-        run: of CANDOR.
-        report: is told how far it has come.
     """
-    candor, task = run.candor(), run.task()
+    candor = run.candor()
     settings = candor.trained().network.settings
     if not settings.gates_shocks:
         raise InputError(
@@ -299,21 +226,91 @@ def activity_of(run: Run, report: Report = silent) -> NDArray[np.float64]:
             where=str(run.folder),
             hint="give a run of the full model",
         )
-    begun = np.zeros((task.panel.times.length, len(task.panel.sensors)))  # sum over patches by first reading
-    patches = np.zeros(task.panel.times.length)
-    for rows, encoding in encode_histories(candor, task.panel, task.split.test, report, "asking the shock gates"):
+    length, sensors = task.panel.times.length, len(task.panel.sensors)
+    total, covering = np.zeros((length, sensors)), np.zeros((length, 1))
+    begun, patches = np.zeros_like(total), np.zeros_like(covering)  # sums over patches by their first reading
+    for rows, encoding in encode_histories(candor, task.panel, task.split.test, report, "reading the shock gates"):
         found = encoding.components.shock_activity
         assert found is not None  # variants without were refused
         np.add.at(begun, rows, found.transpose(1, 2).double().numpy())
         np.add.at(patches, rows, 1)
-    return _spread(begun, patches, settings.patch_length)
-
-
-def _spread(begun: NDArray[np.float64], patches: NDArray[np.float64], length: int) -> NDArray[np.float64]:
-    """Returns the mean over the patches that cover each row, from sums over the patches that begin there."""
-    total, covering = np.zeros_like(begun), np.zeros_like(patches)
-    for offset in range(min(length, len(begun))):
-        total[offset:] += begun[: len(begun) - offset]
-        covering[offset:] += patches[: len(patches) - offset]
-    mean: NDArray[np.float64] = np.where(covering[:, None] > 0, total / np.maximum(covering, 1)[:, None], np.nan)
+    for offset in range(min(settings.patch_length, length)):
+        total[offset:] += begun[: length - offset]
+        covering[offset:] += patches[: length - offset]
+    mean: NDArray[np.float64] = np.where(covering > 0, total / np.maximum(covering, 1), np.nan)
     return mean
+
+
+def rain_of(panel: Panel, choice: RainChoice) -> tuple[NDArray[np.float32], tuple[str, ...]]:
+    """Returns the rain of a panel's stations, time x station, and the gauge that serves each of them.
+
+    The gauge of a station is the covariate of the same sensor, or a column of the file of rainfall: at the interval of
+    the panel, and of the name that a small table with the columns `station` and `gauge` gives, or else the station's.
+    """
+    if choice.rainfall is not None:
+        return _rain_in_file(panel, choice.rainfall, choice.gauges)
+    if choice.gauges is not None:
+        raise InputError(
+            "a file of gauges says which column of a file of rainfall serves a station, and no such file is given",
+            where=str(choice.gauges),
+            hint="give it: --rain FILE",
+        )
+    if choice.covariate not in panel.covariates:
+        raise InputError(
+            f"there is no covariate called {choice.covariate!r}; there is {listed(panel.covariates) or 'none'}",
+            where=panel.name,
+            hint="name another with --covariate, or give a file of rainfall: --rain FILE",
+        )
+    gauges = tuple(f"{choice.covariate} of {sensor}" for sensor in panel.sensor_ids)
+    return panel.covariates[choice.covariate].values, gauges
+
+
+def _rain_in_file(panel: Panel, rainfall: Path, gauges: Path | None) -> tuple[NDArray[np.float32], tuple[str, ...]]:
+    rain = read_panel(rainfall, options=ReadOptions(zone=panel.times.zone, interval=None))
+    gauge_of = {sensor: sensor for sensor in panel.sensor_ids} if gauges is None else _read_gauges(gauges)
+    if lacking := [station for station in panel.sensor_ids if station not in gauge_of]:
+        hint = "give every station a row; several may share a gauge"
+        raise InputError(f"no gauge is named for {listed(lacking)}", where=str(gauges), hint=hint)
+    wanted = tuple(gauge_of[station] for station in panel.sensor_ids)
+    if unknown := [gauge for gauge in dict.fromkeys(wanted) if gauge not in rain.sensor_ids]:
+        raise InputError(
+            f"the file of rainfall has no column called {listed(unknown)}; it has {listed(rain.sensor_ids)}",
+            where=str(rainfall),
+            hint="say which gauge serves which station: --gauges FILE with the columns station and gauge",
+        )
+    axis, times = rain.times, panel.times
+    shift, beside = divmod(axis.start - times.start, times.interval)
+    if axis.interval != times.interval or beside:
+        raise InputError(
+            f"rain is measured every {duration(axis.interval)} from {axis.start}, readings every "
+            f"{duration(times.interval)} from {times.start}: the moments do not meet",
+            where=str(rainfall),
+            hint="sum the rain to the moments of the readings first",
+        )
+    values = np.full((times.length, len(wanted)), np.nan, np.float32)
+    first, last = max(shift, 0), min(shift + axis.length, times.length)
+    if first < last:
+        columns = [rain.sensor_ids.index(gauge) for gauge in wanted]
+        values[first:last] = rain.values[first - shift : last - shift, columns]
+    return values, wanted
+
+
+def _read_gauges(path: Path) -> dict[str, str]:
+    """Returns the gauge of each station, from a small table with the columns `station` and `gauge`."""
+    table = read_small_table(path)
+    names = table.names
+    if not {"station", "gauge"} <= set(names):
+        found = listed(table.header or []) or "none"
+        hint = "begin the file with the line station,gauge"
+        raise InputError(f"the columns station and gauge are needed; found: {found}", where=str(path), hint=hint)
+    station, gauge = names.index("station"), names.index("gauge")
+    gauge_of: dict[str, str] = {}
+    for row, number in zip(table.rows, table.numbers, strict=True):
+        name, serves = row[station].strip(), row[gauge].strip()
+        if gauge_of.setdefault(name, serves) != serves:
+            raise InputError(
+                f"two gauges are named for station {name}: {gauge_of[name]} and {serves}",
+                where=f"{path}, {table.place} {number}",
+                hint="keep one row for each station",
+            )
+    return gauge_of

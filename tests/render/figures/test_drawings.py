@@ -203,7 +203,8 @@ def test_seconds_stand_at_ticks_that_are_less_than_minutes_apart() -> None:
     for frequency, first in (("s", ["20:00:00", "20:00:10"]), ("10s", ["20:00", "20:02"])):
         (axes,) = draw_forecast(forecast_picture(frequency)).figure.axes
         assert [label.get_text().split("\n")[1] for label in axes.get_xticklabels()][:2] == first
-    lags = LagPicture(["a"], ["b"], None, "", np.array([3]), np.ones(1), np.ones(1, bool), timedelta(seconds=10))
+    table = pd.DataFrame({"distance": [np.nan], "lag_steps": [3], "is_clear": [True]})
+    lags = LagPicture(table, None, timedelta(seconds=10))
     axes = new_figure("").subplots()
     _draw_lags(axes, lags)
     assert "[s]" in axes.get_xlabel()

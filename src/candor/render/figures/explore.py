@@ -36,6 +36,7 @@ _UNITS = (
 )  # fmt: skip
 _WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MONTHS = ("Jan", "Apr", "Jul", "Oct")
+_COLUMNS = ["time", "reading", "background", "is_rise", "is_fall", "is_shock"]
 _FAINT = 300  # edges from which on dots are small and pale
 
 
@@ -51,8 +52,8 @@ def write_exploration(picture: ExplorePicture, folder: Path) -> list[Path]:
 
 def _further_tables(picture: ExplorePicture) -> dict[str, pd.DataFrame]:
     """Returns the numbers of the lower panels: `lags` where there are edges, `pairs`, `profiles` of those drawn."""
-    tables = {} if picture.lags is None else {"lags": _lag_table(picture.lags)}
-    tables["pairs"] = pd.DataFrame(dict(picture.pairs))
+    tables = {} if picture.lags is None else {"lags": picture.lags.table}
+    tables["pairs"] = picture.pairs.table
     drawn = {"most alike": picture.similar, "least alike": picture.opposite}
     profiles = [_profile_table(name, pair) for name, pair in drawn.items() if pair is not None]
     return tables | ({"profiles": pd.concat(profiles)} if profiles else {})
@@ -60,8 +61,10 @@ def _further_tables(picture: ExplorePicture) -> dict[str, pd.DataFrame]:
 
 def draw_explore(picture: ExplorePicture) -> Drawing:
     """Returns the figure; its table holds the readings shown."""
-    distant = "no path joins them" if picture.has_no_path else "the farthest tenth of pairs, by edges between them"
-    distant += ", and they are not close on the map" if picture.are_apart else ""
+    distant = (
+        "no path joins them" if picture.pairs.has_no_path else "the farthest tenth of pairs, by edges between them"
+    )
+    distant += ", and they are not close on the map" if picture.pairs.are_apart else ""
     note = (
         "Deviations are readings minus what is usual at their time of the week (daily readings: week of the year). "
         f"Distant: {distant}."
@@ -73,7 +76,7 @@ def draw_explore(picture: ExplorePicture) -> Drawing:
     _draw_dynamics(parts["dynamics"], picture.dynamics)
     if picture.lags is None:
         _say(parts["lags"], "(b) Peak lags of edges", "there are no edges")
-    elif not len(picture.lags.lag):
+    elif picture.lags.table.empty:
         _say(parts["lags"], "(b) Peak lags of edges", "too few readings to compare the ends of any edge")
     else:
         _draw_lags(parts["lags"], picture.lags)
@@ -81,18 +84,20 @@ def draw_explore(picture: ExplorePicture) -> Drawing:
     opposite = picture.opposite
     word = "opposite" if opposite is not None and opposite.correlation < 0 else "least alike"
     _draw_pair(parts["opposite"], f"Distant and {word}", opposite)
-    return Drawing(figure, _dynamics_table(picture.dynamics))
+    shown = picture.dynamics
+    return Drawing(figure, shown.series.assign(time=[moment.isoformat() for moment in shown.times])[_COLUMNS])
 
 
 def _draw_dynamics(axes: Axes, picture: DynamicsPicture) -> None:
     dress(axes, "", in_unit("reading", picture.unit))
-    at = on_axis(picture.times)
-    axes.plot(at, picture.readings, color=GREY, linewidth=0.9, zorder=2)
-    axes.plot(at, picture.background, color=BLUE, linewidth=2.0, label="background", zorder=3)
-    for chosen, colour, label in ((picture.is_rise, ORANGE, "rise"), (picture.is_fall, GREEN, "fall")):
-        axes.plot(at, np.where(chosen, picture.readings, np.nan), color=colour, linewidth=2.4, label=label, zorder=4)
-    shocks = picture.is_shock & ~np.isnan(picture.readings)
-    axes.plot(at[shocks], picture.readings[shocks], "v", color=VERMILION, markersize=5, label="shock", zorder=5)
+    at, shown = on_axis(picture.times), {name: column.to_numpy() for name, column in picture.series.items()}
+    readings = shown["reading"]
+    axes.plot(at, readings, color=GREY, linewidth=0.9, zorder=2)
+    axes.plot(at, shown["background"], color=BLUE, linewidth=2.0, label="background", zorder=3)
+    for chosen, colour, label in ((shown["is_rise"], ORANGE, "rise"), (shown["is_fall"], GREEN, "fall")):
+        axes.plot(at, np.where(chosen, readings, np.nan), color=colour, linewidth=2.4, label=label, zorder=4)
+    shocks = shown["is_shock"] & ~np.isnan(readings)
+    axes.plot(at[shocks], readings[shocks], "v", color=VERMILION, markersize=5, label="shock", zorder=5)
     use_local_times(axes, picture.times)
     add_legend(axes, 4)
     # Above the legend, whatever the length of the name.
@@ -101,15 +106,16 @@ def _draw_dynamics(axes: Axes, picture: DynamicsPicture) -> None:
 
 def _draw_lags(axes: Axes, picture: LagPicture) -> None:
     size, word = next((size, word) for size, word in _UNITS if picture.interval >= size or size == _UNITS[-1][0])
-    lag = picture.lag * (picture.interval / size)
+    distance, steps, is_clear = (picture.table[name].to_numpy() for name in ("distance", "lag_steps", "is_clear"))
+    lag = steps * (picture.interval / size)
     title = "(b) Peak lags of edges"
     kinds = [
         (chosen, colour, f"{label} ({chosen.sum():,})")
-        for chosen, colour, label in ((~picture.is_clear, GREY, "unclear"), (picture.is_clear, BLUE, "clear peak"))
+        for chosen, colour, label in ((~is_clear, GREY, "unclear"), (is_clear, BLUE, "clear peak"))
         if chosen.any()
     ]
     is_crowded = len(lag) > _FAINT
-    if picture.distance is None:
+    if picture.distance_unit is None:
         dress(axes, f"lag [{word}]: positive where the target follows", "edges", title)
         step = picture.interval / size
         bins = np.arange(lag.min() - step / 2, lag.max() + step, step)
@@ -122,7 +128,7 @@ def _draw_lags(axes: Axes, picture: LagPicture) -> None:
         axes.axhline(0, color=GREY, linewidth=0.8)
         for chosen, colour, name in kinds:
             axes.scatter(
-                picture.distance[chosen],
+                distance[chosen],
                 lag[chosen],
                 s=area,
                 alpha=alpha,
@@ -164,19 +170,6 @@ def _wrapped(note: str) -> str:
     return f"{first}\nDistant:{second}"
 
 
-def _dynamics_table(picture: DynamicsPicture) -> pd.DataFrame:
-    return pd.DataFrame(
-        {
-            "time": [moment.isoformat() for moment in picture.times],
-            "reading": picture.readings,
-            "background": picture.background,
-            "is_rise": picture.is_rise,
-            "is_fall": picture.is_fall,
-            "is_shock": picture.is_shock,
-        }
-    )
-
-
 def _profile_table(name: str, picture: PairPicture) -> pd.DataFrame:
     """Returns what is usual at both sensors of a pair, in deviations, by slot of the calendar."""
     slot = "week_of_year" if picture.is_of_the_year else "bin_of_week"
@@ -188,19 +181,5 @@ def _profile_table(name: str, picture: PairPicture) -> pd.DataFrame:
             slot: picture.slots,
             "first_usual": picture.profiles[:, 0],
             "second_usual": picture.profiles[:, 1],
-        }
-    )
-
-
-def _lag_table(picture: LagPicture) -> pd.DataFrame:
-    return pd.DataFrame(
-        {
-            "from": picture.source,
-            "to": picture.target,
-            "distance": np.nan if picture.distance is None else picture.distance,
-            "lag_steps": picture.lag,
-            "lag_hours": picture.lag * (picture.interval / timedelta(hours=1)),
-            "correlation": picture.correlation,
-            "is_clear": picture.is_clear,
         }
     )

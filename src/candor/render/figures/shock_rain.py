@@ -4,11 +4,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from candor.core.files import atomic_file, write_json
+from candor.core.text import counted
 from candor.core.versions import versions
 from candor.render.figures.style import (
     BLUE,
@@ -24,81 +24,81 @@ from candor.render.figures.style import (
     dress,
     new_figure,
 )
-from candor.research.shock_rain_runs import NAME, SHIFTS_NAME, RunsAgainstRain, ShockRainPicture
+from candor.research.shock_rain_runs import NAME, SHIFTS_NAME, RainComparison
 
 _COLOURS = (BLUE, ORANGE, GREEN, PURPLE, SKY)
 _BINS = 40
 _DAY = 24  # hours
 
 
-def write_comparison(found: RunsAgainstRain, folder: Path) -> list[Path]:
+def write_comparison(found: RainComparison, folder: Path) -> list[Path]:
     """Writes the figure, its numbers, those of every shift, and all of it as JSON; returns the files."""
-    files = write_picture(found.picture(), folder)
+    files = write_picture(found, folder)
     made = datetime.now(UTC).replace(microsecond=0).isoformat()
-    write_json(folder / f"{NAME}.json", found.to_json() | {"made": made, "versions": versions()})
+    write_json(folder / f"{NAME}.json", found.content | {"made": made, "versions": versions()})
     return [*files, folder / f"{NAME}.json"]
 
 
-def write_picture(picture: ShockRainPicture, folder: Path) -> list[Path]:
+def write_picture(found: RainComparison, folder: Path) -> list[Path]:
     """Writes the figure with the numbers of both its sides, and returns the files."""
-    files = draw_shock_rain(picture).write(folder, NAME)
+    files = draw_shock_rain(found).write(folder, NAME)
     with atomic_file(folder / SHIFTS_NAME) as temporary:
-        pd.DataFrame({"largest_correlation": picture.null}).to_csv(temporary, index=False)
+        found.null.to_csv(temporary, index=False)
     return [*files, folder / SHIFTS_NAME]
 
 
-def draw_shock_rain(picture: ShockRainPicture) -> Drawing:
+def draw_shock_rain(found: RainComparison) -> Drawing:
     """Returns the figure: correlation over lags on the left, the statistic of all shifts on the right."""
-    models = "1 model" if picture.checkpoints == 1 else f"{picture.checkpoints} models"
+    content, models = found.content, counted(len(found.content["checkpoints"]), "model")
     note = (
-        f"Spearman's correlation, mean over {picture.stations} stations, {models}. "
-        f"Right: {len(picture.null):,} circular shifts of the rain."
+        f"Spearman's correlation, mean over {found.stations} stations, {models}. "
+        f"Right: {content['shifts']:,} circular shifts of the rain."
     )
-    figure = new_figure(f"Shock activity and rain: {picture.data}", note)
+    figure = new_figure(f"Shock activity and rain: {found.data}", note)
     lags, test = figure.subplots(1, 2, width_ratios=(4, 3))
-    _draw_lags(lags, picture)
-    _draw_test(test, picture)
-    return Drawing(figure, _table(picture))
+    _draw_lags(lags, found)
+    _draw_test(test, found)
+    return Drawing(figure, found.curves)
 
 
-def _draw_lags(axes: Axes, picture: ShockRainPicture) -> None:
+def _draw_lags(axes: Axes, found: RainComparison) -> None:
     dress(axes, "lag [h]: activity after rain is positive", "correlation")
+    lags, horizons = found.curves["lag_hours"].to_numpy(), found.content["horizons"]
     axes.fill_between(
-        picture.lags,
-        picture.band[0],
-        picture.band[1],
+        lags,
+        found.curves["shifts_lower_2.5"].to_numpy(),
+        found.curves["shifts_upper_97.5"].to_numpy(),
         color=GREY,
         alpha=0.3,
         linewidth=0,
-        label="95 % of shifts, mean over horizons" if len(picture.curves) > 1 else "95 % of shifts",
+        label="95 % of shifts, mean over horizons" if len(horizons) > 1 else "95 % of shifts",
     )
     axes.axhline(0, color=GREY, linewidth=0.8)
     axes.axvline(0, color=GREY, linewidth=0.8, linestyle=":")
-    colours = [_COLOURS[place % len(_COLOURS)] for place in range(len(picture.curves))]
-    for (horizon, curve), colour in zip(picture.curves.items(), colours, strict=True):
-        axes.plot(picture.lags, curve, color=colour, linewidth=1.6, label=f"{horizon} steps ahead")
+    colours = [_COLOURS[place % len(_COLOURS)] for place in range(len(horizons))]
+    for row, colour in zip(horizons, colours, strict=True):
+        ahead = f"{row['horizon']} steps ahead"
+        curve = found.curves[f"correlation, {ahead}"].to_numpy()
+        axes.plot(lags, curve, color=colour, linewidth=1.6, label=ahead)
         top = float(np.nanmax(curve))
-        axes.plot([picture.selected[horizon]], [top], "o", color=colour, markersize=6, zorder=4)
-    if (reach := float(np.max(picture.lags))) >= 2 * _DAY:
+        axes.plot([row["lag_hours"]], [top], "o", color=colour, markersize=6, zorder=4)
+    if (reach := float(np.max(lags))) >= 2 * _DAY:
         days = _DAY * max(1, round(reach / _DAY / 3))
         axes.set_xticks(np.arange(-int(reach // days) * days, reach + 1, days))
-    room = 0.0 if len(picture.lags) > 1 else 1.0  # a single lag is a point, and an axis needs a width
-    axes.set_xlim(float(np.min(picture.lags)) - room, float(np.max(picture.lags)) + room)
+    room = 0.0 if len(lags) > 1 else 1.0  # a single lag is a point, and an axis needs a width
+    axes.set_xlim(float(np.min(lags)) - room, float(np.max(lags)) + room)
     add_legend(axes, 2)
 
 
-def _draw_test(axes: Axes, picture: ShockRainPicture) -> None:
+def _draw_test(axes: Axes, found: RainComparison) -> None:
     dress(axes, "largest correlation over lags", "shifts")
-    axes.hist(picture.null, bins=_BINS, color=GREY, alpha=0.45)
-    axes.axvline(float(picture.null.mean()), color=GREY, linewidth=1.4, linestyle="--", label="mean of shifts")
-    axes.axvline(picture.rho, color=VERMILION, linewidth=2.0, label=f"what happened, p = {picture.p:.2g}")
+    null = found.null["largest_correlation"].to_numpy()
+    axes.hist(null, bins=_BINS, color=GREY, alpha=0.45)
+    axes.axvline(float(null.mean()), color=GREY, linewidth=1.4, linestyle="--", label="mean of shifts")
+    axes.axvline(
+        found.content["rho"], color=VERMILION, linewidth=2.0, label=f"what happened, p = {found.content['p']:.2g}"
+    )
     axes.grid(visible=False, axis="x")
     axes.xaxis.set_major_locator(MaxNLocator(5))
     axes.tick_params(labelsize=SMALL)
     add_legend(axes, 1)
-
-
-def _table(picture: ShockRainPicture) -> pd.DataFrame:
-    curves = {f"correlation, {horizon} steps ahead": curve for horizon, curve in picture.curves.items()}
-    lower, upper = picture.band
-    return pd.DataFrame({"lag_hours": picture.lags, **curves, "shifts_lower_2.5": lower, "shifts_upper_97.5": upper})

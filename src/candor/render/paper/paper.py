@@ -30,7 +30,7 @@ from candor.research.paper.found import (
 )
 from candor.research.paper.grid import Kind
 from candor.research.paper.missing import Missing, find_missing
-from candor.research.paper.shock_rain import StoredComparison, read_shock_rain
+from candor.research.shock_rain_runs import RainComparison, read_comparison
 
 _FORMAT_VERSION = 1
 _SECTION_OF = {Kind.BENCHMARK: "comparisons", Kind.ABLATIONS: "ablations", Kind.SWEEP: "sweeps"}
@@ -157,12 +157,12 @@ def _parts(found: Found) -> Iterator[Part]:
         yield Part("truth", folder("truth", path.parent.name), str(path), partial(make_truth, path))
 
 
-def _readable(paths: Sequence[Path]) -> list[StoredComparison]:
+def _readable(paths: Sequence[Path]) -> list[RainComparison]:
     """Returns the comparisons with rain that can be read; the others are named when their own part fails."""
     found = []
     for path in paths:
         try:
-            found.append(read_shock_rain(path))
+            found.append(read_comparison(path))
         except (InputError, OSError, ValueError):
             continue
     return found

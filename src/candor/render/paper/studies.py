@@ -10,18 +10,10 @@ from candor.render.paper.entry import Entry, Picture, ShownTable, draw, table_fi
 from candor.render.paper.tables import write_tables
 from candor.research.paper.grid import FoundGrid
 from candor.research.paper.origins import Origin, origin_of_profile
-from candor.research.paper.shock_rain import (
-    StoredComparison,
-    association_table,
-    findings_of,
-    origin_of_shock_rain,
-    picture_of,
-    read_shock_rain,
-    run_table,
-)
+from candor.research.paper.shock_rain import association_table, findings_of, origin_of_shock_rain, run_table
 from candor.research.paper.tables import cost_table, find_errors
 from candor.research.profiling import read_profile
-from candor.research.shock_rain_runs import NAME, SHIFTS_NAME
+from candor.research.shock_rain_runs import NAME, SHIFTS_NAME, RainComparison, read_comparison
 
 _COST_CAPTIONS = {
     "accuracy-parameters": "Error against parameters; the area of a bubble is the time of a forecast.",
@@ -68,16 +60,16 @@ def make_costs(path: Path, grids: Sequence[FoundGrid], folder: Path, report: Rep
 def make_shock_rain(path: Path, folder: Path, report: Report) -> list[Entry]:
     """Writes the table and the figure of a comparison with rain to a folder and returns its entry."""
     report("drawing shocks and rain", None)
-    stored = read_shock_rain(path)
+    stored = read_comparison(path)
     tables = [association_table([stored]), run_table(stored)]
     write_tables(tables, folder, "tables")
     pictures: list[Picture] = []
     files = table_files(folder.name)
-    if stored.curves is not None and stored.null is not None:
-        write_picture(picture_of(stored, stored.curves, stored.null), folder)
+    if not (stored.curves.empty or stored.null.empty):
+        write_picture(stored, folder)
         pictures.append(Picture(f"{folder.name}/{NAME}", _RAIN_CAPTION))
         files = (*files, (f"{folder.name}/{SHIFTS_NAME}", "statistic of every shift: CSV"))
-    unseen = "" if stored.reads_rain else " it never saw"
+    unseen = "" if stored.given_rain else " it never saw"
     return [
         Entry(
             title=f"{stored.data}: does the learned shock know of rain{unseen}?",
@@ -90,7 +82,7 @@ def make_shock_rain(path: Path, folder: Path, report: Report) -> list[Entry]:
     ]
 
 
-def make_associations(stored: Sequence[StoredComparison], folder: Path, report: Report) -> list[Entry]:
+def make_associations(stored: Sequence[RainComparison], folder: Path, report: Report) -> list[Entry]:
     """Writes the tests of shock activity against rain on all data as one table and returns its entry."""
     report("writing tables", None)
     table = association_table(stored)

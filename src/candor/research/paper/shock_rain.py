@@ -1,73 +1,33 @@
-"""What `candor shock-rain` kept of a comparison: its JSON, and the numbers of its figure beside it."""
+"""What is said of a comparison that `candor shock-rain` kept: its tables, findings and origin."""
 
 import shlex
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
-
-import numpy as np
-import pandas as pd
 
 from candor.core.errors import InputError
-from candor.core.files import read_json
 from candor.core.text import NOTHING, counted
 from candor.research.paper.origins import Origin, data_in_words, in_dates, in_versions, protocol_in_words
-from candor.research.shock_rain_runs import NAME, SHIFTS_NAME, ShockRainPicture
+from candor.research.shock_rain_runs import NAME, SHIFTS_NAME, RainComparison
 from candor.research.tables import Table, TableCell
 from candor.runs.run import RunRecord, load_record
 
-_KEYS = ("data", "rho", "null_mean", "excess", "p", "shifts", "horizons", "checkpoints", "stations", "lags_hours")
+
+def _label(comparison: RainComparison) -> str:
+    """Returns the data, how many runs there are of which horizons, and whether they were given rain."""
+    horizons = " and ".join(str(row["horizon"]) for row in comparison.content["horizons"])
+    runs = counted(len(comparison.content["checkpoints"]), "run")
+    given = ", given rain" if comparison.given_rain else ""
+    return f"candor on {comparison.data}, {horizons} steps, {runs}{given}"
 
 
-@dataclass(frozen=True, eq=False)
-class StoredComparison:
-    """What the command kept of a comparison: its JSON, and what the two sides of its figure show, written beside it."""
-
-    path: Path
-    content: dict[str, Any]
-    curves: pd.DataFrame | None
-    null: pd.DataFrame | None
-
-    @property
-    def data(self) -> str:
-        """The name of the data."""
-        return str(self.content["data"])
-
-    @property
-    def reads_rain(self) -> bool:
-        """Whether any of the runs was given rain."""
-        return any(run.get("reads_rain", False) for run in self.content["checkpoints"])
-
-    @property
-    def label(self) -> str:
-        """The data, how many runs there are of which horizons, and whether they were given rain."""
-        horizons = " and ".join(str(row["horizon"]) for row in self.content["horizons"])
-        runs = counted(len(self.content["checkpoints"]), "run")
-        return f"candor on {self.data}, {horizons} steps, {runs}{', given rain' if self.reads_rain else ''}"
-
-
-def read_shock_rain(path: Path) -> StoredComparison:
-    """Returns what `candor shock-rain` wrote to a file and beside it."""
-    content = read_json(path)
-    if not isinstance(content, dict) or (lacking := [key for key in _KEYS if key not in content]):
-        named = f" ({', '.join(lacking)} missing)" if isinstance(content, dict) else ""
-        raise InputError(f"these are not results of `candor shock-rain`{named}", where=str(path))
-    curves, null = (
-        pd.read_csv(file) if file.is_file() else None
-        for file in (path.with_suffix(".csv"), path.with_name(SHIFTS_NAME))
-    )
-    return StoredComparison(path, content, curves, null)
-
-
-def association_table(comparisons: Sequence[StoredComparison]) -> Table:
+def association_table(comparisons: Sequence[RainComparison]) -> Table:
     """Returns the test on each data in a row, as the paper has it."""
     rows = []
     for comparison in comparisons:
         content = comparison.content
         texts = [f"{content[key]:.4f}" for key in ("rho", "null_mean", "excess")]
         texts += [f"{content['p']:.2g}", f"{content['shifts']:,}"]
-        rows.append((comparison.label, tuple(TableCell(text) for text in texts)))
+        rows.append((_label(comparison), tuple(TableCell(text) for text in texts)))
     return Table(
         title="Association of shock activity with rain",
         groups=(("against circular shifts of the rain", 5),),
@@ -77,7 +37,7 @@ def association_table(comparisons: Sequence[StoredComparison]) -> Table:
     )
 
 
-def run_table(comparison: StoredComparison) -> Table:
+def run_table(comparison: RainComparison) -> Table:
     """Returns horizon, seed, lag and correlation of every run."""
     lags = {row["horizon"]: float(row["lag_hours"]) for row in comparison.content["horizons"]}
     rows = []
@@ -94,40 +54,11 @@ def run_table(comparison: StoredComparison) -> Table:
     )
 
 
-def picture_of(comparison: StoredComparison, curves: pd.DataFrame, null: pd.DataFrame) -> ShockRainPicture:
-    """Returns what the command drew, from what it wrote.
-
-    Args:
-        comparison: the comparison.
-        curves: by lag, the correlation of each horizon and the band of shifts.
-        null: the statistic of every shift.
-    """
-    content = comparison.content
-    counting = _counting(content)
-    horizons = [row["horizon"] for row in content["horizons"]]
-    return ShockRainPicture(
-        data=comparison.data,
-        lags=curves["lag_hours"].to_numpy(np.float64),
-        curves={steps: curves[f"correlation, {steps} steps ahead"].to_numpy(np.float64) for steps in horizons},
-        selected={row["horizon"]: float(row["lag_hours"]) for row in content["horizons"]},
-        band=curves[["shifts_lower_2.5", "shifts_upper_97.5"]].to_numpy(np.float64).T,
-        null=null["largest_correlation"].to_numpy(np.float64),
-        rho=float(content["rho"]),
-        p=float(content["p"]),
-        checkpoints=len(content["checkpoints"]),
-        stations=len(counting),
-    )
-
-
-def _counting(content: Mapping[str, Any]) -> list[Any]:
-    """Returns the stations that entered the test: rain and activity are known there, and change."""
-    return [row for row in content["stations"] if any(rho is not None for rho in row["rho_by_lag"])]
-
-
-def findings_of(comparison: StoredComparison) -> list[str]:
+def findings_of(comparison: RainComparison) -> list[str]:
+    """Returns what the comparison found, in sentences."""
     runs = comparison.content["checkpoints"]
     known = [run["is_positive"] for run in runs if run["is_positive"] is not None]
-    given = "which some of the runs were given" if comparison.reads_rain else "which it was not given"
+    given = "which some of the runs were given" if comparison.given_rain else "which it was not given"
     said = [
         f"Rank correlation of the shock activity that CANDOR learned with rain, {given}, over lags.",
         f"At the lag where the mean of its horizon is largest it is positive in {sum(known)} of "
@@ -136,17 +67,18 @@ def findings_of(comparison: StoredComparison) -> list[str]:
     ]
     if floor := float(comparison.content.get("p_floor") or 0.0):
         said.append(f"p is above about {floor:.2g} whatever happened: so many shifts leave the real lag within reach.")
-    if comparison.curves is None or comparison.null is None:
-        lacking = f"{NAME}.csv" if comparison.curves is None else SHIFTS_NAME
+    if comparison.curves.empty or comparison.null.empty:
+        lacking = f"{NAME}.csv" if comparison.curves.empty else SHIFTS_NAME
         said.append(f"There is no figure: {lacking}, which the command writes beside its JSON, is not there.")
     return said
 
 
-def origin_of_shock_rain(comparison: StoredComparison) -> Origin:
+def origin_of_shock_rain(comparison: RainComparison) -> Origin:
+    """Returns where the numbers of a comparison come from."""
     content = comparison.content
     records = [record for run in content["checkpoints"] if (record := _record(Path(str(run["run"])))) is not None]
     span = f"{str(content.get('first', ''))[:10]} to {str(content.get('last', ''))[:10]}"
-    tested = f"{content['shifts']:,} circular shifts of the rain, {counted(len(_counting(content)), 'station')}"
+    tested = f"{content['shifts']:,} circular shifts of the rain, {counted(comparison.stations, 'station')}"
     protocol = protocol_in_words(records[0].protocol.model_dump(mode="json")) if records else ""
     dates = [str(content["made"])] if "made" in content else [r.made.isoformat() for r in records if r.made is not None]
     found = [content["versions"]] if "versions" in content else [dict(record.versions) for record in records]
@@ -167,7 +99,7 @@ def _record(run: Path) -> RunRecord | None:
         return None
 
 
-def _command(comparison: StoredComparison) -> str:
+def _command(comparison: RainComparison) -> str:
     content, lags = comparison.content, comparison.content["lags_hours"]
     words = ["candor", "shock-rain", *(str(run["run"]) for run in content["checkpoints"])]
     gauges = [(str(row["station"]), str(row["gauge"])) for row in content["stations"]]

@@ -21,7 +21,7 @@ from candor.nets.candor.physical import PathStates, PhysicalBranch
 from candor.nets.candor.physical_operator import DirectionalSupport
 from candor.nets.candor.settings import ModelSettings
 from candor.research.encodings import encode_histories
-from candor.research.rotation import Numbers
+from candor.research.patterns import Numbers
 
 
 @dataclass(frozen=True, eq=False)

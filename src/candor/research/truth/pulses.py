@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from candor.core.progress import Report, silent
 from candor.data.panel import Edges
-from candor.research.rotation import Numbers
+from candor.research.patterns import Numbers
 
 Readings = NDArray[np.floating]
 Forecast = Callable[[Readings], Readings]

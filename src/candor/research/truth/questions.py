@@ -20,8 +20,7 @@ from candor.data.panel import Edges
 from candor.data.protocol import Task
 from candor.data.synthetic import Truth
 from candor.forecasting.candor import Candor
-from candor.research.patterns import pair_correlations
-from candor.research.rotation import Numbers
+from candor.research.patterns import Numbers, pair_correlations
 from candor.research.truth.answers import ModelAnswers, collect_answers
 from candor.research.truth.pulses import Curve, Readings, curves_by_delay, peak_heights, peak_lags, pulse_responses
 from candor.research.truth.rules import (

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from candor.data.panel import Edges, Panel
-from candor.research.patterns import lagged_correlations, profiles_of, slots_of
-from candor.research.rotation import Numbers
+from candor.research.patterns import Numbers, lagged_correlations, profiles_of, slots_of
 from candor.research.truth.pulses import Readings, pulse_responses
 
 _RIDGE = 1e-3  # share of the mean variance of the inputs

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from candor.research.rotation import Numbers
+from candor.research.patterns import Numbers
 
 _FEWEST_RANKED = 3
 _FEWEST_PAIRS = 5
