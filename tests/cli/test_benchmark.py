@@ -18,7 +18,7 @@ from candor.data.catalog.registry import Dataset
 from candor.research import engine
 from candor.research.engine import CellState, run_cell
 from candor.research.grid import cells_of
-from candor.research.paper.grid import read_grid
+from candor.research.paper.found import read_grid
 from candor.research.suites import load_suite
 
 

@@ -13,10 +13,9 @@ from pictures import without_paint
 from candor.cli.app import app
 from candor.render.paper import paper as paper_module
 from candor.research.engine import run_cell
-from candor.research.grid import cells_of
+from candor.research.grid import cells_of, collect, save_results
 from candor.research.paper.found import find_results
 from candor.research.paper.missing import find_missing
-from candor.research.results import collect, save_results
 from candor.research.suites import load_suite
 
 

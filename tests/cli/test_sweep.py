@@ -13,8 +13,7 @@ from candor.core.files import write_json
 from candor.research import engine
 from candor.research.ablations import SWEEPS, parse_values, sweep, values_in
 from candor.research.engine import run_cell
-from candor.research.grid import cells_of
-from candor.research.results import collect_whole
+from candor.research.grid import cells_of, collect_whole
 
 TINY = [f"{key}={value}" for key, value in SIZES.items() if key != "pairs"]
 TINY += ["epochs=1", "epoch_windows=16", "batch=16", "validation_windows=4", "first=2024-06-01"]

@@ -34,8 +34,7 @@ from candor.research.engine import (
     usable_cores,
     write_loss,
 )
-from candor.research.grid import GridCell, cells_of, parse_cell, write_scores
-from candor.research.results import cells_of_results, collect
+from candor.research.grid import GridCell, cells_of, cells_of_results, collect, parse_cell, write_scores
 from candor.research.suites import Contender, Suite
 from candor.runs.fit import BusyError
 from candor.runs.run import TRAINING, load_record
@@ -187,7 +186,7 @@ def test_a_cell_killed_while_it_is_judged_states_the_threads_that_trained_it(
     def kill(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(engine, "train_cell", lambda folder, *_: (folder / "model").mkdir(exist_ok=True))
+    monkeypatch.setattr(engine, "train_cell", lambda folder, *_: ((folder / "model").mkdir(exist_ok=True), None))
     monkeypatch.setattr(engine, "summarise_run", lambda folder: SimpleNamespace(state=RunState.TRAINED))
     monkeypatch.setattr(engine, "write_scores", lambda folder, *, is_candor, threads: told.append(threads))
     monkeypatch.setattr(engine, "evaluate_run", kill)

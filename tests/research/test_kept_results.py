@@ -8,9 +8,8 @@ import pytest
 
 from candor.render.paper.tables import as_markdown
 from candor.render.paper.truth import as_markdown as truth_as_markdown
-from candor.research.grid import ALL_STEPS
-from candor.research.paper.grid import UNKNOWN, read_grid
-from candor.research.results import cells_of_results
+from candor.research.grid import ALL_STEPS, cells_of_results
+from candor.research.paper.found import UNKNOWN, read_grid
 from candor.research.tables import paper_tables_of
 from candor.research.truth.results import read_truth
 

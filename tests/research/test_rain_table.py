@@ -7,8 +7,8 @@ import pandas as pd
 from made_results import made_results, made_suite
 
 from candor.render.paper.tables import write_grid_tables
-from candor.research.rain_table import rain_table_of
 from candor.research.suites import load_suite
+from candor.research.tables import rain_table_of
 
 PLACES = {"river-h48": ("river", 48), "river-h96": ("river", 96), "lake-h48": ("lake", 48)}
 RAIN = load_suite("rainfall")

@@ -125,8 +125,7 @@ def run_grid(suite: "Suite", whole: "Suite", grid: Path, *, workers: int, ray: s
         is_json: whether no tables are shown.
     """
     from candor.research.engine import CellState, failure_of
-    from candor.research.grid import cells_of
-    from candor.research.results import collect, collect_whole
+    from candor.research.grid import cells_of, collect, collect_whole
     from candor.research.table_notes import shown_name
 
     suite, left_out = suite.available()
@@ -172,7 +171,7 @@ class _OtherCopies:
 
 def _write(results: "pd.DataFrame", grid: Path, suite: "Suite") -> list[Path]:
     from candor.render.paper.tables import write_grid_tables
-    from candor.research.results import RESULTS, save_results
+    from candor.research.grid import RESULTS, save_results
 
     if results.empty:
         return []

@@ -34,7 +34,7 @@ def work_on(
         look: is called again and again with each cell that is being worked on.
         options: of `run_locally`.
     """
-    from candor.research import engine, ray_cluster
+    from candor.research import engine
 
     left = [cell for cell in cells if cell.state(root) != engine.CellState.DONE]
     with engine.stopped_by_sigterm(), watching(cells, root) as show:
@@ -45,7 +45,7 @@ def work_on(
             show(running)
 
         if ray is not None:
-            ray_cluster.run_on_cluster(left, root, ray, watch)
+            engine.run_on_cluster(left, root, ray, watch)
         else:
             engine.run_locally(left, root, workers, watch, _say_stopping, **options)
 

@@ -11,7 +11,7 @@ import yaml
 from candor.core.errors import InputError
 from candor.core.settings import NOT_YAML, parse_settings
 from candor.presets import load_preset
-from candor.research.grid import ALL_STEPS, METRICS, cells_in
+from candor.research.grid import METRICS, cells_in, overall_errors, unique
 from candor.research.suites import Contender, Suite, SuiteTask
 
 FULL = "candor"
@@ -33,18 +33,14 @@ VARIANTS: Mapping[str, tuple[str, dict[str, Any]]] = {
 }
 """By name: what the paper calls it, and the settings it changes."""
 
-FURTHER: Mapping[str, tuple[str, dict[str, Any]]] = {
-    "one-relation": ("One relation", {"model.relations": 1}),
-}
-"""The same for what the paper does not try: one kind of relation, R_rel = 1, in place of several or none."""
-
 INTERVENTIONS: Mapping[str, tuple[str, dict[str, Any]]] = {
     "rain-added": ("RainAdd", {"model.rain": "added"}),
     "rain-alone": ("RainOnly", {"model.rain": "alone"}),
 }
 """The same for data with rain: whether the shock component gains by it, or is no more than it."""
 
-CHANGES = {**VARIANTS, **FURTHER, **INTERVENTIONS}
+# What the paper does not try stands between them: one kind of relation, R_rel = 1, in place of several or none.
+CHANGES = {**VARIANTS, "one-relation": ("One relation", {"model.relations": 1}), **INTERVENTIONS}
 
 SWEEPS: Mapping[str, tuple[Any, ...]] = {
     "temporal_span": (1, 2, 3, 4),
@@ -66,18 +62,36 @@ def ablation(preset: str, variants: Sequence[str], settings: Mapping[str, Any], 
     for name in variants:
         if name not in CHANGES:
             raise InputError(f"there is no variant called {name!r}", hint=f"known: {', '.join(CHANGES)}")
-    chosen: dict[str, dict[str, Any]] = {FULL: {}} | {name: CHANGES[name][1] for name in variants}
-    contenders = [Contender(name=name, model=FULL, settings={**settings, **own}) for name, own in chosen.items()]
-    return _suite("ablations", f"Ablations of CANDOR on {preset}", preset, contenders, limits)
+    own: dict[str, dict[str, Any]] = {FULL: {}} | {name: CHANGES[name][1] for name in variants}
+    return _suite("ablations", f"Ablations of CANDOR on {preset}", preset, own, settings, limits)
 
 
 def sweep(preset: str, setting: str, values: Sequence[Any], settings: Mapping[str, Any], **limits: Any) -> Suite:
     """Returns the grid of the model with one setting varied; a value that is given twice counts once."""
-    chosen = {f"{setting}={value}": value for value in values}
-    contenders = [
-        Contender(name=name, model=FULL, settings={**settings, setting: value}) for name, value in chosen.items()
-    ]
-    return _suite("sweep", f"{setting} of CANDOR on {preset}", preset, contenders, limits)
+    own = {f"{setting}={value}": {setting: value} for value in values}
+    return _suite("sweep", f"{setting} of CANDOR on {preset}", preset, own, settings, limits)
+
+
+def _suite(
+    name: str,
+    title: str,
+    preset: str,
+    own: Mapping[str, Mapping[str, Any]],
+    shared: Mapping[str, Any],
+    limits: Mapping[str, Any],
+) -> Suite:
+    content: dict[str, Any] = {
+        "name": name,
+        "title": title,
+        "tasks": [SuiteTask(preset=preset)],
+        "models": [Contender(name=model, model=FULL, settings={**shared, **some}) for model, some in own.items()],
+        "has_rivals": False,
+        "metric": "mse" if load_preset(preset).protocol.is_river else "mae",
+    }
+    given = {key: value for key, value in limits.items() if value is not None}
+    if "seeds" in given:
+        given["seeds"] = tuple(dict.fromkeys(given["seeds"]))
+    return parse_settings(Suite, content | given, name)
 
 
 def parse_values(text: str) -> tuple[str, list[Any]]:
@@ -101,21 +115,6 @@ def values_in(grid: Path, setting: str, values: Sequence[Any]) -> list[Any]:
     tried = [cell.contender.settings.get(setting) for cell in cells_in(grid) if cell.suite == "sweep"]
     found = [*values, *(value for value in tried if value is not None)]
     return sorted(found) if all(isinstance(value, int | float) for value in found) else found
-
-
-def _suite(name: str, title: str, preset: str, contenders: list[Contender], limits: Mapping[str, Any]) -> Suite:
-    content: dict[str, Any] = {
-        "name": name,
-        "title": title,
-        "tasks": [SuiteTask(preset=preset)],
-        "models": contenders,
-        "has_rivals": False,
-        "metric": "mse" if load_preset(preset).protocol.is_river else "mae",
-    }
-    given = {key: value for key, value in limits.items() if value is not None}
-    if "seeds" in given:
-        given["seeds"] = tuple(dict.fromkeys(given["seeds"]))
-    return parse_settings(Suite, content | given, name)
 
 
 @dataclass(frozen=True)
@@ -146,14 +145,14 @@ class Change:
 
 def paired_changes(results: pd.DataFrame, metrics: tuple[str, ...] = METRICS) -> list[Change]:
     """Returns the changes of all variants in the results of one task; seeds without a number in both are left out."""
-    overall, sizes, found = results[results["step"] == ALL_STEPS], parameters_of(results), []
+    overall, sizes, found = overall_errors(results), parameters_of(results), []
     for metric in metrics:
         errors = overall[overall["metric"] == metric].pivot_table("value", "seed", "model", aggfunc="last")
         if FULL not in errors:
             continue
         full = errors[FULL]
         spread = float(full.std() / full.mean())  # ddof 1; not a number for one seed
-        for variant in overall["model"].unique():
+        for variant in unique(overall, "model"):
             if variant == FULL or variant not in errors:
                 continue
             changes = (errors[variant] / full - 1)[full != 0].dropna()

@@ -1,9 +1,8 @@
-"""The engine of every study: cells of work, each done once in a folder of its own, in processes of this machine.
+"""The engine of every study: cells of work, each done once in a folder of its own, by processes or on a Ray cluster.
 
 The grids of `candor benchmark`, `ablate` and `sweep`, the networks of `candor truth` and the models of `candor profile`
 are lists of cells. A cell that is done, or that another process works on, is left alone; one that was stopped or killed
-goes on from what it wrote; one that failed says why and is tried again the next time. `ray_cluster.py` runs the same
-cells on a Ray cluster.
+goes on from what it wrote; one that failed says why and is tried again the next time.
 
 cell.json     what the cell is; another cell in its place is refused
 scores.json   the result (of `candor truth`: truth.json); a cell that has it is done
@@ -11,6 +10,7 @@ status.json   what is being done now and by which process, for those who watch
 failure.json  why it failed
 """
 
+import logging
 import multiprocessing
 import os
 import signal
@@ -27,11 +27,13 @@ from typing import Any, ClassVar
 
 from candor.core.errors import InputError
 from candor.core.files import MissingFileError, locked_folder, read_json, write_json
+from candor.core.optional import needing_packages
 from candor.core.progress import Report
 from candor.runs.fit import BusyError, TrainingStoppedError
 
 CELL, SCORES, STATUS, FAILURE = "cell.json", "scores.json", "status.json", "failure.json"
 _TRIES = 2  # a process may be killed through no fault of its cell
+_TRIES_AFTER_LOSS = 5  # of a machine of the cluster
 _SECONDS_BETWEEN_LOOKS = 0.2
 _SECONDS_BETWEEN_STATUS = 1.0
 
@@ -47,7 +49,7 @@ class CellState(StrEnum):
 
 
 Interruption = Callable[[], str | None]
-"""Says why work should stop now, or None while it should go on."""
+"""Returns why work should stop now, or None while it should go on."""
 
 
 class Cell(ABC):
@@ -78,13 +80,6 @@ class Cell(ABC):
         folder = root / self.name
         if not (folder / CELL).is_file():
             return CellState.WAITING
-        self.refuse_another(folder)
-        if self.is_done(folder):
-            return CellState.DONE
-        return CellState.FAILED if (folder / FAILURE).is_file() else CellState.BEGUN
-
-    def refuse_another(self, folder: Path) -> None:
-        """Refuses a folder that holds another cell."""
         mine = there = self.content()
         with suppress(MissingFileError):  # a run of a simple rule replaces its folder: the file is gone for a moment
             there = read_json(folder / CELL)
@@ -95,6 +90,9 @@ class Cell(ABC):
                 where=str(folder),
                 hint="give the same settings as before, or another folder (--out)",
             )
+        if self.is_done(folder):
+            return CellState.DONE
+        return CellState.FAILED if (folder / FAILURE).is_file() else CellState.BEGUN
 
 
 Watch = Callable[[Sequence[Cell]], None]
@@ -118,10 +116,19 @@ def run_cell(cell: Cell, root: Path, interruption: Interruption = lambda: None) 
 
 
 def _run_locked(cell: Cell, folder: Path, interruption: Interruption) -> CellState:
+    written = 0.0
+
+    def write_status(what: str, share: float | None) -> None:
+        nonlocal written
+        if time.monotonic() - written > _SECONDS_BETWEEN_STATUS:
+            written = time.monotonic()
+            shown = what.partition(" | ")[2] or what
+            write_json(folder / STATUS, {"what": shown, "share": share, "process": os.getpid()})
+
     write_json(folder / CELL, cell.content())
     (folder / FAILURE).unlink(missing_ok=True)
     try:
-        cell.work(folder, _StatusFile(folder / STATUS), interruption)
+        cell.work(folder, write_status, interruption)
         (folder / FAILURE).unlink(missing_ok=True)  # of another command that lost its process here
     except TrainingStoppedError:
         return CellState.BEGUN
@@ -133,19 +140,6 @@ def _run_locked(cell: Cell, folder: Path, interruption: Interruption) -> CellSta
     finally:
         (folder / STATUS).unlink(missing_ok=True)
     return CellState.DONE
-
-
-class _StatusFile:
-    """Writes what is being done to a file, at most once a second."""
-
-    def __init__(self, path: Path) -> None:
-        self._path, self._written = path, 0.0
-
-    def __call__(self, what: str, share: float | None) -> None:
-        if time.monotonic() - self._written > _SECONDS_BETWEEN_STATUS:
-            self._written = time.monotonic()
-            shown = what.partition(" | ")[2] or what
-            write_json(self._path, {"what": shown, "share": share, "process": os.getpid()})
 
 
 def status_of(cell: Cell, root: Path) -> dict[str, Any]:
@@ -176,8 +170,8 @@ def failure_of(cell: Cell, root: Path) -> InputError | None:
     path = root / cell.name / FAILURE
     if not path.is_file():
         return None
-    told = read_json(path)
-    return InputError(str(told.get("what", "")), where=told.get("where", ""), hint=told.get("hint", ""))
+    content = read_json(path)
+    return InputError(str(content.get("what", "")), where=content.get("where", ""), hint=content.get("hint", ""))
 
 
 def run_locally(
@@ -211,7 +205,7 @@ def run_locally(
                 cell, attempt = waiting.popleft()
                 process = _prepare(cell, root)
                 running[cell.name] = process, cell, attempt  # before it starts: an interruption must find it here
-                with _environment(OMP_NUM_THREADS=str(threads)):  # read when PyTorch is imported in the new process
+                with _environment("OMP_NUM_THREADS", str(threads)):  # read when PyTorch is imported in the new process
                     process.start()
             watch([cell for _, cell, _ in running.values()])
             time.sleep(_SECONDS_BETWEEN_LOOKS)
@@ -223,8 +217,8 @@ def run_locally(
                     waiting.append((cell, attempt + 1))
                 elif process.exitcode:
                     times = f", {attempt} times" if attempt > 1 else ""
-                    hint = ": was it stopped, or did memory run out?" if process.exitcode == -signal.SIGKILL else ""
-                    write_loss(cell, root, f"its process ended with code {process.exitcode}{times}{hint}")
+                    cause = ": was it stopped, or did memory run out?" if process.exitcode == -signal.SIGKILL else ""
+                    write_loss(cell, root, f"its process ended with code {process.exitcode}{times}{cause}")
     except KeyboardInterrupt:
         stopping()
         raise
@@ -284,14 +278,49 @@ def stopped_by_sigterm() -> Iterator[None]:
 
 
 @contextmanager
-def _environment(**variables: str) -> Iterator[None]:
-    before = {name: os.environ.get(name) for name in variables}
-    os.environ.update(variables)
+def _environment(name: str, value: str) -> Iterator[None]:
+    before = os.environ.get(name)
+    os.environ[name] = value
     try:
         yield
     finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name)
-            else:
-                os.environ[name] = value
+        del os.environ[name]
+        if before is not None:
+            os.environ[name] = before
+
+
+def run_on_cluster(cells: Sequence[Cell], root: Path, address: str, watch: Watch = lambda running: None) -> None:
+    """Works on all cells on the Ray cluster at `address`, each on one core, as many at a time as there are cores.
+
+    All machines must see the folder of the cells under the same path and have the same data and version of candor. A
+    cell whose machine is lost is handed out again and goes on from its checkpoint.
+    """
+    with needing_packages("working on a cluster", extra="cluster"):
+        import ray
+    try:
+        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
+    except (ConnectionError, OSError, RuntimeError, ValueError) as error:
+        raise InputError(
+            f"there is no Ray cluster at {address} ({error})", hint="start one: ray start --head, see docs/benchmark.md"
+        ) from None
+    remote = ray.remote(num_cpus=1, max_retries=_TRIES_AFTER_LOSS)(_work_on_one_core)
+    pending = {remote.remote(cell, root.resolve()): cell for cell in cells}
+    try:
+        while pending:
+            done, _ = ray.wait(list(pending), num_returns=1, timeout=_SECONDS_BETWEEN_LOOKS)
+            for handle in done:
+                cell = pending.pop(handle)
+                try:
+                    ray.get(handle)
+                except ray.exceptions.RayError as error:
+                    write_loss(cell, root, f"lost on the cluster: {type(error).__name__}")
+            watch([cell for cell in pending.values() if status_of(cell, root)])  # the others wait for a free node
+    finally:
+        ray.shutdown()
+
+
+def _work_on_one_core(cell: Cell, root: Path) -> str:
+    import torch
+
+    torch.set_num_threads(1)
+    return run_cell(cell, root).value

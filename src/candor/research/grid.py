@@ -1,38 +1,46 @@
-"""A cell of a grid: a model trained on a task with a seed, evaluated, and kept as a run directory.
+"""Grids: a model trained on a task with a seed is a cell, a run directory; their scores are one tidy table in one file.
 
-threads.json  how many threads a network is trained with, noted before: another process may evaluate it
-scores.json   with cell.json it stands for the whole run directory
+threads.json     how many threads a network is trained with, noted before: another process may evaluate it
+scores.json      with cell.json it stands for the whole run directory
+results.parquet  a row per cell, step and metric, with the cell and its protocol
 """
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import partial
 from math import prod
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+from pandas.api.types import is_integer_dtype, is_numeric_dtype
 from pydantic import PositiveFloat
 from safetensors import safe_open
 
 from candor.core.errors import InputError
-from candor.core.files import read_json, write_json
+from candor.core.files import atomic_file, read_json, write_json
 from candor.core.progress import Report
 from candor.core.settings import Settings, parse_settings
+from candor.core.text import first_line
 from candor.data.catalog import load_dataset
-from candor.data.protocol import Protocol, make_task
+from candor.data.protocol import Protocol, Task, make_task
 from candor.forecasting.own_data import choose_protocol, choose_settings
 from candor.presets import load_preset
-from candor.research.engine import CELL, SCORES, Cell, Interruption
+from candor.research.engine import CELL, SCORES, Cell, CellState, Interruption
 from candor.research.suites import Contender, Suite, SuiteTask
 from candor.runs.evaluation import evaluate_run
 from candor.runs.fit import Limits, resume_run, train_model
 from candor.runs.run import EVALUATION, RECORD, TRAINING, Run, load_record, load_run
 from candor.runs.summary import RunState, summarise_run
 
-THREADS = "threads.json"
+RESULTS, THREADS = "results.parquet", "threads.json"
 METRICS = ("mae", "rmse", "mape", "mse")
 ALL_STEPS = 0
 """The step under which scores over all steps stand."""
+_PLACE = ("task", "data", "horizon", "model", "seed", "step", "metric", "value")
+_COLUMNS = (
+    *_PLACE, "unit", "windows", "aggregation", "mask", "split", "protocol", "data_sha256", "versions", "budget_minutes",
+)  # fmt: skip
 
 
 class GridCell(Settings, Cell):
@@ -49,6 +57,11 @@ class GridCell(Settings, Cell):
         """Task, model and seed."""
         return f"{self.task.label}/{self.contender.name}/seed-{self.seed}"
 
+    @property
+    def place(self) -> tuple[str, str, int]:
+        """Task, model and seed, as tables of results name them."""
+        return self.task.label, self.contender.name, self.seed
+
     def content(self) -> dict[str, Any]:
         """Returns all fields."""
         return self.model_dump(mode="json")
@@ -56,10 +69,27 @@ class GridCell(Settings, Cell):
     def work(self, folder: Path, report: Report, interruption: Interruption) -> None:
         """Trains, evaluates and writes the scores."""
         threads = self._threads(folder)
-        run = train_cell(folder, self.budget_minutes, partial(self._begin, folder, report), report, interruption)
+
+        def begin(limits: Limits) -> tuple[Run, Task]:
+            preset = load_preset(self.task.preset)
+            panel, overrides = load_dataset(preset.data), dict(self.contender.settings)
+            if self.task.horizon is not None:
+                overrides["horizon"] = self.task.horizon
+                if self.task.horizon != preset.protocol.horizon:  # the preset's steps are chosen for its own horizon
+                    overrides.setdefault("steps", ())
+            protocol, rest = choose_protocol(panel, self.task.preset, overrides)
+            task, model = make_task(panel, protocol), self.contender.model
+            settings, _ = choose_settings(model, task, self.task.preset, rest)
+            run = train_model(
+                panel, protocol, model, settings, folder, seed=self.seed, is_catalogued=True, report=report,
+                limits=limits,
+            )  # fmt: skip
+            return run, task
+
+        run, task = train_cell(folder, self.budget_minutes, begin, report, interruption)
         write_json(folder / CELL, self.content())  # the run of a simple rule replaces its folder
         if summarise_run(folder).state != RunState.EVALUATED:
-            evaluate_run(run, report)
+            evaluate_run(run, report, task)
         write_scores(folder, is_candor=self.contender.model == "candor", threads=threads)
 
     def _threads(self, folder: Path) -> int | None:
@@ -79,20 +109,6 @@ class GridCell(Settings, Cell):
             return noted
         write_json(folder / THREADS, {"threads": torch.get_num_threads()})
         return torch.get_num_threads()
-
-    def _begin(self, folder: Path, report: Report, limits: Limits) -> Run:
-        preset = load_preset(self.task.preset)
-        panel, overrides = load_dataset(preset.data), dict(self.contender.settings)
-        if self.task.horizon is not None:
-            overrides["horizon"] = self.task.horizon
-            if self.task.horizon != preset.protocol.horizon:  # the preset's steps are chosen for its own horizon
-                overrides.setdefault("steps", ())
-        protocol, rest = choose_protocol(panel, self.task.preset, overrides)
-        model = self.contender.model
-        settings, _ = choose_settings(model, make_task(panel, protocol), self.task.preset, rest)
-        return train_model(
-            panel, protocol, model, settings, folder, seed=self.seed, is_catalogued=True, report=report, limits=limits
-        )
 
 
 def cells_of(suite: Suite) -> list[GridCell]:
@@ -124,33 +140,29 @@ def parse_cell(content: Any) -> GridCell:
 def train_cell(
     folder: Path,
     budget_minutes: float | None,
-    begin: Callable[[Limits], Run],
+    begin: Callable[[Limits], tuple[Run, Task]],
     report: Report,
     interruption: Interruption = lambda: None,
-) -> Run:
+) -> tuple[Run, Task | None]:
     """Returns the trained run of a cell, which may be there already, or goes on, or begins within its limits.
 
     Args:
         folder: of the cell.
         budget_minutes: of training; None trains to the end.
-        begin: trains the run from its beginning.
-        report: is told how far it has come.
+        begin: trains the run from its beginning, and returns it with its task; elsewhere the task is still to be read.
+        report: progress callback.
         interruption: says why training should stop, if it should.
     """
     if (folder / "model").is_dir():
-        return load_run(folder)
-    limits = Limits(_minutes_left(folder, budget_minutes), interruption, fits_schedule=True)
+        return load_run(folder), None
+    if budget_minutes is not None and (folder / TRAINING).is_dir():
+        from candor.training.checkpoint import Checkpoint
+
+        budget_minutes = max(0.0, budget_minutes - Checkpoint(folder / TRAINING).progress().seconds / 60)
+    limits = Limits(budget_minutes, interruption, fits_schedule=True)
     if (folder / RECORD).is_file():
-        return resume_run(folder, report=report, limits=limits)
+        return resume_run(folder, report=report, limits=limits), None
     return begin(limits)
-
-
-def _minutes_left(folder: Path, budget_minutes: float | None) -> float | None:
-    if budget_minutes is None or not (folder / TRAINING).is_dir():
-        return budget_minutes
-    from candor.training.checkpoint import Checkpoint
-
-    return max(0.0, budget_minutes - Checkpoint(folder / TRAINING).progress().seconds / 60)
 
 
 def write_scores(folder: Path, *, is_candor: bool, threads: int | None) -> None:
@@ -201,3 +213,85 @@ def _training(folder: Path) -> dict[str, Any]:
     if (path := folder / TRAINING / "schedule.json").is_file():
         known |= {"windows_learned": progress.learned + progress.windows, "schedule": read_json(path)}
     return unknown | known
+
+
+def collect(cells: Sequence[GridCell], grid: Path) -> pd.DataFrame:
+    """Returns one row per cell that is done, step and metric; step 0 stands for all steps together."""
+    rows = [row for cell in cells if cell.state(grid) == CellState.DONE for row in _rows(cell, grid / cell.name)]
+    if not rows:
+        return pd.DataFrame(columns=_PLACE)
+    found = pd.DataFrame(rows)
+    kinds = {"parameters": "Int64", "threads": "Int64", "value": "float64"}
+    return found.astype({name: kind for name, kind in kinds.items() if name in found})
+
+
+def _rows(cell: GridCell, folder: Path) -> list[dict[str, Any]]:
+    scored, content = read_json(folder / SCORES), cell.content()
+    data, horizon, values = (scored.pop(key) for key in ("data", "horizon", "values"))
+    place = {"task": cell.task.label, "data": data, "horizon": horizon}
+    place |= {"model": cell.contender.name, "seed": cell.seed}
+    circumstances = {name: json.dumps(value) if isinstance(value, dict) else value for name, value in scored.items()}
+    circumstances |= {
+        "changes": json.dumps(content["contender"]["settings"]),
+        "budget_minutes": cell.budget_minutes,
+        "cell": json.dumps(content),
+    }
+    return [place | value | circumstances for value in values]
+
+
+def collect_whole(whole: Suite, grid: Path) -> tuple[pd.DataFrame, list[GridCell]]:
+    """Returns the scores of all that was ever done in the folder of a grid, and the cells there that are no part of it.
+
+    Grids are often worked on in several goes. Cells of another suite, with another budget or with other settings are no
+    part of this one, and left out.
+
+    Args:
+        whole: all that may be done in the folder, but for further seeds.
+        grid: the folder.
+    """
+    there = [cell for cell in cells_in(grid) if cell.state(grid) == CellState.DONE]
+    seeds = tuple(sorted({cell.seed for cell in there}))
+    ours = [cell.content() for cell in cells_of(whole.model_copy(update={"seeds": seeds}))]
+    members = [cell for cell in there if cell.content() in ours]
+    tasks, names = [task.label for task in whole.tasks], [contender.name for contender in whole.contenders]
+    members.sort(key=lambda cell: (tasks.index(cell.task.label), names.index(cell.contender.name), cell.seed))
+    return collect(members, grid), [cell for cell in there if cell not in members]
+
+
+def save_results(results: pd.DataFrame, path: Path) -> None:
+    """Writes the table as Parquet, all or nothing."""
+    with atomic_file(path) as temporary:
+        results.to_parquet(temporary, index=False)
+
+
+def read_results(path: Path) -> pd.DataFrame:
+    """Returns the table that `save_results` wrote."""
+    try:
+        results = pd.read_parquet(path)
+    except FileNotFoundError:
+        raise InputError(
+            "there are no results", where=str(path), hint="make them with `candor benchmark SUITE`"
+        ) from None
+    except (OSError, ValueError) as error:
+        what = f"this is not a table of results that can be read ({first_line(error)})"
+        raise InputError(what, where=str(path)) from None
+    if lacking := [name for name in _COLUMNS if name not in results.columns]:
+        raise InputError(f"the table of results has no column {', '.join(lacking)}", where=str(path))
+    if not (is_numeric_dtype(results["value"]) and is_integer_dtype(results["seed"])):
+        raise InputError("scores and seeds in the table of results are not numbers", where=str(path))
+    return results
+
+
+def cells_of_results(results: pd.DataFrame) -> list[GridCell]:
+    """Returns the cells of a table of results; none where it was written before they were kept in it."""
+    return [parse_cell(json.loads(text)) for text in results["cell"].unique()] if "cell" in results else []
+
+
+def unique(results: pd.DataFrame, column: str) -> list[str]:
+    """Returns what stands in a column, each once, in order."""
+    return [str(name) for name in results[column].unique()]
+
+
+def overall_errors(results: pd.DataFrame) -> pd.DataFrame:
+    """Returns the rows of scores over all steps."""
+    return results[results["step"] == ALL_STEPS]

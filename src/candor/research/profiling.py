@@ -30,9 +30,8 @@ from candor.forecasting.own_data import choose_settings
 from candor.nets.candor.recipe import SIZES, Recipe
 from candor.presets import Preset, load_preset, preset_names
 from candor.research.engine import SCORES, Cell, Interruption, failure_of
-from candor.research.grid import ALL_STEPS, cells_in
+from candor.research.grid import ALL_STEPS, RESULTS, cells_in, cells_of_results
 from candor.research.measuring import HOW, Job, ModelProfile, measure, random_panel
-from candor.research.results import RESULTS, cells_of_results
 from candor.research.suites import Contender, Suite, SuiteTask, load_suite, suite_names
 from candor.runs.fit import TrainingStoppedError
 

@@ -1,70 +1,15 @@
 """What has to be said below a table: under which protocol its numbers were made, and what they do not tell."""
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
 
+from candor.core.text import listed
 from candor.forecasting import forecasters
 
-_ABOUT_RECONSTRUCTIONS = "(reconstruction): rebuilt by us from what is published, without the authors' code; not ranked"
 _MOST_NAMED = 4
-
-
-@dataclass(frozen=True)
-class Lineup:
-    """Who is shown in a table.
-
-    Args:
-        baselines: best first.
-        reconstructions: models that were rebuilt without their authors' code.
-        ours: CANDOR, of whatever size.
-        unranked: baselines without a rank, since they have no results on some of the tasks; shown or not.
-        rivals: all baselines, shown or not: marks and gains rest on them, or the best of the shown would pass for the
-            best of all.
-    """
-
-    baselines: tuple[str, ...]
-    reconstructions: tuple[str, ...]
-    ours: tuple[str, ...]
-    unranked: tuple[str, ...]
-    rivals: tuple[str, ...]
-
-    @property
-    def models(self) -> tuple[str, ...]:
-        """All that are shown, in the order of rows."""
-        return (*self.baselines, *self.reconstructions, *self.ours)
-
-
-def write_note(results: pd.DataFrame, lineup: Lineup, metric: str, wins: Mapping[str, tuple[int, int]]) -> str:
-    """Returns the note of a table.
-
-    Args:
-        results: of the tasks it shows.
-        lineup: who is shown.
-        metric: by which models are ranked, as it is printed.
-        wins: for each of ours how often its worst seed beats a baseline's best, and out of how many times.
-    """
-    shown = results[results["model"].isin(lineup.models)]
-    if shown.empty:
-        return ""
-    square = " (MSE in its square)" if metric == "MSE" else ""
-    spread = " ± standard deviation (ddof 1)" if shown["seed"].nunique() > 1 else ""
-    parts = [f"Errors in {unit_of(shown)}{square}, mean over {seeds_of(shown)}{spread}", *protocol_of(shown)]
-    if hidden := len(set(lineup.rivals) - set(lineup.baselines)):
-        among = f"all {len(lineup.rivals)} baselines, of which {hidden} are not shown"
-        parts.append(f"best, second best and gains are those among {among}")
-    if lineup.unranked:
-        parts.append(f"not ranked, since they have results on some of the tasks only: {', '.join(lineup.unranked)}")
-    for model, (count, pairs) in wins.items():
-        parts.append(
-            f"the worst seed of {model} beats the best seed of a baseline in {count} of {pairs} comparisons ({metric})"
-        )
-    if lineup.reconstructions:
-        parts.append(_ABOUT_RECONSTRUCTIONS)
-    return "; ".join(parts)
 
 
 def is_reconstruction(model: str) -> bool:
@@ -78,9 +23,18 @@ def shown_name(model: str) -> str:
     return f"{model} (reconstruction)" if is_reconstruction(model) else model
 
 
+def _whose(models: Sequence[str]) -> str:
+    return ", ".join(map(shown_name, models)) if len(models) <= _MOST_NAMED else f"{len(models)} models"
+
+
 def unit_of(results: pd.DataFrame) -> str:
     """Returns the unit of errors as it is printed."""
     return str(results["unit"].iloc[0] or "the unit of the sensors")
+
+
+def budgets_of(results: pd.DataFrame) -> list[str]:
+    """Returns the minutes of training that cells were given, as they are printed; none where there was no budget."""
+    return [f"{budget:g}" for budget in sorted({float(budget) for budget in results["budget_minutes"].dropna()})]
 
 
 def protocol_of(results: pd.DataFrame) -> list[str]:
@@ -89,13 +43,13 @@ def protocol_of(results: pd.DataFrame) -> list[str]:
     What keeps them from being compared is among it.
     """
     first: dict[Any, Any] = results.iloc[0].to_dict()
-    budgets = sorted({float(budget) for budget in results["budget_minutes"].dropna()})
+    fewest, most = (f"{int(count):,}" for count in (results["windows"].min(), results["windows"].max()))
     return [
-        f"{_range(results['windows'])} test windows",
+        f"{fewest if fewest == most else f'{fewest} to {most}'} test windows",
         str(first["aggregation"]).partition(";")[0],
         f"mask: {first['mask']}",
         *_split(results["split"]),
-        *(f"{budget:g} minutes of training each" for budget in budgets),
+        *(f"{budget} minutes of training each" for budget in budgets_of(results)),
         *differences_of(results),
         *_changes(results),
     ]
@@ -123,61 +77,41 @@ def differences_of(results: pd.DataFrame) -> list[str]:
 
 def _models_by(results: pd.DataFrame, column: str) -> dict[Any, list[str]]:
     """Returns the models by what stands in a column."""
-    found: dict[Any, list[str]] = {}
-    for model, value in results[["model", column]].drop_duplicates().itertuples(index=False):
-        found.setdefault(value, []).append(str(model))
-    return found
-
-
-def _whose(models: Sequence[str]) -> str:
-    return ", ".join(map(shown_name, models)) if len(models) <= _MOST_NAMED else f"{len(models)} models"
+    return {value: list(some["model"].unique()) for value, some in results.groupby(column, sort=False)}
 
 
 def seeds_of(results: pd.DataFrame) -> str:
     """Returns which seeds there are, and which models have others."""
-    cells: dict[str, dict[str, set[int]]] = {}
-    columns = (results[name].tolist() for name in ("model", "task", "seed"))
-    for model, task, seed in zip(*columns, strict=True):
-        cells.setdefault(model, {}).setdefault(task, set()).add(seed)
     every = sorted(set(results["seed"].tolist()))
     others: dict[str, list[str]] = {}
-    for model, by_task in cells.items():
-        sets = {tuple(sorted(seeds)) for seeds in by_task.values()}
-        if sets == {tuple(every)}:
-            continue
-        said = _listed(sets.pop()) if len(sets) == 1 else "not all of them on every task"
-        others.setdefault(said, []).append(shown_name(model))
-    exceptions = "; ".join(f"{', '.join(models)}: {said}" for said, models in others.items())
-    return f"{_listed(every)} ({exceptions})" if exceptions else _listed(every)
+    for model, of_model in results.groupby("model", sort=False):
+        sets = {tuple(sorted(set(seeds))) for _, seeds in of_model.groupby("task")["seed"]}
+        if sets != {tuple(every)}:
+            words = _numbered(sets.pop()) if len(sets) == 1 else "not all of them on every task"
+            others.setdefault(words, []).append(shown_name(str(model)))
+    exceptions = "; ".join(f"{', '.join(models)}: {words}" for words, models in others.items())
+    return f"{_numbered(every)} ({exceptions})" if exceptions else _numbered(every)
+
+
+def _numbered(seeds: Sequence[int]) -> str:
+    return f"{'seed' if len(seeds) == 1 else 'seeds'} {listed(seeds, len(seeds))}"
 
 
 def _split(splits: "pd.Series[str]") -> list[str]:
     """Returns how the record was cut, with the numbers of windows where they are the same on all tasks."""
-    found = [json.loads(split) for split in splits.unique()]
-    if not found[0]:
+    first, *others = (json.loads(split) for split in splits.unique())
+    if not first:
         return []
-    cut = f"split by {found[0]['kind']}, {' / '.join(f'{100 * share:g} %' for share in found[0]['shares'])}"
-    windows = " / ".join(f"{count:,}" for count in found[0]["windows"].values())
-    return [f"{cut}: {windows} windows" if len(found) == 1 else cut]
+    cut = f"split by {first['kind']}, {' / '.join(f'{100 * share:g} %' for share in first['shares'])}"
+    windows = " / ".join(f"{count:,}" for count in first["windows"].values())
+    return [cut if others else f"{cut}: {windows} windows"]
 
 
 def _changes(results: pd.DataFrame) -> list[str]:
     """Returns which settings are not a model's usual ones, and whose."""
-    if "changes" not in results:
-        return []
     models: dict[str, list[str]] = {}
-    for model, changes in zip(*(results[name].tolist() for name in ("model", "changes")), strict=True):
-        for key, value in json.loads(changes).items():
-            changed = models.setdefault(f"{key}={value}", [])
-            if model not in changed:
-                changed.append(model)
-    return [f"{change} of {_whose(names)}" for change, names in models.items()]
-
-
-def _range(numbers: "pd.Series[int]") -> str:
-    low, high = int(numbers.min()), int(numbers.max())
-    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
-
-
-def _listed(seeds: Sequence[int]) -> str:
-    return f"{'seed' if len(seeds) == 1 else 'seeds'} {', '.join(str(seed) for seed in seeds)}"
+    if "changes" in results:
+        for changes, names in _models_by(results, "changes").items():
+            for key, value in json.loads(changes).items():
+                models.setdefault(f"{key}={value}", []).extend(names)
+    return [f"{change} of {_whose(list(dict.fromkeys(names)))}" for change, names in models.items()]

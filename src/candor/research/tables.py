@@ -5,25 +5,26 @@ Reconstructions, models that were rebuilt without their authors' code, are shown
 models; no rank, mark, gain or count rests on them. Neither does one on an error that is not a number.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import isfinite
+from math import inf, isfinite, nan
 from statistics import mean, stdev
 
 import pandas as pd
 
-from candor.research.grid import ALL_STEPS
-from candor.research.suites import Suite
-from candor.research.table_notes import Lineup, is_reconstruction, shown_name, write_note
+from candor.core.text import NOTHING
+from candor.research.grid import ALL_STEPS, overall_errors, unique
+from candor.research.suites import Contender, Suite
+from candor.research.table_notes import is_reconstruction, protocol_of, seeds_of, shown_name, unit_of
 
-OURS = "candor"
-NOTHING = "–"
+_OURS = "candor"
 AVERAGE = "Avg"
 """The head over means over horizons."""
 _MOST_BASELINES = 8
-SHOWN = {"mae": ("mae", "rmse", "mape"), "mse": ("mse", "mae")}
-"""Metrics of a table by that of the ranking."""
+_SHOWN = {"mae": ("mae", "rmse", "mape"), "mse": ("mse", "mae")}  # metrics of a table by that of the ranking
 _NAMES = {"mae": "MAE", "rmse": "RMSE", "mape": "MAPE [%]", "mse": "MSE"}
+_RAIN = "rain"
+_ABOUT_RECONSTRUCTIONS = "(reconstruction): rebuilt by us from what is published, without the authors' code; not ranked"
 Place = tuple[int | str, str]
 """A step, or whatever else stands over a group of columns, and a metric."""
 Errors = Mapping[str, Mapping[Place, Sequence[float]]]
@@ -58,9 +59,34 @@ class Table:
     note: str = ""
 
 
+@dataclass(frozen=True)
+class _Lineup:
+    """Who is shown in a table.
+
+    Args:
+        rivals: all baselines, best first, shown or not: marks and gains rest on them, or the best of the shown would
+            pass for the best of all.
+        baselines: those that are shown.
+        reconstructions: models that were rebuilt without their authors' code.
+        ours: CANDOR, of whatever size.
+        unranked: baselines without a rank, since they have no results on some of the tasks; shown or not.
+    """
+
+    rivals: tuple[str, ...]
+    baselines: tuple[str, ...]
+    reconstructions: tuple[str, ...]
+    ours: tuple[str, ...]
+    unranked: tuple[str, ...]
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """All that are shown, in the order of rows."""
+        return (*self.baselines, *self.reconstructions, *self.ours)
+
+
 def is_ours(model: str) -> bool:
     """Returns whether a contender is CANDOR, of whatever size."""
-    return model.split("-")[0] == OURS
+    return model.split("-")[0] == _OURS
 
 
 def _is_rival(model: str) -> bool:
@@ -79,13 +105,12 @@ def tables_of(results: pd.DataFrame, suite: Suite, *, is_whole: bool = False) ->
     found = []
     for rules, tasks in suite.parts_of(results["task"].tolist()):
         some = results[results["task"].isin(tasks)]
-        by_task = _errors_by_task(some)
-        for task, errors in by_task.items():
-            shared = by_task if rules.ranking == "suite" else {task: errors}
-            lineup = _line_up(shared, errors, rules.metric, is_whole=is_whole or not rules.has_rivals)
+        for task, of_task in some.groupby("task", sort=False):
+            errors = _errors(of_task, "step")
+            ranked = some if rules.ranking == "suite" else of_task
             steps = sorted(set.intersection(*({int(step) for step, _ in places} for places in errors.values())))
             heads = {step: "all steps" if step == ALL_STEPS else f"step {step}" for step in steps}
-            found.append(_make_table(task, errors, heads, lineup, rules, some[some["task"] == task]))
+            found.append(_make_table(str(task), errors, heads, rules, of_task, ranked, is_whole))
     return [table for table in found if table.rows]
 
 
@@ -104,9 +129,8 @@ def paper_tables_of(results: pd.DataFrame, suite: Suite, *, is_whole: bool = Fal
     for rules, tasks in suite.parts_of(results["task"].tolist()):
         some = results[results["task"].isin(tasks)]
         alone = {table.title: table for table in tables_of(some, rules, is_whole=is_whole)}
-        for data in some["data"].unique():
-            of_data = some[some["data"] == data]
-            own = of_data["task"].unique().tolist()
+        for data, of_data in some.groupby("data", sort=False):
+            own = unique(of_data, "task")
             if rules.ranking == "suite" and len(own) > 1:
                 found.append(_side_by_side(str(data), of_data, some, rules, is_whole))
             else:
@@ -115,69 +139,54 @@ def paper_tables_of(results: pd.DataFrame, suite: Suite, *, is_whole: bool = Fal
 
 
 def _side_by_side(data: str, results: pd.DataFrame, ranked: pd.DataFrame, rules: Suite, is_whole: bool) -> Table:
-    """Returns the table of a dataset; models are ranked by more than its own results."""
+    """Returns the table of a dataset, with the mean of each seed over its horizons; ranks rest on more than this."""
     horizons = results.drop_duplicates("task").sort_values("horizon", kind="stable")
     heads = {str(task): f"H = {horizon}" for task, horizon in zip(horizons["task"], horizons["horizon"], strict=True)}
-    errors = _errors_over_tasks(results, list(heads), SHOWN[rules.metric])
-    lineup = _line_up(_errors_by_task(ranked), errors, rules.metric, is_whole=is_whole or not rules.has_rivals)
-    return _make_table(data, errors, heads | {AVERAGE: AVERAGE}, lineup, rules, results)
-
-
-def _errors_over_tasks(
-    results: pd.DataFrame, tasks: list[str], metrics: tuple[str, ...]
-) -> dict[str, dict[Place, list[float]]]:
-    """Returns the errors over all steps by model, task and metric, and under `AVERAGE` their mean over tasks."""
-    by_seed: dict[tuple[str, str], dict[str, dict[int, float]]] = {}
-    chosen = results[(results["step"] == ALL_STEPS) & results["metric"].isin(metrics)]
-    columns = (chosen[name].tolist() for name in ("model", "metric", "task", "seed", "value"))
-    for model, metric, task, seed, value in zip(*columns, strict=True):
-        by_seed.setdefault((model, metric), {}).setdefault(task, {})[seed] = value
-    found: dict[str, dict[Place, list[float]]] = {}
-    for (model, metric), by_task in by_seed.items():
-        places = found.setdefault(model, {})
-        for task, values in by_task.items():
-            places[task, metric] = list(values.values())
-        whole = set.intersection(*(set(by_task.get(task, {})) for task in tasks))
+    overall = overall_errors(results)
+    errors = _errors(overall, "task")
+    for (model, metric), some in overall.groupby(["model", "metric"], sort=False):
+        by_seed = some.groupby("seed")["value"]
+        whole = [mean(values) for _, values in by_seed if len(values) == len(heads)]
         if whole:
-            places[AVERAGE, metric] = [mean(by_task[task][seed] for task in tasks) for seed in sorted(whole)]
+            errors[str(model)][AVERAGE, str(metric)] = whole
+    return _make_table(data, errors, heads | {AVERAGE: AVERAGE}, rules, results, ranked, is_whole)
+
+
+def _errors(results: pd.DataFrame, by: str) -> dict[str, dict[Place, list[float]]]:
+    """Returns the errors by model, by what stands in another column, and by metric."""
+    found: dict[str, dict[Place, list[float]]] = {}
+    for (model, key, metric), values in results.groupby(["model", by, "metric"], sort=False)["value"]:
+        found.setdefault(model, {})[key, metric] = values.tolist()
     return found
 
 
-def _errors_by_task(results: pd.DataFrame) -> dict[str, dict[str, dict[Place, list[float]]]]:
-    """Returns the errors of every task by model, step and metric."""
-    found: dict[str, dict[str, dict[Place, list[float]]]] = {}
-    columns = ("task", "model", "step", "metric", "value")
-    for task, model, step, metric, value in zip(*(results[name].tolist() for name in columns), strict=True):
-        found.setdefault(task, {}).setdefault(model, {}).setdefault((step, metric), []).append(value)
-    return found
-
-
-def _line_up(by_task: Mapping[str, Errors], models: Sequence[str] | Errors, metric: str, *, is_whole: bool) -> Lineup:
+def _line_up(ranked: pd.DataFrame, models: Sequence[str], metric: str, *, is_whole: bool) -> _Lineup:
     """Returns who is shown in a table.
 
     Baselines are ranked by the unrounded mean error over all steps, seeds and tasks, if they have results on all tasks;
     those without have no rank, and no place among the best.
 
     Args:
-        by_task: the errors of all tasks that the ranking rests on.
+        ranked: the results that the ranking rests on.
         models: those with results in this table.
         metric: by which they are ranked.
         is_whole: whether all models are shown.
     """
     means: dict[str, list[float]] = {}
-    for errors in by_task.values():
-        for model in errors:
-            means.setdefault(model, []).append(mean(errors[model][ALL_STEPS, metric]))
-    worth = {model: _worth(mean(found)) for model, found in means.items() if len(found) == len(by_task)}
-    ranked = sorted(filter(_is_rival, worth), key=worth.__getitem__)
+    overall = overall_errors(ranked)
+    for (_, model), values in overall[overall["metric"] == metric].groupby(["task", "model"], sort=False)["value"]:
+        means.setdefault(model, []).append(mean(values))
+    tasks = ranked["task"].nunique()
+    worth = {model: _worth(mean(found)) for model, found in means.items() if len(found) == tasks}
+    best_first = sorted(filter(_is_rival, worth), key=worth.__getitem__)
     unranked = sorted(model for model in models if _is_rival(model) and model not in worth)
-    rivals = (*ranked, *unranked)
-    return Lineup(
-        baselines=rivals if is_whole else rivals[: min(len(ranked), _MOST_BASELINES)],
+    rivals = (*best_first, *unranked)
+    return _Lineup(
+        rivals=rivals,
+        baselines=rivals if is_whole else rivals[: min(len(best_first), _MOST_BASELINES)],
         reconstructions=tuple(sorted(filter(is_reconstruction, models))) if is_whole else (),
         ours=tuple(filter(is_ours, models)),
         unranked=tuple(unranked),
-        rivals=rivals,
     )
 
 
@@ -190,9 +199,10 @@ def _make_table(
     title: str,
     errors: Errors,
     heads: Mapping[int, str] | Mapping[str, str],
-    lineup: Lineup,
     rules: Suite,
     results: pd.DataFrame,
+    ranked: pd.DataFrame,
+    is_whole: bool,
 ) -> Table:
     """Returns a table of errors, with the gain of ours below them.
 
@@ -200,11 +210,13 @@ def _make_table(
         title: what it shows.
         errors: by model and place; a model may lack places.
         heads: what stands over groups of columns, by the first part of their places.
-        lineup: who is shown.
-        rules: which metrics are shown, and whether there is a gain.
+        rules: which metrics are shown, how models are ranked, and whether there is a gain.
         results: what the errors come from.
+        ranked: the results that the ranking rests on.
+        is_whole: whether all models are shown; without rivals they are in any case.
     """
-    metrics = SHOWN[rules.metric]
+    metrics = _SHOWN[rules.metric]
+    lineup = _line_up(ranked, list(errors), rules.metric, is_whole=is_whole or not rules.has_rivals)
     places: list[Place] = [(key, metric) for key in heads for metric in metrics]
     best = {place: _best_two(errors, [*lineup.rivals, *lineup.ours], place) for place in places}
     rows = []
@@ -225,7 +237,7 @@ def _make_table(
         groups=tuple((head, len(metrics)) for head in heads.values()),
         columns=tuple(_NAMES[metric] for _ in heads for metric in metrics),
         rows=tuple(rows),
-        note=write_note(results, lineup, _NAMES[rules.metric], wins),
+        note=_note(results, lineup, _NAMES[rules.metric], wins),
     )
 
 
@@ -234,13 +246,14 @@ def strict_wins(results: pd.DataFrame, metric: str) -> dict[str, tuple[int, int]
 
     Errors are those over all steps; there is a comparison for every task and baseline.
     """
-    place: Place = (ALL_STEPS, metric)
     found: dict[str, tuple[int, int]] = {}
-    for errors in _errors_by_task(results).values():
-        rivals = (filter(isfinite, errors[model][place]) for model in errors if _is_rival(model))
-        best = [min(seeds) for values in rivals if (seeds := list(values))]
+    overall = overall_errors(results)
+    for _, of_task in overall[overall["metric"] == metric].groupby("task", sort=False):
+        errors = {str(model): values.tolist() for model, values in of_task.groupby("model", sort=False)["value"]}
+        rivals = (list(filter(isfinite, values)) for model, values in errors.items() if _is_rival(model))
+        best = [min(values) for values in rivals if values]
         for model in filter(is_ours, errors):
-            worst = max(errors[model][place], key=_worth)
+            worst = max(errors[model], key=_worth)
             wins, pairs = found.get(model, (0, 0))
             # What is not a number is below nothing.
             found[model] = wins + sum(worst < other for other in best), pairs + len(best)
@@ -249,30 +262,117 @@ def strict_wins(results: pd.DataFrame, metric: str) -> dict[str, tuple[int, int]
 
 def _best_two(errors: Errors, models: Sequence[str], place: Place) -> tuple[set[str], set[str]]:
     """Returns the models with the smallest and with the second smallest mean error; several where they are equal."""
-    means = {model: mean(errors[model][place]) for model in _in_order(errors, models, place)}
-    numbers = list(dict.fromkeys(means.values()))
+    means = _means(errors, models, place)
+    numbers = sorted(set(means.values()))
     first, second = ({model for model in means if means[model] in wanted} for wanted in (numbers[:1], numbers[1:2]))
     return first, second
 
 
-def _in_order(errors: Errors, models: Sequence[str], place: Place) -> list[str]:
-    """Returns the models whose mean error is a number, best first."""
-    means = {model: mean(errors[model][place]) for model in models if place in errors[model]}
-    return sorted(filter(lambda model: isfinite(means[model]), means), key=means.__getitem__)
+def _means(errors: Errors, models: Sequence[str], place: Place) -> dict[str, float]:
+    """Returns the mean errors of models that are numbers."""
+    means = {model: mean(errors[model][place]) for model in models if place in errors.get(model, ())}
+    return {model: value for model, value in means.items() if isfinite(value)}
 
 
 def _text(values: Sequence[float] | None, place: Place) -> str:
+    return mean_and_spread(values or (), 2 if place[1] == "mape" else 3)
+
+
+def mean_and_spread(values: Sequence[float], digits: int) -> str:
+    """Returns the mean of numbers, with their standard deviation if there are several; a dash without any."""
     if not values:
         return NOTHING
-    digits = 2 if place[1] == "mape" else 3
     spread = f" ± {stdev(values):.{digits}f}" if len(values) > 1 and all(map(isfinite, values)) else ""
     return f"{mean(values):.{digits}f}{spread}"
 
 
 def _gain(errors: Errors, ours: str, baselines: Sequence[str], place: Place) -> TableCell:
     """Returns by how much our error is below that of the best baseline."""
-    rivals, mine = _in_order(errors, baselines, place), _in_order(errors, [ours], place)
-    best = mean(errors[rivals[0]][place]) if rivals else 0.0
+    best, mine = min(_means(errors, baselines, place).values(), default=0.0), _means(errors, [ours], place)
     if not mine or best <= 0:
         return TableCell(NOTHING)
-    return TableCell(f"{100 * (1 - mean(errors[ours][place]) / best):+.1f} %")
+    return TableCell(f"{100 * (1 - mine[ours] / best):+.1f} %")
+
+
+def _note(results: pd.DataFrame, lineup: _Lineup, metric: str, wins: Mapping[str, tuple[int, int]]) -> str:
+    """Returns the note of a table of results whose models are ranked by a metric; `wins` as of `strict_wins`."""
+    shown = results[results["model"].isin(lineup.models)]
+    if shown.empty:
+        return ""
+    square = " (MSE in its square)" if metric == "MSE" else ""
+    spread = " ± standard deviation (ddof 1)" if shown["seed"].nunique() > 1 else ""
+    parts = [f"Errors in {unit_of(shown)}{square}, mean over {seeds_of(shown)}{spread}", *protocol_of(shown)]
+    if hidden := len(set(lineup.rivals) - set(lineup.baselines)):
+        among = f"all {len(lineup.rivals)} baselines, of which {hidden} are not shown"
+        parts.append(f"best, second best and gains are those among {among}")
+    if lineup.unranked:
+        parts.append(f"not ranked, since they have results on some of the tasks only: {', '.join(lineup.unranked)}")
+    parts += [
+        f"the worst seed of {model} beats the best seed of a baseline in {count} of {pairs} comparisons ({metric})"
+        for model, (count, pairs) in wins.items()
+    ]
+    return "; ".join([*parts, *([_ABOUT_RECONSTRUCTIONS] if lineup.reconstructions else [])])
+
+
+def rain_table_of(results: pd.DataFrame, suite: Suite) -> Table | None:
+    """Returns the paper's table of models without and with rain by dataset; None if no model has results of both.
+
+    Errors are means over seeds and horizons, over those that both of a pair have; of each pair the better is bold.
+
+    Args:
+        results: as `collect` gives them.
+        suite: whose contenders say which of them read rain.
+    """
+    datasets, metrics = unique(results, "data"), ("mae", "mse")
+    overall = overall_errors(results).replace({"value": {inf: nan}})
+    rows, missing, shown = [], [], []
+    for without, with_rain in _pairs(suite):
+        names = [without.name, with_rain.name]
+        of_pair = overall[overall["model"].isin(names)]
+        cells: list[tuple[TableCell, ...]] = []
+        for data in datasets:
+            for metric in metrics:
+                some = of_pair[(of_pair["data"] == data) & (of_pair["metric"] == metric)]
+                trials = some.pivot_table("value", ["task", "seed"], "model", aggfunc="last").reindex(columns=names)
+                both = trials.dropna()
+                if len(both) < len(trials.dropna(how="all")):
+                    missing.append(without.name)
+                dry, wet = (mean(both[name]) if len(both) else nan for name in names)
+                texts = (f"{error:.4f}" if len(both) else NOTHING for error in (dry, wet))
+                cells.append(tuple(map(TableCell, texts, (dry < wet, wet < dry))))
+        if any(dry.text != NOTHING for dry, _ in cells):
+            rows += [
+                (without.name, (TableCell(reads), *own))
+                for reads, own in zip(("No", "Yes"), zip(*cells, strict=True), strict=True)
+            ]
+            shown += names
+    if not rows:
+        return None
+    return Table(
+        title="Models without and with rain",
+        groups=(("", 1), *((data, len(metrics)) for data in datasets)),
+        columns=("Rainfall", *(_NAMES[metric] for _ in datasets for metric in metrics)),
+        rows=tuple(rows),
+        note=_rain_note(results[results["model"].isin(shown)], list(dict.fromkeys(missing))),
+    )
+
+
+def _pairs(suite: Suite) -> Iterator[tuple[Contender, Contender]]:
+    """Yields contenders that differ in nothing but that the second reads rain."""
+    for wet in suite.contenders:
+        covariates = wet.settings.get("covariates") or []
+        if _RAIN not in covariates:
+            continue
+        left = [name for name in covariates if name != _RAIN]
+        rest = {key: value for key, value in wet.settings.items() if key != "covariates"}
+        settings = rest | ({"covariates": left} if left else {})
+        yield from ((dry, wet) for dry in suite.contenders if dry.model == wet.model and dry.settings == settings)
+
+
+def _rain_note(results: pd.DataFrame, missing: list[str]) -> str:
+    """Returns over what means were taken and under which protocol, from the results of the models that are shown."""
+    horizons, seeds = (", ".join(map(str, sorted(set(results[name].tolist())))) for name in ("horizon", "seed"))
+    unit = f"{unit_of(results)} (MSE in its square)"
+    means = f"Errors in {unit} over all steps, mean over seeds {seeds} and horizons {horizons}"
+    lacking = [f"results that only one of a pair has are left out ({', '.join(missing)})"] if missing else []
+    return "; ".join([means, *protocol_of(results), *lacking])

@@ -147,10 +147,16 @@ def evaluate(
     return Evaluation(forecaster, task, part, len(origins), scores, intervals, peaks)
 
 
-def evaluate_run(run: Run, report: Report = silent) -> Evaluation:
-    """Returns the scores of a run on its test part, and keeps them in its folder with the checksum of its model."""
+def evaluate_run(run: Run, report: Report = silent, task: Task | None = None) -> Evaluation:
+    """Returns the scores of a run on its test part, and keeps them in its folder with the checksum of its model.
+
+    Args:
+        run: with a model.
+        report: progress callback.
+        task: of the run; None reads it.
+    """
     checksum = model_checksum(run.folder)  # before judging: training may go on meanwhile and leave another model
-    judged = evaluate(run.forecaster, run.task(), report=report)
+    judged = evaluate(run.forecaster, task or run.task(), report=report)
     write_json(run.folder / EVALUATION, judged.to_json() | {"model_sha256": checksum})
     return judged
 

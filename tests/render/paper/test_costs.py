@@ -9,7 +9,7 @@ import pytest
 from candor.core.progress import silent
 from candor.render.paper.studies import make_costs
 from candor.research.measuring import ModelProfile
-from candor.research.paper.grid import FoundGrid, Kind
+from candor.research.paper.found import FoundGrid, Kind
 from candor.research.paper.tables import cost_table, find_errors
 from candor.research.profiling import Circumstances, Profile
 from candor.research.suites import load_suite

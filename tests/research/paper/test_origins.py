@@ -8,8 +8,7 @@ from paper_results import results, save
 from candor.data.catalog import load_dataset
 from candor.data.panel import Panel
 from candor.data.protocol import Protocol
-from candor.research.paper.found import find_results
-from candor.research.paper.grid import read_grid
+from candor.research.paper.found import find_results, read_grid
 from candor.research.paper.origins import origin_of_run, origin_of_task
 from candor.research.paper.tables import sensitivity_table
 from candor.runs.run import RunRecord

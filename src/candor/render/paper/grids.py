@@ -10,7 +10,7 @@ from candor.render.figures.benchmark import draw_ablations, draw_ablations_toget
 from candor.render.paper.entry import Entry, Picture, ShownTable, draw, make_slug, table_files
 from candor.render.paper.tables import write_grid_tables, write_tables
 from candor.research.ablations import paired_changes, split_changes
-from candor.research.paper.grid import FoundGrid, Kind
+from candor.research.paper.found import FoundGrid, Kind
 from candor.research.paper.origins import joined, origin_of_task
 from candor.research.paper.tables import (
     ablations_by_task,
@@ -19,8 +19,7 @@ from candor.research.paper.tables import (
     variant_tables,
     with_sizes,
 )
-from candor.research.rain_table import rain_table_of
-from candor.research.tables import strict_wins, tables_of
+from candor.research.tables import rain_table_of, strict_wins, tables_of
 
 HEAT_MAPS = {
     "ablations": (

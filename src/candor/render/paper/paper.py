@@ -21,6 +21,7 @@ from candor.research.paper.found import (
     FORMAT,
     MARK,
     Found,
+    Kind,
     Trouble,
     data_names,
     data_of_runs,
@@ -28,7 +29,6 @@ from candor.research.paper.found import (
     is_here,
     is_paper,
 )
-from candor.research.paper.grid import Kind
 from candor.research.paper.missing import Missing, find_missing
 from candor.research.shock_rain_runs import RainComparison, read_comparison
 

@@ -8,7 +8,7 @@ from candor.render.figures.benchmark import draw_costs
 from candor.render.figures.shock_rain import write_picture
 from candor.render.paper.entry import Entry, Picture, ShownTable, draw, table_files
 from candor.render.paper.tables import write_tables
-from candor.research.paper.grid import FoundGrid
+from candor.research.paper.found import FoundGrid
 from candor.research.paper.origins import Origin, origin_of_profile
 from candor.research.paper.shock_rain import association_table, findings_of, origin_of_shock_rain, run_table
 from candor.research.paper.tables import cost_table, find_errors

@@ -7,9 +7,8 @@ from pathlib import Path
 import pandas as pd
 
 from candor.core.files import atomic_file
-from candor.research.rain_table import rain_table_of
 from candor.research.suites import Suite
-from candor.research.tables import Table, TableCell, paper_tables_of
+from candor.research.tables import Table, TableCell, paper_tables_of, rain_table_of
 
 _LATEX_SPECIALS = {
     **{letter: f"\\{letter}" for letter in "%&_#${}"},

@@ -7,26 +7,186 @@ truth.json                  `candor truth`, the one for all cells
 run.json                    runs; those named on the command line, and those that belong to no grid
 """
 
+import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
+
+import pandas as pd
 
 from candor.core.errors import InputError
 from candor.core.files import is_of_format, read_json
 from candor.data.catalog import datasets
+from candor.research.ablations import CHANGES, FULL, VARIANTS
 from candor.research.engine import CELL
-from candor.research.grid import GridCell, parse_cell
-from candor.research.paper.grid import FoundGrid, Kind, read_grid
+from candor.research.grid import RESULTS, GridCell, cells_of_results, collect, parse_cell, read_results, unique
 from candor.research.profiling import PROFILE
-from candor.research.results import RESULTS
+from candor.research.shock_rain_runs import NAME
+from candor.research.suites import Contender, Suite, SuiteTask, load_suite, suite_names
+from candor.research.table_notes import budgets_of
+from candor.research.truth.cells import TRUTH
 from candor.runs.run import RECORD, RunRecord, load_record
 
 MARK, FORMAT = "paper.json", "candor-paper"
-SHOCK_RAIN, TRUTH = "shock-rain.json", "truth.json"
+UNKNOWN = "not recorded"
+_SHOCK_RAIN = f"{NAME}.json"
 Outcome = TypeVar("Outcome")
+
+
+class Kind(StrEnum):
+    """What a grid compares."""
+
+    BENCHMARK = "benchmark"
+    ABLATIONS = "ablations"
+    SWEEP = "sweep"
+
+
+@dataclass(frozen=True, eq=False)
+class FoundGrid:
+    """A grid with results.
+
+    Args:
+        folder: where it is.
+        kind: what it compares.
+        suite: how its tables are made.
+        cells: those whose folders are there, and those of the results.
+        results: as `candor.research.grid.collect` gives them.
+    """
+
+    folder: Path
+    kind: Kind
+    suite: Suite
+    cells: tuple[GridCell, ...]
+    results: pd.DataFrame
+
+    @property
+    def tasks(self) -> list[str]:
+        """The tasks that have results."""
+        return unique(self.results, "task")
+
+    @property
+    def models(self) -> list[str]:
+        """The models that have results."""
+        return unique(self.results, "model")
+
+    @property
+    def setting(self) -> str:
+        """The setting that a sweep varies."""
+        return self.models[0].partition("=")[0]
+
+    def of_task(self, task: str) -> pd.DataFrame:
+        """Returns the results on a task."""
+        return self.results[self.results["task"] == task]
+
+    def known(self) -> set[tuple[str, str, int]]:
+        """Returns task, model and seed of all cells with results."""
+        return set(self.results[["task", "model", "seed"]].itertuples(index=False, name=None))
+
+    def candor_runs(self) -> dict[str, Path]:
+        """Returns the run of the full CANDOR with the first seed, by task; none of a sweep."""
+        found: dict[str, Path] = {}
+        known = self.known()
+        for cell in sorted(self.cells, key=lambda cell: (cell.contender.name != FULL, cell.contender.name, cell.seed)):
+            is_full = cell.contender.model == FULL and (self.kind == Kind.BENCHMARK or cell.contender.name == FULL)
+            if is_full and cell.place in known and (self.folder / cell.name / RECORD).is_file():
+                found.setdefault(cell.task.label, self.folder / cell.name)
+        return found
+
+    def command(self, *, is_whole: bool = False) -> str:
+        """Returns the command that makes these results, or with `is_whole` also what was begun or its suite has."""
+        if self.kind == Kind.BENCHMARK and self.suite.name not in suite_names():
+            return UNKNOWN
+        begun = self.cells if is_whole else ()
+        models = list(dict.fromkeys([*self.models, *(cell.contender.name for cell in begun)]))
+        seeds = sorted({*self.results["seed"].tolist(), *(cell.seed for cell in begun)})
+        if self.kind == Kind.BENCHMARK:
+            words = list(self._benchmark(models, is_whole))
+        else:
+            preset = self.cells[0].task.preset if self.cells else self.tasks[0]
+            words = list((self._ablation if self.kind == Kind.ABLATIONS else self._sweep)(preset, models))
+        if self.kind != Kind.BENCHMARK or not is_whole:
+            words += ["--seeds", ",".join(str(seed) for seed in seeds)]
+        for budget in budgets_of(self.results)[:1]:
+            words += ["--budget-minutes", budget]
+        return shlex.join(["candor", *words, "--out", str(self.folder)])
+
+    def _benchmark(self, models: Sequence[str], is_whole: bool) -> Iterator[str]:
+        usual = {contender.name: contender.settings for contender in self.suite.contenders}
+        given: dict[str, Any] = {}
+        for cell in self.cells:
+            own = usual.get(cell.contender.name, {})
+            given |= {key: value for key, value in cell.contender.settings.items() if key not in own}
+        yield from ("benchmark", self.suite.name, *_written(given))
+        if not is_whole and set(models) != set(usual):
+            yield from ("--models", ",".join(models))
+        if not is_whole and set(self.tasks) < {task.label for task in self.suite.tasks}:
+            yield from ("--tasks", ",".join(self.tasks))
+
+    def _ablation(self, preset: str, models: Sequence[str]) -> Iterator[str]:
+        shared = next((cell.contender.settings for cell in self.cells if cell.contender.name == FULL), {})
+        yield from ("ablate", preset, *_written(shared))
+        variants = [name for name in CHANGES if name in models]
+        if variants and variants != list(VARIANTS):
+            yield from ("--variants", ",".join(variants))
+
+    def _sweep(self, preset: str, models: Sequence[str]) -> Iterator[str]:
+        values = ",".join(model.partition("=")[2] for model in models)
+        own = self.cells[0].contender.settings if self.cells else {}
+        shared = {key: value for key, value in own.items() if key != self.setting}
+        yield from ("sweep", preset, f"{self.setting}={values}", *_written(shared))
+
+
+def _written(settings: Mapping[str, Any]) -> list[str]:
+    return [f"{key}={value if isinstance(value, str) else json.dumps(value)}" for key, value in settings.items()]
+
+
+def read_grid(folder: Path, cells: Sequence[GridCell] = ()) -> FoundGrid | None:
+    """Returns the grid in a folder; None if it has no results yet.
+
+    Args:
+        folder: of the grid.
+        cells: those whose cell.json is there. Where results.parquet is not, what they scored is collected.
+    """
+    path = folder / RESULTS
+    results = read_results(path) if path.is_file() else collect(cells, folder)
+    if results.empty:
+        return None
+    there = {cell.name for cell in cells}
+    cells = (*cells, *(cell for cell in cells_of_results(results) if cell.name not in there))
+    suite = _suite(folder, cells, results)
+    kind = Kind(suite.name) if suite.name in (Kind.ABLATIONS, Kind.SWEEP) else Kind.BENCHMARK
+    return FoundGrid(folder, kind, suite, cells, results)
+
+
+def _suite(folder: Path, cells: Sequence[GridCell], results: pd.DataFrame) -> Suite:
+    """Returns the suite of a grid: named by its cells, or guessed from the names of its models where there are none."""
+    models = unique(results, "model")
+    names = {cell.suite for cell in cells}
+    name = names.pop() if len(names) == 1 else _guessed(models) or folder.name.removeprefix("benchmark-")
+    if name in suite_names():
+        return load_suite(name)
+    known = {cell.contender.name: cell.contender for cell in cells}
+    content: dict[str, Any] = {
+        "name": name,
+        "title": folder.name,
+        "tasks": [SuiteTask(preset=task) for task in unique(results, "task")],
+        "models": [known.get(model) or Contender(name=model, model=model) for model in models],
+        "has_rivals": name not in (Kind.ABLATIONS, Kind.SWEEP),
+        "metric": "mse" if all(json.loads(text).get("is_river") for text in unique(results, "protocol")) else "mae",
+    }
+    return Suite(**content)
+
+
+def _guessed(models: Sequence[str]) -> str | None:
+    if len(models) > 1 and FULL in models and all(model == FULL or model in CHANGES for model in models):
+        return Kind.ABLATIONS.value
+    settings = {model.partition("=")[0] for model in models if "=" in model}
+    return Kind.SWEEP.value if len(settings) == 1 and all("=" in model for model in models) else None
 
 
 @dataclass(frozen=True)
@@ -80,44 +240,40 @@ def find_results(folders: Sequence[Path]) -> Found:
             )
     found = Found(tuple(folders))
     files = _files(folders)
-    found.profiles = [path for path in files if path.name == PROFILE]
-    found.shock_rains = [path for path in files if path.name == SHOCK_RAIN]
-    cells = _cells([path for path in files if path.name == CELL], found.troubles)
-    found.truths = [path for path in files if path.name == TRUTH and not (path.parent / CELL).is_file()]
-    grids = dict.fromkeys([path.parent for path in files if path.name == RESULTS] + list(cells))
-    for grid in sorted(grids):
+    found.profiles, found.shock_rains = files[PROFILE], files[_SHOCK_RAIN]
+    cells = _cells(files[CELL], found.troubles)
+    found.truths = [path for path in files[TRUTH] if not (path.parent / CELL).is_file()]
+    for grid in sorted({*(path.parent for path in files[RESULTS]), *cells}):
         if (read := _tried(found.troubles, grid, partial(read_grid, grid, cells.get(grid, [])))) is not None:
             found.grids.append(read)
     in_cells = {grid / cell.name for grid, members in cells.items() for cell in members}
-    runs = [path.parent for path in files if path.name == RECORD]
     found.runs = list(_runs(found, folders))
     drawn = {run.folder.resolve() for run in found.runs}
     found.others = [
         run
-        for run in runs
+        for run in (path.parent for path in files[RECORD])
         if run not in in_cells and not (run / CELL).is_file() and run.resolve() not in drawn and _is_candor(run)
     ]
     return found
 
 
-def _files(folders: Sequence[Path]) -> list[Path]:
-    """Returns the files that tell of results, each once; hidden folders and folders of this command are left out."""
-    wanted = {RESULTS, CELL, PROFILE, SHOCK_RAIN, TRUTH, RECORD}
-    found: dict[Path, Path] = {}
+def _files(folders: Sequence[Path]) -> dict[str, list[Path]]:
+    """Returns the files that hold results, each once, by name; hidden folders and those of `candor paper` left out."""
+    found: dict[str, dict[Path, Path]] = {name: {} for name in (RESULTS, CELL, PROFILE, _SHOCK_RAIN, TRUTH, RECORD)}
     for folder in folders:
         for place, inside, files in os.walk(folder):
             if MARK in files and is_paper(Path(place)):
                 inside.clear()
                 continue
             inside[:] = sorted(name for name in inside if not name.startswith("."))
-            for name in wanted.intersection(files):
+            for name in found.keys() & set(files):
                 path = Path(place) / name
-                found.setdefault(path.resolve(), path)
-    return sorted(found.values())
+                found[name].setdefault(path.resolve(), path)
+    return {name: sorted(paths.values()) for name, paths in found.items()}
 
 
 def is_paper(folder: Path) -> bool:
-    """Returns whether a folder was written by this command."""
+    """Returns whether a folder was written by `candor paper`."""
     return is_of_format(folder / MARK, FORMAT)
 
 
@@ -140,24 +296,22 @@ def _runs(found: Found, folders: Sequence[Path]) -> Iterator[FoundRun]:
     """Yields the runs that were named, then CANDOR's first seed on each task of the grids; no two are called alike."""
     used: set[str] = set()
 
-    def called(name: str, folder: Path) -> str:
-        unlike = str(folder) if name in used else name
-        used.add(unlike)
-        return unlike
+    def opened(name: str, folder: Path) -> Iterator[FoundRun]:
+        if (record := _tried(found.troubles, folder, partial(load_record, folder))) is not None:
+            unlike = str(folder) if name in used else name
+            used.add(unlike)
+            yield FoundRun(unlike, folder, record)
 
     for folder in folders:
-        if not (folder / RECORD).is_file():
-            continue
-        if (record := _tried(found.troubles, folder, partial(load_record, folder))) is not None:
-            yield FoundRun(called(folder.name or folder.resolve().name, folder), folder, record)
+        if (folder / RECORD).is_file():
+            yield from opened(folder.name or folder.resolve().name, folder)
     tasks: set[str] = set()
     for grid in sorted(found.grids, key=lambda grid: (grid.kind != Kind.BENCHMARK, str(grid.folder))):
         for task, folder in grid.candor_runs().items():
-            if task in tasks:
-                continue
-            if (record := _tried(found.troubles, folder, partial(load_record, folder))) is not None:
-                tasks.add(task)
-                yield FoundRun(called(task, folder), folder, record)
+            if task not in tasks:
+                for run in opened(task, folder):
+                    tasks.add(task)
+                    yield run
 
 
 def _is_candor(run: Path) -> bool:
@@ -198,7 +352,7 @@ def data_of_runs(runs: Sequence[FoundRun]) -> dict[str, Path]:
 
 def data_names(found: Found) -> list[str]:
     """Returns the names of all data that grids and runs were made with, in their order."""
-    of_grids = (str(name) for grid in found.grids for name in grid.results["data"].unique())
+    of_grids = (name for grid in found.grids for name in unique(grid.results, "data"))
     catalogued = (run.record.data for run in found.runs if run.record.is_catalogued)
     return list(dict.fromkeys([*of_grids, *catalogued, *data_of_runs(found.runs)]))
 

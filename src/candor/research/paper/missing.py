@@ -9,8 +9,7 @@ from candor.core.text import counted, listed
 from candor.research.ablations import INTERVENTIONS, SWEEPS, VARIANTS
 from candor.research.engine import failure_of
 from candor.research.grid import GridCell, cells_of
-from candor.research.paper.found import Found, data_names, data_of_runs, is_here
-from candor.research.paper.grid import UNKNOWN, FoundGrid, Kind
+from candor.research.paper.found import UNKNOWN, Found, FoundGrid, Kind, data_names, data_of_runs, is_here
 from candor.research.paper.tables import find_errors
 from candor.research.profiling import labels_of, read_profile
 from candor.research.suites import load_suite, suite_names
@@ -140,18 +139,14 @@ def _why(cell: GridCell, grid: FoundGrid) -> str:
 def _gaps(grid: FoundGrid) -> Iterator[Missing]:
     """Yields the cells that a grid lacks: those that were begun or failed, and those that its suite has besides."""
     known, command = grid.known(), grid.command(is_whole=True)
-    begun = [cell for cell in grid.cells if (cell.task.label, cell.contender.name, cell.seed) not in known]
-    if begun:
-        told = []
-        for cell in begun[:_MOST_NAMED]:
-            why = _why(cell, grid)
-            told.append(f"{cell.name} ({why})" if why else cell.name)
+    if begun := [cell for cell in grid.cells if cell.place not in known]:
+        reasons = ((cell.name, _why(cell, grid)) for cell in begun[:_MOST_NAMED])
+        named = "; ".join(f"{name} ({why})" if why else name for name, why in reasons)
         more = f" and {len(begun) - _MOST_NAMED} more" if len(begun) > _MOST_NAMED else ""
-        yield Missing(f"{grid.folder}: begun but not done: {'; '.join(told)}{more}", command)
+        yield Missing(f"{grid.folder}: begun but not done: {named}{more}", command)
     if grid.kind != Kind.BENCHMARK or command == UNKNOWN:
         return
-    wanted = [(cell.task.label, cell.contender.name, cell.seed) for cell in cells_of(grid.suite)]
-    lacking = [cell for cell in wanted if cell not in known]
+    lacking = [cell.place for cell in cells_of(grid.suite) if cell.place not in known]
     for task in dict.fromkeys(task for task, _, _ in lacking):
         there = {model for place, model, _ in known if place == task}
         models = list(dict.fromkeys(model for place, model, _ in lacking if place == task and model not in there))

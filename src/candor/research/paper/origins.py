@@ -3,7 +3,7 @@
 import json
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +14,9 @@ from candor.core.text import NOTHING, counted
 from candor.data.catalog import datasets
 from candor.presets import load_preset, preset_names
 from candor.research.measuring import HOW
-from candor.research.paper.grid import UNKNOWN, FoundGrid
+from candor.research.paper.found import UNKNOWN, FoundGrid
 from candor.research.profiling import Circumstances, Profile
-from candor.research.table_notes import differences_of, seeds_of
+from candor.research.table_notes import budgets_of, differences_of, seeds_of
 from candor.research.truth.cells import Scored
 from candor.runs.run import RunRecord, load_record
 
@@ -119,10 +119,8 @@ def origin_of_run(record: RunRecord, source: str, command: str) -> Origin:
 def _aggregation(results: pd.DataFrame) -> str:
     """Returns over what errors are means, how long each model was trained, and what keeps models from comparison."""
     spread = " ± standard deviation (one degree of freedom taken off)" if results["seed"].nunique() > 1 else ""
-    budgets = sorted({float(budget) for budget in results["budget_minutes"].dropna()})
-    trained = (
-        f" Networks were trained {' or '.join(f'{budget:g}' for budget in budgets)} minutes each." if budgets else ""
-    )
+    budgets = " or ".join(budgets_of(results))
+    trained = f" Networks were trained {budgets} minutes each." if budgets else ""
     how = str(results["aggregation"].iloc[0]).partition(";")[0]
     differences = "".join(f" {text[:1].upper()}{text[1:]}." for text in differences_of(results))
     return f"Errors are {how}; mean over {seeds_of(results)}{spread}.{trained}{differences}"
@@ -130,17 +128,16 @@ def _aggregation(results: pd.DataFrame) -> str:
 
 def _dates(grid: FoundGrid, task: str) -> list[str]:
     """Returns when the runs of a grid on a task were made, as far as their records are there."""
-    found = []
-    for cell in grid.cells:
-        if cell.task.label != task:
-            continue
-        try:
-            record = load_record(grid.folder / cell.name)
-        except InputError:  # cells may have been thrown away since
-            continue
-        if record.made is not None:
-            found.append(record.made.isoformat())
-    return found
+    records = (record_in(grid.folder / cell.name) for cell in grid.cells if cell.task.label == task)
+    return [record.made.isoformat() for record in records if record is not None and record.made is not None]
+
+
+def record_in(run: Path) -> RunRecord | None:
+    """Returns the record of a run; None where it is no longer."""
+    try:
+        return load_record(run)
+    except InputError:
+        return None
 
 
 def circumstances_in_words(at: Circumstances) -> str:
@@ -208,15 +205,8 @@ def in_dates(found: Iterable[str]) -> str:
 
 def joined(origins: Sequence[Origin]) -> Origin:
     """Returns one origin for numbers of several; what is the same in all is said once."""
+    between = {"command": "\n", "protocol": " "}
+    names = [part.name for part in fields(Origin)]
     return Origin(
-        source=_listed([origin.source for origin in origins]),
-        command="\n".join(dict.fromkeys(origin.command for origin in origins)),
-        data=_listed([origin.data for origin in origins]),
-        protocol=_listed([origin.protocol for origin in origins], " "),
-        made=_listed([origin.made for origin in origins]),
-        versions=_listed([origin.versions for origin in origins]),
+        **{name: between.get(name, "; ").join(dict.fromkeys(getattr(one, name) for one in origins)) for name in names}
     )
-
-
-def _listed(texts: Sequence[str], between: str = "; ") -> str:
-    return between.join(dict.fromkeys(texts))

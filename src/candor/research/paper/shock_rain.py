@@ -4,12 +4,10 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from candor.core.errors import InputError
 from candor.core.text import NOTHING, counted
-from candor.research.paper.origins import Origin, data_in_words, in_dates, in_versions, protocol_in_words
+from candor.research.paper.origins import Origin, data_in_words, in_dates, in_versions, protocol_in_words, record_in
 from candor.research.shock_rain_runs import NAME, SHIFTS_NAME, RainComparison
 from candor.research.tables import Table, TableCell
-from candor.runs.run import RunRecord, load_record
 
 
 def _label(comparison: RainComparison) -> str:
@@ -76,7 +74,7 @@ def findings_of(comparison: RainComparison) -> list[str]:
 def origin_of_shock_rain(comparison: RainComparison) -> Origin:
     """Returns where the numbers of a comparison come from."""
     content = comparison.content
-    records = [record for run in content["checkpoints"] if (record := _record(Path(str(run["run"])))) is not None]
+    records = [record for run in content["checkpoints"] if (record := record_in(Path(str(run["run"])))) is not None]
     span = f"{str(content.get('first', ''))[:10]} to {str(content.get('last', ''))[:10]}"
     tested = f"{content['shifts']:,} circular shifts of the rain, {counted(comparison.stations, 'station')}"
     protocol = protocol_in_words(records[0].protocol.model_dump(mode="json")) if records else ""
@@ -90,13 +88,6 @@ def origin_of_shock_rain(comparison: RainComparison) -> Origin:
         made=in_dates(dates),
         versions=in_versions(found),
     )
-
-
-def _record(run: Path) -> RunRecord | None:
-    try:
-        return load_record(run)
-    except InputError:  # the run may be elsewhere by now
-        return None
 
 
 def _command(comparison: RainComparison) -> str:

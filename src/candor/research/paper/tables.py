@@ -2,17 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from statistics import mean, stdev
 
 from candor.core.errors import InputError
 from candor.core.text import NOTHING, significant
 from candor.research.ablations import Change, paired_changes, parameters_of, split_changes
-from candor.research.grid import ALL_STEPS
-from candor.research.paper.grid import FoundGrid, Kind
+from candor.research.grid import RESULTS, overall_errors
+from candor.research.paper.found import FoundGrid, Kind
 from candor.research.paper.origins import circumstances_in_words
 from candor.research.profiling import Errors, Profile, errors_in, labels_of
-from candor.research.results import RESULTS
-from candor.research.tables import Table, TableCell, tables_of
+from candor.research.tables import Table, TableCell, mean_and_spread, tables_of
 from candor.research.truth.results import Row
 
 _COSTS = ("parameters", "MFLOPs", "inference [ms]", "training step [ms]", "peak memory [MB]")
@@ -72,16 +70,16 @@ def sensitivity_table(sweeps: Sequence[FoundGrid]) -> Table:
     errors: dict[tuple[str, str, str], list[float]] = {}
     taken: set[tuple[str, str]] = set()
     for grid in sweeps:
-        new = [task for task in grid.tasks if (grid.setting, task) not in taken]
-        taken |= {(grid.setting, task) for task in new}
-        chosen = grid.results[(grid.results["step"] == ALL_STEPS) & grid.results["task"].isin(new)]
-        columns = (chosen[name].tolist() for name in ("task", "model", "metric", "value"))
-        for task, model, metric, value in zip(*columns, strict=True):
-            errors.setdefault((str(task), str(model), str(metric)), []).append(float(value))
+        overall = overall_errors(grid.results)
+        for task in grid.tasks:
+            if (grid.setting, task) not in taken:
+                of_task = overall[overall["task"] == task].groupby(["model", "metric"], sort=False)["value"]
+                errors |= {(task, model, metric): values.tolist() for (model, metric), values in of_task}
+        taken |= {(grid.setting, task) for task in grid.tasks}
     tasks = list(dict.fromkeys(task for task, _, _ in errors))
     places = [(task, metric) for task in tasks for metric in _SWEPT]
     rows = [
-        (model, tuple(_cell(errors.get((task, model, metric), [])) for task, metric in places))
+        (model, tuple(TableCell(mean_and_spread(errors.get((task, model, metric), ()), 4)) for task, metric in places))
         for model in dict.fromkeys(model for _, model, _ in errors)
     ]
     return Table(
@@ -91,12 +89,6 @@ def sensitivity_table(sweeps: Sequence[FoundGrid]) -> Table:
         rows=tuple(rows),
         note="Test part, all steps together, in the unit of each task's sensors (MSE in its square); mean over seeds",
     )
-
-
-def _cell(values: Sequence[float]) -> TableCell:
-    if not values:
-        return TableCell(NOTHING)
-    return TableCell(f"{mean(values):.4f}" + (f" ± {stdev(values):.4f}" if len(values) > 1 else ""))
 
 
 def find_errors(profile: Profile, grids: Sequence[FoundGrid]) -> Errors | None:

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -15,7 +14,7 @@ from candor.core.progress import Report
 from candor.core.settings import Settings, parse_settings
 from candor.core.versions import versions
 from candor.data.panel import Panel
-from candor.data.protocol import make_task
+from candor.data.protocol import Task, make_task
 from candor.data.synthetic import Truth, generate_river, generate_road
 from candor.forecasting.own_data import choose_protocol, choose_settings
 from candor.nets.candor.recipe import Recipe
@@ -92,26 +91,30 @@ class TruthCell(Settings, Cell):
     def work(self, folder: Path, report: Report, interruption: Interruption) -> None:
         """Trains CANDOR and scores its answers."""
         panel, truth = self.make()
-        run = train_cell(folder, self.budget_minutes, partial(self._begin, panel, folder, report), report, interruption)
+
+        def begin(limits: Limits) -> tuple[Run, Task]:
+            protocol, rest = choose_protocol(panel, self.dataset, self.settings)
+            task = make_task(panel, protocol)
+            settings, _ = choose_settings("candor", task, self.dataset, rest)
+            recipe = parse_settings(Recipe, settings["recipe"], "settings")
+            refuse_variants(recipe.model_settings(len(panel.sensors), protocol.history, protocol.horizon))
+            run = train_model(
+                panel, protocol, "candor", settings, folder, seed=self.seed, is_catalogued=False, report=report,
+                limits=limits,
+            )  # fmt: skip
+            return run, task
+
+        run, task = train_cell(folder, self.budget_minutes, begin, report, interruption)
         if run.record.fingerprint != panel.fingerprint:
             raise InputError(
                 "the network of this seed is not the one that the run was trained on",
                 where=str(folder),
                 hint="it was made by another version of candor; train again in another folder (--out)",
             )
-        evaluation = evaluate_run(run, report).to_json()
-        content = {"format_version": FORMAT_VERSION, **asdict(question_run(run, truth, report))}
+        task = task or make_task(panel, run.record.protocol)
+        evaluation = evaluate_run(run, report, task).to_json()
+        content = {"format_version": FORMAT_VERSION, **asdict(question_run(run, task, truth, report))}
         write_json(folder / TRUTH, content | {"circumstances": _circumstances(run, evaluation)})
-
-    def _begin(self, panel: Panel, folder: Path, report: Report, limits: Limits) -> Run:
-        protocol, rest = choose_protocol(panel, self.dataset, self.settings)
-        settings, _ = choose_settings("candor", make_task(panel, protocol), self.dataset, rest)
-        recipe = parse_settings(Recipe, settings["recipe"], "settings")
-        refuse_variants(recipe.model_settings(len(panel.sensors), protocol.history, protocol.horizon))
-        return train_model(
-            panel, protocol, "candor", settings, folder, seed=self.seed, is_catalogued=False, report=report,
-            limits=limits,
-        )  # fmt: skip
 
 
 @dataclass(frozen=True)

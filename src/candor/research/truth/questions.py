@@ -59,15 +59,16 @@ class Findings:
     curves: tuple[Curve, ...]
 
 
-def question_run(run: Run, truth: Truth, report: Report = silent) -> Findings:
+def question_run(run: Run, task: Task, truth: Truth, report: Report = silent) -> Findings:
     """Returns what a run of CANDOR and the rules beside it score on the test part of the run's data.
 
     Args:
         run: a fitted CANDOR.
+        task: of the run.
         truth: about the data it was fitted on.
         report: is told how far it has come.
     """
-    candor, task = run.candor(), run.task()
+    candor = run.candor()
     if truth.components["shock"].shape != task.panel.values.shape:
         raise ValueError("the truth is not that of the run's data, or the protocol cuts the record")
     model = collect_answers(candor, task, report)

@@ -14,6 +14,7 @@ import pandas as pd
 from candor.core.errors import InputError
 from candor.core.files import read_json
 from candor.core.settings import parse_settings
+from candor.research.tables import mean_and_spread
 from candor.research.truth.cells import FORMAT_VERSION, Scored, TruthCell, read_curves
 from candor.research.truth.questions import Findings
 from candor.research.truth.scores import Score
@@ -76,9 +77,7 @@ class Row:
     @property
     def text(self) -> str:
         """The score as it is printed."""
-        if self.mean is None:
-            return "–"
-        return f"{self.mean:.3f}" if self.spread is None else f"{self.mean:.3f} ± {self.spread:.3f}"
+        return mean_and_spread(self.known, 3)
 
 
 def rows_of(cells: Sequence[Scored]) -> list[Row]:
