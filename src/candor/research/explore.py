@@ -292,15 +292,14 @@ def _standard_errors(
 
 def _picture_lags(panel: Panel, longest: int | None, report: Report) -> LagPicture:
     found, edges, ids = edge_lags(panel, longest, report), panel.edges, np.array(panel.sensor_ids, object)
-    distance, unit = edges.distance, edges.distance_unit
-    if distance is None:  # as the crow flies, if all places are known
-        distance, unit = _straight(panel, edges.source, edges.target), "km, straight"
-    is_known = edges.distance is not None or not np.isnan(distance).any()
+    given, straight = edges.distance, _straight(panel, edges.source, edges.target)
+    is_known = given is not None or not np.isnan(straight).any()
+    unit = edges.distance_unit if given is not None else "km, straight"
     table = pd.DataFrame(
         {
             "from": ids[edges.source],
             "to": ids[edges.target],
-            "distance": distance if is_known else np.nan,
+            "distance": np.nan if not is_known else straight if given is None else given,
             "lag_steps": found["lag"],
             "lag_hours": found["lag"] * (panel.times.interval / timedelta(hours=1)),
             "correlation": found["correlation"],

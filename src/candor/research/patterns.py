@@ -55,7 +55,8 @@ def standardise(series: NDArray[np.floating[Any]]) -> Numbers:
     deviation = np.sqrt((np.where(known, values, 0.0) ** 2).sum(axis=0) / count)
     # Equal values leave a remainder of rounding, which must not be blown up.
     is_flat = deviation <= 1e-9 * np.maximum(np.abs(np.nan_to_num(series)).max(axis=0, initial=0.0), 1e-300)
-    return np.where(is_flat, values * 0.0, values / np.where(is_flat, 1.0, deviation))
+    scaled: Numbers = np.where(is_flat, values * 0.0, values / np.where(is_flat, 1.0, deviation))
+    return scaled
 
 
 @dataclass(frozen=True, eq=False)

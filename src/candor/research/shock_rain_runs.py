@@ -101,8 +101,11 @@ def read_comparison(path: Path) -> RainComparison:
     if not isinstance(content, dict) or (lacking := [key for key in _KEYS if key not in content]):
         named = f" ({', '.join(lacking)} missing)" if isinstance(content, dict) else ""
         raise InputError(f"these are not results of `candor shock-rain`{named}", where=str(path))
-    beside = (path.with_suffix(".csv"), path.with_name(SHIFTS_NAME))
-    return RainComparison(content, *(pd.read_csv(file) if file.is_file() else pd.DataFrame() for file in beside), path)
+    curves, null = (
+        pd.read_csv(file) if file.is_file() else pd.DataFrame()
+        for file in (path.with_suffix(".csv"), path.with_name(SHIFTS_NAME))
+    )
+    return RainComparison(content, curves, null, path)
 
 
 def compare_runs(

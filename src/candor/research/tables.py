@@ -155,8 +155,9 @@ def _side_by_side(data: str, results: pd.DataFrame, ranked: pd.DataFrame, rules:
 def _errors(results: pd.DataFrame, by: str) -> dict[str, dict[Place, list[float]]]:
     """Returns the errors by model, by what stands in another column, and by metric."""
     found: dict[str, dict[Place, list[float]]] = {}
-    for (model, key, metric), values in results.groupby(["model", by, "metric"], sort=False)["value"]:
-        found.setdefault(model, {})[key, metric] = values.tolist()
+    columns = (results[name].tolist() for name in ("model", by, "metric", "value"))
+    for model, key, metric, value in zip(*columns, strict=True):
+        found.setdefault(model, {}).setdefault((key, metric), []).append(value)
     return found
 
 
@@ -175,7 +176,7 @@ def _line_up(ranked: pd.DataFrame, models: Sequence[str], metric: str, *, is_who
     means: dict[str, list[float]] = {}
     overall = overall_errors(ranked)
     for (_, model), values in overall[overall["metric"] == metric].groupby(["task", "model"], sort=False)["value"]:
-        means.setdefault(model, []).append(mean(values))
+        means.setdefault(str(model), []).append(mean(values))
     tasks = ranked["task"].nunique()
     worth = {model: _worth(mean(found)) for model, found in means.items() if len(found) == tasks}
     best_first = sorted(filter(_is_rival, worth), key=worth.__getitem__)

@@ -74,7 +74,7 @@ def sensitivity_table(sweeps: Sequence[FoundGrid]) -> Table:
         for task in grid.tasks:
             if (grid.setting, task) not in taken:
                 of_task = overall[overall["task"] == task].groupby(["model", "metric"], sort=False)["value"]
-                errors |= {(task, model, metric): values.tolist() for (model, metric), values in of_task}
+                errors |= {(task, str(model), str(metric)): values.tolist() for (model, metric), values in of_task}
         taken |= {(grid.setting, task) for task in grid.tasks}
     tasks = list(dict.fromkeys(task for task, _, _ in errors))
     places = [(task, metric) for task in tasks for metric in _SWEPT]
