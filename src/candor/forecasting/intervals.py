@@ -36,14 +36,14 @@ _ROUNDING = 1e-9  # keeps 1000 x (1 - 0.9) / 2 from being 49
 
 @dataclass(frozen=True)
 class Borrowing:
-    """How many of the `cells`, each one step of one sensor, have too few residuals of their own for a coverage.
+    """How many of the `cells` (steps x sensors) have too few residuals of their own for a coverage.
 
     Args:
         cells: steps x sensors.
         from_sensor: cells that borrow from the other steps of their sensor.
         from_network: cells that borrow from all sensors.
-        beyond_reach: those among `from_network` for which all residuals together are still too few. Their interval
-            reaches as far as the residuals do, and promises less than was asked.
+        beyond_reach: those among `from_network` for which all residuals together are too few: their interval reaches
+            as far as the residuals do, and promises less than was asked.
     """
 
     cells: int
@@ -65,9 +65,9 @@ class _Pool:
     size: Numbers | None = None
 
     def ends(self, tail: NDArray[np.float64]) -> tuple[Numbers, Numbers, NDArray[np.bool_]]:
-        """Returns the least and greatest residual that leave out a share `tail` each, and whether there are enough.
+        """Returns the residuals that leave out a share `tail` on each side, and whether there are enough for it.
 
-        Where there are too few the extremes are returned, and +inf and -inf where there is none.
+        Where there are too few these are the extremes, and +inf and -inf where there is none.
         """
         whole = np.floor((self.count + 1) * tail + _ROUNDING).astype(np.int64)
         rank = np.maximum(whole, 1)
@@ -79,7 +79,7 @@ class _Pool:
         return lower, upper, np.broadcast_to(whole >= 1, lower.shape)
 
     def shares_below(self, step: int, sensor: int, residual: NDArray[np.float64]) -> tuple[Numbers, Numbers]:
-        """Returns the least and the greatest probability that a new residual of one cell lies below those given.
+        """Returns bounds of the probability that a new residual of one cell lies below those given.
 
         Both are the same among the residuals of the pool: linear between two of them, the middle of the jump at one.
         """
@@ -87,7 +87,7 @@ class _Pool:
         count = int(self.count[cell])
         values = self.values[cell][:count]
         size = 1.0 if self.size is None else float(self.size[step, sensor])
-        with np.errstate(over="ignore"):  # a threshold out of all proportion lies beyond the extremes, as it should
+        with np.errstate(over="ignore"):  # what overflows lies beyond the extremes, as it should
             sought = (residual / size).astype(values.dtype)
         below, upto = (np.searchsorted(values, sought, side) for side in ("left", "right"))
         least, greatest = below.astype(np.float64), upto + 1.0
@@ -127,7 +127,7 @@ class Calibration:
 
         Args:
             forecast: origin x step x sensor, in the sensor's unit; so are the ends.
-            coverage: between 0 and 1; a number, or an array that can be spread over the forecasts.
+            coverage: between 0 and 1; a number, or an array that broadcasts against the forecasts.
         """
         self._check(forecast)
         lower, upper, _ = self._ends(coverage)
@@ -136,12 +136,11 @@ class Calibration:
     def probability_below(self, forecast: Numbers, threshold: ArrayLike) -> NDArray[np.float64]:
         """Returns the probability, between 0 and 1 and neither of them, that the observation lies below a threshold.
 
-        It never falls as the threshold rises. An interval's ends are where it passes half the miss rate from either
-        side.
+        It never falls as the threshold rises; at an interval's ends it is half the miss rate from either side.
 
         Args:
             forecast: origin x step x sensor, in the sensor's unit.
-            threshold: in the sensor's unit; a number, or an array that can be spread over the forecasts.
+            threshold: in the sensor's unit; a number, or an array that broadcasts against the forecasts.
         """
         self._check(forecast)
         limit = np.asarray(threshold, np.float64)
@@ -222,8 +221,8 @@ class Calibration:
         return _Pool(everything[None, None], self.counts.sum(keepdims=True), self._of_sensors.size)
 
     def _check(self, forecast: Numbers) -> None:
-        if forecast.ndim != 3 or forecast.shape[1:] != self.counts.shape:
-            steps, sensors = self.counts.shape
+        steps, sensors = self.counts.shape
+        if forecast.ndim != 3 or forecast.shape[1:] != (steps, sensors):
             raise ValueError(
                 f"the forecast has shape {forecast.shape}; expected are origins x {steps} steps x {sensors} sensors"
             )
@@ -242,7 +241,7 @@ def calibrate(residuals: Numbers) -> Calibration:
     """Returns the calibration that follows from residuals of windows the forecaster did not learn from.
 
     Of each step and sensor at most 999 residuals are kept, evenly spread over the windows in which there is one; fewer,
-    but at least 99, where there would be more than five million in all. The choice does not look at their values, so
+    but at least 99, where there would be more than five million in all. The choice does not depend on their values, so
     what is kept is as exchangeable as the whole.
 
     Args:
@@ -264,26 +263,20 @@ def calibrate(residuals: Numbers) -> Calibration:
     counts = np.minimum(is_observed.sum(0), most)
     kept = np.empty((steps, sensors, counts.max()), np.result_type(residuals, np.float32))
     for step in range(steps):
-        chosen = _evenly_spread(is_observed[:, step], most)
+        number = np.cumsum(is_observed[:, step], axis=0)  # of each residual among those of its column
+        total = np.maximum(number[-1], 1)
+        wanted = np.minimum(total, most)
+        chosen = is_observed[:, step] & (number * wanted // total > (number - 1) * wanted // total)
         column = np.where(chosen, residuals[:, step], np.inf).astype(kept.dtype)
         kept[step] = np.sort(column.T)[:, : counts.max()]
     return Calibration(kept, counts)
 
 
-def _evenly_spread(is_observed: NDArray[np.bool_], most: int) -> NDArray[np.bool_]:
-    """Returns at most so many of the True of each column, evenly spaced among them."""
-    number = np.cumsum(is_observed, axis=0)
-    total = np.maximum(number[-1], 1)
-    wanted = np.minimum(total, most)
-    is_next: NDArray[np.bool_] = number * wanted // total > (number - 1) * wanted // total
-    return is_observed & is_next
-
-
 def _typical_sizes(residuals: Numbers, counts: NDArray[np.int64]) -> Numbers:
     """Returns the typical size of residuals, step x sensor, in the sensor's unit and greater than zero.
 
-    It is the mean absolute residual of the sensor, times how much larger residuals are at this step for all sensors.
-    A cell with few residuals of its own could not tell its size, but its sensor and its step together can.
+    It is the mean absolute residual of the sensor, times how much larger residuals are at this step for all sensors,
+    because a cell may have too few residuals of its own.
     """
     total = np.abs(residuals, where=np.isfinite(residuals), out=np.zeros_like(residuals)).sum(-1, dtype=np.float64)
     of_step = np.ones(len(counts))
@@ -313,11 +306,10 @@ class AdaptiveCoverage:
     """Intervals that keep the coverage while errors drift: adaptive conformal inference (Gibbs and Candes, 2021).
 
     After a miss more coverage is asked of the calibration, after a hit a little less, so that the share of hits comes
-    back to what is wanted. Every step of every sensor has its own level: the long-run promise then holds for each of
-    them, and a sensor that goes astray, or far steps that do, widen no other interval. The interval still reaches no
-    further than the residuals of the calibration do.
+    back to what is wanted. Every step of every sensor has its own level, so that one that goes astray widens no other
+    interval. The interval still reaches no further than the residuals of the calibration do.
 
-    Forecasts and readings are told in order of time, so that a reading can only change the intervals of forecasts
+    Forecasts and readings are given in order of time, so that a reading can only change the intervals of forecasts
     made once it is known: step h (from 1) of the forecast at origin t those from origin t + h on.
 
     Args:
@@ -349,18 +341,16 @@ class AdaptiveCoverage:
         return lower[0], upper[0]
 
     def observe(self, row: int, reading: Numbers) -> None:
-        """Learns from the readings of all sensors at one row, NaN where missing; rows are told in order of time."""
+        """Learns from the readings of all sensors at one row, NaN where missing; rows come in order of time."""
         if self._last_row is not None and row <= self._last_row:
             raise ValueError(f"the reading of row {row} comes after that of row {self._last_row}")
         self._last_row = row
         steps = len(self.asked)
         for origin, (lower, upper) in self._pending.items():
-            step = row - origin
-            if not 0 <= step < steps:
-                continue
-            is_miss = (reading < lower[step]) | (reading > upper[step])
-            change = self.rate * (is_miss - (1.0 - self.coverage))
-            self.asked[step] += np.where(np.isnan(reading), 0.0, change)
+            if 0 <= (step := row - origin) < steps:
+                is_miss = (reading < lower[step]) | (reading > upper[step])
+                change = self.rate * (is_miss - (1.0 - self.coverage))
+                self.asked[step] += np.where(np.isnan(reading), 0.0, change)
         np.clip(self.asked, self.coverage / 100, 1 - (1 - self.coverage) / 100, out=self.asked)
         self._pending = {origin: ends for origin, ends in self._pending.items() if origin + steps > row + 1}
 

@@ -6,9 +6,9 @@ of the step that is forecast and how far ahead it lies, and learns how far the t
 Read: the documentation of the library, which grows the trees (extra `trees`). Rows are drawn from all windows, sensors
 and steps; the number of trees is that with the smallest error on rows drawn from the validation part.
 
-Changed: nothing within the library. Around it, errors are absolute ones, as the protocol is judged by, instead of the
-usual squared ones; it works on one thread and without chance of its own, so that a seed always grows the same forest;
-and where a budget of time is given, no tree is begun after its end.
+Changed: nothing within the library. Around it, errors are absolute ones, as in the evaluation, instead of the usual
+squared ones; it works on one thread and deterministically, so that a seed always grows the same forest; and where a
+budget of time is given, no tree is begun after its end.
 """
 
 import time
@@ -29,6 +29,7 @@ from candor.data.protocol import Origins, Split
 from candor.data.times import Calendar, calendar_of
 from candor.forecasting.forecaster import REFUSE_UNKNOWN, Forecaster, State, forecasters
 from candor.forecasting.simple import training_means
+from candor.graph import row_normalised
 
 _ROWS_AT_A_TIME = 200_000
 
@@ -65,37 +66,37 @@ class LightGbm(Forecaster):
     tiny: ClassVar[LightGbmSizes] = LightGbmSizes(trees=5, leaves=8, rows=3000)
 
     def _learn(self, panel: Panel, split: Split, report: Report) -> State:
-        library, chance = _library(), np.random.default_rng(self.seed)
+        library, generator = _library(), np.random.default_rng(self.seed)
         state: State = {"means": training_means(panel, split), "neighbours": _neighbours(panel)}
         table = _Table(self, panel, state)
         report(f"growing {self.name}", None)
-        learned = table.draw(split.train, self.sizes.rows, chance)
+        learned = table.draw(split.train, self.sizes.rows, generator)
         data = library.Dataset(*learned, categorical_feature=[table.sensor_column], free_raw_data=False)
-        judges = table.draw(split.validation, self.sizes.rows // 5, chance) if len(split.validation) else None
-        if judges is None or not len(judges[1]):  # no validation part, or not one reading in it
-            judges = table.draw(split.train, self.sizes.rows // 5, chance)
-        judged = data.create_valid(*judges)
+        drawn = table.draw(split.validation, self.sizes.rows // 5, generator) if len(split.validation) else None
+        if drawn is None or not len(drawn[1]):  # no validation part, or not one reading in it
+            drawn = table.draw(split.train, self.sizes.rows // 5, generator)
+        validation = data.create_valid(*drawn)
         settings = {
             "objective": "l1", "num_leaves": self.sizes.leaves, "learning_rate": self.sizes.rate, "verbosity": -1,
             "seed": self.seed, "deterministic": True, "force_row_wise": True, "num_threads": 1,
         }  # fmt: skip
-        watch = [library.early_stopping(self.sizes.patience, verbose=False), self._watch(library, report)]
-        booster = library.train(settings, data, self.sizes.trees, valid_sets=[judged], callbacks=watch)
+        callbacks = [library.early_stopping(self.sizes.patience, verbose=False), self._watch(library, report)]
+        booster = library.train(settings, data, self.sizes.trees, valid_sets=[validation], callbacks=callbacks)
         text = booster.model_to_string(num_iteration=booster.best_iteration)
         return state | {"trees": np.frombuffer(text.encode(), np.uint8).copy()}
 
     def _watch(self, library: Any, report: Report) -> Callable[[Any], None]:
-        """Returns what looks on after every tree: it tells how many there are, and ends the growth at the deadline."""
+        """Returns a callback that reports after every tree, and ends the growth at the deadline."""
         errors: list[float] = []
 
-        def look(moment: Any) -> None:
-            ((_, _, error, *_),) = moment.evaluation_result_list
+        def after_tree(environment: Any) -> None:
+            ((_, _, error, *_),) = environment.evaluation_result_list
             errors.append(error)
             report(f"growing {self.name}", len(errors) / self.sizes.trees)
             if time.monotonic() >= self._deadline:
-                raise library.callback.EarlyStopException(int(np.argmin(errors)), moment.evaluation_result_list)
+                raise library.callback.EarlyStopException(int(np.argmin(errors)), environment.evaluation_result_list)
 
-        return look
+        return after_tree
 
     def _forecast(self, panel: Panel, origins: Origins) -> NDArray[np.float32]:
         booster = _library().Booster(model_str=self.state_["trees"].tobytes().decode())
@@ -105,10 +106,9 @@ class LightGbm(Forecaster):
         for first in range(0, len(origins), windows_at_a_time):
             some = origins[first : first + windows_at_a_time]
             shape = (len(some), self.horizon, sensors)
-            places = [axis.ravel() for axis in np.meshgrid(*(np.arange(size) for size in shape), indexing="ij")]
-            chosen = some[places[0]], places[1], places[2]
-            change = np.asarray(booster.predict(table.features(*chosen), num_threads=1))
-            forecast[first : first + len(some)] = (table.last(chosen[0], chosen[2]) + change).reshape(shape)
+            window, steps, column = np.indices(shape).reshape(3, -1)
+            change = np.asarray(booster.predict(table.features(some[window], steps, column), num_threads=1))
+            forecast[first : first + len(some)] = (table.last(some[window], column) + change).reshape(shape)
         return forecast
 
 
@@ -131,33 +131,32 @@ class _Table:
         """Returns a row per triple: history and neighbours around the last reading, step, calendar, level, sensor."""
         seen = origins[:, None] + np.arange(-self._forecaster.history, 0)
         level = self.last(origins, sensors)
-        moment = origins + steps
+        rows = origins + steps
         columns = [
             self._values[seen, sensors[:, None]] - level[:, None],
             self._around[seen, sensors[:, None]] - level[:, None],
-            np.stack([steps, self._calendar.time_of_day[moment], self._calendar.day_of_week[moment]], axis=1),
+            np.stack([steps, self._calendar.time_of_day[rows], self._calendar.day_of_week[rows]], axis=1),
             np.stack([level, sensors], axis=1),
         ]
         return np.concatenate(columns, axis=1).astype(np.float32)
 
     def draw(
-        self, origins: Origins, rows: int, chance: np.random.Generator
+        self, origins: Origins, rows: int, generator: np.random.Generator
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Returns features and targets of observed targets at random windows, steps and sensors."""
         counts = len(origins), self._forecaster.horizon, self._values.shape[1]
-        chosen = [chance.integers(0, count, rows) for count in counts]
-        at, steps, sensors = origins[chosen[0]], chosen[1], chosen[2]
-        observed = ~np.isnan(self._targets[at + steps, sensors])
-        at, steps, sensors = at[observed], steps[observed], sensors[observed]
+        window, steps, sensors = (generator.integers(0, count, rows) for count in counts)
+        observed = ~np.isnan(self._targets[origins[window] + steps, sensors])
+        at, steps, sensors = origins[window][observed], steps[observed], sensors[observed]
         return self.features(at, steps, sensors), self._targets[at + steps, sensors] - self.last(at, sensors)
 
 
 def _neighbours(panel: Panel) -> NDArray[np.float32]:
     """Returns for each sensor how much the senders of its edges count; a sensor without any counts itself."""
-    weights = adjacency_of(panel).toarray().T.astype(np.float32)  # receiver x sender
+    weights = adjacency_of(panel).toarray().T  # receiver x sender
     np.fill_diagonal(weights, 0.0)
-    sums = weights.sum(axis=1, keepdims=True)
-    return np.where(sums > 0, weights / np.where(sums > 0, sums, np.float32(1)), np.eye(len(weights), dtype=np.float32))
+    np.fill_diagonal(weights, weights.sum(axis=1) == 0)
+    return row_normalised(weights).toarray()
 
 
 def _library() -> Any:

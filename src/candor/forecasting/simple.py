@@ -1,12 +1,13 @@
-"""The simple rules that every later number is compared with.
+"""The simple rules that every model is compared with.
 
 All of them learn from the training part only, use no reading from a forecast's origin on, and always give a number: a
-sensor that was silent falls back to its training mean, and one that never spoke to the mean of all sensors.
+sensor without recent readings falls back to its training mean, and one without any to the mean of all sensors.
 """
 
 from datetime import timedelta
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from pydantic import PositiveFloat, PositiveInt
 from pydantic.dataclasses import dataclass
@@ -24,8 +25,7 @@ _MOST_SEASONS_BACK = 4
 def training_means(panel: Panel, split: Split) -> NDArray[np.float32]:
     """Returns each sensor's mean over the training period, or that of all sensors, or zero."""
     values = panel.values[: split.train_end].astype(np.float64)
-    observed = ~np.isnan(values)
-    count, total = observed.sum(axis=0), np.where(observed, values, 0.0).sum(axis=0)
+    count, total = np.count_nonzero(~np.isnan(values), axis=0), np.nansum(values, axis=0)
     overall = total.sum() / count.sum() if count.sum() else 0.0
     return np.where(count > 0, total / np.maximum(count, 1), overall).astype(np.float32)
 
@@ -79,16 +79,12 @@ class SeasonalNaive(Forecaster):
         return int(self.state_["season"][0])
 
     def _best_season(self, panel: Panel, split: Split) -> int:
-        values, interval = panel.values[: split.train_end], panel.times.interval
-        errors: dict[int, float] = {}
-        for span in (DAY, 7 * DAY, 365 * DAY):
-            season = span // interval
-            if season < 2 or self._back(season)[-1] * 2 > len(values):
-                continue
-            error = self._error(values, season)
-            if not np.isnan(error):
-                errors[season] = error
-        return min(errors, key=lambda season: errors[season]) if errors else 1
+        values = panel.values[: split.train_end]
+        seasons = [span // panel.times.interval for span in (DAY, 7 * DAY, 365 * DAY)]
+        seasons = [season for season in seasons if season >= 2 and self._back(season)[-1] * 2 <= len(values)]
+        errors = {season: self._error(values, season) for season in seasons}
+        known = [season for season in seasons if not np.isnan(errors[season])]
+        return min(known, key=errors.__getitem__, default=1)
 
     def _error(self, values: NDArray[np.float32], season: int) -> float:
         """Returns the mean error over all steps of the horizon, NaN where a step met no pair of readings."""
@@ -124,13 +120,8 @@ class HistoricalAverage(Forecaster):
     def _learn(self, panel: Panel, split: Split, report: Report) -> State:
         values = panel.values[: split.train_end].astype(np.float64)
         slots = _time_of_week(panel.times.slice(0, len(values)))
-        observed = ~np.isnan(values)
-        shape = (7 * _slots_per_day(panel.times.interval), values.shape[1])
-        count, total = np.zeros(shape), np.zeros(shape)
-        np.add.at(count, slots, observed)
-        np.add.at(total, slots, np.where(observed, values, 0.0))
-        means = np.where(count > 0, total / np.maximum(count, 1), training_means(panel, split))
-        return {"profile": means.astype(np.float32)}
+        means = pd.DataFrame(values).groupby(slots).mean().reindex(range(7 * _slots_per_day(panel.times.interval)))
+        return {"profile": np.where(means.isna(), training_means(panel, split), means).astype(np.float32)}
 
     def _forecast(self, panel: Panel, origins: Origins) -> NDArray[np.float32]:
         slots = _time_of_week(panel.times.slice(0, panel.times.length + self.horizon))
