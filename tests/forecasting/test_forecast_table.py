@@ -73,6 +73,6 @@ def test_a_table_is_csv_or_parquet_and_nothing_else(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="CSV or Parquet"):
         table.write(tmp_path / "table.xlsx")
     (tmp_path / "folder.csv").mkdir()
-    with pytest.raises(InputError, match="cannot be written"):
+    with pytest.raises(InputError, match="could not be written"):
         table.write(tmp_path / "folder.csv")
     assert [path.name for path in tmp_path.iterdir()] == ["folder.csv"]

@@ -124,12 +124,13 @@ def in_plain_words(path: Path) -> Iterator[None]:
     except InputError:
         raise
     except (OSError, SafetensorError) as error:
+        reason = getattr(error, "strerror", None)
         failure = WriteError(
-            f"this could not be written ({error}); nothing was changed",
+            f"this could not be written ({reason or error}); nothing was changed",
             where=str(path),
             hint="make room on the disk, or name a place that can be written to, and try again",
         )
-        failure.strerror = getattr(error, "strerror", None)  # the reason alone, for who says the rest otherwise
+        failure.strerror = reason  # alone, for who says the rest otherwise
         raise failure from error
 
 

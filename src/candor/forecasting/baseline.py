@@ -2,9 +2,7 @@
 
 from typing import Any, ClassVar, cast
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from pydantic.dataclasses import dataclass
 
 from candor.core.errors import InputError
@@ -13,7 +11,6 @@ from candor.data.panel import Panel
 from candor.data.preprocessing import Scaler
 from candor.data.protocol import Split
 from candor.data.windows import Windows
-from candor.forecasting.covariates import learn_covariates, read_covariates
 from candor.forecasting.forecaster import REFUSE_UNKNOWN, State
 from candor.forecasting.network import NetworkForecaster, edges_of, found_in
 from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, BaselineStage, BaselineTrainable, Frame
@@ -89,10 +86,7 @@ class BaselineForecaster(NetworkForecaster):
             raise InputError(
                 f"{self.name} reads no covariates", hint=f"leave `covariates` out, or use {' or '.join(readers)}"
             )
-        return learn_covariates(panel, self.covariates, split.train_end)
-
-    def _covariates(self, panel: Panel, state: State) -> NDArray[np.float32] | None:
-        return read_covariates(panel, self.covariates, state)
+        return super()._learn_covariates(panel, split)
 
 
 def baseline_forecaster(name: str) -> type[BaselineForecaster]:

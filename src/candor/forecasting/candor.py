@@ -14,7 +14,6 @@ from candor.core.settings import parse_settings
 from candor.data.panel import Panel
 from candor.data.preprocessing import Scaler
 from candor.data.protocol import Protocol, Split, Task
-from candor.forecasting.covariates import learn_covariates, read_covariates
 from candor.forecasting.explanation import ForecastExplanation, explain_window, find_origin, find_sensor
 from candor.forecasting.forecaster import REFUSE_UNKNOWN, State, forecasters
 from candor.forecasting.network import NetworkForecaster, edges_of
@@ -72,11 +71,8 @@ class Candor(NetworkForecaster):
         is_in_unit = recipe.loss_space == "original"
         return CandorTrainable(network, scaler, recipe.loss, is_in_unit, recipe.anchor, recipe.keeps_level)
 
-    def _learn_covariates(self, panel: Panel, split: Split) -> State:
-        return learn_covariates(panel, self.quantities_read(), split.train_end, np.log1p)
-
-    def _covariates(self, panel: Panel, state: State) -> NDArray[np.float32] | None:
-        return read_covariates(panel, self.quantities_read(), state, np.log1p)
+    def _transform(self, covariates: NDArray[np.float32]) -> NDArray[np.float32]:
+        return np.log1p(covariates)
 
     def quantities_read(self) -> tuple[str, ...]:
         """Returns rain, if the network reads it."""

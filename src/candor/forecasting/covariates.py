@@ -1,4 +1,4 @@
-"""Further quantities that a network reads beside the readings, such as rain, as z-scores of what training saw."""
+"""Covariates that a network reads beside the readings, such as rain, as z-scores of the training part."""
 
 from collections.abc import Callable, Sequence
 
@@ -13,7 +13,7 @@ Transform = Callable[[NDArray[np.float32]], NDArray[np.float32]]
 _KEY = "covariates"
 
 
-def learn_covariates(panel: Panel, names: Sequence[str], train_end: int, transform: Transform | None = None) -> State:
+def learn_covariates(panel: Panel, names: Sequence[str], train_end: int, transform: Transform = np.asarray) -> State:
     """Returns mean and deviation of each covariate over all sensors and the rows before `train_end`."""
     if not names:
         return {}
@@ -31,7 +31,7 @@ def learn_covariates(panel: Panel, names: Sequence[str], train_end: int, transfo
 
 
 def read_covariates(
-    panel: Panel, names: Sequence[str], state: State, transform: Transform | None = None
+    panel: Panel, names: Sequence[str], state: State, transform: Transform = np.asarray
 ) -> NDArray[np.float32] | None:
     """Returns the covariates as z-scores, time x sensor x quantity; what is unknown counts as usual, zero."""
     if not names:
@@ -41,11 +41,10 @@ def read_covariates(
     return np.nan_to_num(scores, nan=0.0).astype(np.float32)
 
 
-def _stacked(panel: Panel, names: Sequence[str], transform: Transform | None) -> NDArray[np.float32]:
+def _stacked(panel: Panel, names: Sequence[str], transform: Transform) -> NDArray[np.float32]:
     if lacking := [name for name in names if name not in panel.covariates]:
         known = ", ".join(panel.covariates) or "none"
         raise InputError(
             f"the panel has no covariate called {lacking[0]!r}", where=panel.name, hint=f"there are: {known}"
         )
-    stacked = np.stack([panel.covariates[name].values for name in names], axis=-1)
-    return stacked if transform is None else transform(stacked)
+    return transform(np.stack([panel.covariates[name].values for name in names], axis=-1))

@@ -1,4 +1,4 @@
-"""Why CANDOR forecasts what it forecasts: all it computed for one sensor on the way to one forecast, with times.
+"""What CANDOR computed for one sensor on the way to one forecast, with times.
 
 States are vectors of the network, as wide as its `hidden`; their size is the root mean square over that width.
 """
@@ -22,8 +22,7 @@ from candor.forecasting.forecaster import refuse_unbounded
 from candor.nets.candor.candor import Encoding
 from candor.nets.candor.decomposition import COMPONENT_NAMES, Components
 from candor.nets.candor.functional import FunctionalStates, resemblances
-from candor.nets.candor.physical import Path, PathStates, PhysicalBranch
-from candor.nets.candor.physical_operator import DirectionalSupport
+from candor.nets.candor.physical import PhysicalBranch
 from candor.nets.candor.trainable import CandorTrainable, rain_in
 
 Direction = Literal["forward", "reverse"]
@@ -58,8 +57,8 @@ class Gates:
     """How far the gates were open, 0 to 1, by patch.
 
     Args:
-        accumulation: mean over hidden of what was let into accumulation.
-        release: mean over hidden of what was let into release.
+        accumulation: mean over hidden.
+        release: mean over hidden.
         shock_current: of the residual from the background of the same patch, g_U; None where rain stands for shocks.
         shock_following: of the residual from the background of the next patch, g_V, or None.
     """
@@ -70,7 +69,7 @@ class Gates:
     shock_following: Numbers | None
 
     def by_name(self) -> dict[str, Numbers]:
-        """Returns the gates that there are, by what people call them."""
+        """Returns the gates that there are, by name."""
         found = {
             "accumulation": self.accumulation,
             "release": self.release,
@@ -95,7 +94,7 @@ class Contribution:
         direction: forward along the edges of the panel, or reverse, against them.
         sensor: id of the sender.
         position: place in the window of the sender, 0 is the oldest.
-        patch: the history patch that this position speaks of.
+        patch: the history patch of this position.
         weight: of the operator; those of all senders to one receiver sum to one at each position.
         shared_score: affinity of the two sensors at this position, the same for all windows; None if none is learned.
         sample_score: affinity of the two sensors in this window; None if none is learned.
@@ -116,13 +115,13 @@ class Contribution:
 
 @dataclass(frozen=True)
 class Peer:
-    """A sensor that is listened to wherever it stands.
+    """A functional relation to another sensor, wherever that one stands.
 
     Args:
         sensor: its id.
         channel: the relation channel that found it.
         weight: how much it counts; those of all peers sum to one.
-        resemblance: of its background and that of the sensor that listens, -1 to 1: the cosine of their descriptors.
+        resemblance: of the two backgrounds, -1 to 1: the cosine of their descriptors.
     """
 
     sensor: str
@@ -150,11 +149,11 @@ class ForecastExplanation:
         time: of the first forecast step, on the local clock.
         unit: of the forecast.
         times: of the forecast steps.
-        forecast: by step, in the unit.
+        forecast: by step.
         patches: the patches that the history was cut into, oldest first.
         components: background, accumulation, release and shock by name; none if the network does not decompose.
         gates: what chose accumulation, release and shock.
-        contributions: what came along edges in one step, the largest first; loops of a sensor to itself bring nothing.
+        contributions: what came along edges in one step, the largest first; self-loops contribute nothing.
         peers: functional relations, the heaviest first.
         fusion: how much the branches count, by target patch.
     """
@@ -278,53 +277,40 @@ def _contributions(
     """Yields what arrived in one step along the edges of the directions that the network has."""
     if physical is None:
         return
-    for direction, path in states.paths.items():
-        ends = physical.path(direction), physical.support(direction)
-        yield from _arrivals("forward" if direction == "forward" else "reverse", path, *ends, ids, patches, column)
-
-
-def _arrivals(
-    direction: Direction,
-    states: PathStates,
-    path: Path,
-    support: DirectionalSupport,
-    ids: tuple[str, ...],
-    patches: tuple[Span, ...],
-    column: int,
-) -> Iterator[Contribution]:
-    edges = torch.nonzero((support.receiver == column) & (support.sender != column))[:, 0]
-    senders = support.sender[edges]
-    # The window of the last history patch; what would lie before the first patch is the first one again.
-    spoken_of = [max(len(patches) - path.span + position, 0) for position in range(path.span)]
-    window = states.residual[0, senders][:, spoken_of].flatten(1)
-    mapped = F.relu(path.window_map(window))  # Psi
-    mapped = rearrange(mapped, "edge (position hidden) -> edge position hidden", position=path.span)
-    weights = states.weights[0][:, edges].T
-    arrived = weights[..., None] * mapped
-    sizes = _size(arrived)
-    for place, edge in enumerate(edges.tolist()):
-        for position, patch in enumerate(spoken_of):
-            yield Contribution(
-                direction=direction,
-                sensor=ids[int(senders[place])],
-                position=position,
-                patch=patches[patch],
-                weight=float(weights[place, position]),
-                shared_score=None if states.shared_scores is None else float(states.shared_scores[position, edge]),
-                sample_score=None if states.sample_scores is None else float(states.sample_scores[0, edge]),
-                arrived=arrived[place, position].numpy(),
-                size=float(sizes[place, position]),
-            )
+    for direction, found in states.paths.items():
+        path, support = physical.path(direction), physical.support(direction)
+        edges = torch.nonzero((support.receiver == column) & (support.sender != column))[:, 0]
+        senders = support.sender[edges]
+        # The window of the last history patch; what would lie before the first patch is the first one again.
+        patch_of = [max(len(patches) - path.span + position, 0) for position in range(path.span)]
+        window = found.residual[0, senders][:, patch_of].flatten(1)
+        mapped = F.relu(path.window_map(window))  # Psi
+        mapped = rearrange(mapped, "edge (position hidden) -> edge position hidden", position=path.span)
+        weights = found.weights[0][:, edges].T
+        arrived = weights[..., None] * mapped
+        sizes = _size(arrived)
+        for place, edge in enumerate(edges.tolist()):
+            for position, patch in enumerate(patch_of):
+                yield Contribution(
+                    direction="forward" if direction == "forward" else "reverse",
+                    sensor=ids[int(senders[place])],
+                    position=position,
+                    patch=patches[patch],
+                    weight=float(weights[place, position]),
+                    shared_score=None if found.shared_scores is None else float(found.shared_scores[position, edge]),
+                    sample_score=None if found.sample_scores is None else float(found.sample_scores[0, edge]),
+                    arrived=arrived[place, position].numpy(),
+                    size=float(sizes[place, position]),
+                )
 
 
 def _peers(functional: FunctionalStates | None, ids: tuple[str, ...], column: int) -> tuple[Peer, ...]:
     if functional is None:
         return ()
     columns = (functional.neighbour, functional.channel, functional.weights)
-    neighbours, channels, weights = (found[0, column].tolist() for found in columns)
     alike = resemblances(functional.descriptor)[0, column].tolist()
-    pairs = zip(neighbours, channels, weights, strict=True)
-    peers = [Peer(ids[neighbour], channel, weight, alike[neighbour]) for neighbour, channel, weight in pairs]
+    found = zip(*(states[0, column].tolist() for states in columns), strict=True)
+    peers = (Peer(ids[neighbour], channel, weight, alike[neighbour]) for neighbour, channel, weight in found)
     return tuple(sorted(peers, key=lambda peer: peer.weight, reverse=True))
 
 

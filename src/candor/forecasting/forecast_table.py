@@ -1,7 +1,7 @@
 """A forecast as rows of time, sensor and step, with intervals and probabilities: as JSON, CSV or Parquet."""
 
 import csv
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,8 +24,8 @@ class ForecastTable:
     Args:
         times: the steps.
         sensors: ids.
-        columns: what is known of each step and sensor, step x sensor, in the sensors' units: `forecast`, and where the
-            forecaster is calibrated `lower`, `upper` and, if asked for, `probability`.
+        columns: step x sensor, in the sensors' units: `forecast`, and where the forecaster is calibrated `lower`,
+            `upper` and, if asked for, `probability`.
     """
 
     times: TimeAxis
@@ -48,58 +48,46 @@ class ForecastTable:
     def to_json(self) -> list[dict[str, Any]]:
         """Returns the rows as content of JSON: local times with their offset, numbers with seven digits."""
         numbers = [plain_numbers(column.ravel()) for column in self.columns.values()]
-        places = (
-            (self.times.iso(step), sensor, step + 1) for step in range(self.times.length) for sensor in self.sensors
-        )
-        names = ("time", "sensor", "step", *self.columns)
-        return [dict(zip(names, (*place, *row), strict=True)) for place, *row in zip(places, *numbers, strict=True)]
+        return [dict(zip(self._names, row, strict=True)) for row in self._rows(self.times.iso, numbers)]
 
     def write(self, path: Path) -> None:
         """Writes the rows as CSV or Parquet, by the ending of the path, all or nothing."""
         check_table_path(path)
-        try:
-            with atomic_file(path) as temporary:
-                (self._write_parquet if path.suffix == ".parquet" else self._write_csv)(temporary)
-        except OSError as error:
-            what = f"the file cannot be written ({error.strerror or error})"
-            raise InputError(what, where=str(path), hint="choose another place, or make room") from None
+        with atomic_file(path) as temporary:
+            (self._write_parquet if path.suffix == ".parquet" else self._write_csv)(temporary)
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        return ("time", "sensor", "step", *self.columns)
+
+    def _rows(self, time_of: Callable[[int], Any], numbers: Sequence[Iterable[Any]]) -> Iterator[tuple[Any, ...]]:
+        """Yields time, sensor, step and the numbers of each row."""
+        times = [time_of(step) for step in range(self.times.length)]
+        places = ((time, sensor, step) for step, time in enumerate(times, start=1) for sensor in self.sensors)
+        for place, *row in zip(places, *numbers, strict=True):
+            yield *place, *row
 
     def _write_csv(self, path: Path) -> None:
         # numpy writes the shortest digits that give every number back.
-        columns = [column.astype(str) for column in self.columns.values()]
+        numbers = [column.ravel().astype(str) for column in self.columns.values()]
         with path.open("w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(["time", "sensor", "step", *self.columns])
-            for step in range(self.times.length):
-                numbers = zip(*(column[step] for column in columns), strict=True)
-                writer.writerows(
-                    (self.times.at(step), sensor, step + 1, *row)
-                    for sensor, row in zip(self.sensors, numbers, strict=True)
-                )
+            writer.writerow(self._names)
+            writer.writerows(self._rows(self.times.at, numbers))
 
     def _write_parquet(self, path: Path) -> None:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        count = len(self.sensors)
-        content: dict[str, Any] = {
-            "time": pa.array(self.times.local.repeat(count)),
-            "sensor": pa.array(self.sensors * self.times.length),
-            "step": pa.array(np.repeat(np.arange(1, self.times.length + 1), count)),
-        }
-        content |= {name: pa.array(column.ravel()) for name, column in self.columns.items()}
-        pq.write_table(pa.table(content), path)
+        count, steps = len(self.sensors), np.arange(1, self.times.length + 1)
+        places = self.times.local.repeat(count), self.sensors * len(steps), steps.repeat(count)
+        columns = [pa.array(column) for column in (*places, *(column.ravel() for column in self.columns.values()))]
+        pq.write_table(pa.table(columns, names=list(self._names)), path)
 
 
 @dataclass(frozen=True)
 class ForecastOptions:
-    """What is asked besides the forecast: how wide the intervals are, and the probability of which event.
-
-    Args:
-        coverage: chance that an interval holds the reading, between 0 and 1.
-        below: ask how likely readings are below this, in the sensors' unit.
-        above: ask how likely readings are above this, in the sensors' unit.
-    """
+    """What is asked for beside the forecast: intervals of a coverage, the probability of readings below or above."""
 
     coverage: float = 0.9
     below: float | None = None

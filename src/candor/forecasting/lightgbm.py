@@ -156,7 +156,7 @@ def _neighbours(panel: Panel) -> NDArray[np.float32]:
     weights = adjacency_of(panel).toarray().T  # receiver x sender
     np.fill_diagonal(weights, 0.0)
     np.fill_diagonal(weights, weights.sum(axis=1) == 0)
-    return row_normalised(weights).toarray()
+    return np.asarray(row_normalised(weights).toarray())
 
 
 def _library() -> Any:

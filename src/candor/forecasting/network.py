@@ -1,4 +1,4 @@
-"""Any network as a forecaster: one place for scaling, filling, masks, windows, units, weights and their training."""
+"""Any network as a forecaster: scaling, filling, masks, windows, units, weights and their training."""
 
 import json
 import threading
@@ -19,6 +19,7 @@ from candor.data.panel import Panel, adjacency_of
 from candor.data.preprocessing import Fill, Scaler, fill, fit_scaler
 from candor.data.protocol import Origins, Split
 from candor.data.windows import Windows, count_inputs, future_windows
+from candor.forecasting.covariates import learn_covariates, read_covariates
 from candor.forecasting.forecaster import REFUSE_UNKNOWN, Forecaster, State
 from candor.forecasting.inference import infer
 from candor.forecasting.simple import training_means
@@ -30,7 +31,7 @@ from candor.training.stages import Session
 
 WEIGHTS, FOUND = "weights/", "found"
 _TRAINED_WITHOUT_SPLIT = 0.8
-_BUILDING = threading.Lock()  # of all forecasters: first weights are drawn from chance that they share
+_BUILDING = threading.Lock()  # of all forecasters: first weights are drawn from the random state they share
 
 
 @dataclass(config=REFUSE_UNKNOWN)
@@ -63,7 +64,7 @@ class NetworkForecaster(Forecaster):
         raise ValueError(f"{self.name} has no stage {stage.name}")
 
     def _prepare(self, trainable: Trainable, training: Windows) -> None:
-        """Lets the network look at the training windows once before it learns; by default it does not."""
+        """Initialises the network from the training windows before it learns; by default not at all."""
 
     def fit(
         self,
@@ -178,7 +179,7 @@ class NetworkForecaster(Forecaster):
         scaler: Scaler,
         earlier: Trainable | None,
     ) -> Trainable:
-        """Returns a network that has looked at the training windows and taken over what the stage before learned."""
+        """Returns a network that is initialised from the training windows and from what the stage before learned."""
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
             trainable = make(state, scaler, len(session.data.sensors))
@@ -192,13 +193,17 @@ class NetworkForecaster(Forecaster):
             return fit_scaler(filled, count_inputs(split.train, self.history, len(filled)))
         return fit_scaler(panel.values[: split.train_end])
 
+    def _transform(self, covariates: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Returns covariates as they are standardised; by default as they are measured."""
+        return covariates
+
     def _learn_covariates(self, panel: Panel, split: Split) -> State:
-        """Returns what is learned of the further quantities that the network reads; by default it reads none."""
-        return {}
+        """Returns what is learned of the covariates that the network reads."""
+        return learn_covariates(panel, self.quantities_read(), split.train_end, self._transform)
 
     def _covariates(self, panel: Panel, state: State) -> NDArray[np.float32] | None:
-        """Returns the further quantities that the network reads, time x sensor x quantity, filled and scaled."""
-        return None
+        """Returns the covariates that the network reads, time x sensor x quantity, filled and standardised."""
+        return read_covariates(panel, self.quantities_read(), state, self._transform)
 
     def _forecast(self, panel: Panel, origins: Origins) -> NDArray[np.float32]:
         forecasts = list(infer(self.trained(), self.windows(panel, origins), lambda net, batch: net.forecast(batch)))
@@ -209,29 +214,25 @@ class NetworkForecaster(Forecaster):
     def trained(self) -> Trainable:
         """Returns the network with the weights it learned, ready for use.
 
-        It is built once for what was learned and shared by all who ask, also from several threads: nobody may train it
-        or change its weights.
+        It is built once and shared, also between threads: do not train it or change its weights.
         """
         with _BUILDING:
             state, built = self.__dict__.get("_built", (None, None))
             if state is not self.state_ or built is None:
-                built = self._build()
+                with torch.random.fork_rng(devices=[]):  # building a network draws its first weights
+                    built = self._trainable(self.state_, self._scaler(), len(self.trained_on_.panel.sensors))
+                built.network.load_state_dict(_weights(self.state_))
+                built.network.eval()
                 self._built: tuple[State, Trainable] = (self.state_, built)
             return built
 
-    def _build(self) -> Trainable:
-        mean, deviation = (float(number) for number in self.state_["scaler"])
-        with torch.random.fork_rng(devices=[]):  # building a network draws its first weights
-            trainable = self._trainable(self.state_, Scaler(mean, deviation), len(self.trained_on_.panel.sensors))
-        trainable.network.load_state_dict(_weights(self.state_))
-        trainable.network.eval()
-        return trainable
+    def _scaler(self) -> Scaler:
+        return Scaler(*map(float, self.state_["scaler"]))
 
     def windows(self, panel: Panel, origins: Origins) -> Windows:
         """Returns the windows before origins as the network reads them; nothing from an origin on has to exist."""
         panel = panel.in_zone(self.trained_on_.panel.times.zone)  # an explanation is asked for on any clock
-        mean, deviation = (float(number) for number in self.state_["scaler"])
-        inputs = Scaler(mean, deviation).scale(fill(panel.values, self.fill, self.state_["means"]))
+        inputs = self._scaler().scale(fill(panel.values, self.fill, self.state_["means"]))
         return future_windows(panel, inputs, origins, self.history, self.horizon, self._covariates(panel, self.state_))
 
 

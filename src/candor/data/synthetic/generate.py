@@ -5,7 +5,7 @@ transported = sum over incoming edges of attenuation x (storage + shock + transp
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from types import MappingProxyType
@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from candor.core.arrays import Booleans, Doubles
 from candor.core.errors import InputError
 from candor.data.panel import Covariate, Panel
 from candor.data.synthetic.network import Network, build_network, choose_twins
@@ -45,24 +46,19 @@ class Shocks:
 
     time: NDArray[np.int64]
     sensor: NDArray[np.int64]
-    size: NDArray[np.float64]
+    size: Doubles
 
     def __len__(self) -> int:
         return len(self.time)
 
 
-@dataclass(frozen=True, eq=False)
-class Truth:
-    """The parts that the readings are the sum of, and the laws that made them.
-
-    All series are time x sensor, in the unit of the readings; before the first step every storage, shock and transport
-    is zero. Edges and sensors are numbered as in the panel.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Laws:
+    """What makes the readings of a network; edges and sensors are numbered as in the panel.
 
     Args:
-        delays: per edge, in steps.
+        delays: per edge, in steps, at least 1.
         attenuation: per edge, the share of a deviation that arrives.
-        shocks: every jump that was injected; it then fades by `shock_retention` per step.
-        components: background, storage, shock, transported and noise.
         twins: pairs of positions of sensors that share a background and no path.
         storage_retention: per sensor, the share of what is stored that is left one step later.
         shock_retention: per sensor, the share of a shock that is left one step later.
@@ -70,13 +66,27 @@ class Truth:
     """
 
     delays: NDArray[np.int64]
-    attenuation: NDArray[np.float64]
+    attenuation: Doubles
+    twins: tuple[tuple[int, int], ...]
+    storage_retention: Doubles
+    shock_retention: Doubles
+    bounds: tuple[float, float]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Truth(Laws):
+    """The laws, and the parts that the readings are the sum of.
+
+    All series are time x sensor, in the unit of the readings; before the first step every storage, shock and transport
+    is zero.
+
+    Args:
+        shocks: every jump that was injected; it then fades by `shock_retention` per step.
+        components: background, storage, shock, transported and noise.
+    """
+
     shocks: Shocks
     components: Mapping[str, NDArray[np.float32]]
-    twins: tuple[tuple[int, int], ...]
-    storage_retention: NDArray[np.float64]
-    shock_retention: NDArray[np.float64]
-    bounds: tuple[float, float]
 
     def __post_init__(self) -> None:
         ordered = {name: self.components[name] for name in COMPONENTS}
@@ -93,13 +103,13 @@ class Truth:
         return np.maximum(-np.diff(self.components["storage"], axis=0, prepend=np.float32(0)), 0)
 
     @cached_property
-    def clipped(self) -> NDArray[np.bool_]:
+    def clipped(self) -> Booleans:
         """Where the sum of the components lies beyond the bounds, so that the reading does not."""
         total = total_of(self.components)
         return (total < self.bounds[0]) | (total > self.bounds[1])
 
 
-def total_of(components: Mapping[str, NDArray[np.float32]]) -> NDArray[np.float64]:
+def total_of(components: Mapping[str, NDArray[np.float32]]) -> Doubles:
     """Returns the sum of the components, which the readings are before clipping."""
     total = components[COMPONENTS[0]].astype(np.float64)
     for name in COMPONENTS[1:]:
@@ -107,19 +117,14 @@ def total_of(components: Mapping[str, NDArray[np.float32]]) -> NDArray[np.float6
     return total
 
 
-@dataclass(frozen=True, eq=False)
-class World:
-    """A network, what its sensors read when nothing happens, and the laws it will follow, see `Truth`."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class World(Laws):
+    """A network, what its sensors read when nothing happens, and the laws it will follow."""
 
     recipe: Recipe
     times: TimeAxis
     network: Network
-    delays: NDArray[np.int64]
-    attenuation: NDArray[np.float64]
-    twins: tuple[tuple[int, int], ...]
     background: Background
-    storage_retention: NDArray[np.float64]
-    shock_retention: NDArray[np.float64]
 
     @property
     def name(self) -> str:
@@ -154,6 +159,7 @@ def settle(recipe: Recipe) -> World:
         background=draw_background(recipe, twins),
         storage_retention=np.exp(-1 / lifetimes.choice(kind.storage_lifetimes, recipe.sensors)),
         shock_retention=np.exp(-1 / lifetimes.choice(kind.shock_lifetimes, recipe.sensors)),
+        bounds=kind.bounds,
     )
 
 
@@ -195,7 +201,7 @@ def chunks_of(world: World, chunk_steps: int | None = None) -> Iterator[Chunk]:
         }
         rounded = {name: part.astype(np.float32) for name, part in components.items()}
         # The rounded components are summed, so that the truth on record sums to the readings.
-        readings = total_of(rounded).clip(*recipe.physics.bounds).astype(np.float32)
+        readings = total_of(rounded).clip(*world.bounds).astype(np.float32)
         readings[gaps.advance(steps)] = np.nan
         time, sensor = np.nonzero(jumps)
         yield Chunk(
@@ -263,14 +269,9 @@ def generate(recipe: Recipe, chunk_steps: int | None = None) -> tuple[Panel, Tru
         provenance=world.provenance,
     )
     truth = Truth(
-        delays=world.delays,
-        attenuation=world.attenuation,
+        **{field.name: getattr(world, field.name) for field in fields(Laws)},
         shocks=Shocks(*(np.concatenate(parts) for parts in shocks)),
         components={name: _joined([chunk.components[name] for chunk in chunks]) for name in COMPONENTS},
-        twins=world.twins,
-        storage_retention=world.storage_retention,
-        shock_retention=world.shock_retention,
-        bounds=recipe.physics.bounds,
     )
     return panel, truth
 

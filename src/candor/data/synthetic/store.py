@@ -104,7 +104,7 @@ def _write_laws(folder: Path, world: World, panel_fingerprint: str) -> None:
         "twins": [list(pair) for pair in world.twins],
         "storage_retention": world.storage_retention.tolist(),
         "shock_retention": world.shock_retention.tolist(),
-        "bounds": list(world.recipe.physics.bounds),
+        "bounds": list(world.bounds),
         "sha256": {path.name: sha256_of_file(path) for path in sorted(folder.glob("*.parquet"))},
     }
     write_json(folder / "truth.json", content | {"digest": digest_of(content)})
