@@ -57,7 +57,7 @@ def test_page_report_and_the_shipped_model_are_in_the_wheel(site: Path) -> None:
     demo = "runs/bundle/demo/klamath-daily"
     assert {
         "render/report/report.js",
-        "render/report/report.css",
+        "render/page.css",
         f"{demo}/manifest.json",
         f"{demo}/model/state.safetensors",
     } <= wanted

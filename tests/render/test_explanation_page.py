@@ -40,10 +40,12 @@ def page_of(text: str) -> str:
 
 def test_what_is_written_is_text_wherever_it_stands() -> None:
     seen = Seen(page_of(EVIL))
-    assert seen.text.count(EVIL) == 9  # title, heading and subtitle of the page, and six places in its sections
+    assert (
+        seen.text.count(EVIL) == 10
+    )  # title, heading and subtitle of the page, a link, and six places in its sections
     allowed = {
-        "html", "head", "meta", "title", "style", "body", "header", "h1", "p", "main", "section", "h2", "ul", "li",
-        "img", "a", "details", "summary", "div", "table", "thead", "tbody", "tr", "th", "td", "footer",
+        "html", "head", "meta", "title", "style", "body", "header", "h1", "p", "nav", "main", "section", "h2", "ul",
+        "li", "img", "a", "details", "summary", "div", "table", "thead", "tbody", "tr", "th", "td", "footer",
     }  # fmt: skip
     assert {tag for tag, _ in seen.tags} == allowed
     assert not any(name.startswith("on") for _, attributes in seen.tags for name in attributes)
@@ -57,7 +59,7 @@ def test_nothing_is_fetched_and_nothing_may_run() -> None:
     assert len(sources) == 1 and sources[0] is not None and sources[0].startswith("data:image/png;base64,")
     assert b64decode(sources[0].partition(",")[2]) == b"\x89PNG picture"
     links = {attributes["href"] for tag, attributes in seen.tags if tag == "a"}
-    assert links == {"roles.png", "roles.svg", "roles.csv", "forecast.html"}
+    assert links == {"roles.png", "roles.svg", "roles.csv", "forecast.html", "#roles", "#forecast"}
     style = re.search(r"<style>(.*?)</style>", page_of("x"), re.DOTALL)
     assert style is not None and "url(" not in style[1] and "@import" not in style[1]
 

@@ -62,7 +62,7 @@ def ablate(
         from candor.render.figures.benchmark import draw_ablations
 
         for name, some in split_changes(changes).items():
-            work.draw(draw_ablations(some, preset), name)
+            work.draw(draw_ablations({preset: some}), name)
         if not json:
             _show_changes(changes, sizes)
     work.tell(json, parameters=sizes, changes=[asdict(change) for change in changes])

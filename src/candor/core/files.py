@@ -235,6 +235,26 @@ def is_of_format(path: Path, name: str) -> bool:
     return isinstance(content, dict) and content.get("format") == name
 
 
+def check_replaceable(folder: Path, mark: str, form: str, what: str) -> None:
+    """Refuses a folder that holds anything but an earlier one of its kind: all of it would be lost.
+
+    Args:
+        folder: that is to be made anew.
+        mark: name of the JSON file that tells such folders.
+        form: the format that this file states.
+        what: what takes its place, for people.
+    """
+    if folder.exists() and not folder.is_dir():
+        hint = "choose another place: --out DIR"
+        raise InputError("this is a file, and a folder is needed", where=str(folder), hint=hint)
+    if folder.is_dir() and any(folder.iterdir()) and not is_of_format(folder / mark, form):
+        raise InputError(
+            f"this folder holds other things, and {what} takes the place of all that is in its folder",
+            where=str(folder),
+            hint="choose an empty folder or a new one: --out DIR",
+        )
+
+
 def sha256_of_file(path: Path) -> str:
     """Returns the SHA-256 of a file's bytes, read in pieces."""
     with Path(path).open("rb") as file:

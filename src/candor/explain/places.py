@@ -2,6 +2,7 @@
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial import KDTree
 
 from candor.data.panel import Panel
 
@@ -46,20 +47,16 @@ def unwrapped(degrees: NDArray[np.floating]) -> Points:
 
 def moved_apart(points: Points, least: float) -> Points:
     """Returns points of which every two have about this distance at least; the very same if they have it already."""
-    if np.any(_between(points)[1] < 1e-6 * least):  # two at one place need a direction to part in
+    if len(KDTree(points).query_pairs(1e-6 * least)):  # two at one place need a direction to part in
         points = points + 1e-6 * least * on_a_circle(len(points))
     for _ in range(_ROUNDS):
-        offsets, distances = _between(points)
+        near, other = KDTree(points).query_pairs(1.01 * least, output_type="ndarray").T
+        offsets = points[near] - points[other]
+        distances = np.linalg.norm(offsets, axis=1)
         if not np.any(distances < least):
             break
-        lacking = np.maximum(1.01 * least - distances, 0)
-        points = points + 0.5 * (offsets / distances[..., None] * lacking[..., None]).sum(axis=1)
+        steps = 0.5 * offsets * (1.01 * least / distances - 1)[:, None]
+        points = points.copy()
+        np.add.at(points, near, steps)
+        np.subtract.at(points, other, steps)
     return points
-
-
-def _between(points: Points) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Returns the offsets between every two points, and their distances, infinite to themselves."""
-    offsets = points[:, None] - points
-    distances = np.linalg.norm(offsets, axis=-1)
-    np.fill_diagonal(distances, np.inf)
-    return offsets, distances

@@ -25,13 +25,13 @@ from candor.explain.pictures import (
     TrainingPicture,
     WeightedEdges,
 )
+from candor.render.figures.benchmark import draw_changes
 from candor.render.figures.explore import LagPicture, _draw_lags
 from candor.render.figures.forecast import draw_components, draw_forecast
-from candor.render.figures.fusion import draw_fusions
-from candor.render.figures.heat import HeatCell, draw_changes
-from candor.render.figures.network_map import draw_edges
+from candor.render.figures.learned import draw_fusions, draw_training
+from candor.render.figures.maps import draw_edges
 from candor.render.figures.style import Drawing, new_figure, on_axis, plain
-from candor.render.figures.training import draw_training
+from candor.research.ablations import Change
 
 LONG = sensor_label("420853121505501", "Klamath River at Miller Island Boat Ramp, far below the surface")
 COMPONENTS = ("background", "accumulation", "release", "shock")
@@ -88,11 +88,16 @@ SYSTEMS = {
 }
 METRICS = ("mae", "rmse", "mape", "mse")
 CHANGES = {
-    variant: {f"{task}, {metric}": HeatCell(0.123, True) for task in ("metr-la", "korea4-do-192") for metric in METRICS}
+    variant: {
+        f"{task}, {metric}": Change(variant, metric, 0.123, 3, True)
+        for task in ("metr-la", "korea4-do-192")
+        for metric in METRICS
+    }
     for variant in ("w/o Decomp.", "w/o Aux. loss", "avg Fusion")
 }
 SIZED = {
-    variant: {metric: HeatCell(-0.05, False, 898_566) for metric in METRICS} for variant in ("w/o Physical", "RainAdd")
+    variant: {metric: Change(variant, metric, -0.05, 3, False, 898_566) for metric in METRICS}
+    for variant in ("w/o Physical", "RainAdd")
 }
 
 DRAWINGS = {
@@ -147,7 +152,7 @@ def test_files_are_whole_and_the_same_whenever_they_are_written(name: str, tmp_p
 
 def test_a_place_that_cannot_be_written_to_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match="cannot be written") as refused:
+    with pytest.raises(InputError, match="could not be written") as refused:
         draw_training(TrainingPicture(EPOCHS, "m")).write(tmp_path / "file", "training")
     assert "file" in refused.value.where
 

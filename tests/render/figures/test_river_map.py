@@ -21,9 +21,9 @@ from candor.data.catalog import load_dataset
 from candor.data.panel import Edges, Panel, Sensor
 from candor.data.times import TimeAxis
 from candor.explain.river_map import picture_river_map
-from candor.render.figures import map_labels
-from candor.render.figures.map_labels import MapPage, place_labels
-from candor.render.figures.river_map import draw_river_map
+from candor.render.figures import labels
+from candor.render.figures.labels import LabelPage, place_labels
+from candor.render.figures.maps import draw_river_map
 from candor.render.figures.style import Drawing
 
 Places = dict[str, tuple[float, float]]  # longitude, latitude
@@ -177,7 +177,7 @@ def test_every_sensor_is_named_once(name: str) -> None:
     ("count", "words"), [(30, "found no room are left out"), (41, "More than 40 sensors are not named")]
 )
 def test_names_that_are_left_out_are_spoken_of(count: int, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(map_labels, "_DETOURS", (0.0,))  # names right beside their places, or not at all
+    monkeypatch.setattr(labels, "_DETOURS", (0.0,))  # names right beside their places, or not at all
     for panel, is_too_much in ((crowded(count, LONG), True), (PANELS["a fork"](), False)):
         texts = " ".join(text for text, _ in written(map_of(panel).figure)).replace("\n", " ")
         named = sum(f"({sensor.id})" in texts for sensor in panel.sensors)
@@ -207,7 +207,7 @@ def test_labels_keep_clear_of_marks_of_the_frame_and_of_one_another(count: int, 
     spots = np.stack(np.divmod(chance.permutation(21)[:count], 3), axis=1)
     places = 2 + 0.42 * spots + 0.1 * chance.random((count, 2))  # a crowd: many names have to go far
     sizes = [tuple(size) for size in chance.random((count, 2)) * [1.5, 0.4] + 0.1]
-    page = MapPage((0, 0, 7, 5), places, 0.06, places[chance.integers(count, size=(count, 2))])
+    page = LabelPage((0, 0, 7, 5), places, np.full(count, 0.06), places[chance.integers(count, size=(count, 2))], 0.06)
     middles = place_labels(page, sizes)
     placed = [
         (place, middle - np.array(size) / 2, middle + np.array(size) / 2)

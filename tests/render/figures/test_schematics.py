@@ -19,7 +19,7 @@ from candor.render.figures.style import Drawing
 
 @pytest.mark.parametrize(("boxes", "arrows"), [(OVERVIEW, OVERVIEW_ARROWS), (SPLIT, SPLIT_ARROWS)])
 def test_every_box_is_reached_or_begins_and_none_covers_another(boxes, arrows) -> None:
-    ends = {name for start, _, end, _ in arrows for name in (start, end)}
+    ends = {name for arrow in arrows for name in arrow}
     assert ends == set(boxes)
     for one, other in itertools.combinations(boxes.values(), 2):
         apart = (one.left + one.width <= other.left or other.left + other.width <= one.left) or (

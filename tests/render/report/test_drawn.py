@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from read_report import Reader
 
 from candor.explain.overview import Overview
-from candor.render.report.places import find_places
+from candor.render.report.maps import find_places
 from candor.runs.run import Run
 
 Numbers = NDArray[np.float64]
@@ -114,8 +114,8 @@ def test_the_cards_hold_the_numbers_that_matter_most(page: str, overview: Overvi
     assert float(figure) == pytest.approx(error, rel=5e-3) and unit == panel.unit != ""
     against = cards.pop("error against last-value")
     assert float(against.split()[0]) == pytest.approx(100 * (error / last - 1), abs=0.06) and against[0] in "+-"
-    held = cards.pop(f"held by {100 * scores.intervals['asked_coverage']:g} % intervals")
-    assert float(held.split()[0]) == pytest.approx(100 * scores.intervals["overall"]["coverage"], abs=0.06)
+    covered = cards.pop(f"coverage of {100 * scores.intervals['asked_coverage']:g} % intervals")
+    assert float(covered.split()[0]) == pytest.approx(100 * scores.intervals["overall"]["coverage"], abs=0.06)
     assert not cards
 
 
@@ -166,9 +166,9 @@ def test_errors_and_training_are_drawn(charts: dict[str, Any], overview: Overvie
     np.testing.assert_allclose(drawn, errors, rtol=1e-6)
     assert len(errors) > 1 and (np.diff(drawn) <= 0).all()
     np.testing.assert_allclose(numbers(charts["clock"]["data"][0]["y"]), scores.clock.mae, rtol=1e-6)
-    held = {trace["name"]: numbers(trace["y"]) / 100 for trace in charts["coverage"]["data"]}
-    np.testing.assert_allclose(held["held"], scores.intervals["by_step"]["coverage"], rtol=1e-6)
-    np.testing.assert_allclose(held["asked"], scores.intervals["asked_coverage"])
+    shares = {trace["name"]: numbers(trace["y"]) / 100 for trace in charts["coverage"]["data"]}
+    np.testing.assert_allclose(shares["coverage"], scores.intervals["by_step"]["coverage"], rtol=1e-6)
+    np.testing.assert_allclose(shares["asked"], scores.intervals["asked_coverage"])
     assert overview.training is not None
     curves = {trace["name"]: numbers(trace["y"]) for trace in charts["training"]["data"]}
     np.testing.assert_allclose(curves["training"], [epoch.train_error for epoch in overview.training.epochs], rtol=1e-6)

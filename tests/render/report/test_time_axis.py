@@ -9,8 +9,7 @@ import pytest
 from candor.data.times import TimeAxis
 from candor.explain.outlook import Forecasts, Outlook
 from candor.explain.pictures import ComponentPicture
-from candor.render.report.charts import draw_gates, draw_outlook
-from candor.render.report.time_axis import use_moments
+from candor.render.report.charts import draw_gates, draw_outlook, use_moments
 
 AUTUMN, SPRING = datetime(2024, 11, 3, 7, tzinfo=UTC), datetime(2024, 3, 10, 8, tzinfo=UTC)  # midnight in Los Angeles
 

@@ -4,12 +4,26 @@ from collections.abc import Mapping, Sequence
 from math import isfinite, nan
 from statistics import fmean
 
+import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap, TwoSlopeNorm
 
 from candor.render.figures.bubbles import Bubble, draw_bubbles
-from candor.render.figures.heat import HeatCell, draw_changes
-from candor.render.figures.style import Drawing
-from candor.render.figures.sweeps import count_seeds, draw_sweep
+from candor.render.figures.style import (
+    BLACK,
+    BLUE,
+    GREY,
+    LABEL,
+    SMALL,
+    VERMILION,
+    WIDTH,
+    Drawing,
+    dress,
+    in_unit,
+    new_figure,
+    plain,
+)
 from candor.research.ablations import CHANGES, Change
 from candor.research.grid import ALL_STEPS
 from candor.research.profiling import Errors, Profile
@@ -17,58 +31,125 @@ from candor.research.tables import is_ours
 
 _TITLES = {False: "CANDOR without its parts", True: "CANDOR that is given rain"}
 """Of heat maps, by whether they show interventions."""
+_LEAST_RANGE = 0.01  # so that differences below a percent look like what they are
+_COLUMN, _NAMES = 0.8, 1.6  # inches that a column and the names of variants need
+_ABOVE_METRICS = 20.0  # points
 
 
-def draw_ablations(changes: Sequence[Change], task: str) -> Drawing:
-    """Returns the heat map of the changes on a task, under the names that the paper gives to variants.
-
-    Args:
-        changes: at least one, as `paired_changes` gives them; all of them parts taken away, or all interventions.
-        task: what the variants were trained on.
-    """
-    rows: dict[str, dict[str, HeatCell]] = {}
-    for change in changes:
-        rows.setdefault(paper_name(change.variant), {})[change.metric] = _heat(change)
-    seeds = count_seeds([change.seeds for change in changes])
-    note = f"Mean over {seeds} of the paired relative change. Dot: beyond twice the full model's spread."
-    return draw_changes(rows, f"{_TITLES[changes[0].is_intervention]}, {task}", note)
-
-
-def _heat(change: Change) -> HeatCell:
-    return HeatCell(change.relative, change.is_beyond_chance, change.parameters)
-
-
-def draw_ablations_together(changes: Mapping[str, Sequence[Change]]) -> Drawing:
-    """Returns the heat map of variants by task and metric; variants that a task lacks are left out.
+def draw_ablations(changes: Mapping[str, Sequence[Change]]) -> Drawing:
+    """Draw the heat map of variants by task and metric, under the names that the paper gives to variants.
 
     Args:
-        changes: by task, as `paired_changes` gives them; at least one variant must be in all. All of them parts taken
-            away, or all interventions.
+        changes: by task, as `paired_changes` gives them, at least one. Variants that a task lacks are left out; one
+            must be in all. All of them are parts taken away, or all interventions.
     """
-    first, *others = ({one.variant: one for one in found} for found in changes.values())
-    shared = [variant for variant in first if all(variant in other for other in others)]
-    rows: dict[str, dict[str, HeatCell]] = {paper_name(variant): {} for variant in shared}
-    for task, found in changes.items():
+    shared = set.intersection(*({one.variant for one in found} for found in changes.values()))
+    chosen = {task: [one for one in found if one.variant in shared] for task, found in changes.items()}
+    rows: dict[str, dict[str, Change]] = {}
+    for task, found in chosen.items():
         for change in found:
-            if change.variant in shared:
-                rows[paper_name(change.variant)][f"{task}, {change.metric}"] = _heat(change)
-    note = "Mean over seeds of the paired relative change. Dot: beyond twice the full model's spread."
-    return draw_changes(rows, _TITLES[first[shared[0]].is_intervention], note)
+            metric = f"{task}, {change.metric}" if len(chosen) > 1 else change.metric
+            rows.setdefault(paper_name(change.variant), {})[metric] = change
+    everything = [change for found in chosen.values() for change in found]
+    title = ", ".join([_TITLES[everything[0].is_intervention], *(changes if len(changes) == 1 else ())])
+    seeds = count_seeds([change.seeds for change in everything])
+    note = f"Mean over {seeds} of the paired relative change. Dot: beyond twice the full model's spread."
+    return draw_changes(rows, title, note)
 
 
 def paper_name(variant: str) -> str:
-    """Returns what the paper calls a variant."""
+    """Return what the paper calls a variant."""
     return CHANGES[variant][0] if variant in CHANGES else variant
 
 
+def draw_changes(rows: Mapping[str, Mapping[str, Change]], title: str, note: str) -> Drawing:
+    """Draw the heat map of changes by variant and metric; red is worse, blue is better.
+
+    Args:
+        rows: by variant and metric; where there are several tasks, `TASK, METRIC`. What a variant lacks stays empty.
+        title: of the figure.
+        note: small print.
+    """
+    metrics = list(dict.fromkeys(metric for cells in rows.values() for metric in cells))
+    changes = np.array([[cells[one].relative if one in cells else nan for one in metrics] for cells in rows.values()])
+    figure = new_figure(title, note, height=1.4 + 0.36 * len(rows))
+    figure.set_figwidth(max(WIDTH, _NAMES + _COLUMN * len(metrics)))
+    axes = figure.subplots()
+    dress(axes)
+    axes.grid(visible=False)
+    reach = max(_LEAST_RANGE, float(np.nanmax(np.abs(changes))))
+    colours = LinearSegmentedColormap.from_list("change", [BLUE, "#ffffff", VERMILION])
+    axes.imshow(np.ma.masked_invalid(changes), cmap=colours, norm=TwoSlopeNorm(0.0, -reach, reach), aspect="auto")
+    axes.set_xticks(range(len(metrics)), [metric.split(", ")[-1].upper() for metric in metrics], fontsize=LABEL)
+    axes.xaxis.tick_top()
+    _name_tasks(axes, [metric.rpartition(", ")[0] for metric in metrics])
+    axes.set_yticks(range(len(rows)), [plain(name) for name in rows], fontsize=LABEL)
+    axes.tick_params(length=0)
+    _state_sizes(axes, list(rows.values()))
+    for (row, column), change in np.ndenumerate(changes):
+        if (cell := list(rows.values())[row].get(metrics[column])) is not None:
+            text = f"{100 * cell.relative:+.1f} %{' •' if cell.is_beyond_chance else ''}"
+            colour = "white" if abs(change) > 0.7 * reach else BLACK
+            axes.text(column, row, text, ha="center", va="center", fontsize=SMALL, color=colour)
+    axes.spines[:].set_visible(False)
+    table = pd.DataFrame(
+        [
+            {"variant": name, "metric": metric, "relative_change": cell.relative,
+             "is_beyond_chance": cell.is_beyond_chance, "parameters": cell.parameters}
+            for name, cells in rows.items()
+            for metric, cell in cells.items()
+        ]
+    ).astype({"parameters": "Int64"})  # fmt: skip
+    return Drawing(figure, table)
+
+
+def _name_tasks(axes: Axes, tasks: Sequence[str]) -> None:
+    """Write each task once above its columns and part it from the next, where there are several."""
+    if not any(tasks):
+        return
+    columns = {task: [place for place, other in enumerate(tasks) if other == task] for task in dict.fromkeys(tasks)}
+    above = axes.secondary_xaxis("top")
+    above.set_xticks([fmean(own) for own in columns.values()], [plain(task) for task in columns])
+    above.tick_params(length=0, labelsize=LABEL, labelcolor=BLACK, pad=_ABOVE_METRICS)
+    above.spines["top"].set_visible(False)
+    for own in list(columns.values())[1:]:
+        axes.axvline(own[0] - 0.5, color="white", linewidth=4)
+
+
+def _state_sizes(axes: Axes, rows: Sequence[Mapping[str, Change]]) -> None:
+    """Write the parameters of each variant beside its row, where they are known and the same for all columns."""
+    sizes = [{cell.parameters for cell in cells.values()} for cells in rows]
+    if all(len(found) == 1 and None not in found for found in sizes):
+        beside = axes.secondary_yaxis("right")
+        beside.set_yticks(range(len(rows)), [f"{size:,}" for found in sizes for size in found])
+        beside.tick_params(length=0, labelsize=SMALL, labelcolor=BLACK)
+        beside.set_ylabel("parameters", fontsize=LABEL, color=BLACK)
+        beside.spines[:].set_visible(False)
+
+
 def draw_setting(results: pd.DataFrame, setting: str, task: str) -> Drawing:
-    """Returns the errors by value of a setting, from the results of a sweep on one task."""
+    """Draw the errors by value of a setting, from the results of a sweep on one task."""
     errors = errors_by_value(results, setting)
     return draw_sweep(errors, setting, f"{setting} of CANDOR, {task}", str(results["unit"].iloc[0] or ""))
 
 
+def draw_sweep(errors: Mapping[str, Sequence[float]], setting: str, title: str, unit: str) -> Drawing:
+    """Draw the error by value of a setting: a point per seed, a line through the means."""
+    seeds = count_seeds([len(found) for found in errors.values()])
+    figure = new_figure(title, f"Test part, all steps together; {seeds} of each value.")
+    axes = figure.subplots()
+    dress(axes, setting, in_unit("mean absolute error", unit))
+    places = range(len(errors))
+    axes.plot(places, [fmean(found) for found in errors.values()], "o-", color=BLUE, markersize=5)
+    for place, found in zip(places, errors.values(), strict=True):
+        axes.plot([place] * len(found), list(found), "o", color=GREY, markersize=3)
+    axes.set_xticks(places, list(errors))
+    table = pd.DataFrame([{setting: value, "mae": error} for value, found in errors.items() for error in found])
+    return Drawing(figure, table)
+
+
 def errors_by_value(results: pd.DataFrame, setting: str) -> dict[str, list[float]]:
-    """Returns the mean absolute errors over all steps by value of a setting, one per seed."""
+    """Return the mean absolute errors over all steps by value of a setting, one per seed."""
     chosen = results[(results["step"] == ALL_STEPS) & (results["metric"] == "mae")]
     found: dict[str, list[float]] = {}
     for model, value in zip(chosen["model"].tolist(), chosen["value"].tolist(), strict=True):
@@ -76,8 +157,14 @@ def errors_by_value(results: pd.DataFrame, setting: str) -> dict[str, list[float
     return found
 
 
+def count_seeds(counts: Sequence[int]) -> str:
+    """Return how many seeds each of several things has, such as `3 seeds` or `1 to 3 seeds`."""
+    fewest, most = min(counts), max(counts)
+    return f"{most} seed{'s' if most > 1 else ''}" if fewest == most else f"{fewest} to {most} seeds"
+
+
 def draw_costs(profile: Profile, errors: Errors) -> dict[str, Drawing]:
-    """Returns errors against parameters and against time, by the names of their files; none if no model has both."""
+    """Draw errors against parameters and against time, by the names of their files; none if no model has both."""
     bubbles, at = bubbles_of(profile, errors), profile.circumstances
     if not bubbles:
         return {}
@@ -89,7 +176,7 @@ def draw_costs(profile: Profile, errors: Errors) -> dict[str, Drawing]:
 
 
 def bubbles_of(profile: Profile, errors: Errors) -> list[Bubble]:
-    """Returns the networks with costs and with errors that are numbers, smallest first."""
+    """Return the networks with costs and with errors that are numbers, smallest first."""
     return [
         Bubble(
             name=model.label,

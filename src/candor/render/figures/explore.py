@@ -2,12 +2,12 @@
 
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from candor.core.files import atomic_file
 from candor.data.times import BINS_PER_DAY
 from candor.render.figures.style import (
     BLACK,
@@ -26,6 +26,7 @@ from candor.render.figures.style import (
     on_axis,
     plain,
     use_local_times,
+    write_table,
 )
 from candor.research.explore import DynamicsPicture, ExplorePicture, LagPicture, PairPicture
 
@@ -41,22 +42,14 @@ _FAINT = 300  # edges from which on dots are small and pale
 
 
 def write_exploration(picture: ExplorePicture, folder: Path) -> list[Path]:
-    """Writes explore.png, .svg and .csv (the readings shown), and explore-*.csv of lags, pairs and profiles."""
+    """Write explore.png, .svg and .csv (the readings shown), and explore-*.csv of lags, pairs and profiles."""
     written = draw_explore(picture).write(folder, NAME)
-    for name, table in _further_tables(picture).items():
-        with atomic_file(folder / f"{NAME}-{name}.csv") as temporary:
-            table.to_csv(temporary, index=False)
-        written.append(folder / f"{NAME}-{name}.csv")
-    return written
-
-
-def _further_tables(picture: ExplorePicture) -> dict[str, pd.DataFrame]:
-    """Returns the numbers of the lower panels: `lags` where there are edges, `pairs`, `profiles` of those drawn."""
     tables = {} if picture.lags is None else {"lags": picture.lags.table}
     tables["pairs"] = picture.pairs.table
     drawn = {"most alike": picture.similar, "least alike": picture.opposite}
-    profiles = [_profile_table(name, pair) for name, pair in drawn.items() if pair is not None]
-    return tables | ({"profiles": pd.concat(profiles)} if profiles else {})
+    if profiles := [_profile_table(name, pair) for name, pair in drawn.items() if pair is not None]:
+        tables["profiles"] = pd.concat(profiles)
+    return written + [write_table(table, folder / f"{NAME}-{name}.csv") for name, table in tables.items()]
 
 
 def draw_explore(picture: ExplorePicture) -> Drawing:
@@ -66,10 +59,10 @@ def draw_explore(picture: ExplorePicture) -> Drawing:
     )
     distant += ", and they are not close on the map" if picture.pairs.are_apart else ""
     note = (
-        "Deviations are readings minus what is usual at their time of the week (daily readings: week of the year). "
-        f"Distant: {distant}."
+        "Deviations are readings minus what is usual at their time of the week (daily readings: week of the year)."
+        f"\nDistant: {distant}."
     )
-    figure = new_figure(f"Before any model: {picture.name}", _wrapped(note), height=_HEIGHT)
+    figure = new_figure(f"Before any model: {picture.name}", note, height=_HEIGHT)
     parts = figure.subplot_mosaic(
         [["dynamics", "dynamics"], ["lags", "similar"], ["lags", "opposite"]], height_ratios=(2.6, 1.6, 1.6)
     )
@@ -127,18 +120,14 @@ def _draw_lags(axes: Axes, picture: LagPicture) -> None:
         area, alpha = (7, 0.35) if is_crowded else (28, 0.75)
         axes.axhline(0, color=GREY, linewidth=0.8)
         for chosen, colour, name in kinds:
-            axes.scatter(
-                distance[chosen],
-                lag[chosen],
-                s=area,
-                alpha=alpha,
-                facecolors="none" if colour == GREY else colour,
-                edgecolors=colour,
-                label=name,
-            )
-    axes.legend(
-        fontsize=SMALL, loc="upper right", edgecolor="white", framealpha=0.9, markerscale=2 if is_crowded else 1
-    )
+            look: dict[str, Any] = {
+                "facecolors": "none" if colour == GREY else colour,
+                "edgecolors": colour,
+                "label": name,
+            }
+            axes.scatter(distance[chosen], lag[chosen], s=area, alpha=alpha, **look)
+    scale = 2 if is_crowded else 1
+    axes.legend(fontsize=SMALL, loc="upper right", edgecolor="white", framealpha=0.9, markerscale=scale)
 
 
 def _draw_pair(axes: Axes, title: str, picture: PairPicture | None) -> None:
@@ -164,22 +153,9 @@ def _say(axes: Axes, title: str, text: str) -> None:
     axes.text(0.5, 0.5, text, transform=axes.transAxes, ha="center", va="center", fontsize=LABEL, color=GREY)
 
 
-def _wrapped(note: str) -> str:
-    """Returns the note in two lines, so that it fits the width of a page."""
-    first, second = note.split(" Distant:", 1)
-    return f"{first}\nDistant:{second}"
-
-
 def _profile_table(name: str, picture: PairPicture) -> pd.DataFrame:
     """Returns what is usual at both sensors of a pair, in deviations, by slot of the calendar."""
     slot = "week_of_year" if picture.is_of_the_year else "bin_of_week"
-    return pd.DataFrame(
-        {
-            "pair": name,
-            "first": picture.first,
-            "second": picture.second,
-            slot: picture.slots,
-            "first_usual": picture.profiles[:, 0],
-            "second_usual": picture.profiles[:, 1],
-        }
-    )
+    names = {"pair": name, "first": picture.first, "second": picture.second}
+    first, second = picture.profiles.T
+    return pd.DataFrame({**names, slot: picture.slots, "first_usual": first, "second_usual": second})

@@ -1,14 +1,23 @@
-"""Figures of one forecast of one sensor: the forecast, what its past was made of, and what each branch says of it."""
+"""Figures of one forecast of one sensor: what was read and forecast, what its past was made of, where it came from."""
 
-from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.patches import Patch
 
 from candor.core.arrays import Floats
 from candor.core.text import shared_time_format
-from candor.explain.pictures import BranchPicture, ComponentPicture, ForecastPicture, ReconstructionPicture
+from candor.explain.pictures import (
+    ArrivalPicture,
+    BranchPicture,
+    ComponentPicture,
+    ForecastPicture,
+    PeerPicture,
+    ReconstructionPicture,
+)
 from candor.render.figures.style import (
     BLACK,
     BLUE,
@@ -16,14 +25,18 @@ from candor.render.figures.style import (
     COMPONENTS,
     GATE_COLOURS,
     GREY,
+    POSITION_COLOURS,
     PURPLE,
     SMALL,
     VERMILION,
     Drawing,
+    add_key,
     add_legend,
     at_tick,
     dress,
+    every,
     in_unit,
+    name_rows,
     new_figure,
     on_axis,
     use_local_times,
@@ -31,10 +44,12 @@ from candor.render.figures.style import (
 
 _MOST_MARKS, _MOST_DOTS = 60, 150  # of forecast steps and of readings that carry a mark
 _MOST_DAYS, _MOST_CLOCKS = 8, 6  # labels of patches there is room for
+_SENDER, _PEER = 0.42, 0.3  # inches of height
+_WAYS = {"forward": "along the edges", "reverse": "against the edges"}
 
 
 def draw_forecast(picture: ForecastPicture) -> Drawing:
-    """Returns the figure of a forecast: what was read before, what is forecast with its interval, what happened."""
+    """Draw what was read before, what is forecast with its interval, and what happened."""
     figure = new_figure(f"Forecast for {picture.sensor}")
     axes = figure.subplots()
     dress(axes, "", in_unit("reading", picture.unit))
@@ -46,8 +61,7 @@ def draw_forecast(picture: ForecastPicture) -> Drawing:
     axes.plot(ahead, picture.forecast, "o-", color=BLUE, linewidth=2.0, markersize=3, label="forecast")
     unknown = np.full(len(ahead), np.nan)
     happened = unknown if picture.happened is None else picture.happened
-    if not np.isnan(happened).all():
-        axes.plot(ahead, happened, "o--", color=VERMILION, linewidth=1.2, markersize=3, label="what happened")
+    _draw_happened(axes, ahead, happened, "o--")
     axes.axvline(ahead[0], color=GREY, linewidth=0.8, linestyle=":")
     times = [*picture.past_times, *picture.times]
     use_local_times(axes, times)
@@ -56,18 +70,22 @@ def draw_forecast(picture: ForecastPicture) -> Drawing:
     def after(values: Floats | None) -> Floats:
         return np.concatenate([np.full(len(before), np.nan), unknown if values is None else values])
 
-    table = {
-        "time": [moment.isoformat() for moment in times],
-        "reading": np.concatenate([picture.past, happened]),
-        "forecast": after(picture.forecast),
-        "lower": after(picture.lower),
-        "upper": after(picture.upper),
-    }
-    return Drawing(figure, pd.DataFrame(table))
+    columns = {name: after(getattr(picture, name)) for name in ("forecast", "lower", "upper")}
+    return _timed(figure, times, {"reading": np.concatenate([picture.past, happened])} | columns)
+
+
+def _draw_happened(axes: Axes, at: Floats, happened: Floats, line: str) -> None:
+    if not np.isnan(happened).all():
+        axes.plot(at, happened, line, color=VERMILION, linewidth=1.2, markersize=3, label="what happened")
+
+
+def _timed(figure: Any, times: list[datetime], columns: dict[str, Floats]) -> Drawing:
+    """Return a figure with a table whose first column are the times of its rows."""
+    return Drawing(figure, pd.DataFrame({"time": [moment.isoformat() for moment in times], **columns}))
 
 
 def draw_components(picture: ComponentPicture) -> Drawing:
-    """Returns the figure of strengths above the gates.
+    """Draw strengths above the gates.
 
     Each component is a line of its own: sizes of states do not add up, so that the height of a stack would say nothing.
     """
@@ -86,10 +104,13 @@ def draw_components(picture: ComponentPicture) -> Drawing:
     add_legend(strengths, len(picture.strengths))
     dress(gates, "history patch (first to last reading)", "gate: 0 shut, 1 open")
     for (name, values), colour in zip(picture.gates.items(), GATE_COLOURS, strict=False):
-        gates.plot(places, values, color=colour, marker="o", markersize=4, linewidth=1.6, label=name)
+        gates.plot(places, values, "o-", color=colour, markersize=4, linewidth=1.6, label=name)
     gates.set_ylim(0, 1)
     add_legend(gates, len(picture.gates))
-    _label_patches(gates, picture)
+    clock = shared_time_format((*picture.starts, *picture.ends))
+    starts, ends = ([at_tick(moment, f"%d %b {clock}") for moment in row] for row in (picture.starts, picture.ends))
+    shown = every(len(starts), _MOST_CLOCKS if clock else _MOST_DAYS)
+    gates.set_xticks(shown, [f"{starts[place]}\nto {ends[place]}" for place in shown], fontsize=SMALL)
     table = {
         "start": [moment.isoformat() for moment in picture.starts],
         "end": [moment.isoformat() for moment in picture.ends],
@@ -99,16 +120,8 @@ def draw_components(picture: ComponentPicture) -> Drawing:
     return Drawing(figure, pd.DataFrame(table))
 
 
-def _label_patches(axes: Axes, picture: ComponentPicture) -> None:
-    """Writes beginning and end of patches in two lines, of so many patches as there is room for."""
-    clock = shared_time_format((*picture.starts, *picture.ends))
-    shown = range(0, len(picture.starts), -(-len(picture.starts) // (_MOST_CLOCKS if clock else _MOST_DAYS)))
-    starts, ends = ([at_tick(moment, f"%d %b {clock}") for moment in row] for row in (picture.starts, picture.ends))
-    axes.set_xticks(list(shown), [f"{starts[place]}\nto {ends[place]}" for place in shown], fontsize=SMALL)
-
-
 def draw_reconstruction(picture: ReconstructionPicture) -> Drawing:
-    """Returns the figure: readings and both reconstructions above, what the components add below."""
+    """Draw readings and both reconstructions above, what the components add below."""
     figure = new_figure(f"History rebuilt: {picture.sensor}", picture.note, height=6.0)
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
     places = on_axis(picture.times)
@@ -124,26 +137,16 @@ def draw_reconstruction(picture: ReconstructionPicture) -> Drawing:
         look = COMPONENTS[name]
         below.plot(places, values, look.line[1:], color=look.colour, linewidth=1.6, label=name)
     add_legend(below, 3)
-    _mark_breaks((above, below), picture)
-    use_local_times(below, picture.times)
-    table = {
-        "time": [moment.isoformat() for moment in picture.times],
-        "reading": picture.readings,
-        "current_reference": picture.current,
-        "next_reference": picture.following,
-        **picture.parts,
-    }
-    return Drawing(figure, pd.DataFrame(table))
-
-
-def _mark_breaks(both: Sequence[Axes], picture: ReconstructionPicture) -> None:
-    for axes in both:
-        for place in on_axis(picture.breaks) if picture.breaks else ():
+    for axes in (above, below):
+        for place in on_axis(picture.breaks):
             axes.axvline(place, color=GREY, linewidth=0.8, linestyle=":")
+    use_local_times(below, picture.times)
+    references = {"current_reference": picture.current, "next_reference": picture.following}
+    return _timed(figure, list(picture.times), {"reading": picture.readings} | references | dict(picture.parts))
 
 
 def draw_branches(picture: BranchPicture) -> Drawing:
-    """Returns the figure: forecasts of single branches above, their weights below."""
+    """Draw forecasts of single branches above, their weights below."""
     note = (
         "What is decoded is the weighted sum of their states, so that the forecast of all need not lie between theirs."
     )
@@ -156,22 +159,68 @@ def draw_branches(picture: BranchPicture) -> Drawing:
         look = BRANCHES[name]
         above.plot(places, values, look.line, color=look.colour, linewidth=1.4, markersize=size, label=f"{name} alone")
     above.plot(places, picture.forecast, color=BLACK, linewidth=2.4, label="together")
-    if not np.isnan(picture.happened).all():
-        above.plot(places, picture.happened, "o:", color=VERMILION, linewidth=1.2, markersize=3, label="what happened")
+    _draw_happened(above, places, picture.happened, "o:")
     add_legend(above, 5)
     dress(below, "", "weight, stacked")
-    colours = [BRANCHES[name].colour for name in picture.weights]
-    below.stackplot(
-        places, np.stack(list(picture.weights.values())), colors=colours, labels=list(picture.weights), alpha=0.8
-    )
+    names, weights = list(picture.weights), list(picture.weights.values())
+    below.stackplot(places, weights, colors=[BRANCHES[name].colour for name in names], labels=names, alpha=0.8)
     below.set_ylim(0, 1)
     add_legend(below, 3)
     use_local_times(below, picture.times)
+    columns = {"forecast": picture.forecast, "reading": picture.happened}
+    columns |= {f"{name} alone": values for name, values in picture.alone.items()}
+    columns |= {f"{name} weight": values for name, values in picture.weights.items()}
+    return _timed(figure, list(picture.times), columns)
+
+
+def draw_arrivals(picture: ArrivalPicture) -> Drawing:
+    """Draw a bar for every sender along edges and patch, one direction above the other."""
+    drawn = {direction: min(len(found.names), picture.most) for direction, found in picture.directions.items()}
+    heights = [_SENDER * rows + 0.55 for rows in drawn.values()]
+    note = (
+        "Shares of all that arrived in one direction, by the size of states; longer ways than one edge are left out.\n"
+        "Positions mix the patches that they are named after: no delay can be read from them."
+    )
+    if any(rows < len(picture.directions[direction].names) for direction, rows in drawn.items()):
+        note += f"\nOf each direction the {picture.most} largest senders are shown."
+    words = 0.25 * -(-len(picture.patches) // 2)
+    figure = new_figure(f"What arrived at {picture.sensor}", note, height=1.6 + words + sum(heights))
+    key, *panels = figure.subplots(1 + len(heights), 1, height_ratios=(words, *heights))
+    for axes, (direction, rows) in zip(panels, drawn.items(), strict=True):
+        found = picture.directions[direction]
+        dress(axes, f"{_WAYS[direction]}, from these: share of what arrived [%]")
+        width = 0.8 / len(picture.patches)
+        for position, (patch, colour) in enumerate(zip(picture.patches, POSITION_COLOURS, strict=False)):
+            bars = np.arange(rows) + width * (position - (len(picture.patches) - 1) / 2)
+            label, shares = f"position of {patch}", 100 * found.shares[:rows, position]
+            axes.barh(bars, shares, height=0.9 * width, color=colour, label=label)
+        name_rows(axes, found.names[:rows])
+    add_key(key, panels[0].containers, 2, loc="center right")  # names are on the left
+    table = [
+        (direction, name, patch, share)
+        for direction, found in picture.directions.items()
+        for name, shares in zip(found.names, found.shares, strict=True)
+        for patch, share in zip(picture.patches, shares, strict=True)
+    ]
+    return Drawing(figure, pd.DataFrame(table, columns=["direction", "from", "position_of", "share"]))
+
+
+def draw_peers(picture: PeerPicture) -> Drawing:
+    """Draw a bar for every peer of the functional branch."""
+    rows = min(len(picture.names), picture.most)
+    note = f"The {rows} heaviest of {len(picture.names)} peers are shown." if rows < len(picture.names) else ""
+    figure = new_figure(f"Peers of {picture.sensor}", note, height=1.9 + _PEER * max(rows, 2))
+    axes = figure.subplots()
+    dress(axes, "weight among peers [%]")
+    colours = [PURPLE if is_beyond else GREY for is_beyond in picture.is_beyond[:rows]]
+    axes.barh(range(rows), 100 * picture.weights[:rows], height=0.7, color=colours)
+    name_rows(axes, picture.names[:rows])
+    walk = f"a walk of up to {picture.orders} edge{'' if picture.orders == 1 else 's'}"
+    add_legend(axes, 2, [Patch(color=GREY, label=f"joined by {walk}"), Patch(color=PURPLE, label="not joined by any")])
     table = {
-        "time": [moment.isoformat() for moment in picture.times],
-        "forecast": picture.forecast,
-        "reading": picture.happened,
-        **{f"{name} alone": values for name, values in picture.alone.items()},
-        **{f"{name} weight": values for name, values in picture.weights.items()},
+        "peer": list(picture.names),
+        "share": picture.weights,
+        "resemblance": picture.resemblance,
+        "is_beyond_edges": list(picture.is_beyond),
     }
     return Drawing(figure, pd.DataFrame(table))

@@ -7,35 +7,26 @@ from typing import Any
 from candor.core.progress import Report, silent
 from candor.explain import pictures
 from candor.explain.pictures import Picture
-from candor.render.figures.embedding import draw_embedding
-from candor.render.figures.forecast import draw_branches, draw_components, draw_forecast, draw_reconstruction
-from candor.render.figures.fusion import draw_fusion
-from candor.render.figures.network_map import draw_edges, draw_relations
-from candor.render.figures.operator import draw_operator
-from candor.render.figures.propagation import draw_propagation
-from candor.render.figures.river_map import draw_river_map
-from candor.render.figures.roles import draw_roles
-from candor.render.figures.senders import draw_arrivals, draw_peers
+from candor.render.figures import forecast, learned, maps
 from candor.render.figures.style import Drawing
-from candor.render.figures.training import draw_training
 
 FIGURES = "figures"
 _DRAWN_BY: Mapping[type, Callable[[Any], Drawing]] = {
-    pictures.ForecastPicture: draw_forecast,
-    pictures.ComponentPicture: draw_components,
-    pictures.ReconstructionPicture: draw_reconstruction,
-    pictures.ArrivalPicture: draw_arrivals,
-    pictures.PeerPicture: draw_peers,
-    pictures.BranchPicture: draw_branches,
-    pictures.FusionPicture: draw_fusion,
-    pictures.EdgePicture: draw_edges,
-    pictures.OperatorPicture: draw_operator,
-    pictures.RelationPicture: draw_relations,
-    pictures.EmbeddingPicture: draw_embedding,
-    pictures.PropagationPicture: draw_propagation,
-    pictures.RolePicture: draw_roles,
-    pictures.TrainingPicture: draw_training,
-    pictures.RiverMapPicture: draw_river_map,
+    pictures.ForecastPicture: forecast.draw_forecast,
+    pictures.ComponentPicture: forecast.draw_components,
+    pictures.ReconstructionPicture: forecast.draw_reconstruction,
+    pictures.ArrivalPicture: forecast.draw_arrivals,
+    pictures.PeerPicture: forecast.draw_peers,
+    pictures.BranchPicture: forecast.draw_branches,
+    pictures.FusionPicture: learned.draw_fusion,
+    pictures.EdgePicture: maps.draw_edges,
+    pictures.OperatorPicture: learned.draw_operator,
+    pictures.RelationPicture: maps.draw_relations,
+    pictures.EmbeddingPicture: learned.draw_embedding,
+    pictures.PropagationPicture: learned.draw_propagation,
+    pictures.RolePicture: learned.draw_roles,
+    pictures.TrainingPicture: learned.draw_training,
+    pictures.RiverMapPicture: maps.draw_river_map,
 }
 
 

@@ -1,13 +1,14 @@
 """Shock activity against rain: the correlation over lags with the band of shifted rain, and the test beside it."""
 
 from datetime import UTC, datetime
+from itertools import cycle
 from pathlib import Path
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from candor.core.files import atomic_file, write_json
+from candor.core.files import write_json
 from candor.core.text import counted
 from candor.core.versions import versions
 from candor.render.figures.style import (
@@ -23,6 +24,7 @@ from candor.render.figures.style import (
     add_legend,
     dress,
     new_figure,
+    write_table,
 )
 from candor.research.shock_rain_runs import NAME, SHIFTS_NAME, RainComparison
 
@@ -32,7 +34,7 @@ _DAY = 24  # hours
 
 
 def write_comparison(found: RainComparison, folder: Path) -> list[Path]:
-    """Writes the figure, its numbers, those of every shift, and all of it as JSON; returns the files."""
+    """Write the figure, its numbers, those of every shift, and all of it as JSON; return the files."""
     files = write_picture(found, folder)
     made = datetime.now(UTC).replace(microsecond=0).isoformat()
     write_json(folder / f"{NAME}.json", found.content | {"made": made, "versions": versions()})
@@ -40,11 +42,8 @@ def write_comparison(found: RainComparison, folder: Path) -> list[Path]:
 
 
 def write_picture(found: RainComparison, folder: Path) -> list[Path]:
-    """Writes the figure with the numbers of both its sides, and returns the files."""
-    files = draw_shock_rain(found).write(folder, NAME)
-    with atomic_file(folder / SHIFTS_NAME) as temporary:
-        found.null.to_csv(temporary, index=False)
-    return [*files, folder / SHIFTS_NAME]
+    """Write the figure with the numbers of both its sides, and return the files."""
+    return [*draw_shock_rain(found).write(folder, NAME), write_table(found.null, folder / SHIFTS_NAME)]
 
 
 def draw_shock_rain(found: RainComparison) -> Drawing:
@@ -64,24 +63,16 @@ def draw_shock_rain(found: RainComparison) -> Drawing:
 def _draw_lags(axes: Axes, found: RainComparison) -> None:
     dress(axes, "lag [h]: activity after rain is positive", "correlation")
     lags, horizons = found.curves["lag_hours"].to_numpy(), found.content["horizons"]
-    axes.fill_between(
-        lags,
-        found.curves["shifts_lower_2.5"].to_numpy(),
-        found.curves["shifts_upper_97.5"].to_numpy(),
-        color=GREY,
-        alpha=0.3,
-        linewidth=0,
-        label="95 % of shifts, mean over horizons" if len(horizons) > 1 else "95 % of shifts",
-    )
+    low, high = (found.curves[name].to_numpy() for name in ("shifts_lower_2.5", "shifts_upper_97.5"))
+    label = "95 % of shifts, mean over horizons" if len(horizons) > 1 else "95 % of shifts"
+    axes.fill_between(lags, low, high, color=GREY, alpha=0.3, linewidth=0, label=label)
     axes.axhline(0, color=GREY, linewidth=0.8)
     axes.axvline(0, color=GREY, linewidth=0.8, linestyle=":")
-    colours = [_COLOURS[place % len(_COLOURS)] for place in range(len(horizons))]
-    for row, colour in zip(horizons, colours, strict=True):
+    for row, colour in zip(horizons, cycle(_COLOURS), strict=False):
         ahead = f"{row['horizon']} steps ahead"
         curve = found.curves[f"correlation, {ahead}"].to_numpy()
         axes.plot(lags, curve, color=colour, linewidth=1.6, label=ahead)
-        top = float(np.nanmax(curve))
-        axes.plot([row["lag_hours"]], [top], "o", color=colour, markersize=6, zorder=4)
+        axes.plot(row["lag_hours"], np.nanmax(curve), "o", color=colour, markersize=6, zorder=4)
     if (reach := float(np.max(lags))) >= 2 * _DAY:
         days = _DAY * max(1, round(reach / _DAY / 3))
         axes.set_xticks(np.arange(-int(reach // days) * days, reach + 1, days))

@@ -45,6 +45,10 @@ class Look:
         """The mark of the line alone."""
         return self.line[0]
 
+    def label(self, name: str) -> str:
+        """Return what a key says of it."""
+        return f"{name}: {self.words}"
+
 
 COMPONENTS = {
     "background": Look(BLUE, "o-", "circle"),
@@ -63,6 +67,7 @@ POSITION_COLOURS = (BLUE, ORANGE, GREEN, PURPLE)  # of the patches in a window, 
 
 WIDTH, HEIGHT, DOTS_PER_INCH = 8.0, 4.5, 150  # inches; 1200 dots wide
 TITLE, LABEL, SMALL = 12.0, 10.0, 8.5  # points
+_LEGEND: dict[str, Any] = {"fontsize": SMALL, "frameon": False}
 _MOST_TICKS = 8
 _LETTERS = 118  # in a line of a note
 # Steps between ticks and what pandas calls them.
@@ -91,14 +96,9 @@ class Drawing:
                 where=str(paths[2]),
                 hint="choose another place or name with --out, or move that file away",
             )
-        try:
-            for path in paths[:2]:
-                self._write_figure(path)
-            with atomic_file(paths[2]) as temporary:
-                self.table.to_csv(temporary, index=False)
-        except OSError as error:
-            what = f"the figure cannot be written ({error.strerror or error})"
-            raise InputError(what, where=str(folder), hint="choose another place, or make room") from None
+        for path in paths[:2]:
+            self._write_figure(path)
+        write_table(self.table, paths[2])
         return paths
 
     def _write_figure(self, path: Path) -> None:
@@ -107,6 +107,13 @@ class Drawing:
         metadata = {"Date": None} if ending == "svg" else {"Software": None}
         with atomic_file(path) as temporary, matplotlib.rc_context({"svg.hashsalt": "candor"}):
             self.figure.savefig(temporary, format=ending, dpi=DOTS_PER_INCH, metadata=metadata)
+
+
+def write_table(table: pd.DataFrame, path: Path) -> Path:
+    """Write a table as CSV, all or nothing, and return its path."""
+    with atomic_file(path) as temporary:
+        table.to_csv(temporary, index=False)
+    return path
 
 
 def new_figure(title: str, note: str = "", height: float = HEIGHT) -> Figure:
@@ -136,19 +143,17 @@ def dress(axes: Axes, across: str = "", up: str = "", title: str = "") -> None:
         spine.set_color(GREY)
 
 
-def add_legend(axes: Axes, columns: int, handles: Sequence[Artist] | None = None) -> None:
-    """Puts the legend above the axes, where it covers nothing."""
-    axes.legend(
-        handles=axes.get_legend_handles_labels()[0] if handles is None else handles, loc="lower left",
-        bbox_to_anchor=(0.0, 1.0), ncols=columns, fontsize=SMALL, frameon=False, borderaxespad=0.3,
-    )  # fmt: skip
+def add_legend(axes: Axes, columns: int, handles: Iterable[Artist] | None = None, **look: Any) -> None:
+    """Put the legend above the axes, where it covers nothing."""
+    shown = axes.get_legend_handles_labels()[0] if handles is None else handles
+    place: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "borderaxespad": 0.3}
+    axes.legend(handles=shown, ncols=columns, **(_LEGEND | place | look))
 
 
 def add_key(axes: Axes, handles: Iterable[Artist | tuple[Artist, ...]], columns: int, **look: Any) -> None:
-    """Makes of axes a row of their own for a key, which draws nothing else."""
+    """Make of axes a row of their own for a key, which draws nothing else."""
     axes.set_axis_off()
-    key: dict[str, Any] = {"loc": "center left", "fontsize": SMALL, "frameon": False} | look
-    axes.legend(handles=handles, ncols=columns, **key)
+    axes.legend(handles=handles, ncols=columns, **(_LEGEND | {"loc": "center left"} | look))
 
 
 def name_rows(axes: Axes, names: Sequence[str], size: float = SMALL, *, has_lines: bool = False) -> None:
@@ -156,6 +161,11 @@ def name_rows(axes: Axes, names: Sequence[str], size: float = SMALL, *, has_line
     axes.set_yticks(range(len(names)), [plain(name) for name in names], fontsize=size)
     axes.set_ylim(len(names) - 0.5, -0.5)
     axes.grid(visible=has_lines, axis="y")
+
+
+def every(count: int, most: int) -> range:
+    """Return places at equal distances among so many, at most a few of them."""
+    return range(0, count, -(-count // most))
 
 
 def on_axis(times: Sequence[datetime]) -> NDArray[np.float64]:

@@ -1,6 +1,7 @@
 """Scores of explanations against the truth, beside those of simple rules and the goals; answers to pulses."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -8,7 +9,18 @@ from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from candor.render.figures.style import BLACK, BLUE, GREY, SMALL, VERMILION, Drawing, dress, new_figure, plain
+from candor.render.figures.style import (
+    BLACK,
+    BLUE,
+    GREY,
+    SMALL,
+    VERMILION,
+    Drawing,
+    add_legend,
+    dress,
+    new_figure,
+    plain,
+)
 from candor.research.truth.results import Row, score_frame
 
 _ROW_HEIGHT = 0.19  # inches
@@ -40,7 +52,13 @@ def draw_truth(rows: Sequence[Row]) -> Drawing:
     for label, place in zip(first.get_yticklabels(), ticks, strict=True):
         label.set_fontweight("bold" if place in heads.values() else "normal")
     first.set_ylim(lowest + 0.8, -0.8)
-    first.legend(handles=_key(), loc="lower right", bbox_to_anchor=(1.0, 1.04), ncols=3, fontsize=SMALL, frameon=False)
+    mark: dict[str, Any] = {"linestyle": "", "markersize": 5}
+    key = [
+        Line2D([], [], color=BLUE, marker="o", label="CANDOR", **mark),
+        Line2D([], [], color=GREY, marker="D", label="simple rules", **mark),
+        Line2D([], [], color=VERMILION, linewidth=1.6, label="goal"),
+    ]
+    add_legend(first, 3, key, loc="lower right", bbox_to_anchor=(1.0, 1.04))
     return Drawing(figure, score_frame(rows))
 
 
@@ -66,22 +84,12 @@ def _draw_scores(axes: Axes, scores: Sequence[Row], heights: dict[tuple[str, str
     for score in scores:
         height = heights[_question(score), score.answer]
         if score.mean is not None:
-            colour, shape = (BLUE, "o") if score.is_ours else (GREY, "D")
-            axes.errorbar(
-                score.mean, height, xerr=score.spread, fmt=shape, color=colour, markersize=5, linewidth=1.2, capsize=2
-            )
+            look: dict[str, Any] = {"color": BLUE, "fmt": "o"} if score.is_ours else {"color": GREY, "fmt": "D"}
+            axes.errorbar(score.mean, height, xerr=score.spread, markersize=5, linewidth=1.2, capsize=2, **look)
         if score.goal is not None:
             axes.plot([score.goal] * 2, [height - 0.5, height + 0.5], color=VERMILION, linewidth=1.6)
     axes.grid(visible=False, axis="y")
     axes.tick_params(axis="y", length=0, labelcolor=BLACK)
-
-
-def _key() -> list[Line2D]:
-    return [
-        Line2D([], [], color=BLUE, marker="o", linestyle="", markersize=5, label="CANDOR"),
-        Line2D([], [], color=GREY, marker="D", linestyle="", markersize=5, label="simple rules"),
-        Line2D([], [], color=VERMILION, linewidth=1.6, label="goal"),
-    ]
 
 
 def draw_pulses(curves: pd.DataFrame) -> Drawing:
@@ -108,8 +116,6 @@ def draw_pulses(curves: pd.DataFrame) -> Drawing:
                 axes.plot(means.index, means, color=colours[delay], linewidth=1.4)
                 axes.plot(means.index[means.index == delay], means[means.index == delay], "o", color=colours[delay])
     keys = [Line2D([], [], color=colours[delay], linewidth=1.4, label=f"{delay}") for delay in delays]
-    figure.legend(
-        handles=keys, loc="outside upper right", ncols=min(len(keys), 12), fontsize=SMALL, frameon=False,
-        title="true delay in steps", title_fontsize=SMALL,
-    )  # fmt: skip
+    look: dict[str, Any] = {"title": "true delay in steps", "title_fontsize": SMALL, "fontsize": SMALL}
+    figure.legend(handles=keys, loc="outside upper right", ncols=min(len(keys), 12), frameon=False, **look)
     return Drawing(figure, curves)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from candor.core.progress import Report
 from candor.core.text import counted
-from candor.render.figures.benchmark import draw_ablations, draw_ablations_together, draw_setting
+from candor.render.figures.benchmark import draw_ablations, draw_setting
 from candor.render.paper.entry import Entry, Picture, ShownTable, draw, make_slug, table_files
 from candor.render.paper.tables import write_grid_tables, write_tables
 from candor.research.ablations import paired_changes, split_changes
@@ -110,7 +110,7 @@ def _ablations(grid: FoundGrid, task: str, folder: Path) -> tuple[str, list[str]
         "twice the spread of the full model over its seeds."
     )
     pictures = [
-        draw(folder, _stem(kind, task, grid), draw_ablations(some, task), caption) for kind, some in kinds.items()
+        draw(folder, _stem(kind, task, grid), draw_ablations({task: some}), caption) for kind, some in kinds.items()
     ]
     heat_maps = [HEAT_MAPS[kind] for kind in kinds] or [HEAT_MAPS["ablations"]]
     shows = [*(shown for _, shown in heat_maps), "The table has the errors themselves."]
@@ -157,7 +157,7 @@ def make_ablations_together(grids: Sequence[FoundGrid], folder: Path, report: Re
         ]
         title, shows = HEAT_MAPS[kind]
         caption = "Relative change of each error, paired by seed, by task; red is worse."
-        picture = draw(folder, kind, draw_ablations_together(changes), caption)
+        picture = draw(folder, kind, draw_ablations(changes), caption)
         entries.append(Entry(f"All tasks: {title}", (shows,), joined(origins), (picture,)))
     return entries
 

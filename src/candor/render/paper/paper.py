@@ -9,7 +9,7 @@ from shutil import rmtree
 from typing import Any
 
 from candor.core.errors import InputError
-from candor.core.files import atomic_folder, write_json
+from candor.core.files import atomic_folder, check_replaceable, write_json
 from candor.core.progress import Report, silent, within
 from candor.render.paper.entry import Entry, Part, make_slug
 from candor.render.paper.grids import make_ablations_together, make_grid, make_sweeps_together
@@ -27,7 +27,6 @@ from candor.research.paper.found import (
     data_of_runs,
     find_results,
     is_here,
-    is_paper,
 )
 from candor.research.paper.missing import Missing, find_missing
 from candor.research.shock_rain_runs import RainComparison, read_comparison
@@ -84,34 +83,16 @@ def write_paper(folders: Sequence[Path], out: Path, report: Report = silent) -> 
         report: is told how far it has come.
     """
     out = Path(out)
-    _check_place(out)
+    check_replaceable(out, MARK, FORMAT, "the paper")
     report("making the paper | looking for results", 0.0)
     found = find_results([Path(folder) for folder in folders])
-    try:
-        with atomic_folder(out) as temporary:
-            entries, troubles = _make_parts(list(_parts(found)), temporary, report)
-            made = Paper(out, entries, tuple(find_missing(found)), (*found.troubles, *troubles))
-            page = make_index(made.entries, made.missing, made.troubles, _newest(made))
-            (temporary / INDEX).write_text(page, encoding="utf-8")
-            write_json(temporary / MARK, made.to_json())
-    except OSError as error:
-        what = f"the folder cannot be written ({error.strerror or error})"
-        raise InputError(what, where=str(out), hint="choose another place, or make room") from None
+    with atomic_folder(out) as temporary:
+        entries, troubles = _make_parts(list(_parts(found)), temporary, report)
+        made = Paper(out, entries, tuple(find_missing(found)), (*found.troubles, *troubles))
+        page = make_index(made.entries, made.missing, made.troubles, _newest(made))
+        (temporary / INDEX).write_text(page, encoding="utf-8")
+        write_json(temporary / MARK, made.to_json())
     return made
-
-
-def _check_place(out: Path) -> None:
-    """Refuses a folder that holds anything but an earlier paper: it would be lost."""
-    if out.exists() and not out.is_dir():
-        raise InputError(
-            "this is a file, and a folder is needed", where=str(out), hint="choose another place: --out DIR"
-        )
-    if out.is_dir() and any(out.iterdir()) and not is_paper(out):
-        raise InputError(
-            "this folder holds other things, and the paper takes the place of all that is in its folder",
-            where=str(out),
-            hint="choose an empty folder or a new one: --out DIR",
-        )
 
 
 def _parts(found: Found) -> Iterator[Part]:

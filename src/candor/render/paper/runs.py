@@ -17,8 +17,8 @@ from candor.explain.run import explain_run, run_pictures
 from candor.render.explanation_page import FORECAST_PAGE, INDEX, write_explanation
 from candor.render.figures.explore import NAME as EXPLORE
 from candor.render.figures.explore import write_exploration
-from candor.render.figures.fusion import draw_fusions
 from candor.render.figures.gallery import write_figures
+from candor.render.figures.learned import draw_fusions
 from candor.render.figures.schematics import draw_decomposition, draw_overview
 from candor.render.paper.entry import Entry, Picture
 from candor.research.explore import explore

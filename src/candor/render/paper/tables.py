@@ -1,24 +1,26 @@
 """Tables as Markdown, LaTeX and HTML."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from html import escape
 from pathlib import Path
 
 import pandas as pd
 
 from candor.core.files import atomic_file
+from candor.render.html import Html, Section, frame_page, note
+from candor.render.html import table as html_rows
 from candor.research.suites import Suite
 from candor.research.tables import Table, TableCell, paper_tables_of, rain_table_of
 
-_LATEX_SPECIALS = {
-    **{letter: f"\\{letter}" for letter in "%&_#${}"},
-    **{"±": r"$\pm$", "\\": r"\textbackslash{}", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}"},
-}
-_MARKDOWN_SPECIALS = {"|": r"\|", "<": "&lt;"}
+_MARKDOWN = str.maketrans({"|": r"\|", "<": "&lt;"})
+_LATEX = str.maketrans(
+    {letter: f"\\{letter}" for letter in "%&_#${}"}
+    | {"±": r"$\pm$", "\\": r"\textbackslash{}", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}"}
+)
 
 
 def write_grid_tables(results: pd.DataFrame, suite: Suite, folder: Path) -> list[Path]:
-    """Writes the tables of a grid and returns the files.
+    """Write the tables of a grid and return the files.
 
     `tables.*` has ours and the best baselines, `tables-all.*` all models, and `tables-rain.*` models without and with
     rain, if the suite has such pairs.
@@ -32,92 +34,71 @@ def write_grid_tables(results: pd.DataFrame, suite: Suite, folder: Path) -> list
 
 
 def write_tables(tables: Sequence[Table], folder: Path, name: str) -> list[Path]:
-    """Writes all tables in each of the three forms; returns the files."""
+    """Write all tables in each of the three forms; return the files."""
     forms = {"md": as_markdown, "tex": as_latex, "html": as_html}
-    files = []
     for ending, form in forms.items():
-        files.append(folder / f"{name}.{ending}")
-        with atomic_file(files[-1]) as temporary:
+        with atomic_file(folder / f"{name}.{ending}") as temporary:
             temporary.write_text(form(tables), encoding="utf-8")
-    return files
+    return [folder / f"{name}.{ending}" for ending in forms]
 
 
 def as_markdown(tables: Sequence[Table]) -> str:
-    """Returns Markdown; the best is bold and the second best underlined."""
-
-    def mark(cell: TableCell) -> str:
-        text = _markdown(cell.text)
-        return f"**{text}**" if cell.is_best else f"<u>{text}</u>" if cell.is_second else text
-
+    """Return Markdown; the best is bold and the second best underlined."""
     parts = []
     for table in tables:
-        pairs = zip(table.columns, _spread(table), strict=True)
+        groups = [name for name, span in table.groups for _ in range(span)]
+        pairs = zip(table.columns, groups, strict=True)
         heads = [_markdown(f"{column}, {group}" if group else column) for column, group in pairs]
-        lines = [
-            f"## {_markdown(table.title)}",
-            "",
-            f"| model | {' | '.join(heads)} |",
-            "|---" * (len(heads) + 1) + "|",
-        ]
-        lines += [f"| {_markdown(name)} | {' | '.join(mark(cell) for cell in cells)} |" for name, cells in table.rows]
-        parts.append("\n".join([*lines, "", _markdown(table.note), ""]))
+        rows = [[_markdown(name), *_marked(cells, _markdown, "**{}**", "<u>{}</u>")] for name, cells in table.rows]
+        head, *body = (f"| {' | '.join(row)} |" for row in [["model", *heads], *rows])
+        lines = [head, "|---" * (len(heads) + 1) + "|", *body]
+        parts.append("\n".join([f"## {_markdown(table.title)}", "", *lines, "", _markdown(table.note), ""]))
     return "\n".join(parts)
 
 
 def as_latex(tables: Sequence[Table]) -> str:
-    """Returns LaTeX for the package booktabs."""
-
-    def mark(cell: TableCell) -> str:
-        text = _latex(cell.text)
-        return rf"\textbf{{{text}}}" if cell.is_best else rf"\underline{{{text}}}" if cell.is_second else text
-
+    """Return LaTeX for the package booktabs."""
     parts = []
     for table in tables:
-        groups = " & ".join(rf"\multicolumn{{{span}}}{{c}}{{{_latex(name)}}}" for name, span in table.groups)
+        groups = (rf"\multicolumn{{{span}}}{{c}}{{{_latex(name)}}}" for name, span in table.groups)
+        marks = r"\textbf{{{}}}", r"\underline{{{}}}"
+        rows = [[_latex(name), *_marked(cells, _latex, *marks)] for name, cells in table.rows]
+        head, *body = (rf"{' & '.join(row)} \\" for row in [["Method", *map(_latex, table.columns)], *rows])
         lines = [
             r"\begin{table}", r"\centering", rf"\caption{{{_latex(table.title)}. {_latex(table.note)}.}}",
-            rf"\begin{{tabular}}{{l{'r' * len(table.columns)}}}", r"\toprule", rf" & {groups} \\",
-            rf"Method & {' & '.join(_latex(column) for column in table.columns)} \\", r"\midrule",
+            rf"\begin{{tabular}}{{l{'r' * len(table.columns)}}}", r"\toprule", rf" & {' & '.join(groups)} \\", head,
+            r"\midrule", *body, r"\bottomrule", r"\end{tabular}", r"\end{table}", "",
         ]  # fmt: skip
-        lines += [rf"{_latex(name)} & {' & '.join(mark(cell) for cell in cells)} \\" for name, cells in table.rows]
-        parts.append("\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}", ""]))
+        parts.append("\n".join(lines))
     return "\n".join(parts)
 
 
 def as_html(tables: Sequence[Table]) -> str:
-    """Returns a page of its own that needs nothing from elsewhere."""
+    """Return a page of its own that needs nothing from elsewhere."""
+    sections = [
+        Section(f"table-{place}", table.title, f"{html_table(table)}\n{note(table.note)}")
+        for place, table in enumerate(tables, start=1)
+    ]
+    return frame_page("Results", "Bold: the best of a column. Underlined: the second best.", sections)
 
-    def mark(cell: TableCell) -> str:
-        text = escape(cell.text)
-        return f"<b>{text}</b>" if cell.is_best else f"<u>{text}</u>" if cell.is_second else text
 
-    style = (
-        "body{font:15px/1.4 system-ui,sans-serif;margin:2rem;color-scheme:light dark}"
-        "table{border-collapse:collapse;margin:.5rem 0}th,td{padding:.25rem .6rem;text-align:right}"
-        "th:first-child,td:first-child{text-align:left}thead{border-bottom:1px solid}div{overflow-x:auto}"
+def html_table(table: Table, head: str = "model") -> str:
+    """Return a table with groups of columns; `head` is what its first column holds."""
+    rows = (
+        [name, *(Html(cell) for cell in _marked(cells, escape, "<b>{}</b>", "<u>{}</u>"))] for name, cells in table.rows
     )
-    parts = [f"<!doctype html><html lang='en'><meta charset='utf-8'><title>Results</title><style>{style}</style>"]
-    for table in tables:
-        groups = "".join(f"<th colspan='{span}'>{escape(name)}</th>" for name, span in table.groups)
-        columns = "".join(f"<th>{escape(column)}</th>" for column in table.columns)
-        rows = "".join(
-            f"<tr><td>{escape(name)}</td>{''.join(f'<td>{mark(cell)}</td>' for cell in cells)}</tr>"
-            for name, cells in table.rows
-        )
-        parts.append(
-            f"<h2>{escape(table.title)}</h2><div><table><thead><tr><th></th>{groups}</tr>"
-            f"<tr><th>model</th>{columns}</tr></thead><tbody>{rows}</tbody></table></div><p>{escape(table.note)}</p>"
-        )
-    return "\n".join([*parts, "</html>", ""])
+    return html_rows((head, *table.columns), rows, groups=table.groups)
 
 
-def _spread(table: Table) -> list[str]:
-    return [name for name, span in table.groups for _ in range(span)]
+def _marked(cells: Sequence[TableCell], escaped: Callable[[str], str], best: str, second: str) -> list[str]:
+    """Return the texts of cells; the best and the second best stand in their forms."""
+    forms = (best if cell.is_best else second if cell.is_second else "{}" for cell in cells)
+    return [form.format(escaped(cell.text)) for form, cell in zip(forms, cells, strict=True)]
 
 
 def _markdown(text: str) -> str:
-    return "".join(_MARKDOWN_SPECIALS.get(letter, letter) for letter in text)
+    return text.translate(_MARKDOWN)
 
 
 def _latex(text: str) -> str:
-    return "".join(_LATEX_SPECIALS.get(letter, letter) for letter in text)
+    return text.translate(_LATEX)

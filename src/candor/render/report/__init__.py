@@ -2,7 +2,3 @@
 
 It needs nothing beside itself: no network, no other file, no program but a browser.
 """
-
-from candor.render.report.page import write_report
-
-__all__ = ["write_report"]

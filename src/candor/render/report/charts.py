@@ -2,6 +2,9 @@
 
 Names are escaped here: plotly takes texts for a small kind of HTML, in which a name could otherwise make a link. Charts
 of one sensor hold the numbers of all sensors; the page shows those of the sensor that is chosen.
+
+Plotly reads dates as a clock that never changes: given local times, lines would fold back where the clock is set back,
+and break off where it is set forward. So moments are names in the order of time, which are as far apart as the moments.
 """
 
 from base64 import b64encode
@@ -16,16 +19,30 @@ import plotly.graph_objects as go
 from numpy.typing import NDArray
 
 from candor.core.arrays import Floats
-from candor.core.text import significant
+from candor.core.text import distinct_times, shared_time_format, significant
 from candor.explain.learned import Learned
 from candor.explain.outlook import Forecasts, Outlook
 from candor.explain.pictures import ComponentPicture, TrainingPicture
 from candor.explain.scores import ClockErrors, Scores
-from candor.render.figures.style import BLUE, BRANCHES, COMPONENTS, GATE_COLOURS, ORANGE, VERMILION, in_unit
-from candor.render.report.time_axis import use_moments, use_patches
+from candor.render.figures.style import (
+    BLUE,
+    BRANCHES,
+    COMPONENTS,
+    GATE_COLOURS,
+    ORANGE,
+    VERMILION,
+    at_tick,
+    every,
+    in_unit,
+    round_times,
+    time_label,
+)
 
 INK = "ink"  # stands for the colour of the text, which differs by day and by night
 _ROOM = {"l": 8, "r": 12, "t": 8, "b": 8}  # pixels; labels make their own
+_MOST_TICKS = 6  # of times, that a narrow screen has room for
+_BESIDE = 0.015  # of the width of an axis of times, left free at both ends
+_ASIDE = 0.00025  # of the width; nearer to a tick plotly shows the text of the tick to a mouse, not the name
 _ABOVE = {"orientation": "h", "x": 0, "y": 1.02, "xanchor": "left", "yanchor": "bottom", "traceorder": "normal"}
 
 
@@ -58,8 +75,8 @@ class Chart:
 
 
 def _packed(heights: Floats) -> dict[str, Any]:
-    numbers = np.ascontiguousarray(heights, dtype="<f4")
-    return {"points": numbers.shape[1], "bytes": b64encode(numbers.tobytes()).decode("ascii")}
+    content = np.ascontiguousarray(heights, dtype="<f4").tobytes()
+    return {"points": heights.shape[1], "bytes": b64encode(content).decode("ascii")}
 
 
 def plain(text: str) -> str:
@@ -73,6 +90,45 @@ def new_figure(across: str = "", up: str = "", **layout: Any) -> go.Figure:
     figure.update_xaxes(title={"text": plain(across)}, automargin=True, fixedrange=True, zeroline=False)
     figure.update_yaxes(title={"text": plain(up)}, automargin=True, fixedrange=True, zeroline=False)
     return figure
+
+
+def use_moments(figure: go.Figure, moments: Sequence[datetime]) -> dict[float, str]:
+    """Returns what moments are called on the horizontal axis, by their seconds since 1970, and sets that axis.
+
+    Args:
+        figure: of the axis.
+        moments: all that it spans, equally far apart.
+    """
+    seconds = [moment.timestamp() for moment in moments]
+    names = distinct_times(moments, f"%d %b %Y {shared_time_format(moments)}")
+    step = seconds[1] - seconds[0] if len(seconds) > 1 else 1.0
+    ticks, texts = round_times(moments[0], moments[-1], _MOST_TICKS)
+    _set_axis(figure, names, [(tick.timestamp() - seconds[0]) / step for tick in ticks], texts)
+    room = _BESIDE * (len(names) - 1) or 0.5
+    figure.update_xaxes(range=[-room, len(names) - 1 + room], title={"text": time_label(moments[0], moments[-1])})
+    return dict(zip(seconds, names, strict=True))
+
+
+def use_patches(figure: go.Figure, starts: Sequence[datetime], ends: Sequence[datetime]) -> list[str]:
+    """Returns what patches are called on the horizontal axis, and sets that axis, which names some by their starts."""
+    clock = shared_time_format((*starts, *ends))
+    first, last = (distinct_times(moments, f"%d %b {clock}") for moments in (starts, ends))
+    names = [f"{start} – {end}" for start, end in zip(first, last, strict=True)]
+    shown = every(len(names), _MOST_TICKS)
+    _set_axis(figure, names, [float(place) for place in shown], [at_tick(starts[i], f"%d %b\n{clock}") for i in shown])
+    figure.update_xaxes(title={"text": "patch of the past, by its first reading"})
+    return names
+
+
+def _set_axis(figure: go.Figure, names: list[str], places: list[float], texts: list[str]) -> None:
+    figure.update_xaxes(
+        type="category",
+        categoryorder="array",
+        categoryarray=names,
+        tickvals=[place + _ASIDE * len(names) for place in places],
+        ticktext=[text.replace("\n", "<br>") for text in texts],
+        tickangle=0,
+    )
 
 
 def draw_outlook(outlook: Outlook, first: int) -> Chart:
@@ -145,38 +201,31 @@ def draw_clock(clock: ClockErrors, unit: str) -> Chart:
 
 
 def draw_coverage(intervals: Mapping[str, Any], interval: str) -> Chart:
-    """Returns the chart of the share of readings held by intervals, by forecast step."""
-    held = 100 * _numbers(intervals["by_step"]["coverage"])
-    asked = 100 * float(intervals["asked_coverage"])
-    steps = np.arange(1, len(held) + 1, dtype=np.int32)
-    figure = new_figure(f"steps ahead, each of {interval}", "readings held [%]", hovermode="x unified")
-    figure.add_scatter(x=steps, y=held, name="held", mode="lines+markers", line={"color": BLUE})
-    figure.add_scatter(
-        x=[1, len(held)], y=[asked, asked], name="asked", mode="lines", line={"dash": "dash", "color": VERMILION}
-    )
+    """Draw the coverage of intervals by forecast step, beside what was asked for."""
+    found, asked = 100 * _numbers(intervals["by_step"]["coverage"]), 100 * float(intervals["asked_coverage"])
+    steps, line = np.arange(1, len(found) + 1, dtype=np.int32), {"dash": "dash", "color": VERMILION}
+    figure = new_figure(f"steps ahead, each of {interval}", "coverage [%]", hovermode="x unified")
+    figure.add_scatter(x=steps, y=found, name="coverage", mode="lines+markers", line={"color": BLUE})
+    figure.add_scatter(x=[1, len(found)], y=[asked, asked], name="asked", mode="lines", line=line)
     figure.update_traces(hovertemplate="%{y:.1f} %")
-    lowest = min(float(np.nanmin(held, initial=100.0)), asked)
+    lowest = min(float(np.nanmin(found, initial=100.0)), asked)
     figure.update_yaxes(range=[max(0.0, np.floor((lowest - 5) / 10) * 10), 101])
     return Chart(figure, 300, "Share of readings inside the intervals, by forecast step")
 
 
 def draw_training(training: TrainingPicture) -> Chart:
-    """Returns the chart of errors by epoch, with the epoch whose weights were kept."""
+    """Draw errors by epoch, with the epoch whose weights were kept."""
     epochs, best = training.epochs, training.kept
     figure = new_figure("epoch", in_unit("mean absolute error", training.unit), hovermode="x unified")
     numbers = np.array([epoch.number + 1 for epoch in epochs], np.int32)
-    trained, validated = (
-        _numbers([getattr(epoch, name) for epoch in epochs]) for name in ("train_error", "validation_error")
-    )
+    trained, validated = _numbers([[epoch.train_error, epoch.validation_error] for epoch in epochs]).T
     figure.add_scatter(x=numbers, y=trained, name="training", mode="lines+markers", line={"color": BLUE})
     figure.add_scatter(x=numbers, y=validated, name="validation", mode="lines+markers", line={"color": VERMILION})
-    ring = {"symbol": "circle-open", "size": 14, "line": {"width": 2}}
-    is_known = not np.isnan(validated[best])
-    kept = f"weights kept: epoch {numbers[best]}" + (f", {significant(float(validated[best]))}" if is_known else "")
-    ringed = validated if is_known else trained
-    figure.add_scatter(
-        x=numbers[best : best + 1], y=ringed[best : best + 1], name=kept, mode="markers", marker=ring, meta=INK
-    )
+    is_known, kept = not np.isnan(validated[best]), f"weights kept: epoch {numbers[best]}"
+    kept += f", {significant(float(validated[best]))}" if is_known else ""
+    ring, at = {"symbol": "circle-open", "size": 14, "line": {"width": 2}}, slice(best, best + 1)
+    ringed = (validated if is_known else trained)[at]
+    figure.add_scatter(x=numbers[at], y=ringed, name=kept, mode="markers", marker=ring, meta=INK)
     figure.update_traces(hovertemplate="%{y:.4~g}")
     if len(numbers) <= 12:
         figure.update_xaxes(tickvals=numbers.tolist())
@@ -184,32 +233,44 @@ def draw_training(training: TrainingPicture) -> Chart:
 
 
 def draw_strengths(found: ComponentPicture, first: int) -> Chart:
-    """Returns the chart of the components of the chosen sensor's recent past.
+    """Draw the components of the chosen sensor's recent past.
 
     Each is a line of its own: sizes of states do not add up, so that the height of a stack would say nothing.
     """
-    figure = new_figure("", "strength, without unit", hovermode="x unified")
-    patches = use_patches(figure, found.starts, found.ends)
-    for name, heights in found.strengths.items():
-        line, marker = {"color": COMPONENTS[name].colour}, {"symbol": COMPONENTS[name].symbol}
-        look: dict[str, Any] = {"mode": "lines+markers", "line": line, "marker": marker}
-        figure.add_scatter(x=patches, y=heights[first].astype(np.float32), name=name, **look)
-    figure.update_traces(hovertemplate="%{y:.3~g}", marker={"size": 8})
+    looks = {
+        name: {"line": {"color": one.colour}, "marker": {"symbol": one.symbol}} for name, one in COMPONENTS.items()
+    }
+    figure = _patch_figure(found, found.strengths, looks, first, "strength, without unit", "%{y:.3~g}")
+    figure.update_traces(marker={"size": 8})
     figure.update_yaxes(rangemode="tozero")
     says = "Strength of background, accumulation, release and shock in the recent past of the chosen sensor"
     return Chart(figure, 320, says, dict(enumerate(found.strengths.values())))
 
 
 def draw_gates(found: ComponentPicture, first: int) -> Chart:
-    """Returns the chart of how far the gates of the chosen sensor were open."""
-    figure = new_figure("", "gate: 0 shut, 1 open", hovermode="x unified")
-    patches = use_patches(figure, found.starts, found.ends)
-    for (name, heights), colour in zip(found.gates.items(), GATE_COLOURS, strict=False):
-        shown, line = heights[first].astype(np.float32), {"color": colour}
-        figure.add_scatter(x=patches, y=shown, name=name, mode="lines+markers", line=line)
-    figure.update_traces(hovertemplate="%{y:.2f}")
+    """Draw how far the gates of the chosen sensor were open."""
+    colours = zip(found.gates, GATE_COLOURS, strict=False)
+    looks: dict[str, dict[str, Any]] = {name: {"line": {"color": colour}} for name, colour in colours}
+    figure = _patch_figure(found, found.gates, looks, first, "gate: 0 shut, 1 open", "%{y:.2f}")
     figure.update_yaxes(range=[-0.03, 1.03])
     return Chart(figure, 320, "How far the gates of the chosen sensor were open", dict(enumerate(found.gates.values())))
+
+
+def _patch_figure(
+    found: ComponentPicture,
+    heights: Mapping[str, Floats],
+    looks: Mapping[str, dict[str, Any]],
+    first: int,
+    up: str,
+    template: str,
+) -> go.Figure:
+    """Return a figure with a line for each of some heights by patch of the past."""
+    figure = new_figure("", up, hovermode="x unified")
+    patches = use_patches(figure, found.starts, found.ends)
+    for name, by_sensor in heights.items():
+        shown = by_sensor[first].astype(np.float32)
+        figure.add_scatter(x=patches, y=shown, name=name, mode="lines+markers", hovertemplate=template, **looks[name])
+    return figure
 
 
 def draw_fusion(learned: Learned, first: int) -> Chart:
@@ -229,5 +290,6 @@ def draw_fusion(learned: Learned, first: int) -> Chart:
     return Chart(figure, 320, "Weights of the branches in the next forecast of the chosen sensor", choices)
 
 
-def _numbers(values: Sequence[float | None]) -> NDArray[np.float32]:
-    return np.array([np.nan if value is None else value for value in values], np.float32)
+def _numbers(values: Any) -> NDArray[np.float32]:
+    """Return numbers for plotly; what is None is not a number."""
+    return np.array(values, np.float32)

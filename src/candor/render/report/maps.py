@@ -1,22 +1,84 @@
-"""Maps of a report: sensors and directed edges on plain axes, without a background that would need the network."""
+"""Maps of a report: sensors and directed edges on plain axes, without a background that would need the network.
+
+Sensors stand at longitude and latitude where all are known, else on a circle.
+"""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
-from candor.data.panel import Edges
+from candor.data.panel import Edges, Panel
 from candor.explain.pictures import WeightedEdges
+from candor.explain.places import Points, known_places, moved_apart, on_a_circle, shrinking_of, unwrapped
 from candor.render.figures.style import BLUE, GREY, VERMILION
 from candor.render.report.charts import Chart, new_figure, plain
-from candor.render.report.places import ARROW, Places, bent_lines
 
 MOST_EDGES = 4_000
 _MOST_NUMBERS = 40  # sensors that carry their number
 _CLASSES = (0.05, 0.15, 0.3, 0.5)  # of weights: each class has a width of its own
 _COLOURS = {"forward": BLUE, "reverse": VERMILION}
+_BEND = 0.12  # how far an edge swings out, of its length: edges along one river would lie on one another
+_STATIONS = np.array([0.0, 0.2, 0.4, 0.6, 0.8, 1.0])  # of the way, where the bent line has its corners
+_ARROW = 3  # the corner that carries the arrow
+_LEAST_APART = 0.06  # of the wider side of the map
+_MOST_APART = 60  # sensors; among more there is less room
+
+
+@dataclass(frozen=True, eq=False)
+class Places:
+    """Points of the sensors.
+
+    Args:
+        points: sensor x 2, longitude and latitude in degrees, or on a circle around zero.
+        is_map: whether they are longitude and latitude.
+        stretch: how much longer a degree of latitude is than one of longitude; 1 on a circle.
+        is_parted: whether sensors that lie on one another were drawn apart.
+    """
+
+    points: Points
+    is_map: bool
+    stretch: float
+    is_parted: bool = False
+
+    @property
+    def aspect(self) -> float:
+        """Width through height of what is drawn, on the ground."""
+        across, up = np.ptp(self.points * np.array([1.0, self.stretch]), axis=0)
+        return float(np.clip(across / up, 0.5, 3.0)) if across and up else 1.0
+
+
+def find_places(panel: Panel) -> Places:
+    """Returns where the sensors of a panel are drawn."""
+    points = known_places(panel)
+    if points is None:
+        return Places(on_a_circle(len(panel.sensors)), is_map=False, stretch=1.0)
+    points, stretch = unwrapped(points), 1.0 / shrinking_of(points)
+    scale = np.array([1.0, stretch])
+    flat = points * scale
+    share = _LEAST_APART if len(points) <= _MOST_APART else _LEAST_APART / 10
+    parted = moved_apart(flat, share * (float(np.ptp(flat, axis=0).max()) or 1.0))
+    is_parted = parted is not flat
+    return Places(parted / scale if is_parted else points, is_map=True, stretch=stretch, is_parted=is_parted)
+
+
+def bent_lines(places: Places, source: NDArray[np.integer], target: NDArray[np.integer]) -> tuple[Points, Points]:
+    """Returns the corners of a line for every edge, edge x corner, across and up; the last is NaN, where the pen lifts.
+
+    Lines swing out to the left of their way, so that there and back are two lines.
+    """
+    scale = np.array([1.0, places.stretch])
+    start, end = (places.points[ends] * scale for ends in (source, target))
+    way = end - start
+    left = np.stack([-way[:, 1], way[:, 0]], axis=1)
+    share = _STATIONS[:, None]
+    swing = _BEND * 4 * share * (1 - share)
+    corners = (start[:, None] + share * way[:, None] + swing * left[:, None]) / scale
+    lifted = np.concatenate([corners, np.full((len(corners), 1, 2), np.nan)], axis=1)
+    return lifted[..., 0], lifted[..., 1]
 
 
 def draw_network(places: Places, edges: Edges, names: Sequence[str], errors: Sequence[float | None] | None) -> Chart:
@@ -70,7 +132,7 @@ def _add_edges(
         return
     across, up = bent_lines(places, source, target)
     sizes = np.zeros(across.shape, np.float32)
-    sizes[:, ARROW] = arrow
+    sizes[:, _ARROW] = arrow
     figure.add_scatter(
         x=across.ravel().astype(np.float32), y=up.ravel().astype(np.float32), mode="lines+markers", hoverinfo="skip",
         line={"color": colour, "width": width, "shape": "spline"}, opacity=opacity,

@@ -3,14 +3,16 @@
 import pytest
 from pictures import drawn_texts
 
-from candor.render.figures.benchmark import draw_ablations, draw_ablations_together
-from candor.render.figures.heat import HeatCell, draw_changes
-from candor.render.figures.sweeps import draw_sweep
+from candor.render.figures.benchmark import draw_ablations, draw_changes, draw_sweep
 from candor.research.ablations import Change, split_changes
 
 
+def change(relative: float, is_beyond_chance: bool = False, parameters: int | None = None) -> Change:
+    return Change("any", "mae", relative, 2, is_beyond_chance, parameters)
+
+
 def test_every_change_is_written_with_its_dot() -> None:
-    rows = {"w/o Physical": {"mae": HeatCell(0.123, True)}, "avg Fusion": {"mae": HeatCell(-0.004, False)}}
+    rows = {"w/o Physical": {"mae": change(0.123, True)}, "avg Fusion": {"mae": change(-0.004, False)}}
     drawing = draw_changes(rows, "title", "note")
     (axes,) = drawing.figure.axes
     assert [text.get_text() for text in axes.texts] == ["+12.3 % •", "-0.4 %"]
@@ -19,7 +21,7 @@ def test_every_change_is_written_with_its_dot() -> None:
 
 
 def test_sizes_stand_beside_their_rows_and_in_the_table() -> None:
-    rows = {"w/o Physical": {"mae": HeatCell(0.1, False, 7_000)}, "avg Fusion": {"mae": HeatCell(0.2, False, 8_000)}}
+    rows = {"w/o Physical": {"mae": change(0.1, False, 7_000)}, "avg Fusion": {"mae": change(0.2, False, 8_000)}}
     drawing = draw_changes(rows, "title", "note")
     (beside,) = drawing.figure.axes[0].child_axes
     assert [label.get_text() for label in beside.get_yticklabels()] == ["7,000", "8,000"]
@@ -28,8 +30,8 @@ def test_sizes_stand_beside_their_rows_and_in_the_table() -> None:
 
 def test_tasks_stand_above_metrics_and_what_a_variant_lacks_stays_empty() -> None:
     rows = {
-        "w/o Physical": {"metr-la, mae": HeatCell(0.1, False), "river, mape": HeatCell(-0.2, False)},
-        "avg Fusion": {"river, mape": HeatCell(0.3, True)},
+        "w/o Physical": {"metr-la, mae": change(0.1, False), "river, mape": change(-0.2, False)},
+        "avg Fusion": {"river, mape": change(0.3, True)},
     }
     drawing = draw_changes(rows, "title", "note")
     (axes,) = drawing.figure.axes
@@ -43,8 +45,8 @@ def test_tasks_stand_above_metrics_and_what_a_variant_lacks_stays_empty() -> Non
 
 @pytest.mark.parametrize(("variant", "title"), [("rain-added", "given rain"), ("mean-fusion", "without its parts")])
 def test_what_is_given_and_what_is_taken_away_have_titles_of_their_own(variant: str, title: str) -> None:
-    change = Change(variant, "mae", 0.1, 2, is_beyond_chance=False, parameters=5)
-    for drawing in (draw_ablations([change], "river"), draw_ablations_together({"one": [change], "two": [change]})):
+    found = [Change(variant, "mae", 0.1, 2, is_beyond_chance=False, parameters=5)]
+    for drawing in (draw_ablations({"river": found}), draw_ablations({"one": found, "two": found})):
         assert title in drawing.figure.get_suptitle()
     given, taken = Change("rain-alone", "mae", 0.1, 2, False), Change("mean-fusion", "mae", 0.1, 2, False)
     assert split_changes([given, taken]) == {"interventions": [given], "ablations": [taken]}
