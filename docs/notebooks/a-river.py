@@ -11,7 +11,7 @@ import numpy as np
 
 import candor
 from candor.explain.river_map import picture_river_map
-from candor.render.figures.river_map import draw_river_map
+from candor.render.figures.maps import draw_river_map
 from candor.river import toolbox
 
 panel = candor.load_dataset("klamath-daily")
