@@ -27,19 +27,23 @@ class Finding:
 
 
 class Findings(list[Finding]):
-    """A list of findings that readers add to as they go."""
+    """A list of findings that readers add to as they go; what was found in no case, with a count of 0, is not added."""
+
+    def _add(self, level: Level, what: str, where: str, count: int, hint: str) -> None:
+        if count:
+            self.append(Finding(level, what, where, count, hint))
 
     def error(self, what: str, where: str = "", count: int = 1, hint: str = "") -> None:
         """Adds an error: the data cannot be used as they are."""
-        self.append(Finding(Level.ERROR, what, where, count, hint))
+        self._add(Level.ERROR, what, where, count, hint)
 
     def warning(self, what: str, where: str = "", count: int = 1, hint: str = "") -> None:
         """Adds a warning: the data can be used, but something was left out or looks wrong."""
-        self.append(Finding(Level.WARNING, what, where, count, hint))
+        self._add(Level.WARNING, what, where, count, hint)
 
     def note(self, what: str, where: str = "", count: int = 1, hint: str = "") -> None:
         """Adds a note: a choice that was made, or a fact worth knowing."""
-        self.append(Finding(Level.NOTE, what, where, count, hint))
+        self._add(Level.NOTE, what, where, count, hint)
 
     def about(
         self,
@@ -51,19 +55,13 @@ class Findings(list[Finding]):
         count: int = 0,
         level: Level = Level.WARNING,
     ) -> None:
-        """Adds a finding about some cases, if there are any; the first few are named.
+        """Adds a finding about some cases, if there are any; the first few are named beside the file `where`.
 
-        Args:
-            cases: what the finding is about, as they are to be named.
-            what: the finding in words.
-            hint: what to do about it.
-            where: the file that the cases are in.
-            count: how many cases to count, if not those that are named.
-            level: how much it matters.
+        They are counted unless a `count` is given.
         """
         if cases:
             place = ": ".join(part for part in (where, listed(cases)) if part)
-            self.append(Finding(level, what, place, count or len(cases), hint))
+            self._add(level, what, place, count or len(cases), hint)
 
     @property
     def errors(self) -> list[Finding]:

@@ -1,6 +1,5 @@
 """From a stranger's files to a panel: readings, and if there are any, edges and descriptions of the sensors."""
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +19,7 @@ from candor.data.readers.edges import read_edges
 from candor.data.readers.grid import FileGrid, GridWriter, StampSurvey, chosen_zone, survey_stamps
 from candor.data.readers.netcdf import read_netcdf
 from candor.data.readers.options import ReadOptions
-from candor.data.readers.readings import Block, Readings, WideReadings
+from candor.data.readers.readings import Readings
 from candor.data.readers.sensors import read_sensors
 from candor.data.readers.sources import find_source
 from candor.data.readers.tables import TableReadings
@@ -68,12 +67,11 @@ def read_panel(
         if sensors is None
         else read_sensors(sensors, ids, options.unit, findings)
     )
-    matrix_rows = source.matrix_rows if isinstance(source, TableReadings) and source.is_long else ids
     return Panel(
         values=values,
         times=times,
         sensors=described,
-        edges=Edges.none() if edges is None else read_edges(edges, ids, findings, matrix_rows=matrix_rows),
+        edges=Edges.none() if edges is None else read_edges(edges, ids, findings, source.matrix_rows),
         name=name or ("" if isinstance(readings, pd.DataFrame) else Path(readings).name.split(".")[0]),
         provenance=_provenance(options, readings=readings, edges=edges, sensors=sensors)
         | ({} if zone == times.zone else {"zone": zone}),
@@ -114,14 +112,11 @@ def lay_on_grid(
     survey = survey_stamps(readings, where)
     grid = FileGrid(readings, survey, options, findings, where)
     _refuse_empty_cells(readings, survey, grid, where)
-    writer = GridWriter(grid, len(readings.ids))
-    numbers = readings.numbers if isinstance(readings, TableReadings) else NumberReader(options)
+    writer, numbers = GridWriter(grid, len(readings.ids)), NumberReader(options, readings.has_decimal_comma)
     rows = 0
-    for block in readings.blocks():
+    for block in readings.blocks(numbers):
         rows += len(block.stamps)
         report("reading values", rows / survey.rows)
-        if isinstance(readings, WideReadings):
-            block = Block(block.stamps, numbers.clean(block.values, readings.ids))
         writer.write(block)
     values, times = writer.finish()
     numbers.report(findings, where)
@@ -129,27 +124,33 @@ def lay_on_grid(
     if writer.readings == 0:
         raise InputError("there is not a single reading", where=where, hint="one column of numbers per sensor")
     _refuse_several_quantities(readings, survey, writer, where)
-    texts = [] if readings.is_long else _text_columns(values, readings.ids, numbers)
+    # Columns of text without one number, such as remarks or quality flags, are no sensors.
+    texts = [i for i, one in enumerate(readings.ids) if numbers.text[one] and np.isnan(values[:, i]).all()]
+    texts = [] if readings.is_long else texts
     _refuse_rows_of_several_sensors(readings, survey, bool(texts), where)
-    return _without(texts, values, times, readings.ids, findings, where)
+    if not texts:
+        return values, times, tuple(readings.ids)
+    hint = "remove them from the file, or correct them if they are sensors"
+    names = [readings.ids[i] for i in texts]
+    findings.about(names, "columns hold text and no numbers: left out", hint, where=where)
+    kept = sorted(set(range(len(readings.ids))) - set(texts))
+    values = values[:, kept]
+    values.flags.writeable = False
+    return values, times, tuple(readings.ids[i] for i in kept)
 
 
 def _refuse_empty_cells(readings: Readings, survey: StampSurvey, grid: FileGrid, where: str) -> None:
     """Refuses a long table so thin that its panel would be nearly all empty, and huge."""
-    sensors = len(readings.ids)
-    cells = grid.length * sensors
+    sensors, hint = len(readings.ids), "check that the column of sensors names sensors and not readings"
     if readings.is_long and survey.rows > _FEW_ROWS and sensors > survey.rows / 2 and len(survey.distinct) > 2:
-        raise InputError(
-            f"{survey.rows:,} readings would belong to {sensors:,} sensors",
-            where=where,
-            hint="check that the column of sensors names sensors and not readings, and call it sensor",
-        )
-    if readings.is_long and cells > max(1_000_000, 1000 * survey.rows):
+        what = f"{survey.rows:,} readings would belong to {sensors:,} sensors"
+        raise InputError(what, where=where, hint=f"{hint}, and call it sensor")
+    if readings.is_long and grid.length * sensors > max(1_000_000, 1000 * survey.rows):
         raise InputError(
             f"{survey.rows:,} readings would fill less than a thousandth of {sensors:,} sensors times "
             f"{grid.length:,} steps of {duration(grid.interval)}",
             where=where,
-            hint="check that the column of sensors names sensors and not readings, or give a longer --interval",
+            hint=f"{hint}, or give a longer --interval",
         )
 
 
@@ -170,7 +171,7 @@ def _refuse_several_quantities(readings: Readings, survey: StampSurvey, writer: 
 
     A coarse grid has several readings a cell too, but those have stamps of their own; rows without a reading share one.
     """
-    if not isinstance(readings, TableReadings) or not readings.is_long or not readings.unused:
+    if not readings.is_long or not readings.unused:
         return
     per_cell = writer.readings / int(np.count_nonzero(~np.isnan(writer.values)))
     at_once = min(survey.rows_per_stamp, per_cell)
@@ -183,78 +184,35 @@ def _refuse_several_quantities(readings: Readings, survey: StampSurvey, writer: 
         )
 
 
-def _text_columns(values: NDArray[np.float32], ids: Sequence[str], numbers: NumberReader) -> list[int]:
-    """Returns the columns that hold text and not one number, such as remarks or quality flags."""
-    return [i for i, sensor_id in enumerate(ids) if numbers.text[sensor_id] and np.isnan(values[:, i]).all()]
-
-
-def _without(
-    columns: list[int], values: NDArray[np.float32], times: TimeAxis, ids: Sequence[str], findings: Findings, where: str
-) -> tuple[NDArray[np.float32], TimeAxis, tuple[str, ...]]:
-    if not columns:
-        return values, times, tuple(ids)
-    findings.warning(
-        "columns hold text and no numbers: left out", f"{where}: {listed(ids[i] for i in columns)}", len(columns),
-        "remove them from the file, or correct them if they are sensors",
-    )  # fmt: skip
-    kept = sorted(set(range(len(ids))) - set(columns))
-    values = values[:, kept]
-    values.flags.writeable = False
-    return values, times, tuple(ids[i] for i in kept)
-
-
 def _report_times(
     readings: Readings, survey: StampSurvey, grid: FileGrid, writer: GridWriter, findings: Findings, where: str
 ) -> None:
-    if survey.unreadable:
-        findings.warning(
-            "rows have no readable time: left out", where, survey.unreadable,
-            "write times like 2020-10-08 06:00",
-        )  # fmt: skip
-    if isinstance(readings, TableReadings):
-        _report_table(readings, findings, where)
-    if grid.skipped:
-        findings.warning(
-            f"times fall in the hour that the clock of {grid.zone} skips in spring: left out", where,
-            grid.skipped, "if the clocks of the sensors do not change in summer, say e.g. --zone UTC-08:00",
-        )  # fmt: skip
-    if len(survey.sensor_intervals) > 1:
-        usual = ", ".join(f"{count} every {duration(step)}" for step, count in sorted(survey.sensor_intervals.items()))
-        findings.note(
-            f"sensors report at different intervals ({usual}): laid on one grid of {duration(grid.interval)}",
-            where, len(survey.sensor_intervals), "choose another grid with --interval",
-        )  # fmt: skip
-    if grid.off_grid:
-        findings.note(
-            f"readings lie beside the grid of {duration(grid.interval)}: moved to its nearest moment", where,
-            grid.off_grid, "choose another grid with --interval",
-        )  # fmt: skip
-    empty = int(np.count_nonzero(np.isnan(writer.values)))
-    lost = writer.readings - (writer.values.size - empty)
-    if writer.repeated_rows and not grid.off_grid:
-        findings.warning(
-            "rows repeat a time: the later row counts where it holds a reading", where, writer.repeated_rows,
-            "remove the repeated rows",
-        )  # fmt: skip
-    elif lost > 0:
-        findings.warning(
-            "readings share sensor and grid moment with another: the nearest counts, then the later", where,
-            lost, "remove the repeated readings, or give a finer --interval",
-        )  # fmt: skip
-
-
-def _report_table(readings: TableReadings, findings: Findings, where: str) -> None:
+    hint = "write times like 2020-10-08 06:00"
+    findings.warning("rows have no readable time: left out", where, survey.unreadable, hint)
     if readings.remark:
         findings.note(readings.remark, where, hint="name the column of times with --time-column if that is wrong")
     if readings.guess:
         findings.warning(readings.guess, where, hint="say --day-first or --month-first if that is wrong")
-    if readings.rows_without_sensor:
-        findings.warning("rows name no sensor: left out", where, readings.rows_without_sensor)
-    if readings.unused:
-        findings.warning(
-            "columns are neither time nor readings: left out", f"{where}: {listed(readings.unused)}",
-            len(readings.unused), "give a column of readings a name of its own",
-        )  # fmt: skip
+    findings.warning("rows name no sensor: left out", where, readings.rows_without_sensor)
+    what, hint = "columns are neither time nor readings: left out", "give a column of readings a name of its own"
+    findings.about(readings.unused, what, hint, where=where)
+    what = f"times fall in the hour that the clock of {grid.zone} skips in spring: left out"
+    hint = "if the clocks of the sensors do not change in summer, say e.g. --zone UTC-08:00"
+    findings.warning(what, where, grid.skipped, hint)
+    step, hint = duration(grid.interval), "choose another grid with --interval"
+    if len(survey.sensor_intervals) > 1:
+        usual = ", ".join(f"{count} every {duration(step)}" for step, count in sorted(survey.sensor_intervals.items()))
+        what = f"sensors report at different intervals ({usual}): laid on one grid of {step}"
+        findings.note(what, where, len(survey.sensor_intervals), hint)
+    what = f"readings lie beside the grid of {step}: moved to its nearest moment"
+    findings.note(what, where, grid.off_grid, hint)
+    if writer.repeated_rows and not grid.off_grid:
+        what = "rows repeat a time: the later row counts where it holds a reading"
+        findings.warning(what, where, writer.repeated_rows, "remove the repeated rows")
+    else:
+        what = "readings share sensor and grid moment with another: the nearest counts, then the later"
+        lost = writer.readings - int(np.count_nonzero(~np.isnan(writer.values)))
+        findings.warning(what, where, max(lost, 0), "remove the repeated readings, or give a finer --interval")
 
 
 def _provenance(options: ReadOptions, **parts: File | pd.DataFrame | None) -> dict[str, object]:

@@ -1,15 +1,17 @@
 """The common form of all sources of readings: blocks of stamped values that can be walked more than once.
 
-Walking twice, once for the stamps and once for the values, lets a file larger than memory's patience be laid on a time
-grid without ever standing in memory as text or as a second table.
+Walking twice, once for the stamps and once for the values, lets a file larger than memory be laid on a time grid
+without ever standing in memory as text or as a second table.
 """
 
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+from candor.data.readers.cells import NumberReader
 
 Stamps = NDArray[np.datetime64]
 
@@ -27,53 +29,58 @@ class Block:
     sensor: NDArray[np.int32] | None = None
 
 
-class Readings(Protocol):
-    """A source of readings."""
+class Readings(ABC):
+    """A source of readings.
 
-    @property
-    def ids(self) -> tuple[str, ...]:
-        """The sensors, in column order."""
-        ...
+    Attributes:
+        ids: the sensors, in column order.
+        has_zone: whether stamps are moments in UTC; if not, they are what a local clock showed.
+        zones: the zones and offsets that the stamps carry, known after a walk over them.
+        is_long: whether blocks are long.
+        has_decimal_comma: whether 1,5 means one and a half.
+        remark: what was done to the columns; empty if nothing was.
+        guess: how dates were read that could be read in two ways; empty if there was no doubt.
+        unused: the columns that are neither time nor sensor nor readings.
+        rows_without_sensor: how many rows of a long table name none, known after a walk over the blocks.
+        matrix_rows: the sensors in the order of a matrix without ids, empty if that is in doubt; None is that of `ids`.
+    """
 
-    @property
-    def has_zone(self) -> bool:
-        """Whether stamps are moments in UTC; if not, they are what a local clock showed."""
-        ...
-
-    @property
-    def zones(self) -> tuple[str, ...]:
-        """The zones and offsets that the stamps carry, known after a walk over them."""
-        ...
-
-    @property
-    def is_long(self) -> bool:
-        """Whether blocks are long."""
-        ...
-
-    def stamps(self) -> Iterator[tuple[Stamps, NDArray[np.int32] | None]]:
-        """Yields the stamps (microseconds) in file order, and for long readings the sensors they belong to."""
-        ...
-
-    def blocks(self) -> Iterator[Block]:
-        """Yields all readings in file order."""
-        ...
-
-
-@dataclass(frozen=True)
-class WideReadings:
-    """Readings that already stand in memory: a row per stamp, a column per sensor."""
-
-    row_stamps: Stamps
-    values: NDArray[np.float32]
     ids: tuple[str, ...]
     has_zone: bool
     zones: tuple[str, ...] = ()
-    is_long: bool = False
+    is_long = False
+    has_decimal_comma = False
+    remark = guess = ""
+    unused: Sequence[str] = ()
+    rows_without_sensor = 0
+    matrix_rows: tuple[str, ...] | None = None
 
+    @abstractmethod
     def stamps(self) -> Iterator[tuple[Stamps, NDArray[np.int32] | None]]:
+        """Yields the stamps (microseconds) in file order, and for long readings the sensors they belong to."""
+
+    @abstractmethod
+    def blocks(self, numbers: NumberReader) -> Iterator[Block]:
+        """Yields all readings in file order, cleaned and counted by `numbers`."""
+
+
+class WideReadings(Readings):
+    """Readings that already stand in memory: a row per stamp, a column per sensor."""
+
+    def __init__(
+        self,
+        row_stamps: Stamps,
+        values: NDArray[np.float32],
+        ids: tuple[str, ...],
+        has_zone: bool,
+        zones: tuple[str, ...] = (),
+    ) -> None:
+        self.row_stamps, self.values, self.ids, self.has_zone, self.zones = row_stamps, values, ids, has_zone, zones
+
+    def stamps(self) -> Iterator[tuple[Stamps, None]]:
         """Yields all stamps at once."""
         yield self.row_stamps, None
 
-    def blocks(self) -> Iterator[Block]:
+    def blocks(self, numbers: NumberReader) -> Iterator[Block]:
         """Yields all readings at once."""
-        yield Block(self.row_stamps, self.values)
+        yield Block(self.row_stamps, numbers.clean(self.values, self.ids))

@@ -14,7 +14,7 @@ from candor.core.text import listed
 from candor.data.readers.cells import NumberReader, distinct_ids, id_text
 from candor.data.readers.columns import Columns, with_whole_times
 from candor.data.readers.options import ReadOptions
-from candor.data.readers.readings import Block, Stamps
+from candor.data.readers.readings import Block, Readings, Stamps
 from candor.data.readers.stamps import StampReader, looks_like_time
 
 _ROW_NUMBERS = ("index", "level_0", "unnamed: 0", "__index_level_0__", "")  # what pandas calls them, or leaves unnamed
@@ -48,38 +48,29 @@ class _Roles:
     unused: list[int]
 
 
-class TableReadings:
-    """The readings of a table, wide or long, as `candor.data.readers.readings.Readings`.
-
-    Attributes:
-        unused: the columns that are neither time nor sensor nor readings.
-        remark: what was done to the columns; empty if nothing was.
-        guess: how dates were read that could be read in two ways; empty if there was no doubt.
-        matrix_rows: the sensors in the order in which a matrix without ids has them; empty if that is in doubt.
-        rows_without_sensor: how many rows of a long table name none, known after a walk over the blocks.
-    """
+class TableReadings(Readings):
+    """The readings of a table, wide or long."""
 
     def __init__(self, columns: Columns, options: ReadOptions) -> None:
         if options.time_column is None:
             columns = with_whole_times(columns)
-        self._columns, self.remark = columns, columns.remark
-        self.numbers = NumberReader(options, columns.has_decimal_comma)
-        self.rows_without_sensor = 0
+        self._columns, self.remark, self.has_decimal_comma = columns, columns.remark, columns.has_decimal_comma
         self._roles = _find_roles(columns, options.time_column)
         self.is_long = self._roles.sensor is not None
         self.unused = [columns.names[i] or f"column {i + 1} without a name" for i in self._roles.unused]
+        name = columns.names[self._roles.time]
         self._stamp_reader = StampReader(
             lambda: (batch[0] for batch in columns.batches([self._roles.time])),
-            f"{columns.where}, column {columns.names[self._roles.time]!r}",
+            f"{columns.where}, column {name!r}",
             options.day_first,
         )
-        is_utc = _UTC_WORD.search(columns.names[self._roles.time]) is not None  # whatever zone the sensors live in
+        is_utc = _UTC_WORD.search(name) is not None  # whatever zone the sensors live in
         self.has_zone, self.guess = self._stamp_reader.has_zone or is_utc, self._stamp_reader.guess
         self.ids, self.matrix_rows = self._find_ids()
         self._place = {sensor_id: place for place, sensor_id in enumerate(self.ids)}
 
     @property
-    def zones(self) -> tuple[str, ...]:
+    def zones(self) -> tuple[str, ...]:  # type: ignore[override]
         """The zones and offsets that the stamps carry, known after a walk over them."""
         return self._stamp_reader.zones
 
@@ -89,30 +80,29 @@ class TableReadings:
         for batch in self._columns.batches([time] if sensor is None else [time, sensor]):
             yield self._stamp_reader.read(batch[0]), None if sensor is None else self._places_of(batch[1])
 
-    def blocks(self) -> Iterator[Block]:
+    def blocks(self, numbers: NumberReader) -> Iterator[Block]:
         """Yields all readings in file order."""
         time, sensor, values = self._roles.time, self._roles.sensor, self._roles.values
         if sensor is None:
             for batch in self._columns.batches([time, *values], self._roles.numeric):
-                numbers = np.empty((len(batch[0]), len(values)), np.float32)
+                read = np.empty((len(batch[0]), len(values)), np.float32)
                 for place, sensor_id in enumerate(self.ids):
-                    numbers[:, place] = self.numbers.read(batch[place + 1], sensor_id)
-                yield Block(self._stamp_reader.read(batch[0]), self.numbers.clean(numbers, self.ids))
+                    read[:, place] = numbers.read(batch[place + 1], sensor_id)
+                yield Block(self._stamp_reader.read(batch[0]), numbers.clean(read, self.ids))
             return
         label = self._columns.names[values[0]]
         for batch in self._columns.batches([time, sensor, *values], self._roles.numeric):
             places = self._places_of(batch[1])
             known = places >= 0
             self.rows_without_sensor += int((~known).sum())
-            numbers = self.numbers.clean(self.numbers.read(batch[2], label), [label])
-            yield Block(self._stamp_reader.read(batch[0])[known], numbers[known], places[known])
+            read = numbers.clean(numbers.read(batch[2], label), [label])
+            yield Block(self._stamp_reader.read(batch[0])[known], read[known], places[known])
 
-    def _find_ids(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Returns the sensors in the order of the panel, and in that of a matrix without ids."""
+    def _find_ids(self) -> tuple[tuple[str, ...], tuple[str, ...] | None]:
+        """Returns the sensors in the order of the panel, and in that of a matrix without ids if it is another one."""
         names, where = self._columns.names, self._columns.where
         if self._roles.sensor is None:
-            ids = distinct_ids([names[i] for i in self._roles.values], where)
-            return ids, ids
+            return distinct_ids([names[i] for i in self._roles.values], where), None
         known: dict[str, None] = {}  # in order of appearance
         for batch in self._columns.batches([self._roles.sensor]):
             known.update(dict.fromkeys(id_text(cell) for cell in pc.unique(batch[0]).to_pylist()))
@@ -140,11 +130,8 @@ def _find_roles(columns: Columns, time_column: str | None) -> _Roles:
     value = _first_called(_VALUE_NAMES, plain, [i for i in rest if i != sensor])
     values = [i for i in rest if i != sensor and plain[i] not in _ROW_NUMBERS]
     if not values:
-        raise InputError(
-            "there is a time column but no readings beside it",
-            where=columns.where,
-            hint="one column per sensor, or the columns sensor and value",
-        )
+        what, hint = "there is a time column but no readings beside it", "one column per sensor, or sensor and value"
+        raise InputError(what, where=columns.where, hint=hint)
     if sensor is not None:
         if value is None and len(values) > 1:
             raise InputError(
@@ -154,14 +141,8 @@ def _find_roles(columns: Columns, time_column: str | None) -> _Roles:
                 hint=f"call one of them `value`; or, if each is a sensor of its own, remove the column {plain[sensor]}",
             )
         values = [values[0] if value is None else value]
-    used = {time, sensor, *values}
-    return _Roles(
-        time,
-        sensor,
-        values,
-        numeric=[i for i in values if _holds_numbers(sample[i])],
-        unused=[i for i in rest if i not in used],
-    )
+    numeric = [i for i in values if _holds_numbers(sample[i])]
+    return _Roles(time, sensor, values, numeric, unused=[i for i in rest if i not in {sensor, *values}])
 
 
 def _find_time(columns: Columns, plain: list[str], sample: list[pa.Array], wanted: str | None) -> int:
@@ -172,32 +153,28 @@ def _find_time(columns: Columns, plain: list[str], sample: list[pa.Array], wante
         hint = f"the columns are {listed(columns.names)}"
         raise InputError(f"there is no column called {wanted!r}", where=columns.where, hint=hint)
     named = [position for name in _TIME_NAMES for position in range(len(plain)) if plain[position] == name]
-    for position in named:
-        if _holds_times(sample[position], or_numbers=True):
-            return position
-    for position in range(len(plain)):
-        if _holds_times(sample[position]):
-            return position
+    fitting = [position for position in named if _holds_times(sample[position], or_numbers=True)]
+    fitting = fitting or [position for position in range(len(plain)) if _holds_times(sample[position])]
+    if fitting:
+        return fitting[0]
     if named and plain[named[0]] not in _ROW_NUMBERS:
         return named[0]  # whose reader says what is wrong with it
-    raise InputError(
-        "no column holds times",
-        where=columns.where,
-        hint="call the column of times `time`, or name it with --time-column",
-    )
+    hint = "call the column of times `time`, or name it with --time-column"
+    raise InputError("no column holds times", where=columns.where, hint=hint)
 
 
 def _holds_times(column: pa.Array, or_numbers: bool = False) -> bool:
-    if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
-        return True
-    texts = [id_text(cell) for cell in column.drop_null().slice(0, 50).to_pylist()]
-    return looks_like_time(texts, or_numbers)
+    is_typed = pa.types.is_timestamp(column.type) or pa.types.is_date(column.type)
+    return is_typed or looks_like_time(_first_texts(column), or_numbers)
 
 
 def _holds_ids(column: pa.Array) -> bool:
     """Returns whether a column may name sensors: not with fractions of numbers."""
-    ids = [id_text(cell) for cell in column.drop_null().slice(0, 50).to_pylist()]
-    return not any(_FRACTION.fullmatch(sensor_id) for sensor_id in ids)
+    return not any(map(_FRACTION.fullmatch, _first_texts(column)))
+
+
+def _first_texts(column: pa.Array) -> list[str]:
+    return [id_text(cell) for cell in column.drop_null().slice(0, 50).to_pylist()]
 
 
 def _holds_numbers(column: pa.Array) -> bool:
