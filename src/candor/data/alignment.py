@@ -11,8 +11,8 @@ here: a sensor that is not there is NaN throughout, and the model's own rule fil
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -23,10 +23,10 @@ from candor.core.errors import InputError
 from candor.core.text import duration, duration_option, first_line, listed
 from candor.data.checks.sensors import columns_of
 from candor.data.checks.values import LEAST_RUN, series_of
-from candor.data.findings import Findings
+from candor.data.findings import Findings, Level
 from candor.data.gridding import Grid, lay_rows
 from candor.data.panel import Covariate, Edges, Panel
-from candor.data.panel_store import SIGNS_OF_DAMAGE, header_axes
+from candor.data.panel_store import SIGNS_OF_DAMAGE, axes_header, header_axes
 from candor.data.times import DAY, TimeAxis, zone_from_name
 from candor.data.units import UNITS, plain_unit
 
@@ -69,12 +69,10 @@ class KnownPanel:
 
     def to_json(self) -> dict[str, Any]:
         """Returns the description as content of a JSON file; times and sensors as in the header of a panel folder."""
-        times, seconds = self.panel.times, self.panel.times.interval.total_seconds()
         lowest, highest = ([None if np.isnan(x) else x for x in part] for part in (self.lowest, self.highest))
         return {
             "name": self.panel.name,
-            "times": {"start": times.start.isoformat(), "interval_seconds": seconds, "length": 0, "zone": times.zone},
-            "sensors": [asdict(sensor) for sensor in self.panel.sensors],
+            **axes_header(self.panel.times, self.panel.sensors),
             "edges": self.panel.edges.digest(),
             "covariates": {name: covariate.unit for name, covariate in self.panel.covariates.items()},
             "lowest": lowest,
@@ -169,13 +167,12 @@ def _find_sensors(readings: Panel, known: Panel, least_share: float, findings: F
             where=readings.name,
             hint=hint,
         )
-    if renamed:
-        pairs = listed(f"{other!r} is {sensor!r}" for sensor, other in renamed.items())
-        findings.note("sensors are spelled unlike the model's: matched", pairs, len(renamed), "rename them if wrong")
-    if extra := sorted(set(given) - set(called.values())):
-        findings.note("sensors are unknown to the model: left out", listed(extra), len(extra))
-    if missing := [sensor for sensor in wanted if sensor not in called]:
-        findings.warning("sensors of the model are absent: treated as silent", listed(missing), len(missing), hint)
+    pairs = [f"{other!r} is {sensor!r}" for sensor, other in renamed.items()]
+    findings.about(pairs, "sensors are spelled unlike the model's: matched", "rename them if wrong", level=Level.NOTE)
+    extra = sorted(set(given) - set(called.values()))
+    findings.about(extra, "sensors are unknown to the model: left out", level=Level.NOTE)
+    missing = [sensor for sensor in wanted if sensor not in called]
+    findings.about(missing, "sensors of the model are absent: treated as silent", hint)
     place = {sensor: column for column, sensor in enumerate(given)}
     return [place[called[sensor]] if sensor in called else -1 for sensor in wanted]
 
@@ -235,11 +232,8 @@ def _convert(
             continue
         kind = next((kind for kind, names in UNITS.items() if {known, known_other} <= names.keys()), None)
         if kind is None:
-            raise InputError(
-                f"{what} are in {unit}, the model expects {other}, and there is no known way from one to the other",
-                where=where,
-                hint=f"give them in {other}; if they are, say --unit {other}",
-            )
+            what = f"{what} are in {unit}, the model expects {other}, and there is no known way from one to the other"
+            raise InputError(what, where=where, hint=f"give them in {other}; if they are, say --unit {other}")
         (factor, offset), (divisor, subtracted) = UNITS[kind][known], UNITS[kind][known_other]
         with np.errstate(over="ignore"):
             values[:, columns] = (values[:, columns].astype(np.float64) * factor + offset - subtracted) / divisor
@@ -280,19 +274,9 @@ def _lay_on_grid(panel: Panel, known: TimeAxis, findings: Findings) -> Panel:
         f"readings every {duration(own)}{shift} were laid on the model's grid of {duration(wanted)}: the nearest to a "
         "moment counts, none are averaged", panel.name, hint="if the model was trained on means, give means",
     )  # fmt: skip
-    return _to_rows(panel, known)
-
-
-def _to_rows(panel: Panel, known: TimeAxis) -> Panel:
-    """Returns the panel on the model's grid, by the rule of `gridding`."""
     grid, moments = Grid(known), panel.times.utc.astype(np.int64)
     first, stop = grid.row(int(moments[0])), grid.row(int(moments[-1])) + 1
-    return _change_rows(panel, known.slice(first, stop), lambda values: lay_rows(grid, moments, values, first, stop))
-
-
-def _change_rows(panel: Panel, times: TimeAxis, change: Callable[[NDArray[np.float32]], NDArray[np.float32]]) -> Panel:
-    covariates = {name: replace(c, values=change(c.values)) for name, c in panel.covariates.items()}
-    return replace(panel, values=change(panel.values), times=times, covariates=covariates)
+    return panel.mapped(lambda values: lay_rows(grid, moments, values, first, stop), times=known.slice(first, stop))
 
 
 def _end_at_last_reading(panel: Panel, now: datetime | None, findings: Findings) -> Panel:
@@ -307,11 +291,9 @@ def _end_at_last_reading(panel: Panel, now: datetime | None, findings: Findings)
             hint="give the true --zone of the file, or remove the rows that were not measured",
         )
     stop, to_come = int(past[-1]) + 1, len(rows) - len(past)
-    if to_come:
-        findings.note("rows are for a moment still to come: left out", panel.name, to_come, "check the clocks")
-    if silent := times.length - stop - to_come:
-        begin = times.short(stop)
-        findings.note(f"rows at the end are empty: left out, the forecast begins at {begin}", panel.name, silent)
+    findings.note("rows are for a moment still to come: left out", panel.name, to_come, "check the clocks")
+    what = f"rows at the end are empty: left out, the forecast begins at {times.short(stop)}"
+    findings.note(what, panel.name, times.length - stop - to_come)
     return panel.slice(0, stop)
 
 
@@ -322,14 +304,12 @@ def _begin_early_enough(panel: Panel, history: int, allow_short: bool, findings:
         return panel
     begin = panel.times.short(-missing)
     if not allow_short:
-        raise InputError(
-            f"there are {length} rows until the last reading; the model needs {history}",
-            where=panel.name,
-            hint=f"give readings from {begin} on, or allow a short history: what is missing counts as silence",
-        )
+        what = f"there are {length} rows until the last reading; the model needs {history}"
+        hint = f"give readings from {begin} on, or allow a short history: what is missing counts as silence"
+        raise InputError(what, where=panel.name, hint=hint)
     findings.note(f"rows before the first were added without readings, from {begin} on", panel.name, missing)
     times, added = panel.times.slice(-missing, length), ((missing, 0), (0, 0))
-    return _change_rows(panel, times, lambda values: np.pad(values, added, constant_values=np.nan))
+    return panel.mapped(lambda values: np.pad(values, added, constant_values=np.nan), times=times)
 
 
 def _report_sensors(panel: Panel, known: KnownPanel, columns: list[int], history: int, findings: Findings) -> None:
@@ -348,13 +328,11 @@ def _report_sensors(panel: Panel, known: KnownPanel, columns: list[int], history
         # At an end of its range a sensor may rest: dry rain gauges, detectors capped at 70 mph.
         if len(readings) > LEAST_RUN and np.ptp(readings) == 0 and low < readings[0] < high:
             stuck.append(f"{name} at {readings[0]:.6g}")
-    for found, what, hint in (
-        (silent, f"sensors have no reading in the last {history} rows", "expect poor forecasts there"),
-        (stuck, f"sensors repeat one number for {LEAST_RUN + 1} readings or more", "empty them if the sensors stick"),
-        (far, "readings lie far outside of what training saw", "check the sensors, and the unit of the readings"),
-    ):
-        if found:
-            findings.warning(what, listed(found), len(found), hint)
+    findings.about(silent, f"sensors have no reading in the last {history} rows", "expect poor forecasts there")
+    what = f"sensors repeat one number for {LEAST_RUN + 1} readings or more"
+    findings.about(stuck, what, "empty them if the sensors stick")
+    what, hint = "readings lie far outside of what training saw", "check the sensors, and the unit of the readings"
+    findings.about(far, what, hint)
 
 
 def _report_age(times: TimeAxis, now: datetime | None, horizon: int | None, findings: Findings) -> None:

@@ -6,7 +6,7 @@ inputs is a separate, named step (`candor.data.preprocessing`).
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
@@ -18,6 +18,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from candor.core.errors import InputError
+from candor.core.text import listed
 from candor.data.times import TimeAxis
 from candor.data.units import distinct_units
 
@@ -64,8 +65,7 @@ class Sensor:
     unit: str = ""
 
     def __post_init__(self) -> None:
-        for name in ("latitude", "longitude"):
-            degrees = getattr(self, name)
+        for name, degrees in (("latitude", self.latitude), ("longitude", self.longitude)):
             if degrees is not None:
                 if not np.isfinite(degrees):
                     raise ValueError(f"the {name} of sensor {self.id!r} must be a number, or None where unknown")
@@ -86,11 +86,9 @@ class Edges:
     distance_unit: str = ""
 
     def __post_init__(self) -> None:
-        for name, kind in (("source", np.int32), ("target", np.int32)):
-            object.__setattr__(self, name, _frozen(getattr(self, name), kind))
-        for name in ("distance", "weight"):
-            if getattr(self, name) is not None:
-                object.__setattr__(self, name, _frozen(getattr(self, name), np.float32))
+        for name, part in self._parts().items():
+            kind = np.int32 if name in ("source", "target") else np.float32
+            object.__setattr__(self, name, _frozen(part, kind))
         lengths = {len(part) for part in self._parts().values()}
         if len(lengths) > 1:
             raise ValueError(f"the columns of the edges differ in length: {sorted(lengths)}")
@@ -120,13 +118,8 @@ class Edges:
         place[list(positions)] = np.arange(len(positions), dtype=np.int32)
         source, target = place[self.source], place[self.target]
         kept = (source >= 0) & (target >= 0)
-        return replace(
-            self,
-            source=source[kept],
-            target=target[kept],
-            distance=None if self.distance is None else self.distance[kept],
-            weight=None if self.weight is None else self.weight[kept],
-        )
+        numbers = {name: part[kept] for name, part in self._parts().items() if name in ("distance", "weight")}
+        return replace(self, source=source[kept], target=target[kept], **numbers)
 
     def digest(self) -> dict[str, Any]:
         """Returns what the fingerprint says of the edges; their order does not matter."""
@@ -205,23 +198,19 @@ class Panel:
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 of the content: readings, times, zone, sensors, edges, covariates. Not of the name or origin."""
-        return fingerprint(
-            self.times,
-            self.sensors,
-            self.edges,
-            ArrayDigest().update(self.values).hexdigest(),
-            {name: (ArrayDigest().update(c.values).hexdigest(), c.unit) for name, c in self.covariates.items()},
-        )
+        covariates = {name: (ArrayDigest().update(c.values).hexdigest(), c.unit) for name, c in self.covariates.items()}
+        values = ArrayDigest().update(self.values).hexdigest()
+        return fingerprint(self.times, self.sensors, self.edges, values, covariates)
 
     def slice(self, start: int, stop: int) -> "Panel":
         """Returns the rows `start` to `stop - 1` without copying them."""
         start, stop = max(start, 0), min(stop, self.times.length)
-        return replace(
-            self,
-            values=self.values[start:stop],
-            times=self.times.slice(start, stop),
-            covariates={n: replace(c, values=c.values[start:stop]) for n, c in self.covariates.items()},
-        )
+        return self.mapped(lambda values: values[start:stop], times=self.times.slice(start, stop))
+
+    def mapped(self, change: Callable[[NDArray[np.float32]], NDArray[np.float32]], **parts: Any) -> "Panel":
+        """Returns the panel with its readings and covariates changed alike, and with other parts replaced."""
+        covariates = {name: replace(c, values=change(c.values)) for name, c in self.covariates.items()}
+        return replace(self, values=change(self.values), covariates=covariates, **parts)
 
     def between(self, first: str | datetime | None, last: str | datetime | None) -> "Panel":
         """Returns the rows from `first` to `last`, both included; a bare date as `last` means its whole day."""
@@ -229,11 +218,9 @@ class Panel:
         stop = self.times.length if last is None else self.times.index_after(last)
         if stop <= max(start, 0) or start >= self.times.length:
             local = self.times.local
-            raise InputError(
-                f"there is nothing between {first or 'the start'} and {last or 'the end'}",
-                where=self.name or "panel",
-                hint=f"the record runs from {local[0]} to {local[-1]}" if len(local) else "",
-            )
+            what = f"there is nothing between {first or 'the start'} and {last or 'the end'}"
+            hint = f"the record runs from {local[0]} to {local[-1]}" if len(local) else ""
+            raise InputError(what, where=self.name or "panel", hint=hint)
         return self.slice(start, stop)
 
     def in_zone(self, zone: str) -> "Panel":
@@ -243,21 +230,12 @@ class Panel:
     def select(self, ids: Sequence[str]) -> "Panel":
         """Returns the panel of the sensors `ids`, in that order, with the edges among them."""
         position = {sensor_id: i for i, sensor_id in enumerate(self.sensor_ids)}
-        unknown = [sensor_id for sensor_id in ids if sensor_id not in position]
-        if unknown:
-            raise InputError(
-                f"there is no sensor called {', '.join(unknown[:5])}",
-                where=self.name or "panel",
-                hint=f"known: {', '.join(self.sensor_ids[:10])}{' ...' if len(position) > 10 else ''}",
-            )
+        if unknown := [sensor_id for sensor_id in ids if sensor_id not in position]:
+            hint = f"known: {listed(self.sensor_ids, 10)}"
+            raise InputError(f"there is no sensor called {listed(unknown)}", where=self.name or "panel", hint=hint)
         columns = [position[sensor_id] for sensor_id in ids]
-        return replace(
-            self,
-            values=self.values[:, columns],
-            sensors=tuple(self.sensors[i] for i in columns),
-            edges=self.edges.among(columns, len(self.sensors)),
-            covariates={n: replace(c, values=c.values[:, columns]) for n, c in self.covariates.items()},
-        )
+        sensors, edges = tuple(self.sensors[i] for i in columns), self.edges.among(columns, len(self.sensors))
+        return self.mapped(lambda values: values[:, columns], sensors=sensors, edges=edges)
 
     def to_frame(self) -> pd.DataFrame:
         """Returns the readings as a data frame: local times down, sensor ids across."""
@@ -287,23 +265,16 @@ def fingerprint(
 
 
 def _frozen(array: ArrayLike, kind: type[np.generic]) -> NDArray[Any]:
-    """Returns the array read-only: itself if nobody can write to it, else a copy."""
+    """Returns the array read-only: itself if nobody can write to it or to what it is a view of, else a copy."""
     given = np.asarray(array)
-    if given.dtype == kind and not _can_be_written(given):
+    owner: object = given
+    while isinstance(owner, np.ndarray) and not owner.flags.writeable:
+        owner = owner.base
+    if given.dtype == kind and not isinstance(owner, np.ndarray):
         return given
     copy = np.array(given, dtype=kind)
     copy.flags.writeable = False
     return copy
-
-
-def _can_be_written(array: NDArray[Any]) -> bool:
-    """Returns whether somebody can write to the array itself or to one that it is a view of."""
-    owner: object = array
-    while isinstance(owner, np.ndarray):
-        if owner.flags.writeable:
-            return True
-        owner = owner.base
-    return False
 
 
 def adjacency_of(panel: Panel) -> "csr_array":
@@ -314,9 +285,7 @@ def adjacency_of(panel: Panel) -> "csr_array":
     from candor.graph import adjacency, gaussian_weights  # scipy is slow to import, and most commands only read panels
 
     edges = panel.edges
-    weight = edges.weight
-    if weight is None and edges.distance is not None:
+    weight = np.ones(len(edges), np.float32) if edges.weight is None else edges.weight
+    if edges.weight is None and edges.distance is not None:
         weight, _ = gaussian_weights(edges.distance)
-    if weight is None:
-        weight = np.ones(len(edges), np.float32)
     return adjacency(edges.source, edges.target, weight, len(panel.sensors))

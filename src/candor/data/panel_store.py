@@ -27,14 +27,10 @@ from candor.data.times import TimeAxis
 FORMAT_VERSION = 1
 HEADER = "panel.json"
 READINGS = "readings.parquet"
-SIGNS_OF_DAMAGE = (  # what reading a folder runs into when somebody or something changed it
-    LookupError,
-    TypeError,
-    ValueError,
-    AttributeError,
-    ArithmeticError,
-    OSError,
-    pa.ArrowException,
+# What reading a folder runs into when somebody or something changed it.
+SIGNS_OF_DAMAGE = (
+    *(LookupError, TypeError, ValueError, AttributeError, ArithmeticError),
+    *(OSError, pa.ArrowException),
 )
 # What candor writes into a panel folder, here and elsewhere: quality and card of a basin, truth of a synthetic one.
 _OWN = {HEADER, READINGS, "edges.parquet", "covariates", "quality.json", "card.md", "truth"}
@@ -53,8 +49,7 @@ def save_panel(panel: Panel, folder: Path) -> None:
         with MatrixWriter(temporary / READINGS, panel.times, panel.sensor_ids) as writer:
             writer.write(panel.values)
         for name, covariate in panel.covariates.items():
-            path = covariate_file(temporary, name)
-            with MatrixWriter(path, panel.times, panel.sensor_ids) as writer:
+            with MatrixWriter(covariate_file(temporary, name), panel.times, panel.sensor_ids) as writer:
                 writer.write(covariate.values)
         write_header(
             temporary,
@@ -80,17 +75,11 @@ def check_panel_place(folder: Path) -> None:
         there = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
         others = sorted(there - _OWN if is_panel_folder(folder) else there)
     if others:
-        raise InputError(
-            f"this folder holds other things, such as {others[0]}, and a panel takes the place of all that is in it",
-            where=str(folder),
-            hint="name an empty folder or a new one",
-        )
+        what = f"this folder holds other things, such as {others[0]}, and a panel takes the place of all that is in it"
+        raise InputError(what, where=str(folder), hint="name an empty folder or a new one")
     if Path.cwd().is_relative_to(folder.resolve()):
-        raise InputError(
-            "the command was started in this folder, so that another one cannot take its place",
-            where=str(folder),
-            hint="name a folder inside it, or start the command from elsewhere",
-        )
+        what = "the command was started in this folder, so that another one cannot take its place"
+        raise InputError(what, where=str(folder), hint="name a folder inside it, or start the command from elsewhere")
     check_writable(folder)
 
 
@@ -112,11 +101,8 @@ def check_writable(path: Path) -> None:
 def covariate_file(folder: Path, name: str) -> Path:
     """Returns where a panel folder keeps the covariate called `name`."""
     if Path(name).name != name:
-        raise InputError(
-            f"a covariate called {name!r} cannot be saved: its name becomes the name of a file",
-            where=str(folder),
-            hint="give it a name without slashes",
-        )
+        what = f"a covariate called {name!r} cannot be saved: its name becomes the name of a file"
+        raise InputError(what, where=str(folder), hint="give it a name without slashes")
     return folder / "covariates" / f"{name}.parquet"
 
 
@@ -132,26 +118,18 @@ def write_header(
     fingerprint: str,
 ) -> None:
     """Writes all of a panel but its readings and covariates, which lie in `folder` already."""
-    _write_edges(folder / "edges.parquet", edges, tuple(sensor.id for sensor in sensors))
-    write_json(
-        folder / HEADER,
-        {
-            "format": "candor-panel",
-            "format_version": FORMAT_VERSION,
-            "name": name,
-            "fingerprint": fingerprint,
-            "times": {
-                "start": times.start.isoformat(),
-                "interval_seconds": times.interval.total_seconds(),
-                "length": times.length,
-                "zone": times.zone,
-            },
-            "distance_unit": edges.distance_unit,
-            "sensors": [asdict(sensor) for sensor in sensors],
-            "covariates": dict(covariate_units),
-            "provenance": dict(provenance),
-        },
-    )
+    pq.write_table(edge_table(edges, tuple(sensor.id for sensor in sensors)), folder / "edges.parquet")
+    header = {
+        "format": "candor-panel",
+        "format_version": FORMAT_VERSION,
+        "name": name,
+        "fingerprint": fingerprint,
+        **axes_header(times, sensors),
+        "distance_unit": edges.distance_unit,
+        "covariates": dict(covariate_units),
+        "provenance": dict(provenance),
+    }
+    write_json(folder / HEADER, header)
 
 
 class MatrixWriter:
@@ -222,47 +200,40 @@ def load_panel(folder: Path) -> Panel:
             f"the panel folder is damaged ({first_line(error)})", where=str(folder), hint="import it again"
         ) from None
     if panel.fingerprint != header.get("fingerprint"):
-        raise InputError(
-            "the content does not match its fingerprint: the files were changed or damaged",
-            where=str(folder),
-            hint="import it again",
-        )
+        what = "the content does not match its fingerprint: the files were changed or damaged"
+        raise InputError(what, where=str(folder), hint="import it again")
     return panel
 
 
 def _read_panel(folder: Path, header: dict[str, Any]) -> Panel:
     version = header["format_version"]
     if header["format"] != "candor-panel" or version != FORMAT_VERSION:
-        raise InputError(
-            f"the panel has format version {version}; this candor reads {FORMAT_VERSION}",
-            where=str(folder),
-            hint="import it again with this version",
-        )
+        what = f"the panel has format version {version}; this candor reads {FORMAT_VERSION}"
+        raise InputError(what, where=str(folder), hint="import it again with this version")
     times, sensors = header_axes(header)
     ids = tuple(sensor.id for sensor in sensors)
-    return Panel(
-        values=read_matrix(folder / READINGS, times, ids),
-        times=times,
-        sensors=sensors,
-        edges=_read_edges(folder / "edges.parquet", ids, header["distance_unit"]),
-        covariates={
-            name: Covariate(read_matrix(covariate_file(folder, name), times, ids), unit)
-            for name, unit in header["covariates"].items()
-        },
-        name=str(header["name"]),
-        provenance=header["provenance"],
-    )
+    edges = _read_edges(folder / "edges.parquet", ids, header["distance_unit"])
+    covariates = {
+        name: Covariate(read_matrix(covariate_file(folder, name), times, ids), unit)
+        for name, unit in header["covariates"].items()
+    }
+    values = read_matrix(folder / READINGS, times, ids)
+    return Panel(values, times, sensors, edges, covariates, str(header["name"]), header["provenance"])
+
+
+def axes_header(times: TimeAxis, sensors: Sequence[Sensor]) -> dict[str, Any]:
+    """Returns the entries of a panel's header that describe its times and sensors."""
+    start, seconds = times.start.isoformat(), times.interval.total_seconds()
+    axis = {"start": start, "interval_seconds": seconds, "length": times.length, "zone": times.zone}
+    return {"times": axis, "sensors": [asdict(sensor) for sensor in sensors]}
 
 
 def header_axes(header: dict[str, Any]) -> tuple[TimeAxis, tuple[Sensor, ...]]:
-    """Returns the times and the sensors that a panel's header speaks of."""
-    times = TimeAxis(
-        datetime.fromisoformat(header["times"]["start"]),
-        timedelta(seconds=header["times"]["interval_seconds"]),
-        header["times"]["length"],
-        header["times"]["zone"],
-    )
-    return times, tuple(Sensor(**sensor) for sensor in header["sensors"])
+    """Returns the times and the sensors that a panel's header describes."""
+    axis = header["times"]
+    start, interval = datetime.fromisoformat(axis["start"]), timedelta(seconds=axis["interval_seconds"])
+    sensors = tuple(Sensor(**sensor) for sensor in header["sensors"])
+    return TimeAxis(start, interval, axis["length"], axis["zone"]), sensors
 
 
 def read_matrix(path: Path, times: TimeAxis, ids: tuple[str, ...]) -> NDArray[np.float32]:
@@ -285,16 +256,12 @@ def read_matrix(path: Path, times: TimeAxis, ids: tuple[str, ...]) -> NDArray[np
     return values
 
 
-def _write_edges(path: Path, edges: Edges, ids: tuple[str, ...]) -> None:
-    columns: dict[str, Any] = {
-        "from": pa.array([ids[i] for i in edges.source], pa.string()),
-        "to": pa.array([ids[i] for i in edges.target], pa.string()),
-    }
-    if edges.distance is not None:
-        columns["distance"] = pa.array(edges.distance)
-    if edges.weight is not None:
-        columns["weight"] = pa.array(edges.weight)
-    pq.write_table(pa.table(columns), path)
+def edge_table(edges: Edges, ids: tuple[str, ...]) -> pa.Table:
+    """Returns the edges as a table: from, to, distance and/or weight."""
+    ends = {"from": edges.source, "to": edges.target}
+    columns = {name: pa.array([ids[i] for i in end], pa.string()) for name, end in ends.items()}
+    numbers = {"distance": edges.distance, "weight": edges.weight}
+    return pa.table(columns | {name: pa.array(part) for name, part in numbers.items() if part is not None})
 
 
 def _read_edges(path: Path, ids: tuple[str, ...], distance_unit: str) -> Edges:
@@ -302,11 +269,6 @@ def _read_edges(path: Path, ids: tuple[str, ...], distance_unit: str) -> Edges:
         raise InputError(f"{rows:,} edges are more than {len(ids):,} sensors can have", where=str(path))
     table = pq.read_table(path)
     position = {sensor_id: i for i, sensor_id in enumerate(ids)}
-    names = set(table.column_names)
-    return Edges(
-        source=np.array([position[i] for i in table["from"].to_pylist()], np.int32),
-        target=np.array([position[i] for i in table["to"].to_pylist()], np.int32),
-        distance=table["distance"].to_numpy() if "distance" in names else None,
-        weight=table["weight"].to_numpy() if "weight" in names else None,
-        distance_unit=distance_unit,
-    )
+    source, target = (np.array([position[i] for i in table[end].to_pylist()], np.int32) for end in ("from", "to"))
+    numbers = {name: table[name].to_numpy() for name in ("distance", "weight") if name in table.column_names}
+    return Edges(source, target, **numbers, distance_unit=distance_unit)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from candor.data.panel import Panel
 from candor.data.protocol import Origins
-from candor.data.times import Calendar, calendar_of
+from candor.data.times import calendar_of
 
 if TYPE_CHECKING:
     import torch
@@ -68,15 +68,11 @@ class Windows:
         if len(origins) and (origins.min() < history or origins.max() > len(inputs) - horizon):
             raise ValueError("an origin lacks its history or its horizon")
         self.origins, self.history, self.horizon = origins, history, horizon
-        self._inputs = _views(inputs, history)
-        self._input_mask = _views(panel.mask, history)
-        self._targets = _views(panel.values, horizon)
-        self._target_mask = _views(panel.mask, horizon)
-        calendar: Calendar = calendar_of(panel.times)
-        self._time_of_day = _views(calendar.time_of_day, history + horizon)
-        self._day_of_week = _views(calendar.day_of_week, history + horizon)
-        self._week_of_year = _views(calendar.week_of_year, history + horizon)
-        self._covariates = None if covariates is None else _views(covariates, history)
+        past = {"inputs": inputs, "input_mask": panel.mask, "covariates": covariates}
+        self._past = {name: _views(part, history) for name, part in past.items() if part is not None}
+        self._past |= {name: _views(part, history + horizon) for name, part in vars(calendar_of(panel.times)).items()}
+        future = {"targets": panel.values, "target_mask": panel.mask}
+        self._future = {name: _views(part, horizon) for name, part in future.items()}
 
     def __len__(self) -> int:
         return len(self.origins)
@@ -85,16 +81,8 @@ class Windows:
         """Returns the windows at `indices` (places in `origins`) as one batch."""
         origins = self.origins[indices]
         first = origins - self.history
-        return Batch(
-            inputs=self._inputs[first],
-            input_mask=self._input_mask[first],
-            targets=self._targets[origins],
-            target_mask=self._target_mask[origins],
-            time_of_day=self._time_of_day[first],
-            day_of_week=self._day_of_week[first],
-            week_of_year=self._week_of_year[first],
-            covariates=None if self._covariates is None else self._covariates[first],
-        )
+        past = {name: views[first] for name, views in self._past.items()}
+        return Batch(**past, **{name: views[origins] for name, views in self._future.items()})
 
 
 def future_windows(

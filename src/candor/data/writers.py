@@ -7,7 +7,7 @@ import pandas as pd
 from candor.core.errors import InputError
 from candor.core.files import atomic_file, is_of_format, read_json, sha256_of_file, write_json
 from candor.data.panel import Panel
-from candor.data.panel_store import is_panel_folder
+from candor.data.panel_store import edge_table, is_panel_folder
 
 EXPORTED = ".candor-export.json"
 """In a folder of exported files: their checksums, by which a later export knows them from files of others."""
@@ -23,7 +23,9 @@ def export_panel(panel: Panel, folder: Path, format: str) -> list[Path]:
     tables = {"readings": panel.to_frame().reset_index()}
     for name, covariate in panel.covariates.items():
         tables[name] = pd.DataFrame(covariate.values, index=panel.times.local, columns=columns).reset_index()
-    tables["edges"] = _edge_table(panel)
+    unit = panel.edges.distance_unit
+    edges = edge_table(panel.edges, panel.sensor_ids).to_pandas()
+    tables["edges"] = edges.rename(columns={"distance": f"distance_{unit}" if unit else "distance"})
     tables["sensors"] = pd.DataFrame(
         [(s.id, s.name, s.latitude, s.longitude, s.unit) for s in panel.sensors],
         columns=["sensor_id", "name", "latitude", "longitude", "unit"],
@@ -62,20 +64,9 @@ def _refuse_clashing_names(panel: Panel) -> None:
         raise InputError("a sensor called 'time' cannot be exported beside the times", hint="give it another id")
 
 
-def _edge_table(panel: Panel) -> pd.DataFrame:
-    ids, edges = panel.sensor_ids, panel.edges
-    table = pd.DataFrame({"from": [ids[i] for i in edges.source], "to": [ids[i] for i in edges.target]})
-    if edges.distance is not None:
-        table[f"distance_{edges.distance_unit}" if edges.distance_unit else "distance"] = edges.distance
-    if edges.weight is not None:
-        table["weight"] = edges.weight
-    return table
-
-
-def _write(table: pd.DataFrame, path: Path) -> Path:
+def _write(table: pd.DataFrame, path: Path) -> None:
     with atomic_file(path) as temporary:
         if path.suffix == ".parquet":
             table.to_parquet(temporary, index=False)
         else:
             table.to_csv(temporary, index=False)  # the shortest digits that bring every number back as it was
-    return path

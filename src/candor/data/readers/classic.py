@@ -189,11 +189,8 @@ def read_npz(path: Path | str, start: datetime | None, interval: timedelta | Non
     source = _unpacked(find_source(path))
     where = str(source.path)
     if start is None or interval is None or interval <= timedelta(0):
-        raise InputError(
-            "the file carries no times, and start and interval were not given",
-            where=where,
-            hint="say when it begins and how rows follow: --start 2012-03-01 --interval 5min",
-        )
+        hint = "say when it begins and how rows follow: --start 2012-03-01 --interval 5min"
+        raise InputError("the file carries no times, and start and interval were not given", where=where, hint=hint)
     with open_arrays(source) as arrays:
         if "x" in arrays and "y" in arrays:
             values = _joined_windows(_first_feature(arrays["x"], 3), _first_feature(arrays["y"], 3))
@@ -286,8 +283,5 @@ def _regular_stamps(start: datetime, interval: timedelta, length: int, where: st
 def _unpacked(source: Source) -> Source:
     if source.packing is None:
         return source
-    raise InputError(
-        f"files of this type are not read while packed as {source.packing}",
-        where=str(source.path),
-        hint="unpack it first",
-    )
+    what = f"files of this type are not read while packed as {source.packing}"
+    raise InputError(what, where=str(source.path), hint="unpack it first")

@@ -137,11 +137,9 @@ def _plain_words(where: str) -> Iterator[None]:
             what = f"a line is longer than {_BLOCK_BYTES >> 20} MB"
             raise InputError(what, where=where, hint="check that this is a table") from None
         if match := _RAGGED.search(str(error)):
-            raise InputError(
-                f"row {match[1]} (blank lines not counted) has {match[3]} cells where the first row has {match[2]}",
-                where=where,
-                hint="a delimiter inside a name or number needs quotes; a cut file must be fetched again",
-            ) from None
+            what = f"row {match[1]} (blank lines not counted) has {match[3]} cells where the first row has {match[2]}"
+            hint = "a delimiter inside a name or number needs quotes; a cut file must be fetched again"
+            raise InputError(what, where=where, hint=hint) from None
         raise
 
 

@@ -76,11 +76,9 @@ def survey_stamps(readings: Readings, where: str) -> StampSurvey:
             pieces = [np.unique(np.concatenate(pieces))]
     distinct = np.unique(np.concatenate(pieces)) if pieces else np.empty(0, "datetime64[us]")
     if len(distinct) < 2:
-        raise InputError(
-            "no time could be read" if len(distinct) == 0 else "all readings have the same time",
-            where=where,
-            hint="readings need at least two different times, written like 2020-10-08 06:00",
-        )
+        what = "no time could be read" if len(distinct) == 0 else "all readings have the same time"
+        hint = "readings need at least two different times, written like 2020-10-08 06:00"
+        raise InputError(what, where=where, hint=hint)
     if distinct[0] < _FIRST_YEAR or distinct[-1] > _LAST_YEAR:
         wrong = distinct[0] if distinct[0] < _FIRST_YEAR else distinct[-1]
         raise InputError(f"the time {wrong} cannot be true", where=where, hint="correct it, or remove the row")
@@ -103,11 +101,9 @@ def survey_stamps(readings: Readings, where: str) -> StampSurvey:
 def choose_interval(survey: StampSurvey, where: str) -> timedelta:
     """Returns the interval of the grid: the one most sensors have, the shorter one if it is a draw."""
     if survey.calendar_steps:
-        raise InputError(
-            f"readings are {survey.calendar_steps} apart, which is no regular interval",
-            where=where,
-            hint="give daily or weekly values, or name a grid to move them to: --interval 30d",
-        )
+        what = f"readings are {survey.calendar_steps} apart, which is no regular interval"
+        hint = "give daily or weekly values, or name a grid to move them to: --interval 30d"
+        raise InputError(what, where=where, hint=hint)
     if not survey.sensor_intervals:
         return usual_interval(survey.distinct)
     most = max(survey.sensor_intervals.values())

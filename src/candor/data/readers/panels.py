@@ -97,11 +97,8 @@ def open_readings(readings: File | pd.DataFrame, options: ReadOptions) -> Readin
         return read_classic_hdf(source.path)
     if source.kind == "npz":
         return read_npz(source.path, options.start, options.interval)
-    raise InputError(
-        f"files of the type .{source.kind} are not known",
-        where=str(readings),
-        hint="give CSV, Parquet (each also as .gz or .zst), HDF5, npz or NetCDF",
-    )
+    hint = "give CSV, Parquet (each also as .gz or .zst), HDF5, npz or NetCDF"
+    raise InputError(f"files of the type .{source.kind} are not known", where=str(readings), hint=hint)
 
 
 def lay_on_grid(

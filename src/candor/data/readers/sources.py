@@ -120,19 +120,13 @@ def sniff_layout(source: Source) -> TextLayout:
     head = source.head()
     for start, kind in _NOT_TEXT.items():
         if head.startswith(start):
-            raise InputError(
-                f"this is {kind}, not a table of text",
-                where=str(source.path),
-                hint="give the file the ending of its type, or export it as CSV in UTF-8",
-            )
+            hint = "give the file the ending of its type, or export it as CSV in UTF-8"
+            raise InputError(f"this is {kind}, not a table of text", where=str(source.path), hint=hint)
     lines = _LINE_BREAK.split(head.decode("utf-8-sig", errors="surrogateescape"))
     top = next((i for i, line in enumerate(lines) if line.strip() and not line.startswith("#")), None)
     if top is None or _NOT_IN_TEXT.search(lines[top]):
-        raise InputError(
-            "the file holds no table of text, or its first row is not written in UTF-8",
-            where=str(source.path),
-            hint="export it as CSV in UTF-8",
-        )
+        what = "the file holds no table of text, or its first row is not written in UTF-8"
+        raise InputError(what, where=str(source.path), hint="export it as CSV in UTF-8")
     rows = [line for line in lines[top : top + _LINES_COMPARED] if line.strip()]
     delimiter, names = _divide(rows, source.path)
     mark = re.escape(delimiter)

@@ -111,11 +111,9 @@ class StampReader:
         # 10, 12 and 14 digits may be a date or a count since 1970: the date, if nearly all would be real dates.
         best = "digits" if fits["digits"] >= 0.9 * len(texts) else max(fits, key=lambda form: fits[form])
         if fits[best] == 0:
-            raise InputError(
-                f"the time column holds {texts[0].as_py()[:40]!r}, which is no known form of time",
-                where=self._where,
-                hint=f"{_MEND}, or as seconds since 1970; or name the column of times with --time-column",
-            )
+            what = f"the time column holds {texts[0].as_py()[:40]!r}, which is no known form of time"
+            hint = f"{_MEND}, or as seconds since 1970; or name the column of times with --time-column"
+            raise InputError(what, where=self._where, hint=hint)
         if best in ("day first", "month first"):
             is_day_first = self._is_day_first(texts) if day_first is None else day_first
             return "day first" if is_day_first else "month first"
@@ -138,11 +136,8 @@ class StampReader:
         days_first = int(np.count_nonzero((first > 12) & (second <= 12)))
         months_first = int(np.count_nonzero((second > 12) & (first <= 12)))
         if min(days_first, months_first) > 0.01 * len(dates):
-            raise InputError(
-                "some dates have the day first and others the month",
-                where=self._where,
-                hint="write all of them one way",
-            )
+            what = "some dates have the day first and others the month"
+            raise InputError(what, where=self._where, hint="write all of them one way")
         if days_first or months_first:
             return days_first > months_first
         example = next(text for text in texts.to_pylist() if re.match(_YEAR_LAST, text))
@@ -151,11 +146,8 @@ class StampReader:
         # Both may be dates. Days 1 to 12 alone, with several times on each, are one stretch of days and not of months.
         spans = [np.ptp(year * 372 + month * 31 + day) for month, day in ((second, first), (first, second))]
         if len(texts) < 2 * len(_year_last_dates(texts)) or min(spans) > 11 or max(spans) <= 11:
-            raise InputError(
-                f"dates such as {example[:10]!r} may mean day/month or month/day",
-                where=self._where,
-                hint="say --day-first or --month-first",
-            )
+            what = f"dates such as {example[:10]!r} may mean day/month or month/day"
+            raise InputError(what, where=self._where, hint="say --day-first or --month-first")
         is_day_first = bool(spans[0] < spans[1])
         self.guess = f"dates such as {example[:10]!r} were read with the {'day' if is_day_first else 'month'} first"
         return is_day_first
