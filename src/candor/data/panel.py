@@ -118,8 +118,8 @@ class Edges:
         place[list(positions)] = np.arange(len(positions), dtype=np.int32)
         source, target = place[self.source], place[self.target]
         kept = (source >= 0) & (target >= 0)
-        numbers = {name: part[kept] for name, part in self._parts().items() if name in ("distance", "weight")}
-        return replace(self, source=source[kept], target=target[kept], **numbers)
+        parts: dict[str, Any] = {name: part[kept] for name, part in self._parts().items()}
+        return replace(self, **(parts | {"source": source[kept], "target": target[kept]}))
 
     def digest(self) -> dict[str, Any]:
         """Returns what the fingerprint says of the edges; their order does not matter."""
