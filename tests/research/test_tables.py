@@ -9,7 +9,7 @@ from made_results import made_suite as suite
 
 from candor.render.paper.tables import as_html, as_latex, as_markdown
 from candor.research.suites import load_suite
-from candor.research.tables import Table, TableCell, strict_wins, tables_of
+from candor.research.tables import PaperTable, TableCell, strict_wins, tables_of
 
 
 def test_mean_spread_best_second_and_gain_are_those_of_the_seeds() -> None:
@@ -194,7 +194,7 @@ def test_every_form_marks_the_best_two_and_escapes_names(form, best: str, second
 
 def test_names_cannot_become_commands_or_columns() -> None:
     name = r"x\input{y}|z^2~<img>"
-    table = Table(name, (("", 1),), (name,), ((name, (TableCell(name, is_best=True),)),), name)
+    table = PaperTable(name, (("", 1),), (name,), ((name, (TableCell(name, is_best=True),)),), name)
     assert r"\input" not in as_latex([table])
     assert as_latex([table]).count(r"x\textbackslash{}input\{y\}|z\textasciicircum{}2\textasciitilde{}<img>") == 5
     rows = [line for line in as_markdown([table]).splitlines() if line.startswith("|")]

@@ -4,13 +4,13 @@ from statistics import mean, stdev
 
 from made_results import made_results, made_suite
 
-from candor.research.tables import Table, paper_tables_of, tables_of
+from candor.research.tables import PaperTable, paper_tables_of, tables_of
 
 PLACES = {"river-h96": ("river", 96), "river-h48": ("river", 48), "lake-h48": ("lake", 48), "lake-h96": ("lake", 96)}
 SHARED = made_suite(metric="mse", ranking="suite")
 
 
-def cell(table: Table, model: str, group: str, metric: str = "MSE") -> str:
+def cell(table: PaperTable, model: str, group: str, metric: str = "MSE") -> str:
     place = [name for name, _ in table.groups].index(group) * 2 + ["MSE", "MAE"].index(metric)
     return dict(table.rows)[model][place].text
 

@@ -15,7 +15,6 @@ from candor.research.measuring import ModelProfile
 from candor.research.profiling import Circumstances, Profile
 from candor.research.truth.cells import Scored, TruthCell
 from candor.research.truth.pulses import Curve
-from candor.research.truth.questions import Findings
 from candor.research.truth.scores import Score
 
 VERSIONS = {"python": "3.11", "torch": "2.13.0"}
@@ -61,13 +60,11 @@ def write_truth(folder: Path) -> list[Path]:
     cells = [
         Scored(
             TruthCell(dataset=dataset, seed=seed),
-            Findings(
-                tuple(
-                    Score("shocks", "AUROC", answer, is_ours, None if value is None else value + seed / 20)
-                    for answer, (is_ours, value) in scores.items()
-                ),
-                (Curve("candor", True, 2, 5, (0.1, 0.3, 0.2)),),
+            tuple(
+                Score("shocks", "AUROC", answer, is_ours, None if value is None else value + seed / 20)
+                for answer, (is_ours, value) in scores.items()
             ),
+            (Curve("candor", True, 2, 5, (0.1, 0.3, 0.2)),),
             circumstances,
         )
         for dataset in ("synthetic-river", "synthetic-road")

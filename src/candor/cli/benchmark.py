@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from candor.render.figures.style import Drawing
     from candor.research.grid import GridCell
     from candor.research.suites import Suite
-    from candor.research.tables import Table, TableCell
+    from candor.research.tables import PaperTable, TableCell
 
 
 def benchmark(
@@ -191,7 +191,7 @@ def _show_all(results: "pd.DataFrame", suite: "Suite") -> None:
             say(f"the worst seed of {model} beats the best seed of a baseline in {wins} of {pairs} comparisons")
 
 
-def _show(whole: "Table") -> None:
+def _show(whole: "PaperTable") -> None:
     """Prints the errors over all steps, at every horizon the first metric; the files have the others."""
     from candor.research.tables import AVERAGE
 

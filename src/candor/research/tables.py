@@ -41,7 +41,7 @@ class TableCell:
 
 
 @dataclass(frozen=True)
-class Table:
+class PaperTable:
     """A table without a form yet.
 
     Args:
@@ -93,7 +93,7 @@ def _is_rival(model: str) -> bool:
     return not is_ours(model) and not is_reconstruction(model)
 
 
-def tables_of(results: pd.DataFrame, suite: Suite, *, is_whole: bool = False) -> list[Table]:
+def tables_of(results: pd.DataFrame, suite: Suite, *, is_whole: bool = False) -> list[PaperTable]:
     """Returns a table per task: errors over all steps, and at the steps that all its models report.
 
     Args:
@@ -114,7 +114,7 @@ def tables_of(results: pd.DataFrame, suite: Suite, *, is_whole: bool = False) ->
     return [table for table in found if table.rows]
 
 
-def paper_tables_of(results: pd.DataFrame, suite: Suite, *, is_whole: bool = False) -> list[Table]:
+def paper_tables_of(results: pd.DataFrame, suite: Suite, *, is_whole: bool = False) -> list[PaperTable]:
     """Returns tables shaped like the paper's.
 
     Where baselines are chosen once for several tasks, there is a table per dataset with its horizons side by side;
@@ -125,7 +125,7 @@ def paper_tables_of(results: pd.DataFrame, suite: Suite, *, is_whole: bool = Fal
         suite: how models are ranked.
         is_whole: whether all models are shown, or ours and the eight best baselines, reconstructions left out.
     """
-    found: list[Table] = []
+    found: list[PaperTable] = []
     for rules, tasks in suite.parts_of(results["task"].tolist()):
         some = results[results["task"].isin(tasks)]
         alone = {table.title: table for table in tables_of(some, rules, is_whole=is_whole)}
@@ -138,7 +138,7 @@ def paper_tables_of(results: pd.DataFrame, suite: Suite, *, is_whole: bool = Fal
     return [table for table in found if table.rows]
 
 
-def _side_by_side(data: str, results: pd.DataFrame, ranked: pd.DataFrame, rules: Suite, is_whole: bool) -> Table:
+def _side_by_side(data: str, results: pd.DataFrame, ranked: pd.DataFrame, rules: Suite, is_whole: bool) -> PaperTable:
     """Returns the table of a dataset, with the mean of each seed over its horizons; ranks rest on more than this."""
     horizons = results.drop_duplicates("task").sort_values("horizon", kind="stable")
     heads = {str(task): f"H = {horizon}" for task, horizon in zip(horizons["task"], horizons["horizon"], strict=True)}
@@ -204,7 +204,7 @@ def _make_table(
     results: pd.DataFrame,
     ranked: pd.DataFrame,
     is_whole: bool,
-) -> Table:
+) -> PaperTable:
     """Returns a table of errors, with the gain of ours below them.
 
     Args:
@@ -233,7 +233,7 @@ def _make_table(
             (f"gain of {model}", tuple(_gain(errors, model, lineup.rivals, place) for place in places))
             for model in lineup.ours
         ]
-    return Table(
+    return PaperTable(
         title=title,
         groups=tuple((head, len(metrics)) for head in heads.values()),
         columns=tuple(_NAMES[metric] for _ in heads for metric in metrics),
@@ -315,7 +315,7 @@ def _note(results: pd.DataFrame, lineup: _Lineup, metric: str, wins: Mapping[str
     return "; ".join([*parts, *([_ABOUT_RECONSTRUCTIONS] if lineup.reconstructions else [])])
 
 
-def rain_table_of(results: pd.DataFrame, suite: Suite) -> Table | None:
+def rain_table_of(results: pd.DataFrame, suite: Suite) -> PaperTable | None:
     """Returns the paper's table of models without and with rain by dataset; None if no model has results of both.
 
     Errors are means over seeds and horizons, over those that both of a pair have; of each pair the better is bold.
@@ -349,7 +349,7 @@ def rain_table_of(results: pd.DataFrame, suite: Suite) -> Table | None:
             shown += names
     if not rows:
         return None
-    return Table(
+    return PaperTable(
         title="Models without and with rain",
         groups=(("", 1), *((data, len(metrics)) for data in datasets)),
         columns=("Rainfall", *(_NAMES[metric] for _ in datasets for metric in metrics)),

@@ -9,7 +9,7 @@ import pytest
 from candor.core.progress import silent
 from candor.render.paper.studies import make_costs
 from candor.research.measuring import ModelProfile
-from candor.research.paper.found import FoundGrid, Kind
+from candor.research.paper.found import FoundGrid, GridKind
 from candor.research.paper.tables import cost_table, find_errors
 from candor.research.profiling import Circumstances, Profile
 from candor.research.suites import load_suite
@@ -47,7 +47,7 @@ def grid(tmp_path: Path) -> FoundGrid:
     folder = tmp_path / "grid"
     folder.mkdir()
     results.to_parquet(folder / "results.parquet")
-    return FoundGrid(folder, Kind.BENCHMARK, load_suite("river"), (), results)
+    return FoundGrid(folder, GridKind.BENCHMARK, load_suite("river"), (), results)
 
 
 def test_rows_have_dashes_for_what_a_model_has_not_and_name_reconstructions() -> None:

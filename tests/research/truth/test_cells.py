@@ -69,12 +69,12 @@ def test_a_cell_is_a_run_with_all_that_its_scores_depend_on(out: Path, first: Sc
     for score in first.scores:
         assert score.value is None or -1 <= score.value <= 1
     for answer in ("candor", "regression"):
-        curves = [curve for curve in first.findings.curves if curve.answer == answer]
+        curves = [curve for curve in first.curves if curve.answer == answer]
         assert {curve.delay: curve.edges for curve in curves} == Counter(truth.delays.tolist())
 
 
 def test_a_done_cell_is_left_alone(out: Path, first: Scored, monkeypatch: pytest.MonkeyPatch) -> None:
-    forbid(monkeypatch, "train_model", "resume_run", "question_run", "load_run")
+    forbid(monkeypatch, "train_model", "resume_run", "question_candor", "load_run")
     assert score(one_cell(), out) == first
 
 

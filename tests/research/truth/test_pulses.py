@@ -5,8 +5,8 @@ import pytest
 
 from candor.data.panel import Edges
 from candor.data.synthetic import generate_road
-from candor.research.truth.pulses import Curve, Readings, curves_by_delay, peak_heights, peak_lags, pulse_responses
-from candor.research.truth.rules import deviations_of_residuals, regression_responses, residuals_of
+from candor.research.truth.pulses import Curve, Readings, curves_by_delay, peaks_of, pulse_responses
+from candor.research.truth.rules import regression_responses, residuals_of
 
 EDGES = Edges(np.array([0, 1, 0, 3], np.int32), np.array([1, 2, 3, 2], np.int32))
 DELAYS = np.array([3, 1, 5, 2])
@@ -29,8 +29,9 @@ def some_histories(windows: int = 3) -> Readings:
 
 def test_one_who_knows_the_transport_shows_every_delay_and_share() -> None:
     responses = pulse_responses(transport, some_histories(), EDGES, LONGEST)
-    np.testing.assert_array_equal(peak_lags(responses), DELAYS)
-    np.testing.assert_allclose(peak_heights(responses), ARRIVES)
+    lags, heights = peaks_of(responses)
+    np.testing.assert_array_equal(lags, DELAYS)
+    np.testing.assert_allclose(heights, ARRIVES)
     np.testing.assert_allclose(responses.sum(axis=1), ARRIVES)  # nothing at any other lag
 
 
@@ -86,10 +87,9 @@ def test_pulses_that_fit_nowhere_are_refused() -> None:
 
 def test_a_regression_on_a_road_has_learned_the_planted_delays() -> None:
     panel, truth = generate_road(sensors=16, steps=4_000, seed=2)
-    residuals = residuals_of(panel, train_end=4_000)
-    spread = deviations_of_residuals(panel, train_end=4_000)
+    residuals, spread = residuals_of(panel, train_end=4_000)
     responses = regression_responses(residuals, spread, panel.edges, history=12, horizon=12, longest=12)
-    assert np.mean(peak_lags(responses) == truth.delays) > 0.9
+    assert np.mean(peaks_of(responses)[0] == truth.delays) > 0.9
 
 
 def test_a_regression_finds_the_transport_of_plain_noise_exactly() -> None:
@@ -101,5 +101,6 @@ def test_a_regression_finds_the_transport_of_plain_noise_exactly() -> None:
             total[step, target] += share * total[step - delay, source]
     spread = total.std(axis=0)
     responses = regression_responses(total / spread, spread, EDGES, HISTORY, HORIZON, LONGEST)
-    np.testing.assert_array_equal(peak_lags(responses), DELAYS)
-    np.testing.assert_allclose(peak_heights(responses), ARRIVES, atol=0.05)
+    lags, heights = peaks_of(responses)
+    np.testing.assert_array_equal(lags, DELAYS)
+    np.testing.assert_allclose(heights, ARRIVES, atol=0.05)

@@ -13,7 +13,6 @@ from candor.render.figures.truth import draw_truth
 from candor.render.paper.truth import as_markdown, write_truth
 from candor.research.truth.cells import Scored, TruthCell, read_curves
 from candor.research.truth.pulses import Curve
-from candor.research.truth.questions import Findings
 from candor.research.truth.results import Row, rows_of, verdicts
 from candor.research.truth.scores import Score
 
@@ -28,7 +27,7 @@ def scored(dataset: str, seed: int, **values: float | None) -> Scored:
     answers = {"gates": True, "rule": False, "chance": False}
     scores = [Score("shocks", "AUROC", name, answers[name], value) for name, value in values.items()]
     curves = (Curve("candor", True, 1, 3, (0.4, 0.2)), Curve("regression", False, 1, 3, (0.1 * seed, 0.0)))
-    return Scored(TruthCell(dataset=dataset, seed=seed), Findings(tuple(scores), curves), CIRCUMSTANCES)
+    return Scored(TruthCell(dataset=dataset, seed=seed), tuple(scores), curves, CIRCUMSTANCES)
 
 
 CELLS = [
@@ -66,8 +65,9 @@ def test_verdicts_name_what_was_reached_and_the_best_rule() -> None:
 def test_a_goal_is_reached_by_any_answer_of_ours_and_by_no_rule() -> None:
     answers = {"gates": (True, 0.9), "size": (True, 0.96), "rule": (False, 0.99)}
     scores = [Score("shocks", "AUROC", name, is_ours, value) for name, (is_ours, value) in answers.items()]
-    findings = Findings(tuple(scores), ())
-    (said,) = verdicts(rows_of([Scored(TruthCell(dataset="synthetic-river", seed=0), findings, CIRCUMSTANCES)]))
+    (said,) = verdicts(
+        rows_of([Scored(TruthCell(dataset="synthetic-river", seed=0), tuple(scores), (), CIRCUMSTANCES)])
+    )
     assert "gates 0.900, size 0.960; goal 0.95 reached by size; best rule: rule 0.990" in said
 
 
@@ -82,7 +82,7 @@ def test_all_files_tell_the_same(tmp_path: Path) -> None:
     table = pd.read_csv(tmp_path / "truth.csv")
     assert content["command"] == COMMAND and len(content["cells"]) == 4
     assert content["cells"][0]["circumstances"] == CIRCUMSTANCES
-    assert [read_curves(cell["curves"]) for cell in content["cells"]] == [one.findings.curves for one in CELLS]
+    assert [read_curves(cell["curves"]) for cell in content["cells"]] == [one.curves for one in CELLS]
     pulses = pd.read_csv(tmp_path / "truth-pulses.csv").set_index(["dataset", "seed", "answer", "lag"])["response"]
     assert pulses["synthetic-road", 1, "regression", 1] == 0.1 and len(pulses) == 4 * 2 * 2
     means = [np.nan if row["mean"] is None else row["mean"] for row in content["rows"]]

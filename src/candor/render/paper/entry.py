@@ -8,7 +8,7 @@ from pathlib import Path
 from candor.core.progress import Report
 from candor.render.figures.style import Drawing
 from candor.research.paper.origins import Origin
-from candor.research.tables import Table
+from candor.research.tables import PaperTable
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class ShownTable:
         has_note: whether its note is shown; that of a grid's table says what stands below the entry in words.
     """
 
-    table: Table
+    table: PaperTable
     head: str = "model"
     is_folded: bool = False
     has_note: bool = True

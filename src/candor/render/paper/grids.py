@@ -10,7 +10,7 @@ from candor.render.figures.benchmark import draw_ablations, draw_setting
 from candor.render.paper.entry import Entry, Picture, ShownTable, draw, make_slug, table_files
 from candor.render.paper.tables import write_grid_tables, write_tables
 from candor.research.ablations import paired_changes, split_changes
-from candor.research.paper.found import FoundGrid, Kind
+from candor.research.paper.found import FoundGrid, GridKind
 from candor.research.paper.origins import joined, origin_of_task
 from candor.research.paper.tables import (
     ablations_by_task,
@@ -38,15 +38,15 @@ HEAT_MAPS = {
 def make_grid(grid: FoundGrid, folder: Path, report: Report) -> list[Entry]:
     """Writes the tables and figures of a grid to a folder and returns an entry per task."""
     report("writing tables", None)
-    if grid.kind == Kind.BENCHMARK:
+    if grid.kind == GridKind.BENCHMARK:
         return _make_benchmark(grid, folder)
     tables = variant_tables(grid)
-    if grid.kind == Kind.ABLATIONS:
+    if grid.kind == GridKind.ABLATIONS:
         tables = {task: with_sizes(table, grid) for task, table in tables.items()}
     write_tables(list(tables.values()), folder, "tables")
     entries = []
     for task in grid.tasks:
-        title, shows, pictures = (_ablations if grid.kind == Kind.ABLATIONS else _sweep)(grid, task, folder)
+        title, shows, pictures = (_ablations if grid.kind == GridKind.ABLATIONS else _sweep)(grid, task, folder)
         shown = (ShownTable(tables[task], "variant", has_note=False),) if task in tables else ()
         origin, files = origin_of_task(grid, task), table_files(folder.name)
         entries.append(Entry(title, (*shows, *_holes(grid, task)), origin, tuple(pictures), shown, files))
@@ -153,7 +153,7 @@ def make_ablations_together(grids: Sequence[FoundGrid], folder: Path, report: Re
             origin_of_task(grid, task)
             for task in changes
             for grid in grids
-            if grid.kind == Kind.ABLATIONS and task in grid.tasks and shared_variants(changes) & set(grid.models)
+            if grid.kind == GridKind.ABLATIONS and task in grid.tasks and shared_variants(changes) & set(grid.models)
         ]
         title, shows = HEAT_MAPS[kind]
         caption = "Relative change of each error, paired by seed, by task; red is worse."

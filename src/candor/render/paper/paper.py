@@ -21,7 +21,7 @@ from candor.research.paper.found import (
     FORMAT,
     MARK,
     Found,
-    Kind,
+    GridKind,
     Trouble,
     data_names,
     data_of_runs,
@@ -32,7 +32,7 @@ from candor.research.paper.missing import Missing, find_missing
 from candor.research.shock_rain_runs import RainComparison, read_comparison
 
 _FORMAT_VERSION = 1
-_SECTION_OF = {Kind.BENCHMARK: "comparisons", Kind.ABLATIONS: "ablations", Kind.SWEEP: "sweeps"}
+_SECTION_OF = {GridKind.BENCHMARK: "comparisons", GridKind.ABLATIONS: "ablations", GridKind.SWEEP: "sweeps"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,11 +110,11 @@ def _parts(found: Found) -> Iterator[Part]:
             make = partial(make_exploration, name, own.get(name))
             yield Part("data", folder("data", name), name, make, weight=5)
     yield Part("method", folder("method"), "the method", make_schematics)
-    ablated = {task for grid in found.grids if grid.kind == Kind.ABLATIONS for task in grid.tasks}
+    ablated = {task for grid in found.grids if grid.kind == GridKind.ABLATIONS for task in grid.tasks}
     if len(ablated) > 1:
         make_ablations = partial(make_ablations_together, found.grids)
         yield Part("ablations", folder("ablations", "together"), "ablations", make_ablations)
-    if len(sweeps := [grid for grid in found.grids if grid.kind == Kind.SWEEP]) > 1:
+    if len(sweeps := [grid for grid in found.grids if grid.kind == GridKind.SWEEP]) > 1:
         yield Part("sweeps", folder("sweeps", "together"), "sweeps", partial(make_sweeps_together, sweeps))
     for grid in found.grids:
         yield Part(

@@ -10,7 +10,7 @@ from candor.core.files import atomic_file
 from candor.render.html import Html, Section, frame_page, note
 from candor.render.html import table as html_rows
 from candor.research.suites import Suite
-from candor.research.tables import Table, TableCell, paper_tables_of, rain_table_of
+from candor.research.tables import PaperTable, TableCell, paper_tables_of, rain_table_of
 
 _MARKDOWN = str.maketrans({"|": r"\|", "<": "&lt;"})
 _LATEX = str.maketrans(
@@ -33,7 +33,7 @@ def write_grid_tables(results: pd.DataFrame, suite: Suite, folder: Path) -> list
     ]
 
 
-def write_tables(tables: Sequence[Table], folder: Path, name: str) -> list[Path]:
+def write_tables(tables: Sequence[PaperTable], folder: Path, name: str) -> list[Path]:
     """Write all tables in each of the three forms; return the files."""
     forms = {"md": as_markdown, "tex": as_latex, "html": as_html}
     for ending, form in forms.items():
@@ -42,7 +42,7 @@ def write_tables(tables: Sequence[Table], folder: Path, name: str) -> list[Path]
     return [folder / f"{name}.{ending}" for ending in forms]
 
 
-def as_markdown(tables: Sequence[Table]) -> str:
+def as_markdown(tables: Sequence[PaperTable]) -> str:
     """Return Markdown; the best is bold and the second best underlined."""
     parts = []
     for table in tables:
@@ -56,7 +56,7 @@ def as_markdown(tables: Sequence[Table]) -> str:
     return "\n".join(parts)
 
 
-def as_latex(tables: Sequence[Table]) -> str:
+def as_latex(tables: Sequence[PaperTable]) -> str:
     """Return LaTeX for the package booktabs."""
     parts = []
     for table in tables:
@@ -73,7 +73,7 @@ def as_latex(tables: Sequence[Table]) -> str:
     return "\n".join(parts)
 
 
-def as_html(tables: Sequence[Table]) -> str:
+def as_html(tables: Sequence[PaperTable]) -> str:
     """Return a page of its own that needs nothing from elsewhere."""
     sections = [
         Section(f"table-{place}", table.title, f"{html_table(table)}\n{note(table.note)}")
@@ -82,7 +82,7 @@ def as_html(tables: Sequence[Table]) -> str:
     return frame_page("Results", "Bold: the best of a column. Underlined: the second best.", sections)
 
 
-def html_table(table: Table, head: str = "model") -> str:
+def html_table(table: PaperTable, head: str = "model") -> str:
     """Return a table with groups of columns; `head` is what its first column holds."""
     rows = (
         [name, *(Html(cell) for cell in _marked(cells, escape, "<b>{}</b>", "<u>{}</u>"))] for name, cells in table.rows

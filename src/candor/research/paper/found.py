@@ -38,7 +38,7 @@ _SHOCK_RAIN = f"{NAME}.json"
 Outcome = TypeVar("Outcome")
 
 
-class Kind(StrEnum):
+class GridKind(StrEnum):
     """What a grid compares."""
 
     BENCHMARK = "benchmark"
@@ -59,7 +59,7 @@ class FoundGrid:
     """
 
     folder: Path
-    kind: Kind
+    kind: GridKind
     suite: Suite
     cells: tuple[GridCell, ...]
     results: pd.DataFrame
@@ -92,24 +92,24 @@ class FoundGrid:
         found: dict[str, Path] = {}
         known = self.known()
         for cell in sorted(self.cells, key=lambda cell: (cell.contender.name != FULL, cell.contender.name, cell.seed)):
-            is_full = cell.contender.model == FULL and (self.kind == Kind.BENCHMARK or cell.contender.name == FULL)
+            is_full = cell.contender.model == FULL and (self.kind == GridKind.BENCHMARK or cell.contender.name == FULL)
             if is_full and cell.place in known and (self.folder / cell.name / RECORD).is_file():
                 found.setdefault(cell.task.label, self.folder / cell.name)
         return found
 
     def command(self, *, is_whole: bool = False) -> str:
         """Returns the command that makes these results, or with `is_whole` also what was begun or its suite has."""
-        if self.kind == Kind.BENCHMARK and self.suite.name not in suite_names():
+        if self.kind == GridKind.BENCHMARK and self.suite.name not in suite_names():
             return UNKNOWN
         begun = self.cells if is_whole else ()
         models = list(dict.fromkeys([*self.models, *(cell.contender.name for cell in begun)]))
         seeds = sorted({*self.results["seed"].tolist(), *(cell.seed for cell in begun)})
-        if self.kind == Kind.BENCHMARK:
+        if self.kind == GridKind.BENCHMARK:
             words = list(self._benchmark(models, is_whole))
         else:
             preset = self.cells[0].task.preset if self.cells else self.tasks[0]
-            words = list((self._ablation if self.kind == Kind.ABLATIONS else self._sweep)(preset, models))
-        if self.kind != Kind.BENCHMARK or not is_whole:
+            words = list((self._ablation if self.kind == GridKind.ABLATIONS else self._sweep)(preset, models))
+        if self.kind != GridKind.BENCHMARK or not is_whole:
             words += ["--seeds", ",".join(str(seed) for seed in seeds)]
         for budget in budgets_of(self.results)[:1]:
             words += ["--budget-minutes", budget]
@@ -159,7 +159,7 @@ def read_grid(folder: Path, cells: Sequence[GridCell] = ()) -> FoundGrid | None:
     there = {cell.name for cell in cells}
     cells = (*cells, *(cell for cell in cells_of_results(results) if cell.name not in there))
     suite = _suite(folder, cells, results)
-    kind = Kind(suite.name) if suite.name in (Kind.ABLATIONS, Kind.SWEEP) else Kind.BENCHMARK
+    kind = GridKind(suite.name) if suite.name in (GridKind.ABLATIONS, GridKind.SWEEP) else GridKind.BENCHMARK
     return FoundGrid(folder, kind, suite, cells, results)
 
 
@@ -176,7 +176,7 @@ def _suite(folder: Path, cells: Sequence[GridCell], results: pd.DataFrame) -> Su
         "title": folder.name,
         "tasks": [SuiteTask(preset=task) for task in unique(results, "task")],
         "models": [known.get(model) or Contender(name=model, model=model) for model in models],
-        "has_rivals": name not in (Kind.ABLATIONS, Kind.SWEEP),
+        "has_rivals": name not in (GridKind.ABLATIONS, GridKind.SWEEP),
         "metric": "mse" if all(json.loads(text).get("is_river") for text in unique(results, "protocol")) else "mae",
     }
     return Suite(**content)
@@ -184,9 +184,9 @@ def _suite(folder: Path, cells: Sequence[GridCell], results: pd.DataFrame) -> Su
 
 def _guessed(models: Sequence[str]) -> str | None:
     if len(models) > 1 and FULL in models and all(model == FULL or model in CHANGES for model in models):
-        return Kind.ABLATIONS.value
+        return GridKind.ABLATIONS.value
     settings = {model.partition("=")[0] for model in models if "=" in model}
-    return Kind.SWEEP.value if len(settings) == 1 and all("=" in model for model in models) else None
+    return GridKind.SWEEP.value if len(settings) == 1 and all("=" in model for model in models) else None
 
 
 @dataclass(frozen=True)
@@ -306,7 +306,7 @@ def _runs(found: Found, folders: Sequence[Path]) -> Iterator[FoundRun]:
         if (folder / RECORD).is_file():
             yield from opened(folder.name or folder.resolve().name, folder)
     tasks: set[str] = set()
-    for grid in sorted(found.grids, key=lambda grid: (grid.kind != Kind.BENCHMARK, str(grid.folder))):
+    for grid in sorted(found.grids, key=lambda grid: (grid.kind != GridKind.BENCHMARK, str(grid.folder))):
         for task, folder in grid.candor_runs().items():
             if task not in tasks:
                 for run in opened(task, folder):

@@ -9,7 +9,7 @@ from candor.core.text import counted, listed
 from candor.research.ablations import INTERVENTIONS, SWEEPS, VARIANTS
 from candor.research.engine import failure_of
 from candor.research.grid import GridCell, cells_of
-from candor.research.paper.found import UNKNOWN, Found, FoundGrid, Kind, data_names, data_of_runs, is_here
+from candor.research.paper.found import UNKNOWN, Found, FoundGrid, GridKind, data_names, data_of_runs, is_here
 from candor.research.paper.tables import find_errors
 from candor.research.profiling import labels_of, read_profile
 from candor.research.suites import load_suite, suite_names
@@ -48,7 +48,7 @@ def find_missing(found: Found) -> list[Missing]:
 
 
 def _missing_suites(found: Found) -> Iterator[Missing]:
-    there = {grid.suite.name for grid in found.grids if grid.kind == Kind.BENCHMARK}
+    there = {grid.suite.name for grid in found.grids if grid.kind == GridKind.BENCHMARK}
     if _WHOLE in there:
         there |= set(_IN_WHOLE)
     for name in _SUITES:
@@ -57,7 +57,7 @@ def _missing_suites(found: Found) -> Iterator[Missing]:
 
 
 def _missing_ablations(found: Found) -> Iterator[Missing]:
-    grids = [grid for grid in found.grids if grid.kind == Kind.ABLATIONS]
+    grids = [grid for grid in found.grids if grid.kind == GridKind.ABLATIONS]
     there = {task for grid in grids for task in grid.tasks if set(VARIANTS) & set(grid.models)}
     for preset in _ABLATED:
         if preset not in there:
@@ -68,7 +68,7 @@ def _missing_ablations(found: Found) -> Iterator[Missing]:
 
 
 def _missing_sweeps(found: Found) -> Iterator[Missing]:
-    there = {(task, grid.setting) for grid in found.grids if grid.kind == Kind.SWEEP for task in grid.tasks}
+    there = {(task, grid.setting) for grid in found.grids if grid.kind == GridKind.SWEEP for task in grid.tasks}
     for preset in _SWEPT:
         for setting in SWEEPS:
             if (preset, setting) not in there:
@@ -144,7 +144,7 @@ def _gaps(grid: FoundGrid) -> Iterator[Missing]:
         named = "; ".join(f"{name} ({why})" if why else name for name, why in reasons)
         more = f" and {len(begun) - _MOST_NAMED} more" if len(begun) > _MOST_NAMED else ""
         yield Missing(f"{grid.folder}: begun but not done: {named}{more}", command)
-    if grid.kind != Kind.BENCHMARK or command == UNKNOWN:
+    if grid.kind != GridKind.BENCHMARK or command == UNKNOWN:
         return
     lacking = [cell.place for cell in cells_of(grid.suite) if cell.place not in known]
     for task in dict.fromkeys(task for task, _, _ in lacking):

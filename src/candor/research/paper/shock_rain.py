@@ -7,7 +7,7 @@ from pathlib import Path
 from candor.core.text import NOTHING, counted
 from candor.research.paper.origins import Origin, data_in_words, in_dates, in_versions, protocol_in_words, record_in
 from candor.research.shock_rain_runs import NAME, SHIFTS_NAME, RainComparison
-from candor.research.tables import Table, TableCell
+from candor.research.tables import PaperTable, TableCell
 
 
 def _label(comparison: RainComparison) -> str:
@@ -18,7 +18,7 @@ def _label(comparison: RainComparison) -> str:
     return f"candor on {comparison.data}, {horizons} steps, {runs}{given}"
 
 
-def association_table(comparisons: Sequence[RainComparison]) -> Table:
+def association_table(comparisons: Sequence[RainComparison]) -> PaperTable:
     """Returns the test on each data in a row, as the paper has it."""
     rows = []
     for comparison in comparisons:
@@ -26,7 +26,7 @@ def association_table(comparisons: Sequence[RainComparison]) -> Table:
         texts = [f"{content[key]:.4f}" for key in ("rho", "null_mean", "excess")]
         texts += [f"{content['p']:.2g}", f"{content['shifts']:,}"]
         rows.append((_label(comparison), tuple(TableCell(text) for text in texts)))
-    return Table(
+    return PaperTable(
         title="Association of shock activity with rain",
         groups=(("against circular shifts of the rain", 5),),
         columns=("rho", "mean of shifts", "excess", "p", "shifts"),
@@ -35,7 +35,7 @@ def association_table(comparisons: Sequence[RainComparison]) -> Table:
     )
 
 
-def run_table(comparison: RainComparison) -> Table:
+def run_table(comparison: RainComparison) -> PaperTable:
     """Returns horizon, seed, lag and correlation of every run."""
     lags = {row["horizon"]: float(row["lag_hours"]) for row in comparison.content["horizons"]}
     rows = []
@@ -43,7 +43,7 @@ def run_table(comparison: RainComparison) -> Table:
         rho = NOTHING if run["rho"] is None else f"{run['rho']:+.4f}"
         texts = (str(run["horizon"]), str(run["seed"]), f"{lags[run['horizon']]:+g}", rho)
         rows.append((str(run["run"]), tuple(TableCell(text) for text in texts)))
-    return Table(
+    return PaperTable(
         title=f"Runs on {comparison.data}",
         groups=(("at the lag of the horizon", 4),),
         columns=("horizon", "seed", "lag [h]", "rho"),

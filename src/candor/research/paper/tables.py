@@ -7,17 +7,17 @@ from candor.core.errors import InputError
 from candor.core.text import NOTHING, significant
 from candor.research.ablations import Change, paired_changes, parameters_of, split_changes
 from candor.research.grid import RESULTS, overall_errors
-from candor.research.paper.found import FoundGrid, Kind
+from candor.research.paper.found import FoundGrid, GridKind
 from candor.research.paper.origins import circumstances_in_words
 from candor.research.profiling import Errors, Profile, errors_in, labels_of
-from candor.research.tables import Table, TableCell, mean_and_spread, tables_of
+from candor.research.tables import PaperTable, TableCell, mean_and_spread, tables_of
 from candor.research.truth.results import Row
 
 _COSTS = ("parameters", "MFLOPs", "inference [ms]", "training step [ms]", "peak memory [MB]")
 _SWEPT = ("mae", "rmse", "mse")
 
 
-def variant_tables(grid: FoundGrid) -> dict[str, Table]:
+def variant_tables(grid: FoundGrid) -> dict[str, PaperTable]:
     """Returns the tables of all variants by task, rows in the order of the variants instead of that of the errors."""
     places = {model: place for place, model in enumerate(grid.models)}
     return {
@@ -26,7 +26,7 @@ def variant_tables(grid: FoundGrid) -> dict[str, Table]:
     }
 
 
-def with_sizes(table: Table, grid: FoundGrid) -> Table:
+def with_sizes(table: PaperTable, grid: FoundGrid) -> PaperTable:
     """Returns the table of a task with the parameters of each variant in front, if the results state them."""
     sizes = parameters_of(grid.of_task(table.title))
     if not sizes:
@@ -45,7 +45,7 @@ def ablations_by_task(grids: Sequence[FoundGrid]) -> dict[str, dict[str, list[Ch
     """
     merged: dict[str, dict[tuple[str, str], Change]] = {}
     for grid in grids:
-        if grid.kind == Kind.ABLATIONS:
+        if grid.kind == GridKind.ABLATIONS:
             for task in grid.tasks:
                 there = merged.setdefault(task, {})
                 for change in paired_changes(grid.of_task(task)):
@@ -62,7 +62,7 @@ def shared_variants(by_task: Mapping[str, Sequence[Change]]) -> set[str]:
     return set.intersection(*({change.variant for change in changes} for changes in by_task.values()))
 
 
-def sensitivity_table(sweeps: Sequence[FoundGrid]) -> Table:
+def sensitivity_table(sweeps: Sequence[FoundGrid]) -> PaperTable:
     """Returns the errors over all steps by setting and value, a group of columns per task.
 
     Of several sweeps of a setting on a task the first is taken: others may have another budget or other sizes.
@@ -82,7 +82,7 @@ def sensitivity_table(sweeps: Sequence[FoundGrid]) -> Table:
         (model, tuple(TableCell(mean_and_spread(errors.get((task, model, metric), ()), 4)) for task, metric in places))
         for model in dict.fromkeys(model for _, model, _ in errors)
     ]
-    return Table(
+    return PaperTable(
         title="One setting at a time",
         groups=tuple((task, len(_SWEPT)) for task in tasks),
         columns=tuple(metric.upper() for _, metric in places),
@@ -96,7 +96,7 @@ def find_errors(profile: Profile, grids: Sequence[FoundGrid]) -> Errors | None:
     preset, measured = profile.circumstances.preset, {model.name for model in profile.models}
     best: Errors | None = None
     for grid in grids:
-        if grid.kind != Kind.BENCHMARK:
+        if grid.kind != GridKind.BENCHMARK:
             continue
         if not set(labels_of(preset)) & set(grid.tasks):
             continue
@@ -110,7 +110,7 @@ def find_errors(profile: Profile, grids: Sequence[FoundGrid]) -> Errors | None:
     return best
 
 
-def cost_table(profile: Profile) -> Table:
+def cost_table(profile: Profile) -> PaperTable:
     """Returns a row per model, smallest first: parameters, operations, times and memory, a dash where it has none."""
     at = profile.circumstances
     rows = []
@@ -123,7 +123,7 @@ def cost_table(profile: Profile) -> Table:
             significant(model.peak_megabytes),
         )
         rows.append((model.label, tuple(TableCell(text) for text in texts)))
-    return Table(
+    return PaperTable(
         title=f"Cost on {at.preset}",
         groups=((f"batch of {at.batch} windows", len(_COSTS)),),
         columns=_COSTS,
@@ -142,7 +142,7 @@ def _cost_notes(profile: Profile) -> list[str]:
     return notes
 
 
-def truth_tables(rows: Sequence[Row]) -> list[Table]:
+def truth_tables(rows: Sequence[Row]) -> list[PaperTable]:
     """Returns a table for each question and measure, a row per answer; the best of each dataset is marked."""
     tables = []
     for question, measure in dict.fromkeys((row.question, row.measure) for row in rows):
@@ -155,7 +155,7 @@ def truth_tables(rows: Sequence[Row]) -> list[Table]:
             shown.append((f"candor: {answer}" if is_ours else answer, cells))
         goal = asked[0].goal
         tables.append(
-            Table(
+            PaperTable(
                 title=f"{question}: {measure}",
                 groups=(("score", len(datasets)),),
                 columns=tuple(datasets),

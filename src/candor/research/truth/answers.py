@@ -84,15 +84,9 @@ def collect_answers(candor: Candor, task: Task, report: Report = silent) -> Mode
     known = np.flatnonzero(patches)
     order = _in_order_of(task.panel.edges, _branch(network).support("forward"))
     by_window = {name: sums.pop(name) / len(origins) for name in ("weights", "arrived", "likeness", "resemblance")}
-    return ModelAnswers(
-        starts=known,
-        patch_length=settings.patch_length,
-        by_patch={name: total[known] / patches[known, None] for name, total in sums.items()},
-        weights=by_window["weights"][order],
-        arrived=by_window["arrived"][order],
-        likeness=by_window["likeness"],
-        resemblance=by_window["resemblance"],
-    )
+    by_window |= {name: by_window[name][order] for name in ("weights", "arrived")}
+    by_patch = {name: total[known] / patches[known, None] for name, total in sums.items()}
+    return ModelAnswers(known, settings.patch_length, by_patch, **by_window)
 
 
 def _by_patch(encoding: Encoding) -> dict[str, Tensor]:
@@ -131,8 +125,7 @@ def _arrived(branch: PhysicalBranch, states: PathStates) -> Tensor:
     read = [max(patches - path.span + position, 0) for position in range(path.span)]
     mapped = F.relu(path.window_map(states.residual[:, :, read].flatten(2)))  # Psi
     mapped = rearrange(mapped, "window sensor (position hidden) -> window sensor position hidden", position=path.span)
-    sizes = _size(mapped)  # window sensor position
-    return states.weights.transpose(1, 2) * sizes[:, support.sender]
+    return states.weights.transpose(1, 2) * _size(mapped)[:, support.sender]
 
 
 def _in_order_of(edges: Edges, support: DirectionalSupport) -> NDArray[np.int64]:

@@ -22,7 +22,7 @@ from candor.research.engine import Cell, Interruption
 from candor.research.grid import train_cell
 from candor.research.truth.answers import refuse_variants
 from candor.research.truth.pulses import Curve
-from candor.research.truth.questions import PULSE_SIZE, PULSE_WINDOWS, RANDOM_SEED, Findings, question_run
+from candor.research.truth.questions import PULSE_SIZE, PULSE_WINDOWS, RANDOM_SEED, question_candor
 from candor.research.truth.scores import Score
 from candor.runs.evaluation import evaluate_run
 from candor.runs.fit import Limits, train_model
@@ -113,22 +113,20 @@ class TruthCell(Settings, Cell):
             )
         task = task or make_task(panel, run.record.protocol)
         evaluation = evaluate_run(run, report, task).to_json()
-        content = {"format_version": FORMAT_VERSION, **asdict(question_run(run, task, truth, report))}
+        scores, curves = question_candor(run.candor(), task, truth, report)
+        content: dict[str, Any] = {"format_version": FORMAT_VERSION, "scores": [asdict(score) for score in scores]}
+        content |= {"curves": [asdict(curve) for curve in curves]}
         write_json(folder / TRUTH, content | {"circumstances": _circumstances(run, evaluation)})
 
 
 @dataclass(frozen=True)
 class Scored:
-    """A cell that is done: what was found, and what that depends on as content of a JSON file."""
+    """A cell that is done: what all answers score, how forecasts answer pulses, and what both depend on."""
 
     cell: TruthCell
-    findings: Findings
+    scores: tuple[Score, ...]
+    curves: tuple[Curve, ...]
     circumstances: Mapping[str, Any]
-
-    @property
-    def scores(self) -> tuple[Score, ...]:
-        """What all answers score."""
-        return self.findings.scores
 
 
 def cells_of(
@@ -170,7 +168,7 @@ def read_scored(cell: TruthCell, root: Path) -> Scored:
     """Returns what a cell scored that is done."""
     content = read_json(root / cell.name / TRUTH)
     scores = tuple(Score(**score) for score in content["scores"])
-    return Scored(cell, Findings(scores, read_curves(content["curves"])), content["circumstances"])
+    return Scored(cell, scores, read_curves(content["curves"]), content["circumstances"])
 
 
 def read_curves(content: Sequence[Mapping[str, Any]]) -> tuple[Curve, ...]:

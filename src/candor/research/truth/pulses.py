@@ -33,15 +33,7 @@ Forecast = Callable[[Readings], Readings]
 
 @dataclass(frozen=True)
 class Curve:
-    """What arrives of a pulse along the edges that have the same delay.
-
-    Args:
-        answer: whose forecasts respond.
-        is_ours: whether they are CANDOR's.
-        delay: the true one of these edges, in steps.
-        edges: how many they are.
-        response: per unit of the pulse by lag, 1 comes first; mean over these edges.
-    """
+    """What arrives of a pulse along edges with the same delay (steps): the mean response per unit by lag, 1 first."""
 
     answer: str
     is_ours: bool
@@ -75,16 +67,12 @@ def pulse_responses(
     return responses
 
 
-def peak_lags(responses: Numbers) -> Numbers:
-    """Returns the lag, in steps, at which each response is largest; of equal ones the first."""
-    lags: Numbers = responses.argmax(axis=1) + 1.0
-    return lags
+def peaks_of(responses: Numbers) -> tuple[Numbers, Numbers]:
+    """Returns the lag, in steps, at which each response (edge x lag, 1 first) is largest, and that largest value.
 
-
-def peak_heights(responses: Numbers) -> Numbers:
-    """Returns the largest value of each response, per unit of the pulse."""
-    heights: Numbers = responses.max(axis=1)
-    return heights
+    Of equal ones the first counts.
+    """
+    return responses.argmax(axis=1) + 1.0, responses.max(axis=1)
 
 
 def curves_by_delay(
@@ -108,8 +96,7 @@ def _effects(forecast: Forecast, histories: Readings, source: int, longest: int,
     up, down = (
         forecast((moved + sign * pulses).reshape(-1, *histories.shape[1:])).astype(np.float64) for sign in (1, -1)
     )
-    by_window: Numbers = ((up - down) / (2 * size)).reshape(longest, windows, *up.shape[1:])
-    effects: Numbers = by_window.mean(axis=1)
+    effects: Numbers = ((up - down) / (2 * size)).reshape(longest, windows, *up.shape[1:]).mean(axis=1)
     return effects
 
 

@@ -8,7 +8,6 @@
 | do accumulation and release follow what is stored? | the patches of each sensor |
 """
 
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -22,9 +21,8 @@ from candor.data.synthetic import Truth
 from candor.forecasting.candor import Candor
 from candor.research.patterns import Numbers, pair_correlations
 from candor.research.truth.answers import ModelAnswers, collect_answers
-from candor.research.truth.pulses import Curve, Readings, curves_by_delay, peak_heights, peak_lags, pulse_responses
+from candor.research.truth.pulses import Curve, Readings, curves_by_delay, peaks_of, pulse_responses
 from candor.research.truth.rules import (
-    deviations_of_residuals,
     lagged_peaks,
     over_patches,
     regression_responses,
@@ -42,7 +40,6 @@ from candor.research.truth.scores import (
     share_found,
     share_in_order,
 )
-from candor.runs.run import Run
 from candor.training.batches import spread_evenly
 
 PULSE_WINDOWS = 16
@@ -51,35 +48,20 @@ LONGEST_LAG = 12  # steps, if history and horizon have as many
 RANDOM_SEED = 0
 
 
-@dataclass(frozen=True)
-class Findings:
-    """What all answers score, and how forecasts answer pulses."""
-
-    scores: tuple[Score, ...]
-    curves: tuple[Curve, ...]
-
-
-def question_run(run: Run, task: Task, truth: Truth, report: Report = silent) -> Findings:
-    """Returns what a run of CANDOR and the rules beside it score on the test part of the run's data.
-
-    Args:
-        run: a fitted CANDOR.
-        task: of the run.
-        truth: about the data it was fitted on.
-        report: is told how far it has come.
-    """
-    candor = run.candor()
+def question_candor(
+    candor: Candor, task: Task, truth: Truth, report: Report = silent
+) -> tuple[tuple[Score, ...], tuple[Curve, ...]]:
+    """Returns what a fitted CANDOR and the rules beside it score on the test part, and how forecasts answer pulses."""
     if truth.components["shock"].shape != task.panel.values.shape:
-        raise ValueError("the truth is not that of the run's data, or the protocol cuts the record")
+        raise ValueError("the truth is not that of the data, or the protocol cuts the record")
     model = collect_answers(candor, task, report)
     longest = min(LONGEST_LAG, candor.history, candor.horizon)
     responses = respond(candor, task, longest, report)
     report("comparing with the truth", None)
     test, train_end = task.split.test, task.split.train_end
     rows = slice(int(test[0]) - candor.history, int(test[-1]))  # what the test windows read
-    usual, residuals = usual_readings(task.panel, train_end), residuals_of(task.panel, train_end)
-    readings = task.panel.values.astype(np.float64)
-    edges, spread = task.panel.edges, deviations_of_residuals(task.panel, train_end)
+    usual, (residuals, spread) = usual_readings(task.panel, train_end), residuals_of(task.panel, train_end)
+    readings, edges = task.panel.values.astype(np.float64), task.panel.edges
     of_regression = regression_responses(residuals[:train_end], spread, edges, candor.history, candor.horizon, longest)
     generator = np.random.default_rng(RANDOM_SEED)
     scores = (
@@ -92,7 +74,7 @@ def question_run(run: Run, task: Task, truth: Truth, report: Report = silent) ->
         *curves_by_delay("candor", responses, truth.delays, is_ours=True),
         *curves_by_delay("regression", of_regression, truth.delays),
     )
-    return Findings(scores, curves)
+    return scores, curves
 
 
 def respond(candor: Candor, task: Task, longest: int, report: Report = silent) -> Numbers:
@@ -115,11 +97,7 @@ def respond(candor: Candor, task: Task, longest: int, report: Report = silent) -
 def score_shocks(truth: Truth, model: ModelAnswers, residuals: Numbers, generator: np.random.Generator) -> list[Score]:
     """Returns how well gates and rules separate patches with an injected shock from those without.
 
-    Args:
-        truth: what was injected.
-        model: its answers.
-        residuals: readings minus what is usual, time x sensor, in standard deviations.
-        generator: of the random answers.
+    Residuals are readings minus what is usual, time x sensor, in standard deviations.
     """
     starts, length = model.starts, model.patch_length
     is_shocked = shocked_patches(truth, starts, length)
@@ -171,22 +149,24 @@ def score_edges(
         generator: of the random answers.
     """
     longest = responses.shape[1]
-    raw_lags, raw_peaks = lagged_peaks(readings, edges.source, edges.target, longest)
-    lags, peaks = lagged_peaks(residuals, edges.source, edges.target, longest)
+    own_lags, own_heights = peaks_of(responses)
+    regression_lags, regression_heights = peaks_of(of_regression)
+    raw_lags, raw_heights = lagged_peaks(readings, edges.source, edges.target, longest)
+    lags, heights = lagged_peaks(residuals, edges.source, edges.target, longest)
     in_steps = [
-        Answer("peak of the pulse response", peak_lags(responses), is_ours=True),
-        Answer("pulse response of a regression", peak_lags(of_regression)),
+        Answer("peak of the pulse response", own_lags, is_ours=True),
+        Answer("pulse response of a regression", regression_lags),
         Answer("raw cross-correlation", raw_lags),
         Answer("cross-correlation of residuals", lags),
     ]
     age = Answer("age of what arrives by position", mean_age(model.arrived), is_ours=True)
     attenuation = [
-        Answer("height of the pulse response", peak_heights(responses), is_ours=True),
+        Answer("height of the pulse response", own_heights, is_ours=True),
         Answer("edge weights", model.weights.mean(axis=1), is_ours=True),
-        Answer("pulse response of a regression", peak_heights(of_regression)),
+        Answer("pulse response of a regression", regression_heights),
         Answer("one over the number of senders", 1 / np.bincount(edges.target)[edges.target]),
-        Answer("raw cross-correlation", raw_peaks),
-        Answer("cross-correlation of residuals", peaks),
+        Answer("raw cross-correlation", raw_heights),
+        Answer("cross-correlation of residuals", heights),
     ]
     delays = truth.delays.astype(np.float64)
     in_order = {"rank correlation": partial(rank_correlation, delays)}
@@ -204,11 +184,7 @@ def score_edges(
 
 
 def mean_age(arrived: Numbers) -> Numbers:
-    """Returns how many patches old what arrives along each edge is on average, from its size by position.
-
-    Args:
-        arrived: edge x position, oldest first.
-    """
+    """Returns how many patches old what arrives along each edge is, from its size: edge x position, oldest first."""
     ages = np.arange(arrived.shape[1])[::-1]
     total = arrived.sum(axis=1)
     weighted: Numbers = np.where(total > 0, arrived @ ages / np.where(total > 0, total, 1.0), ages.mean())
@@ -229,13 +205,7 @@ def score_twins(
     """Returns how often the planted twin of a sensor is the first, or among the first three, of all others.
 
     A sensor has one twin: the share of firsts is the precision of the first, and the second measure counts near misses.
-
-    Args:
-        truth: who is whose twin.
-        model: its answers.
-        readings: of the test windows, time x sensor.
-        usual: what is usual for each time of the week, time x sensor, of any rows.
-        generator: of the random answers.
+    Readings are those of the test windows, beside what is usual at their time of the week, both time x sensor.
     """
     answers = [
         Answer("functional relations", model.likeness, is_ours=True),
@@ -251,14 +221,7 @@ def score_twins(
 
 
 def score_storage(truth: Truth, model: ModelAnswers, residuals: Numbers, generator: np.random.Generator) -> list[Score]:
-    """Returns how components, gates and a rule order the patches of a sensor by what its store took in or gave out.
-
-    Args:
-        truth: what was stored.
-        model: its answers.
-        residuals: readings minus what is usual, time x sensor, in standard deviations.
-        generator: of the random answers.
-    """
+    """Returns how components, gates and a rule order the patches of a sensor by what its store took in or gave out."""
     starts, length = model.starts, model.patch_length
     changes = over_patches(stored_changes(truth), starts, length)
     distance = over_patches(np.abs(residuals), starts, length)

@@ -16,7 +16,6 @@ from candor.core.files import read_json
 from candor.core.settings import parse_settings
 from candor.research.tables import mean_and_spread
 from candor.research.truth.cells import FORMAT_VERSION, Scored, TruthCell, read_curves
-from candor.research.truth.questions import Findings
 from candor.research.truth.scores import Score
 
 GOALS: Mapping[tuple[str, str], float] = {
@@ -28,16 +27,7 @@ GOALS: Mapping[tuple[str, str], float] = {
 
 @dataclass(frozen=True)
 class Row:
-    """What one answer scores by one measure on one dataset.
-
-    Args:
-        dataset: its name.
-        question: what was asked.
-        measure: how well the answer agrees with the truth.
-        answer: where it comes from.
-        is_ours: whether it comes from CANDOR.
-        by_seed: the score of every seed; None where the truth of that seed does not allow one.
-    """
+    """What one answer scores by one measure on one dataset, by seed; None where the truth of a seed allows no score."""
 
     dataset: str
     question: str
@@ -123,7 +113,7 @@ def content_of(cells: Sequence[Scored], command: str) -> dict[str, Any]:
         "cells": [
             {
                 "cell": scored.cell.content(),
-                "curves": [asdict(curve) for curve in scored.findings.curves],
+                "curves": [asdict(curve) for curve in scored.curves],
                 "circumstances": dict(scored.circumstances),
             }
             for scored in cells
@@ -143,8 +133,8 @@ def read_truth(path: Path) -> tuple[list[Scored], str]:
     cells = []
     for described in content["cells"]:
         cell = parse_settings(TruthCell, described["cell"], str(path))
-        findings = Findings(tuple(_scores(content["rows"], cell)), read_curves(described["curves"]))
-        cells.append(Scored(cell, findings, described["circumstances"]))
+        scores = tuple(_scores(content["rows"], cell))
+        cells.append(Scored(cell, scores, read_curves(described["curves"]), described["circumstances"]))
     if not cells:
         raise InputError("there are no cells in these results", where=str(path))
     return cells, str(content["command"])
@@ -175,7 +165,7 @@ def curve_frame(cells: Sequence[Scored]) -> pd.DataFrame:
     rows = [
         (scored.cell.dataset, scored.cell.seed, curve.answer, curve.delay, curve.edges, lag, response)
         for scored in cells
-        for curve in scored.findings.curves
+        for curve in scored.curves
         for lag, response in enumerate(curve.response, 1)
     ]
     return pd.DataFrame(rows, columns=columns)

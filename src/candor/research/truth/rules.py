@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from candor.data.panel import Edges, Panel
 from candor.research.patterns import Numbers, lagged_correlations, profiles_of, slots_of
-from candor.research.truth.pulses import Readings, pulse_responses
+from candor.research.truth.pulses import Readings, peaks_of, pulse_responses
 
 _RIDGE = 1e-3  # share of the mean variance of the inputs
 
@@ -28,24 +28,15 @@ def usual_readings(panel: Panel, train_end: int) -> Numbers:
     return np.where(np.isnan(usual), means, usual)
 
 
-def residuals_of(panel: Panel, train_end: int) -> Numbers:
-    """Returns readings minus what is usual, time x sensor, each sensor's in its standard deviations of training.
+def residuals_of(panel: Panel, train_end: int) -> tuple[Numbers, Numbers]:
+    """Returns readings minus what is usual, time x sensor, in standard deviations of training, and these deviations.
 
     A missing reading counts as usual.
     """
-    residuals, deviations = _residuals(panel, train_end)
-    return residuals / deviations
-
-
-def deviations_of_residuals(panel: Panel, train_end: int) -> Numbers:
-    """Returns the standard deviation of each sensor's residuals in training, by which `residuals_of` divides."""
-    return _residuals(panel, train_end)[1]
-
-
-def _residuals(panel: Panel, train_end: int) -> tuple[Numbers, Numbers]:
     residuals: Numbers = np.nan_to_num(panel.values - usual_readings(panel, train_end))
     deviations = residuals[:train_end].std(axis=0)
-    return residuals, np.where(deviations > 0, deviations, 1.0)
+    deviations = np.where(deviations > 0, deviations, 1.0)
+    return residuals / deviations, deviations
 
 
 def over_patches(series: Numbers, starts: NDArray[np.int64], length: int) -> Numbers:
@@ -62,9 +53,7 @@ def lagged_peaks(
     Where nothing is known the lag is 1 and the correlation 0.
     """
     whole = lagged_correlations(series, source, target, longest)
-    after = np.nan_to_num(whole[:, longest + 1 :])
-    lags: Numbers = after.argmax(axis=1) + 1.0
-    return lags, after.max(axis=1)
+    return peaks_of(np.nan_to_num(whole[:, longest + 1 :]))
 
 
 def regression_responses(
@@ -90,7 +79,9 @@ def regression_responses(
     maps: dict[int, tuple[list[int], Numbers]] = {}
     for target in np.unique(edges.target).tolist():
         read = [target, *edges.source[edges.target == target].tolist()]
-        maps[target] = read, _solve(_beside(past, read), ahead[:, :, target])
+        inputs = _beside(past, read)
+        ridge = _RIDGE * max(float((inputs**2).sum(axis=0).mean()), 1e-12) * np.eye(inputs.shape[1])
+        maps[target] = read, np.linalg.solve(inputs.T @ inputs + ridge, inputs.T @ ahead[:, :, target])
 
     def forecast(histories: Readings) -> Readings:
         found = np.zeros((len(histories), horizon, sensors))
@@ -107,9 +98,3 @@ def _beside(series: Readings, sensors: list[int]) -> NDArray[np.float64]:
     """Returns the past of some sensors side by side, window x (row sensor)."""
     chosen: NDArray[np.float64] = series[:, :, sensors].astype(np.float64)
     return chosen.reshape(len(series), -1)
-
-
-def _solve(inputs: Numbers, targets: Numbers) -> Numbers:
-    ridge = _RIDGE * max(float((inputs**2).sum(axis=0).mean()), 1e-12)
-    solved = np.linalg.solve(inputs.T @ inputs + ridge * np.eye(inputs.shape[1]), inputs.T @ targets)
-    return solved.astype(np.float64)

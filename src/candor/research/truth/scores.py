@@ -25,20 +25,9 @@ Draw = Callable[[np.random.Generator, tuple[int, ...]], Numbers]
 """Takes a random generator and a shape, and returns a random answer."""
 
 
-def draw_numbers(generator: np.random.Generator, shape: tuple[int, ...]) -> Numbers:
-    """Returns random numbers between 0 and 1."""
-    return generator.random(shape)
-
-
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """Numbers that answer a question.
-
-    Args:
-        name: where they come from.
-        values: as many as the question has cases.
-        is_ours: whether they come from CANDOR, or from a rule that is its rival.
-    """
+    """Numbers that answer a question, one for each case: CANDOR's, or those of a rule that is its rival."""
 
     name: str
     values: Numbers
@@ -47,15 +36,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Score:
-    """What one answer scores by one measure.
-
-    Args:
-        question: what was asked.
-        measure: how well the answer agrees with the truth.
-        answer: where it comes from.
-        is_ours: whether it comes from CANDOR.
-        value: the score; None where the truth does not allow one.
-    """
+    """What one answer scores by one measure; None where the truth does not allow a score."""
 
     question: str
     measure: str
@@ -69,7 +50,7 @@ def score_answers(
     measures: Mapping[str, Measure],
     answers: Sequence[Answer],
     generator: np.random.Generator,
-    draw: Draw = draw_numbers,
+    draw: Draw = lambda generator, shape: generator.random(shape),
 ) -> list[Score]:
     """Returns the score of every answer by every measure, and the mean score of random numbers in their place.
 
@@ -78,7 +59,7 @@ def score_answers(
         measures: by name.
         answers: at least one; all of the same shape.
         generator: of the random answers.
-        draw: how they are drawn.
+        draw: draws one of them.
     """
     shape = answers[0].values.shape
     for answer in answers:
