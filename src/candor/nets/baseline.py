@@ -52,25 +52,15 @@ class BaselineRecipe(NetworkRecipe):
 
 @dataclass(frozen=True)
 class Frame:
-    """The shape of the task that a network is built for.
-
-    Args:
-        nodes: sensors.
-        history: steps that are read.
-        horizon: steps that are forecast.
-        steps_per_day: rows of a day, 1 for daily data and coarser.
-        adjacency: weights of the directed edges, sender x receiver; zero where there is none.
-        covariates: number of further quantities that are read.
-        found: what earlier stages of training found, see `BaselineNetwork.found`.
-    """
+    """The shape of the task that a network is built for."""
 
     nodes: int
     history: int
     horizon: int
-    steps_per_day: int
-    adjacency: Graph
-    covariates: int = 0
-    found: Mapping[str, Any] = field(default_factory=dict)
+    steps_per_day: int  # 1 for daily data and coarser
+    adjacency: Graph  # weights of the directed edges, sender x receiver; zero where there is none
+    covariates: int = 0  # further quantities that are read
+    found: Mapping[str, Any] = field(default_factory=dict)  # by earlier stages, see `BaselineNetwork.found`
 
     @property
     def slots(self) -> int:
@@ -80,27 +70,16 @@ class Frame:
 
 @dataclass(frozen=True)
 class Targets:
-    """What the forecast of a micro-batch is compared with; the parts of all micro-batches add up.
+    """What the forecast of a micro-batch is compared with; the parts of all micro-batches add up."""
 
-    Args:
-        wanted: z-scores, zero where missing; batch x prefix x node.
-        mask: which of them were observed.
-        valid: observed targets of the whole batch.
-        share: this micro-batch's part of the windows of the whole batch; means over windows are multiplied by it.
-        unit: factor of errors of z-scores: the deviation of the readings, or 1.
-        is_squared: whether the recipe minimises squared errors.
-        is_active: whether the activation epoch is reached, from which losses that start later count.
-        done: share of the epochs that have ended.
-    """
-
-    wanted: Float[Tensor, "batch prefix node"]
-    mask: Tensor
-    valid: int
-    share: float
-    unit: float
-    is_squared: bool
-    is_active: bool = True
-    done: float = 0.0
+    wanted: Float[Tensor, "batch prefix node"]  # z-scores, zero where missing
+    mask: Tensor  # which of them were observed
+    valid: int  # observed targets of the whole batch
+    share: float  # part of the windows of the whole batch; means over windows are multiplied by it
+    unit: float  # factor of errors of z-scores: the deviation of the readings, or 1
+    is_squared: bool  # whether the recipe minimises squared errors
+    is_active: bool = True  # whether losses that start at an activation epoch count
+    done: float = 0.0  # share of the epochs that have ended
 
     def error(self, forecast: Forecast) -> Tensor:
         """Returns this micro-batch's part of the mean error that the recipe minimises."""
@@ -188,27 +167,16 @@ def _inputs(batch: dict[str, Tensor]) -> tuple[Tensor, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class BaselineStage(Stage):
-    """A training before that of a baseline's network.
-
-    Args:
-        build: returns what is trained, with first weights.
-        kind: its objective and forecast.
-    """
+    """A training before that of a baseline's network, of what `build` returns."""
 
     build: Callable[[Frame], BaselineNetwork]
     kind: type[BaselineTrainable] = BaselineTrainable
 
 
 class Baseline:
-    """A published model: its network, and the sizes and recipe with which it is built and trained.
-
-    Args:
-        sizes: of its network; None takes those of the model.
-        recipe: how it is trained; None takes that of the model.
-    """
+    """A published model: its network, and the sizes and recipe with which it is built and trained."""
 
     network: type[BaselineNetwork]
-    """Built from sizes and a frame."""
     sizes: Settings
     recipe: BaselineRecipe
     tiny: Settings

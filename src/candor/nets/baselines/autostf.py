@@ -77,32 +77,19 @@ class AutoStfSizes(Settings):
 
     width: Width = 32
     head_width: Hidden = 512
-    identity_layers: PositiveInt = 2
-    """Residual blocks of the identity part."""
-    patches: PositiveInt = 3
-    """Into which time is condensed; at most as many as steps."""
-    light_layers: PositiveInt = 4
-    """Between the cells."""
-    temporal_nodes: AtLeastTwo = 4
-    """Of the cell over time, the one it begins with among them."""
-    spatial_nodes: AtLeastTwo = 4
-    """Of the cell over the network."""
-    temporal_heads: PositiveInt = 4
-    """Of attention over time."""
-    spatial_heads: PositiveInt = 8
-    """Of attention over the network."""
-    attention_layers: PositiveInt = 2
-    """Of attention over the network."""
-    hops: PositiveInt = 2
-    """Steps over a graph."""
-    embedding: PositiveInt = 10
-    """Of a node, for the learned graph."""
-    dropout: Rate = 0.15
-    """In the identity part and after graph operators."""
-    light_dropout: Rate = 0.1
-    """In light layers and in attention over the network."""
-    as_released: bool = False
-    """Whether graph operators use the diagonal only and positions of nodes do not learn, as in the released code."""
+    identity_layers: PositiveInt = 2  # residual blocks of the identity part
+    patches: PositiveInt = 3  # into which time is condensed; at most as many as steps
+    light_layers: PositiveInt = 4  # between the cells
+    temporal_nodes: AtLeastTwo = 4  # of the cell over time, the one it begins with among them
+    spatial_nodes: AtLeastTwo = 4  # of the cell over the network
+    temporal_heads: PositiveInt = 4  # of attention over time
+    spatial_heads: PositiveInt = 8  # of attention over the network
+    attention_layers: PositiveInt = 2  # of attention over the network
+    hops: PositiveInt = 2  # steps over a graph
+    embedding: PositiveInt = 10  # of a node, for the learned graph
+    dropout: Rate = 0.15  # in the identity part and after graph operators
+    light_dropout: Rate = 0.1  # in light layers and in attention over the network
+    as_released: bool = False  # graph operators use the diagonal only, and positions of nodes do not learn
 
     @model_validator(mode="after")
     def _fits_together(self) -> "AutoStfSizes":

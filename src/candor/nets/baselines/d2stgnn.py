@@ -10,15 +10,14 @@ As released, positions are added to all remembered states again at every forecas
 graphs but are not graphs of their own.
 
 Changed, with the same result: a graph that is repeated for every step of the kernel is applied once to the sum over
-those steps; the gate's first layer is applied to calendar and nodes apart. Calendar positions are whole numbers instead
-of fractions multiplied back. Left out because nothing depends on them: a batch norm in every diffusion block, a
-projection of the time slot, and the last layer's remainder.
+those steps; the gate's first layer is applied to calendar and nodes apart. Left out because nothing depends on them: a
+batch norm in every diffusion block, a projection of the time slot, and the last layer's remainder.
 
 Changed for other data: a kernel is at most as long as the history, there are only as many layers as the history has
-room for (each takes kernel - 1 steps off), and a hidden state forecasts at most the horizon. Steps beyond the horizon
-are cut off. A batch norm that sees a single row in training (one window of one node) uses its running statistics. The
-curriculum, a step more every six epochs, is for twelve steps: of longer horizons it takes twelfths, so that they too
-are whole at epoch 66. Longer horizons have four hidden states as well, of more steps each.
+room for (each takes kernel - 1 steps off), and a hidden state forecasts at most the horizon. A batch norm that sees a
+single row in training uses its running statistics. The curriculum, a step more every six epochs, is for twelve steps:
+of longer horizons it takes twelfths, so that they too are whole at epoch 66. Longer horizons have four hidden states
+as well, of more steps each.
 """
 
 import math
@@ -34,7 +33,16 @@ from candor.data.times import BINS_PER_DAY, DAYS_PER_WEEK
 from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame
 from candor.nets.baselines import baselines
 from candor.nets.dropout import Dropout
-from candor.nets.layers import FeatureNorm, attend, hops, side_by_side, sinusoidal_positions, transitions, xavier_table
+from candor.nets.layers import (
+    FeatureNorm,
+    attend,
+    hops,
+    side_by_side,
+    sinusoidal_positions,
+    split_linear,
+    transitions,
+    xavier_table,
+)
 from candor.nets.shapes import Bins, Forecast, HeadedSizes, Heads, Rate, Readings, Width
 
 _PUBLISHED_HORIZON = 12
@@ -51,27 +59,17 @@ class D2stgnnSizes(HeadedSizes):
     """Sizes of D2STGNN."""
 
     width: Width = 32
-    node_width: PositiveInt = 10
-    """Of each of a node's two identities."""
-    time_width: PositiveInt = 10
-    """Of the identities of time of day and day of week."""
-    layers: PositiveInt = 5
-    """Decoupling layers at most."""
-    kernel: PositiveInt = 3
-    """Steps that a diffusion sees at once, k_t."""
-    order: PositiveInt = 2
-    """Highest power of each graph, k_s."""
-    gap: PositiveInt = 3
-    """Steps that one hidden state forecasts at a horizon of twelve; longer horizons have as many states, not more."""
+    node_width: PositiveInt = 10  # of each of a node's two identities
+    time_width: PositiveInt = 10  # of the identities of time of day and day of week
+    layers: PositiveInt = 5  # decoupling layers at most
+    kernel: PositiveInt = 3  # steps that a diffusion sees at once, k_t
+    order: PositiveInt = 2  # highest power of each graph, k_s
+    gap: PositiveInt = 3  # steps that a hidden state forecasts at a horizon of twelve; see `steps_of_a_state`
     heads: Heads = 4
-    gate_width: PositiveInt = 64
-    """Hidden width of the gate."""
-    forecast_width: PositiveInt = 256
-    """Of the hidden states of the future that all layers add up."""
-    output_width: PositiveInt = 512
-    """Hidden width of the last two layers."""
-    dropout: Rate = 0.1
-    """Within graphs, convolutions, recurrence and attention."""
+    gate_width: PositiveInt = 64  # hidden width of the gate
+    forecast_width: PositiveInt = 256  # of the hidden states of the future that all layers add up
+    output_width: PositiveInt = 512  # hidden width of the last two layers
+    dropout: Rate = 0.1  # within graphs, convolutions, recurrence and attention
 
 
 def steps_of_a_state(gap: int, horizon: int) -> int:
@@ -195,7 +193,7 @@ class DiffusionGate(nn.Module):
     def forward(
         self, calendar: Float[Tensor, "batch time calendar"], identities: Float[Tensor, "node identity"]
     ) -> Float[Tensor, "batch time node 1"]:
-        of_calendar, of_nodes = self.first.weight.tensor_split([calendar.shape[-1]], dim=1)
+        of_calendar, of_nodes = split_linear(self.first, calendar.shape[-1], identities.shape[-1])
         by_node = F.linear(identities, of_nodes, self.first.bias)
         return torch.sigmoid(self.second(F.relu(F.linear(calendar, of_calendar)[:, :, None] + by_node)))
 

@@ -8,9 +8,8 @@ Read: `cure-lab/LTSF-Linear` (Apache-2.0) and `thuml/Time-Series-Library` (MIT; 
 settings of the BasicTS library, whose recipe this is.
 
 Changed: the moving average spans at most half the history, as 25 steps would make a trend of 12 a nearly constant line.
-A history of one step has no remainder; its layer then only adds its bias. First weights are one over the history, as in
-the Time-Series-Library. Absolute errors are minimised, as in BasicTS; the authors' own runs used squared ones
-(`loss: squared`).
+A history of one step has no remainder. First weights are one over the history, as in the Time-Series-Library. Absolute
+errors are minimised, as in BasicTS; the authors' own runs used squared ones (`loss: squared`).
 """
 
 from typing import Annotated

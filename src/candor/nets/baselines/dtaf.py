@@ -46,31 +46,20 @@ Patches = Float[Tensor, "series patch width"]
 class DtafSizes(HeadedSizes):
     """Sizes of DTAF, and the weights of its objective."""
 
-    width: AtLeastTwo = 64
-    """Of an embedded patch."""
-    patch: PositiveInt = 16
-    """Steps of a patch; at most a third of the history."""
-    stride: PositiveInt = 8
-    """Steps from patch to patch; at most half a patch."""
+    width: AtLeastTwo = 64  # of an embedded patch
+    patch: PositiveInt = 16  # steps of a patch; at most a third of the history
+    stride: PositiveInt = 8  # steps from patch to patch; at most half a patch
     layers: Layers = 1
-    experts: PositiveInt = 2
-    """Of the mixture that estimates what drifts."""
-    division: PositiveInt = 4
-    """How much narrower than a patch an expert is inside."""
-    average: PositiveInt = 25
-    """Patches of the moving average; at most half of them."""
-    components: PositiveInt = 2
-    """Frequencies that are kept of a patch."""
+    experts: PositiveInt = 2  # of the mixture that estimates what drifts
+    division: PositiveInt = 4  # how much narrower than a patch an expert is inside
+    average: PositiveInt = 25  # patches of the moving average; at most half of them
+    components: PositiveInt = 2  # frequencies that are kept of a patch
     heads: Heads = 4
     dropout: Rate = 0.005
-    mixing: NonNegativeFloat = 0.1
-    """Deviation of the part of another series that is added in training."""
-    agreement: NonNegativeFloat = 1e-4
-    """Weight of the squared difference of both passes of a window."""
-    likeness: NonNegativeFloat = 0.1
-    """Weight of the divergence between stabilised patches."""
-    as_released: bool = False
-    """Whether one attention serves both branches, as in the released code."""
+    mixing: NonNegativeFloat = 0.1  # deviation of the part of another series that is added in training
+    agreement: NonNegativeFloat = 1e-4  # weight of the squared difference of both passes of a window
+    likeness: NonNegativeFloat = 0.1  # weight of the divergence between stabilised patches
+    as_released: bool = False  # whether one attention serves both branches, as in the released code
 
     @model_validator(mode="after")
     def _fits_together(self) -> "DtafSizes":

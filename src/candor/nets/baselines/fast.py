@@ -42,11 +42,9 @@ class FastSizes(Settings):
     """Sizes of FaST; the same for all of its published networks."""
 
     width: Width = 64
-    experts: PositiveInt = 8
-    """Of every mixture."""
+    experts: PositiveInt = 8  # of every mixture
     layers: Layers = 3
-    agents: PositiveInt = 32
-    """Through which nodes exchange information."""
+    agents: PositiveInt = 32  # through which nodes exchange information
 
 
 class FastNetwork(BaselineNetwork):

@@ -38,15 +38,11 @@ class DilatedSizes(Settings):
     """Sizes of layers of dilated convolutions, all of which the head reads."""
 
     width: Width = 32
-    skip_width: PositiveInt = 256
-    """Of what the head reads of every layer."""
+    skip_width: PositiveInt = 256  # of what the head reads of every layer
     head_width: Hidden = 512
-    embedding: PositiveInt = 10
-    """Of a node, for the learned graph."""
-    blocks: PositiveInt = 4
-    """Groups of layers; the dilation begins with 1 in each."""
-    layers: PositiveInt = 2
-    """Of a block, at least: there are more where these do not cover the whole history."""
+    embedding: PositiveInt = 10  # of a node, for the learned graph
+    blocks: PositiveInt = 4  # groups of layers; the dilation begins with 1 in each
+    layers: PositiveInt = 2  # of a block, at least: there are more where these do not cover the whole history
 
     def dilations(self, history: int) -> list[int]:
         """Returns the dilations 1, 2, 4, ... of all layers, as many in each block as it takes to cover the history."""
@@ -59,8 +55,7 @@ class DilatedSizes(Settings):
 class GraphWavenetSizes(DilatedSizes):
     """Sizes of Graph WaveNet."""
 
-    dropout: Rate = 0.3
-    """After every graph convolution."""
+    dropout: Rate = 0.3  # after every graph convolution
 
 
 class GraphWavenetNetwork(BaselineNetwork):

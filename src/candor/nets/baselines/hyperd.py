@@ -11,11 +11,10 @@ steps of time but advanced once per epoch, and so never left a twenty-fifth of i
 Changed: a step reads the profiles' rows of its own time; `as_released` reads rows that are history - 1 steps late, for
 the row of the last step that was read stood for the first. First profiles leave out missing readings, and an hour of
 the week without any takes the mean of the hour. Profiles have a row per step of the day, at most 288. Self-loops are
-removed from the graph, as there are none in PEMS04: a sensor without other edges would lose its profile. Keys have no
-bias: it cancels in the softmax. Both halves of the second term, MSE(profile, slow part of the forecast) and
-MSE(remainder, fast part), are one number, computed once and doubled, since both pairs add up to the forecast. Slow are
-waves of six steps and longer, as at the published horizon of twelve, whatever the horizon; the term is left out where
-that would be all. The node frequencies depend on the order of the sensors, here as there.
+removed from the graph: a sensor without other edges would lose its profile. Keys have no bias: it cancels in the
+softmax. Both halves of the second term, MSE(profile, slow part of the forecast) and MSE(remainder, fast part), are one
+number, computed once and doubled. Slow are waves of six steps and longer, as at the published horizon of twelve; the
+term is left out where that would be all. The node frequencies depend on the order of the sensors, here as there.
 """
 
 import torch
@@ -41,18 +40,12 @@ _PUBLISHED_HORIZON = 12
 class HyperdSizes(Settings):
     """Sizes of HyperD, and the weight of its second term."""
 
-    width: PositiveInt = 64
-    """Of an embedded value."""
-    hidden: PositiveInt = 128
-    """Of the perceptrons on frequencies."""
-    head: PositiveInt = 128
-    """Of the hidden layer that leads to the horizon."""
-    slow: PositiveInt = 3
-    """Frequencies of a horizon of twelve, the mean among them, that belong into the profiles; others in proportion."""
-    dual_view: NonNegativeFloat = 2.0
-    """Weight of the term that puts them there."""
-    as_released: bool = False
-    """Whether the profiles' rows are history - 1 steps late, as in the released code."""
+    width: PositiveInt = 64  # of an embedded value
+    hidden: PositiveInt = 128  # of the perceptrons on frequencies
+    head: PositiveInt = 128  # of the hidden layer that leads to the horizon
+    slow: PositiveInt = 3  # lowest frequencies at a horizon of twelve, the mean among them; others in proportion
+    dual_view: NonNegativeFloat = 2.0  # weight of the term that puts them there
+    as_released: bool = False  # whether the profiles' rows are history - 1 steps late, as in the released code
 
 
 class HyperdNetwork(BaselineNetwork):
@@ -62,8 +55,7 @@ class HyperdNetwork(BaselineNetwork):
 
     def __init__(self, sizes: HyperdSizes, frame: Frame) -> None:
         super().__init__()
-        self.sizes, self.history = sizes, frame.history
-        self.slots = frame.slots
+        self.sizes, self.history, self.slots = sizes, frame.history, frame.slots
         self.day = Profile(self.slots, frame.nodes)
         self.week = Profile(DAYS_PER_WEEK * self.slots, frame.nodes)
         self.remainder = RemainderForecast(sizes, frame)
@@ -72,10 +64,8 @@ class HyperdNetwork(BaselineNetwork):
     def prepare(self, training: Windows) -> None:
         """Begins the profiles with the means of training readings, in z-scores."""
         sums, counts = weekly_sums(training, self.slots)
-        day_sums, day_counts = (
-            rearrange(part, "(day slot) node -> day slot node", slot=self.slots).sum(dim=0) for part in (sums, counts)
-        )
-        day = day_sums / day_counts.clamp(min=1)
+        of_day = [part.unflatten(0, (DAYS_PER_WEEK, self.slots)).sum(dim=0) for part in (sums, counts)]
+        day = of_day[0] / of_day[1].clamp(min=1)
         week = torch.where(counts > 0, sums / counts.clamp(min=1), day.repeat(DAYS_PER_WEEK, 1))
         with torch.no_grad():
             self.day.table.copy_(day)
@@ -167,8 +157,8 @@ class FrequencyPerceptron(nn.Module):
     def forward(self, states: Float[Tensor, "batch time node width"]) -> Float[Tensor, "batch time node width"]:
         frequencies = torch.fft.rfft(states, dim=self.axis, norm="ortho")
         parts = self.second(*self.first(frequencies.real, frequencies.imag))
-        real, imaginary = (F.softshrink(part, _SHRINKAGE) for part in parts)
-        return torch.fft.irfft(torch.complex(real, imaginary), n=states.shape[self.axis], dim=self.axis, norm="ortho")
+        shrunk = torch.complex(*(F.softshrink(part, _SHRINKAGE) for part in parts))
+        return torch.fft.irfft(shrunk, n=states.shape[self.axis], dim=self.axis, norm="ortho")
 
 
 class ComplexLayer(nn.Module):
@@ -179,9 +169,7 @@ class ComplexLayer(nn.Module):
         self.weight = nn.Parameter(_FIRST_SCALE * torch.randn(2, inputs, outputs))  # real, imaginary
         self.bias = nn.Parameter(_FIRST_SCALE * torch.randn(2, outputs))
 
-    def forward(
-        self, real: Float[Tensor, "*shape inputs"], imaginary: Float[Tensor, "*shape inputs"]
-    ) -> tuple[Float[Tensor, "*shape outputs"], Float[Tensor, "*shape outputs"]]:
+    def forward(self, real: Tensor, imaginary: Tensor) -> tuple[Tensor, Tensor]:  # complex numbers bar ONNX files
         real_weight, imaginary_weight = self.weight
         return (
             F.relu(real @ real_weight - imaginary @ imaginary_weight + self.bias[0]),

@@ -9,8 +9,7 @@ network with the most similar number of sensors. Scaling within the window (`nor
 traffic settings. Nodes have no identity, so the network fits any order and number of them.
 
 Changed: the calendar tokens, which the original reads wherever its files have times (those of PEMS have none), are time
-of day and day of week, and `calendar` can leave them out. Training goes to the end instead of stopping early; the best
-weights are kept either way.
+of day and day of week, and `calendar` can leave them out. Training does not stop early.
 """
 
 import torch
@@ -32,10 +31,8 @@ class ITransformerSizes(EncoderSizes):
     heads: PositiveInt = 8
     layers: PositiveInt = 2
     dropout: Rate = 0.1
-    normalise: bool = True
-    """Whether every series is scaled by its own mean and deviation within the window."""
-    calendar: bool = True
-    """Whether time of day and day of week are tokens, too."""
+    normalise: bool = True  # whether every series is scaled by its own mean and deviation within the window
+    calendar: bool = True  # whether time of day and day of week are tokens, too
 
 
 class ITransformerNetwork(BaselineNetwork):

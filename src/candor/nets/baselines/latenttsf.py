@@ -43,25 +43,18 @@ AUTOENCODER_SHARE = 0.5  # of a budget of time
 class LatentTsfSizes(Settings):
     """Sizes of LatentTSF, and the weights of its objective."""
 
-    width: PositiveInt = 256
-    """Of a state; the layers between readings and states are twice as wide."""
-    backbone: DlinearSizes = DlinearSizes()
-    """Of DLinear."""
-    prediction: NonNegativeFloat = 10.0
-    """Weight of the squared error of states."""
-    alignment: NonNegativeFloat = 15.0
-    """Weight of the angle between forecast and true states."""
+    width: PositiveInt = 256  # of a state; the layers between readings and states are twice as wide
+    backbone: DlinearSizes = DlinearSizes()  # of DLinear
+    prediction: NonNegativeFloat = 10.0  # weight of the squared error of states
+    alignment: NonNegativeFloat = 15.0  # weight of the angle between forecast and true states
 
 
 class LatentTsfRecipe(BaselineRecipe):
     """How LatentTSF learns; `training` is that of the forecaster of states."""
 
-    autoencoder_epochs: PositiveFloat = 5.0
-    """Epochs of the autoencoder for each of the forecaster."""
-    autoencoder_rate: PositiveFloat = 5e-4
-    """Learning rate of the autoencoder, which stays."""
-    autoencoder_patience: PositiveInt = 20
-    """Epochs without a better reconstruction after which the autoencoder is done."""
+    autoencoder_epochs: PositiveFloat = 5.0  # epochs of the autoencoder for each of the forecaster
+    autoencoder_rate: PositiveFloat = 5e-4  # learning rate of the autoencoder, which stays
+    autoencoder_patience: PositiveInt = 20  # epochs without a better reconstruction after which the autoencoder is done
 
 
 class Autoencoder(BaselineNetwork):

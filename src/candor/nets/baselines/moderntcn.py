@@ -12,10 +12,12 @@ smaller than those of Traffic (width 64, ratio 8, dropout 0.9), which would make
 Changed: the original reads 960 steps in patches of 8 that begin every 4. Here patches begin more often where the
 history has less than 24 of these, and have one step where one begins at each, as at a history of 12. A kernel is never
 wider than the tokens it passes over, the narrow one at most a third of the wide one: 11 and 3 instead of 51 and 5. A
-history of a single step is read twice. The bias before the first normalisation, which that removes again, is left out;
-so are what the original declares in all its settings and does not use: further stages, their fusion, the embedding of
-the calendar, and a schedule that slows down its first epoch and sets a momentum of 0.95 but never steps.
+history of a single step is read twice. Left out are the bias that the first normalisation removes again, and what the
+original declares and does not use: further stages, their fusion, the embedding of the calendar, and a schedule that
+slows down its first epoch and sets a momentum of 0.95 but never steps.
 """
+
+from collections import OrderedDict
 
 from einops import rearrange
 from jaxtyping import Float
@@ -40,17 +42,12 @@ class ModernTcnSizes(Settings):
     """Sizes of ModernTCN."""
 
     width: Width = 32
-    ratio: PositiveInt = 2
-    """How many times wider the hidden layers of both MLPs are."""
+    ratio: PositiveInt = 2  # how many times wider the hidden layers of both MLPs are
     blocks: Layers = 1
-    stride: PositiveInt = 4
-    """Steps after which the next patch begins; a patch is twice as long. Fewer where the history is short."""
-    wide_kernel: PositiveInt = 51
-    """Tokens that a convolution covers; at most as many as there are."""
-    narrow_kernel: PositiveInt = 5
-    """Tokens that the convolution beside it covers; at most a third of the wide one."""
-    dropout: Rate = 0.3
-    """After every linear layer of the MLPs."""
+    stride: PositiveInt = 4  # steps from patch to patch, fewer if the history is short; a patch is twice as long
+    wide_kernel: PositiveInt = 51  # tokens that a convolution covers; at most as many as there are
+    narrow_kernel: PositiveInt = 5  # tokens that the convolution beside it covers; at most a third of the wide one
+    dropout: Rate = 0.3  # after every linear layer of the MLPs
 
 
 class ModernTcnNetwork(BaselineNetwork):
@@ -86,8 +83,8 @@ class ConvolutionBlock(nn.Module):
         self.wide, self.wide_norm = _over_time(nodes * width, wide), nn.BatchNorm1d(nodes * width)
         self.narrow, self.narrow_norm = _over_time(nodes * width, narrow), nn.BatchNorm1d(nodes * width)
         self.norm = nn.BatchNorm1d(width)
-        self.features = GroupedMlp(nodes, width, sizes.ratio * width, sizes.dropout)
-        self.nodes = GroupedMlp(width, nodes, sizes.ratio * nodes, sizes.dropout)
+        self.features = grouped_mlp(nodes, width, sizes.ratio * width, sizes.dropout)
+        self.nodes = grouped_mlp(width, nodes, sizes.ratio * nodes, sizes.dropout)
 
     def forward(self, states: States) -> States:
         _, nodes, width, _ = states.shape
@@ -101,17 +98,12 @@ class ConvolutionBlock(nn.Module):
         return self.wide_norm(self.wide(channels)) + self.narrow_norm(self.narrow(channels))
 
 
-class GroupedMlp(nn.Module):
-    """An MLP of its own for every group of channels, at every token alike."""
-
-    def __init__(self, groups: int, width: int, hidden: int, dropout: float) -> None:
-        super().__init__()
-        self.first = nn.Conv1d(groups * width, groups * hidden, 1, groups=groups)
-        self.second = nn.Conv1d(groups * hidden, groups * width, 1, groups=groups)
-        self.dropout = Dropout(dropout)
-
-    def forward(self, channels: Channels) -> Channels:
-        return self.dropout(self.second(F.gelu(self.dropout(self.first(channels)))))
+def grouped_mlp(groups: int, width: int, hidden: int, dropout: float) -> nn.Sequential:
+    """Returns an MLP of its own for every group of channels, at every token alike."""
+    first = nn.Conv1d(groups * width, groups * hidden, 1, groups=groups)
+    second = nn.Conv1d(groups * hidden, groups * width, 1, groups=groups)
+    parts = {"first": first, "dropped": Dropout(dropout), "gelu": nn.GELU(), "second": second, "out": Dropout(dropout)}
+    return nn.Sequential(OrderedDict(parts))
 
 
 def _over_time(channels: int, kernel: int) -> nn.Conv1d:

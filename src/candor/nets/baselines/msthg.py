@@ -53,14 +53,10 @@ class MsthgSizes(Settings):
     """Sizes of MSTHG."""
 
     width: Width = 64
-    layers: PositiveInt = 2
-    """Hypergraph convolutions on each of the two hypergraphs."""
-    members: PositiveInt = 8
-    """Of a group, besides the sensor that it is made for."""
-    bins: int = Field(default=16, ge=2, le=64)
-    """Of the readings of a sensor, for mutual information."""
-    head: PositiveInt = 256
-    """Of the hidden layer that leads to the horizon."""
+    layers: PositiveInt = 2  # hypergraph convolutions on each of the two hypergraphs
+    members: PositiveInt = 8  # of a group, besides the sensor that it is made for
+    bins: int = Field(default=16, ge=2, le=64)  # of the readings of a sensor, for mutual information
+    head: PositiveInt = 256  # of the hidden layer that leads to the horizon
 
 
 class MsthgNetwork(BaselineNetwork):

@@ -6,8 +6,8 @@ the same weights, so that all of them train one small network.
 Read: `yuqinie98/PatchTST` (Apache-2.0; `PatchTST_supervised`: `models/PatchTST.py`, `layers/PatchTST_backbone.py`,
 `scripts`), and the settings of the BasicTS library for METR-LA (336 steps from 336), which are ours, absolute errors
 included. Layers have batch normalisation and add the scores of their attention to those of the layer before. No
-calendar is read. The head of self-supervised training, the decomposition and heads for single sensors, which the
-published settings switch off, are left out.
+calendar is read. What the published settings switch off is left out: the head of self-supervised training, the
+decomposition, and heads for single sensors.
 
 Changed: a patch has at most a quarter of the history, and the next begins half a patch later, rounded up: 3 and 2 steps
 at a history of 12 instead of 16 and 8 at 336. The batch is 64 instead of 16, because windows are so much shorter.
@@ -40,8 +40,7 @@ class PatchTstSizes(EncoderSizes):
     heads: PositiveInt = 16
     layers: PositiveInt = 3
     patch: PatchSteps = 16
-    dropout: Rate = 0.2
-    """Everywhere but on the weights of attention and on the forecast."""
+    dropout: Rate = 0.2  # everywhere but on the weights of attention and on the forecast
 
 
 class PatchTstNetwork(BaselineNetwork):

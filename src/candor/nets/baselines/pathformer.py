@@ -60,15 +60,12 @@ Patches = Float[Tensor, "batch patch step node width"]
 class PathformerSizes(Settings):
     """Sizes of Pathformer."""
 
-    width: Annotated[int, Field(gt=0, multiple_of=WITHIN_HEADS)] = 16
-    """Of the states of a step."""
+    width: Annotated[int, Field(gt=0, multiple_of=WITHIN_HEADS)] = 16  # of the states of a step
     feed_forward: Hidden = 128
     patches: tuple[tuple[PositiveInt, ...], ...] | None = None
     """Steps of a patch of every expert of every layer; without it, those for short or long histories."""
-    chosen: PositiveInt = 2
-    """Experts of a layer that work on a window."""
-    as_released: bool = False
-    """Whether order of steps, trend and sum of the experts are those of the released code."""
+    chosen: PositiveInt = 2  # experts of a layer that work on a window
+    as_released: bool = False  # whether order of steps, trend and sum of the experts are those of the released code
 
     @model_validator(mode="after")
     def _fits_together(self) -> "PathformerSizes":

@@ -4,20 +4,19 @@ Idea: a series is folded by its period, and a token holds the readings of one ph
 of those of all phases in one. Phases are few and steady, so they exchange information through a handful of routers.
 
 Read: `neumyor/PhaseFormer_TSL` (MIT; `models/PhaseFormer.py`, `scripts/run_traffic.sh`); the sizes are those of Traffic
-for most horizons. Nodes do not influence each other, and no calendar is read: phase 0 is the start of the window. The
-MLP variants and the affine scaling that the original switches off, and arguments it never uses, are left out.
+for most horizons. Nodes do not influence each other, and no calendar is read: phase 0 is the start of the window. What
+the original switches off or never uses is left out.
 
 Changed: the original reads thirty days. Here the period is a day (a week for daily data) where the history holds two of
-them, and otherwise a quarter of the history: the network then works, but its phases are only places within the window.
-As released, where periods do not fill the history its oldest steps are repeated after the newest. Training goes to the
-end instead of stopping early; the best weights are kept either way.
+them, and otherwise a quarter of the history, so that phases are only places within the window. As released, where
+periods do not fill the history its oldest steps are repeated after the newest. Training does not stop early.
 """
 
 import math
+from collections import OrderedDict
 
 import torch
 from einops import rearrange
-from jaxtyping import Float
 from pydantic import PositiveInt
 from torch import Tensor, nn
 
@@ -35,15 +34,12 @@ LEAST_CYCLES = 4
 class PhaseFormerSizes(HeadedSizes):
     """Sizes of PhaseFormer."""
 
-    period: PositiveInt | None = None
-    """Steps of a cycle; without it a day where the history holds two days, else a quarter of the history."""
+    period: PositiveInt | None = None  # steps of a cycle; without it, see `period_of`
     width: Width = 128
-    routers: PositiveInt = 4
-    """Through which phases exchange information."""
+    routers: PositiveInt = 4  # through which phases exchange information
     heads: Heads = 4
     layers: Layers = 1
-    dropout: Rate = 0.1
-    """In the attentions and before every sum."""
+    dropout: Rate = 0.1  # in the attentions and before every sum
 
 
 class PhaseFormerNetwork(BaselineNetwork):
@@ -55,10 +51,10 @@ class PhaseFormerNetwork(BaselineNetwork):
         cycles = math.ceil(frame.history / self.period)
         places = torch.arange(cycles * self.period) % frame.history
         self.register_buffer("places", places, persistent=False)
-        self.embedding = PhaseEmbedding(cycles, sizes.width)
+        self.embedding = phase_embedding(cycles, sizes.width)
         self.units = nn.ModuleList(RoutingUnit(sizes, self.period) for _ in range(sizes.layers))
         self.passed_on = nn.ModuleList(
-            nn.Sequential(nn.Linear(sizes.width, cycles), PhaseEmbedding(cycles, sizes.width))
+            nn.Sequential(nn.Linear(sizes.width, cycles), phase_embedding(cycles, sizes.width))
             for _ in range(sizes.layers - 1)
         )
         self.head = nn.Linear(sizes.width, math.ceil(frame.horizon / self.period))
@@ -66,24 +62,16 @@ class PhaseFormerNetwork(BaselineNetwork):
     def forward(self, values: Readings, *more: Tensor | None) -> Forecast:
         scores, mean, deviation = standardise(values)
         whole = scores[:, self.get_buffer("places")]
-        tokens = self.embedding(rearrange(whole, "b (c p) n -> (b n) p c", p=self.period))
-        tokens = self.units[0](tokens)
+        tokens = self.units[0](self.embedding(rearrange(whole, "b (c p) n -> (b n) p c", p=self.period)))
         for passed_on, unit in zip(self.passed_on, self.units[1:], strict=True):
             tokens = unit(tokens + passed_on(tokens))
         ahead = rearrange(self.head(tokens), "(b n) p c -> b (c p) n", b=values.shape[0])
         return ahead[:, : self.horizon] * deviation + mean
 
 
-class PhaseEmbedding(nn.Module):
-    """A token of the readings of a phase in all cycles."""
-
-    def __init__(self, cycles: int, width: int) -> None:
-        super().__init__()
-        self.linear = nn.Linear(cycles, width)
-        self.norm = nn.LayerNorm(width)
-
-    def forward(self, phases: Float[Tensor, "series phase cycle"]) -> Tokens:
-        return self.norm(self.linear(phases))
+def phase_embedding(cycles: int, width: int) -> nn.Sequential:
+    """Returns what makes a token of the readings of a phase in all cycles."""
+    return nn.Sequential(OrderedDict(linear=nn.Linear(cycles, width), norm=nn.LayerNorm(width)))
 
 
 class RoutingUnit(nn.Module):

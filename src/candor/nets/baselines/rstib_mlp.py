@@ -47,18 +47,13 @@ States = Float[Tensor, "batch node channel"]
 class RstibMlpSizes(Settings):
     """Sizes of RSTIB-MLP, and the weights of its objective."""
 
-    width: Annotated[int, Field(gt=0, multiple_of=2)] = 64
-    """Of each part of the embedding; the representation is two and a half times as wide."""
+    width: Annotated[int, Field(gt=0, multiple_of=2)] = 64  # of each of the five parts of the embedding
     layers: Layers = 3
     dropout: Rate = 0.15
-    information: NonNegativeFloat = 1e-3
-    """The price of information, beta."""
-    has_teacher: bool = True
-    """Whether a teacher measures which sensors are hard."""
-    teacher: GraphWavenetSizes = GraphWavenetSizes()
-    """Of the teacher."""
-    as_released: bool = False
-    """Whether mean and deviation of the input's noise share a layer, as in the released code."""
+    information: NonNegativeFloat = 1e-3  # the price of information, beta
+    has_teacher: bool = True  # whether a teacher measures which sensors are hard
+    teacher: GraphWavenetSizes = GraphWavenetSizes()  # of the teacher
+    as_released: bool = False  # whether mean and deviation of the input's noise share a layer, as in the released code
 
 
 class RstibMlpRecipe(BaselineRecipe):
@@ -66,8 +61,7 @@ class RstibMlpRecipe(BaselineRecipe):
 
     loss_space: Literal["original", "scores"] = "original"
     """Whether errors are measured in the sensors' unit, to which the price of information belongs, or in z-scores."""
-    teacher_epochs: PositiveFloat = 1 / 3
-    """Epochs of the teacher for each of the student."""
+    teacher_epochs: PositiveFloat = 1 / 3  # epochs of the teacher for each of the student
 
 
 class Gaussian(NamedTuple):

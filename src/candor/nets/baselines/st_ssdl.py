@@ -43,26 +43,16 @@ States = Float[Tensor, "batch node feature"]
 class StSsdlSizes(Settings):
     """Sizes of ST-SSDL, and the weights of its objective."""
 
-    width: PositiveInt = 128
-    """Of the encoder's state."""
-    prototypes: AtLeastTwo = 20
-    """Learned patterns that states are assigned to."""
-    prototype_width: PositiveInt = 64
-    """Of each of them; the decoder's state is as wide as both together."""
-    orders: AtLeastTwo = 3
-    """Chebyshev terms of a graph convolution, the identity among them."""
-    value_width: PositiveInt = 3
-    """Of an embedded reading."""
-    node_width: PositiveInt = 25
-    """Of a sensor's embedding."""
-    clock_width: PositiveInt = 20
-    """Of the time of day's embedding, and of the codes that the decoder's graph is made of."""
-    contrast: NonNegativeFloat = 0.01
-    """Weight of the term that pulls the nearest prototype closer than the second."""
-    deviation: NonNegativeFloat = 1.0
-    """Weight of the term that makes distances from the usual agree."""
-    margin: PositiveFloat = 0.5
-    """By how much the nearest prototype should be closer than the second."""
+    width: PositiveInt = 128  # of the encoder's state
+    prototypes: AtLeastTwo = 20  # learned patterns that states are assigned to
+    prototype_width: PositiveInt = 64  # of each of them; the decoder's state is as wide as both together
+    orders: AtLeastTwo = 3  # chebyshev terms of a graph convolution, the identity among them
+    value_width: PositiveInt = 3  # of an embedded reading
+    node_width: PositiveInt = 25  # of a sensor's embedding
+    clock_width: PositiveInt = 20  # of the time of day's embedding, and of the codes of the decoder's graph
+    contrast: NonNegativeFloat = 0.01  # weight of the term that pulls the nearest prototype closer than the second
+    deviation: NonNegativeFloat = 1.0  # weight of the term that makes distances from the usual agree
+    margin: PositiveFloat = 0.5  # by how much the nearest prototype should be closer than the second
     teaching: PositiveFloat = 2000.0
     """How slowly the truth is withdrawn from the decoder, in steps of a whole training on METR-LA, which has 75,000."""
 
@@ -140,8 +130,8 @@ class StSsdlNetwork(BaselineNetwork):
         weights = torch.softmax(query @ self.prototypes.T, dim=-1)
         best = weights.topk(2, dim=-1).indices
         nearest, second = self.prototypes[best].unbind(dim=-2)
-        parts = [part.chunk(2) for part in (state, query, weights @ self.prototypes, nearest, second)]
-        return Recall(*(part[0] for part in parts)), Recall(*(part[1] for part in parts))
+        parts, windows = (state, query, weights @ self.prototypes, nearest, second), values.shape[0]
+        return Recall(*(part[:windows] for part in parts)), Recall(*(part[windows:] for part in parts))
 
     def decode(self, now: Recall, usual: Recall, time_of_day: Bins, truth: Targets | None = None) -> Forecast:
         """Returns the forecast, step by step from the step before, or at random steps from the truth."""

@@ -33,21 +33,14 @@ States = Float[Tensor, "batch group place width"]
 class StaeformerSizes(Settings):
     """Sizes of STAEformer."""
 
-    value_width: PositiveInt = 24
-    """Of the embedded value."""
-    time_of_day_width: PositiveInt = 24
-    """Of the embedded time of day."""
-    day_of_week_width: PositiveInt = 24
-    """Of the embedded day of week."""
-    adaptive_width: PositiveInt = 80
-    """Of the free embedding of a step and a sensor."""
-    feed_forward_width: PositiveInt = 256
-    """Between the two linear layers that follow each attention."""
+    value_width: PositiveInt = 24  # of the embedded value
+    time_of_day_width: PositiveInt = 24  # of the embedded time of day
+    day_of_week_width: PositiveInt = 24  # of the embedded day of week
+    adaptive_width: PositiveInt = 80  # of the free embedding of a step and a sensor
+    feed_forward_width: PositiveInt = 256  # between the two linear layers that follow each attention
     heads: Heads = 4
-    layers: Layers = 3
-    """Layers over time, and as many over sensors."""
-    dropout: Rate = 0.1
-    """After each attention and each feed-forward part."""
+    layers: Layers = 3  # layers over time, and as many over sensors
+    dropout: Rate = 0.1  # after each attention and each feed-forward part
 
     @property
     def width(self) -> int:

@@ -49,10 +49,8 @@ Graphs = Float[Tensor, "batch node node2"]
 class StpgnnSizes(DilatedSizes):
     """Sizes of STPGNN."""
 
-    skip_width: PositiveInt = 8
-    """Of what the head reads of every layer and step."""
-    embedding: PositiveInt = 32
-    """Of a time of day, of a node that receives and of a node that sends."""
+    skip_width: PositiveInt = 8  # of what the head reads of every layer and step
+    embedding: PositiveInt = 32  # of a time of day, of a node that receives and of a node that sends
     pivotal_share: Annotated[float, Field(gt=0, le=1)] = 0.2
     """Of the nodes that are pivotal in a window; at least one is."""
 

@@ -48,12 +48,9 @@ class TestamSizes(HeadedSizes):
     width: Width = 32
     layers: Layers = 3
     heads: Heads = 4
-    memories: PositiveInt = 20
-    """Rows of the memory from which the learned graph is made and which the gate reads."""
-    memory_width: PositiveInt = 32
-    """Of each row."""
-    dropout: Rate = 0.0
-    """After each attention, graph convolution and feed-forward part."""
+    memories: PositiveInt = 20  # rows of the memory from which the learned graph is made and which the gate reads
+    memory_width: PositiveInt = 32  # of each row
+    dropout: Rate = 0.0  # after each attention, graph convolution and feed-forward part
 
 
 class TestamNetwork(BaselineNetwork):

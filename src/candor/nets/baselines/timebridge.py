@@ -32,19 +32,7 @@ from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Fram
 from candor.nets.baselines import baselines
 from candor.nets.dropout import Dropout
 from candor.nets.layers import Mlp, attend, calendar_series, cut_patches, patch_length
-from candor.nets.shapes import (
-    Bins,
-    Forecast,
-    HeadedSizes,
-    Heads,
-    Hidden,
-    PatchSteps,
-    Rate,
-    Readings,
-    Terms,
-    Tokens,
-    Width,
-)
+from candor.nets.shapes import Bins, Forecast, HeadedSizes, PatchSteps, Rate, Readings, Terms, Tokens
 
 DEVIATION_FLOOR = 1e-5
 MARKS = 2  # time of day, day of week
@@ -55,26 +43,18 @@ SeriesTokens = Float[Tensor, "batch series patch width"]
 class TimeBridgeSizes(HeadedSizes):
     """Sizes of TimeBridge, and the weight of its second error."""
 
-    width: Width = 128
-    feed_forward: Hidden = 256
-    heads: Heads = 8
+    width: PositiveInt = 128
+    feed_forward: PositiveInt = 256
+    heads: PositiveInt = 8
     patch: PatchSteps = 12
-    kept: PositiveInt = 4
-    """Patches that sampling keeps; at most as many as there are."""
-    integrated_layers: NonNegativeInt = 1
-    """Attention among the patches of a series."""
-    sampling_layers: NonNegativeInt = 1
-    """Attention that keeps fewer patches."""
-    cointegrated_layers: NonNegativeInt = 1
-    """Attention across series."""
-    stable: Annotated[int, Field(ge=2)] = 4
-    """Features whose mean is taken off before patches are compared."""
-    frequency: Annotated[float, Field(ge=0.0, le=1.0)] = 0.2
-    """Share of the objective that is the error of the Fourier coefficients."""
-    dropout: Rate = 0.0
-    """Of tokens and in the feed-forward layers."""
-    attention_dropout: Rate = 0.15
-    """Of the weights of every attention."""
+    kept: PositiveInt = 4  # patches that sampling keeps; at most as many as there are
+    integrated_layers: NonNegativeInt = 1  # attention among the patches of a series
+    sampling_layers: NonNegativeInt = 1  # attention that keeps fewer patches
+    cointegrated_layers: NonNegativeInt = 1  # attention across series
+    stable: Annotated[int, Field(ge=2)] = 4  # features whose mean is taken off before patches are compared
+    frequency: Annotated[float, Field(ge=0.0, le=1.0)] = 0.2  # share of the objective: error of Fourier coefficients
+    dropout: Rate = 0.0  # of tokens and in the feed-forward layers
+    attention_dropout: Rate = 0.15  # of the weights of every attention
 
     @model_validator(mode="after")
     def _fits_together(self) -> "TimeBridgeSizes":

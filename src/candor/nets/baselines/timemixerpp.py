@@ -50,17 +50,12 @@ class TimeMixerPPSizes(Settings):
     """Sizes of TimeMixer++."""
 
     width: Width = 16
-    hidden: PositiveInt = 32
-    """Within the convolutions that carry season and trend between scales."""
-    halvings: NonNegativeInt = 3
-    """Scales beside the history itself; fewer where it is short."""
-    periods: PositiveInt = 3
-    """By which scales are folded; fewer where the coarsest scale is short."""
-    kernels: PositiveInt = 3
-    """Square kernels of a convolution, of 1, 3, 5, ... places."""
+    hidden: PositiveInt = 32  # within the convolutions that carry season and trend between scales
+    halvings: NonNegativeInt = 3  # scales beside the history itself; fewer where it is short
+    periods: PositiveInt = 3  # by which scales are folded; fewer where the coarsest scale is short
+    kernels: PositiveInt = 3  # square kernels of a convolution, of 1, 3, 5, ... places
     layers: Layers = 2
-    dropout: Rate = 0.1
-    """Of embedded steps, and of the attention weights of nodes."""
+    dropout: Rate = 0.1  # of embedded steps, and of the attention weights of nodes
 
 
 class TimeMixerPPNetwork(BaselineNetwork):

@@ -7,13 +7,12 @@ patches what it finds there.
 Read: `thuml/TimeXer` (no licence file; `models/TimeXer.py`, `scripts/multivariate/Traffic`), multivariate mode: every
 node is forecast, and all nodes and the calendar are inputs, scaled within the window. Dropout is applied to the
 forecast itself too, as released. No sizes for this protocol are published: ours are a quarter of the width that Traffic
-has. Training goes to the end instead of stopping early; the best weights are kept either way.
+has. Training does not stop early.
 
 Changed: a patch has at most a quarter of the history; where patches do not fill the history the oldest steps are left
 out (as released: the newest). Of the calendar it reads time of day and day of week, not day of month and of year.
-Covariates, an extension in between its two modes, become input tokens through the same embedding as the others, so they
-add no parameters; these tokens do not say of which node they are, and scaling within the window keeps their course but
-not their amount. The future is not read.
+Covariates, an extension in between its two modes, become input tokens through the same embedding as the others; these
+do not say of which node they are, and scaling within the window keeps their course but not their amount.
 """
 
 import torch
@@ -25,14 +24,7 @@ from torch.nn import functional as F
 from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame
 from candor.nets.baselines import baselines
 from candor.nets.dropout import Dropout
-from candor.nets.layers import (
-    Attention,
-    calendar_series,
-    cut_patches,
-    patch_length,
-    sinusoidal_positions,
-    standardise,
-)
+from candor.nets.layers import Attention, calendar_series, cut_patches, patch_length, sinusoidal_positions, standardise
 from candor.nets.shapes import Bins, Covariates, EncoderSizes, Forecast, PatchSteps, Rate, Readings
 
 NodeTokens = Float[Tensor, "batch node token width"]
@@ -75,7 +67,7 @@ class TimeXerNetwork(BaselineNetwork):
             inputs.append(standardise(covariates.flatten(2))[0])
         exogenous = self.dropout(self.series_embedding(torch.cat(inputs, dim=2).transpose(1, 2)))
         patches = self.patch_embedding(cut_patches(scores, self.patch)) + self.get_buffer("positions")
-        tokens = self.dropout(torch.cat([patches, self.global_tokens.expand(len(values), -1, -1, -1)], dim=2))
+        tokens = self.dropout(torch.cat([patches, self.global_tokens.expand(values.shape[0], -1, -1, -1)], dim=2))
         for layer in self.layers:
             tokens = layer(tokens, exogenous)
         forecast = self.dropout(self.head(self.norm(tokens).flatten(2)))  # batch node horizon

@@ -8,9 +8,8 @@ and all nodes are inputs, scaled within the window. The published runs on PEMS f
 those of PEMS04 with 12 steps ahead, are kept. No calendar is read.
 
 Changed: covariates, an extension in between its two modes, join the series that the second gate filters, through the
-same embedding; without covariates nothing is added. Scaling within the window keeps their course but not their amount.
-As released, an unused schedule makes the first epoch 25 times slower and Adam's momentum 0.95; we leave both out.
-Training goes to the end instead of stopping early; the best weights are kept either way.
+same embedding; scaling within the window keeps their course but not their amount. As released, an unused schedule makes
+the first epoch 25 times slower and Adam's momentum 0.95; we leave both out. Training does not stop early.
 """
 
 import torch
@@ -30,18 +29,12 @@ class XLinearSizes(Settings):
     """Sizes of XLinear; an embedded series and a global token are as wide as `width`."""
 
     width: Width = 512
-    time_hidden: PositiveInt = 128
-    """Hidden width of the gate over time."""
-    series_hidden: PositiveInt = 256
-    """Hidden width of the gate across series."""
-    embedding_dropout: Rate = 0.0
-    """On embedded series."""
-    time_dropout: Rate = 0.0
-    """Within the gate over time."""
-    series_dropout: Rate = 0.0
-    """Within the gate across series."""
-    head_dropout: Rate = 0.2
-    """Before the last layer."""
+    time_hidden: PositiveInt = 128  # hidden width of the gate over time
+    series_hidden: PositiveInt = 256  # hidden width of the gate across series
+    embedding_dropout: Rate = 0.0  # on embedded series
+    time_dropout: Rate = 0.0  # within the gate over time
+    series_dropout: Rate = 0.0  # within the gate across series
+    head_dropout: Rate = 0.2  # before the last layer
 
 
 class XLinearNetwork(BaselineNetwork):
