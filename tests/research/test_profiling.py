@@ -113,7 +113,7 @@ def test_attention_recurrence_and_sums_over_edges_are_counted_as_by_hand() -> No
 
 def test_parameters_are_those_of_a_network_that_was_built_directly() -> None:
     found = measure(job())
-    direct = Stid(Stid.tiny).build(frame(5, 12, 6))
+    direct = Stid(Stid.tiny, frame(5, 12, 6))
     assert found.parameters == parameters(direct)
     assert found.inference_seconds > 0 and found.training_seconds > 0
     twice = measure(job(batch=6))

@@ -38,10 +38,10 @@ def numbers_of(variant: str) -> dict[str, float]:
     """Returns some of the forecasts of a network, the terms of its objective, and the sizes of their gradients."""
     name, _, switch = variant.partition(" ")
     kind = baselines.get(name)
-    model = kind(kind.tiny.model_copy(update={switch: True} if switch else {}))
-    network = model.build(frame(NODES, HISTORY, HORIZON)).eval()
+    sizes = kind.tiny.model_copy(update={switch: True} if switch else {})
+    network = kind(sizes, frame(NODES, HISTORY, HORIZON)).eval()
     settle(network)
-    learner = BaselineTrainable(network, Scaler(50.0, 10.0), HORIZON, model.recipe)
+    learner = BaselineTrainable(network, Scaler(50.0, 10.0), HORIZON, kind.recipe)
     windows = batch()
     with torch.no_grad():
         scores = (learner.forecast(windows) - learner.scaler.mean) / learner.scaler.deviation

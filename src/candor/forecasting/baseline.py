@@ -13,7 +13,7 @@ from candor.data.protocol import Split
 from candor.data.windows import Windows
 from candor.forecasting.forecaster import REFUSE_UNKNOWN, State
 from candor.forecasting.network import NetworkForecaster, edges_of, found_in
-from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, BaselineStage, BaselineTrainable, Frame
+from candor.nets.baseline import BaselineNetwork, BaselineRecipe, BaselineStage, BaselineTrainable, Frame
 from candor.nets.baselines import baselines
 from candor.nets.recipe import Stage
 from candor.nets.trainable import Trainable
@@ -35,27 +35,22 @@ class BaselineForecaster(NetworkForecaster):
     sizes: Settings = Settings()
     covariates: tuple[str, ...] = ()
 
-    kind: ClassVar[type[Baseline]]
+    kind: ClassVar[type[BaselineNetwork]]
     reads_covariates: ClassVar[bool] = False
     tiny: ClassVar[Settings]
     """Sizes with which the model can be tried in a second."""
 
-    @property
-    def model(self) -> Baseline:
-        """The published model with the sizes and the recipe of this forecaster."""
-        return self.kind(self.sizes, self.recipe)
-
     def used_recipe(self) -> BaselineRecipe:
         """Returns the recipe for the horizon."""
-        return self.model.recipe_for(self.horizon)
+        return self.kind.recipe_for(self.recipe, self.horizon)
 
     def stages(self) -> tuple[BaselineStage, ...]:
         """Returns the trainings that come before the network's own, in their order."""
-        return self.model.stages()
+        return self.kind.stages(self.sizes, self.recipe)
 
     def build(self, frame: Frame) -> BaselineNetwork:
         """Returns the network with first weights."""
-        return self.model.build(frame)
+        return self.kind(self.sizes, frame)
 
     def _trainable(self, state: State, scaler: Scaler, nodes: int) -> BaselineTrainable:
         return BaselineTrainable(self.build(self._frame(state, nodes)), scaler, self.horizon, self.recipe)

@@ -1,14 +1,14 @@
 """What a published model is made of: sizes, a network and a recipe, in one file of `candor.nets.baselines`.
 
-    class MyNetwork(BaselineNetwork):
-        def forward(self, values, time_of_day, day_of_week, *more): ...  # z-scores in, z-scores out
-
     @baselines.register("my-model")
-    class MyModel(Baseline):
-        network = MyNetwork
+    class MyModel(BaselineNetwork):
         sizes = MySizes()
         tiny = MySizes(width=4)
         recipe = BaselineRecipe.of(epochs=100, learning_rate=1e-3)
+
+        def __init__(self, sizes, frame): ...
+
+        def forward(self, values, time_of_day, day_of_week, *more): ...  # z-scores in, z-scores out
 
 Every model reads z-scores of the same histories with gaps filled in the same way, and is evaluated on the same observed
 targets; its own are the network, the objective and the training. `candor.forecasting.baseline` makes it a forecaster.
@@ -93,10 +93,20 @@ class Targets:
 
 
 class BaselineNetwork(nn.Module, ABC):
-    """A network from z-scores of the history to z-scores of the horizon.
+    """A network from z-scores of the history to z-scores of the horizon, built from sizes and a frame.
 
     Random numbers in training come from `candor.nets.dropout` only, whose draws are the same in whatever thread.
     """
+
+    sizes: Settings
+    recipe: BaselineRecipe
+    tiny: Settings
+    """Sizes with which the model can be tried in a second."""
+    is_reconstruction: ClassVar[bool] = False
+    """Whether it was rebuilt without its authors' code, so that no ranking may rest on it."""
+    reads_covariates: ClassVar[bool] = False
+    needs_whole_batches: ClassVar[bool] = False
+    """Whether the network compares the windows of a batch, so that it cannot be cut into micro-batches."""
 
     @abstractmethod
     def forward(
@@ -117,6 +127,16 @@ class BaselineNetwork(nn.Module, ABC):
     def found(self) -> dict[str, Any]:
         """Returns what a stage found that later networks are built from (`Frame.found`), as JSON holds it."""
         return {}
+
+    @classmethod
+    def recipe_for(cls, recipe: BaselineRecipe, horizon: int) -> BaselineRecipe:
+        """Returns the recipe for a horizon; by default it is the same for all."""
+        return recipe
+
+    @classmethod
+    def stages(cls, sizes: Any, recipe: Any) -> "tuple[BaselineStage, ...]":
+        """Returns the trainings that come before the network's own, in their order; by default there are none."""
+        return ()
 
 
 @dataclass
@@ -171,34 +191,3 @@ class BaselineStage(Stage):
 
     build: Callable[[Frame], BaselineNetwork]
     kind: type[BaselineTrainable] = BaselineTrainable
-
-
-class Baseline:
-    """A published model: its network, and the sizes and recipe with which it is built and trained."""
-
-    network: type[BaselineNetwork]
-    sizes: Settings
-    recipe: BaselineRecipe
-    tiny: Settings
-    """Sizes with which the model can be tried in a second."""
-
-    is_reconstruction: ClassVar[bool] = False
-    """Whether it was rebuilt without its authors' code, so that no ranking may rest on it."""
-    reads_covariates: ClassVar[bool] = False
-    needs_whole_batches: ClassVar[bool] = False
-    """Whether the network compares the windows of a batch, so that it cannot be cut into micro-batches."""
-
-    def __init__(self, sizes: Settings | None = None, recipe: BaselineRecipe | None = None) -> None:
-        self.sizes, self.recipe = sizes or type(self).sizes, recipe or type(self).recipe
-
-    def build(self, frame: Frame) -> BaselineNetwork:
-        """Returns the network with first weights."""
-        return self.network(self.sizes, frame)
-
-    def recipe_for(self, horizon: int) -> BaselineRecipe:
-        """Returns the recipe for a horizon; by default it is the same for all."""
-        return self.recipe
-
-    def stages(self) -> tuple[BaselineStage, ...]:
-        """Returns the trainings that come before the network's own, in their order; by default there are none."""
-        return ()

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from torch import Tensor
 
 from candor.data.preprocessing import Scaler
-from candor.nets.baseline import Baseline, BaselineTrainable
+from candor.nets.baseline import BaselineNetwork, BaselineTrainable, Frame
 from candor.nets.baselines import baselines
 from candor.nets.recipe import Stage, TrainingSettings
 from candor.nets.trainable import StepContext
@@ -18,9 +18,9 @@ HISTORY, HORIZON, NODES = 12, 6, 5
 SEARCH_STEPS = 12  # a search tries two operators of an edge at a time, so two steps do not reach all of them
 
 
-def tiny(name: str) -> Baseline:
+def tiny(name: str, place: Frame) -> BaselineNetwork:
     kind = baselines.get(name)
-    return kind(kind.tiny)
+    return kind(kind.tiny, place)
 
 
 def batch(windows: int = 6, seed: int = 0) -> dict[str, Tensor]:
@@ -38,8 +38,8 @@ def batch(windows: int = 6, seed: int = 0) -> dict[str, Tensor]:
 
 def trainable(name: str) -> BaselineTrainable:
     torch.manual_seed(0)
-    model = tiny(name)
-    return BaselineTrainable(model.build(frame(NODES, HISTORY, HORIZON)), Scaler(50.0, 10.0), HORIZON, model.recipe)
+    network = tiny(name, frame(NODES, HISTORY, HORIZON))
+    return BaselineTrainable(network, Scaler(50.0, 10.0), HORIZON, network.recipe)
 
 
 def objective(learner: BaselineTrainable, windows: dict[str, Tensor], share: float = 1.0, valid: int | None = None):
@@ -75,18 +75,20 @@ def stages() -> list[tuple[str, str]]:
     """Returns every model with each of its stages by name; the last, of the network that forecasts, has none."""
     found = []
     for name in baselines:
-        found += [(name, stage.name) for stage in (*baselines.get(name)().stages(), Stage(TrainingSettings()))]
+        kind = baselines.get(name)
+        earlier = kind.stages(kind.sizes, kind.recipe)
+        found += [(name, stage.name) for stage in (*earlier, Stage(TrainingSettings()))]
     return found
 
 
 def trainable_of(name: str, wanted: str) -> BaselineTrainable:
     """Returns what a stage of a model trains."""
-    model = tiny(name)
-    for stage in model.stages():
+    kind = baselines.get(name)
+    for stage in kind.stages(kind.tiny, kind.recipe):
         if stage.name == wanted:
             torch.manual_seed(0)
             network = stage.build(frame(NODES, HISTORY, HORIZON))
-            return stage.kind(network, Scaler(50.0, 10.0), HORIZON, model.recipe)
+            return stage.kind(network, Scaler(50.0, 10.0), HORIZON, kind.recipe)
     return trainable(name)
 
 
@@ -162,16 +164,15 @@ def test_terms_of_an_objective_keep_their_weights_in_another_unit_or_say_which_u
 
 @pytest.mark.parametrize("name", baselines.names())
 def test_any_history_and_horizon_can_be_asked_for(name: str) -> None:
-    model = tiny(name)
     for history, horizon, steps_per_day, nodes in ((24, 24, 24, 3), (28, 14, 1, 2), (48, 96, 24, 1)):
         place = frame(nodes, history, horizon, steps_per_day)
-        network = model.build(place).eval()
+        network = tiny(name, place).eval()
         with torch.no_grad():
             found = network(torch.randn(2, history, nodes), *calendar(2, history + horizon, 288 // steps_per_day))
         assert found.shape == (2, horizon, nodes) and torch.isfinite(found).all()
         without_edges = replace(place, adjacency=torch.zeros(nodes, nodes))
         with torch.no_grad():
-            alone = model.build(without_edges).eval()(
+            alone = tiny(name, without_edges).eval()(
                 torch.zeros(2, history, nodes), *calendar(2, history + horizon, 288 // steps_per_day)
             )
         assert torch.isfinite(alone).all()

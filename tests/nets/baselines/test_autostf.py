@@ -13,7 +13,6 @@ from torch.nn import functional as F
 from candor.nets.baseline import Frame
 from candor.nets.baselines.autostf import (
     AutoStf,
-    AutoStfNetwork,
     AutoStfSizes,
     Cell,
     LearnedGraph,
@@ -30,7 +29,7 @@ def everywhere(temporal: str, spatial: str) -> dict[str, list[object]]:
     return {"temporal": [temporal] * 3, "spatial": [[spatial] * 3] * 2}
 
 
-def influence(network: AutoStfNetwork, place: Frame) -> Tensor:
+def influence(network: AutoStf, place: Frame) -> Tensor:
     """Returns which sensors' readings move the forecast of which; who is forecast x who is read."""
     values = torch.randn(1, place.history, place.nodes, requires_grad=True)
     forecast = network.eval()(values, *calendar(1, place.history + place.horizon)).sum(dim=(0, 1))
@@ -55,7 +54,7 @@ def test_it_has_the_parameters_counted_by_hand() -> None:
     searched = identity + between + head + operators + learned + scores
     assert parameters(SearchNetwork(AutoStfSizes(), metr_la_frame())) == searched == 377_151
     in_turns = searched - scores - 3 * (convolution + attention_in_time)  # three patches need all of the other cell's
-    assert parameters(AutoStfNetwork(AutoStfSizes(), metr_la_frame())) == in_turns
+    assert parameters(AutoStf(AutoStfSizes(), metr_la_frame())) == in_turns
 
 
 def test_layers_of_attention_over_the_network_begin_alike_and_without_biases() -> None:
@@ -103,11 +102,11 @@ def test_graph_operators_reach_two_edges_downstream_unless_they_are_as_released(
     place = replace(frame(4), adjacency=torch.diag(torch.ones(3), 1) + torch.eye(4), found=found)
     sizes = SIZES.model_copy(update={"temporal_nodes": 2, "spatial_nodes": 2, "as_released": is_released})
     upstream = torch.arange(4)[:, None] - torch.arange(4)
-    assert torch.equal(influence(AutoStfNetwork(sizes, place), place), (upstream >= 0) & (upstream <= reach))
+    assert torch.equal(influence(AutoStf(sizes, place), place), (upstream >= 0) & (upstream <= reach))
 
 
 def test_only_what_was_chosen_is_there_and_what_it_needs() -> None:
-    made = AutoStfNetwork(SIZES, replace(frame(), found=everywhere("attention", "given-graph")))
+    made = AutoStf(SIZES, replace(frame(), found=everywhere("attention", "given-graph")))
     weights = " ".join(made.state_dict())
     assert "attention" in weights and "given-graph" in weights
     assert "convolution" not in weights and "learned" not in weights
@@ -127,7 +126,7 @@ def test_what_a_search_found_forecasts_as_the_search_does_in_use() -> None:
     searched = search().eval()
     found = searched.found()
     assert found != operators_in_turn(SIZES, 2)
-    made = AutoStfNetwork(SIZES, replace(frame(), found=json.loads(json.dumps(found)))).eval()
+    made = AutoStf(SIZES, replace(frame(), found=json.loads(json.dumps(found)))).eval()
     made.inherit(searched)
     inputs = (torch.randn(3, 12, 5), *calendar(3, 18, 12))
     with torch.no_grad():

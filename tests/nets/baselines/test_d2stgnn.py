@@ -6,7 +6,7 @@ import pytest
 import torch
 from frames import calendar, frame, metr_la_frame, parameters
 
-from candor.nets.baselines.d2stgnn import D2stgnn, D2stgnnNetwork, D2stgnnSizes, DiffusionBlock
+from candor.nets.baselines.d2stgnn import D2stgnn, D2stgnnSizes, DiffusionBlock
 
 TINY = D2stgnn.tiny
 
@@ -22,7 +22,7 @@ def test_it_has_the_parameters_counted_by_hand() -> None:
     remainder = (32 * 32 + 32) + 2 * 32
     layers = 5 * (gate + diffusion + recurrence + attention + forecasts + 2 * remainder) - remainder
     output = (256 * 512 + 512) + (512 * 3 + 3)
-    found = parameters(D2stgnnNetwork(D2stgnnSizes(), metr_la_frame()))
+    found = parameters(D2stgnn(D2stgnnSizes(), metr_la_frame()))
     assert found == tables + (32 + 32) + graphs + layers + output
     unused = 5 * 2 * 32 + (10 * 32 + 32) + remainder  # which the released model declares: 391,962 with them
     assert found + unused == 391_962
@@ -44,7 +44,7 @@ def test_dynamic_graphs_lead_along_the_roads_and_against_them() -> None:
     torch.manual_seed(0)
     adjacency = torch.eye(5)
     adjacency[0, 1] = adjacency[1, 2] = 1.0  # 0 -> 1 -> 2
-    network = D2stgnnNetwork(TINY, replace(frame(), adjacency=adjacency)).eval()
+    network = D2stgnn(TINY, replace(frame(), adjacency=adjacency)).eval()
     supports = network.supports(torch.randn(3, 12, 5), torch.randn(3, 8))
     roads = [[tuple(pair) for pair in (graph > 1e-4).nonzero().tolist()] for graph in supports[0, :4]]
     assert roads == [[(1, 0), (2, 1)], [(1, 0), (2, 0), (2, 1)], [(0, 1), (1, 2)], [(0, 1), (0, 2), (1, 2)]]
@@ -53,7 +53,7 @@ def test_dynamic_graphs_lead_along_the_roads_and_against_them() -> None:
 
 @pytest.mark.parametrize(("horizon", "states"), [(1, 1), (5, 2), (12, 4), (13, 4), (48, 4), (192, 4), (240, 4)])
 def test_far_horizons_are_not_forecast_by_more_states(horizon: int, states: int) -> None:
-    network = D2stgnnNetwork(TINY, frame(2, 12, horizon))
+    network = D2stgnn(TINY, frame(2, 12, horizon))
     assert {layer.inherent.future for layer in network.layers} == {layer.diffusion.future for layer in network.layers}
     assert network.layers[0].inherent.future == states
     assert network(torch.randn(2, 12, 2), *calendar(2, 12 + horizon, 12)).shape == (2, horizon, 2)
@@ -62,7 +62,7 @@ def test_far_horizons_are_not_forecast_by_more_states(horizon: int, states: int)
 @pytest.mark.parametrize(("history", "horizon"), [(1, 1), (2, 5), (3, 2), (4, 12), (11, 7)])
 def test_short_histories_and_odd_horizons_train(history: int, horizon: int) -> None:
     torch.manual_seed(0)
-    network = D2stgnnNetwork(TINY, frame(1, history, horizon))
+    network = D2stgnn(TINY, frame(1, history, horizon))
     values = torch.randn(1, history, 1)  # one window of one node
     found = network(values, *calendar(1, history + horizon, 12))
     found.sum().backward()
@@ -72,7 +72,7 @@ def test_short_histories_and_odd_horizons_train(history: int, horizon: int) -> N
 
 def test_every_step_of_a_longer_horizon_is_learned_as_early_as_of_the_published_one() -> None:
     for horizon in (12, 24, 192):
-        training = D2stgnn().recipe_for(horizon).training
+        training = D2stgnn.recipe_for(D2stgnn.recipe, horizon).training
         assert training.prefix(65, horizon) < horizon == training.prefix(66, horizon)
-    assert D2stgnn().recipe_for(14).training.prefix(66, 14) == 14
-    assert D2stgnn().recipe_for(12) == D2stgnn.recipe
+    assert D2stgnn.recipe_for(D2stgnn.recipe, 14).training.prefix(66, 14) == 14
+    assert D2stgnn.recipe_for(D2stgnn.recipe, 12) == D2stgnn.recipe

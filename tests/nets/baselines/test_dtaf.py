@@ -10,7 +10,7 @@ from torch.nn import functional as F
 from candor.nets.baseline import Targets
 from candor.nets.baselines.dtaf import (
     SECOND_READING,
-    DtafNetwork,
+    Dtaf,
     DtafSizes,
     Refinement,
     SplineLinear,
@@ -33,7 +33,7 @@ def test_it_has_the_parameters_counted_by_hand(as_released: bool, attentions: in
     attention = 4 * (width + 1) * width + 2 * width
     head = (2 * patches * width + 1) * horizon
     expected = patch * width + drift + extractors + joining + 2 * width + attentions * attention + head
-    network = DtafNetwork(DtafSizes(as_released=as_released), metr_la_frame())
+    network = Dtaf(DtafSizes(as_released=as_released), metr_la_frame())
     assert parameters(network) == expected == total
 
 
@@ -100,7 +100,7 @@ def test_later_patches_change_nothing_in_what_the_history_of_earlier_ones_gives(
 
 def test_targets_are_mixed_with_those_of_the_series_that_the_history_is_mixed_with() -> None:
     torch.manual_seed(0)
-    network = DtafNetwork(SIZES.model_copy(update={"mixing": 0.7, "dropout": 0.0}), frame(5, 12, 12)).train()
+    network = Dtaf(SIZES.model_copy(update={"mixing": 0.7, "dropout": 0.0}), frame(5, 12, 12)).train()
     values, seen = torch.randn(4, 12, 5), []
     network.read = lambda mixed: (seen.append(mixed), (mixed, torch.zeros(1, 1, 2)))[1]  # forecasts what it reads
     mask = torch.rand(4, 12, 5) < 0.7
@@ -115,7 +115,7 @@ def test_targets_are_mixed_with_those_of_the_series_that_the_history_is_mixed_wi
 
 def test_errors_are_a_mean_over_what_was_measured_however_much_is_missing() -> None:
     torch.manual_seed(0)
-    network = DtafNetwork(SIZES.model_copy(update={"mixing": 0.7, "dropout": 0.0}), frame(40, 12, 12)).train()
+    network = Dtaf(SIZES.model_copy(update={"mixing": 0.7, "dropout": 0.0}), frame(40, 12, 12)).train()
     values, mask = torch.randn(4, 12, 40), torch.rand(4, 12, 40) < 0.5
     network.read = lambda mixed: (mixed + 1, torch.zeros(1, 1, 2))  # too high by one everywhere
     targets = Targets(torch.where(mask, values, 0.0), mask, int(mask.sum()), 1.0, 1.0, False)
@@ -125,7 +125,7 @@ def test_errors_are_a_mean_over_what_was_measured_however_much_is_missing() -> N
 
 def test_nodes_are_forecast_one_by_one() -> None:
     torch.manual_seed(0)
-    network = DtafNetwork(SIZES, frame()).eval()
+    network = Dtaf(SIZES, frame()).eval()
     values = torch.randn(2, 12, 5)
     other = values.clone()
     other[:, :, 3] = torch.randn(2, 12)

@@ -3,7 +3,7 @@
 import torch
 from frames import calendar, frame, metr_la_frame, parameters
 
-from candor.nets.baselines.fast import FastNetwork, FastSizes
+from candor.nets.baselines.fast import Fast, FastSizes
 
 SIZES = FastSizes(width=8, experts=3, layers=2, agents=4)
 
@@ -19,14 +19,14 @@ def test_it_has_the_parameters_counted_by_hand() -> None:
     tables = (calendar_and_nodes + 32) * width
     head = (4 * width + 1) * 4 * width + (4 * width + 1) * steps
     total = (1 + layers) * router + first_experts + layers * (attention + later_experts) + norms_between + tables + head
-    assert parameters(FastNetwork(FastSizes(), metr_la_frame())) == total == 420_268 - width
+    assert parameters(Fast(FastSizes(), metr_la_frame())) == total == 420_268 - width
 
 
 def test_a_router_that_trusts_one_expert_makes_a_network_without_mixture() -> None:
     torch.manual_seed(0)
     place, chosen = frame(), 1
-    mixed = FastNetwork(SIZES, place).eval()
-    single = FastNetwork(SIZES.model_copy(update={"experts": 1}), place).eval()
+    mixed = Fast(SIZES, place).eval()
+    single = Fast(SIZES.model_copy(update={"experts": 1}), place).eval()
     weights = mixed.state_dict()
     for name in single.state_dict():
         if "router" in name:
@@ -45,7 +45,7 @@ def test_a_router_that_trusts_one_expert_makes_a_network_without_mixture() -> No
 
 def test_forecasts_follow_the_level_and_the_scale_of_each_node() -> None:
     torch.manual_seed(0)
-    network = FastNetwork(SIZES, frame()).double().eval()
+    network = Fast(SIZES, frame()).double().eval()
     values = torch.randn(3, 12, 5, dtype=torch.float64)
     scale, level = torch.tensor([1.0, 2, 3, 4, 5]), torch.tensor([0.0, -3, 5, 1, 9])
     with torch.no_grad():
@@ -56,7 +56,7 @@ def test_forecasts_follow_the_level_and_the_scale_of_each_node() -> None:
 
 def test_every_node_is_heard_by_all_others() -> None:
     torch.manual_seed(0)
-    network = FastNetwork(SIZES, frame()).eval()
+    network = Fast(SIZES, frame()).eval()
     values = torch.randn(2, 12, 5)
     other = values.clone()
     other[:, :, 3] = torch.randn(2, 12)

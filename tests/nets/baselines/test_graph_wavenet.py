@@ -7,7 +7,7 @@ import torch
 from frames import calendar, frame, metr_la_frame, parameters
 
 from candor.nets.baseline import Frame
-from candor.nets.baselines.graph_wavenet import GraphWavenetNetwork, GraphWavenetSizes
+from candor.nets.baselines.graph_wavenet import GraphWavenet, GraphWavenetSizes
 from candor.nets.layers import transitions
 
 SMALL = GraphWavenetSizes(width=4, skip_width=8, head_width=8, embedding=3)
@@ -24,10 +24,10 @@ def test_it_has_the_published_parameters_without_those_that_are_never_used() -> 
     published = start + graph + gated + residual + skip + 8 * (diffusion + normalisation) + head
     assert published == 309_400
     unused = residual + diffusion + normalisation
-    assert parameters(GraphWavenetNetwork(GraphWavenetSizes(), metr_la_frame())) == published - unused == 293_688
+    assert parameters(GraphWavenet(GraphWavenetSizes(), metr_la_frame())) == published - unused == 293_688
 
 
-def influence(network: GraphWavenetNetwork, place: Frame) -> torch.Tensor:
+def influence(network: GraphWavenet, place: Frame) -> torch.Tensor:
     """Returns how much each reading moves the forecast of each node; node x time x node."""
     values = torch.randn(1, place.history, place.nodes, requires_grad=True)
     forecast = network.eval()(values, *calendar(1, place.history + place.horizon)).sum(dim=(0, 1))
@@ -39,7 +39,7 @@ def influence(network: GraphWavenetNetwork, place: Frame) -> torch.Tensor:
 def test_every_step_of_any_history_is_seen(history: int) -> None:
     torch.manual_seed(0)
     place = frame(2, history, 3)
-    assert (influence(GraphWavenetNetwork(SMALL, place), place).sum(dim=(0, 2)) > 0).all()
+    assert (influence(GraphWavenet(SMALL, place), place).sum(dim=(0, 2)) > 0).all()
 
 
 def test_layers_are_added_only_where_the_published_ones_see_too_little() -> None:
@@ -54,7 +54,7 @@ def test_states_diffuse_two_edges_per_layer_in_the_direction_of_the_support(alon
     torch.manual_seed(0)
     row = torch.diag(torch.ones(3), 1)
     place = replace(frame(4, 2, 3), adjacency=row)
-    network = GraphWavenetNetwork(SMALL.model_copy(update={"blocks": 2, "layers": 1}), place)
+    network = GraphWavenet(SMALL.model_copy(update={"blocks": 2, "layers": 1}), place)
     weights = network.diffusions[0].linear.weight.detach().view(4, 7, 4)  # out x power x in
     keeps = torch.tensor([True, along, along, against, against, False, False])
     weights[:, ~keeps] = 0.0

@@ -13,7 +13,7 @@ from candor.data.panel import Panel, Sensor
 from candor.data.times import TimeAxis
 from candor.data.windows import Windows
 from candor.nets.baseline import Targets
-from candor.nets.baselines.hyperd import Hyperd, HyperdNetwork, HyperdSizes, laplacian
+from candor.nets.baselines.hyperd import Hyperd, HyperdSizes, laplacian
 
 SIZES = Hyperd.tiny
 
@@ -32,7 +32,7 @@ def test_it_has_the_parameters_counted_by_hand() -> None:
     remainder = width + perceptrons + (12 * width * head + head) + (head * 12 + 12)
     published = profiles + remainder + 2 * nodes + 288 + 7 * 288  # with the biases of the keys
     assert published == 13_608_046
-    assert parameters(HyperdNetwork(HyperdSizes(), metr_la_frame())) == profiles + remainder
+    assert parameters(Hyperd(HyperdSizes(), metr_la_frame())) == profiles + remainder
 
 
 def test_profiles_begin_with_the_means_of_observed_readings_of_the_hour_and_of_the_hour_of_the_week() -> None:
@@ -43,7 +43,7 @@ def test_profiles_begin_with_the_means_of_observed_readings_of_the_hour_and_of_t
     panel = Panel(
         values, TimeAxis(datetime(2024, 1, 3, tzinfo=UTC), timedelta(hours=1), 400, "UTC"), (Sensor("a"), Sensor("b"))
     )
-    made = HyperdNetwork(SIZES, frame(2, history=12, horizon=6))
+    made = Hyperd(SIZES, frame(2, history=12, horizon=6))
     made.prepare(Windows(panel, np.nan_to_num(values, nan=99.0), np.arange(12, 301), 12, 6))
 
     seen = pd.Series(values[:300, 0], index=pd.date_range("2024-01-03", periods=300, freq="h"))  # rows windows read
@@ -59,8 +59,8 @@ def test_profiles_begin_with_the_means_of_observed_readings_of_the_hour_and_of_t
 def test_the_forecast_is_the_profile_of_its_own_time_where_the_remainder_is_silent() -> None:
     torch.manual_seed(0)
     values, (time_of_day, day_of_week) = torch.randn(3, 12, 5), calendar(3, 18, 12)
-    described = HyperdNetwork(SIZES, frame()).eval()
-    released = HyperdNetwork(SIZES.model_copy(update={"as_released": True}), frame()).eval()
+    described = Hyperd(SIZES, frame()).eval()
+    released = Hyperd(SIZES.model_copy(update={"as_released": True}), frame()).eval()
     with torch.no_grad():
         described.remainder.second.weight.zero_()
         described.remainder.second.bias.zero_()
@@ -76,7 +76,7 @@ def test_the_forecast_is_the_profile_of_its_own_time_where_the_remainder_is_sile
 @pytest.mark.parametrize("horizon", [8, 12, 24, 96])
 def test_the_second_term_is_both_views_of_the_forecast(horizon: int) -> None:
     torch.manual_seed(0)
-    made = HyperdNetwork(SIZES, frame(horizon=horizon)).eval()
+    made = Hyperd(SIZES, frame(horizon=horizon)).eval()
     inputs = (torch.randn(3, 12, 5), *calendar(3, 12 + horizon, 12))
     wanted = torch.zeros(3, horizon, 5)
     with torch.no_grad():
@@ -93,7 +93,7 @@ def test_the_second_term_is_both_views_of_the_forecast(horizon: int) -> None:
 
 @pytest.mark.parametrize("horizon", [1, 2, 5])
 def test_the_shortest_horizons_leave_something_to_the_remainder(horizon: int) -> None:
-    made = HyperdNetwork(SIZES, frame(horizon=horizon))
+    made = Hyperd(SIZES, frame(horizon=horizon))
     inputs = (torch.randn(3, 12, 5), *calendar(3, 12 + horizon, 12))
     wanted = torch.zeros(3, horizon, 5)
     _, terms = made.objective(inputs, Targets(wanted, wanted == 0, wanted.numel(), 0.5, 1.0, False))

@@ -4,17 +4,17 @@ import torch
 from frames import calendar, frame, metr_la_frame, parameters
 from torch import Tensor
 
-from candor.nets.baselines.itransformer import ITransformerNetwork, ITransformerSizes
+from candor.nets.baselines.itransformer import ITransformer, ITransformerSizes
 
 SMALL = {"width": 8, "feed_forward": 16, "heads": 2}
 
 
-def make(**more: bool) -> ITransformerNetwork:
+def make(**more: bool) -> ITransformer:
     torch.manual_seed(0)
-    return ITransformerNetwork(ITransformerSizes(**SMALL, **more), frame()).double().eval()
+    return ITransformer(ITransformerSizes(**SMALL, **more), frame()).double().eval()
 
 
-def forecast(network: ITransformerNetwork, values: Tensor, hours_later: int = 0) -> Tensor:
+def forecast(network: ITransformer, values: Tensor, hours_later: int = 0) -> Tensor:
     time_of_day, day_of_week = calendar(len(values), 18)
     with torch.no_grad():
         return network(values, (time_of_day + 12 * hours_later) % 288, day_of_week)
@@ -25,7 +25,7 @@ def test_it_has_the_parameters_counted_by_hand() -> None:
     attention = 4 * (width + 1) * width
     layer = attention + (width + 1) * hidden + (hidden + 1) * width + 2 * 2 * width
     expected = (steps + 1) * width + layers * layer + 2 * width + (width + 1) * steps
-    assert parameters(ITransformerNetwork(ITransformerSizes(), metr_la_frame())) == expected == 3_169_804
+    assert parameters(ITransformer(ITransformerSizes(), metr_la_frame())) == expected == 3_169_804
 
 
 def test_sensors_may_come_in_any_order() -> None:

@@ -6,7 +6,7 @@ from frames import calendar, frame, metr_la_frame, parameters
 from torch import Tensor
 
 from candor.nets.baseline import Targets
-from candor.nets.baselines.latenttsf import Autoencoder, LatentTsf, LatentTsfNetwork, LatentTsfSizes, carried_forward
+from candor.nets.baselines.latenttsf import Autoencoder, LatentTsf, LatentTsfSizes, carried_forward
 
 SIZES = LatentTsf.tiny
 
@@ -20,7 +20,7 @@ def test_it_has_the_parameters_counted_by_hand() -> None:
     nodes, inside, state, steps = 207, 512, 256, 12
     encoder = (nodes + 1) * inside + (inside + 1) * state
     decoder = (state + 1) * inside + (inside + 1) * nodes
-    made = LatentTsfNetwork(LatentTsfSizes(), metr_la_frame())
+    made = LatentTsf(LatentTsfSizes(), metr_la_frame())
     assert parameters(made) == 2 * (steps + 1) * steps  # of DLinear, which alone learns in the end
     assert parameters(Autoencoder(state, metr_la_frame())) == encoder + decoder == 475_599
     assert sum(weights.numel() for weights in made.parameters()) == 475_599 + 312
@@ -37,7 +37,7 @@ def test_every_time_is_rebuilt_by_itself_from_a_state_that_is_never_negative() -
 def test_what_does_not_change_is_forecast_without_error_before_anything_is_learned() -> None:
     """DLinear begins with the mean of the history, and the states of a constant history are constant."""
     torch.manual_seed(0)
-    made = LatentTsfNetwork(SIZES, frame())
+    made = LatentTsf(SIZES, frame())
     for layer in (made.backbone.trend, made.backbone.remainder):
         torch.nn.init.zeros_(layer.bias)
     level = torch.randn(3, 1, 5)
@@ -59,7 +59,7 @@ def test_a_missing_target_is_the_value_before_it_or_the_first_that_is_there() ->
 
 def test_a_time_at_which_nothing_was_measured_teaches_nothing() -> None:
     torch.manual_seed(0)
-    made = LatentTsfNetwork(SIZES, frame())
+    made = LatentTsf(SIZES, frame())
     inputs, wanted = (torch.randn(2, 12, 5), *calendar(2, 18, 12)), torch.randn(2, 6, 5)
     mask = torch.ones(2, 6, 5, dtype=torch.bool)
     mask[:, 2] = False

@@ -6,12 +6,12 @@ from frames import calendar, frame, metr_la_frame, parameters
 from torch import Tensor
 from torch.nn import functional as F
 
-from candor.nets.baselines.moderntcn import ConvolutionBlock, ModernTcnNetwork, ModernTcnSizes
+from candor.nets.baselines.moderntcn import ConvolutionBlock, ModernTcn, ModernTcnSizes
 
 SIZES = ModernTcnSizes(width=4, blocks=2)
 
 
-def forecast(network: ModernTcnNetwork, values: Tensor) -> Tensor:
+def forecast(network: ModernTcn, values: Tensor) -> Tensor:
     with torch.no_grad():
         return network.eval()(values, *calendar(len(values), values.shape[1] + 6))
 
@@ -25,7 +25,7 @@ def test_it_has_the_parameters_counted_by_hand() -> None:
     among_nodes = width * (2 * ratio * nodes**2 + ratio * nodes + nodes)
     head = (width * steps + 1) * steps
     expected = stem + over_time + 2 * width + features + among_nodes + head
-    assert parameters(ModernTcnNetwork(ModernTcnSizes(), metr_la_frame())) == expected == 6_496_300
+    assert parameters(ModernTcn(ModernTcnSizes(), metr_la_frame())) == expected == 6_496_300
 
 
 def test_both_kernels_together_are_one_convolution() -> None:
@@ -46,7 +46,7 @@ def test_both_kernels_together_are_one_convolution() -> None:
 
 def test_nodes_meet_only_where_the_nodes_of_a_feature_are_mixed() -> None:
     torch.manual_seed(0)
-    network = ModernTcnNetwork(SIZES, frame())
+    network = ModernTcn(SIZES, frame())
     values = torch.randn(2, 12, 5)
     other = values.clone()
     other[:, :, 3] = torch.randn(2, 12)
@@ -68,7 +68,7 @@ def test_nodes_meet_only_where_the_nodes_of_a_feature_are_mixed() -> None:
 def test_the_order_of_any_two_steps_matters(history: int) -> None:
     """Exchanging steps keeps the mean and the deviation of a window, so that a step that is not read would show."""
     torch.manual_seed(0)
-    network = ModernTcnNetwork(SIZES, frame(2, history))
+    network = ModernTcn(SIZES, frame(2, history))
     values = torch.randn(1, history, 2)
     known = forecast(network, values)
     for step in range(history - 1):
@@ -78,5 +78,5 @@ def test_the_order_of_any_two_steps_matters(history: int) -> None:
 
 
 def test_one_window_of_one_step_can_be_learned_from() -> None:
-    network = ModernTcnNetwork(SIZES, frame(1, 1)).train()
+    network = ModernTcn(SIZES, frame(1, 1)).train()
     assert torch.isfinite(network(torch.randn(1, 1, 1), *calendar(1, 7))).all()

@@ -14,7 +14,6 @@ from candor.nets.baseline import Frame
 from candor.nets.baselines.msthg import (
     HypergraphConvolution,
     Msthg,
-    MsthgNetwork,
     MsthgSizes,
     equally_filled,
     groups_of,
@@ -25,9 +24,9 @@ from candor.nets.baselines.msthg import (
 SIZES = Msthg.tiny
 
 
-def network(place: Frame, **more: int) -> MsthgNetwork:
+def network(place: Frame, **more: int) -> Msthg:
     torch.manual_seed(0)
-    return MsthgNetwork(SIZES.model_copy(update=more), place).eval()
+    return Msthg(SIZES.model_copy(update=more), place).eval()
 
 
 def test_it_has_the_parameters_counted_by_hand() -> None:
@@ -41,7 +40,7 @@ def test_it_has_the_parameters_counted_by_hand() -> None:
     head = (width * 256 + 256) + (256 * horizon + horizon)
     total = tables + features + convolutions + gates + recurrent + perceptron + head
     assert total == 165_648
-    assert parameters(MsthgNetwork(MsthgSizes(), metr_la_frame())) == total
+    assert parameters(Msthg(MsthgSizes(), metr_la_frame())) == total
 
 
 def test_a_group_is_a_sensor_and_its_nearest_whichever_way_their_edges_lead() -> None:

@@ -5,12 +5,12 @@ import torch
 from frames import calendar, frame, metr_la_frame, parameters
 from torch import Tensor
 
-from candor.nets.baselines.patchtst import PatchTstLayer, PatchTstNetwork, PatchTstSizes
+from candor.nets.baselines.patchtst import PatchTst, PatchTstLayer, PatchTstSizes
 
 SIZES = PatchTstSizes(width=8, feed_forward=16, heads=2)
 
 
-def forecast(network: PatchTstNetwork, values: Tensor) -> Tensor:
+def forecast(network: PatchTst, values: Tensor) -> Tensor:
     with torch.no_grad():
         return network.eval()(values, *calendar(len(values), values.shape[1] + 6))
 
@@ -21,12 +21,12 @@ def test_it_has_the_parameters_counted_by_hand() -> None:
     attention = 4 * (width + 1) * width
     layer = attention + (width + 1) * hidden + (hidden + 1) * width + 2 * 2 * width
     expected = (patch + 1) * width + patches * width + layers * layer + (width * patches + 1) * steps
-    assert parameters(PatchTstNetwork(PatchTstSizes(), metr_la_frame())) == expected == 407_948
+    assert parameters(PatchTst(PatchTstSizes(), metr_la_frame())) == expected == 407_948
 
 
 def test_a_sensor_among_others_is_forecast_as_if_it_were_alone() -> None:
     torch.manual_seed(0)
-    network, alone = PatchTstNetwork(SIZES, frame(5)), PatchTstNetwork(SIZES, frame(1))
+    network, alone = PatchTst(SIZES, frame(5)), PatchTst(SIZES, frame(1))
     alone.load_state_dict(network.state_dict())
     values = torch.randn(3, 12, 5)
     singly = [forecast(alone, values[:, :, node : node + 1]) for node in range(5)]
@@ -37,7 +37,7 @@ def test_a_sensor_among_others_is_forecast_as_if_it_were_alone() -> None:
 def test_the_order_of_any_two_steps_matters(history: int) -> None:
     """Exchanging steps keeps the mean and the deviation of a window, so that a step that is not read would show."""
     torch.manual_seed(0)
-    network = PatchTstNetwork(SIZES, frame(2, history))
+    network = PatchTst(SIZES, frame(2, history))
     values = torch.randn(1, history, 2)
     known = forecast(network, values)
     for step in range(history - 1):

@@ -7,18 +7,18 @@ import torch
 from frames import calendar, frame, metr_la_frame, parameters
 from torch import Tensor
 
-from candor.nets.baselines.pathformer import PathformerNetwork, PathformerSizes, seasonality, squared_variation
+from candor.nets.baselines.pathformer import Pathformer, PathformerSizes, seasonality, squared_variation
 from candor.nets.dropout import drawing_from
 
 ONE_LAYER = {"width": 4, "feed_forward": 8, "patches": ((6, 4, 3, 2),)}
 
 
-def make(history: int = 12, **more: bool) -> PathformerNetwork:
+def make(history: int = 12, **more: bool) -> Pathformer:
     torch.manual_seed(0)
-    return PathformerNetwork(PathformerSizes(**ONE_LAYER, **more), frame(5, history)).eval()
+    return Pathformer(PathformerSizes(**ONE_LAYER, **more), frame(5, history)).eval()
 
 
-def forecast(network: PathformerNetwork, values: Tensor) -> Tensor:
+def forecast(network: Pathformer, values: Tensor) -> Tensor:
     with torch.no_grad():
         return network(values, *calendar(len(values), values.shape[1] + 6))
 
@@ -41,7 +41,7 @@ def test_it_has_the_released_parameters_without_those_that_do_nothing() -> None:
         experts += expert + within + 5 * (flat + 1) * flat + patches * flat
     expected = 2 * width + 3 * (router + experts) + (steps * width + 1) * steps
     do_nothing = 3 * (steps + 1) * steps + 3 * 4 * (2 * 2 * width + 100 * width)
-    assert parameters(PathformerNetwork(PathformerSizes(), metr_la_frame())) == expected == 706_214 - do_nothing
+    assert parameters(Pathformer(PathformerSizes(), metr_la_frame())) == expected == 706_214 - do_nothing
 
 
 def test_an_expert_matters_to_the_windows_that_it_was_chosen_for() -> None:

@@ -4,7 +4,7 @@ import pytest
 import torch
 from frames import calendar, frame, metr_la_frame, parameters
 
-from candor.nets.baselines.phaseformer import PhaseFormerNetwork, PhaseFormerSizes, period_of
+from candor.nets.baselines.phaseformer import PhaseFormer, PhaseFormerSizes, period_of
 
 SIZES = PhaseFormerSizes(width=8, routers=3, heads=2, layers=2)
 
@@ -19,13 +19,13 @@ def counted(history: int, horizon: int, period: int, width: int, routers: int) -
 
 
 def test_it_has_the_parameters_counted_by_hand() -> None:
-    network = PhaseFormerNetwork(PhaseFormerSizes(), metr_la_frame())
+    network = PhaseFormer(PhaseFormerSizes(), metr_la_frame())
     assert parameters(network) == counted(12, 12, 3, 128, 4) == 266_628
 
 
 def test_it_has_the_parameters_of_the_smallest_published_network() -> None:
     sizes = PhaseFormerSizes(period=24, width=8, routers=8)
-    assert parameters(PhaseFormerNetwork(sizes, frame(3, 720, 96))) == counted(720, 96, 24, 8, 8) == 1_716
+    assert parameters(PhaseFormer(sizes, frame(3, 720, 96))) == counted(720, 96, 24, 8, 8) == 1_716
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_the_period_is_a_day_or_a_week_that_fits_twice_or_a_quarter(
 
 def test_without_routers_a_phase_is_forecast_from_its_own_past() -> None:
     torch.manual_seed(0)
-    network = PhaseFormerNetwork(SIZES, frame(1, 60, 30)).eval()  # hourly: days, of which 60 hours hold two and a half
+    network = PhaseFormer(SIZES, frame(1, 60, 30)).eval()  # hourly: days, of which 60 hours hold two and a half
     values = torch.randn(2, 60, 1)
     other = values.clone()
     other[:, [29, 53]] = values[:, [53, 29]]  # both at phase 5; mean and deviation of the window stay
@@ -59,7 +59,7 @@ def test_without_routers_a_phase_is_forecast_from_its_own_past() -> None:
 
 def test_nodes_are_forecast_one_by_one() -> None:
     torch.manual_seed(0)
-    network = PhaseFormerNetwork(SIZES, frame()).eval()
+    network = PhaseFormer(SIZES, frame()).eval()
     values = torch.randn(2, 12, 5)
     other = values.clone()
     other[:, :, 3] = torch.randn(2, 12)

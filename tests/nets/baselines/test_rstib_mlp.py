@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.distributions import Normal, kl_divergence
 
 from candor.nets.baseline import Targets
-from candor.nets.baselines.rstib_mlp import DynamicEmbedding, Gaussian, RstibMlp, RstibMlpNetwork, RstibMlpSizes
+from candor.nets.baselines.rstib_mlp import DynamicEmbedding, Gaussian, RstibMlp, RstibMlpSizes
 from candor.nets.dropout import drawing_from
 
 SIZES = RstibMlp.tiny
@@ -24,9 +24,9 @@ class Oracle(nn.Module):
         return self.forecast
 
 
-def network(**more: object) -> RstibMlpNetwork:
+def network(**more: object) -> RstibMlp:
     torch.manual_seed(0)
-    return RstibMlpNetwork(SIZES.model_copy(update=more), frame())
+    return RstibMlp(SIZES.model_copy(update=more), frame())
 
 
 def windows(number: int = 4) -> tuple[Tensor, ...]:
@@ -49,9 +49,9 @@ def test_it_has_the_parameters_counted_by_hand() -> None:
     published = identities + dynamic + encoder + noises + head + 1  # a bias that cancels
     assert published == 1_053_489
     sizes = RstibMlpSizes()
-    assert parameters(RstibMlpNetwork(sizes, metr_la_frame())) == published - 1
+    assert parameters(RstibMlp(sizes, metr_la_frame())) == published - 1
     shared = sizes.model_copy(update={"as_released": True})
-    assert parameters(RstibMlpNetwork(shared, metr_la_frame())) == published - 1 - (half + 1) * width
+    assert parameters(RstibMlp(shared, metr_la_frame())) == published - 1 - (half + 1) * width
 
 
 def test_training_ends_no_sooner_than_the_released_one_can() -> None:

@@ -15,14 +15,14 @@ from candor.data.panel import Panel, Sensor
 from candor.data.times import TimeAxis
 from candor.data.windows import Windows
 from candor.nets.baseline import Targets
-from candor.nets.baselines.st_ssdl import StSsdl, StSsdlNetwork, StSsdlSizes
+from candor.nets.baselines.st_ssdl import StSsdl, StSsdlSizes
 
 SIZES = StSsdl.tiny.model_copy(update={"orders": 3})
 
 
-def network(**more: float) -> StSsdlNetwork:
+def network(**more: float) -> StSsdl:
     torch.manual_seed(0)
-    made = StSsdlNetwork(SIZES.model_copy(update=more), frame())
+    made = StSsdl(SIZES.model_copy(update=more), frame())
     with torch.no_grad():
         made.usual.normal_()
     return made
@@ -40,7 +40,7 @@ def test_it_has_the_parameters_counted_by_hand() -> None:
     cells = sum(3 * (features + width) * 3 * width + 3 * width for width in (encoder, decoder))  # two gates, candidate
     heads = (2 * decoder * 20 + 20) + (decoder + 1)
     assert embeddings + prototypes + cells + heads == 646_738
-    assert parameters(StSsdlNetwork(StSsdlSizes(), metr_la_frame())) == 646_738
+    assert parameters(StSsdl(StSsdlSizes(), metr_la_frame())) == 646_738
 
 
 def test_what_is_usual_is_the_mean_of_observed_readings_of_the_same_hour_of_the_week() -> None:
@@ -53,7 +53,7 @@ def test_what_is_usual_is_the_mean_of_observed_readings_of_the_same_hour_of_the_
     )
     filled = np.nan_to_num(values, nan=99.0)  # which must not count
     place = frame(2, history=12, horizon=6)
-    made = StSsdlNetwork(SIZES, place)
+    made = StSsdl(SIZES, place)
     made.prepare(Windows(panel, filled, np.arange(12, 301), 12, 6))
 
     seen = pd.DataFrame(values[:300], index=pd.date_range("2024-01-03", periods=300, freq="h"))  # rows windows read
@@ -111,7 +111,7 @@ def test_the_encoder_listens_along_edges_and_not_against_them() -> None:
     adjacency[0, 1] = 4.0  # 0 sends to 1; nobody sends from 2
 
     def support(weights: Tensor) -> Tensor:
-        return StSsdlNetwork(SIZES, replace(frame(3), adjacency=weights)).support
+        return StSsdl(SIZES, replace(frame(3), adjacency=weights)).support
 
     found = support(adjacency + torch.eye(3) * 5)
     torch.testing.assert_close(found.diag(), torch.tensor([5 / 9, 1.0, 1.0]))

@@ -7,7 +7,7 @@ from torch import nn
 
 from candor.core.errors import InputError
 from candor.core.settings import parse_settings
-from candor.nets.baselines.staeformer import StaeformerNetwork, StaeformerSizes, TransformerLayer
+from candor.nets.baselines.staeformer import Staeformer, StaeformerSizes, TransformerLayer
 
 
 def test_it_has_the_parameters_counted_by_hand() -> None:
@@ -16,7 +16,7 @@ def test_it_has_the_parameters_counted_by_hand() -> None:
     attention, feed_forward, norms = 4 * (width + 1) * width, (width + 1) * 256 + (256 + 1) * width, 2 * 2 * width
     head = (12 * width + 1) * 12
     counted = embeddings + (3 + 3) * (attention + feed_forward + norms) + head
-    assert parameters(StaeformerNetwork(StaeformerSizes(), metr_la_frame())) == counted == 1_258_980
+    assert parameters(Staeformer(StaeformerSizes(), metr_la_frame())) == counted == 1_258_980
 
 
 def test_a_layer_is_the_transformer_layer_of_pytorch() -> None:
@@ -42,7 +42,7 @@ def test_a_layer_is_the_transformer_layer_of_pytorch() -> None:
 
 def test_sensors_differ_by_their_readings_and_their_free_embedding_only() -> None:
     torch.manual_seed(0)
-    network = StaeformerNetwork(StaeformerSizes(), frame(5, 12, 6)).eval()
+    network = Staeformer(StaeformerSizes(), frame(5, 12, 6)).eval()
     values, order = torch.randn(2, 12, 5), torch.tensor([3, 0, 4, 1, 2])
     with torch.no_grad():
         before = network(values, *calendar(2, 18))

@@ -3,16 +3,16 @@
 import torch
 from frames import calendar, metr_la_frame, parameters
 
-from candor.nets.baselines.stid import StidNetwork, StidSizes
+from candor.nets.baselines.stid import Stid, StidSizes
 
 
 def test_it_has_the_parameters_counted_by_hand() -> None:
-    assert parameters(StidNetwork(StidSizes(), metr_la_frame())) == 117_868
+    assert parameters(Stid(StidSizes(), metr_la_frame())) == 117_868
 
 
 def test_nodes_are_forecast_one_by_one() -> None:
     torch.manual_seed(0)
-    network = StidNetwork(StidSizes(), metr_la_frame()).eval()
+    network = Stid(StidSizes(), metr_la_frame()).eval()
     values = torch.randn(2, 12, 207)
     other = values.clone()
     other[:, :, 5] += 1

@@ -4,7 +4,7 @@ import pytest
 import torch
 from frames import calendar, frame, metr_la_frame, parameters
 
-from candor.nets.baselines.stpgnn import DailyGraph, PivotalGraph, StpgnnNetwork, StpgnnSizes
+from candor.nets.baselines.stpgnn import DailyGraph, PivotalGraph, Stpgnn, StpgnnSizes
 
 SMALL = StpgnnSizes(width=4, skip_width=2, head_width=8, embedding=3)
 
@@ -19,13 +19,13 @@ def test_it_has_the_released_parameters_without_those_never_used_and_with_learne
     balance, normalisation = 1, 2 * 32
     used = starts + daily + 8 * layer + 7 * normalisation + head + balance
     assert used + 2 * 8 * one + 9 * normalisation == 377_935
-    assert parameters(StpgnnNetwork(StpgnnSizes(), metr_la_frame())) == used + 207**2 == 403_312
+    assert parameters(Stpgnn(StpgnnSizes(), metr_la_frame())) == used + 207**2 == 403_312
 
 
 @pytest.mark.parametrize("history", [1, 12, 14, 30])
 def test_every_step_of_any_history_is_seen(history: int) -> None:
     torch.manual_seed(0)
-    network = StpgnnNetwork(SMALL, frame(3, history, 2)).eval()
+    network = Stpgnn(SMALL, frame(3, history, 2)).eval()
     values = torch.randn(1, history, 3, requires_grad=True)
     network(values, *calendar(1, history + 2)).sum().backward()
     assert values.grad is not None and (values.grad[0].abs().sum(dim=1) > 0).all()

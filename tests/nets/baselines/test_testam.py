@@ -15,9 +15,9 @@ from candor.nets.trainable import StepContext
 IDENTITY, ADAPTIVE, ATTENTION = range(3)
 
 
-def small_network(horizon: int = 6) -> testam.TestamNetwork:
+def small_network(horizon: int = 6) -> testam.Testam:
     torch.manual_seed(0)
-    return testam.TestamNetwork(testam.TestamSizes(), frame(5, 12, horizon)).eval()
+    return testam.Testam(testam.TestamSizes(), frame(5, 12, horizon)).eval()
 
 
 def test_it_has_the_parameters_counted_by_hand() -> None:
@@ -33,7 +33,7 @@ def test_it_has_the_parameters_counted_by_hand() -> None:
     gate = 20 * 32 + 2 * 207 * 20 + 2 * 32 + 3 * 3 * 32 * 32
     released, unread = 205_435, 32 * 32 + 32
     counted = identity + adaptive + attending + gate
-    assert parameters(testam.TestamNetwork(testam.TestamSizes(), metr_la_frame())) == counted == released - unread
+    assert parameters(testam.Testam(testam.TestamSizes(), metr_la_frame())) == counted == released - unread
 
 
 @pytest.mark.parametrize("horizon", [12, 6])

@@ -6,17 +6,17 @@ from frames import calendar, frame, metr_la_frame, parameters
 from torch import Tensor
 
 from candor.nets.baseline import Targets
-from candor.nets.baselines.timebridge import TimeBridgeNetwork, TimeBridgeSizes, detrended, frequency_error
+from candor.nets.baselines.timebridge import TimeBridge, TimeBridgeSizes, detrended, frequency_error
 
 SIZES = TimeBridgeSizes(width=8, feed_forward=16, heads=2, kept=2)
 
 
-def network(**more: int) -> TimeBridgeNetwork:
+def network(**more: int) -> TimeBridge:
     torch.manual_seed(0)
-    return TimeBridgeNetwork(SIZES.model_copy(update=more), frame()).double().eval()
+    return TimeBridge(SIZES.model_copy(update=more), frame()).double().eval()
 
 
-def forecast(made: TimeBridgeNetwork, values: Tensor) -> Tensor:
+def forecast(made: TimeBridge, values: Tensor) -> Tensor:
     with torch.no_grad():
         return made(values, *calendar(len(values), 18))
 
@@ -29,7 +29,7 @@ def test_it_has_the_parameters_counted_by_hand() -> None:
     sampling = attention + settling + patches * kept + (kept + 1) * kept
     cointegrated = 2 * attention + settling
     expected = patch * width + integrated + sampling + cointegrated + kept * width * horizon
-    assert parameters(TimeBridgeNetwork(TimeBridgeSizes(), metr_la_frame())) == expected == 469_540
+    assert parameters(TimeBridge(TimeBridgeSizes(), metr_la_frame())) == expected == 469_540
 
 
 @pytest.mark.parametrize("layers", [{}, {"integrated_layers": 0}, {"sampling_layers": 0}, {"sampling_layers": 2}])

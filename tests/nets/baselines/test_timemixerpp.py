@@ -11,7 +11,7 @@ from torch.nn import functional as F
 from candor.data.panel import Panel, Sensor
 from candor.data.times import TimeAxis
 from candor.data.windows import Windows
-from candor.nets.baselines.timemixerpp import Inception, MixingBlock, TimeMixerPPNetwork, TimeMixerPPSizes, fold
+from candor.nets.baselines.timemixerpp import Inception, MixingBlock, TimeMixerPP, TimeMixerPPSizes, fold
 
 SIZES = TimeMixerPPSizes(width=4, hidden=6, kernels=3, periods=2, layers=1, dropout=0.0)
 
@@ -26,7 +26,7 @@ def test_it_has_the_parameters_counted_by_hand() -> None:
     block = 2 * axis + 2 * carrying + 2 * width
     heads = (steps + 1) * horizon + (coarse + 1) * horizon + (width + 1)
     expected = scaling + reading + layers * block + heads
-    assert parameters(TimeMixerPPNetwork(TimeMixerPPSizes(), metr_la_frame())) == expected == 148_508
+    assert parameters(TimeMixerPP(TimeMixerPPSizes(), metr_la_frame())) == expected == 148_508
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def test_it_has_the_parameters_counted_by_hand() -> None:
 )
 def test_a_history_is_halved_while_six_steps_are_left(history: int, steps: list[int]) -> None:
     torch.manual_seed(0)
-    network = TimeMixerPPNetwork(TimeMixerPPSizes(width=4, hidden=6), frame(3, history, 6)).eval()
+    network = TimeMixerPP(TimeMixerPPSizes(width=4, hidden=6), frame(3, history, 6)).eval()
     assert network.steps == steps
     values = torch.randn(2, history, 3)
     other = values.clone()
@@ -52,7 +52,7 @@ def test_periods_are_those_of_the_waves_in_the_training_windows() -> None:
     values[300:] = np.sin(2 * np.pi * rows[300:] * 2 / 96)  # not for training
     axis = TimeAxis(datetime(2024, 1, 3, tzinfo=UTC), timedelta(hours=1), 400, "UTC")
     panel = Panel(values, axis, (Sensor("a"), Sensor("b")))
-    network = TimeMixerPPNetwork(SIZES, frame(2, 96, 6))
+    network = TimeMixerPP(SIZES, frame(2, 96, 6))
     assert network.frequencies.tolist() == [1, 2]
     network.prepare(Windows(panel, values, np.arange(96, 280), 96, 6))
     assert network.frequencies.tolist() == [3, 5]
@@ -99,7 +99,7 @@ def test_kernels_that_are_added_up_convolve_like_their_mean() -> None:
 
 def test_the_forecast_is_the_mean_of_what_the_scales_forecast() -> None:
     torch.manual_seed(0)
-    network = TimeMixerPPNetwork(SIZES, frame(3, 24, 6)).eval()
+    network = TimeMixerPP(SIZES, frame(3, 24, 6)).eval()
     values = torch.randn(2, 24, 3)
     with torch.no_grad():
         for head, said in zip(network.heads, (1.0, 2.0, 6.0), strict=True):
@@ -113,7 +113,7 @@ def test_the_forecast_is_the_mean_of_what_the_scales_forecast() -> None:
 
 def test_nodes_meet_in_the_attention_at_the_coarsest_scale_only() -> None:
     torch.manual_seed(0)
-    network = TimeMixerPPNetwork(SIZES, frame()).eval()
+    network = TimeMixerPP(SIZES, frame()).eval()
     values = torch.randn(2, 12, 5)
     other = values.clone()
     other[:, :, 3] = torch.randn(2, 12)

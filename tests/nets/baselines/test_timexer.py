@@ -4,17 +4,17 @@ import torch
 from frames import calendar, frame, metr_la_frame, parameters
 from torch import Tensor
 
-from candor.nets.baselines.timexer import TimeXer, TimeXerNetwork, TimeXerSizes
+from candor.nets.baselines.timexer import TimeXer, TimeXerSizes
 
 SIZES = TimeXerSizes(width=8, feed_forward=16, heads=2, layers=2)
 
 
-def forecast(network: TimeXerNetwork, values: Tensor, covariates: Tensor | None = None) -> Tensor:
+def forecast(network: TimeXer, values: Tensor, covariates: Tensor | None = None) -> Tensor:
     with torch.no_grad():
         return network.eval()(values, *calendar(len(values), network.history + 6), covariates)
 
 
-def without_cross_attention(network: TimeXerNetwork) -> TimeXerNetwork:
+def without_cross_attention(network: TimeXer) -> TimeXer:
     with torch.no_grad():
         for layer in network.layers:
             layer.across.out.weight.zero_()
@@ -35,14 +35,14 @@ def test_it_has_the_parameters_counted_by_hand() -> None:
     layer = 2 * attention + (width + 1) * hidden + (hidden + 1) * width + 3 * 2 * width
     head = 2 * width + ((steps // patch + 1) * width + 1) * steps
     expected = embeddings + layers * layer + head
-    assert parameters(TimeXerNetwork(TimeXerSizes(), metr_la_frame())) == expected == 434_060
+    assert parameters(TimeXer(TimeXerSizes(), metr_la_frame())) == expected == 434_060
 
 
 def test_covariates_inform_and_add_no_parameters() -> None:
     assert TimeXer.reads_covariates
     torch.manual_seed(0)
-    plain = TimeXerNetwork(SIZES, frame())
-    informed = TimeXerNetwork(SIZES, frame(covariates=2))
+    plain = TimeXer(SIZES, frame())
+    informed = TimeXer(SIZES, frame(covariates=2))
     assert parameters(plain) == parameters(informed)
     values, rain = torch.randn(3, 12, 5), torch.randn(3, 12, 5, 2)
     other = rain.clone()
@@ -54,7 +54,7 @@ def test_covariates_inform_and_add_no_parameters() -> None:
 
 def test_covariates_are_a_set_of_series_whose_course_counts_and_whose_unit_does_not() -> None:
     torch.manual_seed(0)
-    network = TimeXerNetwork(SIZES, frame(covariates=1)).double()
+    network = TimeXer(SIZES, frame(covariates=1)).double()
     values, rain = torch.randn(3, 12, 5, dtype=torch.float64), torch.randn(3, 12, 5, 1, dtype=torch.float64)
     known = forecast(network, values, rain)
     torch.testing.assert_close(forecast(network, values, rain[:, :, [2, 0, 1, 4, 3]]), known)
@@ -63,7 +63,7 @@ def test_covariates_are_a_set_of_series_whose_course_counts_and_whose_unit_does_
 
 def test_nodes_meet_in_the_cross_attention_only() -> None:
     torch.manual_seed(0)
-    network = TimeXerNetwork(SIZES, frame())
+    network = TimeXer(SIZES, frame())
     values = torch.randn(2, 12, 5)
     other = values.clone()
     other[:, :, 3] = torch.randn(2, 12)
@@ -80,7 +80,7 @@ def test_nodes_meet_in_the_cross_attention_only() -> None:
 
 def test_patches_leave_out_the_oldest_steps_and_never_the_newest() -> None:
     torch.manual_seed(0)
-    network = without_cross_attention(TimeXerNetwork(SIZES, frame(history=14)))
+    network = without_cross_attention(TimeXer(SIZES, frame(history=14)))
     values = torch.randn(2, 14, 5)
     known = forecast(network, values)
     torch.testing.assert_close(forecast(network, swapped(values, 0, 1)), known)  # four patches of three steps: 2..13

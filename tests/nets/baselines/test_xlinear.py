@@ -4,12 +4,12 @@ import torch
 from frames import calendar, frame, metr_la_frame, parameters
 from torch import Tensor
 
-from candor.nets.baselines.xlinear import GatedMlp, XLinear, XLinearNetwork, XLinearSizes
+from candor.nets.baselines.xlinear import GatedMlp, XLinear, XLinearSizes
 
 SIZES = XLinearSizes(width=8, time_hidden=6, series_hidden=7)
 
 
-def forecast(network: XLinearNetwork, values: Tensor, covariates: Tensor | None = None) -> Tensor:
+def forecast(network: XLinear, values: Tensor, covariates: Tensor | None = None) -> Tensor:
     with torch.no_grad():
         return network.eval()(values, *calendar(len(values), 18), covariates)
 
@@ -21,11 +21,11 @@ def test_it_has_the_parameters_counted_by_hand() -> None:
     across_series = (2 * nodes + 1) * series_hidden + (series_hidden + 1) * 2 * nodes
     head = (2 * width + 1) * steps
     expected = embedding + over_time + across_series + head
-    assert parameters(XLinearNetwork(XLinearSizes(), metr_la_frame())) == expected == 600_874
+    assert parameters(XLinear(XLinearSizes(), metr_la_frame())) == expected == 600_874
 
 
 def test_covariates_widen_the_gate_across_series_and_nothing_else() -> None:
-    plain, informed = (parameters(XLinearNetwork(SIZES, frame(covariates=number))) for number in (0, 2))
+    plain, informed = (parameters(XLinear(SIZES, frame(covariates=number))) for number in (0, 2))
     further = 5 * 2
     assert informed - plain == further * 7 + 7 * further + further
 
@@ -33,7 +33,7 @@ def test_covariates_widen_the_gate_across_series_and_nothing_else() -> None:
 def test_every_covariate_of_every_node_informs() -> None:
     assert XLinear.reads_covariates
     torch.manual_seed(0)
-    network = XLinearNetwork(SIZES, frame(covariates=2))
+    network = XLinear(SIZES, frame(covariates=2))
     values, rain = torch.randn(3, 12, 5), torch.randn(3, 12, 5, 2)
     known = forecast(network, values, rain)
     for node in range(5):
@@ -53,7 +53,7 @@ def test_a_gate_damps_and_never_turns() -> None:
 
 def test_nodes_meet_in_the_gate_across_series_only() -> None:
     torch.manual_seed(0)
-    network = XLinearNetwork(SIZES, frame())
+    network = XLinear(SIZES, frame())
     values = torch.randn(2, 12, 5)
     other = values.clone()
     other[:, :, 3] = torch.randn(2, 12)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from candor.core.registry import Registry
 
 if TYPE_CHECKING:
-    from candor.nets.baseline import Baseline
+    from candor.nets.baseline import BaselineNetwork
 
-baselines: Registry[type["Baseline"]] = Registry("published model")
+baselines: Registry[type["BaselineNetwork"]] = Registry("published model")
 for _file in files(__name__).iterdir():
     _module, _, _ending = _file.name.partition(".")
     if _ending == "py" and not _module.startswith("_"):

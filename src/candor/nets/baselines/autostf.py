@@ -26,6 +26,7 @@ import copy
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -36,10 +37,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from candor.core.settings import Settings
-from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, BaselineStage, Frame
+from candor.nets.baseline import BaselineNetwork, BaselineRecipe, BaselineStage, Frame
 from candor.nets.baselines import baselines
 from candor.nets.baselines.graph_wavenet import GatedConvolution
-from candor.nets.baselines.stid import StidNetwork, StidSizes
+from candor.nets.baselines.stid import Stid, StidSizes
 from candor.nets.dropout import Dropout, current_generator
 from candor.nets.layers import FeatureNorm, attend, hops, side_by_side
 from candor.nets.shapes import AtLeastTwo, Bins, Forecast, Graph, Hidden, Rate, Readings, Width
@@ -99,8 +100,34 @@ class AutoStfSizes(Settings):
         return self
 
 
-class AutoStfNetwork(BaselineNetwork):
+@baselines.register("autostf")
+class AutoStf(BaselineNetwork):
     """STID's identities beside a cell over time and, patch by patch, a cell over the network."""
+
+    sizes: AutoStfSizes = AutoStfSizes()
+    tiny = AutoStfSizes(
+        width=8,
+        head_width=8,
+        identity_layers=1,
+        patches=2,
+        light_layers=1,
+        temporal_nodes=3,
+        spatial_nodes=3,
+        temporal_heads=2,
+        spatial_heads=2,
+        embedding=3,
+    )
+    needs_whole_batches = True  # batch normalisation
+    recipe = BaselineRecipe.of(
+        epochs=90,
+        batch=64,
+        learning_rate=1e-3,
+        weight_decay=1e-5,
+        clip=5.0,
+        milestones=(50, 60, 70, 80),
+        decay=0.1,
+        patience=30,
+    )
 
     given: Tensor
     is_near: Tensor
@@ -117,7 +144,7 @@ class AutoStfNetwork(BaselineNetwork):
         if is_searching:
             temporal, spatial = len(temporal) * [TEMPORAL], len(spatial) * [SPATIAL]
         identity = StidSizes(width=width, layers=sizes.identity_layers, dropout=sizes.dropout)
-        self.identity = StidNetwork(identity, replace(frame, horizon=width))
+        self.identity = Stid(identity, replace(frame, horizon=width))
         self.value = nn.Linear(1, width)
         self.temporal_cell = Cell(temporal, lambda name: temporal_operator(name, sizes))
         self.condense = nn.Linear(steps, 1)
@@ -170,8 +197,13 @@ class AutoStfNetwork(BaselineNetwork):
         known = earlier.state_dict()
         self.load_state_dict({name: known[name] for name in self.state_dict()})
 
+    @classmethod
+    def stages(cls, sizes: AutoStfSizes, recipe: BaselineRecipe) -> tuple[BaselineStage, ...]:
+        """Returns the search."""
+        return (BaselineStage(recipe.training, "search", SEARCH_SHARE, build=partial(SearchNetwork, sizes)),)
 
-class SearchNetwork(AutoStfNetwork):
+
+class SearchNetwork(AutoStf):
     """All operators on all edges; every pass in training tries two of each edge, every pass in use the likeliest."""
 
     def __init__(self, sizes: AutoStfSizes, frame: Frame) -> None:
@@ -412,42 +444,3 @@ class LearnedGraph(nn.Module):
         """Returns the graph, receiver x sender."""
         scores = F.relu(self.receivers @ self.senders.T)
         return scores.masked_fill(scores == 0, MASKED).softmax(dim=1)
-
-
-@baselines.register("autostf")
-class AutoStf(Baseline):
-    """Operators over time and over the network, found by a search."""
-
-    network = AutoStfNetwork
-    sizes: AutoStfSizes = AutoStfSizes()
-    tiny = AutoStfSizes(
-        width=8,
-        head_width=8,
-        identity_layers=1,
-        patches=2,
-        light_layers=1,
-        temporal_nodes=3,
-        spatial_nodes=3,
-        temporal_heads=2,
-        spatial_heads=2,
-        embedding=3,
-    )
-    needs_whole_batches = True  # batch normalisation
-    recipe = BaselineRecipe.of(
-        epochs=90,
-        batch=64,
-        learning_rate=1e-3,
-        weight_decay=1e-5,
-        clip=5.0,
-        milestones=(50, 60, 70, 80),
-        decay=0.1,
-        patience=30,
-    )
-
-    def stages(self) -> tuple[BaselineStage, ...]:
-        """Returns the search."""
-
-        def build(frame: Frame) -> SearchNetwork:
-            return SearchNetwork(self.sizes, frame)
-
-        return (BaselineStage(self.recipe.training, "search", SEARCH_SHARE, build=build),)

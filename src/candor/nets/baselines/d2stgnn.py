@@ -30,7 +30,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from candor.data.times import BINS_PER_DAY, DAYS_PER_WEEK
-from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame
+from candor.nets.baseline import BaselineNetwork, BaselineRecipe, Frame
 from candor.nets.baselines import baselines
 from candor.nets.dropout import Dropout
 from candor.nets.layers import (
@@ -80,8 +80,26 @@ def steps_of_a_state(gap: int, horizon: int) -> int:
     return min(max(gap, -(-gap * horizon // _PUBLISHED_HORIZON)), horizon)
 
 
-class D2stgnnNetwork(BaselineNetwork):
+@baselines.register("d2stgnn")
+class D2stgnn(BaselineNetwork):
     """Layers that each explain a diffused and an inherent part of the signal and forecast both."""
+
+    sizes = D2stgnnSizes()
+    tiny = D2stgnnSizes(
+        width=8, node_width=4, time_width=4, layers=2, heads=2, gate_width=8, forecast_width=16, output_width=16
+    )
+    needs_whole_batches = True  # a batch norm within the dynamic graphs
+    recipe = BaselineRecipe.of(
+        epochs=80,
+        batch=32,
+        learning_rate=2e-3,
+        weight_decay=1e-5,
+        clip=5.0,
+        milestones=(1, 30, 38, 46, 54, 62, 70, 80),
+        curriculum=1,
+        period=6,
+        patience=100,
+    )
 
     def __init__(self, sizes: D2stgnnSizes, frame: Frame) -> None:
         super().__init__()
@@ -119,6 +137,13 @@ class D2stgnnNetwork(BaselineNetwork):
         dynamic = self.graphs(values, now, (self.downstream, self.upstream))
         static = powers(F.relu(self.upstream @ self.downstream.T).softmax(dim=-1), self.order)
         return torch.cat([dynamic, static.expand(values.shape[0], -1, -1, -1)], dim=1)
+
+    @classmethod
+    def recipe_for(cls, recipe: BaselineRecipe, horizon: int) -> BaselineRecipe:
+        """Returns the recipe with its curriculum in twelfths of the horizon."""
+        training = recipe.training
+        steps = -(-training.curriculum * horizon // _PUBLISHED_HORIZON)
+        return recipe.model_copy(update={"training": training.model_copy(update={"curriculum": steps})})
 
 
 class DynamicGraphs(nn.Module):
@@ -291,32 +316,3 @@ class Remainder(nn.Module):
 
     def forward(self, signal: Signal, explained: Signal) -> Signal:
         return self.norm(signal[:, -explained.shape[1] :] - F.relu(self.backcast(explained)))
-
-
-@baselines.register("d2stgnn")
-class D2stgnn(Baseline):
-    """Decoupled Dynamic Spatial-Temporal Graph Neural Network."""
-
-    network = D2stgnnNetwork
-    sizes = D2stgnnSizes()
-    tiny = D2stgnnSizes(
-        width=8, node_width=4, time_width=4, layers=2, heads=2, gate_width=8, forecast_width=16, output_width=16
-    )
-    needs_whole_batches = True  # a batch norm within the dynamic graphs
-    recipe = BaselineRecipe.of(
-        epochs=80,
-        batch=32,
-        learning_rate=2e-3,
-        weight_decay=1e-5,
-        clip=5.0,
-        milestones=(1, 30, 38, 46, 54, 62, 70, 80),
-        curriculum=1,
-        period=6,
-        patience=100,
-    )
-
-    def recipe_for(self, horizon: int) -> BaselineRecipe:
-        """Returns the recipe with its curriculum in twelfths of the horizon."""
-        training = self.recipe.training
-        steps = -(-training.curriculum * horizon // _PUBLISHED_HORIZON)
-        return self.recipe.model_copy(update={"training": training.model_copy(update={"curriculum": steps})})

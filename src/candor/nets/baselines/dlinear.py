@@ -18,7 +18,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from candor.core.settings import Settings
-from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame
+from candor.nets.baseline import BaselineNetwork, BaselineRecipe, Frame
 from candor.nets.baselines import baselines
 from candor.nets.layers import moving_average, odd_at_most
 from candor.nets.shapes import Forecast, Readings
@@ -31,8 +31,13 @@ class DlinearSizes(Settings):
     """Steps of the moving average at most; an odd number not above half the history is taken, but never below 3."""
 
 
-class DlinearNetwork(BaselineNetwork):
+@baselines.register("dlinear")
+class Dlinear(BaselineNetwork):
     """Moving average and remainder, each through one linear layer; node by node."""
+
+    sizes = DlinearSizes()
+    tiny = DlinearSizes(window=5)
+    recipe = BaselineRecipe.of(epochs=50, batch=64, learning_rate=2e-3, weight_decay=1e-4, clip=5.0, milestones=(1, 25))
 
     def __init__(self, sizes: DlinearSizes, frame: Frame) -> None:
         super().__init__()
@@ -46,13 +51,3 @@ class DlinearNetwork(BaselineNetwork):
         series = values.transpose(1, 2)
         trend = moving_average(series, self.window)
         return (self.trend(trend) + self.remainder(series - trend)).transpose(1, 2)
-
-
-@baselines.register("dlinear")
-class Dlinear(Baseline):
-    """Decomposition-Linear."""
-
-    network = DlinearNetwork
-    sizes = DlinearSizes()
-    tiny = DlinearSizes(window=5)
-    recipe = BaselineRecipe.of(epochs=50, batch=64, learning_rate=2e-3, weight_decay=1e-4, clip=5.0, milestones=(1, 25))

@@ -28,7 +28,7 @@ from pydantic import NonNegativeFloat, PositiveInt, model_validator
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame, Targets
+from candor.nets.baseline import BaselineNetwork, BaselineRecipe, Frame, Targets
 from candor.nets.baselines import baselines
 from candor.nets.dropout import Dropout, current_generator
 from candor.nets.layers import Attention, moving_average, odd_at_most, patch_length, sinusoidal_positions, standardise
@@ -68,8 +68,16 @@ class DtafSizes(HeadedSizes):
         return self
 
 
-class DtafNetwork(BaselineNetwork):
+@baselines.register("dtaf")
+class Dtaf(BaselineNetwork):
     """Embedded patches, stabilised, as they are and by their growing frequencies; series by series."""
+
+    sizes = DtafSizes()
+    tiny = DtafSizes(width=8, heads=2)
+    # The rate is halved after every epoch but the first.
+    recipe = BaselineRecipe.of(
+        epochs=20, batch=32, optimiser="adamw", learning_rate=5e-3, weight_decay=1e-5, milestones=tuple(range(2, 20))
+    )
 
     def __init__(self, sizes: DtafSizes, frame: Frame) -> None:
         super().__init__()
@@ -246,16 +254,3 @@ def divergence(stable: Patches) -> Tensor:
 def _of(partner: Int[Tensor, "batch node"], series: Shaped[Tensor, "batch step node"]) -> Tensor:
     """Returns the series of every node's partner."""
     return series.gather(2, partner[:, None].expand(-1, series.shape[1], -1))
-
-
-@baselines.register("dtaf")
-class Dtaf(Baseline):
-    """Temporal stabilisation and frequency differencing."""
-
-    network = DtafNetwork
-    sizes = DtafSizes()
-    tiny = DtafSizes(width=8, heads=2)
-    # The rate is halved after every epoch but the first.
-    recipe = BaselineRecipe.of(
-        epochs=20, batch=32, optimiser="adamw", learning_rate=5e-3, weight_decay=1e-5, milestones=tuple(range(2, 20))
-    )

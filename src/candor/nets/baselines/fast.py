@@ -25,7 +25,7 @@ from torch.nn import functional as F
 
 from candor.core.settings import Settings
 from candor.data.times import BINS_PER_DAY, DAYS_PER_WEEK
-from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame
+from candor.nets.baseline import BaselineNetwork, BaselineRecipe, Frame
 from candor.nets.baselines import baselines
 from candor.nets.layers import standardise, xavier_table
 from candor.nets.shapes import Bins, Forecast, Layers, Readings, Width
@@ -47,8 +47,15 @@ class FastSizes(Settings):
     agents: PositiveInt = 32  # through which nodes exchange information
 
 
-class FastNetwork(BaselineNetwork):
+@baselines.register("fast")
+class Fast(BaselineNetwork):
     """A mixture reads the window, blocks follow, and a head reads the contributions of all mixtures."""
+
+    sizes = FastSizes()
+    tiny = FastSizes(width=8, experts=2, layers=2, agents=3)
+    recipe = BaselineRecipe.of(
+        epochs=50, batch=64, learning_rate=2e-3, weight_decay=1e-4, clip=5.0, milestones=(10, 20, 30, 40)
+    )
 
     def __init__(self, sizes: FastSizes, frame: Frame) -> None:
         super().__init__()
@@ -144,15 +151,3 @@ class AgentAttention(nn.Module):
         gathered = self.gathered(gathering @ values)  # batch agent width
         returning = (self.scale * queries @ agent_keys.T).softmax(dim=-1)  # batch node agent
         return self.norm(self.returned(returning @ gathered) + states)
-
-
-@baselines.register("fast")
-class Fast(Baseline):
-    """FaST: agents and mixtures of experts."""
-
-    network = FastNetwork
-    sizes = FastSizes()
-    tiny = FastSizes(width=8, experts=2, layers=2, agents=3)
-    recipe = BaselineRecipe.of(
-        epochs=50, batch=64, learning_rate=2e-3, weight_decay=1e-4, clip=5.0, milestones=(10, 20, 30, 40)
-    )

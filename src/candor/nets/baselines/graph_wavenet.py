@@ -23,7 +23,7 @@ from torch.nn import functional as F
 
 from candor.core.settings import Settings
 from candor.data.times import BINS_PER_DAY
-from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame
+from candor.nets.baseline import BaselineNetwork, BaselineRecipe, Frame
 from candor.nets.baselines import baselines
 from candor.nets.dropout import Dropout
 from candor.nets.layers import FeatureNorm, hops, transitions, with_calendar
@@ -58,8 +58,14 @@ class GraphWavenetSizes(DilatedSizes):
     dropout: Rate = 0.3  # after every graph convolution
 
 
-class GraphWavenetNetwork(BaselineNetwork):
+@baselines.register("graph-wavenet")
+class GraphWavenet(BaselineNetwork):
     """Layers of gated convolutions in time and diffusion over three graphs; the head reads what all layers add."""
+
+    sizes = GraphWavenetSizes()
+    tiny = GraphWavenetSizes(width=4, skip_width=8, head_width=8, embedding=3, blocks=1)
+    needs_whole_batches = True  # batch normalisation
+    recipe = BaselineRecipe.of(epochs=100, batch=64, learning_rate=1e-3, weight_decay=1e-4, clip=5.0, patience=100)
 
     def __init__(self, sizes: GraphWavenetSizes, frame: Frame) -> None:
         super().__init__()
@@ -139,14 +145,3 @@ class GraphDiffusion(nn.Module):
 def _powers(graph: Graph) -> Float[Tensor, "power_node node"]:
     """Returns what one, two, ... steps over a graph bring to each node, receiver x sender."""
     return torch.cat(hops(graph.T, graph.T, ORDER - 1))
-
-
-@baselines.register("graph-wavenet")
-class GraphWavenet(Baseline):
-    """Graph WaveNet."""
-
-    network = GraphWavenetNetwork
-    sizes = GraphWavenetSizes()
-    tiny = GraphWavenetSizes(width=4, skip_width=8, head_width=8, embedding=3, blocks=1)
-    needs_whole_batches = True  # batch normalisation
-    recipe = BaselineRecipe.of(epochs=100, batch=64, learning_rate=1e-3, weight_decay=1e-4, clip=5.0, patience=100)

@@ -27,9 +27,9 @@ from torch.nn import functional as F
 from candor.core.settings import Settings
 from candor.data.times import DAYS_PER_WEEK
 from candor.data.windows import Windows
-from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame, Targets
+from candor.nets.baseline import BaselineNetwork, BaselineRecipe, Frame, Targets
 from candor.nets.baselines import baselines
-from candor.nets.layers import scaled_by_degrees, slot_of_day, slot_of_week, weekly_sums
+from candor.nets.layers import attend, scaled_by_degrees, slot_of_day, slot_of_week, weekly_sums
 from candor.nets.shapes import Bins, Forecast, Graph, Readings, Terms
 
 _FIRST_SCALE = 0.02  # of the weights on frequencies
@@ -48,8 +48,14 @@ class HyperdSizes(Settings):
     as_released: bool = False  # whether the profiles' rows are history - 1 steps late, as in the released code
 
 
-class HyperdNetwork(BaselineNetwork):
+@baselines.register("hyperd")
+class Hyperd(BaselineNetwork):
     """Profiles of the day and the week, and a forecast of the rest."""
+
+    sizes = HyperdSizes()
+    tiny = HyperdSizes(width=8, hidden=16, head=16)
+    # To which the weight of the second term belongs
+    recipe = BaselineRecipe.of(loss_space="original", epochs=100, batch=64, learning_rate=2e-4, clip=5.0, patience=100)
 
     mixing: Tensor
 
@@ -124,7 +130,7 @@ class SingleHeadAttention(nn.Module):
         self.value = nn.Linear(width, width)
 
     def forward(self, places: Float[Tensor, "place width"]) -> Float[Tensor, "place width"]:
-        return F.scaled_dot_product_attention(self.query(places), self.key(places), self.value(places))
+        return attend(self.query(places)[None], self.key(places)[None], self.value(places)[None], heads=1)[0]
 
 
 class RemainderForecast(nn.Module):
@@ -193,14 +199,3 @@ def laplacian(adjacency: Graph) -> Graph:
     """Returns the normalised Laplacian of the graph without its self-loops, sender x receiver."""
     weights = adjacency - torch.diag(adjacency.diag())
     return torch.eye(len(weights)) - scaled_by_degrees(weights)
-
-
-@baselines.register("hyperd")
-class Hyperd(Baseline):
-    """Hybrid Periodicity Decoupling."""
-
-    network = HyperdNetwork
-    sizes = HyperdSizes()
-    tiny = HyperdSizes(width=8, hidden=16, head=16)
-    # To which the weight of the second term belongs
-    recipe = BaselineRecipe.of(loss_space="original", epochs=100, batch=64, learning_rate=2e-4, clip=5.0, patience=100)

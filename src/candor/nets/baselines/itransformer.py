@@ -16,7 +16,7 @@ import torch
 from pydantic import PositiveInt
 from torch import Tensor, nn
 
-from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame
+from candor.nets.baseline import BaselineNetwork, BaselineRecipe, Frame
 from candor.nets.baselines import baselines
 from candor.nets.dropout import Dropout
 from candor.nets.layers import Attention, EncoderLayer, calendar_series, standardise
@@ -35,8 +35,14 @@ class ITransformerSizes(EncoderSizes):
     calendar: bool = True  # whether time of day and day of week are tokens, too
 
 
-class ITransformerNetwork(BaselineNetwork):
+@baselines.register("itransformer")
+class ITransformer(BaselineNetwork):
     """A token for every series, an encoder, and one linear layer to the horizon."""
+
+    sizes = ITransformerSizes()
+    tiny = ITransformerSizes(width=8, feed_forward=16, heads=2, layers=1)
+    # The rate is halved after every epoch but the first.
+    recipe = BaselineRecipe.of(loss="squared", epochs=10, batch=32, learning_rate=1e-4, milestones=tuple(range(2, 10)))
 
     def __init__(self, sizes: ITransformerSizes, frame: Frame) -> None:
         super().__init__()
@@ -56,14 +62,3 @@ class ITransformerNetwork(BaselineNetwork):
             scores = torch.cat([scores, calendar_series(time_of_day, day_of_week, steps)], dim=2)
         tokens = self.layers(self.dropout(self.embedding(scores.transpose(1, 2))))  # batch series width
         return self.head(self.norm(tokens[:, :nodes])).transpose(1, 2) * deviation + mean
-
-
-@baselines.register("itransformer")
-class ITransformer(Baseline):
-    """Inverted transformers."""
-
-    network = ITransformerNetwork
-    sizes = ITransformerSizes()
-    tiny = ITransformerSizes(width=8, feed_forward=16, heads=2, layers=1)
-    # The rate is halved after every epoch but the first.
-    recipe = BaselineRecipe.of(loss="squared", epochs=10, batch=32, learning_rate=1e-4, milestones=tuple(range(2, 10)))

@@ -16,6 +16,8 @@ have the smallest absolute error of decoded forecasts (released: squared). All w
 those of the autoencoder are histories, not 24 steps. Clipping is off.
 """
 
+from functools import partial
+
 import torch
 from jaxtyping import Bool, Float
 from pydantic import NonNegativeFloat, PositiveFloat, PositiveInt
@@ -24,7 +26,6 @@ from torch.nn import functional as F
 
 from candor.core.settings import Settings
 from candor.nets.baseline import (
-    Baseline,
     BaselineNetwork,
     BaselineRecipe,
     BaselineStage,
@@ -33,7 +34,7 @@ from candor.nets.baseline import (
     Targets,
 )
 from candor.nets.baselines import baselines
-from candor.nets.baselines.dlinear import DlinearNetwork, DlinearSizes
+from candor.nets.baselines.dlinear import Dlinear, DlinearSizes
 from candor.nets.shapes import Bins, Forecast, Readings, Terms
 from candor.nets.trainable import Objective, StepContext
 
@@ -88,14 +89,21 @@ class Reconstruction(BaselineTrainable):
         return self.network(carried_forward(batch["inputs"][:, -1], scores, mask)) * deviation + self.scaler.mean
 
 
-class LatentTsfNetwork(BaselineNetwork):
+@baselines.register("latenttsf")
+class LatentTsf(BaselineNetwork):
     """An encoder, DLinear over states, and a decoder; of these only DLinear learns."""
+
+    sizes: LatentTsfSizes = LatentTsfSizes()
+    tiny = LatentTsfSizes(width=16)
+    recipe: LatentTsfRecipe = LatentTsfRecipe.of(
+        epochs=100, batch=32, learning_rate=1e-3, schedule="cosine", patience=5
+    )
 
     def __init__(self, sizes: LatentTsfSizes, frame: Frame) -> None:
         super().__init__()
         self.sizes = sizes
         self.autoencoder = Autoencoder(sizes.width, frame).requires_grad_(False)
-        self.backbone = DlinearNetwork(sizes.backbone, frame)
+        self.backbone = Dlinear(sizes.backbone, frame)
 
     def forward(self, values: Readings, time_of_day: Bins, day_of_week: Bins, *more: Tensor | None) -> Forecast:
         return self.autoencoder.decoder(self.states_ahead(values))
@@ -120,6 +128,19 @@ class LatentTsfNetwork(BaselineNetwork):
         """Takes over the autoencoder of the stage before."""
         self.autoencoder.load_state_dict(earlier.state_dict())
 
+    @classmethod
+    def stages(cls, sizes: LatentTsfSizes, recipe: LatentTsfRecipe) -> tuple[BaselineStage, ...]:
+        """Returns the training of the autoencoder."""
+        update = {
+            "epochs": max(1, round(recipe.autoencoder_epochs * recipe.training.epochs)),
+            "learning_rate": recipe.autoencoder_rate,
+            "schedule": "milestones",
+            "milestones": (),
+            "patience": recipe.autoencoder_patience,
+        }
+        training, build = recipe.training.model_copy(update=update), partial(Autoencoder, sizes.width)
+        return (BaselineStage(training, "autoencoder", AUTOENCODER_SHARE, build=build, kind=Reconstruction),)
+
 
 def carried_forward(
     last: Float[Tensor, "batch node"],
@@ -138,33 +159,3 @@ def carried_forward(
         last = torch.where(mask[:, step], values[:, step], last)
         filled.append(last)
     return torch.stack(filled, dim=1)
-
-
-@baselines.register("latenttsf")
-class LatentTsf(Baseline):
-    """DLinear on the states of an autoencoder."""
-
-    network = LatentTsfNetwork
-    sizes: LatentTsfSizes = LatentTsfSizes()
-    tiny = LatentTsfSizes(width=16)
-    recipe: LatentTsfRecipe = LatentTsfRecipe.of(
-        epochs=100, batch=32, learning_rate=1e-3, schedule="cosine", patience=5
-    )
-
-    def stages(self) -> tuple[BaselineStage, ...]:
-        """Returns the training of the autoencoder."""
-        own = self.recipe
-        training = own.training.model_copy(
-            update={
-                "epochs": max(1, round(own.autoencoder_epochs * own.training.epochs)),
-                "learning_rate": own.autoencoder_rate,
-                "schedule": "milestones",
-                "milestones": (),
-                "patience": own.autoencoder_patience,
-            }
-        )
-
-        def build(frame: Frame) -> Autoencoder:
-            return Autoencoder(self.sizes.width, frame)
-
-        return (BaselineStage(training, "autoencoder", AUTOENCODER_SHARE, build=build, kind=Reconstruction),)

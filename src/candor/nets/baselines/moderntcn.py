@@ -26,7 +26,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from candor.core.settings import Settings
-from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame
+from candor.nets.baseline import BaselineNetwork, BaselineRecipe, Frame
 from candor.nets.baselines import baselines
 from candor.nets.dropout import Dropout
 from candor.nets.layers import odd_at_most, standardise
@@ -50,8 +50,23 @@ class ModernTcnSizes(Settings):
     dropout: Rate = 0.3  # after every linear layer of the MLPs
 
 
-class ModernTcnNetwork(BaselineNetwork):
+@baselines.register("moderntcn")
+class ModernTcn(BaselineNetwork):
     """Patches of every node, convolutional blocks, and one linear layer to the horizon that all nodes share."""
+
+    sizes = ModernTcnSizes()
+    tiny = ModernTcnSizes(width=4, ratio=2)
+    needs_whole_batches = True  # batch normalisation
+    # Rate and batch are those of Electricity. The rate falls after every epoch but the first three.
+    recipe = BaselineRecipe.of(
+        loss="squared",
+        epochs=100,
+        batch=32,
+        learning_rate=1e-4,
+        milestones=tuple(range(4, 100)),
+        decay=0.9,
+        patience=10,
+    )
 
     def __init__(self, sizes: ModernTcnSizes, frame: Frame) -> None:
         super().__init__()
@@ -108,23 +123,3 @@ def grouped_mlp(groups: int, width: int, hidden: int, dropout: float) -> nn.Sequ
 
 def _over_time(channels: int, kernel: int) -> nn.Conv1d:
     return nn.Conv1d(channels, channels, kernel, padding=kernel // 2, groups=channels, bias=False)
-
-
-@baselines.register("moderntcn")
-class ModernTcn(Baseline):
-    """A modern pure convolution structure."""
-
-    network = ModernTcnNetwork
-    sizes = ModernTcnSizes()
-    tiny = ModernTcnSizes(width=4, ratio=2)
-    needs_whole_batches = True  # batch normalisation
-    # Rate and batch are those of Electricity. The rate falls after every epoch but the first three.
-    recipe = BaselineRecipe.of(
-        loss="squared",
-        epochs=100,
-        batch=32,
-        learning_rate=1e-4,
-        milestones=tuple(range(4, 100)),
-        decay=0.9,
-        patience=10,
-    )

@@ -34,7 +34,7 @@ from torch.nn import functional as F
 from candor.core.settings import Settings
 from candor.data.times import DAYS_PER_WEEK
 from candor.data.windows import Windows
-from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame
+from candor.nets.baseline import BaselineNetwork, BaselineRecipe, Frame
 from candor.nets.baselines import baselines
 from candor.nets.layers import slot_of_day, slot_of_week, training_rows, weekly_sums
 from candor.nets.shapes import Bins, Forecast, Graph, Readings, Width
@@ -59,8 +59,16 @@ class MsthgSizes(Settings):
     head: PositiveInt = 256  # of the hidden layer that leads to the horizon
 
 
-class MsthgNetwork(BaselineNetwork):
+@baselines.register("msthg")
+class Msthg(BaselineNetwork):
     """Features, two hypergraphs, their fusion, two readings over time, their fusion, and a head."""
+
+    sizes = MsthgSizes()
+    tiny = MsthgSizes(width=8, layers=1, members=2, bins=4, head=8)
+    is_reconstruction = True
+    recipe = BaselineRecipe.of(
+        epochs=100, batch=32, learning_rate=1e-3, weight_decay=1e-4, clip=5.0, milestones=(30, 50, 70), patience=20
+    )
 
     near: Tensor
     alike: Tensor
@@ -195,16 +203,3 @@ def mutual_information(binned: Int[Tensor, "node time"], bins: int) -> Graph:
         found[node] = (torch.xlogy(joint, joint) - torch.xlogy(joint, apart)).sum(dim=(1, 2))
         found[node] -= (bins - 1) ** 2 / (2 * rows)  # Miller 1955
     return found.clamp(min=0)
-
-
-@baselines.register("msthg")
-class Msthg(Baseline):
-    """Multi-source spatio-temporal hypergraphs, our reconstruction."""
-
-    network = MsthgNetwork
-    sizes = MsthgSizes()
-    tiny = MsthgSizes(width=8, layers=1, members=2, bins=4, head=8)
-    is_reconstruction = True
-    recipe = BaselineRecipe.of(
-        epochs=100, batch=32, learning_rate=1e-3, weight_decay=1e-4, clip=5.0, milestones=(30, 50, 70), patience=20
-    )

@@ -21,7 +21,7 @@ from pydantic import PositiveInt
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame
+from candor.nets.baseline import BaselineNetwork, BaselineRecipe, Frame
 from candor.nets.baselines import baselines
 from candor.nets.dropout import Dropout
 from candor.nets.layers import Attention, EncoderLayer, FeatureNorm, patch_length, standardise, uniform_table
@@ -43,8 +43,16 @@ class PatchTstSizes(EncoderSizes):
     dropout: Rate = 0.2  # everywhere but on the weights of attention and on the forecast
 
 
-class PatchTstNetwork(BaselineNetwork):
+@baselines.register("patchtst")
+class PatchTst(BaselineNetwork):
     """Patches with learned positions, an encoder, and one linear layer to the horizon; node by node."""
+
+    sizes = PatchTstSizes()
+    tiny = PatchTstSizes(width=8, feed_forward=16, heads=2, layers=2)
+    needs_whole_batches = True  # batch normalisation
+    recipe = BaselineRecipe.of(
+        epochs=100, batch=64, learning_rate=1e-3, weight_decay=5e-4, clip=5.0, milestones=(1, 25, 50), patience=100
+    )
 
     def __init__(self, sizes: PatchTstSizes, frame: Frame) -> None:
         super().__init__()
@@ -90,16 +98,3 @@ class PatchTstLayer(EncoderLayer):
         scores = queries @ keys.transpose(-1, -2) / math.sqrt(queries.shape[-1])
         scores = scores if before is None else scores + before
         return self.attention.out(rearrange(scores.softmax(dim=-1) @ values, "s h p d -> s p (h d)")), scores
-
-
-@baselines.register("patchtst")
-class PatchTst(Baseline):
-    """Patches of every series as the tokens of a transformer."""
-
-    network = PatchTstNetwork
-    sizes = PatchTstSizes()
-    tiny = PatchTstSizes(width=8, feed_forward=16, heads=2, layers=2)
-    needs_whole_batches = True  # batch normalisation
-    recipe = BaselineRecipe.of(
-        epochs=100, batch=64, learning_rate=1e-3, weight_decay=5e-4, clip=5.0, milestones=(1, 25, 50), patience=100
-    )

@@ -33,7 +33,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from candor.core.settings import Settings
-from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame, Targets
+from candor.nets.baseline import BaselineNetwork, BaselineRecipe, Frame, Targets
 from candor.nets.baselines import baselines
 from candor.nets.dropout import Dropout
 from candor.nets.layers import Attention, moving_average, normal_like, standardise, uniform_table
@@ -75,8 +75,14 @@ class PathformerSizes(Settings):
         return self
 
 
-class PathformerNetwork(BaselineNetwork):
+@baselines.register("pathformer")
+class Pathformer(BaselineNetwork):
     """Layers of experts and a router each, and one linear layer to the horizon that all nodes share."""
+
+    sizes = PathformerSizes()
+    tiny = PathformerSizes(width=4, feed_forward=8, patches=((6, 4, 2),))
+    needs_whole_batches = True  # how evenly experts are used shows in a whole batch only
+    recipe = BaselineRecipe.of(epochs=50, batch=16, learning_rate=1e-3, schedule="cosine", patience=10)
 
     def __init__(self, sizes: PathformerSizes, frame: Frame) -> None:
         super().__init__()
@@ -260,14 +266,3 @@ def squared_variation(amounts: Float[Tensor, " expert"]) -> Tensor:
     if len(amounts) == 1:
         return amounts.new_zeros(())
     return amounts.var() / (amounts.mean().square() + SMALLEST_SQUARE)
-
-
-@baselines.register("pathformer")
-class Pathformer(Baseline):
-    """Multi-scale transformers with adaptive pathways."""
-
-    network = PathformerNetwork
-    sizes = PathformerSizes()
-    tiny = PathformerSizes(width=4, feed_forward=8, patches=((6, 4, 2),))
-    needs_whole_batches = True  # how evenly experts are used shows in a whole batch only
-    recipe = BaselineRecipe.of(epochs=50, batch=16, learning_rate=1e-3, schedule="cosine", patience=10)

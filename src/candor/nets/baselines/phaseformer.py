@@ -21,7 +21,7 @@ from pydantic import PositiveInt
 from torch import Tensor, nn
 
 from candor.data.times import DAYS_PER_WEEK
-from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame
+from candor.nets.baseline import BaselineNetwork, BaselineRecipe, Frame
 from candor.nets.baselines import baselines
 from candor.nets.dropout import Dropout
 from candor.nets.layers import Attention, Mlp, standardise
@@ -42,8 +42,13 @@ class PhaseFormerSizes(HeadedSizes):
     dropout: Rate = 0.1  # in the attentions and before every sum
 
 
-class PhaseFormerNetwork(BaselineNetwork):
+@baselines.register("phaseformer")
+class PhaseFormer(BaselineNetwork):
     """Tokens of phases, routing units, and for every phase its values in the cycles to come; node by node."""
+
+    sizes = PhaseFormerSizes()
+    tiny = PhaseFormerSizes(width=8, routers=2, heads=2, layers=2)
+    recipe = BaselineRecipe.of(loss="squared", epochs=30, batch=16, learning_rate=1e-3)
 
     def __init__(self, sizes: PhaseFormerSizes, frame: Frame) -> None:
         super().__init__()
@@ -101,13 +106,3 @@ def period_of(frame: Frame) -> int:
     """Returns the steps of a cycle: a day, or a week of daily data, or else a quarter of the history."""
     cycle = frame.steps_per_day if frame.steps_per_day > 1 else DAYS_PER_WEEK
     return cycle if frame.history >= 2 * cycle else max(1, frame.history // LEAST_CYCLES)
-
-
-@baselines.register("phaseformer")
-class PhaseFormer(Baseline):
-    """Tokens of phases instead of patches."""
-
-    network = PhaseFormerNetwork
-    sizes = PhaseFormerSizes()
-    tiny = PhaseFormerSizes(width=8, routers=2, heads=2, layers=2)
-    recipe = BaselineRecipe.of(loss="squared", epochs=30, batch=16, learning_rate=1e-3)

@@ -19,6 +19,7 @@ best weights may be those of any epoch (released: from the 150th on).
 """
 
 import math
+from functools import partial
 from typing import Annotated, Literal, NamedTuple, Self
 
 import torch
@@ -29,9 +30,9 @@ from torch.nn import functional as F
 
 from candor.core.settings import Settings
 from candor.data.times import BINS_PER_DAY, DAYS_PER_WEEK
-from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, BaselineStage, Frame, Targets
+from candor.nets.baseline import BaselineNetwork, BaselineRecipe, BaselineStage, Frame, Targets
 from candor.nets.baselines import baselines
-from candor.nets.baselines.graph_wavenet import GraphWavenet, GraphWavenetNetwork, GraphWavenetSizes
+from candor.nets.baselines.graph_wavenet import GraphWavenet, GraphWavenetSizes
 from candor.nets.baselines.stid import CHANNELS, ResidualBlock, history_channels
 from candor.nets.layers import normal_like, side_by_side, xavier_table
 from candor.nets.shapes import Bins, Forecast, Layers, Rate, Readings, Terms
@@ -85,8 +86,22 @@ class NoisyForecast(NamedTuple):
     target_noise: Gaussian
 
 
-class RstibMlpNetwork(BaselineNetwork):
+@baselines.register("rstib-mlp")
+class RstibMlp(BaselineNetwork):
     """An encoder that reads a window twice, the second time with noise, and a linear layer to the horizon."""
+
+    sizes: RstibMlpSizes = RstibMlpSizes()
+    tiny = RstibMlpSizes(width=8, layers=1, teacher=GraphWavenet.tiny)
+    needs_whole_batches = True  # batch normalisation within the teacher
+    # The released code begins to count its patience of 20 epochs at the 150th.
+    recipe: RstibMlpRecipe = RstibMlpRecipe.of(
+        loss_space="original",
+        epochs=300,
+        batch=32,
+        learning_rate=2e-3,
+        milestones=(1, 20, 50, 75, 100, 150, 200),
+        patience=170,
+    )
 
     def __init__(self, sizes: RstibMlpSizes, frame: Frame) -> None:
         super().__init__()
@@ -102,7 +117,7 @@ class RstibMlpNetwork(BaselineNetwork):
         self.input_deviation = None if sizes.as_released else nn.Linear(half, width)
         self.target_mean, self.target_deviation = (nn.Linear(half, frame.horizon) for _ in range(2))
         self.head = nn.Linear(half, frame.horizon)
-        self.teacher = GraphWavenetNetwork(sizes.teacher, frame).requires_grad_(False) if sizes.has_teacher else None
+        self.teacher = GraphWavenet(sizes.teacher, frame).requires_grad_(False) if sizes.has_teacher else None
 
     def train(self, mode: bool = True) -> Self:
         """Puts the network into training or into use; the teacher is always in use."""
@@ -168,6 +183,15 @@ class RstibMlpNetwork(BaselineNetwork):
         if self.teacher is not None:
             self.teacher.load_state_dict(earlier.state_dict())
 
+    @classmethod
+    def stages(cls, sizes: RstibMlpSizes, recipe: RstibMlpRecipe) -> tuple[BaselineStage, ...]:
+        """Returns the training of the teacher, if there is one."""
+        if not sizes.has_teacher:
+            return ()
+        epochs = max(1, round(recipe.teacher_epochs * recipe.training.epochs))
+        training = GraphWavenet.recipe.training.model_copy(update={"epochs": epochs})
+        return (BaselineStage(training, "teacher", TEACHER_SHARE, build=partial(GraphWavenet, sizes.teacher)),)
+
 
 class DynamicEmbedding(nn.Module):
     """An embedding of each sensor at the times of day of a window, normalised over all sensors."""
@@ -186,34 +210,3 @@ class DynamicEmbedding(nn.Module):
 
 def _within_limits(deviation: Tensor) -> Tensor:
     return deviation.clamp(LEAST_DEVIATION, LARGEST_DEVIATION)
-
-
-@baselines.register("rstib-mlp")
-class RstibMlp(Baseline):
-    """MLPs with a robust information bottleneck."""
-
-    network = RstibMlpNetwork
-    sizes: RstibMlpSizes = RstibMlpSizes()
-    tiny = RstibMlpSizes(width=8, layers=1, teacher=GraphWavenet.tiny)
-    needs_whole_batches = True  # batch normalisation within the teacher
-    # The released code begins to count its patience of 20 epochs at the 150th.
-    recipe: RstibMlpRecipe = RstibMlpRecipe.of(
-        loss_space="original",
-        epochs=300,
-        batch=32,
-        learning_rate=2e-3,
-        milestones=(1, 20, 50, 75, 100, 150, 200),
-        patience=170,
-    )
-
-    def stages(self) -> tuple[BaselineStage, ...]:
-        """Returns the training of the teacher, if there is one."""
-        if not self.sizes.has_teacher:
-            return ()
-        epochs = max(1, round(self.recipe.teacher_epochs * self.recipe.training.epochs))
-        training = GraphWavenet.recipe.training.model_copy(update={"epochs": epochs})
-
-        def build(frame: Frame) -> GraphWavenetNetwork:
-            return GraphWavenetNetwork(self.sizes.teacher, frame)
-
-        return (BaselineStage(training, "teacher", TEACHER_SHARE, build=build),)

@@ -28,7 +28,7 @@ from torch.nn import functional as F
 from candor.core.settings import Settings
 from candor.data.times import DAYS_PER_WEEK
 from candor.data.windows import Windows
-from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame, Targets
+from candor.nets.baseline import BaselineNetwork, BaselineRecipe, Frame, Targets
 from candor.nets.baselines import baselines
 from candor.nets.dropout import dropout_mask
 from candor.nets.layers import scaled_by_degrees, side_by_side, slot_of_day, slot_of_week, weekly_sums
@@ -67,8 +67,24 @@ class Recall(NamedTuple):
     second: States
 
 
-class StSsdlNetwork(BaselineNetwork):
+@baselines.register("st-ssdl")
+class StSsdl(BaselineNetwork):
     """A graph recurrent encoder for the window and the usual one, prototypes between, and a graph recurrent decoder."""
+
+    sizes = StSsdlSizes()
+    tiny = StSsdlSizes(width=8, prototypes=4, prototype_width=4, orders=2, node_width=3, clock_width=3)
+    # To which the weights of the other terms belong
+    recipe = BaselineRecipe.of(
+        loss_space="original",
+        epochs=200,
+        batch=64,
+        learning_rate=1e-2,
+        adam_floor=1e-3,
+        clip=5.0,
+        milestones=(50, 70),
+        decay=0.1,
+        patience=30,
+    )
 
     support: Tensor
     usual: Tensor
@@ -194,24 +210,3 @@ class ChebyshevConvolution(nn.Module):
         for _ in range(2, self.orders):
             terms.append(2 * (graph @ terms[-1]) - terms[-2])
         return self.mix(torch.cat(terms, dim=-1))
-
-
-@baselines.register("st-ssdl")
-class StSsdl(Baseline):
-    """Self-Supervised Deviation Learning."""
-
-    network = StSsdlNetwork
-    sizes = StSsdlSizes()
-    tiny = StSsdlSizes(width=8, prototypes=4, prototype_width=4, orders=2, node_width=3, clock_width=3)
-    # To which the weights of the other terms belong
-    recipe = BaselineRecipe.of(
-        loss_space="original",
-        epochs=200,
-        batch=64,
-        learning_rate=1e-2,
-        adam_floor=1e-3,
-        clip=5.0,
-        milestones=(50, 70),
-        decay=0.1,
-        patience=30,
-    )

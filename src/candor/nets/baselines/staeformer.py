@@ -19,7 +19,7 @@ from torch.nn import functional as F
 
 from candor.core.settings import Settings
 from candor.data.times import BINS_PER_DAY, DAYS_PER_WEEK
-from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame
+from candor.nets.baseline import BaselineNetwork, BaselineRecipe, Frame
 from candor.nets.baselines import baselines
 from candor.nets.dropout import Dropout
 from candor.nets.layers import GroupAttention, side_by_side, with_calendar, xavier_table
@@ -54,8 +54,23 @@ class StaeformerSizes(Settings):
         return self
 
 
-class StaeformerNetwork(BaselineNetwork):
+@baselines.register("staeformer")
+class Staeformer(BaselineNetwork):
     """Embeddings side by side, layers over time, layers over sensors, one linear layer to the horizon."""
+
+    sizes = StaeformerSizes()
+    tiny = StaeformerSizes(
+        value_width=2,
+        time_of_day_width=2,
+        day_of_week_width=2,
+        adaptive_width=6,
+        feed_forward_width=12,
+        heads=2,
+        layers=1,
+    )
+    recipe = BaselineRecipe.of(
+        epochs=200, batch=16, learning_rate=1e-3, weight_decay=3e-4, milestones=(20, 30), decay=0.1, patience=30
+    )
 
     def __init__(self, sizes: StaeformerSizes, frame: Frame) -> None:
         super().__init__()
@@ -97,23 +112,3 @@ class TransformerLayer(GroupAttention):
     def forward(self, states: States) -> States:
         states = self.attention_norm(states + self.dropout(self.attend(states)))
         return self.feed_forward_norm(states + self.dropout(self.second(F.relu(self.first(states)))))
-
-
-@baselines.register("staeformer")
-class Staeformer(Baseline):
-    """Spatio-Temporal Adaptive Embedding transformer."""
-
-    network = StaeformerNetwork
-    sizes = StaeformerSizes()
-    tiny = StaeformerSizes(
-        value_width=2,
-        time_of_day_width=2,
-        day_of_week_width=2,
-        adaptive_width=6,
-        feed_forward_width=12,
-        heads=2,
-        layers=1,
-    )
-    recipe = BaselineRecipe.of(
-        epochs=200, batch=16, learning_rate=1e-3, weight_decay=3e-4, milestones=(20, 30), decay=0.1, patience=30
-    )

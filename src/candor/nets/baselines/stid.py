@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from candor.core.settings import Settings
 from candor.data.times import BINS_PER_DAY, DAYS_PER_WEEK
-from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame
+from candor.nets.baseline import BaselineNetwork, BaselineRecipe, Frame
 from candor.nets.baselines import baselines
 from candor.nets.layers import Mlp, side_by_side, with_calendar, xavier_table
 from candor.nets.shapes import Bins, Forecast, Layers, Rate, Readings, Width
@@ -31,8 +31,15 @@ class StidSizes(Settings):
     dropout: Rate = 0.15
 
 
-class StidNetwork(BaselineNetwork):
+@baselines.register("stid")
+class Stid(BaselineNetwork):
     """History and identities side by side, residual blocks, one linear layer to the horizon; node by node."""
+
+    sizes = StidSizes()
+    tiny = StidSizes(width=8, layers=1)
+    recipe = BaselineRecipe.of(
+        epochs=100, batch=64, learning_rate=2e-3, weight_decay=1e-4, clip=5.0, milestones=(1, 50, 80), patience=100
+    )
 
     def __init__(self, sizes: StidSizes, frame: Frame) -> None:
         super().__init__()
@@ -68,15 +75,3 @@ class ResidualBlock(Mlp):
 
     def forward(self, states: Float[Tensor, "batch node width"]) -> Float[Tensor, "batch node width"]:
         return states + super().forward(states)
-
-
-@baselines.register("stid")
-class Stid(Baseline):
-    """Spatial-Temporal Identity."""
-
-    network = StidNetwork
-    sizes = StidSizes()
-    tiny = StidSizes(width=8, layers=1)
-    recipe = BaselineRecipe.of(
-        epochs=100, batch=64, learning_rate=2e-3, weight_decay=1e-4, clip=5.0, milestones=(1, 50, 80), patience=100
-    )

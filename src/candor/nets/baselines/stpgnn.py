@@ -31,7 +31,7 @@ from pydantic import Field, PositiveInt
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame
+from candor.nets.baseline import BaselineNetwork, BaselineRecipe, Frame
 from candor.nets.baselines import baselines
 from candor.nets.baselines.graph_wavenet import DilatedSizes, GatedConvolution
 from candor.nets.layers import FeatureNorm, hops, slot_of_day
@@ -55,8 +55,14 @@ class StpgnnSizes(DilatedSizes):
     """Of the nodes that are pivotal in a window; at least one is."""
 
 
-class StpgnnNetwork(BaselineNetwork):
+@baselines.register("stpgnn")
+class Stpgnn(BaselineNetwork):
     """Layers with a graph of the time of day and a graph of pivotal nodes; the head reads all their steps."""
+
+    sizes = StpgnnSizes()
+    tiny = StpgnnSizes(width=4, skip_width=2, head_width=8, embedding=3, blocks=1, pivotal_share=0.6)
+    needs_whole_batches = True  # batch normalisation
+    recipe = BaselineRecipe.of(epochs=200, batch=64, learning_rate=1e-3, weight_decay=1e-4, clip=5.0, patience=200)
 
     def __init__(self, sizes: StpgnnSizes, frame: Frame) -> None:
         super().__init__()
@@ -156,14 +162,3 @@ class PivotalGraph(nn.Module):
         is_pivotal = torch.zeros_like(scores).scatter(1, scores.topk(self.pivotal).indices, 1.0)
         among = strength * is_pivotal[:, :, None] * is_pivotal[:, None]
         return F.softmax(F.relu(among), dim=-1)
-
-
-@baselines.register("stpgnn")
-class Stpgnn(Baseline):
-    """Spatio-Temporal Pivotal Graph Neural Networks."""
-
-    network = StpgnnNetwork
-    sizes = StpgnnSizes()
-    tiny = StpgnnSizes(width=4, skip_width=2, head_width=8, embedding=3, blocks=1, pivotal_share=0.6)
-    needs_whole_batches = True  # batch normalisation
-    recipe = BaselineRecipe.of(epochs=200, batch=64, learning_rate=1e-3, weight_decay=1e-4, clip=5.0, patience=200)

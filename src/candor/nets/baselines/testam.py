@@ -28,7 +28,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from candor.data.times import BINS_PER_DAY
-from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame, Targets
+from candor.nets.baseline import BaselineNetwork, BaselineRecipe, Frame, Targets
 from candor.nets.baselines import baselines
 from candor.nets.dropout import Dropout
 from candor.nets.layers import GroupAttention, Mlp, hops, with_calendar
@@ -53,8 +53,24 @@ class TestamSizes(HeadedSizes):
     dropout: Rate = 0.0  # after each attention, graph convolution and feed-forward part
 
 
-class TestamNetwork(BaselineNetwork):
+@baselines.register("testam")
+class Testam(BaselineNetwork):
     """Three experts and the gate that chooses among them, node by node and step by step."""
+
+    sizes = TestamSizes()
+    tiny = TestamSizes(width=4, layers=1, heads=1, memories=3, memory_width=4)
+    # Beside which the gate's term stands
+    recipe = BaselineRecipe.of(
+        loss_space="original",
+        epochs=100,
+        batch=16,
+        learning_rate=2.8e-3,
+        adam_floor=1e-9,
+        clip=5.0,
+        schedule="cosine",
+        activation=3,
+        patience=30,
+    )
 
     def __init__(self, sizes: TestamSizes, frame: Frame) -> None:
         super().__init__()
@@ -271,24 +287,3 @@ class OverTime(nn.Module):
 
     def forward(self, states: States) -> Float[Tensor, "batch node horizon width"]:
         return self.mix(states.transpose(2, 3)).transpose(2, 3)
-
-
-@baselines.register("testam")
-class Testam(Baseline):
-    """Time-Enhanced Spatio-Temporal Attention Model."""
-
-    network = TestamNetwork
-    sizes = TestamSizes()
-    tiny = TestamSizes(width=4, layers=1, heads=1, memories=3, memory_width=4)
-    # Beside which the gate's term stands
-    recipe = BaselineRecipe.of(
-        loss_space="original",
-        epochs=100,
-        batch=16,
-        learning_rate=2.8e-3,
-        adam_floor=1e-9,
-        clip=5.0,
-        schedule="cosine",
-        activation=3,
-        patience=30,
-    )

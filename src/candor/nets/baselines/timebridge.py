@@ -28,7 +28,7 @@ from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame, Targets
+from candor.nets.baseline import BaselineNetwork, BaselineRecipe, Frame, Targets
 from candor.nets.baselines import baselines
 from candor.nets.dropout import Dropout
 from candor.nets.layers import Mlp, attend, calendar_series, cut_patches, patch_length
@@ -63,8 +63,14 @@ class TimeBridgeSizes(HeadedSizes):
         return self
 
 
-class TimeBridgeNetwork(BaselineNetwork):
+@baselines.register("timebridge")
+class TimeBridge(BaselineNetwork):
     """Patches of every series and of the calendar, three kinds of attention, and one linear layer to the horizon."""
+
+    sizes = TimeBridgeSizes()
+    tiny = TimeBridgeSizes(width=8, feed_forward=16, heads=2, kept=2)
+    # The rate is halved after every epoch but the first.
+    recipe = BaselineRecipe.of(epochs=20, batch=16, learning_rate=5e-4, milestones=tuple(range(2, 20)))
 
     def __init__(self, sizes: TimeBridgeSizes, frame: Frame) -> None:
         super().__init__()
@@ -194,14 +200,3 @@ def detrended(tokens: Tokens, length: int) -> Tokens:
     """Returns tokens without the mean of every feature and the `length` - 1 before it; the first ones share a mean."""
     means = F.avg_pool1d(tokens, length, stride=1)
     return tokens - F.pad(means, (length - 1, 0), mode="replicate")
-
-
-@baselines.register("timebridge")
-class TimeBridge(Baseline):
-    """A bridge between non-stationarity and what series have in common."""
-
-    network = TimeBridgeNetwork
-    sizes = TimeBridgeSizes()
-    tiny = TimeBridgeSizes(width=8, feed_forward=16, heads=2, kept=2)
-    # The rate is halved after every epoch but the first.
-    recipe = BaselineRecipe.of(epochs=20, batch=16, learning_rate=5e-4, milestones=tuple(range(2, 20)))

@@ -33,7 +33,7 @@ from torch.nn import functional as F
 
 from candor.core.settings import Settings
 from candor.data.windows import Windows
-from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame
+from candor.nets.baseline import BaselineNetwork, BaselineRecipe, Frame
 from candor.nets.baselines import baselines
 from candor.nets.dropout import Dropout
 from candor.nets.layers import Attention, standardise, training_batches
@@ -58,8 +58,14 @@ class TimeMixerPPSizes(Settings):
     dropout: Rate = 0.1  # of embedded steps, and of the attention weights of nodes
 
 
-class TimeMixerPPNetwork(BaselineNetwork):
+@baselines.register("timemixerpp")
+class TimeMixerPP(BaselineNetwork):
     """Scales of every node, attention of nodes at the coarsest, mixing blocks, and the mean of all forecasts."""
+
+    sizes = TimeMixerPPSizes()
+    tiny = TimeMixerPPSizes(width=4, hidden=4, halvings=1, periods=2, kernels=2, layers=1)
+    # The rate falls smoothly, as in the paper after its warm-up.
+    recipe = BaselineRecipe.of(loss="squared", epochs=30, batch=32, learning_rate=1e-3, schedule="cosine")
 
     frequencies: Tensor
 
@@ -214,14 +220,3 @@ def fold(states: States, period: int) -> Image:
 def halvings_of(history: int, most: int) -> int:
     """Returns how often a history can be halved so that six steps are left, at most as often as asked for."""
     return next((number for number in range(most, 0, -1) if history >> number >= LEAST_STEPS), 0)
-
-
-@baselines.register("timemixerpp")
-class TimeMixerPP(Baseline):
-    """A general time series pattern machine."""
-
-    network = TimeMixerPPNetwork
-    sizes = TimeMixerPPSizes()
-    tiny = TimeMixerPPSizes(width=4, hidden=4, halvings=1, periods=2, kernels=2, layers=1)
-    # The rate falls smoothly, as in the paper after its warm-up.
-    recipe = BaselineRecipe.of(loss="squared", epochs=30, batch=32, learning_rate=1e-3, schedule="cosine")

@@ -21,7 +21,7 @@ from pydantic import PositiveInt
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame
+from candor.nets.baseline import BaselineNetwork, BaselineRecipe, Frame
 from candor.nets.baselines import baselines
 from candor.nets.dropout import Dropout
 from candor.nets.layers import Attention, calendar_series, cut_patches, patch_length, sinusoidal_positions, standardise
@@ -41,8 +41,15 @@ class TimeXerSizes(EncoderSizes):
     dropout: Rate = 0.1
 
 
-class TimeXerNetwork(BaselineNetwork):
+@baselines.register("timexer")
+class TimeXer(BaselineNetwork):
     """Patches and a global token of every node, the tokens of all series, and one linear layer to the horizon."""
+
+    sizes = TimeXerSizes()
+    tiny = TimeXerSizes(width=8, feed_forward=16, heads=2, layers=1)
+    reads_covariates = True
+    # The rate is halved after every epoch but the first.
+    recipe = BaselineRecipe.of(loss="squared", epochs=10, batch=16, learning_rate=1e-3, milestones=tuple(range(2, 10)))
 
     def __init__(self, sizes: TimeXerSizes, frame: Frame) -> None:
         super().__init__()
@@ -94,15 +101,3 @@ class TimeXerLayer(nn.Module):
         summary = self.across_norm(summary + self.dropout(self.across(summary, exogenous)))
         tokens = torch.cat([tokens[:, :, :-1], summary[:, :, None]], dim=2)
         return self.norm(tokens + self.dropout(self.second(self.dropout(F.gelu(self.first(tokens))))))
-
-
-@baselines.register("timexer")
-class TimeXer(Baseline):
-    """Transformers with exogenous variables."""
-
-    network = TimeXerNetwork
-    sizes = TimeXerSizes()
-    tiny = TimeXerSizes(width=8, feed_forward=16, heads=2, layers=1)
-    reads_covariates = True
-    # The rate is halved after every epoch but the first.
-    recipe = BaselineRecipe.of(loss="squared", epochs=10, batch=16, learning_rate=1e-3, milestones=tuple(range(2, 10)))

@@ -18,7 +18,7 @@ from pydantic import PositiveInt
 from torch import Tensor, nn
 
 from candor.core.settings import Settings
-from candor.nets.baseline import Baseline, BaselineNetwork, BaselineRecipe, Frame
+from candor.nets.baseline import BaselineNetwork, BaselineRecipe, Frame
 from candor.nets.baselines import baselines
 from candor.nets.dropout import Dropout
 from candor.nets.layers import Mlp, standardise
@@ -37,8 +37,17 @@ class XLinearSizes(Settings):
     head_dropout: Rate = 0.2  # before the last layer
 
 
-class XLinearNetwork(BaselineNetwork):
+@baselines.register("xlinear")
+class XLinear(BaselineNetwork):
     """Embedded series, a gate over time, a gate across series, one linear layer to the horizon."""
+
+    sizes = XLinearSizes()
+    tiny = XLinearSizes(width=8, time_hidden=6, series_hidden=6)
+    reads_covariates = True
+    # The rate falls by a tenth after every epoch from the fourth on.
+    recipe = BaselineRecipe.of(
+        loss="squared", epochs=20, batch=32, learning_rate=1e-3, milestones=tuple(range(4, 20)), decay=0.9
+    )
 
     def __init__(self, sizes: XLinearSizes, frame: Frame) -> None:
         super().__init__()
@@ -75,17 +84,3 @@ class GatedMlp(Mlp):
 
     def forward(self, inputs: Float[Tensor, "*rows width"]) -> Float[Tensor, "*rows width"]:
         return inputs * super().forward(inputs).sigmoid()
-
-
-@baselines.register("xlinear")
-class XLinear(Baseline):
-    """A lightweight MLP with exogenous inputs."""
-
-    network = XLinearNetwork
-    sizes = XLinearSizes()
-    tiny = XLinearSizes(width=8, time_hidden=6, series_hidden=6)
-    reads_covariates = True
-    # The rate falls by a tenth after every epoch from the fourth on.
-    recipe = BaselineRecipe.of(
-        loss="squared", epochs=20, batch=32, learning_rate=1e-3, milestones=tuple(range(4, 20)), decay=0.9
-    )
