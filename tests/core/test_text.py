@@ -16,6 +16,8 @@ from candor.core.text import (
     shared_time_format,
     significant,
     time_format,
+    time_unit,
+    timestamp,
 )
 from candor.data.times import TimeAxis
 
@@ -102,3 +104,16 @@ def test_the_clock_is_written_as_far_as_it_differs() -> None:
         interval = timedelta(seconds=seconds)
         assert time_format(interval) == form
         assert shared_time_format([start + step * interval for step in range(4)]) == form
+
+
+def test_a_span_is_counted_in_the_largest_unit_that_fits_into_it() -> None:
+    minute = timedelta(minutes=1)
+    for span, name, length in (
+        (1440 * minute, "days", timedelta(days=1)), (1439 * minute, "hours", 60 * minute), (minute, "minutes", minute),
+        (minute / 100, "seconds", minute / 60), (2e6 * minute, "days", timedelta(days=1)),
+    ):  # fmt: skip
+        assert time_unit(span) == (name, length)
+
+
+def test_a_moment_that_is_unknown_is_a_dash_in_tables() -> None:
+    assert (timestamp(datetime(2024, 5, 3, 7, 5, 59, tzinfo=UTC)), timestamp(None)) == ("2024-05-03 07:05", "–")

@@ -11,6 +11,7 @@ import typer
 from candor.cli import inputs
 from candor.cli.benchmark import run_grid
 from candor.cli.screen import console, table
+from candor.core.text import number
 
 if TYPE_CHECKING:
     from candor.research.ablations import Change
@@ -115,7 +116,7 @@ def _show_changes(changes: "Sequence[Change]", sizes: dict[str, int]) -> None:
         "Change against the full model, paired by seed; a dot: more than twice its own spread",
         "variant", "in the paper", "parameters", *(metric.upper() for metric in metrics), left=2,
     )  # fmt: skip
-    shown.add_row(FULL, "CANDOR", _counted(sizes.get(FULL)), *("" for _ in metrics))
+    shown.add_row(FULL, "CANDOR", number(sizes.get(FULL), 0), *("" for _ in metrics))
     for variant in dict.fromkeys(change.variant for change in changes):
         by_metric = {change.metric: change for change in changes if change.variant == variant}
         cells = (
@@ -124,9 +125,5 @@ def _show_changes(changes: "Sequence[Change]", sizes: dict[str, int]) -> None:
             else "–"
             for metric in metrics
         )
-        shown.add_row(variant, paper_name(variant), _counted(sizes.get(variant)), *cells)
+        shown.add_row(variant, paper_name(variant), number(sizes.get(variant), 0), *cells)
     console().print(shown)
-
-
-def _counted(parameters: int | None) -> str:
-    return "–" if parameters is None else f"{parameters:,}"

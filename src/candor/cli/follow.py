@@ -162,15 +162,15 @@ def _as_json(site: "SiteNews", now: datetime) -> dict[str, Any]:
 
 
 def _show(sites: "tuple[SiteNews, ...]", feed: "Feed", now: datetime) -> None:
-    from candor.core.text import duration
+    from candor.core.text import duration, timestamp
     from candor.data.times import zone_from_name
 
     zone = zone_from_name(feed.basin.times.zone)
-    shown = table(f"Sites at {now.astimezone(zone):%Y-%m-%d %H:%M}", "site", "name", "last reading", "age", "new",
+    shown = table(f"Sites at {timestamp(now.astimezone(zone))}", "site", "name", "last reading", "age", "new",
                   "revised", left=3)  # fmt: skip
     for site in sites:
         last = site.last_reading
-        when = "none that is kept" if last is None else f"{last.astimezone(zone):%Y-%m-%d %H:%M}"
+        when = "none that is kept" if last is None else timestamp(last.astimezone(zone))
         age = "–" if last is None else duration(now - last)
         shown.add_row(escape(site.id), escape(site.name), when, age, f"{site.new:,}", f"{site.revised:,}")
     console().print(shown)

@@ -10,7 +10,7 @@ from rich.markup import escape
 
 from candor.cli import inputs
 from candor.cli.screen import console, percent, print_json, say, table
-from candor.core.text import number
+from candor.core.text import number, timestamp
 
 if TYPE_CHECKING:
     from candor.runs.summary import RunSummary
@@ -96,7 +96,7 @@ def _show_table(title: str, summaries: "list[RunSummary]") -> None:
         facts = _content(summary)
         protocol = summary.record.protocol if summary.record else None
         rules = f"{protocol.horizon} from {protocol.history}, {protocol.split}" if protocol else "–"
-        made = f"{summary.record.made:%Y-%m-%d %H:%M}" if summary.record and summary.record.made else "–"
+        made = timestamp(summary.record.made if summary.record else None)
         words = (facts["run"], facts["state"], _model(summary) or "–", facts["data"] or "–", rules, made)
         seed = "–" if facts["seed"] is None else str(facts["seed"])
         errors = (number(facts["test_mae"]), number(facts["test_rmse"]), percent(facts["test_coverage"]))

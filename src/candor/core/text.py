@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 NOTHING = "–"  # stands where there is no number
 _MOST_DIGITS = 12  # after the point
 _DAY, _HOUR, _MINUTE, _SECOND = timedelta(days=1), timedelta(hours=1), timedelta(minutes=1), timedelta(seconds=1)
+_UNITS = (("days", _DAY), ("hours", _HOUR), ("minutes", _MINUTE), ("seconds", _SECOND))
 
 
 def number(value: float | None, digits: int = 3) -> str:
@@ -66,6 +67,11 @@ def sensor_label(sensor: str, name: str, longest: int = 60) -> str:
     return whole if len(whole) <= longest else f"{name[: max(longest - len(sensor) - 4, 0)]}… ({sensor})"
 
 
+def time_unit(span: timedelta) -> tuple[str, timedelta]:
+    """Returns the largest unit of time that fits into a span: its name and its length."""
+    return next((unit for unit in _UNITS if abs(span) >= unit[1]), _UNITS[-1])
+
+
 def duration(span: timedelta) -> str:
     """Returns a duration for sentences: 5 min, 1.5 h, 14 d."""
     for size, word in ((_DAY, "d"), (_HOUR, "h"), (_MINUTE, "min")):
@@ -80,6 +86,11 @@ def duration_option(span: timedelta) -> str:
         if span % size == timedelta(0):
             return f"{span // size}{word}"
     return f"{span.total_seconds():.6f}".rstrip("0").rstrip(".") + "s"
+
+
+def timestamp(moment: datetime | None) -> str:
+    """Returns the date and the minute of a moment on its own clock, for tables; a dash where there is none."""
+    return NOTHING if moment is None else f"{moment:%Y-%m-%d %H:%M}"
 
 
 def time_format(interval: timedelta) -> str:

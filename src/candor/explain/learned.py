@@ -2,16 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 
 import numpy as np
 import torch
 
 from candor.core.arrays import Floats
 from candor.core.progress import Report, silent
+from candor.core.text import time_unit
 from candor.data.panel import Panel
 from candor.data.protocol import Task
-from candor.data.times import DAY
 from candor.explain.analyses.fusion import fusion_weights
 from candor.explain.analyses.operator import mean_edge_weights
 from candor.explain.choices import choose_windows
@@ -49,7 +48,7 @@ def find_learned(candor: Candor, task: Task, report: Report = silent) -> Learned
     panel, length = task.panel, task.panel.times.length
     _, origins = choose_windows(task.split, length)
     usual, following = fusion_weights(candor, panel, origins), fusion_weights(candor, panel, np.array([length]))
-    unit, size = _natural_unit(panel.times.interval)
+    unit, size = time_unit(panel.times.interval)
     return Learned(
         components=_components(candor, panel),
         ahead=[panel.times.interval / size * (first + last) / 2 for first, last in usual.steps],
@@ -78,11 +77,3 @@ def _components(candor: Candor, panel: Panel) -> ComponentPicture | None:
         strengths={name: component.raw_strength for name, component in components.items()},
         gates=gates.by_name(),
     )
-
-
-def _natural_unit(interval: timedelta) -> tuple[str, timedelta]:
-    """Returns the unit people would count steps of this interval in."""
-    for word, size in (("days", DAY), ("hours", timedelta(hours=1)), ("minutes", timedelta(minutes=1))):
-        if interval >= size:
-            return word, size
-    return "seconds", timedelta(seconds=1)

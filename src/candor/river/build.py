@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from candor.core.errors import InputError
-from candor.core.text import listed
+from candor.core.text import listed, percent
 from candor.core.versions import versions
 from candor.data.findings import Findings
 from candor.data.panel import Covariate, Edges, Panel, Sensor
@@ -104,7 +104,7 @@ def _complete_enough(
     kept, judged = [], []
     for station in stations:
         is_kept = station.missing_share <= settings.max_missing
-        reason = "" if is_kept else f"{100 * station.missing_share:.1f} % of its hours are missing"
+        reason = "" if is_kept else f"{percent(station.missing_share)} of its hours are missing"
         judged.append(station_quality(station, reason))
         if is_kept:
             kept.append(station)
@@ -120,7 +120,7 @@ def _too_few(
 ) -> InputError:
     """Returns what to say of a basin with too few stations: who came near, and whose record is too short."""
     shares = sorted((station.missing_share, station.site.id) for station in stations if station not in kept)
-    near = listed((f"{site} ({100 * share:.1f} %)" for share, site in shares), most=5)
+    near = listed((f"{site} ({percent(share)})" for share, site in shares), most=5)
     rejected = f"; the next by missing hours are {near}" if near else ""
     hint = "choose another period, raise --max-missing, or lower --min-sites"
     if too_short:

@@ -34,15 +34,11 @@ def save_basin(basin: Basin, folder: Path, preset: str | None = None) -> list[Di
     if preset is not None:
         differences += compare_totals(_reports(basin, Path(folder), preset))
     _remove_leftovers(Path(folder))
-    try:
-        with atomic_folder(folder) as temporary:
-            save_panel(basin.panel, temporary)
-            paper = [asdict(difference) for difference in differences]
-            write_json(temporary / QUALITY, basin.report.as_plain() | {"paper": paper})
-            (temporary / CARD).write_text(dataset_card(basin, differences), encoding="utf-8")
-    except OSError as error:
-        what = f"the basin cannot be written ({error.strerror or error})"
-        raise InputError(what, where=str(folder), hint="choose another place, or make room") from None
+    with atomic_folder(folder) as temporary:
+        save_panel(basin.panel, temporary)
+        paper = [asdict(difference) for difference in differences]
+        write_json(temporary / QUALITY, basin.report.as_plain() | {"paper": paper})
+        (temporary / CARD).write_text(dataset_card(basin, differences), encoding="utf-8")
     return differences
 
 
@@ -100,11 +96,7 @@ def export_archive(folder: Path, path: Path) -> list[str]:
         export_panel(load_panel(folder), Path(workplace), "csv")
         files = {f"panel/{file.relative_to(folder).as_posix()}": file for file in _files_in(folder)}
         files |= {f"csv/{file.name}": file for file in _files_in(Path(workplace))}
-        try:
-            _pack(files, path)
-        except OSError as error:
-            what = f"the archive cannot be written ({error.strerror or error})"
-            raise InputError(what, where=str(path), hint="choose another place, or make room") from None
+        _pack(files, path)
     return [*sorted(files), CHECKSUMS]
 
 

@@ -1,6 +1,5 @@
 """Three views of a panel before any model: coexisting dynamics, peak lags of edges, distant sensors alike or not."""
 
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +7,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
+from candor.core.text import time_unit
 from candor.data.times import BINS_PER_DAY
 from candor.render.figures.style import (
     BLACK,
@@ -32,9 +32,6 @@ from candor.research.explore import DynamicsPicture, ExplorePicture, LagPicture,
 
 NAME = "explore"
 _HEIGHT = 8.2  # inches
-_UNITS = (
-    (timedelta(days=1), "days"), (timedelta(hours=1), "h"), (timedelta(minutes=1), "min"), (timedelta(seconds=1), "s"),
-)  # fmt: skip
 _WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MONTHS = ("Jan", "Apr", "Jul", "Oct")
 _COLUMNS = ["time", "reading", "background", "is_rise", "is_fall", "is_shock"]
@@ -98,7 +95,7 @@ def _draw_dynamics(axes: Axes, picture: DynamicsPicture) -> None:
 
 
 def _draw_lags(axes: Axes, picture: LagPicture) -> None:
-    size, word = next((size, word) for size, word in _UNITS if picture.interval >= size or size == _UNITS[-1][0])
+    word, size = time_unit(picture.interval)
     distance, steps, is_clear = (picture.table[name].to_numpy() for name in ("distance", "lag_steps", "is_clear"))
     lag = steps * (picture.interval / size)
     title = "(b) Peak lags of edges"

@@ -8,7 +8,7 @@ from typing import Any
 from plotly.offline import get_plotlyjs
 
 from candor.core.files import atomic_file
-from candor.core.text import NOTHING
+from candor.core.text import timestamp
 from candor.explain.overview import Overview
 from candor.render.html import frame_page
 from candor.render.report.charts import plain
@@ -30,7 +30,6 @@ def make_page(overview: Overview) -> str:
     writer = ReportSections(overview)
     sections = list(writer.sections())
     record = overview.record
-    made = record.made.strftime("%d %B %Y, %H:%M UTC") if record.made is not None else NOTHING
     data = {
         "charts": {name: chart.to_json() for name, chart in writer.charts.items()},
         "units": [plain(sensor.unit) for sensor in overview.panel.sensors],
@@ -38,7 +37,7 @@ def make_page(overview: Overview) -> str:
     }
     return frame_page(
         f"{record.label} on {record.data}",
-        f"Report of a run made on {made}; unit {record.unit or 'unknown'}.",
+        f"Report of a run made on {timestamp(record.made)} (UTC); unit {record.unit or 'unknown'}.",
         sections,
         before=_WITHOUT_SCRIPT,
         images="data: blob:",  # a chart can be saved as a picture

@@ -6,7 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from candor.core.text import NOTHING, amount, counted, duration, format_time, percent, significant, time_format
+from candor.core.text import (
+    NOTHING,
+    amount,
+    counted,
+    duration,
+    format_time,
+    percent,
+    significant,
+    time_format,
+    timestamp,
+)
 from candor.explain.learned import Learned
 from candor.explain.overview import Overview
 from candor.explain.pictures import ComponentPicture, TrainingPicture
@@ -279,10 +289,9 @@ class ReportSections:
 
     def _configuration(self) -> Section:
         record = self.overview.record
-        made = record.made.isoformat(sep=" ", timespec="minutes") if record.made is not None else NOTHING
         general = [
-            ("model", record.label), ("data", record.data), ("made", made), ("seed", str(record.seed)),
-            ("unit", record.unit or NOTHING), ("fingerprint of the data", record.fingerprint),
+            ("model", record.label), ("data", record.data), ("made (UTC)", timestamp(record.made)),
+            ("seed", str(record.seed)), ("unit", record.unit or NOTHING), ("fingerprint of the data", record.fingerprint),
         ]  # fmt: skip
         protocol = [(name, NOTHING if value is None else str(value)) for name, value in record.protocol if value != ()]
         body = [

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from candor.core.text import duration, number
+from candor.core.text import duration, number, percent
 from candor.data.catalog import datasets
 from candor.data.protocol import Task
 from candor.data.times import DAY
@@ -122,7 +122,7 @@ def _limits(forecaster: Forecaster, evaluation: Mapping[str, Any] | None) -> str
     if intervals and intervals["overall"]["coverage"] is not None:
         lines.append(
             f"Intervals asked to hold {100 * intervals['asked_coverage']:g} % of the readings held "
-            f"{100 * intervals['overall']['coverage']:.1f} % in the test part."
+            f"{percent(intervals['overall']['coverage'])} in the test part."
         )
     return "## Limits\n\n" + "\n".join(f"- {line}" for line in lines)
 
