@@ -291,7 +291,8 @@ class ReportSections:
         record = self.overview.record
         general = [
             ("model", record.label), ("data", record.data), ("made (UTC)", timestamp(record.made)),
-            ("seed", str(record.seed)), ("unit", record.unit or NOTHING), ("fingerprint of the data", record.fingerprint),
+            ("seed", str(record.seed)), ("unit", record.unit or NOTHING),
+            ("fingerprint of the data", record.fingerprint),
         ]  # fmt: skip
         protocol = [(name, NOTHING if value is None else str(value)) for name, value in record.protocol if value != ()]
         body = [
