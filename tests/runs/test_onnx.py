@@ -156,6 +156,7 @@ def test_a_file_that_disagrees_with_candor_is_not_kept(
     def write_another(graph: Any, metadata: dict[str, str], path: Path) -> None:
         graph.mean += graph.deviation
         written(graph, metadata, path)
+        graph.mean -= graph.deviation
 
     monkeypatch.setattr(exporting, "_write", write_another)
     with pytest.raises(ValueError, match="differ by"):

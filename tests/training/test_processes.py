@@ -152,7 +152,8 @@ def cases(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with what became of each case below in each of two processes."""
     folder = tmp_path_factory.mktemp("cases")
     meeting = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port(), "OMP_NUM_THREADS": "1"}
-    environment = os.environ | meeting | {"PYTHONPATH": str(Path(__file__).parents[1] / "support")}
+    paths = str(Path(__file__).parents[1] / "support"), os.environ.get("PYTHONPATH", "")
+    environment = os.environ | meeting | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
     processes = [
         subprocess.Popen([sys.executable, __file__], cwd=folder, env=environment | {"RANK": rank, "LOCAL_RANK": rank})
         for rank in ("0", "1")

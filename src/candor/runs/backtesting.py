@@ -27,19 +27,16 @@ _WORK_OF_A_REFIT = 9  # times that of the forecasts between two of them, more or
 
 @dataclass(frozen=True)
 class Pace:
-    """How a rolling origin proceeds.
-
-    Args:
-        every: steps from one forecast to the next.
-        refit: forecasts after which the model learns anew; None never.
-        is_adaptive: whether intervals adapt to how many of the readings so far they held.
-        coverage: the share of observations the intervals shall hold.
-    """
+    """How a rolling origin proceeds."""
 
     every: int = 1
+    """Steps from one forecast to the next."""
     refit: int | None = None
+    """Forecasts after which the model learns anew; None never."""
     is_adaptive: bool = False
+    """Whether intervals adapt to their coverage of the readings so far."""
     coverage: float = 0.9
+    """The share of observations the intervals should cover."""
 
     def __post_init__(self) -> None:
         if self.every < 1 or (self.refit is not None and self.refit < 1):
@@ -62,19 +59,16 @@ class Refits:
 
 @dataclass(frozen=True, eq=False)
 class Stretch:
-    """Forecasts of one model in a row.
-
-    Args:
-        origins: the rows of their first targets.
-        forecast: origin x horizon x sensor, in the sensors' units.
-        intervals: the same forecasts with the ends of their intervals; None if the model is not calibrated.
-        refits: how often the model had been refitted.
-    """
+    """Forecasts of one model in a row."""
 
     origins: Origins
+    """The rows of their first targets."""
     forecast: NDArray[np.float32]
+    """Origin x horizon x sensor, in the sensors' units."""
     intervals: IntervalForecast | None
+    """The same forecasts with the ends of their intervals; None if the model is not calibrated."""
     refits: int
+    """How often the model had been refitted."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,12 +109,12 @@ def backtest(
     """Returns the scores of a fitted forecaster that goes through a part of a task.
 
     Args:
-        forecaster: what is judged; it is left as it is, a refit makes another one with the same settings.
-        task: what it is judged on.
-        part: which part; of `validation`, which chose the model and calibrated it, scores are too good, and there are
-            no intervals before the first refit.
+        forecaster: left as it is; a refit makes another one with the same settings.
+        task: the readings and their parts.
+        part: on `validation`, which chose the model and calibrated it, scores are too good, and there are no intervals
+            before the first refit.
         pace: how often it forecasts and learns anew, and which intervals it gives.
-        report: is told how far it has come.
+        report: progress callback.
         refits: where models that learned anew are kept, see `candor.runs.keeping_refits`; None keeps none.
     """
     if part not in ("validation", "test"):
@@ -140,8 +134,8 @@ def backtest(
         windows += len(stretch.origins)
         if stretch.refits:
             moments.setdefault(stretch.refits, panel.times.local[stretch.origins[0]].to_pydatetime())
-    judged = Evaluation(forecaster, task, part, windows, scores, intervals if has_intervals else None)
-    return Backtest(judged, pace, tuple(moments.values()))
+    evaluation = Evaluation(forecaster, task, part, windows, scores, intervals if has_intervals else None)
+    return Backtest(evaluation, pace, tuple(moments.values()))
 
 
 def rows_of_refits(task: Task, part: Part, pace: Pace) -> list[int]:
@@ -151,52 +145,47 @@ def rows_of_refits(task: Task, part: Part, pace: Pace) -> list[int]:
 
 
 def walk(
-    forecaster: Forecaster,
-    task: Task,
-    part: Part,
-    pace: Pace,
-    report: Report = silent,
-    refits: Refits | None = None,
+    forecaster: Forecaster, task: Task, part: Part, pace: Pace, report: Report = silent, refits: Refits | None = None
 ) -> Iterator[Stretch]:
     """Yields the forecasts of a part in order of time; none of them depends on readings from its origin on."""
     origins: Origins = getattr(task.split, part)[:: pace.every]
     length, refits = pace.refit or max(len(origins), 1), refits or Refits()
     models = -(-len(origins) // length)
-    # What is kept takes no time: the time left is told of what is still to be done.
+    # What is kept takes no time.
     works = [0 if refits.is_kept(row) else _WORK_OF_A_REFIT for row in rows_of_refits(task, part, pace)]
     name, whole, worked = f"backtesting {forecaster.name}", models + sum(works), 0
     calibration = None if part == "validation" else forecaster.calibration_
     ends = _Ends(task, pace)
     for number in range(models):
-        turn = origins[number * length : (number + 1) * length]
+        stretch = origins[number * length : (number + 1) * length]
         if number:
             ends_at = worked + works[number - 1]
             listen = within(report, name, f"refit {number} of {models - 1}", worked / whole, ends_at / whole)
-            forecaster, worked = refits.learned_before(int(turn[0]), forecaster, task, listen), ends_at
+            forecaster, worked = refits.learned_before(int(stretch[0]), forecaster, task, listen), ends_at
             calibration = forecaster.calibration_
         done = 0
-        for batch, forecast in forecaster.predict_in_batches(task.panel, turn):
+        for batch, forecast in forecaster.predict_in_batches(task.panel, stretch):
             intervals = None if calibration is None else ends.around(batch, forecast, calibration)
             yield Stretch(batch, forecast, intervals, number)
             done += len(batch)
             whose = f" | {name}, model {number + 1} of {models}" if models > 1 else ""
-            report(f"{name}{whose}", (worked + done / len(turn)) / whole)
+            report(f"{name}{whose}", (worked + done / len(stretch)) / whole)
         worked += 1
 
 
 class _Ends:
-    """The ends of intervals around forecasts that are told in order of time, fixed or adaptive."""
+    """The ends of intervals around forecasts in order of time, fixed or adaptive."""
 
     def __init__(self, task: Task, pace: Pace) -> None:
-        self._readings = task.panel.values
-        self._pace = pace
+        self._readings, self._pace = task.panel.values, pace
         self._adaptive: AdaptiveCoverage | None = None
-        self._known = 0  # rows before it have been told to the adaptive intervals
+        self._known = 0  # the adaptive intervals have observed the rows before it
 
     def around(self, origins: Origins, forecast: NDArray[np.float32], calibration: Calibration) -> IntervalForecast:
         """Returns the forecasts with their intervals."""
         if not self._pace.is_adaptive:
-            return IntervalForecast(forecast, *_single(calibration.interval(forecast, self._pace.coverage)))
+            lower, upper = calibration.interval(forecast, self._pace.coverage)
+            return IntervalForecast(forecast, lower.astype(np.float32), upper.astype(np.float32))
         if self._adaptive is None:
             self._adaptive, self._known = AdaptiveCoverage(calibration, self._pace.coverage), int(origins[0])
         # After a refit the levels that were learned go on with the residuals of the new model.
@@ -204,11 +193,8 @@ class _Ends:
         for row in range(self._known, int(origins[0])):
             self._adaptive.observe(row, self._readings[row])
         self._known = int(origins[-1])
-        return IntervalForecast(forecast, *_single(self._adaptive.walk(origins, forecast, self._readings)))
-
-
-def _single(ends: tuple[NDArray[np.floating], NDArray[np.floating]]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    return ends[0].astype(np.float32), ends[1].astype(np.float32)
+        lower, upper = self._adaptive.walk(origins, forecast, self._readings)
+        return IntervalForecast(forecast, lower.astype(np.float32), upper.astype(np.float32))
 
 
 def learn_anew(
@@ -216,12 +202,7 @@ def learn_anew(
 ) -> Forecaster:
     """Returns a forecaster with the same settings that learned from the rows before `row`.
 
-    Args:
-        row: the first that is not known yet.
-        forecaster: whose settings are taken.
-        task: what it is judged on.
-        report: is told how far it has come.
-        training: where a network keeps the state of its training, and goes on if there is one; None keeps none.
+    A network keeps the state of its training in the folder `training`, if given, and goes on if there is one.
     """
     protocol, known = task.protocol, task.panel.slice(0, row)
     learn, validate, _ = protocol.shares

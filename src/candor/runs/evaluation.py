@@ -4,7 +4,6 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from candor.core.errors import InputError
 from candor.core.files import write_json
@@ -21,25 +20,18 @@ Part = Literal["train", "validation", "test"]
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """The scores of one forecaster on one task.
-
-    Args:
-        forecaster: what was judged.
-        task: what it was judged on.
-        part: which part of the task.
-        windows: how many forecasts were judged.
-        scores: the errors of the forecasts.
-        intervals: the scores of their intervals; None if the forecaster is not calibrated.
-        peaks: the timing of peaks at the last step of the horizon, one per sensor, for rivers only.
-    """
+    """The scores of one forecaster on one part of a task."""
 
     forecaster: Forecaster
     task: Task
     part: Part
     windows: int
+    """How many forecasts were evaluated."""
     scores: ScoreAccumulator
     intervals: IntervalAccumulator | None
+    """None if the forecaster is not calibrated."""
     peaks: tuple[PeakTiming, ...] | None = None
+    """The timing of peaks at the last step of the horizon, one per sensor, for rivers only."""
 
     def overall(self) -> dict[str, float]:
         """Returns the pooled scores; the timing of peaks is the mean over all peaks of all sensors, in steps."""
@@ -102,28 +94,18 @@ class Evaluation:
     def _interval_method(self) -> str:
         method = "split conformal per step and sensor, on the second half of the validation part"
         split = self.task.split
-        _, told = halve_validation(split, self.task.protocol.horizon)
-        if np.isin(told, self.forecaster.selection(split).validation).any():
+        _, calibrating = halve_validation(split, self.task.protocol.horizon)
+        if np.isin(calibrating, self.forecaster.selection(split).validation).any():
             return f"{method}, which also chose the weights: they may be too narrow for it"
         return method
 
 
 def evaluate(
-    forecaster: Forecaster,
-    task: Task,
-    part: Part = "test",
-    report: Report = silent,
-    coverage: float = 0.9,
+    forecaster: Forecaster, task: Task, part: Part = "test", report: Report = silent, coverage: float = 0.9
 ) -> Evaluation:
     """Returns the scores of a fitted forecaster on one part of a task.
 
-    Args:
-        forecaster: what is judged.
-        task: what it is judged on.
-        part: which part of the task.
-        report: is told how far it has come.
-        coverage: the share of observations that intervals are asked to hold, for calibrated forecasters on the test
-            part.
+    On the test part, calibrated forecasters give intervals too, which should cover a share of `coverage`.
     """
     check_part(task, part)
     origins: Origins = getattr(task.split, part)
@@ -142,40 +124,41 @@ def evaluate(
         if last_step is not None:
             last_step[done : done + len(batch)] = forecast[:, -1]
         done += len(batch)
-        report(f"judging {forecaster.name}", done / len(origins))
-    peaks = None if last_step is None else _peaks(panel.values[origins + horizon - 1], last_step, horizon)
+        report(f"evaluating {forecaster.name}", done / len(origins))
+    peaks = None
+    if last_step is not None:  # the series of forecasts made one horizon ahead
+        observed, window = panel.values[origins + horizon - 1], max(horizon // 2, 1)
+        columns = range(last_step.shape[1])
+        peaks = tuple(peak_timing(observed[:, column], last_step[:, column], window) for column in columns)
     return Evaluation(forecaster, task, part, len(origins), scores, intervals, peaks)
 
 
 def evaluate_run(run: Run, report: Report = silent, task: Task | None = None) -> Evaluation:
     """Returns the scores of a run on its test part, and keeps them in its folder with the checksum of its model.
 
-    Args:
-        run: with a model.
-        report: progress callback.
-        task: of the run; None reads it.
+    Its task is read if it is not given.
     """
-    checksum = model_checksum(run.folder)  # before judging: training may go on meanwhile and leave another model
-    judged = evaluate(run.forecaster, task or run.task(), report=report)
-    write_json(run.folder / EVALUATION, judged.to_json() | {"model_sha256": checksum})
-    return judged
+    checksum = model_checksum(run.folder)  # before: training may go on meanwhile and leave another model
+    evaluation = evaluate(run.forecaster, task or run.task(), report=report)
+    write_json(run.folder / EVALUATION, evaluation.to_json() | {"model_sha256": checksum})
+    return evaluation
 
 
 def evaluate_simple(task: Task, report: Report = silent) -> dict[str, Evaluation]:
     """Returns the scores on the test part of the four simple forecasters by name, each fitted to the same task."""
     history, horizon = task.protocol.history, task.protocol.horizon
-    judged = {}
+    found = {}
     for name in SIMPLE:
         forecaster = forecasters.get(name)(history=history, horizon=horizon).fit(task.panel, task.split, report)
-        judged[name] = evaluate(forecaster, task, report=report)
-    return judged
+        found[name] = evaluate(forecaster, task, report=report)
+    return found
 
 
 def check_part(task: Task, part: Part) -> None:
     """Refuses a part of a task that holds no windows."""
     if not len(getattr(task.split, part)):
         raise InputError(
-            f"the {part} part holds no windows: there is nothing to judge",
+            f"the {part} part holds no windows: there is nothing to evaluate",
             where=task.panel.name,
             hint="train with shares that leave some, e.g. shares=[0.6,0.2,0.2]",
         )
@@ -184,9 +167,3 @@ def check_part(task: Task, part: Part) -> None:
 def _by_sensor(scores: ScoreAccumulator | IntervalAccumulator, ids: tuple[str, ...]) -> dict[str, Any]:
     columns = scores.scores("sensor")
     return {sensor: as_json({name: column[i] for name, column in columns.items()}) for i, sensor in enumerate(ids)}
-
-
-def _peaks(observed: NDArray[np.float32], forecast: NDArray[np.float32], horizon: int) -> tuple[PeakTiming, ...]:
-    """Returns the timing of peaks per sensor in the series of forecasts made one horizon ahead."""
-    window = max(horizon // 2, 1)
-    return tuple(peak_timing(observed[:, i], forecast[:, i], window) for i in range(observed.shape[1]))

@@ -16,8 +16,8 @@ from candor.core.errors import InputError
 from candor.core.progress import Report, silent
 from candor.core.settings import parse_settings
 from candor.data.panel import Panel
-from candor.data.protocol import Protocol, Task, make_task
-from candor.forecasting.forecaster import Forecaster, forecasters
+from candor.data.protocol import Protocol, make_task
+from candor.forecasting.forecaster import forecasters
 from candor.forecasting.own_data import choose_settings
 from candor.runs.run import RECORD, TRAINING, Run, RunRecord, load_record, save_run
 
@@ -34,17 +34,14 @@ def check_budget(minutes: float | None) -> None:
 
 @dataclass(frozen=True)
 class Limits:
-    """What may stop a training before its end.
-
-    Args:
-        budget_minutes: minutes of this session.
-        interruption: returns why training should stop now, or None while it should go on.
-        fits_schedule: whether a training that begins shortens its schedules to the budget.
-    """
+    """What may stop a training before its end."""
 
     budget_minutes: float | None = None
+    """Of this session."""
     interruption: Callable[[], str | None] = lambda: None
+    """Returns why training should stop now, or None while it should go on."""
     fits_schedule: bool = False
+    """Whether a training that begins shortens its schedules to the budget."""
 
     @property
     def budget_seconds(self) -> float | None:
@@ -63,13 +60,7 @@ class Limits:
 
 
 class TrainingStoppedError(InputError):
-    """Training stopped before its end; it can go on.
-
-    Args:
-        reason: why it stopped.
-        folder: the run directory.
-        is_interrupted: whether a person or the system stopped it, rather than a budget.
-    """
+    """Training stopped before its end, by a person or the system or at the end of a budget; it can go on."""
 
     def __init__(self, reason: str, folder: Path, *, is_interrupted: bool = False) -> None:
         super().__init__(f"training stopped: {reason}", where=str(folder), hint=resume_command(folder))
@@ -106,17 +97,26 @@ def train_model(
         seed: of all random numbers.
         is_catalogued: whether the panel is a dataset of the catalogue.
         report: progress callback.
-        limits: what may stop the training of a network before its end.
+        limits: of the training of a network.
         start_from: a run of the same model whose weights training begins with.
         reasons: why the settings are as they are, in sentences, to be kept with the run.
         replaces: whether the run of a simple model takes the place of an earlier one of the same model.
     """
     task = make_task(panel, protocol)
-    _refuse_nothing_to_learn(task)
+    hint = ""
+    if not len(task.split.train):
+        hint = "train with shares that leave some for it, e.g. shares=[0.6,0.2,0.2]"
+    elif not task.panel.mask[: task.split.train_end].any():
+        hint = "begin where sensors report: first=DATE"
+    if hint:
+        raise InputError("there is nothing to learn from in the training part", where=panel.name, hint=hint)
     if "recipe" not in settings:
         chosen, why = choose_settings(model, task, None, {})
         settings, reasons = chosen | dict(settings), reasons or why
-    forecaster = _make(protocol, model, settings, seed)
+    kind = forecasters.get(model)
+    shared = {"history": protocol.history, "horizon": protocol.horizon, "seed": seed, "fill": protocol.fill}
+    own = {field.name: shared[field.name] for field in fields(kind) if field.name in shared}
+    forecaster = parse_settings(kind, own | dict(settings), f"model {model}")
     facts: dict[str, Any] = {"is_catalogued": is_catalogued, "reasons": reasons}
     if is_network(model):
         from candor.runs.resumable import begin_training
@@ -159,10 +159,7 @@ def is_network(model: str) -> bool:
 def check_run_place(folder: Path, model: str, *, replaces: bool = False) -> None:
     """Refuses a folder in which something would be lost, or mixed with the run that is to be made there.
 
-    Args:
-        folder: the run directory that is to be.
-        model: name of the model.
-        replaces: whether an earlier run of the same model may be there.
+    With `replaces`, an earlier run of the same model may be there.
     """
     if folder.exists() and not folder.is_dir():
         raise InputError("this is a file, and a folder is needed", where=str(folder), hint="choose another --run NAME")
@@ -191,22 +188,3 @@ def check_run_place(folder: Path, model: str, *, replaces: bool = False) -> None
             where=str(folder),
             hint="choose a new folder for the run (--run NAME)",
         )
-
-
-def _refuse_nothing_to_learn(task: Task) -> None:
-    """Refuses a training part without windows or without readings."""
-    hint = ""
-    if not len(task.split.train):
-        hint = "train with shares that leave some for it, e.g. shares=[0.6,0.2,0.2]"
-    elif not task.panel.mask[: task.split.train_end].any():
-        hint = "begin where sensors report: first=DATE"
-    if hint:
-        raise InputError("there is nothing to learn from in the training part", where=task.panel.name, hint=hint)
-
-
-def _make(protocol: Protocol, model: str, settings: Mapping[str, Any], seed: int) -> Forecaster:
-    kind = forecasters.get(model)
-    known = {field.name for field in fields(kind)}
-    shared = {"history": protocol.history, "horizon": protocol.horizon, "seed": seed, "fill": protocol.fill}
-    own = {key: value for key, value in shared.items() if key in known}
-    return parse_settings(kind, own | dict(settings), f"model {model}")

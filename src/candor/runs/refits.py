@@ -1,13 +1,13 @@
-"""Refits of a backtest that outlast a kill: each that ended is kept until the backtest ends in good order.
+"""Refits of a backtest that outlast a kill: each that ended is kept until the backtest succeeds.
 
 refits/test-every-7-refit-20/   those of one pace, where the results of a run lie
     refits.json                 what they depend on; those of another model, other data or versions are never taken
     row-412/model/              the model that learned from the rows before row 412
     row-433/training/           of networks: the state of a refit under way, see candor.training.checkpoint
-    machine/                    of networks: how all refits are fed, see candor.training.machine
+    machine/                    of networks: the batch plan of all refits, see candor.training.batch_plan
 
-Models are kept, and no scores: who goes on forecasts with each of them again in order of time, so that scores and
-adaptive intervals come out to the bit as if nothing had happened.
+Models are kept, and no scores: a resumed backtest forecasts with each of them again in order of time, so that scores
+and adaptive intervals are the same to the bit.
 """
 
 from collections.abc import Iterator
@@ -27,18 +27,16 @@ from candor.runs.evaluation import Part
 from candor.runs.run import TRAINING
 
 REFITS = "refits"
-_RECORD, _MODEL, _MACHINE = "refits.json", "model", "machine"
+_RECORD, _MODEL, _PLANS, _PLAN = "refits.json", "model", "machine", "machine.json"
 
 
 class KeptRefits(Refits):
-    """Refits of one backtest in a folder of their own.
-
-    `note` says what was found there from before, empty if nothing was.
-    """
+    """Refits of one backtest in a folder of their own."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.note = ""
+        """What was found there from before; empty if nothing was."""
 
     @property
     def is_begun(self) -> bool:
@@ -62,11 +60,11 @@ class KeptRefits(Refits):
         if self.is_kept(row):
             with suppress(InputError):  # damaged: it is made anew
                 return read_model(place / _MODEL)
-        # How a network is fed was measured, and so is chance: another program must not feed it in another way.
-        _copy_machines(self.folder / _MACHINE, place / TRAINING)
+        # Plans are measured and differ by chance; with another one the last digits would differ.
+        _copy_plans(self.folder / _PLANS, place / TRAINING)
         try:
             learned = learn_anew(row, forecaster, task, report, place / TRAINING)
-            _copy_machines(place / TRAINING, self.folder / _MACHINE)
+            _copy_plans(place / TRAINING, self.folder / _PLANS)
             learned.save(place / _MODEL)
         except WriteError as error:
             hint = "make room or fix the folder, then give the same command again: it goes on from what is kept"
@@ -92,12 +90,12 @@ def keeping_refits(
 
     Args:
         folder: where the results of the run lie.
-        forecaster: what is judged.
-        task: what it is judged on.
-        part: which part of the task.
-        pace: how the backtest proceeds; refits are the same whatever the intervals.
+        forecaster: the model of the run.
+        task: the readings and their parts.
+        part: of the task.
+        pace: of the backtest; refits are the same whatever the intervals.
         model_sha256: checksum of the model of the run.
-        training: the state of the training of the run, which need not be there; networks are fed as they were in it.
+        training: the state of the training of the run, which need not be there; refits use its batch plan.
     """
     place = folder / REFITS / f"{part}-every-{pace.every}-refit-{pace.refit}"
     circumstances = {
@@ -111,11 +109,15 @@ def keeping_refits(
     }
     record = {"circumstances": circumstances, "part": part, "every": pace.every, "refit_after": pace.refit}
     with ExitStack() as held:
-        _hold(held, place)
+        try:
+            held.enter_context(locked_folder(place))
+        except BlockingIOError:
+            what = "another session is backtesting this run at the same pace"
+            raise InputError(what, where=str(place), hint="wait for it, or stop it first") from None
         refits, is_done = KeptRefits(place), False
         refits.note = _take_up(refits, record, rows_of_refits(task, part, pace))
         if training is not None and not refits.is_begun:
-            _feed_alike(training, place / _MACHINE)
+            _reuse_plan(training, place / _PLANS)
         try:
             yield refits
             is_done = True
@@ -161,25 +163,17 @@ def _read(folder: Path) -> dict[str, Any] | None:
     return content if isinstance(content, dict) else None
 
 
-def _hold(held: ExitStack, folder: Path) -> None:
-    try:
-        held.enter_context(locked_folder(folder))
-    except BlockingIOError:
-        what = "another session is backtesting this run at the same pace"
-        raise InputError(what, where=str(folder), hint="wait for it, or stop it first") from None
-
-
-def _feed_alike(training: Path, machine: Path) -> None:
-    """Lets refits be fed as the run was if it had as many threads: what is measured each time differs by chance."""
-    if found := [read_json(path) for path in training.rglob(f"{_MACHINE}.json")]:
+def _reuse_plan(training: Path, plans: Path) -> None:
+    """Uses the batch plan of the run for its refits if it was made for as many threads."""
+    if found := [read_json(path) for path in training.rglob(_PLAN)]:
         import torch
 
         if all(one.get("workers") == torch.get_num_threads() for one in found):
-            _copy_machines(training, machine)
+            _copy_plans(training, plans)
 
 
-def _copy_machines(source: Path, target: Path) -> None:
-    """Copies what was found out about the machine for each stage of a training, where it is not known yet."""
-    for path in source.rglob(f"{_MACHINE}.json"):
+def _copy_plans(source: Path, target: Path) -> None:
+    """Copies the batch plan of each stage of a training, where there is none yet."""
+    for path in source.rglob(_PLAN):
         if not (copy := target / path.relative_to(source)).is_file():
             write_json(copy, read_json(path))

@@ -69,13 +69,7 @@ class InitialWeights:
 def begin_training(run: Run, task: Task, panel: Panel, start_from: Path | None, report: Report, limits: Limits) -> Run:
     """Returns a run whose network was trained in a new directory, as far as the limits allow.
 
-    Args:
-        run: the directory, its record and the forecaster, which has learned nothing yet.
-        task: what is learned.
-        panel: the whole record, which is kept with the run unless it is in the catalogue.
-        start_from: a run whose weights training begins with.
-        report: progress callback.
-        limits: what may stop the training.
+    The panel, of which the task is a part, is kept with the run unless it is in the catalogue.
     """
     folder, record, forecaster = run.folder, run.record, run.forecaster
     check_place = partial(check_run_place, folder, record.model)

@@ -1,4 +1,4 @@
-"""A run directory: a fitted model and everything needed to judge it again or to use it, on any machine.
+"""A run directory: a fitted model and everything needed to evaluate it again or to use it, on any machine.
 
 run.json        what was trained on what, under which protocol, with which versions
 model/          the fitted forecaster; not there while its training goes on
@@ -35,7 +35,7 @@ MANIFEST = "manifest.json"  # of a run directory that is a bundle
 
 
 class Start(Settings):
-    """Where the first weights of a training came from, if not from chance."""
+    """Where the initial weights of a training came from, if they were not drawn at random."""
 
     run: str
     """The run directory, as it was named."""
@@ -70,19 +70,19 @@ class RunRecord(Settings):
     unit: str
     """Unit of the readings and of all errors."""
     protocol: Protocol
-    """How the record was cut and is judged."""
+    """How the record was cut and is evaluated."""
     seed: int
-    """Where chance began."""
+    """Of all random numbers."""
     versions: dict[str, str]
     """What it was made with."""
     made: datetime | None = None
     """When it was made, in UTC."""
     learning_seconds: float | None = None
-    """How long a model that is fitted in one go learned; of networks the state of training tells."""
+    """How long a model that is fitted in one go learned; for networks see the state of their training."""
     reasons: tuple[str, ...] = ()
     """What was chosen for the data and why, in sentences."""
     start: Start | None = None
-    """Where the first weights came from; None means from chance."""
+    """Where the initial weights came from; None means they were drawn at random."""
     gaps: Gaps | None = None
     """What counted as missing in the files of readings; None means as usual."""
     zone: str | None = None
@@ -95,13 +95,7 @@ class RunRecord(Settings):
 
     @staticmethod
     def of(
-        model: str,
-        panel: Panel,
-        protocol: Protocol,
-        *,
-        seed: int,
-        is_catalogued: bool,
-        reasons: Sequence[str] = (),
+        model: str, panel: Panel, protocol: Protocol, *, seed: int, is_catalogued: bool, reasons: Sequence[str] = ()
     ) -> "RunRecord":
         """Returns the record of a run that is being made now."""
         return RunRecord(
@@ -138,10 +132,7 @@ class Run:
         return replace(self, record=self.record.model_copy(update={"protocol": protocol})).task().panel
 
     def as_measured(self, task: Task) -> Task:
-        """Returns its task with the readings that were measured, to be shown to people.
-
-        A network fills what it reads by the rule of the protocol, so that forecasts from these readings are the same.
-        """
+        """Returns its task with the readings that were measured, to be shown to people; forecasts are the same."""
         return task if task.protocol.targets == "observed" else replace(task, panel=self.measured())
 
     def candor(self) -> "Candor":

@@ -25,21 +25,16 @@ class RunState(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class RunSummary:
-    """What can be told of a run without opening its model, however far it has come.
-
-    Args:
-        folder: the run directory.
-        state: how far it has come.
-        record: what run.json says; None if that is damaged.
-        evaluation: what evaluation.json says; None if it is not there or not of this run.
-        trouble: what is wrong, in plain words; empty if nothing is.
-    """
+    """What is known of a run without opening its model, however far it has come."""
 
     folder: Path
     state: RunState
     record: RunRecord | None
+    """The content of run.json; None if that is damaged."""
     evaluation: Mapping[str, Any] | None = None
+    """The content of evaluation.json; None if it is not there or not of this run."""
     trouble: str = ""
+    """What is wrong; empty if nothing is."""
 
     def score(self, name: str) -> float | None:
         """Returns an overall score on the test part, in the sensors' unit; None where there is none."""
@@ -50,11 +45,11 @@ class RunSummary:
 def summarise_run(folder: Path) -> RunSummary:
     """Returns the summary of a run directory; of a damaged one it says what is wrong."""
     folder = Path(folder)
-    if not (folder / RECORD).is_file():
-        load_record(folder)  # says what was expected
     try:
         record = load_record(folder)
     except InputError as error:
+        if not (folder / RECORD).is_file():
+            raise
         return RunSummary(folder, RunState.DAMAGED, None, trouble=error.what)
     if not is_finished(folder):
         return RunSummary(folder, RunState.UNFINISHED, record)
@@ -63,16 +58,14 @@ def summarise_run(folder: Path) -> RunSummary:
     try:
         evaluation = read_json(folder / EVALUATION)
         evaluation["overall"] = dict(evaluation["overall"])
-        is_of_this_run = (evaluation["model"], evaluation["protocol"]) == (
-            record.model,
-            record.protocol.model_dump(mode="json"),
-        )
+        of_this_run = record.model, record.protocol.model_dump(mode="json")
+        is_of_this_run = (evaluation["model"], evaluation["protocol"]) == of_this_run
         # Training may have gone on since.
         is_of_this_run &= evaluation.get("model_sha256") in (None, model_checksum(folder))
     except (InputError, OSError, AttributeError, KeyError, TypeError, ValueError):
         return RunSummary(folder, RunState.TRAINED, record, trouble=f"{EVALUATION} is damaged")
     if not is_of_this_run:
-        trouble = f"{EVALUATION} is that of another model: judge this one again"
+        trouble = f"{EVALUATION} is that of another model: evaluate this one again"
         return RunSummary(folder, RunState.TRAINED, record, trouble=trouble)
     return RunSummary(folder, RunState.EVALUATED, record, evaluation)
 
@@ -92,15 +85,12 @@ def find_runs(folder: Path) -> list[Path]:
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """Runs beside each other.
-
-    Args:
-        runs: the best test MAE first and those without scores last, if ranked; else as they were given.
-        differences: in plain words, what keeps them from being ranked; empty if nothing does.
-    """
+    """Runs beside each other."""
 
     runs: list[RunSummary]
+    """The best test MAE first and those without scores last, if ranked; else as they were given."""
     differences: list[str]
+    """What keeps them from being ranked; empty if nothing does."""
 
     @property
     def is_ranked(self) -> bool:
@@ -124,9 +114,7 @@ def _differences(runs: Sequence[RunSummary]) -> list[str]:
     if len({record.fingerprint for record in records}) > 1:
         names = dict.fromkeys(f"{record.data} ({record.fingerprint[:8]})" for record in records)
         found.append(f"the runs are on different data: {', '.join(names)}")
-    protocols: list[dict[str, Any]] = [
-        record.protocol.model_dump(mode="json", exclude=_PRESENTATION) for record in records
-    ]
+    protocols = [record.protocol.model_dump(mode="json", exclude=_PRESENTATION) for record in records]
     for name in protocols[0] if protocols else ():
         values = list(dict.fromkeys(str(protocol[name]) for protocol in protocols))
         if len(values) > 1:

@@ -64,18 +64,20 @@ def find_batch_plan(
 ) -> BatchPlan:
     """Returns the plan stored with a checkpoint, or one found earlier by this program, or the fastest one measured now.
 
+    Neither the weights of the network nor the caller's random state are changed.
+
     Args:
-        trainable: the network; neither its weights nor the caller's random state are changed.
-        windows: what it learns from.
+        trainable: the network.
+        windows: it learns from.
         batch: windows of one step of the optimiser.
         checkpoint: where the plan is stored.
         report: progress callback.
         is_divisible: whether a batch may be cut into micro-batches.
         seconds: approximate limit for measuring; None sets no limit.
     """
+    path = None if checkpoint is None else checkpoint.folder / PLAN_FILE
 
     def find() -> BatchPlan:
-        path = None if checkpoint is None else checkpoint.folder / PLAN_FILE
         if path is not None and path.is_file():
             return BatchPlan(**read_json(path))
         shapes = tuple((name, tensor.shape[1:]) for name, tensor in windows.batch(np.arange(1)).tensors().items())

@@ -55,11 +55,11 @@ class Trainer:
         settings: optimiser and schedules.
         seed: of all random numbers.
         plan: micro-batch size and threads.
-        checkpoint: where the state is kept; None keeps it in memory only.
+        checkpoint: None keeps the state in memory only.
         report: progress callback.
         stop_reason: called after every step, in every process.
-        stage: name of an earlier training the network needs, see candor.training.stages; empty for its own.
-        pacing: decides how many windows the epochs after the first take; None leaves it to the settings.
+        stage: see candor.training.stages; empty for the last.
+        pacing: of the epochs after the first; None leaves them to the settings.
     """
 
     def __init__(

@@ -10,7 +10,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from copy import deepcopy
-from types import TracebackType
 from typing import Generic, Self, TypeVar
 
 import torch
@@ -24,11 +23,9 @@ _JOBS_AHEAD = 2  # per thread: results that nobody has taken yet are not piled u
 
 
 class ThreadReplicas(Generic[Network]):
-    """Replicas of a network, one for each thread; to be used in a `with` block.
+    """Replicas of a network, which is the first of them, one for each thread; to be used in a `with` block.
 
-    Args:
-        trainable: the network, which is the first of the replicas.
-        count: replicas and threads; one works in the caller's thread, with all cores.
+    A single one works in the caller's thread, with all cores.
     """
 
     def __init__(self, trainable: Network, count: int) -> None:
@@ -42,9 +39,7 @@ class ThreadReplicas(Generic[Network]):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         for thread in self._threads:
             thread.shutdown(cancel_futures=True)
         if self._threads:

@@ -31,29 +31,22 @@ _SHARE_OF_MEASURING = 0.1  # of the time of a stage; a little more where two pas
 
 @dataclass(frozen=True)
 class Session:
-    """A stretch of training over all stages, from the beginning or from where the one before it stopped.
-
-    Args:
-        data: the windows.
-        seed: of all random numbers.
-        folder: where state is kept; None keeps it in memory only.
-        report: progress callback.
-        stop_reason: called after every step.
-        trains_on: whether to go on with the training in `folder`, or to take its best weights as they are.
-        budget_seconds: shortens all schedules so that training takes about this long; None leaves them.
-        is_divisible: whether a batch may be cut into micro-batches.
-        began: when it began, on the monotonic clock in seconds.
-    """
+    """A stretch of training over all stages, from the beginning or from where the one before it stopped."""
 
     data: TrainingData
     seed: int
     folder: Path | None = None
+    """Where state is kept; None keeps it in memory only."""
     report: Report = silent
     stop_reason: StopReason = lambda: None
     trains_on: bool = True
+    """Whether to go on with the training in the folder, or to take its best weights as they are."""
     budget_seconds: float | None = None
+    """Shortens all schedules so that training takes about this long; None leaves them."""
     is_divisible: bool = True
+    """Whether a batch may be cut into micro-batches."""
     began: float = field(default_factory=time.monotonic)
+    """On the monotonic clock in seconds."""
 
     def train(self, trainable: Trainable, stage: Stage) -> Weights:
         """Returns the best weights of a stage, once it is trained to its end; raises `Stopped` before that if asked to.
@@ -69,16 +62,12 @@ class Session:
             return make(settings=stage.training, plan=BatchPlan(1, 1)).saved_weights()
         seconds, now = self._seconds_for(stage, checkpoint), time.monotonic()
         plan = find_batch_plan(
-            trainable,
-            self.data.training,
-            stage.training.batch,
-            checkpoint,
-            self.report,
-            is_divisible=self.is_divisible,
-            seconds=None if seconds is None else _SHARE_OF_MEASURING * seconds,
-        )
+            trainable, self.data.training, stage.training.batch, checkpoint, self.report,
+            is_divisible=self.is_divisible, seconds=None if seconds is None else _SHARE_OF_MEASURING * seconds,
+        )  # fmt: skip
         left = None if seconds is None else max(0.0, seconds - (time.monotonic() - now))  # measuring took some of it
-        settings = in_main_process(lambda: self._schedule(stage.training, left, plan, trainable.horizon, checkpoint))
+        path = None if checkpoint is None else checkpoint.folder / "schedule.json"
+        settings = in_main_process(lambda: self._schedule(stage.training, left, plan, trainable.horizon, path))
         deadline = None if seconds is None or not stage.name else now + seconds
         there = len(self.data.training)
         trainer = make(
@@ -118,15 +107,9 @@ class Session:
         return max(0.0, stage.share * (left + spent) - spent)
 
     def _schedule(
-        self,
-        training: TrainingSettings,
-        seconds: float | None,
-        plan: BatchPlan,
-        horizon: int,
-        checkpoint: Checkpoint | None,
+        self, training: TrainingSettings, seconds: float | None, plan: BatchPlan, horizon: int, path: Path | None
     ) -> TrainingSettings:
         """Returns the schedules of a stage, or those that a budget was given when the stage began."""
-        path = None if checkpoint is None else checkpoint.folder / "schedule.json"
         if path is not None and path.is_file():
             return parse_settings(TrainingSettings, read_json(path), str(path))
         if seconds is None:

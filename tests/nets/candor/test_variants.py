@@ -120,8 +120,8 @@ def test_without_decomposition_the_embedding_stands_for_all_components() -> None
     assert torch.equal(states.refined, states.embedded)  # H_0 = Z
     assert torch.equal(states.components.background, states.embedded)  # B := Z
     assert states.components.shock_activity is None
-    assert len(states.forecast_inputs.components) == 1
-    torch.testing.assert_close(states.forecast_inputs.components[0], states.embedded)
+    assert set(states.forecast_inputs.states) - {"context", "descriptor", "forward", "reverse"} == {"background"}
+    torch.testing.assert_close(states.forecast_inputs.states["background"], states.embedded)
 
 
 @pytest.mark.parametrize("direction", ["forward", "reverse"])

@@ -109,7 +109,7 @@ def test_a_whole_record_keeps_its_scores(run: Run, tmp_path: Path) -> None:
 def test_a_part_of_a_record_is_never_judged_as_if_it_were_the_test_part(run: Run, tmp_path: Path) -> None:
     assert candor(["evaluate", str(run.folder)]) == 0
     opened = open_bundle(write_bundle(run, tmp_path / "bundle"))
-    with pytest.raises(InputError, match="nothing to judge"):
+    with pytest.raises(InputError, match="nothing to evaluate"):
         evaluate(opened.forecaster, opened.task())
     kept = json.loads((tmp_path / "bundle" / "source" / "evaluation.json").read_text())
     assert kept == json.loads((run.folder / "evaluation.json").read_text())
@@ -217,7 +217,7 @@ def test_a_network_that_reads_rain_travels_but_not_as_onnx(tmp_path: Path) -> No
 def test_a_bundle_that_nobody_could_open_is_not_written(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("candor.runs.bundle.bundle.MOST_BYTES", 4 * 600 * 5 - 1)
+    monkeypatch.setattr("candor.runs.bundle.manifest.MOST_BYTES", 4 * 600 * 5 - 1)
     with pytest.raises(InputError, match="too large") as refused:
         write_bundle(run, tmp_path / "bundle.zip", "all")
     assert "--rows" in refused.value.hint and list(tmp_path.iterdir()) == [run.folder]

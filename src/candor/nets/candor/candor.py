@@ -22,6 +22,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from candor.nets.candor.decomposition import (
+    COMPONENT_NAMES,
     Components,
     Decomposition,
     Forecasts,
@@ -150,17 +151,13 @@ class CandorNetwork(nn.Module):
             paths = self.physical(values, refined, activity, rows[:, :patches], rows[:, target], last_row)
         nodes = self.decomposition.nodes.weight
         functional: FunctionalStates | None = None
+        states: dict[str, Tensor] = {}
         if self.functional is not None:
             functional = self.functional(components.background, refined, nodes, contexts.mean(dim=1))
-        inputs = ForecastInputs(
-            components=() if functional is None else components.normalised,
-            context=None if functional is None else functional.context,
-            descriptor=None if functional is None else functional.descriptor,
-            predictions={direction: path.predictions for direction, path in paths.items()},
-            nodes=nodes,
-            target_rows=rows[:, target],
-            clock=tuple(index[:, target] for index in at_starts),
-        )
+            states = dict(zip(COMPONENT_NAMES, components.normalised, strict=False))  # one without decomposition
+            states |= {"context": functional.context, "descriptor": functional.descriptor}
+        states |= {direction: path.predictions for direction, path in paths.items()}
+        inputs = ForecastInputs(states, nodes, rows[:, target], tuple(index[:, target] for index in at_starts))
         return Encoding(self, steps, embedded, components, refined, paths, functional, inputs)
 
     def represent(self, inputs: ForecastInputs) -> Representations:
@@ -168,14 +165,13 @@ class CandorNetwork(nn.Module):
         by_branch: dict[str, Forecasts] = {}
         for branch in self.settings.branches:
             if branch == "functional":
-                assert self.functional is not None and inputs.context is not None and inputs.descriptor is not None
-                projected = self.history.project(inputs.components, inputs.target_rows)
-                by_branch[branch] = self.functional.correct(
-                    projected, inputs.context, inputs.descriptor, inputs.nodes, inputs.target_rows
-                )
+                assert self.functional is not None
+                projected = self.history.project(inputs.states, inputs.target_rows)
+                of_branch = inputs.states["context"], inputs.states["descriptor"], inputs.nodes
+                by_branch[branch] = self.functional.correct(projected, *of_branch, inputs.target_rows)
             else:
                 assert self.physical is not None
-                by_branch[branch] = self.physical.path(branch).readout(inputs.predictions[branch])
+                by_branch[branch] = self.physical.path(branch).readout(inputs.states[branch])
         return Representations(by_branch, self.fusion.weights(inputs.nodes, *inputs.clock))
 
 

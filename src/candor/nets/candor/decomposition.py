@@ -254,7 +254,7 @@ class HistoryIntegration(nn.Module):
         mixed = self.mix(torch.cat(components.normalised, dim=-1))
         return self.norm(embedded + self.scale * mixed)
 
-    def project(self, components: tuple[States, ...], rows: Float[Tensor, "batch target twice_hidden"]) -> Forecasts:
+    def project(self, components: dict[str, Tensor], rows: Float[Tensor, "batch target twice_hidden"]) -> Forecasts:
         """Returns F0 at the target patches whose calendar rows are given (eq. app_temporal_projection).
 
         T_c, F_c and P_F are affine with nothing between, so F_c and P_F are multiplied first: one map from the four
@@ -262,12 +262,12 @@ class HistoryIntegration(nn.Module):
         """
         targets = rows.shape[1]
         if not self.decomposition:
-            merged = self.feature(project_patches(self.temporal, components[0], targets))
+            merged = self.feature(project_patches(self.temporal, components["background"], targets))
         else:
             blocks = self.merge.weight.split(self.merge.out_features, dim=1)
             ahead, weights, bias = [], [], self.merge.bias
-            for name, component, block in zip(COMPONENT_NAMES, components, blocks, strict=True):
-                ahead.append(project_patches(self.temporal[name], component, targets))
+            for name, block in zip(COMPONENT_NAMES, blocks, strict=True):
+                ahead.append(project_patches(self.temporal[name], components[name], targets))
                 weights.append(block @ self.feature[name].weight)
                 bias = bias + block @ self.feature[name].bias
             merged = F.linear(torch.cat(ahead, dim=-1), torch.cat(weights, dim=1), bias)

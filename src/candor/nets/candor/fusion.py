@@ -18,12 +18,11 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from candor.nets.candor.decomposition import Forecasts, States
+from candor.nets.candor.decomposition import Forecasts
 from candor.nets.candor.embedding import CalendarTables
 from candor.nets.candor.settings import Branch, ModelSettings
 from candor.nets.layers import Mlp, sinusoidal_positions, split_linear
 
-Predictions = Float[Tensor, "batch node target hidden"]
 FIRST_WEIGHTS: dict[Branch, float] = {"functional": 0.5, "forward": 0.25, "reverse": 0.25}
 
 
@@ -117,12 +116,7 @@ def recovery_matrix(settings: ModelSettings) -> Float[Tensor, "places horizon"]:
 
 @dataclass(frozen=True)
 class Representations:
-    """The forecast representations of the branches and the weights they are fused with.
-
-    Args:
-        by_branch: the representations by branch, in the order of the fusion weights.
-        fusion_weights: how much each branch counts.
-    """
+    """The forecast representations by branch, and the weights they are fused with, in the same order."""
 
     by_branch: dict[str, Forecasts]
     fusion_weights: Float[Tensor, "batch node target branch"]
@@ -135,49 +129,32 @@ class Representations:
 
 @dataclass(frozen=True)
 class ForecastInputs:
-    """Inputs of the representations, which are eight times as wide and therefore made block by block.
+    """Inputs of the representations, which are eight times as wide and therefore made block by block."""
 
-    Args:
-        components: after normalisation; none without the functional branch, which alone reads them here.
-        context: C^func; None without the functional branch.
-        descriptor: h^B; None without the functional branch.
-        predictions: states that the paths predict, by direction.
-        nodes: the node table e.
-        target_rows: calendar rows at the target patches.
-        clock: time of day, day of week and, with a season, week of the year at the target patches.
-    """
-
-    components: tuple[States, ...]
-    context: States | None
-    descriptor: Float[Tensor, "batch node relation"] | None
-    predictions: dict[str, Predictions]
+    states: dict[str, Tensor]
+    """States by sample and node: predictions of the paths by direction; for the functional branch the components after
+    normalisation, C^func as context and h^B as descriptor."""
     nodes: Float[Tensor, "node hidden"]
+    """The node table e."""
     target_rows: Float[Tensor, "batch target twice_hidden"]
+    """Calendar rows at the target patches."""
     clock: tuple[Int[Tensor, "batch target"], ...]
+    """Time of day, day of week and, with a season, week of the year at the target patches."""
 
     def differentiable(self) -> list[Tensor]:
-        """Returns the tensors that gradients flow into: those by sample and node first, then nodes and rows."""
-        functional = [part for part in (self.context, self.descriptor) if part is not None]
-        return [*self.components, *functional, *self.predictions.values(), self.nodes, self.target_rows]
+        """Returns the tensors that gradients flow into."""
+        return [*self.states.values(), self.nodes, self.target_rows]
 
-    def with_differentiable(self, tensors: list[Tensor], samples: slice = slice(None)) -> "ForecastInputs":
-        """Returns the same with other tensors in place of those of `differentiable`, which may be of some samples."""
-        given = iter(tensors)
-        return ForecastInputs(
-            components=tuple(next(given) for _ in self.components),
-            context=None if self.context is None else next(given),
-            descriptor=None if self.descriptor is None else next(given),
-            predictions={direction: next(given) for direction in self.predictions},
-            nodes=next(given),
-            target_rows=next(given),
-            clock=tuple(index[samples] for index in self.clock),
-        )
+    def with_differentiable(self, tensors: list[Tensor]) -> "ForecastInputs":
+        """Returns the same with other tensors in place of those of `differentiable`."""
+        *states, nodes, rows = tensors
+        return ForecastInputs(dict(zip(self.states, states, strict=True)), nodes, rows, self.clock)
 
     def block(self, samples: slice, nodes: slice) -> "ForecastInputs":
         """Returns the part of some samples and some nodes."""
-        *of_both, table, rows = self.differentiable()
-        parts = [*(tensor[samples, nodes] for tensor in of_both), table[nodes], rows[samples]]
-        return self.with_differentiable(parts, samples)
+        states = {name: tensor[samples, nodes] for name, tensor in self.states.items()}
+        clock = tuple(index[samples] for index in self.clock)
+        return ForecastInputs(states, self.nodes[nodes], self.target_rows[samples], clock)
 
     def blocks(self, rows: int) -> Iterator[tuple[slice, slice]]:
         """Yields samples and nodes of blocks of about `rows` rows of the representations each."""

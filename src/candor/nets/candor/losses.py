@@ -60,7 +60,7 @@ def losses(
     """Returns the objective of a batch (eq. overall_objective, app_auxiliary_objective) and its terms.
 
     Args:
-        network: the model, for its head and role maps.
+        network: for its head and role maps.
         states: of this batch and prefix.
         targets: the future, in the space of the loss; anything where the mask is False.
         mask: which targets count.

@@ -14,23 +14,18 @@ from candor.nets.trainable import Objective, StepContext, Trainable
 
 @dataclass
 class CandorTrainable(Trainable):
-    """The network with its scaler and objective.
-
-    Args:
-        network: the model.
-        scaler: from the sensors' unit to z-scores; inputs of batches are z-scores already.
-        weights: coefficients of the objective.
-        is_in_unit: whether errors are measured in the sensors' unit.
-        has_anchor: whether the last reading is taken off inputs and added to forecasts.
-        keeps_level: whether it is left in the inputs, and only added to forecasts.
-    """
+    """The network with its scaler and objective."""
 
     network: CandorNetwork
     scaler: Scaler
+    """From the sensors' unit to z-scores; inputs of batches are z-scores already."""
     weights: LossWeights
     is_in_unit: bool
+    """Whether errors are measured in the sensors' unit."""
     has_anchor: bool
+    """Whether the last reading is subtracted from inputs and added to forecasts."""
     keeps_level: bool = False
+    """Whether it is left in the inputs, and only added to forecasts."""
 
     @property
     def horizon(self) -> int:  # type: ignore[override]
@@ -46,17 +41,9 @@ class CandorTrainable(Trainable):
         scores = (batch["targets"] - self.scaler.mean) / deviation - anchor
         space = LossSpace(0.0, deviation if self.is_in_unit else 1.0)
         found = losses(
-            self.network,
-            encoding,
-            scores * space.deviation,
-            batch["target_mask"],
-            self.weights,
-            prefix=step.prefix,
-            space=space,
-            is_active=step.is_active,
-            valid=step.valid,
-            share=step.share,
-        )
+            self.network, encoding, scores * space.deviation, batch["target_mask"], self.weights, prefix=step.prefix,
+            space=space, is_active=step.is_active, valid=step.valid, share=step.share,
+        )  # fmt: skip
         error = found.terms["prediction"] * (1.0 if self.is_in_unit else deviation)
         summed = ("prediction", "branch")  # sums over the valid targets of the whole batch; the others are means
         terms = {name: term if name in summed else step.share * term for name, term in found.terms.items()}
@@ -70,7 +57,6 @@ class CandorTrainable(Trainable):
         return scores * self.scaler.deviation + self.scaler.mean
 
     def _week_of_year(self, batch: dict[str, Tensor]) -> Tensor | None:
-        """Returns the weeks of the year of all steps if the network has a season."""
         return batch["week_of_year"] if self.network.settings.season else None
 
     def anchored(self, batch: dict[str, Tensor]) -> tuple[Tensor, Tensor]:

@@ -33,21 +33,8 @@ from candor.data.panel import Covariate, Panel
 from candor.data.panel_store import SIGNS_OF_DAMAGE, load_panel, save_panel
 from candor.data.protocol import Task
 from candor.forecasting.forecaster import Forecaster
+from candor.runs.bundle import manifest
 from candor.runs.bundle.card import model_card
-from candor.runs.bundle.manifest import (
-    CARD,
-    FORMAT,
-    MOST_BYTES,
-    check_folder,
-    check_name,
-    check_sizes,
-    files_of,
-    lists_a_bundle,
-    pack,
-    parse_json,
-    unpack,
-    write_manifest,
-)
 from candor.runs.run import EVALUATION, MANIFEST, RECORD, Run, RunRecord, load_run
 from candor.runs.summary import summarise_run
 
@@ -77,7 +64,7 @@ def write_bundle(run: Run, path: Path, rows: Rows | None = None) -> Path:
     if path.suffix.lower() == ".zip":
         with in_plain_words(path), tempfile.TemporaryDirectory() as temporary:
             _fill(Path(temporary), run, rows)
-            pack(Path(temporary), path)
+            manifest.pack(Path(temporary), path)
     else:
         with atomic_folder(path) as temporary_folder:
             _fill(temporary_folder, run, rows)
@@ -121,7 +108,7 @@ def open_bundle(path: Path) -> Run:
         home = Path(tempfile.mkdtemp(prefix="candor-"))
     try:
         folder = home / (path.stem if path.stem.strip(".") else "bundle")
-        unpack(path, folder)
+        manifest.unpack(path, folder)
         run = _open_folder(folder, str(path))
     except BaseException:
         shutil.rmtree(home, ignore_errors=True)
@@ -150,7 +137,7 @@ def _fill(folder: Path, run: Run, rows: Rows | None) -> None:
     for name in _MODEL:
         if (run.folder / "model" / name).is_file():
             shutil.copyfile(run.folder / "model" / name, folder / "model" / name)
-    (folder / CARD).write_text(model_card(run.record, run.forecaster, task, evaluation), encoding="utf-8")
+    (folder / manifest.CARD).write_text(model_card(run.record, run.forecaster, task, evaluation), encoding="utf-8")
     if rows == "none":
         _write_records(folder, run.record, evaluation)
     elif rows == "all":
@@ -160,9 +147,9 @@ def _fill(folder: Path, run: Run, rows: Rows | None) -> None:
     else:
         _write_records(folder / "source", run.record, evaluation)
         _write_records(folder, _write_end(folder, run, task, rows), None)
-    write_manifest(folder)
+    manifest.write_manifest(folder)
     try:  # what could not be opened is better refused now
-        check_sizes({file: (folder / file).stat().st_size for file in files_of(folder, where)}, where)
+        manifest.check_sizes({file: (folder / file).stat().st_size for file in manifest.files_of(folder, where)}, where)
         _refuse_large_panel(folder / "data" / "panel.json", where)
     except InputError as error:
         raise InputError(error.what, where=where, hint="take fewer rows: --rows N, or --without-readings") from None
@@ -208,7 +195,7 @@ def _refuse_to_overwrite(path: Path, source: Path) -> None:
             f"there is a {what} already, and it is not a bundle", where=str(path), hint="name another, or delete it"
         )
     if path.is_dir():
-        for name in files_of(path, str(path)):
+        for name in manifest.files_of(path, str(path)):
             _refuse_foreign(name, path)
     if path.is_file() and path.suffix.lower() != ".zip":
         what = "the bundle would be a folder, and there is a file"
@@ -218,7 +205,7 @@ def _refuse_to_overwrite(path: Path, source: Path) -> None:
 def _refuse_foreign(name: str, path: Path) -> None:
     """Refuses to delete a file that somebody put into the folder of a bundle."""
     try:
-        check_name(name, str(path))
+        manifest.check_name(name, str(path))
     except InputError:
         raise InputError(
             f"there is a bundle already, and {name!r} in it is not of candor",
@@ -230,15 +217,15 @@ def _refuse_foreign(name: str, path: Path) -> None:
 def _holds_a_bundle(path: Path) -> bool:
     """Returns whether there is a bundle at a path, whole or damaged; many other things have a manifest.json."""
     if not path.is_dir():
-        return lists_a_bundle(path)
+        return manifest.lists_a_bundle(path)
     try:
-        return bool(read_json(path / MANIFEST)["format"] == FORMAT)
+        return bool(read_json(path / MANIFEST)["format"] == manifest.FORMAT)
     except (InputError, LookupError, TypeError):
         return False
 
 
 def _open_folder(folder: Path, where: str) -> Run:
-    check_folder(folder, where)
+    manifest.check_folder(folder, where)
     _refuse_large_panel(folder / "data" / "panel.json", where)
     try:
         run = load_run(folder)
@@ -254,10 +241,10 @@ def _refuse_large_panel(path: Path, where: str) -> None:
     if not path.is_file():
         return
     try:
-        header = parse_json(path, where)
+        header = manifest.parse_json(path, where)
         quantities = 1 + len(header["covariates"])
         needed = _BYTES_PER_NUMBER * header["times"]["length"] * len(header["sensors"]) * quantities
-        is_too_large = not 0 <= needed <= MOST_BYTES
+        is_too_large = not 0 <= needed <= manifest.MOST_BYTES
     except (LookupError, TypeError) as error:
         raise InputError(f"the bundle is damaged: its panel.json is not one ({error!r})", where=where) from None
     if is_too_large:

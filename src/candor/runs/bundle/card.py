@@ -17,14 +17,7 @@ _ERRORS = {"mae": "MAE{unit}", "rmse": "RMSE{unit}", "mape": "MAPE [%]"}
 
 
 def model_card(record: RunRecord, forecaster: Forecaster, task: Task, evaluation: Mapping[str, Any] | None) -> str:
-    """Returns the card of a fitted forecaster.
-
-    Args:
-        record: what was trained on what.
-        forecaster: the model.
-        task: the data, cut as for training.
-        evaluation: the content of the run's evaluation.json; None if it has not been judged.
-    """
+    """Returns the card of a fitted forecaster; `evaluation` is the content of the run's evaluation.json, if any."""
     parts = [
         _title(record, forecaster, task),
         _training(record, forecaster, task),

@@ -15,12 +15,7 @@ Columns = Float[Tensor, "hidden series"]
 
 
 class KeyValueCache:
-    """Keys and values of the patches so far.
-
-    Args:
-        patches: how many there will be at most.
-        heads: of the attention.
-    """
+    """Keys and values of the patches so far, of which there will be `patches` at most."""
 
     def __init__(self, patches: int, heads: int) -> None:
         self.patches, self.heads = patches, heads
@@ -40,12 +35,8 @@ def attend(
 ) -> Columns:
     """Returns what the next patch takes from itself and the patches before it, and adds it to the cache.
 
-    Args:
-        states: of the patch.
-        weight: of the projections to queries, keys and values, one below the other.
-        bias: of the same.
-        cache: of the patches before.
-        mask: factors of the attention weights (dropout), if any.
+    Weight and bias are those of the projections to queries, keys and values, one below the other; the mask holds
+    factors of the attention weights (dropout).
     """
     step = _attend_fast if is_fast_on_cpu(states) else attend_plain
     mixed = step(states, weight, bias, cache, mask)
@@ -100,16 +91,8 @@ class _Attend(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(
-        ctx: Any,
-        states: Tensor,
-        weight: Tensor,
-        bias: Tensor,
-        order: Tensor,
-        mask: Tensor | None,
-        storage: _Storage,
-        place: int,
-    ) -> tuple[Tensor, Tensor]:
+    def forward(ctx: Any, *inputs: Any) -> tuple[Tensor, Tensor]:
+        states, weight, bias, order, mask, storage, place = inputs
         _, heads, width, series = storage.keys.shape
         query, key, value = torch.addmm(bias[:, None], weight, states).view(3, heads, width, series)
         storage.keys[place], storage.values[place] = key, value

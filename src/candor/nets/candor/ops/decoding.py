@@ -28,29 +28,20 @@ Errors = tuple[Float[Tensor, ""], Float[Tensor, ""], Float[Tensor, ""]]
 
 @dataclass(frozen=True)
 class Supervision:
-    """What forecasts are compared with.
-
-    Args:
-        targets: z-scores, sample x node x prefix; anything finite where they do not count.
-        mask: 1 where a target counts, else 0.
-        factor: what a sum of absolute errors is multiplied by: the deviation over the number of valid targets.
-        branch_weight: weight of the mean of the branches' own errors beside the error of the fused forecast.
-    """
+    """What forecasts are compared with."""
 
     targets: Float[Tensor, "batch node prefix"]
+    """In z-scores; anything finite where they do not count."""
     mask: Float[Tensor, "batch node prefix"]
+    """1 where a target counts, else 0."""
     factor: float
+    """Of a sum of absolute errors: the deviation over the number of valid targets."""
     branch_weight: float
+    """Of the mean of the branches' own errors beside the error of the fused forecast."""
 
 
 def decoded_errors(network: CandorNetwork, inputs: ForecastInputs, supervision: Supervision) -> Errors:
-    """Returns the weighted sum of two errors, and each of them without gradient: fused forecast, mean of the branches.
-
-    Args:
-        network: makes the representations of the branches, and decodes them.
-        inputs: of the representations.
-        supervision: what forecasts are compared with.
-    """
+    """Returns the weighted sum of two errors, and each without gradient: fused forecast, mean of the branches."""
     if is_plain():
         return decoded_errors_plain(network, inputs, supervision)
     tensors = [*inputs.differentiable(), *_representing(network), *network.head.parameters()]

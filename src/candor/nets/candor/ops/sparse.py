@@ -54,17 +54,12 @@ class CompressedRows:
 
 @dataclass(frozen=True)
 class EdgeList:
-    """Edges of a batch of graphs, listed by receiver; values of edges stand in this order.
-
-    Args:
-        by_receiver: rows are receivers, columns senders.
-        by_sender: rows are senders, columns receivers.
-        order: for each edge by sender its place among those by receiver.
-    """
+    """Edges of a batch of graphs, listed by receiver; values of edges stand in this order."""
 
     by_receiver: CompressedRows
     by_sender: CompressedRows
     order: Int[Tensor, " edge"]
+    """For each edge by sender its place among those by receiver."""
 
     @classmethod
     def of(cls, receiver: Tensor, sender: Tensor, order: Tensor, receivers: int, senders: int) -> "EdgeList":
