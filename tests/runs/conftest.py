@@ -18,7 +18,7 @@ from candor.data.times import calendar_of
 from candor.forecasting.candor import Candor
 from candor.forecasting.contract import sample_panel
 from candor.forecasting.forecaster import Forecaster
-from candor.forecasting.network import _edge_state
+from candor.forecasting.network import _frame_state
 from candor.runs.run import Run, load_run
 
 ROWS = 120
@@ -43,7 +43,7 @@ def make_candor(panel: Panel) -> Callable[..., Candor]:
         recipe["model"] = recipe["model"] | sizes
         made, scaler = Candor(history=12, horizon=4, fill=fill, recipe=recipe), Scaler(10.0, 0.7)
         given = panel if has_edges else replace(panel, edges=Edges.none())
-        state = _edge_state(given) | {
+        state = _frame_state(given) | {
             "means": np.array([10.5, 9, 11, 10, 9.5], np.float32),
             "scaler": np.array([10.0, 0.7]),
         }

@@ -235,6 +235,13 @@ def is_of_format(path: Path, name: str) -> bool:
     return isinstance(content, dict) and content.get("format") == name
 
 
+def check_version(found: object, version: int, thing: str, where: Path | str, hint: str) -> None:
+    """Refuses what was written in another version of its format."""
+    if found != version:
+        what = f"the {thing} has format version {found}; this candor reads {version}"
+        raise InputError(what, where=str(where), hint=hint)
+
+
 def check_replaceable(folder: Path, mark: str, form: str, what: str) -> None:
     """Refuses a folder that holds anything but an earlier one of its kind: all of it would be lost.
 

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from candor.core.errors import InputError
-from candor.core.files import atomic_folder, looking_at, read_json, write_json
+from candor.core.files import atomic_folder, check_version, looking_at, read_json, write_json
 from candor.core.text import first_line
 from candor.data.panel import ArrayDigest, Covariate, Edges, Panel, Sensor
 from candor.data.times import TimeAxis
@@ -206,10 +206,9 @@ def load_panel(folder: Path) -> Panel:
 
 
 def _read_panel(folder: Path, header: dict[str, Any]) -> Panel:
-    version = header["format_version"]
-    if header["format"] != "candor-panel" or version != FORMAT_VERSION:
-        what = f"the panel has format version {version}; this candor reads {FORMAT_VERSION}"
-        raise InputError(what, where=str(folder), hint="import it again with this version")
+    if header["format"] != "candor-panel":
+        raise ValueError("it is of another format")
+    check_version(header["format_version"], FORMAT_VERSION, "panel", folder, "import it again with this version")
     times, sensors = header_axes(header)
     ids = tuple(sensor.id for sensor in sensors)
     edges = _read_edges(folder / "edges.parquet", ids, header["distance_unit"])

@@ -25,7 +25,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
 from candor.core.errors import InputError, NotFittedError
-from candor.core.files import atomic_folder, read_json, write_json
+from candor.core.files import atomic_folder, check_version, read_json, write_json
 from candor.core.progress import Report, silent
 from candor.core.registry import Registry
 from candor.core.settings import parse_settings
@@ -235,10 +235,8 @@ class Forecaster(ABC):
         """Writes the fitted forecaster to a folder, all or nothing; a folder with anything but a model is refused."""
         self._check_fitted()
         folder = Path(folder)
-        there = (
-            {path.name for path in folder.iterdir()} if folder.is_dir() else {folder.name} if folder.exists() else set()
-        )
-        if others := sorted(there - {_MODEL, _STATE, _CALIBRATION}):  # a folder is replaced as a whole
+        there = folder.iterdir() if folder.is_dir() else [folder] if folder.exists() else []
+        if others := sorted({path.name for path in there} - {_MODEL, _STATE, _CALIBRATION}):  # all would be replaced
             raise InputError(
                 f"there is something else than a model in this place, such as {others[0]}",
                 where=str(folder),
@@ -294,6 +292,8 @@ class Forecaster(ABC):
 
     def _check_same_sensors(self, panel: Panel) -> None:
         known = self.trained_on_.panel
+        ids, known_ids = set(panel.sensor_ids), set(known.sensor_ids)
+        unknown, lacking = len(ids - known_ids), len(known_ids - ids)
         for word, given, expected in (
             ("sensors", panel.sensor_ids, known.sensor_ids),
             ("interval", panel.times.interval, known.times.interval),
@@ -301,7 +301,9 @@ class Forecaster(ABC):
             ("units", [sensor.unit for sensor in panel.sensors], [sensor.unit for sensor in known.sensors]),
         ):
             if given != expected:
-                difference = _difference(panel, known) if word == "sensors" else f"{given} instead of {expected}"
+                difference = f"{given} instead of {expected}"
+                if word == "sensors":
+                    difference = f"{unknown} unknown, {lacking} lacking" if unknown or lacking else "their order"
                 raise InputError(
                     f"the {word} of the panel differ from those the model was fitted on: {difference}",
                     where=panel.name,
@@ -328,11 +330,6 @@ def halve_validation(split: Split, horizon: int) -> tuple[Origins, Origins]:
     return (apart if 2 * len(apart) >= len(first) else first), second
 
 
-def _difference(given: Panel, known: Panel) -> str:
-    extra, lacking = set(given.sensor_ids) - set(known.sensor_ids), set(known.sensor_ids) - set(given.sensor_ids)
-    return f"{len(extra)} unknown, {len(lacking)} lacking" if extra or lacking else "their order"
-
-
 def refuse_unbounded(forecast: NDArray[np.float32], where: str = "readings") -> NDArray[np.float32]:
     """Returns the forecast; one that is not finite is refused."""
     if not np.isfinite(forecast).all():
@@ -354,13 +351,8 @@ def read_model(folder: Path) -> Forecaster:
     content, where = read_json(folder / _MODEL), str(folder / _MODEL)
     if not isinstance(content, dict) or content.get("format") != "candor-model":
         raise InputError("this is not a saved candor model", where=where)
-    if content.get("format_version") != FORMAT_VERSION:
-        raise InputError(
-            f"the model has format version {content.get('format_version')}; "
-            f"this version of candor reads {FORMAT_VERSION}",
-            where=where,
-            hint="use the version of candor that made it, or train again with this one",
-        )
+    hint = "use the version of candor that made it, or train again with this one"
+    check_version(content.get("format_version"), FORMAT_VERSION, "model", where, hint)
     kind = forecasters.get(str(content.get("name")))
     forecaster = parse_settings(kind, content.get("settings"), where)
     try:

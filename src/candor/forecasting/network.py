@@ -86,7 +86,7 @@ class NetworkForecaster(Forecaster):
             report: progress callback.
             folder: where the state of training is kept; training goes on from there if something is there.
             stop_reason: is asked after every step whether to stop.
-            start_from: what another forecaster of this kind learned, to begin with its weights.
+            start_from: the state of another forecaster of this kind, whose weights training begins with.
             trains_on: whether to go on with the training in `folder`, or to take its best weights as they are.
             budget_seconds: shortens all schedules so that training takes about this long; None leaves them.
         """
@@ -114,9 +114,8 @@ class NetworkForecaster(Forecaster):
         means = training_means(panel, split)
         filled = fill(panel.values, self.fill, means)
         scaler = self._fit_scaler(panel, filled, split)
-        state = _edge_state(panel) | self._learn_covariates(panel, split)
+        state = _frame_state(panel) | self._learn_covariates(panel, split)
         state |= {"means": means, "scaler": np.array([scaler.mean, scaler.deviation])}
-        state |= {"interval": np.array([panel.times.interval.total_seconds()])}
         inputs, covariates, spans = scaler.scale(filled), self._covariates(panel, state), (self.history, self.horizon)
         data = TrainingData(
             training=Windows(panel, inputs, split.train, *spans, covariates),
@@ -124,8 +123,8 @@ class NetworkForecaster(Forecaster):
             sensors=panel.sensor_ids,
             unit=panel.unit,
         )
-        is_divisible = not self.needs_whole_batches
-        session = Session(data, self.seed, report=report, is_divisible=is_divisible, **self._limits)
+        divisible = not self.needs_whole_batches
+        session = Session(data, self.seed, report=report, is_divisible=divisible, **self._limits)
         state, trainable = self._first_weights(session, state, scaler)
         weights = session.train(trainable, Stage(self.used_recipe().training))
         return state | {f"{WEIGHTS}{name}": tensor.numpy() for name, tensor in weights.items()}
@@ -153,10 +152,9 @@ class NetworkForecaster(Forecaster):
             panel: the readings.
             start: what another forecaster learned, as for `fit`.
         """
-        nodes, found = len(panel.sensors), found_state(found_in(start))
-        state = _edge_state(panel) | {"interval": np.array([panel.times.interval.total_seconds()])} | found
+        state = _frame_state(panel) | found_state(found_in(start))
         with torch.random.fork_rng(devices=[]):
-            mine = self._trainable(state, Scaler(0.0, 1.0), nodes).network.state_dict()
+            mine = self._trainable(state, Scaler(0.0, 1.0), len(panel.sensors)).network.state_dict()
         theirs = {name: torch.atleast_1d(tensor) for name, tensor in _weights(start).items()}
         if lacking := sorted(mine.keys() ^ theirs.keys()):
             difference = f"{len(lacking)} of them are in one network only, such as {lacking[0]}"
@@ -251,12 +249,14 @@ def found_state(found: dict[str, Any]) -> State:
     return {FOUND: np.frombuffer(json.dumps(found).encode(), np.uint8).copy()} if found else {}
 
 
-def _edge_state(panel: Panel) -> State:
+def _frame_state(panel: Panel) -> State:
+    """Returns the edges and the interval of a panel, for which a network is made."""
     matrix = adjacency_of(panel).tocoo()
     source, target = (ends.astype(np.int64) for ends in matrix.coords)
-    return {"edges/source": source, "edges/target": target, "edges/weight": matrix.data.astype(np.float64)}
+    edges = {"edges/source": source, "edges/target": target, "edges/weight": matrix.data.astype(np.float64)}
+    return edges | {"interval": np.array([panel.times.interval.total_seconds()])}
 
 
 def _weights(state: State) -> dict[str, torch.Tensor]:
-    chosen = {name.removeprefix(WEIGHTS): array for name, array in state.items() if name.startswith(WEIGHTS)}
-    return {name: torch.from_numpy(array) for name, array in chosen.items()}
+    chosen = (name for name in state if name.startswith(WEIGHTS))
+    return {name.removeprefix(WEIGHTS): torch.from_numpy(state[name]) for name in chosen}

@@ -25,8 +25,8 @@ _SECTIONS: dict[str, Any] = {"training": TrainingSettings, "model": ModelSetting
 def choose_protocol(panel: Panel, preset: str | None, overrides: Mapping[str, Any]) -> tuple[Protocol, dict[str, Any]]:
     """Returns the protocol of the preset, or one that fits the panel, with overrides; and the overrides left over."""
     protocol = load_preset(preset).protocol if preset else suggest_protocol(panel)
-    for_protocol = {key: value for key, value in overrides.items() if key in Protocol.model_fields}
-    rest = {key: value for key, value in overrides.items() if key not in Protocol.model_fields}
+    rest = dict(overrides)
+    for_protocol = {key: rest.pop(key) for key in overrides if key in Protocol.model_fields}
     chosen = parse_settings(Protocol, protocol.model_dump() | for_protocol, "settings")
     if "steps" in for_protocol and any(step > chosen.horizon for step in chosen.steps):
         what = f"steps={list(chosen.steps)} reach beyond the horizon of {chosen.horizon} steps"
@@ -80,8 +80,7 @@ def choose_recipe(task: Task, preset: str | None, overrides: Mapping[str, Any]) 
     """Returns how CANDOR is trained on a task, and what was chosen and why in plain sentences."""
     placed = _in_sections(overrides)
     settled = load_preset(preset).recipe if preset else None
-    wanted = placed.get("training")
-    wanted = wanted if isinstance(wanted, dict) else {}
+    wanted = placed.get("training") or {}
     followed = None if settled is None else _following(settled, task, wanted)
     chosen = _fitting(task, wanted) if followed is None else followed.model_dump()
     recipe = parse_settings(Recipe, merge(chosen, placed), "settings")
@@ -181,13 +180,13 @@ def _spans_in_words(task: Task, preset: str | None) -> str:
     interval = task.panel.times.interval
     usual = load_preset(preset).protocol if preset else suggest_protocol(task.panel)
     why = f"as in the preset {preset}" if preset else f"usual for readings every {duration(interval)}"
-    spans = {name: getattr(task.protocol, name) for name in ("history", "horizon")}
-    if all(steps == getattr(usual, name) for name, steps in spans.items()):
-        return ", ".join(f"{name} {duration(steps * interval)}" for name, steps in spans.items()) + f": {why}"
-    return "; ".join(
-        f"{name} {duration(steps * interval)}: {why if steps == getattr(usual, name) else 'your choice'}"
-        for name, steps in spans.items()
-    )
+    reasons = {}
+    for name in ("history", "horizon"):
+        steps = getattr(task.protocol, name)
+        reasons[f"{name} {duration(steps * interval)}"] = why if steps == getattr(usual, name) else "your choice"
+    if set(reasons.values()) == {why}:
+        return f"{', '.join(reasons)}: {why}"
+    return "; ".join(f"{span}: {reason}" for span, reason in reasons.items())
 
 
 def _in_sections(overrides: Mapping[str, Any]) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from candor.core.errors import InputError
-from candor.core.files import atomic_folder, read_json, sha256_of_file, write_json
+from candor.core.files import atomic_folder, check_version, read_json, sha256_of_file, write_json
 from candor.core.settings import Settings, parse_settings
 from candor.core.versions import versions
 from candor.data.catalog import load_dataset
@@ -230,12 +230,9 @@ def load_record(folder: Path) -> RunRecord:
             hint="give the folder that `candor train` named",
         )
     content = read_json(path)
-    if isinstance(content, dict) and content.get("format_version", FORMAT_VERSION) != FORMAT_VERSION:
-        raise InputError(
-            f"the run has format version {content['format_version']}; this version of candor reads {FORMAT_VERSION}",
-            where=str(path),
-            hint="use the version of candor that made it, or train again with this one",
-        )
+    if isinstance(content, dict):
+        hint = "use the version of candor that made it, or train again with this one"
+        check_version(content.get("format_version", FORMAT_VERSION), FORMAT_VERSION, "run", path, hint)
     return parse_settings(RunRecord, content, str(path))
 
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from candor.core.errors import InputError
-from candor.core.files import atomic_folder, read_json, sha256_of_file, write_json
+from candor.core.files import atomic_folder, check_version, read_json, sha256_of_file, write_json
 from candor.core.text import first_line
 from candor.data.panel import digest_of, fingerprint
 from candor.data.panel_store import (
@@ -115,13 +115,7 @@ def load_truth(folder: Path) -> Truth:
     folder = Path(folder)
     laws, header = read_json(folder / "truth" / "truth.json"), read_json(folder / HEADER)
     try:
-        version = laws["format_version"]
-        if laws["format"] != "candor-truth" or version != FORMAT_VERSION:
-            raise InputError(
-                f"the truth has format version {version}; this candor reads {FORMAT_VERSION}",
-                where=str(folder),
-                hint=_HINT,
-            )
+        check_version(laws["format_version"], FORMAT_VERSION, "truth", folder, _HINT)
         return _read_truth(folder, laws, header)
     except SIGNS_OF_DAMAGE as error:
         what = f"the truth is damaged ({first_line(error)})"
@@ -129,6 +123,8 @@ def load_truth(folder: Path) -> Truth:
 
 
 def _read_truth(folder: Path, laws: dict[str, Any], header: dict[str, Any]) -> Truth:
+    if laws["format"] != "candor-truth":
+        raise ValueError("it is of another format")
     if digest_of({name: laws[name] for name in laws if name != "digest"}) != laws["digest"]:
         raise ValueError("truth.json was changed")
     for name, expected in laws["sha256"].items():

@@ -24,7 +24,7 @@ from typing import Any, Final, Literal
 from pydantic import Field, NonNegativeInt
 
 from candor.core.errors import InputError
-from candor.core.files import WriteError, atomic_file, in_plain_words, sha256_of_file
+from candor.core.files import WriteError, atomic_file, check_version, in_plain_words, sha256_of_file
 from candor.core.settings import Settings, parse_settings
 from candor.core.text import first_line
 from candor.runs.run import EVALUATION, MANIFEST, RECORD
@@ -138,12 +138,8 @@ def _read_manifest(path: Path, where: str) -> Manifest:
     content = parse_json(path, where)
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise InputError(f"this is not a candor bundle: its {MANIFEST} says something else", where=where)
-    if content.get("format_version") != FORMAT_VERSION:
-        raise InputError(
-            f"the bundle has format version {content.get('format_version')}; this candor reads {FORMAT_VERSION}",
-            where=where,
-            hint="use the version of candor that made it, or export it again with this one",
-        )
+    hint = "use the version of candor that made it, or export it again with this one"
+    check_version(content.get("format_version"), FORMAT_VERSION, "bundle", where, hint)
     manifest = parse_settings(Manifest, content, f"{where}: {MANIFEST}")
     if path.read_bytes() != manifest.text().encode():
         raise _damaged(f"its {MANIFEST} was changed", where)
