@@ -31,7 +31,7 @@ def test_nothing_heavy_is_imported_before_it_is_needed() -> None:
         "    assert not loaded, (words, loaded)\n"
         "look('import candor')\n"
         "from candor.cli import run\n"
-        "for words in ('--help', '--version', 'data check --help', 'train --help', 'plot --help'):\n"
+        "for words in ('--help', '--version', 'data check --help', 'train --help', 'explain --help'):\n"
         "    assert run(words.split()) == 0, words\n"
         "    look(words)\n"
     )

@@ -11,8 +11,15 @@ from made_readings import HISTORY, daily, made_candor, river_panel
 from candor.core.text import date_time
 from candor.data.panel import Edges, Panel
 from candor.data.times import TimeAxis
-from candor.explain.forecast import find_arrivals, find_branches, find_forecast, find_past, find_peers
-from candor.explain.one_forecast import OneForecast, look_into
+from candor.explain.forecast import (
+    OneForecast,
+    find_arrivals,
+    find_branches,
+    find_forecast,
+    find_past,
+    find_peers,
+    look_into,
+)
 from candor.forecasting.candor import Candor
 from candor.nets.candor.fusion import Head
 from candor.render.figures.gallery import draw

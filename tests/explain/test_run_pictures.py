@@ -12,8 +12,8 @@ from candor.cli import run as candor
 from candor.core.errors import InputError
 from candor.explain.analyses.fusion import fusion_weights
 from candor.explain.analyses.operator import mean_edge_weights, picture_edges
-from candor.explain.learned import Learned, find_learned
-from candor.explain.one_forecast import picture_components, picture_forecast
+from candor.explain.forecast import picture_components, picture_forecast
+from candor.explain.overview import Learned, find_learned
 from candor.explain.run import run_pictures
 from candor.forecasting.candor import Candor
 from candor.forecasting.contract import sample_panel

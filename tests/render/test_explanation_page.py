@@ -5,7 +5,7 @@ from base64 import b64decode
 from html.parser import HTMLParser
 
 from candor.explain.explanation import Explanation, Finding, Table
-from candor.explain.pictures import Alignment, RolePicture
+from candor.explain.pictures import RolePicture, Spread
 from candor.render.explanation_page import make_page
 
 EVIL = "<script>alert('x')</script>&\"' <img src=http://evil.example/x onerror=alert(1)>"
@@ -29,7 +29,7 @@ class Seen(HTMLParser):
 
 def page_of(text: str) -> str:
     kinds = ("before", "after", "after_apart", "deviations_before", "deviations_after")
-    picture = RolePicture({"release": dict.fromkeys(kinds, Alignment(0.1, 0.0, 0.2))}, 3)
+    picture = RolePicture({"release": dict.fromkeys(kinds, Spread(0.1, 0.0, 0.2))}, 3)
     table = Table(text, [text, "number"], [[text, "1"]])
     findings = (
         Finding("roles", text, (text, "second"), {}, {"roles": picture}, table),

@@ -27,7 +27,7 @@ def draw_map(
     panel, _ = files.load()
     with progress() as report:
         report("drawing the map", None)  # the first import of matplotlib looks for the fonts of the machine
-        from candor.explain.river_map import picture_river_map
+        from candor.explain.places import picture_river_map
         from candor.render.figures.maps import draw_river_map
 
         written = draw_river_map(picture_river_map(panel)).write(out.parent, out.stem)

@@ -1,4 +1,4 @@
-"""What is looked at unless somebody says: which sensor, which forecast, and which windows."""
+"""Defaults of explanations: which sensor, which forecast, and which windows."""
 
 from datetime import datetime
 
@@ -27,14 +27,7 @@ def last_known_origin(panel: Panel, forecaster: Forecaster) -> int:
 def choose_forecast(
     task: Task, forecaster: Forecaster, sensor: str | None, time: datetime | str | None
 ) -> tuple[int, int]:
-    """Returns the column of a sensor and the row of the first step of a forecast.
-
-    Args:
-        task: the readings and their parts.
-        forecaster: what forecasts.
-        sensor: its id; None means the one with most readings.
-        time: of the first step; None means that of the last forecast whose outcome is known.
-    """
+    """Returns the column of a sensor and the row of the first step of a forecast; None takes the defaults above."""
     column = best_observed_sensor(task) if sensor is None else find_sensor(task.panel, sensor)
     if time is None:
         return column, last_known_origin(task.panel, forecaster)
@@ -42,12 +35,9 @@ def choose_forecast(
 
 
 def choose_windows(split: Split, length: int, most: int = MOST_WINDOWS) -> tuple[str, Origins]:
-    """Returns the name of the last part that has windows, and some of them spread evenly over it.
+    """Returns the name of the last part that has windows, and at most so many of them, spread evenly over it.
 
-    Args:
-        split: the parts.
-        length: rows of the panel; without any part the forecast after the last of them is taken.
-        most: windows.
+    Without any part it is the forecast after the last of the `length` rows.
     """
     parts = {"test part": split.test, "validation part": split.validation, "training part": split.train}
     for name, origins in parts.items():

@@ -19,28 +19,19 @@ class Table:
 
 @dataclass(frozen=True, eq=False)
 class Finding:
-    """The answer to one question.
+    """The answer to one question."""
 
-    Args:
-        name: of its files.
-        title: the question, or what it is about.
-        sentences: the answer; where the network has no such part, that.
-        numbers: the same for scripts; None where there is no such number.
-        pictures: what its figures show, by the name of their files.
-        table: numbers that stand beside it.
-    """
-
-    name: str
-    title: str
-    sentences: tuple[str, ...]
-    numbers: Mapping[str, Any] = field(default_factory=dict)
-    pictures: Mapping[str, Picture] = field(default_factory=dict)
+    name: str  # of its files
+    title: str  # the question, or what it is about
+    sentences: tuple[str, ...]  # the answer, or which part the network lacks for one
+    numbers: Mapping[str, Any] = field(default_factory=dict)  # the answer for scripts
+    pictures: Mapping[str, Picture] = field(default_factory=dict)  # by the name of their files
     table: Table | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class Explanation:
-    """What is said of a run, or of one of its forecasts."""
+    """All findings about a run, or about one of its forecasts."""
 
     title: str
     subtitle: str

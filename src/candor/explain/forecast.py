@@ -1,22 +1,153 @@
 """Where one forecast of one sensor came from. One window is read, so this takes no longer than a few forecasts."""
 
+import math
+from dataclasses import dataclass
+from datetime import datetime
+
 import numpy as np
+import torch
 
 from candor.core.arrays import Doubles, Floats
-from candor.core.text import NOTHING, amount, counted, rounded_percent, significant
+from candor.core.text import NOTHING, amount, counted, date_time, rounded_percent, sensor_label, significant
 from candor.data.panel import Panel
 from candor.explain.analyses.fusion import BRANCH_WORDS
 from candor.explain.analyses.reconstruction import EmbeddingInverse, picture_reconstruction
 from candor.explain.analyses.relations import connected_within
+from candor.explain.analyses.states import WindowStates, window_states
 from candor.explain.explanation import Explanation, Finding, Table
-from candor.explain.one_forecast import OneForecast, look_into, picture_components
-from candor.explain.pictures import ArrivalPicture, BranchPicture, ForecastPicture, PeerPicture, Picture, Senders
+from candor.explain.pictures import (
+    ArrivalPicture,
+    BranchPicture,
+    ComponentPicture,
+    ForecastPicture,
+    PeerPicture,
+    Picture,
+    Senders,
+)
 from candor.forecasting.candor import Candor
-from candor.forecasting.explanation import ForecastExplanation
+from candor.forecasting.explanation import ForecastExplanation, Span, network_states
+from candor.forecasting.forecaster import Forecaster
 
+COVERAGE = 0.9
+PAST_HORIZONS = 3  # readings shown before a forecast, in horizons
+_MOST_DIGITS = 7  # of a reading in single precision
 _WAYS = {"forward": "Along the edges", "reverse": "Against the edges"}
 _MOST_NAMED = 3
 _LONGEST_IN_FIGURE = 44
+
+
+@dataclass(frozen=True, eq=False)
+class OneForecast:
+    """One forecast of one sensor with all that is known of it."""
+
+    panel: Panel
+    column: int  # of the sensor
+    origin: int  # row of the first forecast step
+    found: ForecastExplanation  # what the network did
+    forecast: ForecastPicture  # with intervals, what was read before, and what happened
+    following: ForecastPicture | None  # of the steps after the last reading, if that is another forecast
+    states: WindowStates  # of its window
+    alone: dict[str, Floats]  # what each branch by itself would forecast, by step, in the sensor's unit
+
+    @property
+    def name(self) -> str:
+        """What people call the sensor."""
+        return self.forecast.sensor
+
+    def label(self, sensor: str, longest: int = 200) -> str:
+        """Returns what people call a sensor."""
+        return sensor_label(sensor, self.panel.sensors[self.panel.sensor_ids.index(sensor)].name, longest)
+
+    @property
+    def digits(self) -> int:
+        """How many significant digits readings are given: so many that the ends of the narrowest interval differ.
+
+        Levels above the sea differ by a ten-thousandth of what they are: three digits would make them all the same.
+        """
+        values, lower, upper = self.forecast.forecast, self.forecast.lower, self.forecast.upper
+        apart = np.ptp(values) if lower is None or upper is None else np.min(upper - lower)
+        largest = float(np.abs(values).max())
+        if not 0 < apart < largest:
+            return 3
+        needed = math.floor(math.log10(largest)) - math.floor(math.log10(apart)) + 2
+        return min(max(needed, 3), _MOST_DIGITS)
+
+    def when(self, moment: datetime) -> str:
+        """Returns a time in words, with the clock where readings are not daily."""
+        return date_time(moment, self.panel.times.interval)
+
+    def span(self, span: Span) -> str:
+        """Returns a stretch of time in words."""
+        return f"{self.when(span.start)} to {self.when(span.end)}"
+
+
+@torch.no_grad()
+def look_into(candor: Candor, panel: Panel, column: int, origin: int) -> OneForecast:
+    """Returns all that is known of the forecast of one sensor from a row on."""
+    trainable, windows = candor.trained(), candor.windows(panel, np.array([origin]))
+    batch = windows.batch(np.array([0])).tensors()
+    states, _ = network_states(trainable, batch)
+    _, anchor = trainable.anchored(batch)
+    scaler, length = trainable.scaler, panel.times.length
+    return OneForecast(
+        panel=panel,
+        column=column,
+        origin=origin,
+        found=candor.explain(panel, panel.sensor_ids[column], panel.times.start + origin * panel.times.interval),
+        forecast=picture_forecast(candor, panel, column, origin),
+        following=None if origin == length else picture_forecast(candor, panel, column, length),
+        states=window_states(trainable, windows),
+        alone={
+            branch: ((forecast + anchor) * scaler.deviation + scaler.mean)[0, :, column].numpy()
+            for branch, forecast in states.branch_forecasts().items()
+        },
+    )
+
+
+def picture_forecast(forecaster: Forecaster, panel: Panel, column: int, origin: int) -> ForecastPicture:
+    """Returns the forecast of one sensor from a row on, with intervals if the forecaster knows its errors."""
+    horizon = forecaster.horizon
+    begin = max(0, origin - max(forecaster.history, PAST_HORIZONS * horizon))
+    times = panel.times.slice(begin, origin + horizon).local.to_pydatetime()
+    happened = np.full(horizon, np.nan, np.float32)
+    known = panel.values[origin : origin + horizon, column]
+    happened[: len(known)] = known
+    forecast, *ends = (part[:, column] for part in forecast_all(forecaster, panel, origin))
+    lower, upper = ends or (None, None)
+    return ForecastPicture(
+        sensor=sensor_label(panel.sensors[column].id, panel.sensors[column].name),
+        unit=panel.sensors[column].unit,
+        past_times=list(times[: origin - begin]),
+        past=panel.values[begin:origin, column],
+        times=list(times[origin - begin :]),
+        forecast=forecast,
+        lower=lower,
+        upper=upper,
+        coverage=COVERAGE,
+        happened=happened,
+    )
+
+
+def forecast_all(forecaster: Forecaster, panel: Panel, origin: int) -> list[Floats]:
+    """Returns the forecast of all sensors from a row on, step x sensor, and the ends of its intervals if known."""
+    rows = np.array([origin])
+    if forecaster.calibration_ is None:
+        return [forecaster.predict(panel, rows)[0]]
+    made = forecaster.predict_interval(panel, rows, COVERAGE)
+    return [made.forecast[0], made.lower[0], made.upper[0]]
+
+
+def picture_components(found: ForecastExplanation, sensor: str) -> ComponentPicture | None:
+    """Returns what the history before a forecast was split into; None if the network does not decompose."""
+    if found.gates is None:
+        return None
+    return ComponentPicture(
+        sensor=sensor,
+        starts=[patch.start for patch in found.patches],
+        ends=[patch.end for patch in found.patches],
+        strengths={name: component.raw_strength for name, component in found.components.items()},
+        gates=found.gates.by_name(),
+    )
 
 
 def explain_forecast(candor: Candor, panel: Panel, column: int, origin: int, subtitle: str = "") -> Explanation:
@@ -149,7 +280,9 @@ def find_arrivals(one: OneForecast) -> Finding:
     }
     if not arrived:
         return Finding(name, title, tuple(sentences))
-    picture = ArrivalPicture(one.name, _positions(one), arrived)
+    spans = {step.position: step.patch for step in one.found.contributions}
+    patches = [one.span(spans[position]) for position in sorted(spans)]
+    picture = ArrivalPicture(one.name, patches, arrived)
     return Finding(name, title, tuple(sentences), {}, {name: picture}, _arrival_table(one))
 
 
@@ -165,12 +298,6 @@ def _senders(one: OneForecast, direction: str) -> Senders | None:
     total = float(sum(size.sum() for size in sizes.values())) or 1.0
     order = sorted(sizes, key=lambda sensor: float(sizes[sensor].sum()), reverse=True)
     return Senders(order, np.array([sizes[sensor] for sensor in order]) / total)
-
-
-def _positions(one: OneForecast) -> list[str]:
-    """Returns in words what the positions of a sender's window speak of, the oldest first."""
-    spans = {arrived.position: arrived.patch for arrived in one.found.contributions}
-    return [one.span(spans[position]) for position in sorted(spans)]
 
 
 def _from_whom(one: OneForecast, direction: str, senders: Senders) -> str:
@@ -241,17 +368,15 @@ def find_branches(one: OneForecast) -> Finding:
     weights = {branch: np.array([getattr(patch, branch) for patch in found.fusion]) for branch in one.alone}
     if len(weights) == 1:
         (only,) = weights
-        return Finding(
-            name, title, (f"There is one branch, {only}: the forecast rests on {BRANCH_WORDS[only]} alone.",)
-        )
+        sentence = f"There is one branch, {only}: the forecast rests on {BRANCH_WORDS[only]} alone."
+        return Finding(name, title, (sentence,))
     sentences = [
         f"{branch.capitalize()} ({BRANCH_WORDS[branch]}) counts {rounded_percent(float(own.mean()))} on average, "
         f"{rounded_percent(float(own[0]))} at the beginning of the horizon and {rounded_percent(float(own[-1]))} at "
         "its end."
         for branch, own in weights.items()
     ]
-    ends = {branch: amount(float(values[-1]), unit, one.digits) for branch, values in one.alone.items()}
-    last = ", ".join(f"{branch} {value}" for branch, value in ends.items())
+    last = ", ".join(f"{branch} {amount(float(own[-1]), unit, one.digits)}" for branch, own in one.alone.items())
     together = amount(float(one.forecast.forecast[-1]), unit, one.digits)
     sentences.append(f"Alone they would say of the last step: {last}; together {together}.")
     happened = one.forecast.happened

@@ -1,55 +1,86 @@
 """Everything about a run at a glance, for any forecaster, as plain data: what `candor report` shows."""
 
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import torch
+
+from candor.core.arrays import Floats
 from candor.core.progress import Report, silent
-from candor.core.text import NOTHING, counted, duration, percent
+from candor.core.text import NOTHING, counted, duration, percent, time_unit
 from candor.data.catalog import datasets
 from candor.data.checks import CheckReport, check_panel
 from candor.data.panel import Panel
 from candor.data.protocol import Task
 from candor.data.units import distinct_units
-from candor.explain.choices import best_observed_sensor
-from candor.explain.learned import Learned, find_learned
-from candor.explain.outlook import Outlook, look_ahead
-from candor.explain.pictures import Epoch, TrainingPicture
+from candor.explain.analyses.fusion import fusion_weights
+from candor.explain.analyses.operator import mean_edge_weights
+from candor.explain.choices import best_observed_sensor, choose_windows, last_known_origin
+from candor.explain.forecast import COVERAGE, PAST_HORIZONS, forecast_all, picture_components
+from candor.explain.pictures import ComponentPicture, Epoch, TrainingPicture, WeightedEdges
 from candor.explain.scores import Scores, score_run
 from candor.forecasting.candor import Candor
+from candor.forecasting.explanation import network_states, split_history
+from candor.forecasting.forecaster import Forecaster
 from candor.runs.run import TRAINING, Run, RunRecord
 from candor.training.checkpoint import Checkpoint
+
+_MOST_READINGS = 400_000  # over all sensors: 2 MB of a report
+
+
+@dataclass(frozen=True, eq=False)
+class Forecasts:
+    """One forecast of all sensors, step x sensor, in their units; without ends if errors are not known."""
+
+    times: Sequence[datetime]  # of the steps, on the local clock
+    forecast: Floats
+    lower: Floats | None = None  # ends of the intervals
+    upper: Floats | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Outlook:
+    """Recent readings with the forecast that was made a horizon ago, and the one that can be made now."""
+
+    times: Sequence[datetime]  # of the readings, on the local clock
+    readings: Floats  # time x sensor, NaN where there is none
+    known: Forecasts  # the last forecast whose outcome is known
+    ahead: Forecasts  # of the steps after the last reading
+    coverage: float = COVERAGE  # probability that an interval contains the reading
+
+
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """Where the forecasts of CANDOR come from, for all sensors at once."""
+
+    components: ComponentPicture | None  # of the history before the next forecast, sensor x patch; None if not split
+    ahead: Sequence[float]  # middle of each target patch, in `ahead_unit` after the last reading
+    ahead_unit: str  # such as days
+    fusion: Mapping[str, Floats]  # by branch, how much it counts in the next forecast, sensor x target patch
+    usual_fusion: Mapping[str, Floats]  # the same by target patch, mean over sensors and windows
+    edges: Mapping[str, WeightedEdges]  # by direction, with weights that are means over windows
+    windows: int  # how many windows the means are over
 
 
 @dataclass(frozen=True, eq=False)
 class Overview:
-    """Everything a report says of a run; what a run does not have is None or empty.
-
-    Args:
-        record: what was trained on what.
-        panel: the readings as they were measured.
-        introduction: sentences that say what was trained on what.
-        shown: column of the sensor with most readings in the test part, which is shown first.
-        outlook: the last known and the next forecast of every sensor.
-        scores: on the test part; None where that holds no windows.
-        learned: where the forecasts of CANDOR come from; None for other models.
-        training: errors by epoch of a network; None for a model that was fitted in one go.
-        check: what a check of the data found.
-        settings: the model's settings, by dotted name.
-    """
+    """Everything a report says of a run; what a run does not have is None or empty."""
 
     record: RunRecord
-    panel: Panel
-    introduction: tuple[str, ...]
-    shown: int
+    panel: Panel  # the readings as they were measured
+    introduction: tuple[str, ...]  # sentences about what was trained on what
+    shown: int  # column of the sensor with most readings in the test part, which is shown first
     outlook: Outlook
-    scores: Scores | None
-    learned: Learned | None
-    training: TrainingPicture | None
+    scores: Scores | None  # None where the test part holds no windows
+    learned: Learned | None  # None for other models than CANDOR
+    training: TrainingPicture | None  # None for a model that was fitted in one go
     check: CheckReport
-    settings: Mapping[str, str]
+    settings: Mapping[str, str]  # of the model, by dotted name
 
     @property
     def unit(self) -> str:
@@ -81,6 +112,49 @@ def overview_of(run: Run, report: Report = silent) -> Overview:
         check=check,
         settings=dict(_flattened(run.forecaster.settings())),
     )
+
+
+def look_ahead(forecaster: Forecaster, panel: Panel, measured: Floats) -> Outlook:
+    """Returns the outlook at the end of a panel, of which only some readings may have been measured: time x sensor."""
+    length, horizon = panel.times.length, forecaster.horizon
+    origin = last_known_origin(panel, forecaster)
+    shown = max(forecaster.history, PAST_HORIZONS * horizon) + length - origin
+    begin = max(0, length - min(shown, max(horizon, _MOST_READINGS // len(panel.sensors))))
+
+    def times(first: int, end: int) -> list[datetime]:
+        return list(panel.times.slice(first, end).local.to_pydatetime())
+
+    known, ahead = (
+        Forecasts(times(row, row + horizon), *forecast_all(forecaster, panel, row)) for row in (origin, length)
+    )
+    return Outlook(times(begin, length), measured[begin:], known, ahead)
+
+
+def find_learned(candor: Candor, task: Task, report: Report = silent) -> Learned:
+    """Returns where the forecasts of CANDOR come from, by some windows of the test part and the next forecast."""
+    panel, length = task.panel, task.panel.times.length
+    _, origins = choose_windows(task.split, length)
+    usual, following = fusion_weights(candor, panel, origins), fusion_weights(candor, panel, np.array([length]))
+    unit, size = time_unit(panel.times.interval)
+    return Learned(
+        components=_components(candor, panel),
+        ahead=[panel.times.interval / size * (first + last) / 2 for first, last in usual.steps],
+        ahead_unit=unit,
+        fusion={branch: weights[0] for branch, weights in following.weights.items()},
+        usual_fusion={branch: weights.mean(axis=(0, 1)) for branch, weights in usual.weights.items()},
+        edges=mean_edge_weights(candor, panel, origins, report),
+        windows=len(origins),
+    )
+
+
+@torch.no_grad()
+def _components(candor: Candor, panel: Panel) -> ComponentPicture | None:
+    """Returns what the history before the next forecast was split into, sensor x patch."""
+    trainable, origins = candor.trained(), np.array([panel.times.length])
+    states, _ = network_states(trainable, candor.windows(panel, origins).batch(np.array([0])).tensors())
+    components, gates = split_history(states, slice(None), trainable.network.settings.gates_shocks)
+    one = candor.explain(panel, panel.sensor_ids[0])  # has the times of the patches
+    return picture_components(replace(one, components=components, gates=gates), "")
 
 
 def training_of(folder: Path, unit: str) -> TrainingPicture | None:
@@ -119,9 +193,10 @@ def _introduce(run: Run, task: Task, check: CheckReport) -> Iterator[str]:
             "those over several sensors mix them."
         )
     train, validation, test = (len(getattr(task.split, part)) for part in ("train", "validation", "test"))
+    tested = f"{test:,} to test on" if test else "none to test on, so that nothing is said of errors"
     yield (
         f"The record was cut in order of time: {counted(train, 'window')} to learn from, {validation:,} to choose and "
-        f"calibrate by, {f'{test:,} to judge by' if test else 'none to judge by, so that nothing is said of errors'}."
+        f"calibrate by, {tested}."
     )
 
 

@@ -1,4 +1,4 @@
-"""What the figures of an explanation show, as plain data: arrays, local times and names, and nothing that is drawn.
+"""What the figures of an explanation show, as plain data: arrays, local times and names.
 
 `candor.render.figures.gallery` has the drawing function of each kind of picture.
 """
@@ -7,15 +7,33 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
+
+import numpy as np
 
 from candor.core.arrays import Booleans, Floats, Integers
 
-Spread = tuple[float, float, float]
-"""Mean, 10th and 90th percentile."""
+
+class Spread(NamedTuple):
+    """Mean, and the 10th and 90th percentile."""
+
+    mean: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, values: Floats) -> "Spread":
+        """Returns the spread of all values of an array."""
+        low, high = np.quantile(values, (0.1, 0.9))
+        return cls(float(values.mean(dtype=np.float64)), float(low), float(high))
+
+
+class Picture:
+    """What one figure shows."""
 
 
 @dataclass(frozen=True, eq=False)
-class ForecastPicture:
+class ForecastPicture(Picture):
     """One forecast of one sensor, in its unit, with what was read before and what happened."""
 
     sensor: str  # what people call it
@@ -31,7 +49,7 @@ class ForecastPicture:
 
 
 @dataclass(frozen=True, eq=False)
-class ComponentPicture:
+class ComponentPicture(Picture):
     """What the history of one sensor was split into, by patch."""
 
     sensor: str
@@ -42,7 +60,7 @@ class ComponentPicture:
 
 
 @dataclass(frozen=True, eq=False)
-class ReconstructionPicture:
+class ReconstructionPicture(Picture):
     """Histories of one sensor, one after the other, and what its components rebuild of them, in its unit."""
 
     sensor: str
@@ -65,7 +83,7 @@ class Senders:
 
 
 @dataclass(frozen=True, eq=False)
-class ArrivalPicture:
+class ArrivalPicture(Picture):
     """What arrived at one sensor along edges."""
 
     sensor: str
@@ -75,7 +93,7 @@ class ArrivalPicture:
 
 
 @dataclass(frozen=True, eq=False)
-class PeerPicture:
+class PeerPicture(Picture):
     """Sensors that the functional branch relates to one sensor, the heaviest first."""
 
     sensor: str
@@ -88,7 +106,7 @@ class PeerPicture:
 
 
 @dataclass(frozen=True, eq=False)
-class BranchPicture:
+class BranchPicture(Picture):
     """What each branch alone would have forecast for one sensor, and how much it counted, by forecast step."""
 
     sensor: str
@@ -114,7 +132,7 @@ FUSION_CLOCKS = ("hour of day", "month", "weekday")
 
 
 @dataclass(frozen=True, eq=False)
-class FusionPicture:
+class FusionPicture(Picture):
     """Fusion weights altogether, and by hour of day, weekday, month and step ahead."""
 
     overall: Mapping[str, Spread]  # by branch
@@ -132,7 +150,7 @@ class WeightedEdges:
 
 
 @dataclass(frozen=True, eq=False)
-class EdgePicture:
+class EdgePicture(Picture):
     """The learned weights of edges on the map."""
 
     sensors: Sequence[str]  # ids
@@ -160,7 +178,7 @@ class OperatorWeights:
 
 
 @dataclass(frozen=True, eq=False)
-class OperatorPicture:
+class OperatorPicture(Picture):
     """Weights of edges as given, as learned for all windows, and as windows vary, by direction."""
 
     sensors: Sequence[str]  # ids
@@ -169,7 +187,7 @@ class OperatorPicture:
 
 
 @dataclass(frozen=True, eq=False)
-class RelationPicture:
+class RelationPicture(Picture):
     """Functional relations beyond the topology, the heaviest first."""
 
     sensors: Sequence[str]  # ids
@@ -185,7 +203,7 @@ class RelationPicture:
 
 
 @dataclass(frozen=True, eq=False)
-class EmbeddingPicture:
+class EmbeddingPicture(Picture):
     """States of the components in the plane in which they spread most, and how far apart components are."""
 
     points: Mapping[str, Floats]  # by component, state x 2
@@ -196,7 +214,7 @@ class EmbeddingPicture:
 
 
 @dataclass(frozen=True, eq=False)
-class PropagationPicture:
+class PropagationPicture(Picture):
     """How residuals become contributions: one window patch by patch, and all windows by lag."""
 
     sensors: Sequence[str]  # ids
@@ -210,24 +228,15 @@ class PropagationPicture:
     windows: int  # that the last four are over
 
 
-@dataclass(frozen=True)
-class Alignment:
-    """Cosines, -1 to 1: their mean, and the middle four fifths of them."""
-
-    mean: float
-    low: float
-    high: float
-
-
 @dataclass(frozen=True, eq=False)
-class RolePicture:
-    """How components align with states of the physical branch, by what is compared and then by when and with what.
+class RolePicture(Picture):
+    """How components align with states of the physical branch, by what is compared and then by kind.
 
-    Kinds of alignment: of states before training (before), after it (after), after it with another window's states
-    (after_apart), and of deviations from the usual (deviations_before, deviations_after).
+    Kinds: states before training (before), after it (after), after it with another window's states (after_apart), and
+    deviations from the usual (deviations_before, deviations_after).
     """
 
-    alignments: Mapping[str, Mapping[str, Alignment]]
+    alignments: Mapping[str, Mapping[str, Spread]]  # cosines, -1 to 1
     windows: int
 
 
@@ -242,7 +251,7 @@ class Epoch:
 
 
 @dataclass(frozen=True, eq=False)
-class TrainingPicture:
+class TrainingPicture(Picture):
     """The errors by epoch, in the unit."""
 
     epochs: Sequence[Epoch]
@@ -256,7 +265,7 @@ class TrainingPicture:
 
 
 @dataclass(frozen=True, eq=False)
-class RiverMapPicture:
+class RiverMapPicture(Picture):
     """A directed network: where sensors are, which way the water goes, and what they are called."""
 
     name: str
@@ -270,22 +279,3 @@ class RiverMapPicture:
     has_cycle: bool  # then there is no next sensor, and all edges are drawn
     distance: Floats | None = None  # of the edges
     distance_unit: str = ""
-
-
-Picture = (
-    ForecastPicture
-    | ComponentPicture
-    | ReconstructionPicture
-    | ArrivalPicture
-    | PeerPicture
-    | BranchPicture
-    | FusionPicture
-    | EdgePicture
-    | OperatorPicture
-    | RelationPicture
-    | EmbeddingPicture
-    | PropagationPicture
-    | RolePicture
-    | TrainingPicture
-    | RiverMapPicture
-)

@@ -23,8 +23,7 @@ from candor.explain.analyses.roles import find_roles
 from candor.explain.analyses.states import untrained, window_states
 from candor.explain.choices import MOST_WINDOWS, choose_forecast, choose_windows
 from candor.explain.explanation import Explanation, Finding
-from candor.explain.forecast import explain_forecast
-from candor.explain.one_forecast import picture_components, picture_forecast
+from candor.explain.forecast import explain_forecast, picture_components, picture_forecast
 from candor.explain.overview import training_of
 from candor.explain.pictures import Picture
 from candor.forecasting.candor import Candor
@@ -38,19 +37,12 @@ _MOST_NUMBERS = 6_000_000  # of one state of all windows: 24 MB, and there are a
 
 @dataclass(frozen=True, eq=False)
 class RunExplanation:
-    """What a run says of itself.
+    """The explanation of a run and of one of its forecasts."""
 
-    Args:
-        run: a finding for each question, the last one about the forecast.
-        forecast: where one forecast came from.
-        circumstances: what has to be known about how the findings were made, in sentences.
-        summary: all numbers, as summary.json holds them.
-    """
-
-    run: Explanation
-    forecast: Explanation
-    circumstances: tuple[str, ...]
-    summary: Mapping[str, Any]
+    run: Explanation  # a finding for each question, the last one about the forecast
+    forecast: Explanation  # where one forecast came from
+    circumstances: tuple[str, ...]  # sentences about how the findings were made
+    summary: Mapping[str, Any]  # all numbers, as summary.json holds them
 
     @property
     def pictures(self) -> dict[str, Picture]:
@@ -82,8 +74,7 @@ def explain_run(
     part, origins = choose_windows(task.split, panel.times.length, windows)
     findings = list(_analyses(candor, task, origins, column, origin, report))
     if (training := training_of(run.folder, panel.unit)) is not None:
-        epochs, kept = len(training.epochs), training.kept + 1
-        sentence = f"Of {epochs} epochs, the weights of epoch {kept} were kept."
+        sentence = f"Of {len(training.epochs)} epochs, the weights of epoch {training.kept + 1} were kept."
         findings.append(Finding("training", "How did its errors fall?", (sentence,), {}, {"training": training}))
     report("explaining | one forecast", 0.95)
     data = f"{run.record.model} on {run.record.data}"
@@ -107,11 +98,11 @@ def explain_run(
         },
     }
     explanation = Explanation(f"Reading {data}", subtitle, tuple(findings))
-    return RunExplanation(explanation, forecast, _circumstances(run, candor, part, len(origins)), summary)
+    return RunExplanation(explanation, forecast, tuple(_circumstances(run, candor, part, len(origins))), summary)
 
 
 def affordable_windows(network: CandorNetwork) -> int:
-    """Returns how many windows are read if nobody says: 200, or fewer where a network is so large that they fill up."""
+    """Returns the default number of windows: 200, or fewer where a network is so large that they fill the memory."""
     settings = network.settings
     return int(np.clip(_MOST_NUMBERS // (settings.nodes * settings.patches * settings.hidden), 2, MOST_WINDOWS))
 
@@ -126,7 +117,9 @@ def _analyses(
     before = after
     if after.components is not None:
         before = window_states(untrained(candor), windows, within(report, "explaining", "untrained", 0.5, 0.8))
-    shown = window_states(trained, candor.windows(panel, _in_a_row(candor.history, origin)))
+    # Histories that follow one another up to the forecast.
+    count = max(min(-(-_STEPS_SHOWN // candor.history), origin // candor.history), 1)
+    shown = window_states(trained, candor.windows(panel, origin - candor.history * np.arange(count)[::-1]))
     yield find_reconstruction(after, shown, panel, column)
     yield find_embedding(before, after)
     yield find_propagation(after, panel, int(np.abs(origins - origin).argmin()))
@@ -137,23 +130,14 @@ def _analyses(
     yield find_fusion(fusion_weights(candor, panel, many, within(report, "explaining", "branches", 0.9, 0.95)))
 
 
-def _in_a_row(history: int, origin: int) -> Origins:
-    """Returns origins whose histories follow one another up to `origin`, about a hundred steps together."""
-    count = min(-(-_STEPS_SHOWN // history), origin // history)
-    return np.array([origin - place * history for place in reversed(range(max(count, 1)))], np.int64)
-
-
-def _circumstances(run: Run, candor: Candor, part: str, windows: int) -> tuple[str, ...]:
-    sentences = [
-        f"States are those of {windows:,} windows, evenly spread over the {part}.",
-        f"Before training means the first weights, drawn again from seed {candor.seed}.",
-    ]
+def _circumstances(run: Run, candor: Candor, part: str, windows: int) -> Iterator[str]:
+    yield f"States are those of {windows:,} windows, evenly spread over the {part}."
+    yield f"Before training means the first weights, drawn again from seed {candor.seed}."
     if run.record.start is not None:
-        sentences.append(f"This training began elsewhere, with the weights of {run.record.start.run}.")
+        yield f"This training began elsewhere, with the weights of {run.record.start.run}."
     then, now = run.record.versions.get("torch", ""), versions()["torch"]
     if then and then != now:
-        sentences.append(f"The run was made with torch {then}, and {now} is installed: first weights may differ.")
-    return tuple(sentences)
+        yield f"The run was made with torch {then}, and {now} is installed: first weights may differ."
 
 
 def _finite(content: Any) -> Any:
@@ -170,11 +154,7 @@ def run_pictures(
 ) -> dict[str, Picture]:
     """Returns the pictures of a run of CANDOR that need no analyses, by the name of their files.
 
-    Args:
-        run: the run.
-        sensor: whose forecast and components are shown; None means the one with most readings in the test part.
-        time: of the first forecast step; None means the last one whose whole outcome is known.
-        report: progress callback.
+    Args are those of `explain_run`; sensor and time are of the forecast and the components that are shown.
     """
     candor, task = run.candor(), run.as_measured(run.task())
     panel, length = task.panel, task.panel.times.length

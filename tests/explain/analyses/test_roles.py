@@ -75,7 +75,7 @@ def test_states_apart_are_half_of_the_windows_away() -> None:
     assert roles is not None
     with torch.no_grad():
         expected = torch.cosine_similarity(
-            roles.release_component(sides.component[7]), roles.release_physical(sides.physical[2]), dim=-1
+            roles.release_component(sides[0][7]), roles.release_physical(sides[1][2]), dim=-1
         )
     np.testing.assert_allclose(found.apart[7], expected, atol=1e-6)
 
@@ -83,7 +83,7 @@ def test_states_apart_are_half_of_the_windows_away() -> None:
 def test_before_training_the_maps_change_nothing() -> None:
     reading = without_maps(made_states(count=6))
     sides = role_states(reading)["background"]
-    plain = torch.cosine_similarity(sides.component, sides.physical, dim=-1)
+    plain = torch.cosine_similarity(*sides, dim=-1)
     np.testing.assert_allclose(alignments(reading)["background"].together, plain, atol=1e-6)
 
 
@@ -91,7 +91,7 @@ def test_a_network_that_has_no_maps_is_compared_as_it_is() -> None:
     reading = made_states(count=6, roles=False)
     assert reading.network.roles is None
     for name, sides in role_states(reading).items():
-        plain = torch.cosine_similarity(sides.component, sides.physical, dim=-1)
+        plain = torch.cosine_similarity(*sides, dim=-1)
         np.testing.assert_allclose(alignments(reading)[name].together, plain, atol=1e-6)
 
 

@@ -14,7 +14,6 @@ from pictures import assert_texts_stand_apart
 
 from candor.core.text import sensor_label
 from candor.explain.pictures import (
-    Alignment,
     ArrivalPicture,
     BranchPicture,
     EmbeddingPicture,
@@ -28,6 +27,7 @@ from candor.explain.pictures import (
     RelationPicture,
     RolePicture,
     Senders,
+    Spread,
     WeightGroup,
 )
 from candor.render.figures.gallery import draw
@@ -76,7 +76,7 @@ def propagation(sensors: int = 11, patches: int = 6, span: int = 2, has_edges: b
 def roles(count: int = 3) -> RolePicture:
     names = ("next background with the temporal state", "next accumulation with what arrives", "release with residual")
     kinds = ("before", "after", "after_apart", "deviations_before", "deviations_after")
-    found = {name: {kind: Alignment(0.2 * i, 0.2 * i - 0.1, 0.2 * i + 0.1) for i, kind in enumerate(kinds)}
+    found = {name: {kind: Spread(0.2 * i, 0.2 * i - 0.1, 0.2 * i + 0.1) for i, kind in enumerate(kinds)}
              for name in names[:count]}  # fmt: skip
     return RolePicture(found, 200)
 

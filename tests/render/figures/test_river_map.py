@@ -20,7 +20,7 @@ from candor.core.errors import InputError
 from candor.data.catalog import load_dataset
 from candor.data.panel import Edges, Panel, Sensor
 from candor.data.times import TimeAxis
-from candor.explain.river_map import picture_river_map
+from candor.explain.places import picture_river_map
 from candor.render.figures import labels
 from candor.render.figures.labels import LabelPage, place_labels
 from candor.render.figures.maps import draw_river_map

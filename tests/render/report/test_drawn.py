@@ -97,7 +97,7 @@ def test_the_introduction_says_what_was_trained_on_what(page: str, run: Run) -> 
     assert f" {len(panel.sensors)} sensors with {len(panel.edges)} directed edges" in said
     assert f" {len(split.train)} windows to learn from" in said
     assert f" {len(split.validation)} to choose and calibrate by" in said
-    assert f" {len(split.test)} to judge by" in said
+    assert f" {len(split.test)} to test on" in said
 
 
 def test_the_cards_hold_the_numbers_that_matter_most(page: str, overview: Overview) -> None:

@@ -81,7 +81,7 @@ def test_without_test_windows_nothing_is_said_of_errors(tmp_path: Path) -> None:
     assert Reader(make_page(found)).sections() == ALWAYS
     assert Reader(make_page(found)).data()["units"] == units  # a sensor without a unit has not that of others
     assert "(m, ft, one that is not stated)" in found.introduction[2]
-    assert "none to judge by" in found.introduction[-1]
+    assert "none to test on" in found.introduction[-1]
 
 
 def test_data_without_a_gap_or_a_finding_are_called_so(tmp_path: Path) -> None:

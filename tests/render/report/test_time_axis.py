@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 import pytest
 
 from candor.data.times import TimeAxis
-from candor.explain.outlook import Forecasts, Outlook
+from candor.explain.overview import Forecasts, Outlook
 from candor.explain.pictures import ComponentPicture
 from candor.render.report.charts import draw_gates, draw_outlook, use_moments
 

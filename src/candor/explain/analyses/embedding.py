@@ -7,6 +7,7 @@ nearest other component, (b - a) / max(a, b). It runs from 1 (far apart) over 0 
 from collections.abc import Mapping
 
 import numpy as np
+from scipy.spatial.distance import cdist
 
 from candor.core.arrays import Doubles, Integers
 from candor.core.text import rounded_percent
@@ -24,8 +25,8 @@ _SCALE = "1 far apart, 0 touching, -1 mixed"
 def principal_plane(points: Doubles) -> tuple[Doubles, tuple[float, float]]:
     """Returns points (point x feature, at least two features) on their two principal axes, and the variance on these.
 
-    Variances are shares of that of all points. An axis may point either way; here it points to where its largest entry
-    is positive, so that the same points always give the same picture.
+    Variances are shares of that of all points. Axes point to where their largest entry is positive, so that the same
+    points always give the same picture.
     """
     centred = points - points.mean(axis=0)
     _, lengths, axes = np.linalg.svd(centred, full_matrices=False)
@@ -33,42 +34,27 @@ def principal_plane(points: Doubles) -> tuple[Doubles, tuple[float, float]]:
     signs = np.sign(axes[np.arange(len(axes)), np.abs(axes).argmax(axis=1)])
     coordinates = np.zeros((len(points), 2))
     coordinates[:, : len(axes)] = centred @ (signs[:, None] * axes).T
-    total = float((lengths**2).sum())
-    first, second = (float(length**2) / total if total else 0.0 for length in lengths[:2])
+    first, second = (lengths[:2] ** 2 / max((lengths**2).sum(), 1e-300)).tolist()
     return coordinates, (first, second)
 
 
 def silhouettes(points: Doubles, labels: Integers) -> Doubles:
-    """Returns the silhouette of every point, by Euclidean distance; 0 for the only point of its label.
-
-    Args:
-        points: point x feature.
-        labels: of the points, at least two different ones.
-    """
-    kinds = np.unique(labels)
+    """Returns the silhouette of every point (point x feature); 0 for the only point of its label, of at least two."""
+    kinds, places = np.unique(labels, return_inverse=True)
     if len(kinds) < 2:
         raise ValueError("separation needs points of at least two labels")
-    squares = (points**2).sum(axis=1)
-    distances = np.sqrt(np.maximum(squares[:, None] + squares - 2 * points @ points.T, 0.0))
-    np.fill_diagonal(distances, 0.0)
     is_kind = labels[:, None] == kinds  # point kind
     counts = is_kind.sum(axis=0)
-    means = (distances @ is_kind) / np.where(is_kind, np.maximum(counts - 1, 1), counts)  # not to itself
-    own = means[is_kind]
-    nearest = np.where(is_kind, np.inf, means).min(axis=1)
-    largest = np.maximum(np.maximum(own, nearest), 1e-300)
-    alone = counts[np.searchsorted(kinds, labels)] == 1
-    return np.where(alone, 0.0, (nearest - own) / largest)
+    means = (cdist(points, points) @ is_kind) / np.where(is_kind, np.maximum(counts - 1, 1), counts)  # not to itself
+    own, nearest = means[is_kind], np.where(is_kind, np.inf, means).min(axis=1)
+    return np.where(counts[places] == 1, 0.0, (nearest - own) / np.maximum(np.maximum(own, nearest), 1e-300))
 
 
 def sample_states(states: WindowStates) -> dict[str, Doubles]:
     """Returns states of each component by name, state x hidden, at the same windows, sensors and patches for all."""
-    width = states.embedded.shape[-1]
     rows = states.embedded[..., 0].numel()
     chosen = np.sort(np.random.default_rng(0).permutation(rows)[:MOST_STATES])
-    return {
-        name: getattr(states.components, name).reshape(rows, width)[chosen].double().numpy() for name in COMPONENT_NAMES
-    }
+    return {name: getattr(states.components, name).flatten(0, -2)[chosen].double().numpy() for name in COMPONENT_NAMES}
 
 
 def separation(states: Mapping[str, Doubles]) -> dict[str, float]:
@@ -86,9 +72,8 @@ def find_embedding(before: WindowStates, after: WindowStates) -> Finding:
     states = sample_states(after)
     coordinates, shares = principal_plane(np.concatenate(list(states.values())))
     first, last = separation(sample_states(before)), separation(states)
-    counts = np.cumsum([len(part) for part in states.values()])[:-1]
-    points = dict(zip(states, np.split(coordinates, counts), strict=True))
-    count = len(next(iter(states.values())))
+    points = dict(zip(states, np.split(coordinates, len(states)), strict=True))
+    count = len(coordinates) // len(states)
     least = min(COMPONENT_NAMES, key=last.__getitem__)
     sentences = (
         f"The separation of the four components (silhouette: {_SCALE}) is {last['all']:.2f}; before training it was "
@@ -98,5 +83,4 @@ def find_embedding(before: WindowStates, after: WindowStates) -> Finding:
     )
     numbers = {"before": first, "after": last, "variance_shares": list(shares), "states_of_each": count}
     note = f"{count:,} states of each component, drawn at random. Separation at full width: {_SCALE}."
-    picture = EmbeddingPicture(points, shares, first, last, note)
-    return Finding(NAME, TITLE, sentences, numbers, {NAME: picture})
+    return Finding(NAME, TITLE, sentences, numbers, {NAME: EmbeddingPicture(points, shares, first, last, note)})

@@ -4,14 +4,15 @@ Fusion looks at the sensor, the calendar at the start of the target patch and it
 readings. So its weights are found without the rest of the network, over many more windows than other states.
 """
 
+from calendar import day_abbr, month_abbr
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from candor.core.arrays import Floats
@@ -33,33 +34,22 @@ BRANCH_WORDS = {
     "forward": "along the edges",
     "reverse": "against the edges",
 }
-_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-_WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 
 @dataclass(frozen=True, eq=False)
 class FusionWeights:
-    """Fusion weights over windows.
+    """Fusion weights over windows."""
 
-    Args:
-        weights: by branch, window x sensor x target patch; over branches they sum to one.
-        starts: local times at which the target patches begin, by target patch, of all windows.
-        steps: first and last forecast step (1 is the first) that each target patch covers.
-        interval: of the steps.
-        reads_season: whether weights depend on the week of the year; else months differ by accident alone.
-        is_learned: whether the network learns them; else all branches count alike.
-    """
-
-    weights: dict[str, NDArray[np.float32]]
-    starts: list[pd.DatetimeIndex]
-    steps: tuple[tuple[int, int], ...]
-    interval: timedelta
-    reads_season: bool = False
-    is_learned: bool = True
+    weights: dict[str, Floats]  # by branch, window x sensor x target patch; over branches they sum to one
+    starts: list[pd.DatetimeIndex]  # local times at which target patches begin, by target patch, of all windows
+    steps: tuple[tuple[int, int], ...]  # first and last forecast step (1 is the first) that each target patch covers
+    interval: timedelta  # of the steps
+    reads_season: bool = False  # whether weights depend on the week of the year; else months differ by accident alone
+    is_learned: bool = True  # else all branches count alike
 
     def spreads(self) -> dict[str, Spread]:
-        """Returns by branch the mean weight, and the 10th and 90th percentile over sensors, windows and positions."""
-        return {branch: _spread(weights.ravel()) for branch, weights in self.weights.items()}
+        """Returns the spread of weights by branch over sensors, windows and positions."""
+        return {branch: Spread.of(weights) for branch, weights in self.weights.items()}
 
 
 def fusion_weights(candor: Candor, panel: Panel, origins: Origins, report: Report = silent) -> FusionWeights:
@@ -75,14 +65,12 @@ def fusion_weights(candor: Candor, panel: Panel, origins: Origins, report: Repor
 
     found = infer(trainable, candor.windows(panel, origins), weights_of, report, "reading fusion weights")
     whole = torch.cat(list(found)).numpy()  # window sensor target branch
-    ahead = np.array(settings.target_starts) - settings.history
+    ahead = [start - settings.history for start in settings.target_starts]
     times = panel.times.slice(0, int(origins.max()) + settings.horizon).local
     return FusionWeights(
         weights={branch: whole[..., place] for place, branch in enumerate(settings.branches)},
         starts=[times[origins + offset] for offset in ahead],
-        steps=tuple(
-            (max(int(offset), 0) + 1, min(int(offset) + settings.patch_length, settings.horizon)) for offset in ahead
-        ),
+        steps=tuple((max(step, 0) + 1, min(step + settings.patch_length, settings.horizon)) for step in ahead),
         interval=panel.times.interval,
         reads_season=settings.season,
         is_learned=settings.learned_fusion,
@@ -96,9 +84,10 @@ def find_fusion(found: FusionWeights) -> Finding:
         sentence = f"This network has one branch, {branch} ({BRANCH_WORDS[branch]}): it counts for everything."
         return Finding(NAME, TITLE, (sentence,))
     if not found.is_learned:
-        share = rounded_percent(1 / len(found.weights))
-        sentence = f"This network does not learn how much its branches count: each has {share} everywhere."
-        return Finding(NAME, TITLE, (sentence,), {branch: {"mean": 1 / len(found.weights)} for branch in found.weights})
+        share = 1 / len(found.weights)
+        same = f"each has {rounded_percent(share)} everywhere"
+        sentence = f"This network does not learn how much its branches count: {same}."
+        return Finding(NAME, TITLE, (sentence,), {branch: {"mean": share} for branch in found.weights})
     picture = picture_fusion(found)
     sentences = [
         f"{branch.capitalize()} ({BRANCH_WORDS[branch]}): {rounded_percent(mean)} on average, from "
@@ -109,7 +98,7 @@ def find_fusion(found: FusionWeights) -> Finding:
     named = {clock, "month", "step ahead"}
     sentences += [_swing(kind, rows) for kind, rows in picture.groups.items() if kind in named and len(rows) > 1]
     numbers = {
-        branch: dict(zip(("mean", "low_10", "high_90"), spread, strict=True))
+        branch: {"mean": spread.mean, "low_10": spread.low, "high_90": spread.high}
         for branch, spread in picture.overall.items()
     }
     return Finding(NAME, TITLE, tuple(sentences), numbers, {NAME: picture})
@@ -131,40 +120,36 @@ def group_weights(found: FusionWeights) -> dict[str, list[WeightGroup]]:
     Daily readings have no hours, and networks that do not read the season no months.
     """
     stamps = pd.DatetimeIndex(np.concatenate([starts.tz_localize(None) for starts in found.starts]))
+    ahead = [first for first, _ in found.steps]
+    keys: dict[str, tuple[Any, dict[int, str]]] = {
+        "hour of day": (stamps.hour, {hour: f"{hour:02d}:00" for hour in range(24)}),
+        "weekday": (stamps.day_of_week, dict(enumerate(day_abbr))),
+        "month": (stamps.month, dict(enumerate(month_abbr))),
+        "step ahead": (
+            np.repeat(ahead, len(found.starts[0])),
+            {step: duration(step * found.interval) for step in ahead},
+        ),
+    }
+    left_out = {"hour of day"} if found.interval >= DAY else set()
+    left_out |= set() if found.reads_season else {"month"}
     # Target by target, as the stamps are: target x window, each with all sensors.
     flat = {name: weights.transpose(2, 0, 1).reshape(len(stamps), -1) for name, weights in found.weights.items()}
-    ahead = [first for first, _ in found.steps]
-    keys: dict[str, tuple[NDArray[np.int64], dict[int, str]]] = {}
-    if found.interval < DAY:
-        keys["hour of day"] = np.asarray(stamps.hour, np.int64), {hour: f"{hour:02d}:00" for hour in range(24)}
-    keys["weekday"] = np.asarray(stamps.day_of_week, np.int64), dict(enumerate(_WEEKDAYS))
-    if found.reads_season:
-        keys["month"] = np.asarray(stamps.month, np.int64), dict(enumerate(_MONTHS, start=1))
-    steps = np.repeat(np.array(ahead), len(found.starts[0]))
-    keys["step ahead"] = steps, {step: duration(step * found.interval) for step in ahead}
     return {
         kind: [
-            WeightGroup(
-                value, words[value], {name: _spread(rows[member == value].ravel()) for name, rows in flat.items()}
-            )
+            WeightGroup(value, words[value], {name: Spread.of(rows[member == value]) for name, rows in flat.items()})
             for value in np.unique(member).tolist()
         ]
         for kind, (member, words) in keys.items()
+        if kind not in left_out
     }
-
-
-def _spread(weights: Floats) -> Spread:
-    low, high = np.quantile(weights, (0.1, 0.9))
-    return float(weights.mean(dtype=np.float64)), float(low), float(high)
 
 
 def _swing(kind: str, groups: Sequence[WeightGroup]) -> str:
     """Returns the sentence about the branch whose mean changes most over groups."""
-    branches = groups[0].weights
-    reach = {branch: [group.weights[branch][0] for group in groups] for branch in branches}
-    branch = max(branches, key=lambda name: max(reach[name]) - min(reach[name]))
-    low, high = int(np.argmin(reach[branch])), int(np.argmax(reach[branch]))
+    means = {branch: [group.weights[branch].mean for group in groups] for branch in groups[0].weights}
+    branch = max(means, key=lambda name: max(means[name]) - min(means[name]))
+    low, high = int(np.argmin(means[branch])), int(np.argmax(means[branch]))
     return (
-        f"By {kind}, {branch} changes most: from {rounded_percent(reach[branch][low])} ({groups[low].label}) to "
-        f"{rounded_percent(reach[branch][high])} ({groups[high].label})."
+        f"By {kind}, {branch} changes most: from {rounded_percent(means[branch][low])} ({groups[low].label}) to "
+        f"{rounded_percent(means[branch][high])} ({groups[high].label})."
     )

@@ -34,61 +34,39 @@ _DIRECTIONS = {"forward": "along the edges", "reverse": "against the edges"}
 
 @dataclass(frozen=True, eq=False)
 class OperatorParts:
-    """Weights of one direction, each position x edge if not said otherwise.
+    """Weights of one direction, each position x edge if not said otherwise."""
 
-    Args:
-        sender: position of the sensor each edge comes from, by edge.
-        receiver: position of the sensor it leads to, by edge.
-        support: weights by the given edges alone.
-        with_shared: weights by those and the shared scores.
-        whole: weights by all scores, window x position x edge.
-        shared_scores: without their mean over the edges that lead to one sensor; None if the operator is not learned.
-        sample_scores: the same by window, window x edge.
-    """
-
-    sender: Integers
-    receiver: Integers
-    support: Doubles
-    with_shared: Doubles
-    whole: Doubles
-    shared_scores: Doubles | None
-    sample_scores: Doubles | None
+    sender: Integers  # by edge
+    receiver: Integers  # by edge
+    support: Doubles  # by the given edges alone
+    with_shared: Doubles  # by those and the shared scores
+    whole: Doubles  # by all scores, window x position x edge
+    shared_scores: Doubles | None  # without their mean over the edges into one sensor; None if nothing is learned
+    sample_scores: Doubles | None  # the same by window, window x edge
 
     @property
     def has_choice(self) -> Booleans:
         """Which edges share their receiver with another one; a single edge always weighs 1."""
-        edges_into = np.bincount(self.receiver, minlength=int(self.receiver.max(initial=-1)) + 1)
-        several: Booleans = edges_into[self.receiver] > 1
+        several: Booleans = np.bincount(self.receiver, minlength=1)[self.receiver] > 1
         return several
 
-    def moved(self) -> "Moved":
-        """Returns what the scores change; means over positions and sensors with a choice, and over windows."""
+    def moved(self) -> dict[str, float]:
+        """Returns shares of what a sensor hears that scores move from some senders to others, 0 to 1.
+
+        They are means over positions and sensors with a choice, and over windows: `by_shared` scores from the weights
+        of the given edges, `by_window` from those, `between_windows` from the mean over windows to a single one.
+        """
         receivers = max(1, len(np.unique(self.receiver[self.has_choice])))
 
         def share(one: Doubles, other: Doubles) -> float:
             moved = np.abs(one - other)[..., self.has_choice].sum(axis=-1) / 2  # what one edge gains another loses
             return float(moved.mean() / receivers)
 
-        return Moved(
-            by_shared=share(self.with_shared, self.support),
-            by_window=share(self.whole, self.with_shared),
-            between_windows=share(self.whole, self.whole.mean(axis=0)),
-        )
-
-
-@dataclass(frozen=True)
-class Moved:
-    """Shares of what a sensor hears that move from some senders to others, 0 to 1.
-
-    Args:
-        by_shared: by the scores that all windows share, from the weights of the given edges.
-        by_window: by the scores of the window, from those.
-        between_windows: from the mean over windows to a single window.
-    """
-
-    by_shared: float
-    by_window: float
-    between_windows: float
+        return {
+            "by_shared": share(self.with_shared, self.support),
+            "by_window": share(self.whole, self.with_shared),
+            "between_windows": share(self.whole, self.whole.mean(axis=0)),
+        }
 
 
 def operator_parts(states: WindowStates, direction: str) -> OperatorParts:
@@ -110,11 +88,10 @@ def operator_parts(states: WindowStates, direction: str) -> OperatorParts:
 
 def _centred(scores: Tensor, support: DirectionalSupport) -> Doubles:
     """Returns scores, ... x edge, without their mean over the edges into each sensor: softmax does not see it."""
-    receiver = support.receiver.expand_as(scores)
-    zeros = scores.new_zeros(*scores.shape[:-1], support.nodes, dtype=torch.float64)
-    total = zeros.scatter_add(-1, receiver, scores.double())
-    count = zeros.scatter_add(-1, receiver, torch.ones_like(scores, dtype=torch.float64))
-    centred: Doubles = (scores.double() - (total / count.clamp(min=1)).gather(-1, receiver)).numpy()
+    scores, receiver = scores.double(), support.receiver.expand_as(scores)
+    nodes = scores.new_zeros(*scores.shape[:-1], support.nodes)
+    means = nodes.scatter_reduce(-1, receiver, scores, "mean", include_self=False)
+    centred: Doubles = (scores - means.gather(-1, receiver)).numpy()
     return centred
 
 
@@ -135,28 +112,28 @@ def find_operator(states: WindowStates, panel: Panel) -> Finding:
             sentences.append(f"{_DIRECTIONS[direction].capitalize()} every sensor hears from one at most.")
         elif is_learned:
             moved = part.moved()
-            numbers[direction] |= vars(moved)
+            numbers[direction] |= moved
+            shares = {name: rounded_percent(share) for name, share in moved.items()}
             sentences.append(
-                f"{_DIRECTIONS[direction].capitalize()}, the scores that all windows share move "
-                f"{rounded_percent(moved.by_shared)} of what a sensor hears to other senders than the given edges say; "
-                f"the scores of a window move {rounded_percent(moved.by_window)} more, and from window to window "
-                f"{rounded_percent(moved.between_windows)} changes."
+                f"{_DIRECTIONS[direction].capitalize()}, the scores that all windows share move {shares['by_shared']} "
+                f"of what a sensor hears to other senders than the given edges say; the scores of a window move "
+                f"{shares['by_window']} more, and from window to window {shares['between_windows']} changes."
             )
     if not is_learned:
         sentences.append(
             "This network takes the weights of the given edges as they are: nothing about them is learned."
         )
-    pictures = {direction: _weights(part) for direction, part in parts.items() if len(part.sender)}
+    windows = len(states.origins)
+    weights = {direction: _weights(part) for direction, part in parts.items() if len(part.sender)}
     means = {
         direction: WeightedEdges(part.sender, part.receiver, part.whole.mean(axis=(0, 1)))
         for direction, part in parts.items()
     }
-    windows = len(states.origins)
-    drawn: dict[str, Picture] = {
-        NAME: OperatorPicture(panel.sensor_ids, pictures, windows),
+    pictures: dict[str, Picture] = {
+        NAME: OperatorPicture(panel.sensor_ids, weights, windows),
         "edges": picture_edges(means, panel, windows),
     }
-    return Finding(NAME, TITLE, tuple(sentences), numbers, drawn)
+    return Finding(NAME, TITLE, tuple(sentences), numbers, pictures)
 
 
 def _weights(part: OperatorParts) -> OperatorWeights:
@@ -185,22 +162,20 @@ def mean_edge_weights(
     physical = trainable.network.physical
     if physical is None:
         return {}
-    sums: dict[str, Tensor] = dict.fromkeys(trainable.network.settings.directions, torch.zeros(()))
 
     def weights_of(replica: CandorTrainable, batch: dict[str, Tensor]) -> dict[str, Tensor]:
         states, _ = network_states(replica, batch)
         return {direction: path.weights.mean(dim=1).sum(dim=0) for direction, path in states.paths.items()}
 
-    for batch in infer(trainable, candor.windows(panel, origins), weights_of, report, "reading weights of edges"):
-        for direction, weights in batch.items():
-            sums[direction] = sums[direction] + weights
-    found = {}
-    for direction, total in sums.items():
+    found = list(infer(trainable, candor.windows(panel, origins), weights_of, report, "reading weights of edges"))
+    means: dict[str, WeightedEdges] = {}
+    for direction in trainable.network.settings.directions:
         support = physical.support(direction)
-        found[direction] = WeightedEdges(
+        total = torch.stack([batch[direction] for batch in found]).sum(dim=0)
+        means[direction] = WeightedEdges(
             support.sender.numpy(), support.receiver.numpy(), (total / len(origins)).numpy()
         )
-    return found
+    return means
 
 
 def picture_edges(edges: Mapping[str, WeightedEdges], panel: Panel, windows: int) -> EdgePicture:

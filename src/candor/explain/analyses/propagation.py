@@ -1,11 +1,11 @@
 """How residuals E of the recent patches become the contribution o that helps to predict the next patch.
 
 o of patch p is made of the residuals of the patches p - K_t + 1 .. p, and is part of the prediction of patch p + 1: a
-lag of one patch is that from patch p to the one predicted. Two questions are asked of windows.
+lag of one patch is that from patch p to the one predicted. Two quantities are computed over windows.
 
 Likeness: how alike is what came in at some lag and o, over all windows? What came in are the neighbours' residuals,
 each with its weight. Both are taken as deviations from what is usual at their sensor, patch and hour of the day, and
-compared by linear centred kernel alignment, |X'Y|^2 / (|X'X| |Y'Y|): 0 nothing in common, 1 the same but for a turn.
+compared by linear centred kernel alignment, |X'Y|^2 / (|X'X| |Y'Y|): 0 nothing in common, 1 equal up to a rotation.
 
 Influence: how much does o change if the residuals of one patch were what is usual there? Nothing but that is changed,
 for the sensor itself or for all others, so this tells what o is made of.
@@ -32,20 +32,12 @@ NAME, TITLE = "propagation", "Do residuals travel, and with which delay?"
 
 @dataclass(frozen=True, eq=False)
 class Propagation:
-    """How residuals become contributions.
+    """How residuals become contributions."""
 
-    Args:
-        lags: in patches before the one that is predicted; not positive are patches that were not known then.
-        likeness: by lag, 0 to 1; NaN where nothing can be compared.
-        own: by lag 1 .. K_t, how much o changes if the sensor's own residual was as usual, as a share of how much o
-            varies over windows.
-        others: the same for the residuals of all other sensors.
-    """
-
-    lags: Integers
-    likeness: Doubles
-    own: Doubles
-    others: Doubles
+    lags: Integers  # in patches before the one that is predicted; not positive are patches that were not known then
+    likeness: Doubles  # by lag, 0 to 1; NaN where nothing can be compared
+    own: Doubles  # by lag 1 .. K_t: change of o if the sensor's own residual was as usual, as a share of how o varies
+    others: Doubles  # the same for the residuals of all other sensors
 
 
 def alignment(first: Tensor, second: Tensor) -> float:
@@ -101,17 +93,13 @@ def last_residuals(path: PathStates, span: int) -> Tensor:
 
 
 def study_propagation(states: WindowStates) -> Propagation:
-    """Returns likeness and influence over the windows of a states."""
+    """Returns likeness and influence over all windows."""
     span = states.network.settings.temporal_span
-    lags, likeness = _likeness_by_lag(states, span)
-    own, others = np.zeros(span), np.zeros(span)
-    whole = states.deviations(states.over_paths("contribution")[..., -1, :])
-    size = float(whole.double().square().mean().sqrt())
-    for position in range(span):
-        of_own, of_others = _changes(states, span, position)
-        lag = span - position  # the newest position is one patch before the one predicted
-        own[lag - 1], others[lag - 1] = (_size(change) / size if size else 0.0 for change in (of_own, of_others))
-    return Propagation(lags, likeness, own, others)
+    size = _size(states.deviations(states.over_paths("contribution")[..., -1, :]))
+    # The newest position is one patch before the one predicted.
+    changes = [_changes(states, span, position) if size else (0.0, 0.0) for position in reversed(range(span))]
+    own, others = np.array(changes).T / (size or 1.0)
+    return Propagation(*_likeness_by_lag(states, span), own, others)
 
 
 def _likeness_by_lag(states: WindowStates, span: int) -> tuple[Integers, Doubles]:
@@ -119,7 +107,7 @@ def _likeness_by_lag(states: WindowStates, span: int) -> tuple[Integers, Doubles
     arriving = states.deviations(arriving)[:, has_neighbours]
     outcome = states.deviations(states.over_paths("contribution"))[:, has_neighbours]
     patches = outcome.shape[2]
-    lags = np.arange(1 - patches + 1, patches + 1)
+    lags = np.arange(2 - patches, patches + 1)
     likeness = np.full(len(lags), np.nan)
     for place, lag in enumerate(lags.tolist()):
         # o of patch p predicts patch p + 1; a lag of 1 compares it with what came in at patch p. Lags that o is made of
@@ -133,17 +121,17 @@ def _likeness_by_lag(states: WindowStates, span: int) -> tuple[Integers, Doubles
     return lags, likeness
 
 
-def _changes(states: WindowStates, span: int, position: int) -> tuple[Tensor, Tensor]:
-    """Returns the changes of o, both directions together, if one residual of the window was as usual: own, others'."""
-    of_own, of_others = [], []
+def _changes(states: WindowStates, span: int, position: int) -> tuple[float, float]:
+    """Returns the size of the changes of o, both directions together, if one residual was as usual: own, others'."""
+    of_own = of_others = torch.zeros(())
     for direction, path in states.paths.items():
         window = last_residuals(path, span)
         usual = window.clone()
         usual[..., position, :] = states.usual(window[..., position, :])
         real = contribution_of(states, direction, window, window)
-        of_own.append(contribution_of(states, direction, usual, window) - real)
-        of_others.append(contribution_of(states, direction, window, usual) - real)
-    return _sum(of_own), _sum(of_others)
+        of_own = of_own + contribution_of(states, direction, usual, window) - real
+        of_others = of_others + contribution_of(states, direction, window, usual) - real
+    return _size(of_own), _size(of_others)
 
 
 def find_propagation(states: WindowStates, panel: Panel, window: int) -> Finding:
@@ -154,19 +142,21 @@ def find_propagation(states: WindowStates, panel: Panel, window: int) -> Finding
         return Finding(NAME, TITLE, ("There is one window only: what is usual is not known, and so not what travels.",))
     found = study_propagation(states)
     causal = np.where((found.lags >= 1) & (found.lags <= len(found.own)), found.likeness, np.nan)
-    shares = [f"{rounded_percent(share)} for the patch {lag} back" for lag, share in enumerate(found.others, start=1)]
-    own = [f"{rounded_percent(share)} for the patch {lag} back" for lag, share in enumerate(found.own, start=1)]
+    own, others = (
+        ", ".join(f"{rounded_percent(share)} for the patch {lag} back" for lag, share in enumerate(shares, start=1))
+        for shares in (found.own, found.others)
+    )
     sentences = [
-        "What arrives at a sensor and helps to predict its next patch is made of the last "
-        f"{len(found.own)} patches of residuals. If the sensor's own were as usual, it would change by "
-        f"{', '.join(own)}, as a share of how it varies."
+        f"What arrives at a sensor and helps to predict its next patch is made of the last {len(found.own)} patches of "
+        f"residuals. If the sensor's own were as usual, it would change by {own}, as a share of how it varies."
     ]
     if not np.isnan(causal).all():
         best = int(found.lags[np.nanargmax(causal)])
-        sentences.append(f"If those of all other sensors were as usual, it would change by {', '.join(shares)}.")
+        back = "1 patch" if best == 1 else f"{best} patches"
+        sentences.append(f"If those of all other sensors were as usual, it would change by {others}.")
         sentences.append(
-            f"Of what came along and against the edges it is most like that of {best} patch{'' if best == 1 else 'es'} "
-            f"before the one that is predicted (likeness {np.nanmax(causal):.2f} of 1)."
+            f"Of what came along and against the edges it is most like that of {back} before the one that is predicted "
+            f"(likeness {np.nanmax(causal):.2f} of 1)."
         )
     else:
         sentences.append("There are no edges between sensors, so nothing comes from others.")
@@ -178,25 +168,19 @@ def find_propagation(states: WindowStates, panel: Panel, window: int) -> Finding
         "influence_of_own_by_lag": found.own.tolist(),
         "influence_of_others_by_lag": found.others.tolist(),
     }
-    return Finding(NAME, TITLE, tuple(sentences), numbers, {NAME: _picture(states, panel, window, found)})
-
-
-def _picture(states: WindowStates, panel: Panel, window: int, found: Propagation) -> PropagationPicture:
     settings = states.network.settings
     begin = int(states.origins[window]) - settings.history
     starts = [*settings.history_starts, settings.history_starts[-1] + settings.patch_stride]
     times = panel.times.slice(begin, begin + starts[-1] + 1).local.to_pydatetime()
-    return PropagationPicture(
+    picture = PropagationPicture(
         sensors=panel.sensor_ids,
         starts=[times[start] for start in starts],
         residual=_unusual(states, states.over_paths("residual"), window),
         contribution=_unusual(states, states.over_paths("contribution"), window),
-        lags=found.lags,
-        likeness=found.likeness,
-        own=found.own,
-        others=found.others,
         windows=len(states.origins),
+        **vars(found),
     )
+    return Finding(NAME, TITLE, tuple(sentences), numbers, {NAME: picture})
 
 
 def _unusual(states: WindowStates, of_path: Tensor, window: int) -> Doubles:
@@ -205,10 +189,6 @@ def _unusual(states: WindowStates, of_path: Tensor, window: int) -> Doubles:
     typical = away.square().mean(dim=(0, 3)).sqrt().clamp(min=1e-12)
     sizes: Doubles = (away[window].square().mean(dim=-1).sqrt() / typical).numpy()
     return sizes
-
-
-def _sum(tensors: list[Tensor]) -> Tensor:
-    return torch.stack(tensors).sum(dim=0)
 
 
 def _size(states: Tensor) -> float:

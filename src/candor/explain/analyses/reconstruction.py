@@ -38,13 +38,10 @@ class EmbeddingInverse:
         weight, bias = embedding.linear.weight.detach().double(), embedding.linear.bias.detach().double()
         factor, self._offset = embedding.norm.weight.detach().double(), embedding.norm.bias.detach().double()
         centred = torch.cat([weight - weight.mean(dim=0), (bias - bias.mean())[:, None]], dim=1)
-        self._forth = factor[:, None] * centred
-        self._back = torch.linalg.pinv(self._forth)  # (length + 1) x hidden
-
-    @property
-    def is_exact(self) -> bool:
+        forth = factor[:, None] * centred
+        self._back = torch.linalg.pinv(forth)  # (length + 1) x hidden
+        self.is_exact = bool(torch.linalg.matrix_rank(forth) == forth.shape[1])
         """Whether every patch can be told from its state."""
-        return bool(torch.linalg.matrix_rank(self._forth) == self._forth.shape[1])
 
     def scales(self, embedded: Tensor) -> Tensor:
         """Returns 1 / s of embedded patches, ... x 1."""
@@ -66,34 +63,21 @@ class EmbeddingInverse:
 
 @dataclass(frozen=True)
 class ReferenceError:
-    """How far the states rebuilt by one reference are from the embedding.
+    """How far the states rebuilt by one reference are from the embedding."""
 
-    Args:
-        loss: mean smooth-L1, as the reconstruction loss of the paper has it.
-        explained: share of the variance of the embedding that is rebuilt; below 0 is worse than its mean.
-        in_unit: mean absolute error of the readings, in the sensors' unit; None if states cannot be read back.
-    """
-
-    loss: float
-    explained: float
-    in_unit: float | None
+    loss: float  # mean smooth-L1, as the reconstruction loss of the paper has it
+    explained: float  # share of the variance of the embedding that is rebuilt; below 0 is worse than its mean
+    in_unit: float | None  # mean absolute error of the readings, in the sensors' unit; None if they cannot be read back
 
 
 @dataclass(frozen=True)
 class Reconstruction:
-    """The errors of both references over windows.
+    """The errors of both references over windows."""
 
-    Args:
-        current: against the background of the same patch.
-        following: against that of the next patch, where there is one; None if the history is one patch.
-        of_embedding: what reading the embedding itself back is off by, in the sensors' unit: rounding.
-        of_nothing: what guessing the mean of what the network reads is off by, in the sensors' unit.
-    """
-
-    current: ReferenceError
-    following: ReferenceError | None
-    of_embedding: float | None
-    of_nothing: float
+    current: ReferenceError  # against the background of the same patch
+    following: ReferenceError | None  # against that of the next patch; None if the history is one patch
+    of_embedding: float | None  # of reading the embedding itself back, in the sensors' unit: rounding
+    of_nothing: float  # of guessing the mean of what the network reads, in the sensors' unit
 
 
 def rebuilt(components: Components) -> tuple[Tensor, Tensor]:
@@ -106,10 +90,13 @@ def rebuilt(components: Components) -> tuple[Tensor, Tensor]:
 def reconstruction_errors(states: WindowStates) -> Reconstruction:
     """Returns the errors over all windows, sensors and patches; in the unit over readings that were measured."""
     assert states.components is not None
-    embedded = states.embedded
+    embedded, settings = states.embedded, states.network.settings
     current, following = rebuilt(states.components)
     inverse = EmbeddingInverse(states.network.embedding)
-    patches, observed = _patches(states, states.values), _patches(states, states.observed)
+    patches, observed = (  # window sensor patch step
+        values.transpose(1, 2).unfold(-1, settings.patch_length, settings.patch_stride)
+        for values in (states.values, states.observed)
+    )
     scales, deviation = inverse.scales(embedded), states.trainable.scaler.deviation
 
     def error_in_unit(found: Tensor, rows: slice) -> float | None:
@@ -137,7 +124,7 @@ def reconstruction_errors(states: WindowStates) -> Reconstruction:
 
 
 def find_reconstruction(states: WindowStates, shown: WindowStates, panel: Panel, column: int) -> Finding:
-    """Returns what there is to say about reconstruction, with the trajectories of one sensor.
+    """Returns how well the history is rebuilt, with the trajectories of one sensor.
 
     Args:
         states: windows that the errors are means over.
@@ -149,12 +136,14 @@ def find_reconstruction(states: WindowStates, shown: WindowStates, panel: Panel,
         sentence = "This network does not split the past into components, so there is nothing to rebuild it from."
         return Finding(NAME, TITLE, (sentence,))
     found, unit = reconstruction_errors(states), panel.unit
-    references = {"the background of the same patch": found.current, "that of the next patch": found.following}
+    references = {
+        "the background of the same patch, background and accumulation": found.current,
+        "that of the next patch, background and release": found.following,
+    }
     sentences = [
-        f"Against {name}, background and {'accumulation' if error is found.current else 'release'} and shock rebuild "
-        f"{_explained(error.explained)} (smooth-L1 {significant(error.loss)})"
+        f"Against {parts} and shock rebuild {_explained(error.explained)} (smooth-L1 {significant(error.loss)})"
         + (f"; read back, they are off by {amount(error.in_unit, unit)}." if error.in_unit is not None else ".")
-        for name, error in references.items()
+        for parts, error in references.items()
         if error is not None
     ]
     if found.following is None:
@@ -165,10 +154,11 @@ def find_reconstruction(states: WindowStates, shown: WindowStates, panel: Panel,
         sentences.append(
             f"Guessing the mean of what the network reads would be off by {amount(found.of_nothing, unit)}."
         )
-    numbers = {
-        name: None if error is None else vars(error)
-        for name, error in (("current", found.current), ("following", found.following))
-    } | {"of_embedding": found.of_embedding, "of_nothing": found.of_nothing, "unit": unit}
+    numbers = vars(found) | {
+        "current": vars(found.current),
+        "following": None if found.following is None else vars(found.following),
+        "unit": unit,
+    }
     is_readable = found.of_embedding is not None
     pictures = {NAME: picture_reconstruction(shown, panel, column, found)} if is_readable else {}
     return Finding(NAME, TITLE, tuple(sentences), numbers, pictures)
@@ -181,40 +171,32 @@ def picture_reconstruction(
     components = shown.components
     assert components is not None
     inverse, scaler = EmbeddingInverse(shown.network.embedding), shown.trainable.scaler
-    own = shown.embedded[:, column]
-    scales = inverse.scales(own)
-    current, following = (states[:, column] for states in rebuilt(components))
+    scales = inverse.scales(shown.embedded[:, column])
 
     def in_time(states: Tensor, *, has_offset: bool = True) -> Doubles:
-        patches = inverse.readings(states, scales, has_offset=has_offset)
+        patches = inverse.readings(states[:, column], scales, has_offset=has_offset)
         mean: Doubles = _overlapped(shown, patches).numpy().ravel() * scaler.deviation
         return mean
 
+    current, following = map(in_time, rebuilt(components))
     history = shown.network.settings.history
     level = shown.anchor[:, 0, column].double().repeat_interleave(history).numpy() * scaler.deviation + scaler.mean
     rows = (shown.origins[:, None] + np.arange(-history, 0)).ravel()
     times = panel.times.local[rows].to_pydatetime()
-    errors = "" if found is None else _errors_in_words(found, panel.unit, len(shown.origins))
     return ReconstructionPicture(
         sensor=sensor_label(panel.sensors[column].id, panel.sensors[column].name),
         unit=panel.sensors[column].unit,
         times=list(times),
         breaks=[times[place] for place in range(history, len(times), history)],
         readings=panel.values[rows, column],
-        current=in_time(current) + level,
-        following=in_time(following) + level,
+        current=current + level,
+        following=following + level,
         parts={
-            name: in_time(getattr(components, f"raw_{name}")[:, column], has_offset=False)
+            name: in_time(getattr(components, f"raw_{name}"), has_offset=False)
             for name in ("accumulation", "release", "shock")
         },
-        note=errors,
+        note="" if found is None else _errors_in_words(found, panel.unit, len(shown.origins)),
     )
-
-
-def _patches(of: WindowStates, values: Tensor) -> Tensor:
-    """Returns values of window x time x sensor as window x sensor x patch x length."""
-    settings = of.network.settings
-    return values.transpose(1, 2).unfold(-1, settings.patch_length, settings.patch_stride)
 
 
 def _overlapped(of: WindowStates, patches: Tensor) -> Tensor:
@@ -236,9 +218,9 @@ def _explained(share: float) -> str:
 
 
 def _errors_in_words(found: Reconstruction, unit: str, windows: int) -> str:
-    following = found.following
-    words = f"current reference {amount(found.current.in_unit or 0.0, unit)}"
-    if following is not None:
-        words += f", next reference {amount(following.in_unit or 0.0, unit)}"
+    references = {"current reference": found.current, "next reference": found.following}
+    words = ", ".join(
+        f"{name} {amount(error.in_unit or 0.0, unit)}" for name, error in references.items() if error is not None
+    )
     dotted = " Dotted lines part histories." if windows > 1 else ""
     return f"Mean absolute error over all sensors: {words}. Read back by the inverse of the embedding.{dotted}"

@@ -28,31 +28,18 @@ _States = TypeVar("_States", Components, PathStates, FunctionalStates)
 
 @dataclass(frozen=True, eq=False)
 class WindowStates:
-    """The states of a network over windows; the first axis of every tensor is the window.
-
-    Args:
-        trainable: the network.
-        origins: rows of the first forecast steps of the windows.
-        time_of_day: bin 0..287 of the first forecast step by window; 0 where readings are daily.
-        values: what the network read, window x time x sensor: z-scores without what was taken off.
-        anchor: what was taken off, window x 1 x sensor: z-scores, zero if nothing was.
-        observed: where a reading was measured, window x time x sensor.
-        embedded: Z, window x sensor x patch x hidden.
-        components: None if the network does not decompose.
-        paths: the physical branch by direction, without its predictions; none if the network has no such branch.
-        functional: None if the network has no functional branch.
-    """
+    """The states of a network over windows; the first axis of every tensor is the window."""
 
     trainable: CandorTrainable
-    origins: Origins
-    time_of_day: Tensor
-    values: Tensor
-    anchor: Tensor
-    observed: Tensor
-    embedded: Tensor
-    components: Components | None
-    paths: dict[str, PathStates]
-    functional: FunctionalStates | None
+    origins: Origins  # rows of the first forecast steps
+    time_of_day: Tensor  # bin 0..287 of the first forecast step; 0 where readings are daily
+    values: Tensor  # what the network read, window x time x sensor: z-scores less the anchor
+    anchor: Tensor  # z-scores that were subtracted, window x 1 x sensor; zero if nothing was
+    observed: Tensor  # where a reading was measured, window x time x sensor
+    embedded: Tensor  # Z, window x sensor x patch x hidden
+    components: Components | None  # None if the network does not decompose
+    paths: dict[str, PathStates]  # the physical branch by direction, without its predictions; empty without the branch
+    functional: FunctionalStates | None  # None if the network has no functional branch
 
     @property
     def network(self) -> CandorNetwork:
@@ -81,7 +68,7 @@ class WindowStates:
         return (total / count.view(-1, *[1] * (states.dim() - 1)))[group]
 
     def deviations(self, states: Tensor) -> Tensor:
-        """Returns what is left of states, window x ..., when what is usual is taken off."""
+        """Returns what is left of states, window x ..., when what is usual is subtracted."""
         return states - self.usual(states)
 
 

@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 
 from candor.core.arrays import Floats
 from candor.core.text import distinct_times, shared_time_format, significant
-from candor.explain.learned import Learned
-from candor.explain.outlook import Forecasts, Outlook
+from candor.explain.overview import Forecasts, Learned, Outlook
 from candor.explain.pictures import ComponentPicture, TrainingPicture
 from candor.explain.scores import ClockErrors, Scores
 from candor.render.figures.style import (
