@@ -41,42 +41,25 @@ class Rule:
 
 @dataclass(frozen=True, eq=False)
 class ClockErrors:
-    """Mean absolute errors in the sensors' unit by the hour or the day that was forecast, on the local clock.
+    """Mean absolute errors in the sensors' unit by the hour or the day that was forecast, on the local clock."""
 
-    Args:
-        word: `hour of the day` or `day of the week`.
-        names: of the hours or days.
-        mae: of each of them.
-        windows: how many forecasts were looked at.
-    """
-
-    word: str
-    names: tuple[str, ...]
+    word: str  # hour of the day or day of the week
+    names: tuple[str, ...]  # of the hours or days
     mae: Doubles
-    windows: int
+    windows: int  # how many forecasts were looked at
 
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """The scores of a run on its test part, in the sensors' unit; None where a score is undefined.
+    """The scores of a run on its test part, in the sensors' unit; None where a score is undefined."""
 
-    Args:
-        windows: how many forecasts were scored.
-        overall: scores by name over all steps and sensors.
-        by_step: scores by name, an entry per step.
-        by_sensor: scores by name, by sensor id.
-        intervals: scores of the intervals, as in evaluation.json; None if there are none.
-        rules: the simple rules on the same windows, without the model itself if it is one.
-        clock: errors by hour or day; None where there is but one of them.
-    """
-
-    windows: int
-    overall: Mapping[str, float | None]
-    by_step: Mapping[str, list[float | None]]
-    by_sensor: Mapping[str, Mapping[str, float | None]]
-    intervals: Mapping[str, Any] | None
-    rules: tuple[Rule, ...]
-    clock: ClockErrors | None
+    windows: int  # how many forecasts were scored
+    overall: Mapping[str, float | None]  # by name, over all steps and sensors
+    by_step: Mapping[str, list[float | None]]  # by name, an entry per step
+    by_sensor: Mapping[str, Mapping[str, float | None]]  # by sensor id and name
+    intervals: Mapping[str, Any] | None  # as in evaluation.json; None if there are none
+    rules: tuple[Rule, ...]  # the simple rules on the same windows, without the model itself if it is one
+    clock: ClockErrors | None  # None where there is but one hour or day
 
 
 def score_run(run: Run, task: Task, report: Report = silent) -> Scores | None:
@@ -92,11 +75,7 @@ def score_run(run: Run, task: Task, report: Report = silent) -> Scores | None:
         _rule(name, simple[name]["overall"], mae) for name in SIMPLE if name != run.record.model and name in simple
     )
     return Scores(
-        windows=content["windows"],
-        overall=content["overall"],
-        by_step=content["by_step"],
-        by_sensor=content["by_sensor"],
-        intervals=content["intervals"],
+        **{name: content[name] for name in ("windows", "overall", "by_step", "by_sensor", "intervals")},
         rules=tuple(rules),
         clock=errors_by_clock(run.forecaster, task, report),
     )
@@ -149,7 +128,7 @@ def errors_by_clock(forecaster: Forecaster, task: Task, report: Report = silent)
 
 
 def skill_in_words(scores: Scores, model: str, unit: str, steps: int) -> list[str]:
-    """Returns sentences that say how far the forecasts are off and how that compares with the simple rules."""
+    """Returns sentences about how far the forecasts are off and how that compares with the simple rules."""
     windows = counted(scores.windows, "forecast")
     said = [
         f"In {windows} of the test part, which the model never saw, {model} was off by "
@@ -171,7 +150,7 @@ def skill_in_words(scores: Scores, model: str, unit: str, steps: int) -> list[st
 
 
 def coverage_in_words(intervals: Mapping[str, Any], unit: str) -> list[str]:
-    """Returns sentences that say whether the intervals held what they were made for."""
+    """Returns sentences about whether the intervals hold the share of readings they were made for."""
     overall, asked = intervals["overall"], float(intervals["asked_coverage"])
     held = overall["coverage"]
     if held is None:
