@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import candor
-from candor.explain.river_map import picture_river_map
+from candor.explain.places import picture_river_map
 from candor.render.figures.maps import draw_river_map
 from candor.river import toolbox
 

@@ -9,6 +9,8 @@ import pandas as pd
 import pytest
 
 from candor.cli import run
+from candor.research import engine
+from candor.research.engine import Cell, run_cell
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,17 @@ def candor(
         return Outcome(code, streams.out, streams.err)
 
     return call
+
+
+@pytest.fixture
+def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cells are worked on in this process, where what they do can be replaced."""
+
+    def work(cells: list[Cell], root: Path, *_: object, **__: object) -> None:
+        for cell in cells:
+            run_cell(cell, root)
+
+    monkeypatch.setattr(engine, "run_locally", work)
 
 
 @pytest.fixture

@@ -7,8 +7,6 @@ import pandas as pd
 import pytest
 from tiny import SIZES
 
-from candor.research import engine
-from candor.research.engine import run_cell
 from candor.runs.run import load_run
 
 TINY = [f"{key}={value}" for key, value in SIZES.items()] + [
@@ -18,13 +16,8 @@ TINY = [f"{key}={value}" for key, value in SIZES.items()] + [
     "validation_windows=4",
     "first=2024-06-01",
 ]
+pytestmark = pytest.mark.usefixtures("in_this_process")
 WORDS = ("klamath-daily", *TINY, "--seeds", "0", "--out", "asked")
-
-
-@pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Cells in this process: what is under test is what comes of them."""
-    monkeypatch.setattr(engine, "run_locally", lambda cells, grid, *_: [run_cell(cell, grid) for cell in cells])
 
 
 @pytest.mark.slow

@@ -15,17 +15,10 @@ import pytest
 
 from candor.core.files import locked_folder
 from candor.data.catalog.registry import Dataset
-from candor.research import engine
-from candor.research.engine import CellState, run_cell
+from candor.research.engine import CellState
 from candor.research.grid import cells_of
 from candor.research.paper.found import read_grid
 from candor.research.suites import load_suite
-
-
-@pytest.fixture
-def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Cells in this process: what is under test is what comes of them."""
-    monkeypatch.setattr(engine, "run_locally", lambda cells, grid, *_: [run_cell(cell, grid) for cell in cells])
 
 
 @pytest.mark.parametrize(

@@ -269,11 +269,9 @@ def test_too_little_memory_is_no_bug(candor, monkeypatch, error: Exception) -> N
 
 def test_the_installed_command_gives_its_exit_code(two_files) -> None:
     readings, _ = two_files
-    for arguments, code in ((["data", "list"], 0), (["train", "nothing"], 2)):
-        done = subprocess.run(
-            [sys.executable, "-m", "candor", *arguments], cwd=readings.parent, capture_output=True, check=False
-        )
-        assert done.returncode == code, done.stderr
+    command = [sys.executable, "-m", "candor", "train", "nothing"]
+    done = subprocess.run(command, cwd=readings.parent, capture_output=True, check=False)
+    assert done.returncode == 2, done.stderr
 
 
 def test_a_reader_that_stops_reading_is_no_error() -> None:

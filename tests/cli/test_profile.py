@@ -8,22 +8,10 @@ import pandas as pd
 import pytest
 
 from candor.forecasting import forecasters
-from candor.research import engine, profiling
-from candor.research.engine import run_cell
+from candor.research import profiling
 from candor.research.measuring import Job, ModelProfile
 
 QUICK = ("--preset", "klamath-daily", "--batch", 2, "--warm-ups", 0, "--passes", 1, "--out", "costs")
-
-
-@pytest.fixture
-def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Cells in this process, where what they measure can be made up."""
-
-    def work(cells: list[profiling.ProfileCell], root: Path, *_: object, **__: object) -> None:
-        for cell in cells:
-            run_cell(cell, root)
-
-    monkeypatch.setattr(engine, "run_locally", work)
 
 
 def results(path: Path) -> None:

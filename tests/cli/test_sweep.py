@@ -10,19 +10,12 @@ from tiny import SIZES
 
 from candor.core.errors import InputError
 from candor.core.files import write_json
-from candor.research import engine
 from candor.research.ablations import SWEEPS, parse_values, sweep, values_in
-from candor.research.engine import run_cell
 from candor.research.grid import cells_of, collect_whole
 
+pytestmark = pytest.mark.usefixtures("in_this_process")
 TINY = [f"{key}={value}" for key, value in SIZES.items() if key != "pairs"]
 TINY += ["epochs=1", "epoch_windows=16", "batch=16", "validation_windows=4", "first=2024-06-01"]
-
-
-@pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Cells in this process: what is under test is what comes of them."""
-    monkeypatch.setattr(engine, "run_locally", lambda cells, grid, *_: [run_cell(cell, grid) for cell in cells])
 
 
 def test_values_are_trained_drawn_and_added_to_in_a_second_go(candor) -> None:

@@ -9,6 +9,7 @@ from tiny import SIZES
 
 from candor.research.truth import cells
 
+pytestmark = pytest.mark.usefixtures("in_this_process")
 TINY = [f"{key}={value}" for key, value in SIZES.items()]
 TINY += ["data.sensors=6", "data.steps=200", "history=12", "horizon=4", "epochs=1", "epoch_windows=16", "batch=16"]
 ONE = ("truth", "--datasets", "synthetic-road", "--seeds", "1", "--out", "asked", *TINY)

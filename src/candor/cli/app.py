@@ -11,13 +11,12 @@ from candor.cli.benchmark import benchmark
 from candor.cli.data import data_app
 from candor.cli.demo import demo
 from candor.cli.evaluate import evaluate
-from candor.cli.explain import explain
+from candor.cli.explain import explain, report
 from candor.cli.export import export
 from candor.cli.forecast import forecast
 from candor.cli.model import model_app
 from candor.cli.paper import paper
 from candor.cli.profile import profile
-from candor.cli.report import report
 from candor.cli.runs import runs_app
 from candor.cli.serve import serve
 from candor.cli.shock_rain import shock_rain
@@ -52,19 +51,8 @@ def options(
 app.add_typer(data_app, name="data")
 app.add_typer(model_app, name="model")
 app.add_typer(runs_app, name="runs")
-app.command()(train)
-app.command()(evaluate)
-app.command()(forecast)
-app.command()(backtest)
-app.command()(benchmark)
-app.command()(ablate)
-app.command()(sweep)
-app.command()(explain)
-app.command()(report)
-app.command()(profile)
-app.command()(shock_rain)
-app.command()(truth)
-app.command()(paper)
-app.command()(export)
-app.command()(serve)
-app.command()(demo)
+for command in (
+    *(train, evaluate, forecast, backtest, benchmark, ablate, sweep, explain, report, profile),
+    *(shock_rain, truth, paper, export, serve, demo),
+):
+    app.command()(command)

@@ -4,10 +4,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Annotated, cast
 
-import typer
-
 from candor.cli import inputs
 from candor.cli.evaluate import show, show_intervals
+from candor.cli.inputs import option
 from candor.cli.screen import print_json, progress, say, tell
 
 if TYPE_CHECKING:
@@ -22,18 +21,13 @@ _MOST_STEPS = 1_000_000  # a timedelta of more could overflow
 
 def backtest(
     run: inputs.RunArgument,
-    part: Annotated[str, typer.Option("--part", help="test or validation.")] = "test",
-    every: Annotated[
-        int, typer.Option("--every", min=1, max=_MOST_STEPS, help="Steps from one forecast to the next.")
-    ] = 1,
+    part: Annotated[str, option("test or validation.")] = "test",
+    every: Annotated[int, option("Steps from one forecast to the next.", min=1, max=_MOST_STEPS)] = 1,
     refit: Annotated[
-        int | None,
-        typer.Option("--refit", min=1, max=_MOST_STEPS, help="Learn anew after so many forecasts. (default: never)"),
+        int | None, option("Learn anew after so many forecasts. (default: never)", min=1, max=_MOST_STEPS)
     ] = None,
-    adaptive: Annotated[
-        bool, typer.Option("--adaptive", help="Widen intervals after misses and narrow them after hits.")
-    ] = False,
-    coverage: Annotated[float, typer.Option("--coverage", help="Share of readings the intervals shall hold.")] = 0.9,
+    adaptive: Annotated[bool, option("Widen intervals after misses and narrow them after hits.", "--adaptive")] = False,
+    coverage: Annotated[float, option("Share of readings the intervals shall hold.")] = 0.9,
     json: inputs.JsonOption = False,
 ) -> None:
     """Let a run forecast its test part step by step with what was known by then: tables, and backtest.json.

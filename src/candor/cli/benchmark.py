@@ -9,7 +9,8 @@ import typer
 from rich.markup import escape
 
 from candor.cli import inputs
-from candor.cli.screen import console, print_json, say, table
+from candor.cli.inputs import argument, option, parse_names
+from candor.cli.screen import print_json, say, say_failed, say_written, show_table
 from candor.cli.watching import work_on
 from candor.core.errors import InputError
 
@@ -22,95 +23,91 @@ if TYPE_CHECKING:
     from candor.research.tables import PaperTable, TableCell
 
 
-def benchmark(
-    suite: Annotated[str, typer.Argument(metavar="SUITE", help="quick, traffic, river, basins, rainfall or paper.")],
+@dataclass(frozen=True)
+class GridOptions:
+    """The arguments that all commands on grids share."""
+
     settings: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="KEY=VALUE",
-            help="Settings of the protocol and of all networks, e.g. epochs=5; those of candor-small itself stay.",
+        argument(
+            "KEY=VALUE", "Settings of the protocol and of all networks, e.g. epochs=5 size=small; a model's own stay."
         ),
-    ] = None,
-    models: Annotated[
-        str | None, typer.Option("--models", help="Models, separated by commas. (default: the suite's)")
-    ] = None,
-    tasks: Annotated[
-        str | None, typer.Option("--tasks", help="Tasks, separated by commas, as tables name them. (default: all)")
-    ] = None,
-    seeds: Annotated[str | None, typer.Option("--seeds", help="Seeds, e.g. 0,1,2. (default: the suite's)")] = None,
-    budget_minutes: Annotated[
-        float | None, typer.Option("--budget-minutes", help="Training of each cell; schedules are shortened to it.")
-    ] = None,
-    workers: Annotated[int, typer.Option("--workers", min=1, help="Cells at a time on this machine.")] = 1,
-    ray: Annotated[str | None, typer.Option("--ray", help="Address of a Ray cluster to work on instead.")] = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", help="Folder of the grid. (default: runs/benchmark-SUITE)")
-    ] = None,
-    json: inputs.JsonOption = False,
+    ] = None
+    seeds: inputs.SeedsOption = "0,1,2"
+    budget_minutes: inputs.BudgetOption = None
+    workers: inputs.WorkersOption = 1
+    ray: Annotated[str | None, option("Address of a Ray cluster to work on instead.")] = None
+    json: inputs.JsonOption = False
+
+    def terms(self) -> dict[str, Any]:
+        """Returns settings, seeds and budget of a suite."""
+        from candor.core.settings import parse_overrides
+
+        seeds = None if self.seeds is None else inputs.parse_seeds(self.seeds)
+        return {"settings": parse_overrides(self.settings or []), "seeds": seeds, "budget_minutes": self.budget_minutes}
+
+
+@inputs.takes(
+    GridOptions,
+    defaults={"seeds": None},
+    seeds=Annotated[str | None, option("Seeds, e.g. 0,1,2. (default: the suite's)")],
+)
+def benchmark(
+    grid: GridOptions,
+    suite: Annotated[str, argument("SUITE", "quick, traffic, river, basins, rainfall or paper.")],
+    models: Annotated[str | None, option("Models, separated by commas. (default: the suite's)")] = None,
+    tasks: Annotated[str | None, option("Tasks, separated by commas, as tables name them. (default: all)")] = None,
+    out: Annotated[Path | None, option("Folder of the grid. (default: runs/benchmark-SUITE)")] = None,
 ) -> None:
-    """Run a suite: cells that are done are skipped, killed ones go on, failed ones are told and stop nothing."""
-    from candor.core.settings import parse_overrides
+    """Run a suite: cells that are done are skipped, killed ones go on, failed ones are named and stop nothing."""
     from candor.forecasting import forecasters
     from candor.research.grid import cells_in
     from candor.research.suites import load_suite
 
-    base, given, grid = load_suite(suite), parse_overrides(settings or []), out or Path("runs") / f"benchmark-{suite}"
+    base, terms, folder = load_suite(suite), grid.terms(), out or Path("runs") / f"benchmark-{suite}"
     chosen = base.chosen(
-        None if models is None else inputs.parse_names(models, "model"),
-        None if seeds is None else inputs.parse_seeds(seeds),
-        budget_minutes,
-        tasks=None if tasks is None else inputs.parse_names(tasks, "task"),
-        settings=given,
+        None if models is None else parse_names(models, "model"),
+        tasks=None if tasks is None else parse_names(tasks, "task"),
+        **terms,
     )
     known = [contender.name for contender in (*base.contenders, *chosen.contenders)]
-    further = [cell.contender.name for cell in cells_in(grid) if cell.contender.name in forecasters]
-    whole = base.chosen([*known, *further], None, budget_minutes, settings=given)
-    work = run_grid(chosen, whole, grid, workers=workers, ray=ray, is_json=json)
-    work.tell(json, cells=work.cells, left_out=work.left_out)
+    further = [cell.contender.name for cell in cells_in(folder) if cell.contender.name in forecasters]
+    work = run_grid(chosen, base.chosen([*known, *further], **terms | {"seeds": None}), folder, grid)
+    work.tell(cells=work.cells, left_out=work.left_out)
 
 
 @dataclass
 class Work:
-    """What came of a grid.
-
-    Args:
-        folder: of the grid.
-        cells: how many were asked for.
-        left_out: tasks whose data are not here.
-        results: scores of all that is done in the folder, asked for now or not.
-        failed: why, by cell.
-        unfinished: cells that were left to another process, or stopped by somebody.
-        files: that were written.
-    """
+    """What came of a grid."""
 
     folder: Path
-    cells: int
-    left_out: list[str]
-    results: "pd.DataFrame"
-    failed: dict[str, str]
-    unfinished: list[str]
-    files: list[Path]
+    cells: int  # how many were asked for
+    left_out: list[str]  # tasks whose data are not here
+    results: "pd.DataFrame"  # scores of all that is done in the folder, asked for now or not
+    failed: dict[str, str]  # why, by cell
+    unfinished: list[str]  # cells that were left to another process, or stopped by somebody
+    files: list[Path]  # that were written
+    is_json: bool
 
     def draw(self, drawing: "Drawing", name: str) -> None:
         """Writes a figure and its numbers."""
         self.files += drawing.write(self.folder, name)
 
-    def tell(self, is_json: bool, **content: Any) -> None:
+    def tell(self, **content: Any) -> None:
         """Says what is not done and which files there are, or prints all as JSON; exit code 1 if a cell failed."""
-        if is_json:
+        if self.is_json:
             files = [str(file) for file in self.files]
             print_json({"failed": self.failed, "unfinished": self.unfinished, "files": files, **content})
         for name in self.unfinished:
             say(f" {name}: another process works on it, or it was stopped", label="unfinished", colour="yellow")
-        for name, what in self.failed.items():
-            say(f" {name}: {what}", label="failed", colour="red")
+        say_failed(self.failed.items())
         if self.files:
-            say(f"written: {', '.join(str(file) for file in self.files)}")
+            say_written(self.files)
         if self.failed:
             raise typer.Exit(1)
 
 
-def run_grid(suite: "Suite", whole: "Suite", grid: Path, *, workers: int, ray: str | None, is_json: bool) -> Work:
+def run_grid(suite: "Suite", whole: "Suite", folder: Path, options: GridOptions) -> Work:
     """Works on all cells of a suite that are not done, and shows their tables.
 
     The tables and scores that are written are those of all that is done in the folder. Tasks whose data are not here
@@ -119,10 +116,8 @@ def run_grid(suite: "Suite", whole: "Suite", grid: Path, *, workers: int, ray: s
     Args:
         suite: what is asked for.
         whole: all that may have been done in the folder before, under the same terms.
-        grid: the folder.
-        workers: cells at a time on this machine.
-        ray: address of a cluster to work on instead.
-        is_json: whether no tables are shown.
+        folder: of the grid.
+        options: where to work, and whether no tables are shown.
     """
     from candor.research.engine import CellState, failure_of
     from candor.research.grid import cells_of, collect, collect_whole
@@ -130,24 +125,25 @@ def run_grid(suite: "Suite", whole: "Suite", grid: Path, *, workers: int, ray: s
 
     suite, left_out = suite.available()
     cells = cells_of(suite)
-    left = [cell for cell in cells if cell.state(grid) != CellState.DONE]
+    left = [cell for cell in cells if cell.state(folder) != CellState.DONE]
     say(f"{suite.title}: {len(cells)} cells, {len(cells) - len(left)} of them done")
     if left_out:
         say(f"left out, since their data are not here: {', '.join(left_out)}")
-    copies = _OtherCopies(grid)
-    work_on(cells, grid, workers=workers, ray=ray, look=copies.look)
+    copies = _OtherCopies(folder)
+    work_on(cells, folder, workers=options.workers, ray=options.ray, look=copies.look)
     for cell in left:
         copies.look(cell)
-    if not is_json:
-        _show_all(collect(cells, grid), suite)
-    results, others = collect_whole(whole, grid)
+    if not options.json:
+        _show_all(collect(cells, folder), suite)
+    results, others = collect_whole(whole, folder)
     if others:
         names = ", ".join(dict.fromkeys(shown_name(cell.contender.name) for cell in others))
-        say(f"cells of another suite, budget or settings in {grid} are not in the tables: {names}")
-    states = {cell.name: cell.state(grid) for cell in cells}
-    failed = {cell.name: str(failure_of(cell, grid)) for cell in cells if states[cell.name] == CellState.FAILED}
+        say(f"cells of another suite, budget or settings in {folder} are not in the tables: {names}")
+    states = {cell.name: cell.state(folder) for cell in cells}
+    failed = {cell.name: str(failure_of(cell, folder)) for cell in cells if states[cell.name] == CellState.FAILED}
     unfinished = [name for name, state in states.items() if state not in (CellState.DONE, CellState.FAILED)]
-    return Work(grid, len(cells), left_out, results, failed, unfinished, _write(results, grid, whole))
+    files = _write(results, folder, whole)
+    return Work(folder, len(cells), left_out, results, failed, unfinished, files, options.json)
 
 
 class _OtherCopies:
@@ -202,10 +198,8 @@ def _show(whole: "PaperTable") -> None:
     else:
         places = range(columns)
         heads, title = list(whole.columns[:columns]), f"{whole.title}, {first}"
-    shown = table(escape(title), "model", *(escape(name) for name in heads))
-    for name, cells in whole.rows:
-        shown.add_row(escape(name), *(_marked(cells[place]) for place in places))
-    console().print(shown)
+    rows = [[escape(name), *(_marked(cells[place]) for place in places)] for name, cells in whole.rows]
+    show_table(escape(title), ("model", *map(escape, heads)), rows)
 
 
 def _marked(cell: "TableCell") -> str:

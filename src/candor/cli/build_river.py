@@ -1,23 +1,23 @@
 """`candor data build-river`: a basin from the public services of the USGS, as a panel folder."""
 
 import os
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import cache as once
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
 from rich.markup import escape
 
 from candor.cli import inputs
-from candor.cli.screen import console, percent, print_json, progress, say, table
+from candor.cli.inputs import option
+from candor.cli.screen import percentage, print_json, progress, say, show_table, tell
 from candor.core.errors import InputError
-from candor.core.text import number
+from candor.core.text import NOTHING, number
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from candor.core.progress import Report
     from candor.river.build import Basin, RainStep
     from candor.river.cache import ResponseCache
@@ -30,32 +30,18 @@ if TYPE_CHECKING:
 class BasinOptions:
     """What the basin is to be; None stands for the value of the preset, or for the default."""
 
-    huc: Annotated[
-        str | None, typer.Option("--huc", help="Hydrologic unit of the basin, 2 to 12 digits, e.g. 180102.")
-    ] = None
-    parameter: Annotated[
-        str | None, typer.Option("--parameter", help="USGS parameter code. (default: 00300, dissolved oxygen)")
-    ] = None
-    start: Annotated[str | None, typer.Option("--start", help="First day or time, on the local clock.")] = None
-    end: Annotated[str | None, typer.Option("--end", help="Last day or time, on the local clock.")] = None
-    zone: Annotated[str | None, typer.Option("--zone", help="Local zone. (default: where most sites lie)")] = None
-    max_missing: Annotated[
-        float | None,
-        typer.Option("--max-missing", help="Largest share of hours a station may lack. (default: 0.10)"),
-    ] = None
-    max_distance_km: Annotated[
-        float | None, typer.Option("--max-distance-km", help="Longest river path of an edge. (default: 200)")
-    ] = None
-    min_sites: Annotated[int | None, typer.Option("--min-sites", help="Fewest stations. (default: 10)")] = None
-    min_edges: Annotated[
-        int | None, typer.Option("--min-edges", help="Fewest edges. (default: one less than there are stations)")
-    ] = None
-    hourly: Annotated[
-        str | None,
-        typer.Option("--hourly", help="nearest: the reading nearest the hour; mean: of the hour around it."),
-    ] = None
+    huc: Annotated[str | None, option("Hydrologic unit of the basin, 2 to 12 digits, e.g. 180102.")] = None
+    parameter: Annotated[str | None, option("USGS parameter code. (default: 00300, dissolved oxygen)")] = None
+    start: Annotated[str | None, option("First day or time, on the local clock.")] = None
+    end: Annotated[str | None, option("Last day or time, on the local clock.")] = None
+    zone: Annotated[str | None, option("Local zone. (default: where most sites lie)")] = None
+    max_missing: Annotated[float | None, option("Largest share of hours a station may lack. (default: 0.10)")] = None
+    max_distance_km: Annotated[float | None, option("Longest river path of an edge. (default: 200)")] = None
+    min_sites: Annotated[int | None, option("Fewest stations. (default: 10)")] = None
+    min_edges: Annotated[int | None, option("Fewest edges. (default: one less than there are stations)")] = None
+    hourly: Annotated[str | None, option("nearest: the reading nearest the hour; mean: of the hour around it.")] = None
     keep_negative: Annotated[
-        bool | None, typer.Option("--keep-negative", help="Count negative readings, e.g. of temperature.")
+        bool | None, option("Count negative readings, e.g. of temperature.", "--keep-negative")
     ] = None
 
     def settings(self, preset: str | None) -> "BasinSettings":
@@ -74,34 +60,33 @@ class BasinOptions:
         return parse_settings(BasinSettings, given, "build-river")
 
 
-@partial(inputs.takes, BasinOptions)
+@inputs.takes(BasinOptions)
 def build_river(
     options: BasinOptions,
-    out: Annotated[Path, typer.Option("--out", help="Folder to write the panel to.")],
-    preset: Annotated[
-        str | None, typer.Option("--preset", help="A basin of the paper: basin030501, basin031300, basin180102.")
-    ] = None,
-    rain: Annotated[
-        bool, typer.Option("--rain", help="Add hourly rain (IMERG V07) at each site; needs an Earthdata login.")
-    ] = False,
-    cache: Annotated[
-        Path | None, typer.Option("--cache", help="Folder where answers of services are kept. (default: per user)")
-    ] = None,
+    out: Annotated[Path, option("Folder to write the panel to.")],
+    preset: Annotated[str | None, option("A basin of the paper: basin030501, basin031300, basin180102.")] = None,
+    rain: Annotated[bool, option("Add hourly rain (IMERG V07) at each site; needs an Earthdata login.", "--rain")] = (
+        False
+    ),
+    cache: Annotated[Path | None, option("Folder where answers of services are kept. (default: per user)")] = None,
     refresh: Annotated[
-        bool,
-        typer.Option("--refresh", help="Ask the USGS again: recent readings are revised. Rain that was read stands."),
+        bool, option("Ask the USGS again: recent readings are revised. Rain that was read stands.", "--refresh")
     ] = False,
     offline: Annotated[
-        bool, typer.Option("--offline", help="Ask nobody: take what is kept; rain that was never read is unknown.")
+        bool, option("Ask nobody: take what is kept; rain that was never read is unknown.", "--offline")
     ] = False,
-    archive: Annotated[Path | None, typer.Option("--archive", help="Also write the basin as one zip file.")] = None,
+    archive: Annotated[Path | None, option("Also write the basin as one zip file.")] = None,
     json: inputs.JsonOption = False,
 ) -> None:
     """Build the panel of a river basin from USGS services: sites, readings, hours, river network, quality report.
 
     Answers are kept on disk: the command goes on after it was stopped, and works again without a network.
     """
+    from candor.river.build import build_basin
     from candor.river.cache import ResponseCache, default_cache
+    from candor.river.client import ServiceClient
+    from candor.river.folder import export_archive, save_basin
+    from candor.river.imerg import sign_in
 
     settings = options.settings(preset)
     if refresh and offline:
@@ -110,48 +95,30 @@ def build_river(
     _check_places(out, archive, folder)
     if not offline:
         say_if_no_key()
-    responses = ResponseCache(folder)
+    responses, log_in = ResponseCache(folder), once(sign_in)
     since = _begin_refresh(responses, settings) if refresh else None
-    basin, differences = _build(settings, responses, out, archive, preset, since, has_rain=rain, is_offline=offline)
-    if refresh:
-        responses.end_refresh(settings.model_dump())
-    if json:
-        print_json(_as_json(basin, differences))
-    else:
-        _show(basin, differences)
-    say(f"{basin.report.hours:,} hours x {basin.report.sites} stations, {basin.report.edges} edges -> {out}")
-
-
-def _build(
-    settings: "BasinSettings",
-    responses: "ResponseCache",
-    out: Path,
-    archive: Path | None,
-    preset: str | None,
-    since: datetime | None,
-    *,
-    has_rain: bool,
-    is_offline: bool,
-) -> "tuple[Basin, list[Difference]]":
-    """Returns the basin after writing it, and its numbers beside those of the paper; shows how far it has come."""
-    from candor.river.build import build_basin
-    from candor.river.client import ServiceClient
-    from candor.river.folder import export_archive, save_basin
-    from candor.river.imerg import sign_in
-
-    log_in = once(sign_in)
     with progress() as report:
         # Without a login all that the USGS sends would be in vain, so that it is looked for before anything is asked.
-        before = log_in if has_rain else None
         client = ServiceClient(
-            responses, report=report, fresh_since=since, is_offline=is_offline, before_request=before
+            responses,
+            report=report,
+            fresh_since=since,
+            is_offline=offline,
+            before_request=log_in if rain else None,
         )
-        add_rain = _rain_step(responses.folder, report, log_in, is_offline=is_offline) if has_rain else None
+        add_rain = _rain_step(folder, report, log_in, is_offline=offline) if rain else None
         basin = build_basin(settings, client, preset or "", add_rain)
         differences = save_basin(basin, out, preset)
         if archive is not None:
             export_archive(out, archive)
-    return basin, differences
+    if refresh:
+        responses.end_refresh(settings.model_dump())
+    if json:
+        paper = [asdict(difference) for difference in differences]
+        print_json(basin.report.as_plain() | {"fingerprint": basin.panel.fingerprint, "paper": paper})
+    else:
+        _show(basin, differences)
+    say(f"{basin.report.hours:,} hours x {basin.report.sites} stations, {basin.report.edges} edges -> {out}")
 
 
 def _begin_refresh(responses: "ResponseCache", settings: "BasinSettings") -> datetime:
@@ -213,27 +180,24 @@ def _rain_step(
     return step
 
 
-def _as_json(basin: "Basin", differences: "list[Difference]") -> dict[str, Any]:
-    paper = [asdict(difference) for difference in differences]
-    return basin.report.as_plain() | {"fingerprint": basin.panel.fingerprint, "paper": paper}
-
-
 def _show(basin: "Basin", differences: "list[Difference]") -> None:
     from candor.river.quality import in_words
 
-    sites = table("Sites", "id", "name", "in the panel", "sensor", "missing %", "longest gap h", "left out", left=4)
-    for one in basin.report.stations:
-        verdict = "yes" if one.is_kept else f"no: {one.reason}"
-        gap, left_out = one.longest_gap_hours, sum(one.left_out.values())
-        words = (one.id, one.name, verdict, f"{one.sensor} {one.sensor_description}".strip())
-        numbers = (percent(one.missing_share), number(gap, 0), f"{left_out:,}")
-        sites.add_row(*(escape(word) for word in words), *numbers)
-    console().print(sites)
+    heads = ("id", "name", "in the panel", "sensor", "missing %", "longest gap h", "left out")
+    rows = [
+        (
+            *(escape(one.id), escape(one.name), "yes" if one.is_kept else escape(f"no: {one.reason}")),
+            escape(f"{one.sensor} {one.sensor_description}".strip()),
+            *(percentage(one.missing_share), number(one.longest_gap_hours, 0), f"{sum(one.left_out.values()):,}"),
+        )
+        for one in basin.report.stations
+    ]
+    show_table("Sites", heads, rows, left=4)
     for finding in basin.report.findings:
-        console().print(escape(in_words(finding)), soft_wrap=True)
+        tell(in_words(finding))
     if differences:
-        shown = table("Beside the paper's table", "number", "paper", "here", "difference")
+        lines = []
         for line in differences:
-            change = "–" if line.is_none else f"{line.built - line.paper:+,.10g}"
-            shown.add_row(line.what, f"{line.paper:,}", f"{line.built:,}", change)
-        console().print(shown)
+            change = NOTHING if line.is_none else f"{line.built - line.paper:+,.10g}"
+            lines.append((line.what, f"{line.paper:,}", f"{line.built:,}", change))
+        show_table("Beside the paper's table", ("number", "paper", "here", "difference"), lines)

@@ -3,12 +3,11 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from candor.cli.evaluate import show
-from candor.cli.screen import console, percent, progress, say, table, tell
+from candor.cli.inputs import argument, option
+from candor.cli.screen import percentage, preparing_figures, progress, say, show_table, tell
 from candor.core.errors import InputError
-from candor.core.text import number
+from candor.core.text import NOTHING, counted, duration, number
 
 if TYPE_CHECKING:
     from candor.data.panel import Panel
@@ -19,12 +18,8 @@ _DATA = "klamath-daily"
 
 
 def demo(
-    settings: Annotated[
-        list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Settings of the training, e.g. epochs=2.")
-    ] = None,
-    out: Annotated[Path, typer.Option("--out", help="Folder for the runs, the forecast and the report.")] = Path(
-        "runs/demo"
-    ),
+    settings: Annotated[list[str] | None, argument("KEY=VALUE", "Settings of the training, e.g. epochs=2.")] = None,
+    out: Annotated[Path, option("Folder for the runs, the forecast and the report.")] = Path("runs/demo"),
 ) -> None:
     """Train CANDOR on dissolved oxygen of the Klamath River, compare it with simple rules, forecast, and draw why."""
     from candor.data.catalog import load_dataset
@@ -37,9 +32,9 @@ def demo(
     scored["candor"] = _evaluate(run)
     _compare(scored)
     show(scored["candor"])
-    recent, path = scored["candor"].task.panel, out / "forecast.csv"
-    ForecastOptions().forecast(run.forecaster, recent).write(path)
-    figures, page = _draw_figures(run), _write_report(run, out)
+    path = out / "forecast.csv"
+    ForecastOptions().forecast(run.forecaster, scored["candor"].task.panel).write(path)
+    figures, page = _draw(run, out)
     tell(f"the next {run.record.protocol.horizon} days of every station: {path}")
     tell(f"figures: {figures}")
     tell(f"report, to open in a browser: {page}")
@@ -51,9 +46,8 @@ def _introduce(panel: "Panel") -> None:
     from candor.data.checks import check_panel
 
     say(f"{len(panel.sensors)} stations of the Klamath River, dissolved oxygen in {panel.unit}, daily")
-    findings = check_panel(panel).findings
-    counts = {level: sum(finding.level == level for finding in findings) for level in ("error", "warning", "note")}
-    words = ", ".join(f"{count} {level}{'' if count == 1 else 's'}" for level, count in counts.items())
+    levels: list[str] = [finding.level for finding in check_panel(panel).findings]
+    words = ", ".join(counted(levels.count(level), level) for level in ("error", "warning", "note"))
     say(f"a check found {words}: candor data check {panel.name}")
 
 
@@ -87,59 +81,46 @@ def _train_simple(panel: "Panel", run: "Run", out: Path) -> "dict[str, Run]":
     from candor.runs.evaluation import SIMPLE
     from candor.runs.fit import train_model
 
-    protocol = run.record.protocol
+    rules = run.record.protocol
     with progress() as report:
         return {
-            model: train_model(
-                panel, protocol, model, {}, out / model, is_catalogued=True, report=report, replaces=True
-            )
-            for model in SIMPLE
+            name: train_model(panel, rules, name, {}, out / name, is_catalogued=True, report=report, replaces=True)
+            for name in SIMPLE
         }
 
 
 def _evaluate(run: "Run") -> "Evaluation":
     """Returns the scores of a run on the test part, and keeps them in its folder."""
-    with progress() as report:
-        from candor.runs import evaluate_run
+    from candor.runs import evaluate_run
 
+    with progress() as report:
         return evaluate_run(run, report)
 
 
-def _draw_figures(run: "Run") -> Path:
-    """Draws the figures of a run and returns their folder."""
-    with progress() as report:
-        report("preparing figures", None)  # the first import of matplotlib looks for the fonts of the machine
+def _draw(run: "Run", out: Path) -> tuple[Path, Path]:
+    """Draws the figures of a run and writes its report; returns the folder of the figures and the page."""
+    with preparing_figures() as report:
+        from candor.explain.overview import overview_of
         from candor.explain.run import run_pictures
         from candor.render.figures.gallery import FIGURES, write_figures
+        from candor.render.report.page import REPORT, write_report
 
         write_figures(run_pictures(run, report=report), run.folder / FIGURES, report)
-    return run.folder / FIGURES
-
-
-def _write_report(run: "Run", out: Path) -> Path:
-    """Writes the report of a run beside it and returns its path."""
-    from candor.explain.overview import overview_of
-    from candor.render.report.page import REPORT, write_report
-
-    with progress() as report:
         write_report(overview_of(run, report), out / REPORT)
-    return out / REPORT
+    return run.folder / FIGURES, out / REPORT
 
 
 def _compare(scored: "dict[str, Evaluation]") -> None:
-    from candor.core.text import duration
-
     best = min(scored, key=lambda model: scored[model].overall()["mae"])
-    heads = (r"MAE \[mg/L]", r"RMSE \[mg/L]", "against last-value", "held by 90 % intervals")
-    task = scored[best].task
-    ahead = duration(task.protocol.horizon * task.panel.times.interval)
-    shown = table(f"{ahead} ahead, test part", "model", *heads)
+    rows = []
     for model, evaluation in scored.items():
         overall, skill = evaluation.overall(), evaluation.skill_against(scored["last-value"])
         held = None if evaluation.intervals is None else evaluation.intervals.scores("overall")["coverage"]
-        shown.add_row(
-            f"[bold]{model}[/]" if model == best else model,
-            number(overall["mae"]), number(overall["rmse"]), "" if model == "last-value" else f"{-100 * skill:+.1f} %",
-            "–" if held is None else f"{percent(held)} %",
-        )  # fmt: skip
-    console().print(shown)
+        gain = "" if model == "last-value" else f"{-100 * skill:+.1f} %"
+        coverage = NOTHING if held is None else f"{percentage(held)} %"
+        name = f"[bold]{model}[/]" if model == best else model
+        rows.append((name, number(overall["mae"]), number(overall["rmse"]), gain, coverage))
+    task = scored[best].task
+    ahead = duration(task.protocol.horizon * task.panel.times.interval)
+    heads = ("model", r"MAE \[mg/L]", r"RMSE \[mg/L]", "against last-value", "held by 90 % intervals")
+    show_table(f"{ahead} ahead, test part", heads, rows)

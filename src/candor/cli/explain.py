@@ -1,41 +1,32 @@
-"""`candor explain`: what a run learned, how it uses that, and where one forecast came from."""
+"""`candor explain` and `candor report`: what a run learned, where a forecast came from, and all of it on one page."""
 
 from pathlib import Path
 from typing import Annotated
 
-import typer
-from rich.markup import escape
-
 from candor.cli import inputs
-from candor.cli.evaluate import RunArgument
-from candor.cli.screen import console, print_json, progress, say
+from candor.cli.inputs import option
+from candor.cli.screen import console, preparing_figures, print_json, progress, say, tell
 from candor.core.progress import within
 
 
 def explain(
-    run: RunArgument,
-    sensor: Annotated[
-        str | None, typer.Option("--sensor", help="Id of the sensor to look at. (default: the one with most readings)")
-    ] = None,
+    run: inputs.RunArgument,
+    sensor: Annotated[str | None, option("Id of the sensor to look at. (default: the one with most readings)")] = None,
     time: Annotated[
-        str | None,
-        typer.Option("--time", help="First step of the forecast to look at. (default: the last with a known outcome)"),
+        str | None, option("First step of the forecast to look at. (default: the last with a known outcome)")
     ] = None,
     out: Annotated[
-        Path | None,
-        typer.Option("--out", help="Folder, made anew each time. (default: explained in RUN, or beside a bundle)"),
+        Path | None, option("Folder, made anew each time. (default: explained in RUN, or beside a bundle)")
     ] = None,
     figures: Annotated[
         Path | None,
-        typer.Option(
-            "--figures",
-            help="Folder: write only the figures that need no analyses into it (forecasts, components, fusion, edges, "
-            "training), as PNG, SVG and CSV.",
+        option(
+            "Folder: write only the figures that need no analyses into it (forecasts, components, fusion, edges, "
+            "training), as PNG, SVG and CSV."
         ),
     ] = None,
     windows: Annotated[
-        int | None,
-        typer.Option("--windows", min=2, help="Windows of the test part to read. (default: 200, fewer if it is large)"),
+        int | None, option("Windows of the test part to read. (default: 200, fewer if it is large)", min=2)
     ] = None,
     json: inputs.JsonOption = False,
 ) -> None:
@@ -44,8 +35,7 @@ def explain(
 
     opened = open_run(run)
     if figures is not None:
-        with progress() as report:
-            report("preparing figures", None)  # the first import of matplotlib looks for the fonts of the machine
+        with preparing_figures() as report:
             from candor.explain.run import run_pictures
             from candor.render.figures.gallery import write_figures
 
@@ -64,10 +54,27 @@ def explain(
     if json:
         print_json(dict(found.summary))
         return
-    screen = console()
     for finding in found.run.findings:
-        screen.print(f"[bold]{escape(finding.title)}[/]")
+        console().print(finding.title, style="bold", markup=False, soft_wrap=True)
         for sentence in finding.sentences:
-            screen.print(f"  {escape(sentence)}", soft_wrap=True)
-    screen.print(f"all of it, to open in a browser: {escape(str(folder / INDEX))}", soft_wrap=True)
-    screen.print(f"the one forecast: {escape(str(folder / FORECAST_PAGE))}", soft_wrap=True)
+            tell(f"  {sentence}")
+    tell(f"all of it, to open in a browser: {folder / INDEX}")
+    tell(f"the one forecast: {folder / FORECAST_PAGE}")
+
+
+def report(
+    run: inputs.RunArgument,
+    out: Annotated[Path | None, option("The HTML file. (default: report.html in RUN, or beside a bundle)")] = None,
+) -> None:
+    """Write all about a run into one HTML file that needs no network: skill, forecasts, why, errors, data, settings."""
+    from candor.runs.bundle import open_run, results_folder
+
+    opened = open_run(run)
+    with progress() as listen:
+        listen("preparing charts", None)
+        from candor.explain.overview import overview_of
+        from candor.render.report.page import REPORT, write_report
+
+        path = out or results_folder(run) / REPORT
+        write_report(overview_of(opened, listen), path)
+    tell(f"report: {path}")

@@ -3,9 +3,8 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from candor.cli import inputs
+from candor.cli.inputs import argument, option
 from candor.cli.screen import print_json, progress, tell
 from candor.core.errors import InputError
 
@@ -17,24 +16,16 @@ _ONNX = ".onnx"
 
 
 def export(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run directory, or for --out a bundle.")],
-    out: Annotated[
-        Path | None, typer.Option("--out", help="ONNX file for other programs: readings in, forecasts out.")
-    ] = None,
+    run: Annotated[Path, argument("RUN", "A run directory, or for --out a bundle.")],
+    out: Annotated[Path | None, option("ONNX file for other programs: readings in, forecasts out.")] = None,
     bundle: Annotated[
-        Path | None,
-        typer.Option("--bundle", help="Folder or FILE.zip to give away: all that candor needs to forecast."),
+        Path | None, option("Folder or FILE.zip to give away: all that candor needs to forecast.")
     ] = None,
     rows: Annotated[
         str | None,
-        typer.Option(
-            "--rows",
-            help="Latest rows of the record in the bundle, or all. (default: 4 x history + horizon, or what it needs)",
-        ),
+        option("Latest rows of the record in the bundle, or all. (default: 4 x history + horizon, or what it needs)"),
     ] = None,
-    without_readings: Annotated[
-        bool, typer.Option("--without-readings", help="Leave the readings out of the bundle.")
-    ] = False,
+    without_readings: Annotated[bool, option("Leave the readings out of the bundle.", "--without-readings")] = False,
     json: inputs.JsonOption = False,
 ) -> None:
     """Write a trained model for others: an ONNX file with --out, a portable bundle with --bundle, or both."""

@@ -6,17 +6,17 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
 from rich.markup import escape
 
 from candor.cli import inputs
 from candor.cli.build_river import say_if_no_key
-from candor.cli.forecast import AboveOption, BelowOption, CoverageOption, NowOption, OutOption, deliver, present
-from candor.cli.screen import console, print_error, progress, say, table
+from candor.cli.forecast import ForecastChoices, deliver, present
+from candor.cli.inputs import option
+from candor.cli.screen import print_error, progress, say, show_table
 from candor.core.errors import InputError
+from candor.core.text import NOTHING, duration, timestamp
 
 if TYPE_CHECKING:
-    from candor.forecasting.forecast_table import ForecastOptions
     from candor.river.follow import Feed, SiteNews
     from candor.runs.run import Run
 
@@ -24,49 +24,36 @@ STORE = "live"
 _SHORTEST_MINUTES = 5.0  # sites report every fifteen minutes at best
 _LONGEST_MINUTES = 525_600.0  # a year; no clock waits for ever
 
-StoreOption = Annotated[
-    Path | None,
-    typer.Option("--store", help="Folder where readings are kept. (default: live in RUN, or beside a bundle)"),
-]
-EveryOption = Annotated[
-    float | None,
-    typer.Option("--every", help="Minutes after which to ask and forecast again, until Ctrl-C. JSON: a line each."),
-]
-OfflineOption = Annotated[bool, typer.Option("--offline", help="Ask nobody: forecast from the readings that are kept.")]
 
-
+@inputs.takes(ForecastChoices)
 def follow(
+    choices: ForecastChoices,
     run: inputs.RunArgument,
-    store: StoreOption = None,
-    out: OutOption = None,
-    coverage: CoverageOption = 0.9,
-    below: BelowOption = None,
-    above: AboveOption = None,
-    every: EveryOption = None,
-    offline: OfflineOption = False,
-    now: NowOption = None,
-    json: inputs.JsonOption = False,
+    store: Annotated[
+        Path | None, option("Folder where readings are kept. (default: live in RUN, or beside a bundle)")
+    ] = None,
+    every: Annotated[
+        float | None, option("Minutes after which to ask and forecast again, until Ctrl-C. JSON: a line each.")
+    ] = None,
+    offline: Annotated[bool, option("Ask nobody: forecast from the readings that are kept.", "--offline")] = False,
 ) -> None:
     """Ask the USGS for what is new since the last time at the sites of a basin, and forecast them.
 
     RUN was trained on a folder of `candor data build-river`. Readings are kept, in RUN/live or beside a bundle; those
     younger than three days are asked for again, because they are revised.
     """
-    from candor.forecasting.forecast_table import ForecastOptions, check_table_path
     from candor.runs.bundle import open_run, results_folder
 
-    options = ForecastOptions(coverage, below, above)
-    _check_options(every, now, offline)
-    if out is not None:
-        check_table_path(out)
+    choices.options()  # refuses what cannot be asked
+    _check_options(every, choices.now, offline)
     opened = open_run(run)
     feed = _feed_of(opened, run, store or results_folder(run) / STORE)
     if not offline:
         say_if_no_key()
 
     def once() -> None:
-        moment, is_line = present(now, feed.basin.times.zone), every is not None
-        _follow_once(opened, run, feed, moment, options, out, is_offline=offline, is_json=json, is_line=is_line)
+        moment = present(choices.now, feed.basin.times.zone)
+        _follow_once(opened, run, feed, moment, choices, is_offline=offline, is_line=every is not None)
 
     if every is None:
         once()
@@ -107,11 +94,9 @@ def _follow_once(
     run: Path,
     feed: "Feed",
     now: datetime,
-    options: "ForecastOptions",
-    out: Path | None,
+    choices: ForecastChoices,
     *,
     is_offline: bool,
-    is_json: bool,
     is_line: bool,
 ) -> None:
     """Asks for what is new, says how each site is doing, and forecasts."""
@@ -123,16 +108,19 @@ def _follow_once(
     model = opened.forecaster
     aligned = align(found.panel, model.trained_on_, model.rows_needed, now=now, horizon=model.horizon)
     found.findings.extend(aligned.findings)
-    sites = [_as_json(site, now) for site in found.sites]
-    if not is_json:
+    if not choices.json:
         _show(found.sites, feed, now)
     # What was unpacked of a bundle file lies where nobody will find it: scripts are told what was named.
-    more = {"run": str(run), "asked": now.isoformat(timespec="seconds"), "sites": sites}
-    deliver(opened, aligned.panel, found.findings, options, out, is_json=is_json, is_line=is_line, more=more)
+    more = {
+        "run": str(run),
+        "asked": now.isoformat(timespec="seconds"),
+        "sites": [_as_json(site, now) for site in found.sites],
+    }
+    deliver(opened, aligned.panel, found.findings, choices, more, is_line=is_line)
 
 
 def _go_on(once: Callable[[], None], seconds: float) -> None:
-    """Works again and again until Ctrl-C; a time that fails is told, and the next one is waited for."""
+    """Works again and again until Ctrl-C; an error is printed, and the next time is waited for."""
     try:
         while True:
             begun = time.monotonic()
@@ -162,15 +150,14 @@ def _as_json(site: "SiteNews", now: datetime) -> dict[str, Any]:
 
 
 def _show(sites: "tuple[SiteNews, ...]", feed: "Feed", now: datetime) -> None:
-    from candor.core.text import duration, timestamp
     from candor.data.times import zone_from_name
 
     zone = zone_from_name(feed.basin.times.zone)
-    shown = table(f"Sites at {timestamp(now.astimezone(zone))}", "site", "name", "last reading", "age", "new",
-                  "revised", left=3)  # fmt: skip
+    rows = []
     for site in sites:
         last = site.last_reading
         when = "none that is kept" if last is None else timestamp(last.astimezone(zone))
-        age = "–" if last is None else duration(now - last)
-        shown.add_row(escape(site.id), escape(site.name), when, age, f"{site.new:,}", f"{site.revised:,}")
-    console().print(shown)
+        age = NOTHING if last is None else duration(now - last)
+        rows.append((escape(site.id), escape(site.name), when, age, f"{site.new:,}", f"{site.revised:,}"))
+    heads = ("site", "name", "last reading", "age", "new", "revised")
+    show_table(f"Sites at {timestamp(now.astimezone(zone))}", heads, rows, left=3)

@@ -1,19 +1,18 @@
 """`candor forecast`: what comes next, from a run and recent readings."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
 from rich.markup import escape
 
 from candor.cli import inputs
-from candor.cli.screen import console, print_json, progress, say, table
+from candor.cli.inputs import option
+from candor.cli.screen import console, print_json, progress, say, table, tell
 from candor.core.errors import InputError
-from candor.core.text import number
+from candor.core.text import format_time, number, time_format
 
 if TYPE_CHECKING:
     from candor.data.findings import Findings
@@ -23,62 +22,67 @@ if TYPE_CHECKING:
 
 _MOST_ROWS, _MOST_STEPS = 24, 6
 
-OutOption = Annotated[Path | None, typer.Option("--out", help="File for all steps and sensors: .csv or .parquet.")]
-CoverageOption = Annotated[float, typer.Option("--coverage", help="Chance that an interval holds the reading.")]
-BelowOption = Annotated[float | None, typer.Option("--below", help="Ask how likely readings are below this.")]
-AboveOption = Annotated[float | None, typer.Option("--above", help="Ask how likely readings are above this.")]
-NowOption = Annotated[
-    str | None, typer.Option("--now", help="The present, e.g. 2025-03-05T06:00. (default: the clock)")
-]
+
+@dataclass(frozen=True)
+class ForecastChoices:
+    """The options that commands which forecast share: what of a forecast is shown and written, and the present."""
+
+    out: Annotated[Path | None, option("File for all steps and sensors: .csv or .parquet.")] = None
+    coverage: Annotated[float, option("Probability that an interval holds the reading.")] = 0.9
+    below: Annotated[float | None, option("Ask how likely readings are below this.")] = None
+    above: Annotated[float | None, option("Ask how likely readings are above this.")] = None
+    now: Annotated[str | None, option("The present, e.g. 2025-03-05T06:00. (default: the clock)")] = None
+    json: inputs.JsonOption = False
+
+    def options(self) -> "ForecastOptions":
+        """Returns intervals and probabilities; refuses what cannot be asked, and a file of another kind."""
+        from candor.forecasting.forecast_table import ForecastOptions, check_table_path
+
+        options = ForecastOptions(self.coverage, self.below, self.above)
+        if self.out is not None:
+            check_table_path(self.out)
+        return options
 
 
-@partial(
-    inputs.takes_data,
-    is_optional=True,
-    data=Annotated[str, typer.Option("--readings", help="Recent readings. (default: the end of the run's own data)")],
-    edges=Annotated[
-        Path | None, typer.Option("--edges", help="Accepted as in `candor train`; the model keeps the edges it knows.")
-    ],
-    zone=Annotated[str | None, typer.Option("--zone", help="Local zone of the readings. (default: the run's)")],
+@inputs.takes(
+    inputs.DataFiles,
+    ForecastChoices,
+    defaults={"data": ""},
+    data=Annotated[str, option("Recent readings. (default: the end of the run's own data)", "--readings")],
+    edges=Annotated[Path | None, option("Accepted as in `candor train`; the model keeps the edges it knows.")],
+    zone=Annotated[str | None, option("Local zone of the readings. (default: the run's)")],
 )
 def forecast(
     files: inputs.DataFiles,
+    choices: ForecastChoices,
     run: inputs.RunArgument,
-    out: OutOption = None,
-    coverage: CoverageOption = 0.9,
-    below: BelowOption = None,
-    above: AboveOption = None,
-    now: NowOption = None,
     allow_short: Annotated[
-        bool, typer.Option("--allow-short", help="Forecast from too short a history; what lacks counts as silence.")
+        bool, option("Forecast from too short a history; what lacks counts as silence.", "--allow-short")
     ] = False,
-    json: inputs.JsonOption = False,
 ) -> None:
     """Forecast every sensor from recent readings: a table here, all of it in a file with --out."""
     from candor.data.alignment import align
     from candor.data.findings import Findings
-    from candor.forecasting.forecast_table import ForecastOptions, check_table_path
     from candor.runs.bundle import open_run
 
-    options = ForecastOptions(coverage, below, above)
+    choices.options()  # refuses what cannot be asked
     _refuse_unused_options(files)
-    if out is not None:
-        check_table_path(out)
-        _refuse_to_replace_input(out, files)
+    if choices.out is not None:
+        _refuse_to_replace_input(choices.out, files)
     opened, findings = open_run(run), Findings()
-    known, zone = opened.forecaster.trained_on_, opened.forecaster.trained_on_.panel.times.zone
+    known, now = opened.forecaster.trained_on_, choices.now
     aligned = align(
         # As it was measured: in a record that the protocol fills, no sensor would ever be silent.
         _read(files, opened, findings) if files.data else opened.measured(),
         known,
         opened.forecaster.rows_needed,
-        now=None if now is None and not files.data else present(now, zone),
+        now=None if now is None and not files.data else present(now, known.panel.times.zone),
         horizon=opened.record.protocol.horizon,
         allow_short=allow_short,
     )
     findings.extend(aligned.findings)
     # Scripts are given the path that was named: a bundle file is unpacked to a temporary folder.
-    deliver(opened, aligned.panel, findings, options, out, is_json=json, more={"run": str(run)})
+    deliver(opened, aligned.panel, findings, choices, {"run": str(run)})
 
 
 def _refuse_unused_options(files: inputs.DataFiles) -> None:
@@ -117,12 +121,10 @@ def deliver(
     opened: "Run",
     recent: "Panel",
     findings: "Findings",
-    options: "ForecastOptions",
-    out: Path | None,
+    choices: ForecastChoices,
+    more: Mapping[str, Any],
     *,
-    is_json: bool,
     is_line: bool = False,
-    more: Mapping[str, Any] | None = None,
 ) -> None:
     """Forecasts what follows recent readings, prints the forecast, and writes it if a file is named.
 
@@ -130,23 +132,22 @@ def deliver(
         opened: the run whose model forecasts.
         recent: readings that fit the model.
         findings: about the readings, to be shown.
-        options: intervals and probabilities.
-        out: file for all steps and sensors.
-        is_json: whether to print JSON instead of a table.
-        is_line: whether that is one line, as others follow.
+        choices: intervals, probabilities, and where to.
         more: is added to the JSON.
+        is_line: whether the JSON is one line, as others follow.
     """
+    options = choices.options()
     with progress() as report:
         report(f"forecasting with {opened.record.label}", None)
         made = options.forecast(opened.forecaster, recent)
     if not made.has_intervals:
         say("no intervals: there was nothing the model could be calibrated on")
     options.report_short_intervals(opened.forecaster, findings)
-    if out is not None:
-        made.write(out)
-        say(f"all {opened.record.protocol.horizon} steps of {len(recent.sensors):,} sensors: {out}")
-    if is_json:
-        print_json(_content(opened, recent, made, findings, options) | dict(more or {}), is_line=is_line)
+    if choices.out is not None:
+        made.write(choices.out)
+        say(f"all {opened.record.protocol.horizon} steps of {len(recent.sensors):,} sensors: {choices.out}")
+    if choices.json:
+        print_json({**_content(opened, recent, made, findings, options), **more}, is_line=is_line)
     else:
         inputs.print_findings(findings)
         _show(opened.record.label, recent, made, options)
@@ -182,8 +183,6 @@ def _content(
 
 def _show(model: str, recent: "Panel", made: "ForecastTable", options: "ForecastOptions") -> None:
     """Prints the first steps of every sensor, or of some if there are many."""
-    from candor.core.text import format_time, time_format
-
     horizon, sensors = made.times.length, recent.sensors[:_MOST_ROWS]
     steps = max(1, min(_MOST_ROWS // len(sensors), _MOST_STEPS, horizon))
     event = "above" if options.below is None else "below"
@@ -201,17 +200,17 @@ def _show(model: str, recent: "Panel", made: "ForecastTable", options: "Forecast
         names = [escape(sensor.id), escape(sensor.name)] if has_names else [escape(sensor.id)]
         for step in range(steps):
             numbers = {name: float(column[step, place]) for name, column in made.columns.items()}
-            cells = (_chance(value) if name == "probability" else number(value) for name, value in numbers.items())
+            cells = (_probable(value) if name == "probability" else number(value) for name, value in numbers.items())
             shown.add_row(*names, format_time(made.times.at(step), form), *cells)
             names = [""] * len(names)
         if steps > 1:
             shown.add_section()
     console().print(shown)
     if len(sensors) < len(recent.sensors) or steps < horizon:
-        console().print(f"... of {len(recent.sensors):,} sensors and {horizon} steps; --out FILE writes all")
+        tell(f"... of {len(recent.sensors):,} sensors and {horizon} steps; --out FILE writes all")
 
 
-def _chance(probability: float) -> str:
+def _probable(probability: float) -> str:
     """Returns a probability for a table cell; nothing is sure."""
     if probability < 0.001:
         return "< 0.1 %"

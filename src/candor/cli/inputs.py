@@ -1,7 +1,7 @@
 """Arguments and options that commands share: data and how to read them, runs, and lists of names."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from datetime import datetime, timedelta
 from functools import wraps
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
-from candor.cli.screen import progress, say
+from candor.cli.screen import LEVEL_COLOURS, progress, say
 from candor.core.errors import InputError
 from candor.core.files import looking_at
 
@@ -20,16 +20,25 @@ if TYPE_CHECKING:
     from candor.data.panel import Panel
     from candor.data.readers.options import ReadOptions
 
-_COLOURS = {"warning": "yellow", "note": "dim"}
+
+def option(help: str, *names: str, **more: Any) -> Any:
+    """Returns an option of a command, called like its parameter unless it has other names; flags need their name."""
+    return typer.Option(*names, help=help, **more)
+
+
+def argument(metavar: str, help: str) -> Any:
+    """Returns a positional argument of a command."""
+    return typer.Argument(metavar=metavar, help=help)
+
+
 RunArgument = Annotated[
-    Path,
-    typer.Argument(metavar="RUN", help="A run directory made by `candor train`, or a bundle made by `candor export`."),
+    Path, argument("RUN", "A run directory made by `candor train`, or a bundle made by `candor export`.")
 ]
-DataArgument = Annotated[
-    str,
-    typer.Argument(metavar="DATA", help="A file of readings, a dataset of the catalogue, or a panel folder."),
-]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
+DataArgument = Annotated[str, argument("DATA", "A file of readings, a dataset of the catalogue, or a panel folder.")]
+JsonOption = Annotated[bool, option("Print JSON for scripts.", "--json")]
+SeedsOption = Annotated[str, option("Seeds, separated by commas.")]
+BudgetOption = Annotated[float | None, option("Training of each cell; schedules are shortened to it.")]
+WorkersOption = Annotated[int, option("Cells at a time on this machine.", min=1)]
 
 
 @dataclass(frozen=True)
@@ -37,43 +46,26 @@ class DataFiles:
     """The data a user named and how to read them: the arguments that all commands on data share."""
 
     data: DataArgument
-    edges: Annotated[Path | None, typer.Option("--edges", help="Edges: from, to, distance or weight; or a matrix.")] = (
-        None
-    )
-    sensors: Annotated[Path | None, typer.Option("--sensors", help="Sensors: id, name, latitude, longitude, unit.")] = (
-        None
-    )
+    edges: Annotated[Path | None, option("Edges: from, to, distance or weight; or a matrix.")] = None
+    sensors: Annotated[Path | None, option("Sensors: id, name, latitude, longitude, unit.")] = None
     zone: Annotated[
-        str | None,
-        typer.Option(
-            "--zone", help="Local zone, e.g. America/Los_Angeles or UTC-08:00. (default: that of the times, else UTC)"
-        ),
+        str | None, option("Local zone, e.g. America/Los_Angeles or UTC-08:00. (default: that of the times, else UTC)")
     ] = None
-    unit: Annotated[str, typer.Option("--unit", help="Unit of the readings, e.g. mg/L.")] = ""
+    unit: Annotated[str, option("Unit of the readings, e.g. mg/L.")] = ""
     missing: Annotated[
         list[float] | None,
-        typer.Option(
-            "--missing", help="A number that stands for missing; may be given more than once. (default: -9999 ...)"
-        ),
+        option("A number that stands for missing; may be repeated. (default: -9999 ...)"),
     ] = None
-    minimum: Annotated[
-        float | None, typer.Option("--minimum", help="Readings below this are impossible and count as missing.")
-    ] = None
-    interval: Annotated[
-        str | None,
-        typer.Option("--interval", help="Distance of the time grid, e.g. 15min, 1h, 1d. (default: most common)"),
-    ] = None
-    start: Annotated[
-        str | None, typer.Option("--start", help="First time, for files that carry none (npz), e.g. 2012-03-01.")
-    ] = None
-    time_column: Annotated[str | None, typer.Option("--time-column", help="Name of the column of times.")] = None
-    day_first: Annotated[
-        bool | None, typer.Option("--day-first/--month-first", help="How to read dates such as 03/04/2020.")
-    ] = None
-    variable: Annotated[
-        str | None,
-        typer.Option("--variable", help="Which variable of a NetCDF file. (default: the only one that fits)"),
-    ] = None
+    minimum: Annotated[float | None, option("Readings below this are impossible and count as missing.")] = None
+    interval: Annotated[str | None, option("Distance of the time grid, e.g. 15min, 1h, 1d. (default: most common)")] = (
+        None
+    )
+    start: Annotated[str | None, option("First time, for files that carry none (npz), e.g. 2012-03-01.")] = None
+    time_column: Annotated[str | None, option("Name of the column of times.")] = None
+    day_first: Annotated[bool | None, option("How to read dates such as 03/04/2020.", "--day-first/--month-first")] = (
+        None
+    )
+    variable: Annotated[str | None, option("Which variable of a NetCDF file. (default: the only one that fits)")] = None
 
     def options(self) -> "ReadOptions":
         """Returns how the files are to be read."""
@@ -159,9 +151,8 @@ def warn_of_copy(name: str, fingerprint: str) -> None:
     if datasets.get(name).is_another(fingerprint):
         findings = Findings()
         what = "these data are not those that the catalogue knows by this name: another copy, or a part of it"
-        findings.warning(
-            what, name, hint=f"compare them with what `candor data info {name}` says, and get the files anew"
-        )
+        hint = f"compare them with what `candor data info {name}` says, and get the files anew"
+        findings.warning(what, name, hint=hint)
         print_findings(findings)
 
 
@@ -173,7 +164,7 @@ def print_findings(findings: "Findings", levels: Sequence[str] = ("warning", "no
                 count = f" ({finding.count:,})" if finding.count > 1 else ""
                 place = f": {finding.where}" if finding.where else ""
                 hint = f"; {finding.hint}" if finding.hint else ""
-                say(f": {finding.what}{count}{place}{hint}", label=level, colour=_COLOURS[level])
+                say(f": {finding.what}{count}{place}{hint}", label=level, colour=LEVEL_COLOURS[level])
 
 
 def folder_name(name: str) -> str:
@@ -181,57 +172,49 @@ def folder_name(name: str) -> str:
     return re.sub(r'[\x00-\x1f/\\:*?"<>|]+', "-", name).lstrip(".-") or "data"
 
 
-def takes_data(command: Callable[..., None], *, is_optional: bool = False, **instead: Any) -> Callable[..., None]:
-    """Returns the command with the arguments of `DataFiles` in place of its first parameter.
-
-    Args:
-        command: takes `DataFiles` first.
-        is_optional: whether no data may be named; `DataFiles.data` is then an empty text.
-        instead: annotations for some of the arguments, in place of those of `DataFiles`.
-    """
-    return takes(DataFiles, command, {"data": ""} if is_optional else {}, instead)
-
-
 def takes(
-    options: type[Any],
-    command: Callable[..., None],
-    defaults: dict[str, Any] | None = None,
-    instead: dict[str, Any] | None = None,
-) -> Callable[..., None]:
-    """Returns the command with the fields of a dataclass as arguments, in place of its first parameter.
+    *groups: type[Any], defaults: Mapping[str, Any] | None = None, **instead: Any
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Returns a decorator that gives a command the fields of dataclasses as arguments, for its first parameters.
 
     Args:
-        options: the dataclass; the annotations of its fields are those of the command line.
-        command: takes an instance of it first.
-        defaults: in place of those of the dataclass.
-        instead: annotations in place of those of the dataclass.
+        groups: the dataclasses; the annotations of their fields are those of the command line.
+        defaults: in place of those of the dataclasses.
+        instead: annotations in place of those of the dataclasses.
     """
-    shared = {field.name: Parameter.empty if field.default is MISSING else field.default for field in fields(options)}
-    shared |= defaults or {}
-    hints = get_type_hints(command, include_extras=True) | get_type_hints(options, include_extras=True)
-    hints |= instead or {}
+    shared = {
+        field.name: Parameter.empty if field.default is MISSING else field.default
+        for group in groups
+        for field in fields(group)
+    } | dict(defaults or {})
 
-    @wraps(command)
-    def with_options(**arguments: Any) -> None:
-        command(options(**{name: arguments.pop(name) for name in shared}), **arguments)
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        @wraps(command)
+        def with_options(**arguments: Any) -> None:
+            given = [group(**{field.name: arguments.pop(field.name) for field in fields(group)}) for group in groups]
+            command(*given, **arguments)
 
-    own = {parameter.name: parameter.default for parameter in list(signature(command).parameters.values())[1:]}
-    parameters = [
-        Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=hints[name])
-        for name, default in (shared | own).items()
-    ]
-    with_options.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    with_options.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
-    return with_options
+        hints = get_type_hints(command, include_extras=True)
+        for group in groups:
+            hints |= get_type_hints(group, include_extras=True)
+        own = list(signature(command).parameters.values())[len(groups) :]
+        every = shared | {parameter.name: parameter.default for parameter in own}
+        parameters = [  # required ones first
+            Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=(hints | instead)[name])
+            for name, default in sorted(every.items(), key=lambda item: item[1] is not Parameter.empty)
+        ]
+        with_options.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+        with_options.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+        return with_options
+
+    return decorate
+
+
+takes_data = takes(DataFiles)
 
 
 def parse_names(listed: str, thing: str) -> list[str]:
-    """Returns names that are written with commas; a comma too many means nothing, but no name at all is refused.
-
-    Args:
-        listed: as it was written.
-        thing: what is named.
-    """
+    """Returns names of things that are separated by commas; a comma too many means nothing, no name is refused."""
     names = [name.strip() for name in listed.split(",") if name.strip()]
     if not names:
         raise InputError(f"no {thing} is named", hint="write names with commas, or leave the option out")
@@ -239,7 +222,7 @@ def parse_names(listed: str, thing: str) -> list[str]:
 
 
 def parse_seeds(listed: str) -> list[int]:
-    """Returns seeds that are written with commas."""
+    """Returns seeds that are separated by commas."""
     from candor.core.settings import MOST_DIGITS
 
     words = parse_names(listed, "seed")

@@ -4,10 +4,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.markup import escape
 
 from candor.cli import inputs
-from candor.cli.screen import console, print_json, progress, say, table
+from candor.cli.inputs import argument, option
+from candor.cli.screen import print_json, progress, say, say_failed, show_table, tell
 
 if TYPE_CHECKING:
     from candor.render.paper.paper import Paper
@@ -17,10 +17,9 @@ _RUNS = Path("runs")
 
 def paper(
     folders: Annotated[
-        list[Path] | None,
-        typer.Argument(metavar="FOLDER ...", help="Where results are, or runs of CANDOR to draw. (default: runs)"),
+        list[Path] | None, argument("FOLDER ...", "Where results are, or runs of CANDOR to draw. (default: runs)")
     ] = None,
-    out: Annotated[Path, typer.Option("--out", help="Folder, made anew each time.")] = Path("paper"),
+    out: Annotated[Path, option("Folder, made anew each time.")] = Path("paper"),
     json: inputs.JsonOption = False,
 ) -> None:
     """Make every table and figure anew from the results in folders, with an index page; say what is still missing."""
@@ -36,8 +35,7 @@ def paper(
         print_json(made.to_json())
     else:
         _show(made)
-    for trouble in made.troubles:
-        say(f" {trouble.where}: {trouble.what}", label="not readable", colour="red")
+    say_failed(((trouble.where, trouble.what) for trouble in made.troubles), "not readable")
     if made.troubles:
         raise typer.Exit(1)
 
@@ -47,12 +45,10 @@ def _show(made: "Paper") -> None:
     from candor.render.paper.entry import count_pieces
     from candor.render.paper.index import INDEX, SECTIONS
 
-    shown = table("Tables and figures", "section", "tables", "figures")
-    for section, entries in made.entries.items():
-        if entries:
-            tables, figures = count_pieces(entries)
-            shown.add_row(SECTIONS[section], str(tables), str(figures))
-    console().print(shown)
+    rows = [
+        (SECTIONS[section], *map(str, count_pieces(entries))) for section, entries in made.entries.items() if entries
+    ]
+    show_table("Tables and figures", ("section", "tables", "figures"), rows)
     if made.missing:
-        console().print(f"still to make: {len(made.missing)}, each with its command on the page")
-    console().print(f"to open in a browser: {escape(str(made.folder / INDEX))}", soft_wrap=True)
+        tell(f"still to make: {len(made.missing)}, each with its command on the page")
+    tell(f"to open in a browser: {made.folder / INDEX}")

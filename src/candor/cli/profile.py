@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from candor.cli import inputs
-from candor.cli.screen import console, print_json, say, table
+from candor.cli.inputs import option
+from candor.cli.screen import print_json, say, say_failed, say_written, show_table
 from candor.cli.watching import work_on
 from candor.core.text import number
 
@@ -16,37 +17,30 @@ if TYPE_CHECKING:
 
 
 def profile(
-    models: Annotated[str | None, typer.Option("--models", help="Models, separated by commas. (default: all)")] = None,
-    preset: Annotated[str, typer.Option("--preset", help="Names shape and graph.")] = "metr-la",
+    models: Annotated[str | None, option("Models, separated by commas. (default: all)")] = None,
+    preset: Annotated[str, option("Names shape and graph.")] = "metr-la",
     results: Annotated[
-        Path | None,
-        typer.Option("--results", help="A grid of `candor benchmark`, to draw accuracy against cost as well."),
+        Path | None, option("A grid of `candor benchmark`, to draw accuracy against cost as well.")
     ] = None,
-    batch: Annotated[int, typer.Option("--batch", min=1, help="Windows that go through a network at once.")] = 64,
-    warm_ups: Annotated[int, typer.Option("--warm-ups", min=0, help="Passes before the clock starts.")] = 20,
-    passes: Annotated[int, typer.Option("--passes", min=1, help="Passes whose mean time counts.")] = 100,
-    anew: Annotated[bool, typer.Option("--anew", help="Measure again what was measured before.")] = False,
-    out: Annotated[Path | None, typer.Option("--out", help="Folder. (default: runs/profile-PRESET)")] = None,
+    batch: Annotated[int, option("Windows that go through a network at once.", min=1)] = 64,
+    warm_ups: Annotated[int, option("Passes before the clock starts.", min=0)] = 20,
+    passes: Annotated[int, option("Passes whose mean time counts.", min=1)] = 100,
+    anew: Annotated[bool, option("Measure again what was measured before.", "--anew")] = False,
+    out: Annotated[Path | None, option("Folder. (default: runs/profile-PRESET)")] = None,
     json: inputs.JsonOption = False,
 ) -> None:
     """Measure parameters, FLOPs, time and memory of every model, one after the other, each in its own process.
 
     Models without a network, such as trees and simple rules, have a time of forecasting only.
     """
-    from candor.research.profiling import (
-        add_cells,
-        choose_contenders,
-        circumstances_of,
-        find_target,
-        load_profile,
-        make_cells,
-        read_errors,
-    )
+    from candor.research import profiling
 
-    errors = None if results is None else read_errors(results, preset)
-    target, folder = find_target(preset), out or Path("runs") / f"profile-{preset}"
-    contenders = choose_contenders(target, None if models is None else inputs.parse_names(models, "model"))
-    found = load_profile(folder, circumstances_of(target, batch, warm_ups, passes), is_anew=anew)
+    errors = None if results is None else profiling.read_errors(results, preset)
+    target, folder = profiling.find_target(preset), out or Path("runs") / f"profile-{preset}"
+    names = None if models is None else inputs.parse_names(models, "model")
+    contenders = profiling.choose_contenders(target, names)
+    circumstances = profiling.circumstances_of(target, batch, warm_ups, passes)
+    found = profiling.load_profile(folder, circumstances, is_anew=anew)
     known = {model.name for model in found.models}
     wanted = [contender for contender in contenders if anew or contender.name not in known]
     if errors is not None:
@@ -55,11 +49,11 @@ def profile(
     root = folder / "cells"
     if anew:
         rmtree(root, ignore_errors=True)
-    cells, found = make_cells(target, wanted, found)
+    cells, found = profiling.make_cells(target, wanted, found)
     try:
         work_on(cells, root, tries=1)
     finally:  # what was measured is kept, also when somebody stopped it
-        found = add_cells(found, cells, root)
+        found = profiling.add_cells(found, cells, root)
         files = found.save(folder)
     rmtree(root, ignore_errors=True)
     if errors is not None:
@@ -68,9 +62,8 @@ def profile(
         print_json(found.model_dump(mode="json") | {"files": [str(file) for file in files]})
     else:
         _show(found)
-    for name, why in found.failed.items():
-        say(f" {name}: {why}", label="failed", colour="red")
-    say(f"written: {', '.join(str(file) for file in files)}")
+    say_failed(found.failed.items())
+    say_written(files)
     if found.failed:
         raise typer.Exit(1)
 
@@ -93,22 +86,23 @@ def _introduce(found: "Profile", known: int) -> None:
 
 def _show(found: "Profile") -> None:
     """Prints a row per model, smallest first; a dash where a model has no such cost."""
-    heads = ("parameters", "MFLOPs", r"inference \[ms]", r"training step \[ms]", r"peak memory \[MB]")
-    shown = table(f"Cost on {found.circumstances.preset}, batch {found.circumstances.batch}", "model", *heads)
-    for model in found.models:
-        shown.add_row(
+
+    def cell(cost: float | None, factor: float = 1.0, digits: int = 1) -> str:
+        return number(None if cost is None else factor * cost, digits)
+
+    rows = [
+        (
             model.label,
-            number(model.parameters, 0),
-            number(_times(1e-6, model.operations), 1),
-            number(1e3 * model.inference_seconds, 1),
-            number(_times(1e3, model.training_seconds), 1),
-            number(model.peak_megabytes, 0),
+            cell(model.parameters, digits=0),
+            cell(model.operations, 1e-6),
+            cell(model.inference_seconds, 1e3),
+            cell(model.training_seconds, 1e3),
+            cell(model.peak_megabytes, digits=0),
         )
-    console().print(shown)
-
-
-def _times(factor: float, cost: float | None) -> float | None:
-    return None if cost is None else factor * cost
+        for model in found.models
+    ]
+    heads = ("parameters", "MFLOPs", r"inference \[ms]", r"training step \[ms]", r"peak memory \[MB]")
+    show_table(f"Cost on {found.circumstances.preset}, batch {found.circumstances.batch}", ("model", *heads), rows)
 
 
 def _draw(found: "Profile", errors: "Errors", folder: Path) -> list[Path]:

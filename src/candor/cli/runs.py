@@ -9,8 +9,10 @@ import typer
 from rich.markup import escape
 
 from candor.cli import inputs
-from candor.cli.screen import console, percent, print_json, say, table
-from candor.core.text import number, timestamp
+from candor.cli.inputs import argument
+from candor.cli.screen import percentage, print_json, say, show_table, tell, tell_facts
+from candor.core.errors import InputError
+from candor.core.text import NOTHING, number, timestamp
 
 if TYPE_CHECKING:
     from candor.runs.summary import RunSummary
@@ -20,8 +22,7 @@ runs_app = typer.Typer(help="List runs, look into one, compare several.", no_arg
 
 @runs_app.command("list")
 def list_runs(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Where the runs are.")] = Path("runs"),
-    json: inputs.JsonOption = False,
+    folder: Annotated[Path, argument("FOLDER", "Where the runs are.")] = Path("runs"), json: inputs.JsonOption = False
 ) -> None:
     """List the runs in a folder: model, data, protocol, seed, test errors if evaluated, and when they were made."""
     from candor.runs.summary import find_runs, summarise_run
@@ -33,7 +34,7 @@ def list_runs(
     if not found:
         say(f"no runs in {folder}")
         return
-    _show_table(f"Runs in {folder}", found)
+    _show_runs(f"Runs in {folder}", found)
     for summary in found:
         if summary.trouble:
             say(f"{summary.folder}: {summary.trouble}")
@@ -41,73 +42,64 @@ def list_runs(
 
 @runs_app.command("show")
 def show_run(run: inputs.RunArgument, json: inputs.JsonOption = False) -> None:
-    """Tell what a run is: model and settings, data, protocol, versions, and its scores if it has been evaluated."""
+    """Print what a run is: model and settings, data, protocol, versions, and its scores if it has been evaluated."""
+    from candor.core.files import read_json
     from candor.runs.bundle import open_run
     from candor.runs.summary import summarise_run
 
     opened = open_run(run) if run.is_file() else None  # the file of a bundle stays unpacked as long as this is kept
     folder = run if opened is None else opened.folder
     summary = replace(summarise_run(folder), folder=run)
-    facts = _content(summary) | {"settings": None, "calibrated": None}
-    if summary.state in ("trained", "evaluated"):
-        facts |= _model_facts(folder)
+    described = read_json(folder / "model" / "model.json") if summary.state in ("trained", "evaluated") else {}
+    facts = _content(summary)
+    facts |= {"settings": described.get("settings"), "calibrated": described.get("is_calibrated")}
     if json:
         print_json(facts)
         return
-    for name, fact in (facts | {"model": _model(summary)}).items():
-        if isinstance(fact, dict):
-            fact = ", ".join(f"{key} {value}" for key, value in _flat(fact).items() if value not in (None, "", []))
-        if isinstance(fact, list):
-            fact = "; ".join(fact)
-        if fact not in (None, ""):
-            console().print(f"[bold]{name}[/]: {escape(str(fact))}", soft_wrap=True)
+    shown = {name: _in_words(fact) for name, fact in (facts | {"model": _model(summary)}).items()}
+    tell_facts((name, fact) for name, fact in shown.items() if fact not in (None, ""))
 
 
 @runs_app.command("compare")
 def compare_runs(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN RUN ...", help="Run directories.")],
-    json: inputs.JsonOption = False,
+    runs: Annotated[list[Path], argument("RUN RUN ...", "Run directories.")], json: inputs.JsonOption = False
 ) -> None:
     """Put runs beside each other, the best test MAE first if they were evaluated on the same data by the same rules."""
     from candor.runs.summary import compare
 
     comparison = compare(runs)
     if json:
-        print_json(
-            {"is_ranked": comparison.is_ranked, "differences": comparison.differences}
-            | {"runs": [_content(summary) for summary in comparison.runs]}
-        )
+        content = [_content(summary) for summary in comparison.runs]
+        print_json({"is_ranked": comparison.is_ranked, "differences": comparison.differences, "runs": content})
         return
-    _show_table("Runs, best first" if comparison.is_ranked else "Runs, not ranked", comparison.runs)
+    _show_runs("Runs, best first" if comparison.is_ranked else "Runs, not ranked", comparison.runs)
     for difference in comparison.differences:
-        console().print(f"not comparable: {escape(difference)}")
+        tell(f"not comparable: {difference}")
     for summary in comparison.runs:
         if summary.evaluation is None:
             command = ("train", "--resume") if summary.state == "unfinished" else ("evaluate",)
             next_step = shlex.join(["candor", *command, str(summary.folder)])
-            word = summary.trouble or f"{summary.state.value}, not evaluated yet: {next_step}"
-            console().print(f"{escape(str(summary.folder))}: {escape(word)}")
+            tell(f"{summary.folder}: {summary.trouble or f'{summary.state.value}, not evaluated yet: {next_step}'}")
 
 
-def _show_table(title: str, summaries: "list[RunSummary]") -> None:
-    columns = ("run", "state", "model", "data", "protocol", "made (UTC)", "seed", "test MAE", "RMSE", r"held \[%]")
-    shown = table(title, *columns, left=6)
+def _show_runs(title: str, summaries: "list[RunSummary]") -> None:
+    rows = []
     for summary in summaries:
-        facts = _content(summary)
-        protocol = summary.record.protocol if summary.record else None
-        rules = f"{protocol.horizon} from {protocol.history}, {protocol.split}" if protocol else "–"
-        made = timestamp(summary.record.made if summary.record else None)
-        words = (facts["run"], facts["state"], _model(summary) or "–", facts["data"] or "–", rules, made)
-        seed = "–" if facts["seed"] is None else str(facts["seed"])
-        errors = (number(facts["test_mae"]), number(facts["test_rmse"]), percent(facts["test_coverage"]))
-        shown.add_row(*map(escape, words), seed, *errors)
-    console().print(shown)
+        facts, record = _content(summary), summary.record
+        rules = made = NOTHING
+        if record is not None:
+            rules = f"{record.protocol.horizon} from {record.protocol.history}, {record.protocol.split}"
+            made = timestamp(record.made)
+        words = (facts["run"], facts["state"], _model(summary) or NOTHING, facts["data"] or NOTHING, rules, made)
+        seed = NOTHING if facts["seed"] is None else str(facts["seed"])
+        errors = (number(facts["test_mae"]), number(facts["test_rmse"]), percentage(facts["test_coverage"]))
+        rows.append((*map(escape, words), seed, *errors))
+    heads = ("run", "state", "model", "data", "protocol", "made (UTC)", "seed", "test MAE", "RMSE", r"held \[%]")
+    show_table(title, heads, rows, left=6)
 
 
 def _model(summary: "RunSummary") -> str | None:
     """Returns the display name of the model of a run; the bare name of one that this version does not know."""
-    from candor.core.errors import InputError
-
     if summary.record is None:
         return None
     try:
@@ -132,12 +124,10 @@ def _content(summary: "RunSummary") -> dict[str, Any]:
     }
 
 
-def _model_facts(run: Path) -> dict[str, Any]:
-    """Returns what model.json says, without opening the model."""
-    from candor.core.files import read_json
-
-    content = read_json(run / "model" / "model.json")
-    return {"settings": content.get("settings"), "calibrated": content.get("is_calibrated")}
+def _in_words(fact: Any) -> Any:
+    if isinstance(fact, dict):
+        return ", ".join(f"{key} {value}" for key, value in _flat(fact).items() if value not in (None, "", []))
+    return "; ".join(fact) if isinstance(fact, list) else fact
 
 
 def _flat(content: dict[str, Any]) -> dict[str, Any]:

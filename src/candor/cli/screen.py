@@ -4,10 +4,11 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -27,12 +28,13 @@ from candor.core.errors import InputError
 from candor.core.progress import Report
 from candor.core.text import number
 
+LEVEL_COLOURS = {"error": "red", "warning": "yellow", "note": "dim"}
 _SPEED_PERIOD = 3600.0  # seconds; with the default of 30, steps a minute apart have no speed
 _SHORTEST_SILENCE, _LONGEST_SILENCE = 10.0, 600.0  # seconds between two lines in a log
 
 
 class Screen(Console):
-    """A console that exits quietly on a broken pipe, as when `head` has read enough."""
+    """A console that exits quietly on a broken pipe, as with `| head`."""
 
     def on_broken_pipe(self) -> None:
         """Exits with 0."""
@@ -67,17 +69,31 @@ def is_main_process() -> bool:
 
 
 def say(text: str, *, label: str = "", colour: str = "") -> None:
-    """Prints a status line to stderr; a label may go before it in a colour.
-
-    Brackets are no markup: names and paths may have some.
-    """
+    """Prints a status line to stderr without markup; a label may go before it in a colour."""
     mark = f"[{colour}]{escape(label)}[/]" if label else ""
     errors(is_quiet=not is_main_process()).print(f"{mark}{escape(text)}")
+
+
+def say_written(files: Iterable[Path]) -> None:
+    """Prints to stderr which files were written."""
+    say(f"written: {', '.join(str(file) for file in files)}")
+
+
+def say_failed(failed: Iterable[tuple[str, object]], label: str = "failed") -> None:
+    """Prints to stderr what failed, by name, and why."""
+    for name, why in failed:
+        say(f" {name}: {why}", label=label, colour="red")
 
 
 def tell(text: str) -> None:
     """Prints a line of results to stdout, without markup and unbroken."""
     console().print(text, markup=False, soft_wrap=True)
+
+
+def tell_facts(facts: Iterable[tuple[str, object]]) -> None:
+    """Prints facts to stdout, a line each, under bold names."""
+    for name, fact in facts:
+        console().print(f"[bold]{name}[/]: {escape(str(fact))}", soft_wrap=True)
 
 
 def print_error(error: InputError) -> None:
@@ -103,8 +119,7 @@ def print_json(content: Any, *, is_line: bool = False) -> None:
     """Prints JSON for scripts; as one line where others follow."""
     if not is_main_process():
         return
-    indent = None if is_line else 2
-    text = json.dumps(content, indent=indent, ensure_ascii=False, allow_nan=False)
+    text = json.dumps(content, indent=None if is_line else 2, ensure_ascii=False, allow_nan=False)
     try:
         sys.stdout.write(text + "\n")
         sys.stdout.flush()
@@ -120,8 +135,19 @@ def table(title: str, *columns: str, left: int = 1) -> Table:
     return result
 
 
-def percent(share: float | None) -> str:
-    """Returns a share as a percentage for a table cell."""
+def show_table(title: str, columns: Sequence[str], rows: Iterable[Iterable[str] | None], left: int = 1) -> None:
+    """Prints a table of cells with markup, of which the first `left` are words; None is a line between rows."""
+    shown = table(title, *columns, left=left)
+    for row in rows:
+        if row is None:
+            shown.add_section()
+        else:
+            shown.add_row(*row)
+    console().print(shown)
+
+
+def percentage(share: float | None) -> str:
+    """Returns a share as a percentage without its sign, for a table cell."""
     return number(None if share is None else 100 * share, 1)
 
 
@@ -129,10 +155,7 @@ def percent(share: float | None) -> str:
 def progress(clock: Callable[[], float] = time.monotonic) -> Iterator[Report]:
     """Yields a progress callback that shows one bar at a time: what is done, how much of it, the time spent and left.
 
-    In a log or a pipe, long work prints a line now and then instead.
-
-    Args:
-        clock: seconds since some moment.
+    In a log or a pipe, long work prints a line now and then instead. The clock tells seconds since some moment.
     """
     screen = errors(is_quiet=not is_main_process())
     if screen.quiet or not screen.is_terminal:
@@ -164,6 +187,14 @@ def progress(clock: Callable[[], float] = time.monotonic) -> Iterator[Report]:
             bars.update(shown[name], total=total, completed=share or 0.0, description=detail or name, visible=True)
 
         yield listen
+
+
+@contextmanager
+def preparing_figures() -> Iterator[Report]:
+    """Yields a progress callback that has reported already: the first import of matplotlib looks for fonts."""
+    with progress() as report:
+        report("preparing figures", None)
+        yield report
 
 
 @dataclass
@@ -200,9 +231,7 @@ class _PlainLines:
     """Prints progress in lines: none in the first seconds, then one for every tenth or every ten minutes."""
 
     def __init__(self, screen: Console, clock: Callable[[], float]) -> None:
-        self._screen, self._clock = screen, clock
-        self._works = _Works(clock)
-        self._last_line = clock()
+        self._screen, self._clock, self._works, self._last_line = screen, clock, _Works(clock), clock()
 
     def __call__(self, what: str, share: float | None) -> None:
         name, _, detail = what.partition(" | ")
@@ -212,10 +241,8 @@ class _PlainLines:
         if silence < _SHORTEST_SILENCE or (not is_step and silence < _LONGEST_SILENCE):
             return
         self._last_line, work.printed = now, work.share
-        words = [detail or name]
-        if share is not None:
-            words.append(f"{100 * work.share:.0f} %")
-        words += time_left(now - work.begun, work.share_then, work.share)
+        done = [] if share is None else [f"{100 * work.share:.0f} %"]
+        words = [detail or name, *done, *time_left(now - work.begun, work.share_then, work.share)]
         self._screen.print(escape(", ".join(words)), soft_wrap=True)
 
 

@@ -3,34 +3,27 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
+from candor.cli.inputs import argument, option
 from candor.cli.screen import say, tell
 from candor.core.errors import InputError
 from candor.core.optional import needing_packages
 
 
 def serve(
-    runs: Annotated[
-        list[Path] | None, typer.Argument(metavar="[RUN]...", help="Run directories or exported bundles.")
-    ] = None,
-    demo: Annotated[bool, typer.Option("--demo", help="Serve the small model that comes with candor.")] = False,
-    host: Annotated[str, typer.Option("--host", help="Address to listen at.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", help="Port to listen at; 0 takes a free one.")] = 8000,
+    runs: Annotated[list[Path] | None, argument("[RUN]...", "Run directories or exported bundles.")] = None,
+    demo: Annotated[bool, option("Serve the small model that comes with candor.", "--demo")] = False,
+    host: Annotated[str, option("Address to listen at.")] = "127.0.0.1",
+    port: Annotated[int, option("Port to listen at; 0 takes a free one.")] = 8000,
     token_file: Annotated[
-        Path | None,
-        typer.Option("--token-file", help="File with the token clients must send. (default: CANDOR_TOKEN, if set)"),
+        Path | None, option("File with the token clients must send. (default: CANDOR_TOKEN, if set)")
     ] = None,
-    allow_open: Annotated[
-        bool, typer.Option("--allow-open", help="Listen beyond this machine without a token.")
-    ] = False,
+    allow_open: Annotated[bool, option("Listen beyond this machine without a token.", "--allow-open")] = False,
     store: Annotated[
-        Path | None,
-        typer.Option("--store", help="Folder for readings that are sent. (default: .candor-service beside each run)"),
+        Path | None, option("Folder for readings that are sent. (default: .candor-service beside each run)")
     ] = None,
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="A limit of the service, e.g. most_waiting=128."),
+        option("A limit of the service, e.g. most_waiting=128.", "--set", metavar="KEY=VALUE"),
     ] = None,
 ) -> None:
     """Serve forecasts of runs over HTTP, with a page for people, until Ctrl-C or SIGTERM."""

@@ -4,13 +4,13 @@ import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from candor.cli import inputs
+from candor.cli.inputs import argument, option
 from candor.cli.screen import count_processes, print_error, print_json, progress, say
 from candor.core.errors import InputError
 
@@ -21,22 +21,18 @@ if TYPE_CHECKING:
 _INTERRUPTED = 130
 
 
-@partial(inputs.takes_data, is_optional=True)
+@inputs.takes(inputs.DataFiles, defaults={"data": ""})
 def train(
     files: inputs.DataFiles,
     context: typer.Context,
-    settings: Annotated[
-        list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Settings, e.g. horizon=24 epochs=20.")
-    ] = None,
-    model: Annotated[str, typer.Option("--model", help="Name of a model: candor, or another.")] = "candor",
-    run: Annotated[Path | None, typer.Option("--run", help="Run directory. (default: runs/DATA-MODEL)")] = None,
-    preset: Annotated[str | None, typer.Option("--preset", help="A recipe. (default: that of the dataset)")] = None,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the random state.")] = 0,
-    resume: Annotated[Path | None, typer.Option("--resume", help="Go on with the training of this run.")] = None,
-    init: Annotated[Path | None, typer.Option("--init", help="Begin with the weights of this run.")] = None,
-    budget_minutes: Annotated[
-        float | None, typer.Option("--budget-minutes", help="Stop in good order after so many minutes.")
-    ] = None,
+    settings: Annotated[list[str] | None, argument("KEY=VALUE", "Settings, e.g. horizon=24 epochs=20.")] = None,
+    model: Annotated[str, option("Name of a model: candor, or another.")] = "candor",
+    run: Annotated[Path | None, option("Run directory. (default: runs/DATA-MODEL)")] = None,
+    preset: Annotated[str | None, option("A recipe. (default: that of the dataset)")] = None,
+    seed: Annotated[int, option("Seed of the random state.", min=0)] = 0,
+    resume: Annotated[Path | None, option("Go on with the training of this run.")] = None,
+    init: Annotated[Path | None, option("Begin with the weights of this run.")] = None,
+    budget_minutes: Annotated[float | None, option("Stop in good order after so many minutes.")] = None,
     json: inputs.JsonOption = False,
 ) -> None:
     """Fit a model to data and keep it in a run directory; or go on with a training that was stopped."""

@@ -2,14 +2,13 @@
 
 import shlex
 from collections.abc import Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-from rich.markup import escape
-
 from candor.cli import inputs
-from candor.cli.screen import console, print_json, say, table
+from candor.cli.inputs import argument, option
+from candor.cli.screen import print_json, say_written, show_table, tell
 from candor.cli.watching import work_on
 from candor.core.errors import InputError
 from candor.core.text import number
@@ -22,16 +21,13 @@ _DATASETS = "synthetic-river,synthetic-road"
 
 def truth(
     settings: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="KEY=VALUE", help="Settings, e.g. epochs=20, or of the network: data.steps=4000."),
+        list[str] | None, argument("KEY=VALUE", "Settings, e.g. epochs=20, or of the network: data.steps=4000.")
     ] = None,
-    seeds: Annotated[str, typer.Option("--seeds", help="Seeds of network and training, with commas.")] = "0,1,2",
-    datasets: Annotated[str, typer.Option("--datasets", help="Synthetic datasets, with commas.")] = _DATASETS,
-    budget_minutes: Annotated[
-        float | None, typer.Option("--budget-minutes", help="Training of each cell; schedules are shortened to it.")
-    ] = None,
-    workers: Annotated[int, typer.Option("--workers", min=1, help="Cells at a time on this machine.")] = 1,
-    out: Annotated[Path, typer.Option("--out", help="Folder of the cells and results.")] = Path("runs/truth"),
+    seeds: inputs.SeedsOption = "0,1,2",
+    datasets: Annotated[str, option("Synthetic datasets, with commas.")] = _DATASETS,
+    budget_minutes: inputs.BudgetOption = None,
+    workers: inputs.WorkersOption = 1,
+    out: Annotated[Path, option("Folder of the cells and results.")] = Path("runs/truth"),
     json: inputs.JsonOption = False,
 ) -> None:
     """Train CANDOR on synthetic networks, and score its explanations against the truth, beside simple rules."""
@@ -51,37 +47,30 @@ def truth(
         if cell.state(out) != CellState.DONE:
             raise InputError("another process works on this network, or it was stopped", where=str(out / cell.name))
     scored = [read_scored(cell, out) for cell in cells]
-    files = write_truth(scored, out, _command(seeds, names, budget_minutes, settings or []))
+    # The command that makes the same results, wherever they are put.
+    budget = [] if budget_minutes is None else ["--budget-minutes", f"{budget_minutes:g}"]
+    command = ["candor", "truth", "--seeds", seeds, "--datasets", ",".join(names), *budget, *(settings or [])]
+    files = write_truth(scored, out, shlex.join(command))
     rows = rows_of(scored)
     if json:
         print_json(read_json(files[0]))
     else:
         _show(rows)
         for verdict in verdicts(rows):
-            console().print(escape(verdict), soft_wrap=True)
-    say(f"written: {', '.join(str(file) for file in files)}")
-
-
-def _command(seeds: str, datasets: Sequence[str], budget_minutes: float | None, settings: Sequence[str]) -> str:
-    """Returns the command that makes the same results, wherever they are put."""
-    budget = [] if budget_minutes is None else ["--budget-minutes", f"{budget_minutes:g}"]
-    return shlex.join(["candor", "truth", "--seeds", seeds, "--datasets", ",".join(datasets), *budget, *settings])
+            tell(verdict)
+    say_written(files)
 
 
 def _show(rows: "Sequence[Row]") -> None:
     for dataset in dict.fromkeys(row.dataset for row in rows):
-        shown = table(
-            f"{dataset}: explanations against the truth, test part; a star is CANDOR",
-            "question", "measure", "answer", "", "mean", "spread", "goal", left=4,
-        )  # fmt: skip
-        before = ("", "")
-        for row in rows:
-            if row.dataset != dataset:
-                continue
-            place = row.question, row.measure
-            question, measure = ("", "") if place == before else place
-            mark = "*" if row.is_ours else ""
-            goal = f"{row.goal:g}" if row.is_ours and row.goal is not None else ""
-            shown.add_row(question, measure, row.answer, mark, number(row.mean), number(row.spread), goal)
-            before = place
-        console().print(shown)
+        cells = []
+        own = [row for row in rows if row.dataset == dataset]
+        for place, members in groupby(own, lambda row: (row.question, row.measure)):
+            named = place
+            for row in members:
+                mark = "*" if row.is_ours else ""
+                goal = f"{row.goal:g}" if row.is_ours and row.goal is not None else ""
+                cells.append((*named, row.answer, mark, number(row.mean), number(row.spread), goal))
+                named = "", ""
+        title = f"{dataset}: explanations against the truth, test part; a star is CANDOR"
+        show_table(title, ("question", "measure", "answer", "", "mean", "spread", "goal"), cells, left=4)

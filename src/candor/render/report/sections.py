@@ -17,8 +17,7 @@ from candor.core.text import (
     time_format,
     timestamp,
 )
-from candor.explain.learned import Learned
-from candor.explain.overview import Overview
+from candor.explain.overview import Learned, Overview
 from candor.explain.pictures import ComponentPicture, TrainingPicture
 from candor.explain.scores import Scores, coverage_in_words, skill_in_words
 from candor.render.figures.style import BRANCHES, cut, in_unit
