@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from made_results import made_results
 
 from candor.forecasting import forecasters
 from candor.research import profiling
@@ -17,13 +18,9 @@ QUICK = ("--preset", "klamath-daily", "--batch", 2, "--warm-ups", 0, "--passes",
 def results(path: Path) -> None:
     """Writes made-up results of a grid."""
     errors = {"stid": (0.6, 0.8), "dlinear": (0.9,), "candor": (0.5,), "last-value": (1.0,)}
-    rows = [
-        {"task": "klamath-daily", "model": model, "step": 0, "metric": "mae", "value": value, "unit": "mg/L"}
-        for model, values in errors.items()
-        for value in values
-    ]
+    made = made_results({"klamath-daily": errors}).assign(unit="mg/L", protocol="{}", data_sha256="", versions="{}")
     path.mkdir()
-    pd.DataFrame(rows).to_parquet(path / "results.parquet")
+    made.to_parquet(path / "results.parquet")
 
 
 @pytest.mark.slow

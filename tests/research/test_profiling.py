@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import timedelta
 from itertools import combinations
 from pathlib import Path
@@ -18,6 +18,7 @@ import torch
 from frames import frame, parameters
 from hypothesis import given
 from hypothesis import strategies as st
+from made_results import made_results
 from tiny import tiny_recipe
 from torch import nn
 from torch.nn import functional as F
@@ -61,7 +62,7 @@ SMALL = st.integers(1, 9)
 
 
 def job(**changes: Any) -> Job:
-    settings = {"history": 12, "horizon": 6, "sizes": Stid.tiny}
+    settings = {"history": 12, "horizon": 6, "sizes": asdict(Stid.tiny)}
     made = Job("stid", "stid", settings, 5, random_edges(5, 8), timedelta(hours=1), batch=3, warm_ups=0, passes=1)
     return replace(made, **changes)
 
@@ -259,16 +260,11 @@ def test_a_profile_goes_on_under_the_same_circumstances_only(tmp_path: Path) -> 
 
 def write_results(folder: Path, errors: Mapping[str, Mapping[str, Sequence[float]]]) -> None:
     """Writes results of tasks and models; squared errors are a hundred more, those of a step three more."""
-    rows = [
-        {"task": task, "model": model, "step": step, "metric": metric, "value": value + step + shift, "unit": "mph"}
-        for task, models in errors.items()
-        for model, values in models.items()
-        for value in values
-        for step in (0, 3)
-        for metric, shift in (("mae", 0.0), ("rmse", 50.0), ("mse", 100.0))
-    ]
+    made = made_results(errors)
+    made["value"] += made["metric"].map({"mae": 0.0, "rmse": 50.0, "mape": 0.0, "mse": 100.0})
+    made = made.assign(protocol="{}", data_sha256="", versions="{}")
     folder.mkdir(exist_ok=True)
-    pd.DataFrame(rows).to_parquet(folder / "results.parquet")
+    made.to_parquet(folder / "results.parquet")
 
 
 def profile_of(*models: ModelProfile) -> Profile:

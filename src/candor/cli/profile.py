@@ -13,7 +13,7 @@ from candor.cli.watching import work_on
 from candor.core.text import number
 
 if TYPE_CHECKING:
-    from candor.research.profiling import Errors, Profile
+    from candor.research.profiling import Profile, TaskErrors
 
 
 def profile(
@@ -105,7 +105,7 @@ def _show(found: "Profile") -> None:
     show_table(f"Cost on {found.circumstances.preset}, batch {found.circumstances.batch}", ("model", *heads), rows)
 
 
-def _draw(found: "Profile", errors: "Errors", folder: Path) -> list[Path]:
+def _draw(found: "Profile", errors: "TaskErrors", folder: Path) -> list[Path]:
     """Draws errors against parameters and against time, and says which models have only one of the two."""
     from candor.render.figures.benchmark import bubbles_of, draw_costs
     from candor.research.table_notes import shown_name

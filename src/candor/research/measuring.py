@@ -6,7 +6,7 @@ Trees and simple rules have no network: of them the time of a forecast is measur
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -124,12 +124,8 @@ def measure(job: Job, report: Report = silent) -> ModelProfile:
         costs = _measure_network(forecaster, job, report)
     else:
         costs = _measure_rule(forecaster, job, report)
-    return ModelProfile(
-        name=job.name,
-        is_reconstruction=forecaster.is_reconstruction,
-        measured=datetime.now(UTC).replace(microsecond=0),
-        **costs,
-    )
+    moment = datetime.now(UTC).replace(microsecond=0)
+    return ModelProfile(name=job.name, is_reconstruction=forecaster.is_reconstruction, measured=moment, **costs)
 
 
 def _measure_network(forecaster: NetworkForecaster, job: Job, report: Report) -> dict[str, Any]:
@@ -143,15 +139,14 @@ def _measure_network(forecaster: NetworkForecaster, job: Job, report: Report) ->
     for _ in range(2):  # the first step makes Adam's own numbers, the second holds them at its peak
         _train(trainable, optimiser, batch)
     peak = None if before is None else (_account("VmHWM") - before) / _MEGABYTE
-    rounds = job.warm_ups, job.passes
-    training = _mean_seconds(lambda: _train(trainable, optimiser, batch), *rounds, _half(report, "training", 0.0))
+    training = _mean_seconds(lambda: _train(trainable, optimiser, batch), job, report, "training", 0.0)
     optimiser.zero_grad(set_to_none=True)
     trainable.network.eval()
     parameters = count_parameters(trainable.network, lambda: trainable.forecast(batch))
     trainable.network.requires_grad_(False)  # the counter trips over views of parameters that require gradients
     with torch.no_grad():
         operations = count_operations(lambda: trainable.forecast(batch))
-        inference = _mean_seconds(lambda: trainable.forecast(batch), *rounds, _half(report, "inference", 0.5))
+        inference = _mean_seconds(lambda: trainable.forecast(batch), job, report, "inference", 0.5)
     return {
         "parameters": parameters,
         "operations": operations,
@@ -166,29 +161,22 @@ def _measure_rule(forecaster: Forecaster, job: Job, report: Report) -> dict[str,
     panel, origins = _readings(forecaster, job)
     report("fitting", 0.0)
     forecaster.fit(panel)  # without a validation part, which would leave few trees on readings that are noise
-    rounds = job.warm_ups, job.passes
-    inference = _mean_seconds(lambda: forecaster.predict(panel, origins), *rounds, _half(report, "inference", 0.5))
+    inference = _mean_seconds(lambda: forecaster.predict(panel, origins), job, report, "inference", 0.5)
     nothing = dict.fromkeys(("parameters", "operations", "training_seconds", "peak_megabytes"))
     return nothing | {"inference_seconds": inference}
 
 
 def count_parameters(network: nn.Module, forecast: Callable[[], Tensor]) -> int:
-    """Returns how many parameters learn, together with those that do not but that a forecast uses.
-
-    Args:
-        network: with some parameters frozen, or none.
-        forecast: makes one with the network.
-    """
-    learning = [parameter for parameter in network.parameters() if parameter.requires_grad]
+    """Returns how many parameters of a network learn, together with those that do not but that a forecast uses."""
+    counted: list[Tensor | None] = [parameter for parameter in network.parameters() if parameter.requires_grad]
     frozen = [parameter for parameter in network.parameters() if not parameter.requires_grad]
-    used: Sequence[Tensor | None] = ()
     if frozen:
         for parameter in frozen:
             parameter.requires_grad_(True)
-        used = torch.autograd.grad(forecast().sum(), frozen, allow_unused=True)  # None for those it does not use
+        counted += torch.autograd.grad(forecast().sum(), frozen, allow_unused=True)  # None for those it does not use
         for parameter in frozen:
             parameter.requires_grad_(False)
-    return sum(found.numel() for found in (*learning, *used) if found is not None)
+    return sum(found.numel() for found in counted if found is not None)
 
 
 def count_operations(work: Callable[[], object]) -> int:
@@ -229,28 +217,23 @@ def _train(trainable: Trainable, optimiser: torch.optim.Optimizer, batch: dict[s
     optimiser.step()
 
 
-def _mean_seconds(work: Callable[[], object], warm_ups: int, passes: int, done: Callable[[float], object]) -> float:
-    """Returns the mean time of some passes after a few that do not count; `done` is told the share that is done."""
-    spent = 0.0
-    for number in range(warm_ups + passes):
+def _mean_seconds(work: Callable[[], object], job: Job, report: Report, what: str, begin: float) -> float:
+    """Returns the mean time of some passes after a few that do not count: half of the job, from share `begin` on."""
+    spent, rounds = 0.0, job.warm_ups + job.passes
+    for number in range(rounds):
         began = time.perf_counter()
         work()
-        spent += time.perf_counter() - began if number >= warm_ups else 0.0
-        done((number + 1) / (warm_ups + passes))
-    return spent / passes
-
-
-def _half(report: Report, what: str, first: float) -> Callable[[float], object]:
-    return lambda share: report(what, first + share / 2)
+        spent += time.perf_counter() - began if number >= job.warm_ups else 0.0
+        report(what, begin + (number + 1) / rounds / 2)
+    return spent / job.passes
 
 
 def _wake_up() -> None:
     """Takes a step of a tiny network, so that what PyTorch loads at its first is not on the account of the model."""
     layer = nn.Linear(8, 8)
-    optimiser = torch.optim.Adam(layer.parameters())
     layer(torch.ones(4, 8)).sum().backward()
     nn.utils.clip_grad_norm_(layer.parameters(), _CLIP)
-    optimiser.step()
+    torch.optim.Adam(layer.parameters()).step()
 
 
 def _begin_account() -> int | None:

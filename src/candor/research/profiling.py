@@ -7,6 +7,7 @@ profile that was interrupted goes on with the models that it lacks.
 import os
 import platform
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -24,19 +25,19 @@ from candor.core.settings import Settings, parse_settings
 from candor.core.versions import versions
 from candor.data.catalog import datasets, load_dataset
 from candor.data.panel import Edges, Panel, adjacency_of
-from candor.data.protocol import Protocol, make_task
+from candor.data.protocol import make_task
 from candor.forecasting import forecasters
 from candor.forecasting.own_data import choose_settings
 from candor.nets.candor.recipe import SIZES, Recipe
 from candor.presets import Preset, load_preset, preset_names
 from candor.research.engine import SCORES, Cell, Interruption, failure_of
-from candor.research.grid import ALL_STEPS, RESULTS, cells_in, cells_of_results
+from candor.research.grid import RESULTS, cells_in, cells_of_results, overall_errors, read_results, unique
 from candor.research.measuring import HOW, Job, ModelProfile, measure, random_panel
 from candor.research.suites import Contender, Suite, SuiteTask, load_suite, suite_names
 from candor.runs.fit import TrainingStoppedError
 
 PROFILE, TABLE = "profile.json", "profile.csv"
-_COLUMNS = ["task", "model", "step", "metric", "value", "unit"]
+PACKAGES = ("python", "torch", "candor-forecast")
 Metric = Literal["mae", "mse"]
 # What a made-up graph is made from where the data are absent: the interval, and the edges between different sensors.
 _ABSENT = {
@@ -89,11 +90,9 @@ class Profile(Settings):
         costs = pd.DataFrame(content["models"], columns=list(ModelProfile.model_fields), dtype=object)
         costs["name"] = [model.label for model in self.models]
         shared = content["circumstances"]
-        machine = shared.pop("machine")
+        machine = {f"machine_{key}": fact for key, fact in shared.pop("machine").items()}
         with atomic_file(folder / TABLE) as temporary:
-            costs.assign(**shared, **{f"machine_{key}": fact for key, fact in machine.items()}).to_csv(
-                temporary, index=False
-            )
+            costs.assign(**shared, **machine).to_csv(temporary, index=False)
         return [folder / PROFILE, folder / TABLE]
 
 
@@ -136,9 +135,7 @@ def random_edges(nodes: int, count: int) -> Edges:
 def choose_contenders(target: ProfileTarget, names: Sequence[str] | None = None) -> list[Contender]:
     """Returns the models to measure; names that nobody knows are refused.
 
-    Args:
-        target: says which size of CANDOR goes without a further word.
-        names: of models, or of CANDOR with a size (candor-small); None takes all, CANDOR in every size.
+    They are names of models, or of CANDOR with a size (candor-small); None takes all, CANDOR in every size.
     """
     usual = (target.preset.recipe or Recipe()).size
     sized = {
@@ -155,7 +152,7 @@ def choose_contenders(target: ProfileTarget, names: Sequence[str] | None = None)
 
 def circumstances_of(target: ProfileTarget, batch: int, warm_ups: int, passes: int) -> Circumstances:
     """Returns the circumstances of measurements on this machine."""
-    protocol: Protocol = target.preset.protocol
+    protocol, installed = target.preset.protocol, versions()
     return Circumstances(
         preset=target.name,
         graph=target.graph,
@@ -172,7 +169,7 @@ def circumstances_of(target: ProfileTarget, batch: int, warm_ups: int, passes: i
             "cores": os.cpu_count() or 1,
             "threads": torch.get_num_threads(),
             "system": platform.system(),
-            **{name: version for name, version in versions().items() if name in ("python", "torch", "candor-forecast")},
+            **{name: installed[name] for name in PACKAGES if name in installed},
         },
     )
 
@@ -186,30 +183,23 @@ def read_profile(path: Path) -> Profile:
 
 
 def load_profile(folder: Path, circumstances: Circumstances, *, is_anew: bool = False) -> Profile:
-    """Returns what was measured in a folder under the same circumstances before; other circumstances are refused.
+    """Returns what was measured in a folder under the same circumstances before; an empty profile if there is none.
 
-    Args:
-        folder: where profiles are kept.
-        circumstances: those of now.
-        is_anew: whether to begin an empty profile where others are found, instead of refusing.
+    Other circumstances are refused, or replaced by an empty profile if `is_anew`.
     """
-    path, empty = folder / PROFILE, Profile(circumstances=circumstances)
+    path, empty, what = folder / PROFILE, Profile(circumstances=circumstances), "this is not a profile that can be read"
     if not path.is_file():
         return empty
-    hint = "give another folder (--out), or replace it (--anew)"
-    try:
+    with suppress(InputError):
         known = read_profile(path)
-    except InputError:
-        if is_anew:
-            return empty
-        raise InputError("this is not a profile that can be read", where=str(path), hint=hint) from None
-    if known.circumstances == circumstances:
-        return known.model_copy(update={"failed": {}})
+        if known.circumstances == circumstances:
+            return known.model_copy(update={"failed": {}})
+        there, here = known.circumstances.model_dump(), circumstances.model_dump()
+        differences = ", ".join(key for key in here if there[key] != here[key])
+        what = f"there is a profile with another {differences} in this place"
     if is_anew:
         return empty
-    there, here = known.circumstances.model_dump(), circumstances.model_dump()
-    differences = ", ".join(key for key in here if there[key] != here[key])
-    raise InputError(f"there is a profile with another {differences} in this place", where=str(path), hint=hint)
+    raise InputError(what, where=str(path), hint="give another folder (--out), or replace it (--anew)")
 
 
 @dataclass(frozen=True, eq=False)
@@ -286,7 +276,7 @@ def make_job(target: ProfileTarget, contender: Contender, circumstances: Circums
 
 
 @dataclass(frozen=True)
-class Errors:
+class TaskErrors:
     """Errors of the models of a grid on one task.
 
     Args:
@@ -311,23 +301,19 @@ class Errors:
             )
 
 
-def read_errors(results: Path, preset: str) -> Errors:
-    """Returns the errors on a preset from the folder of a grid, or from its results.parquet."""
+def read_errors(results: Path, preset: str) -> TaskErrors:
+    """Returns the errors on a preset from the folder of a grid, or from its results.parquet.
+
+    Its suite is known by its cells, or else by the name of its folder.
+    """
     path = results / RESULTS if results.is_dir() else results
-    try:
-        content = pd.read_parquet(path)
-        content = content[[name for name in (*_COLUMNS, "cell") if name in _COLUMNS or name in content]]
-    except FileNotFoundError:
-        raise InputError(
-            "there are no results", where=str(path), hint="make them with `candor benchmark SUITE`"
-        ) from None
-    except (OSError, ValueError, KeyError) as error:
-        what = f"these are not results of `candor benchmark` ({str(error).splitlines()[0]})"
-        raise InputError(what, where=str(path)) from None
-    return errors_in(content, preset, path, _suite_of(content, path.parent))
+    content = read_results(path)
+    cells = cells_of_results(content) or cells_in(path.parent)
+    name = cells[0].suite if cells else path.parent.name.removeprefix("benchmark-")
+    return errors_in(content, preset, path, load_suite(name) if name in suite_names() else None)
 
 
-def errors_in(results: pd.DataFrame, preset: str, where: Path, suite: Suite | None) -> Errors:
+def errors_in(results: pd.DataFrame, preset: str, where: Path, suite: Suite | None) -> TaskErrors:
     """Returns the errors on a preset from a table of results.
 
     Args:
@@ -336,24 +322,20 @@ def errors_in(results: pd.DataFrame, preset: str, where: Path, suite: Suite | No
         where: the file they come from.
         suite: by whose ranking of the task errors are chosen; None takes mean absolute errors.
     """
-    overall = results[results["step"] == ALL_STEPS]
-    tasks = sorted(set(overall["task"]))
+    overall = overall_errors(results)
+    tasks = sorted(unique(overall, "task"))
     label = next((label for label in labels_of(preset) if label in tasks), None)
     if label is None:
-        raise InputError(f"there are no results on {preset}", where=str(where), hint=_other_presets(tasks))
+        known = " or ".join(name for name in preset_names() if set(labels_of(name)) & set(tasks))
+        others = f"there are results on {', '.join(tasks) or 'nothing'}, and no preset is one of these"
+        hint = f"--preset {known}" if known else others
+        raise InputError(f"there are no results on {preset}", where=str(where), hint=hint)
     metric: Metric = "mae" if suite is None else suite.metric_of(label)
     chosen = overall[(overall["task"] == label) & (overall["metric"] == metric)]
     if chosen.empty:
         raise InputError(f"there are no results on {preset} by {metric.upper()}", where=str(where))
     by_model = {str(name): [float(value) for value in rows] for name, rows in chosen.groupby("model")["value"]}
-    return Errors(by_model, metric, str(chosen["unit"].iloc[0] or ""), where)
-
-
-def _suite_of(results: pd.DataFrame, grid: Path) -> Suite | None:
-    """Returns the suite of a grid, known by its cells or else by the name of its folder."""
-    cells = cells_of_results(results) or cells_in(grid)
-    name = cells[0].suite if cells else grid.name.removeprefix("benchmark-")
-    return load_suite(name) if name in suite_names() else None
+    return TaskErrors(by_model, metric, str(chosen["unit"].iloc[0] or ""), where)
 
 
 def labels_of(preset: str) -> list[str]:
@@ -368,14 +350,6 @@ def labels_of(preset: str) -> list[str]:
     horizon, wanted = load_preset(preset).protocol.horizon, without_horizon(preset)
     alike = [name for name in preset_names() if without_horizon(name) == wanted]
     return [preset, *(SuiteTask(preset=name, horizon=horizon).label for name in alike)]
-
-
-def _other_presets(tasks: Sequence[str]) -> str:
-    """Returns what can be asked for instead: presets of tasks that have results."""
-    known = [name for name in preset_names() if set(labels_of(name)) & set(tasks)]
-    if known:
-        return f"--preset {' or '.join(known)}"
-    return f"there are results on {', '.join(tasks) or 'nothing'}, and no preset is one of these"
 
 
 def _processor() -> str:

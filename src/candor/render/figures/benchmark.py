@@ -26,7 +26,7 @@ from candor.render.figures.style import (
 )
 from candor.research.ablations import CHANGES, Change
 from candor.research.grid import ALL_STEPS
-from candor.research.profiling import Errors, Profile
+from candor.research.profiling import Profile, TaskErrors
 from candor.research.tables import is_ours
 
 _TITLES = {False: "CANDOR without its parts", True: "CANDOR that is given rain"}
@@ -163,7 +163,7 @@ def count_seeds(counts: Sequence[int]) -> str:
     return f"{most} seed{'s' if most > 1 else ''}" if fewest == most else f"{fewest} to {most} seeds"
 
 
-def draw_costs(profile: Profile, errors: Errors) -> dict[str, Drawing]:
+def draw_costs(profile: Profile, errors: TaskErrors) -> dict[str, Drawing]:
     """Draw errors against parameters and against time, by the names of their files; none if no model has both."""
     bubbles, at = bubbles_of(profile, errors), profile.circumstances
     if not bubbles:
@@ -175,7 +175,7 @@ def draw_costs(profile: Profile, errors: Errors) -> dict[str, Drawing]:
     }
 
 
-def bubbles_of(profile: Profile, errors: Errors) -> list[Bubble]:
+def bubbles_of(profile: Profile, errors: TaskErrors) -> list[Bubble]:
     """Return the networks with costs and with errors that are numbers, smallest first."""
     return [
         Bubble(

@@ -15,7 +15,7 @@ from candor.data.catalog import datasets
 from candor.presets import load_preset, preset_names
 from candor.research.measuring import HOW
 from candor.research.paper.found import UNKNOWN, FoundGrid
-from candor.research.profiling import Circumstances, Profile
+from candor.research.profiling import PACKAGES, Circumstances, Profile
 from candor.research.table_notes import budgets_of, differences_of, seeds_of
 from candor.research.truth.cells import Scored
 from candor.runs.run import RunRecord, load_record
@@ -158,7 +158,6 @@ def origin_of_profile(path: Path, profile: Profile) -> Origin:
     words += ["--warm-ups", str(at.warm_ups), "--passes", str(at.passes), "--out", str(path.parent)]
     meanings = "; ".join(f"{name.replace('_', ' ')}: {meaning}" for name, meaning in HOW.items())
     data = load_preset(at.preset).data if at.preset in preset_names() else at.preset
-    packages = ("python", "torch", "candor-forecast")
     moments = [model.measured for model in profile.models if model.measured is not None]
     return Origin(
         source=str(path),
@@ -166,7 +165,7 @@ def origin_of_profile(path: Path, profile: Profile) -> Origin:
         data=f"random readings in the shape of {data_in_words(data)}",
         protocol=f"{circumstances_in_words(at)}. {meanings}.",
         made=in_dates(moment.isoformat() for moment in moments),
-        versions=in_versions([{name: at.machine[name] for name in packages if name in at.machine}]),
+        versions=in_versions([{name: at.machine[name] for name in PACKAGES if name in at.machine}]),
     )
 
 

@@ -9,7 +9,7 @@ from candor.research.ablations import Change, paired_changes, parameters_of, spl
 from candor.research.grid import RESULTS, overall_errors
 from candor.research.paper.found import FoundGrid, GridKind
 from candor.research.paper.origins import circumstances_in_words
-from candor.research.profiling import Errors, Profile, errors_in, labels_of
+from candor.research.profiling import Profile, TaskErrors, errors_in, labels_of
 from candor.research.tables import PaperTable, TableCell, mean_and_spread, tables_of
 from candor.research.truth.results import Row
 
@@ -91,10 +91,10 @@ def sensitivity_table(sweeps: Sequence[FoundGrid]) -> PaperTable:
     )
 
 
-def find_errors(profile: Profile, grids: Sequence[FoundGrid]) -> Errors | None:
+def find_errors(profile: Profile, grids: Sequence[FoundGrid]) -> TaskErrors | None:
     """Returns the errors of the benchmark grid that has most of the profile's models on its preset, if there is one."""
     preset, measured = profile.circumstances.preset, {model.name for model in profile.models}
-    best: Errors | None = None
+    best: TaskErrors | None = None
     for grid in grids:
         if grid.kind != GridKind.BENCHMARK:
             continue
