@@ -39,34 +39,22 @@ class Span:
 
 @dataclass(frozen=True, eq=False)
 class Component:
-    """One of the four components of the sensor's recent past.
+    """One of the four components of the sensor's recent past."""
 
-    Args:
-        states: after the norm, patch x hidden: what the rest of the network reads.
-        strength: size of the states by patch; the norm brings it near that of its own learned scale.
-        raw_strength: size before the norm by patch: how much of the component there was.
-    """
-
-    states: Numbers
-    strength: Numbers
-    raw_strength: Numbers
+    states: Numbers  # after the norm, patch x hidden: what the rest of the network reads
+    strength: Numbers  # size of the states by patch; the norm brings it near that of its own learned scale
+    raw_strength: Numbers  # size before the norm by patch: how much of the component there was
 
 
 @dataclass(frozen=True, eq=False)
 class Gates:
-    """How far the gates were open, 0 to 1, by patch.
+    """How far the gates were open, 0 to 1, by patch."""
 
-    Args:
-        accumulation: mean over hidden.
-        release: mean over hidden.
-        shock_current: of the residual from the background of the same patch, g_U; None where rain stands for shocks.
-        shock_following: of the residual from the background of the next patch, g_V, or None.
-    """
-
-    accumulation: Numbers
-    release: Numbers
+    accumulation: Numbers  # mean over hidden
+    release: Numbers  # mean over hidden
+    # of the residual from the background of the same patch, g_U; None where rain stands for shocks
     shock_current: Numbers | None
-    shock_following: Numbers | None
+    shock_following: Numbers | None  # of the residual from the background of the next patch, g_V, or None
 
     def by_name(self) -> dict[str, Numbers]:
         """Returns the gates that there are, by name."""
@@ -88,46 +76,29 @@ class Gates:
 
 @dataclass(frozen=True, eq=False)
 class Contribution:
-    """What arrived at the last history patch along one edge from one position of the sender's window.
+    """What arrived at the last history patch along one edge from one position of the sender's window."""
 
-    Args:
-        direction: forward along the edges of the panel, or reverse, against them.
-        sensor: id of the sender.
-        position: place in the window of the sender, 0 is the oldest.
-        patch: the history patch of this position.
-        weight: of the operator; those of all senders to one receiver sum to one at each position.
-        shared_score: affinity of the two sensors at this position, the same for all windows; None if none is learned.
-        sample_score: affinity of the two sensors in this window; None if none is learned.
-        arrived: the weight times what the sender has at this position; what comes along longer walks is not in it.
-        size: root mean square of what arrived.
-    """
-
-    direction: Direction
-    sensor: str
-    position: int
-    patch: Span
-    weight: float
+    direction: Direction  # forward along the edges of the panel, or reverse, against them
+    sensor: str  # id of the sender
+    position: int  # place in the window of the sender, 0 is the oldest
+    patch: Span  # the history patch of this position
+    weight: float  # of the operator; those of all senders to one receiver sum to one at each position
+    # affinity of the two sensors at this position, the same for all windows; None if none is learned
     shared_score: float | None
-    sample_score: float | None
+    sample_score: float | None  # affinity of the two sensors in this window; None if none is learned
+    # the weight times what the sender has at this position; what comes along longer walks is not in it
     arrived: Numbers
-    size: float
+    size: float  # root mean square of what arrived
 
 
 @dataclass(frozen=True)
 class Peer:
-    """A functional relation to another sensor, wherever that one stands.
+    """A functional relation to another sensor, wherever that one stands."""
 
-    Args:
-        sensor: its id.
-        channel: the relation channel that found it.
-        weight: how much it counts; those of all peers sum to one.
-        resemblance: of the two backgrounds, -1 to 1: the cosine of their descriptors.
-    """
-
-    sensor: str
-    channel: int
-    weight: float
-    resemblance: float
+    sensor: str  # its id
+    channel: int  # the relation channel that found it
+    weight: float  # how much it counts; those of all peers sum to one
+    resemblance: float  # of the two backgrounds, -1 to 1: the cosine of their descriptors
 
 
 @dataclass(frozen=True)

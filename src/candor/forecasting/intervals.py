@@ -36,19 +36,13 @@ _ROUNDING = 1e-9  # keeps 1000 x (1 - 0.9) / 2 from being 49
 
 @dataclass(frozen=True)
 class Borrowing:
-    """How many of the `cells` (steps x sensors) have too few residuals of their own for a coverage.
+    """How many of the `cells` (steps x sensors) have too few residuals of their own for a coverage."""
 
-    Args:
-        cells: steps x sensors.
-        from_sensor: cells that borrow from the other steps of their sensor.
-        from_network: cells that borrow from all sensors.
-        beyond_reach: those among `from_network` for which all residuals together are too few: their interval reaches
-            as far as the residuals do, and promises less than was asked.
-    """
-
-    cells: int
-    from_sensor: int
-    from_network: int
+    cells: int  # steps x sensors
+    from_sensor: int  # cells that borrow from the other steps of their sensor
+    from_network: int  # cells that borrow from all sensors
+    # those among `from_network` for which all residuals together are too few: their interval reaches as far as the
+    # residuals do, and promises less than was asked
     beyond_reach: int
 
 

@@ -10,15 +10,10 @@ from candor.core.arrays import Doubles
 
 @dataclass(frozen=True)
 class PeakTiming:
-    """How far forecast peaks lie from observed ones.
+    """How far forecast peaks lie from observed ones."""
 
-    Args:
-        mean_absolute_steps: mean distance in time steps, early and late alike; NaN without peaks.
-        peaks: how many observed peaks were compared.
-    """
-
-    mean_absolute_steps: float
-    peaks: int
+    mean_absolute_steps: float  # mean distance in time steps, early and late alike; NaN without peaks
+    peaks: int  # how many observed peaks were compared
 
 
 def peak_timing(observed: ArrayLike, forecast: ArrayLike, window: int, prominence: float | None = None) -> PeakTiming:

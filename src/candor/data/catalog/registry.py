@@ -45,26 +45,17 @@ def require_data(dataset: str, *names: str, get_it: str) -> Path:
 
 @dataclass(frozen=True)
 class Dataset:
-    """An entry of the catalogue.
+    """An entry of the catalogue."""
 
-    Args:
-        name: what to type.
-        title: one line.
-        licence: under which terms the numbers may be used.
-        source: where they come from.
-        facts: a table of facts, in Markdown.
-        load: returns the panel, or raises an error that says how to get the files.
-        fingerprint: SHA-256 of the whole panel's content; None where it is made on this machine or not known yet.
-        needs: the files or folders that must be in the data folder, each by all the names it may have.
-    """
-
-    name: str
-    title: str
-    licence: str
-    source: str
-    facts: str
-    load: Callable[[], Panel]
+    name: str  # what to type
+    title: str  # one line
+    licence: str  # under which terms the numbers may be used
+    source: str  # where they come from
+    facts: str  # a table of facts, in Markdown
+    load: Callable[[], Panel]  # returns the panel, or raises an error that says how to get the files
+    # SHA-256 of the whole panel's content; None where it is made on this machine or not known yet
     fingerprint: str | None = None
+    # the files or folders that must be in the data folder, each by all the names it may have
     needs: tuple[tuple[str, ...], ...] = ()
 
     def is_available(self) -> bool:

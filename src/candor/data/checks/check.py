@@ -15,52 +15,36 @@ from candor.graph import components, isolated
 
 @dataclass(frozen=True)
 class SensorSummary:
-    """One sensor in numbers, ready for a table or for JSON; None where there is nothing to measure.
-
-    Args:
-        name: what people call it; may be empty.
-        missing_share: share of the rows without a reading, 0 to 1.
-        longest_gap: the most rows in succession without a reading.
-        longest_gap_start: local time of the first row of that gap.
-        minimum, median, maximum: of the readings, in the sensor's unit.
-        flat_share: share of the readings that lie in unusually long runs of one value, 0 to 1.
-        edges_in, edges_out: edges that lead here from other sensors, and from here to them.
-    """
+    """One sensor in numbers, ready for a table or for JSON; None where there is nothing to measure."""
 
     id: str
-    name: str
-    missing_share: float | None
-    longest_gap: int
-    longest_gap_start: str | None
+    name: str  # what people call it; may be empty
+    missing_share: float | None  # share of the rows without a reading, 0 to 1
+    longest_gap: int  # the most rows in succession without a reading
+    longest_gap_start: str | None  # local time of the first row of that gap
+    # of the readings, in the sensor's unit
     minimum: float | None
     median: float | None
     maximum: float | None
-    flat_share: float | None
+    flat_share: float | None  # share of the readings that lie in unusually long runs of one value, 0 to 1
+    # edges that lead here from other sensors, and from here to them
     edges_in: int
     edges_out: int
 
 
 @dataclass(frozen=True)
 class CheckReport:
-    """What was noticed about a panel.
-
-    Args:
-        sensors: a summary of each sensor, in the order of the panel.
-        components: parts of the network that hang together, whatever the directions; a lone sensor is one.
-        times: how many rows there are.
-        first, last: local times of the first and the last row.
-        interval: the distance between two rows, in words.
-        missing_share: share of all cells without a reading, 0 to 1; None if there are no cells.
-    """
+    """What was noticed about a panel."""
 
     findings: Findings
-    sensors: tuple[SensorSummary, ...]
-    components: int
-    times: int
+    sensors: tuple[SensorSummary, ...]  # a summary of each sensor, in the order of the panel
+    components: int  # parts of the network that hang together, whatever the directions; a lone sensor is one
+    times: int  # how many rows there are
+    # local times of the first and the last row
     first: str | None
     last: str | None
-    interval: str
-    missing_share: float | None
+    interval: str  # the distance between two rows, in words
+    missing_share: float | None  # share of all cells without a reading, 0 to 1; None if there are no cells
 
 
 def _report_network(panel: Panel, findings: Findings) -> int:

@@ -38,23 +38,14 @@ class Gap:
 
 @dataclass(frozen=True)
 class Coverage:
-    """When one sensor reports.
+    """When one sensor reports."""
 
-    Args:
-        rows: how many rows the panel has.
-        readings: at how many of them the sensor reports.
-        last: the row of its last reading, -1 if there is none.
-        longest_gap: the longest gap.
-        earlier_gap: the longest gap before the last reading.
-        step: the sensor reports at one row in `step`.
-    """
-
-    rows: int
-    readings: int
-    last: int
-    longest_gap: Gap
-    earlier_gap: Gap
-    step: int
+    rows: int  # how many rows the panel has
+    readings: int  # at how many of them the sensor reports
+    last: int  # the row of its last reading, -1 if there is none
+    longest_gap: Gap  # the longest gap
+    earlier_gap: Gap  # the longest gap before the last reading
+    step: int  # the sensor reports at one row in `step`
 
     @property
     def has_stopped(self) -> bool:

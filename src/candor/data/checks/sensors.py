@@ -25,25 +25,17 @@ LEAST_CHANGES_OF_A_COPY = 10
 
 @dataclass(frozen=True)
 class SensorFacts:
-    """What the readings of one sensor tell; None where there is none.
+    """What the readings of one sensor tell; None where there is none."""
 
-    Args:
-        coverage: when it reports.
-        minimum, median, maximum: of the readings, in the sensor's unit.
-        oddities: readings that look wrong one by one.
-        flatness: how it sticks, apart from those.
-        unit_change: a suspected change of unit, apart from those.
-        digest: equal for sensors with equal readings; None where equality would mean nothing.
-    """
-
-    coverage: Coverage
+    coverage: Coverage  # when it reports
+    # of the readings, in the sensor's unit
     minimum: float | None
     median: float | None
     maximum: float | None
-    oddities: Oddities
-    flatness: Flatness
-    unit_change: UnitChange | None
-    digest: bytes | None
+    oddities: Oddities  # readings that look wrong one by one
+    flatness: Flatness  # how it sticks, apart from those
+    unit_change: UnitChange | None  # a suspected change of unit, apart from those
+    digest: bytes | None  # equal for sensors with equal readings; None where equality would mean nothing
 
 
 def columns_of(panel: Panel) -> Iterator[NDArray[np.float32]]:

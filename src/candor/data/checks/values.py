@@ -12,14 +12,10 @@ LEAST_READINGS = 50
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """The readings of one sensor in order of time.
+    """The readings of one sensor in order of time."""
 
-    Args:
-        rows: the rows of the panel at which there is a reading.
-        values: the readings in the sensor's unit; float64, so that differences of float32 extremes stay finite.
-    """
-
-    rows: NDArray[np.int64]
+    rows: NDArray[np.int64]  # the rows of the panel at which there is a reading
+    # the readings in the sensor's unit; float64, so that differences of float32 extremes stay finite
     values: NDArray[np.float64]
 
     def __len__(self) -> int:
@@ -87,21 +83,13 @@ ABSURD = 50.0
 
 @dataclass(frozen=True)
 class Oddities:
-    """The readings of one sensor that look wrong one by one.
+    """The readings of one sensor that look wrong one by one."""
 
-    Args:
-        codes: numbers that look like codes for missing, each with its count.
-        zeros: exact zeros far from all other readings.
-        negatives: the few readings below zero.
-        is_abrupt: whether the negative readings come out of nowhere.
-        outliers: rows of single readings absurdly far from both their neighbours.
-    """
-
-    codes: tuple[tuple[float, int], ...]
-    zeros: int
-    negatives: int
-    is_abrupt: bool
-    outliers: tuple[int, ...]
+    codes: tuple[tuple[float, int], ...]  # numbers that look like codes for missing, each with its count
+    zeros: int  # exact zeros far from all other readings
+    negatives: int  # the few readings below zero
+    is_abrupt: bool  # whether the negative readings come out of nowhere
+    outliers: tuple[int, ...]  # rows of single readings absurdly far from both their neighbours
 
 
 def find_oddities(series: Series) -> tuple[Oddities, Series]:
@@ -214,23 +202,14 @@ RESTING_RUNS = 3
 
 @dataclass(frozen=True)
 class Flatness:
-    """How a sensor sticks.
+    """How a sensor sticks."""
 
-    Args:
-        is_constant: whether every reading is the same.
-        readings: how many readings lie in suspiciously long runs.
-        longest: the length of the longest such run, in readings; 0 if there is none.
-        row: the row at which it begins.
-        value: the reading it repeats, in the sensor's unit.
-        runs: how many runs of equal readings there are in all; a lively sensor has nearly as many as readings.
-    """
-
-    is_constant: bool = False
-    readings: int = 0
-    longest: int = 0
-    row: int = 0
-    value: float = 0.0
-    runs: int = 0
+    is_constant: bool = False  # whether every reading is the same
+    readings: int = 0  # how many readings lie in suspiciously long runs
+    longest: int = 0  # the length of the longest such run, in readings; 0 if there is none
+    row: int = 0  # the row at which it begins
+    value: float = 0.0  # the reading it repeats, in the sensor's unit
+    runs: int = 0  # how many runs of equal readings there are in all; a lively sensor has nearly as many as readings
 
 
 def find_flat_stretches(series: Series) -> Flatness:

@@ -54,23 +54,14 @@ class Shocks:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Laws:
-    """What makes the readings of a network; edges and sensors are numbered as in the panel.
+    """What makes the readings of a network; edges and sensors are numbered as in the panel."""
 
-    Args:
-        delays: per edge, in steps, at least 1.
-        attenuation: per edge, the share of a deviation that arrives.
-        twins: pairs of positions of sensors that share a background and no path.
-        storage_retention: per sensor, the share of what is stored that is left one step later.
-        shock_retention: per sensor, the share of a shock that is left one step later.
-        bounds: the smallest and largest reading; the sum is clipped to them.
-    """
-
-    delays: NDArray[np.int64]
-    attenuation: Doubles
-    twins: tuple[tuple[int, int], ...]
-    storage_retention: Doubles
-    shock_retention: Doubles
-    bounds: tuple[float, float]
+    delays: NDArray[np.int64]  # per edge, in steps, at least 1
+    attenuation: Doubles  # per edge, the share of a deviation that arrives
+    twins: tuple[tuple[int, int], ...]  # pairs of positions of sensors that share a background and no path
+    storage_retention: Doubles  # per sensor, the share of what is stored that is left one step later
+    shock_retention: Doubles  # per sensor, the share of a shock that is left one step later
+    bounds: tuple[float, float]  # the smallest and largest reading; the sum is clipped to them
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -79,14 +70,10 @@ class Truth(Laws):
 
     All series are time x sensor, in the unit of the readings; before the first step every storage, shock and transport
     is zero.
-
-    Args:
-        shocks: every jump that was injected; it then fades by `shock_retention` per step.
-        components: background, storage, shock, transported and noise.
     """
 
-    shocks: Shocks
-    components: Mapping[str, NDArray[np.float32]]
+    shocks: Shocks  # every jump that was injected; it then fades by `shock_retention` per step
+    components: Mapping[str, NDArray[np.float32]]  # background, storage, shock, transported and noise
 
     def __post_init__(self) -> None:
         ordered = {name: self.components[name] for name in COMPONENTS}

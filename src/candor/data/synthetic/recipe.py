@@ -14,38 +14,23 @@ from candor.core.registry import Registry
 
 @dataclass(frozen=True)
 class Kind:
-    """What all networks of one kind have in common.
+    """What all networks of one kind have in common."""
 
-    Args:
-        name: what the kind is called.
-        unit: of the readings and of every component.
-        interval: between two readings.
-        level: what a sensor reads when nothing happens, on average over the sensors.
-        level_spread: how far the level of one sensor may lie from `level`.
-        bounds: the smallest and largest reading; what lies beyond is clipped.
-        wave_speed: of deviations on their way along an edge, km per hour.
-        reach: the distance in km over which a travelling deviation falls to 1/e.
-        storage_size: scales the stored amount; negative where a full store lowers the reading.
-        storage_lifetimes: in steps, until a store without inflow is down to 1/e; each sensor has one of these.
-        inflow_memory: how long a burst of inflow lasts, in steps.
-        shock_lifetimes: the same of shocks, in steps.
-        gap_length: of missing readings on average, in steps.
-        covariate_units: what is measured beside the readings, and in what unit.
-    """
-
-    name: str
-    unit: str
-    interval: timedelta
-    level: float
-    level_spread: float
-    bounds: tuple[float, float]
-    wave_speed: float
-    reach: float
-    storage_size: float
+    name: str  # what the kind is called
+    unit: str  # of the readings and of every component
+    interval: timedelta  # between two readings
+    level: float  # what a sensor reads when nothing happens, on average over the sensors
+    level_spread: float  # how far the level of one sensor may lie from `level`
+    bounds: tuple[float, float]  # the smallest and largest reading; what lies beyond is clipped
+    wave_speed: float  # of deviations on their way along an edge, km per hour
+    reach: float  # the distance in km over which a travelling deviation falls to 1/e
+    storage_size: float  # scales the stored amount; negative where a full store lowers the reading
+    # in steps, until a store without inflow is down to 1/e; each sensor has one of these
     storage_lifetimes: tuple[float, ...]
-    inflow_memory: float
-    shock_lifetimes: tuple[float, ...]
-    gap_length: float
+    inflow_memory: float  # how long a burst of inflow lasts, in steps
+    shock_lifetimes: tuple[float, ...]  # the same of shocks, in steps
+    gap_length: float  # of missing readings on average, in steps
+    # what is measured beside the readings, and in what unit
     covariate_units: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -103,25 +88,16 @@ _STREAMS = (
 
 @dataclass(frozen=True)
 class Recipe:
-    """What a synthetic network is made of; the same recipe gives the same numbers.
+    """What a synthetic network is made of; the same recipe gives the same numbers."""
 
-    Args:
-        kind: `river` or `road`.
-        sensors: how many there are.
-        steps: how many readings each sensor has.
-        seed: another seed gives another network with other weather.
-        noise: standard deviation of the noise as a share of the kind's level.
-        missing_share: share of the readings that is missing, in gaps, from 0 to 0.9.
-        twin_pairs: how many pairs of distant sensors share a background; None plants one pair for every eight
-            sensors, at least 1 and at most 64, or as many as the network has room for.
-    """
-
-    kind: str
-    sensors: int
-    steps: int
-    seed: int = 0
-    noise: float = 0.01
-    missing_share: float = 0.0
+    kind: str  # `river` or `road`
+    sensors: int  # how many there are
+    steps: int  # how many readings each sensor has
+    seed: int = 0  # another seed gives another network with other weather
+    noise: float = 0.01  # standard deviation of the noise as a share of the kind's level
+    missing_share: float = 0.0  # share of the readings that is missing, in gaps, from 0 to 0.9
+    # how many pairs of distant sensors share a background; None plants one pair for every eight sensors, at least 1 and
+    # at most 64, or as many as the network has room for
     twin_pairs: int | None = None
 
     def __post_init__(self) -> None:

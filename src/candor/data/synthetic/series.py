@@ -29,19 +29,12 @@ Measured = dict[str, Series]  # by covariate
 
 @dataclass(frozen=True, eq=False)
 class Background:
-    """The weekly shapes and what each sensor makes of them.
+    """The weekly shapes and what each sensor makes of them."""
 
-    Args:
-        level: per sensor, in the unit of the readings.
-        amplitude: shape x sensor, in the unit of the readings.
-        phase: shape x sensor, in steps.
-        shapes: shape x step of the week, without unit.
-    """
-
-    level: Doubles
-    amplitude: Doubles
-    phase: NDArray[np.int64]
-    shapes: Doubles
+    level: Doubles  # per sensor, in the unit of the readings
+    amplitude: Doubles  # shape x sensor, in the unit of the readings
+    phase: NDArray[np.int64]  # shape x sensor, in steps
+    shapes: Doubles  # shape x step of the week, without unit
 
     def between(self, start: int, stop: int) -> Series:
         """Returns the background of the steps `start` to `stop - 1`, time x sensor."""
