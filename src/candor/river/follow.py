@@ -28,12 +28,12 @@ from candor.core.progress import Report, silent
 from candor.core.settings import parse_settings
 from candor.core.text import listed
 from candor.data.findings import Findings
-from candor.data.panel import Panel
+from candor.data.panel import Panel, Sensor
 from candor.data.panel_store import SIGNS_OF_DAMAGE
 from candor.data.times import TimeAxis
 from candor.river.cache import Request, Response, ResponseCache, told_if_unwritable
 from candor.river.client import ServiceClient, require_client
-from candor.river.readings import REVISED_WITHIN, Readings, readings_request, valid_readings
+from candor.river.readings import REVISED_WITHIN, Readings, readings_request, times_of, valid_readings
 from candor.river.retries import RetryPolicy
 from candor.river.settings import HOUR, BasinSettings
 from candor.river.stations import hourly_values
@@ -42,7 +42,6 @@ _FORMAT = "candor-site-record-1"
 _TICK = timedelta(seconds=1)  # the finest that services are asked by
 _LONG_SILENCE = np.timedelta64(1, "D")  # of a sensor while another one at its site speaks
 _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)  # before any reading
-_NO_READINGS = Readings(np.empty(0, "datetime64[us]"), np.empty(0))
 
 
 @dataclass(frozen=True)
@@ -124,84 +123,81 @@ def follow(
         feed: what is followed.
         now: the present, with a zone; nothing later is asked for.
         retry_policy: how often and after what pauses a request is repeated.
-        is_offline: takes what is on disk, however old it is, and asks nobody.
-        report: is told how far it has come.
+        is_offline: takes what is on disk, however old it is, and sends nothing.
+        report: progress callback.
     """
     now, axis = now.astimezone(UTC).replace(microsecond=0), feed.axis(now)
     if is_offline and (last := _last_kept(feed, now)) is not None:
         axis = feed.axis(min(now, last + HOUR))  # nothing newer will come: the hours end with the last reading
-    records = SiteRecords(feed.folder, axis.start - HOUR / 2, now)
-    sites, parameter, findings = feed.basin.sensor_ids, feed.settings.parameter, Findings()
-    before = {site: _readings_of(feed, site, records.read(site, parameter), findings=None) for site in sites}
+    records, findings = SiteRecords(feed, axis.start - HOUR / 2, now), Findings()
+    before = _read_all(feed, records, Findings())
     if not is_offline:
         _fetch_news(ServiceClient(records, retry_policy, report), records, feed)
-    found = {site: _readings_of(feed, site, records.read(site, parameter), findings) for site in sites}
+    found = _read_all(feed, records, findings)
     if records.damaged and is_offline:
         what, hint = "records on disk are damaged and were left out", "leave out --offline: they are fetched again"
         findings.warning(f"{what}: {listed(records.damaged)}", str(feed.folder), len(records.damaged), hint)
     elif records.damaged:
         findings.note("records on disk were damaged and were fetched again", str(feed.folder), len(records.damaged))
-    if not _is_any(found):
+    if not any(len(readings.values) for readings in found.values()):
         kept = f"leave out --offline: nothing of that time is kept in {feed.folder}"
         hint = kept if is_offline else "look at https://waterdata.usgs.gov whether they are at work, and try later"
         what = f"no site has a reading since {axis.local[0]:%Y-%m-%d %H:%M}"
         raise InputError(what, where=feed.basin.name, hint=hint)
-    names = {sensor.id: sensor.name for sensor in feed.basin.sensors}
-    news = tuple(_news(site, names[site], before[site], found[site]) for site in sites)
+    news = tuple(_news(sensor, before[sensor.id], found[sensor.id]) for sensor in feed.basin.sensors)
     return Followed(_panel(feed, axis, found, now), news, findings)
 
 
 class SiteRecords(ResponseCache):
     """What the sites read lately, a file per site. An answer is kept by putting it in the place of what it covers.
 
-    Args:
-        folder: where the files lie.
-        begin: what is older leaves the records.
-        now: what is later is not read.
+    What is older than `begin` leaves the records, and what is later than `now` is not read.
     """
 
-    def __init__(self, folder: Path, begin: datetime, now: datetime) -> None:
-        super().__init__(folder)
-        self.begin, self.now = begin, now
+    def __init__(self, feed: Feed, begin: datetime, now: datetime) -> None:
+        super().__init__(feed.folder)
+        self.parameter, self.begin, self.now = feed.settings.parameter, begin, now
 
     def find(self, request: Request) -> Response | None:
         """Returns None: what is asked for is what is not there, or no longer sure."""
         return None
 
-    def first_needed(self, site: str, parameter: str) -> datetime:
+    def first_needed(self, site: str) -> datetime:
         """Returns from when on a site is to be asked: everything before is known and no longer young."""
-        record = self._load(site, parameter)
+        record = self._load(site)
         if record is None or record.first > self.begin:
             return self.begin
         return max(self.begin, min(record.last, self.now) - REVISED_WITHIN)
 
-    def read(self, site: str, parameter: str) -> pd.DataFrame:
+    def read(self, site: str) -> pd.DataFrame:
         """Returns what is known of a site as `readings.as_frame` does; no rows if nothing is."""
-        record = self._load(site, parameter)
+        record = self._load(site)
         return pd.DataFrame() if record is None else _between(record.rows, self.begin, self.now + _TICK)
 
     def keep(self, request: Request, content: bytes, url: str, also: tuple[str, ...] = ()) -> Response:
         """Returns the answer that was just fetched, after putting it into the record of its site."""
-        site, parameter = (request.arguments[name] for name in ("monitoring_location_id", "parameter_code"))
+        site = request.arguments["monitoring_location_id"]
         first, last = (datetime.fromisoformat(moment) for moment in request.arguments["time"].split("/"))
         fetched = pd.read_parquet(io.BytesIO(content))
-        known = self._load(site, parameter)
+        known = self._load(site)
         if known is not None and known.first <= first <= known.last:
             older = _between(known.rows, self.begin, first)
             fetched, first = pd.concat([older, fetched], ignore_index=True), max(known.first, self.begin)
         # What a site sends after a silence belongs to that time: after a long one it is asked from its last reading on.
-        self._save(site, parameter, _Record(fetched, first, min(last, _last_time(fetched, first) + REVISED_WITHIN)))
+        latest = times_of(fetched).max()
+        reached = first if pd.isna(latest) else latest.to_pydatetime()
+        self._save(site, _Record(fetched, first, min(last, reached + REVISED_WITHIN)))
         now = datetime.now(UTC).isoformat(timespec="seconds")
         return Response(content, url, now, sha256(content).hexdigest(), also)
 
-    def _load(self, site: str, parameter: str) -> "_Record | None":
+    def _load(self, site: str) -> "_Record | None":
         path = self._path(site)
         if not path.exists():
             return None
         try:
             table = pq.read_table(path, page_checksum_verification=True)
             facts = {name.decode(): fact.decode() for name, fact in table.schema.metadata.items()}
-            if (facts["format"], facts["parameter"]) != (_FORMAT, parameter):
+            if (facts["format"], facts["parameter"]) != (_FORMAT, self.parameter):
                 raise ValueError("this is a record of something else")
             first, last = (datetime.fromisoformat(facts[name]) for name in ("first", "last"))
             rows = table.replace_schema_metadata(None).to_pandas(types_mapper=lambda _: pd.StringDtype())
@@ -212,9 +208,9 @@ class SiteRecords(ResponseCache):
             return None
         return _Record(rows, first, last)
 
-    def _save(self, site: str, parameter: str, record: "_Record") -> None:
-        facts = {"format": _FORMAT, "parameter": parameter}
-        facts |= {"first": record.first.isoformat(), "last": record.last.isoformat()}
+    def _save(self, site: str, record: "_Record") -> None:
+        span = {"first": record.first.isoformat(), "last": record.last.isoformat()}
+        facts = {"format": _FORMAT, "parameter": self.parameter} | span
         table = pa.Table.from_pandas(record.rows, preserve_index=False).replace_schema_metadata(facts)
         with told_if_unwritable(self.folder, "what a site read", "--store"), atomic_file(self._path(site)) as temporary:
             pq.write_table(table, temporary, compression="zstd", write_page_checksum=True)
@@ -235,9 +231,8 @@ class _Record:
 def _fetch_news(client: ServiceClient, records: SiteRecords, feed: Feed) -> None:
     """Lets every site be asked for what is new or still young; answers go into the records."""
     require_client()
-    parameter = feed.settings.parameter
     asked = [
-        readings_request(site, parameter, records.first_needed(site, parameter), records.now)
+        readings_request(site, records.parameter, records.first_needed(site), records.now)
         for site in feed.basin.sensor_ids
     ]
     try:
@@ -251,61 +246,45 @@ def _fetch_news(client: ServiceClient, records: SiteRecords, feed: Feed) -> None
 
 def _last_kept(feed: Feed, now: datetime) -> datetime | None:
     """Returns the time of the last reading on disk until `now`, however old it is; None if there is none."""
-    records, parameter = SiteRecords(feed.folder, _LONG_AGO, now), feed.settings.parameter
-    kept = [_readings_of(feed, site, records.read(site, parameter), findings=None) for site in feed.basin.sensor_ids]
+    kept = _read_all(feed, SiteRecords(feed, _LONG_AGO, now), Findings()).values()
     last = [pd.Timestamp(readings.times[-1], tz="UTC").to_pydatetime() for readings in kept if len(readings.times)]
     return max(last, default=None)
 
 
-def _is_any(found: Mapping[str, Readings]) -> bool:
-    return any(len(readings.values) for readings in found.values())
-
-
 def _between(rows: pd.DataFrame, first: datetime, stop: datetime) -> pd.DataFrame:
     """Returns the rows from `first` to just before `stop`; those without a readable time are left out."""
-    times = pd.to_datetime(rows["time"], utc=True, errors="coerce", format="ISO8601")
+    times = times_of(rows)
     return rows[(times >= first) & (times < stop)]
 
 
-def _last_time(rows: pd.DataFrame, first: datetime) -> datetime:
-    """Returns the time of the last row, or `first` if there is none."""
-    times = pd.to_datetime(rows["time"], utc=True, errors="coerce", format="ISO8601") if len(rows) else pd.Series([])
-    latest = times.max()
-    return first if pd.isna(latest) else latest.to_pydatetime()
+def _read_all(feed: Feed, records: SiteRecords, findings: Findings) -> dict[str, Readings]:
+    """Returns the valid readings of the sensor that represents each site; another one never takes its place."""
+    found = {}
+    for site in feed.basin.sensor_ids:
+        rows, sensor = records.read(site), feed.sensors[site]
+        valid = {} if rows.empty else valid_readings(rows, feed.settings.keep_negative)
+        found[site] = valid.get(sensor, Readings())
+        latest = {other: readings.times[-1] for other, readings in valid.items() if len(readings.times)}
+        silent_since = latest.get(sensor, np.datetime64("1970-01-01"))
+        if others := [other for other, moment in latest.items() if moment - silent_since > _LONG_SILENCE]:
+            what = f"the sensor that the model knows ({sensor}) is silent, and another one speaks: left out"
+            findings.warning(what, f"{site}: {listed(others)}", hint="build the basin again and train on it")
+    return found
 
 
-def _readings_of(feed: Feed, site: str, rows: pd.DataFrame, findings: Findings | None) -> Readings:
-    """Returns the valid readings of the sensor that speaks for a site; another one never speaks in its place."""
-    if rows.empty:
-        return _NO_READINGS
-    valid = valid_readings(rows, feed.settings.keep_negative)
-    chosen = valid.get(feed.sensors[site], _NO_READINGS)
-    latest = {sensor: readings.times[-1] for sensor, readings in valid.items() if len(readings.times)}
-    silent_since = latest.get(feed.sensors[site], np.datetime64("1970-01-01"))
-    others = [sensor for sensor, moment in latest.items() if moment - silent_since > _LONG_SILENCE]
-    if findings is not None and others:
-        what = f"the sensor that the model knows ({feed.sensors[site]}) is silent, and another one speaks: left out"
-        findings.warning(what, f"{site}: {listed(others)}", hint="build the basin again and train on it")
-    return chosen
-
-
-def _news(site: str, name: str, before: Readings, now: Readings) -> SiteNews:
+def _news(sensor: Sensor, before: Readings, now: Readings) -> SiteNews:
     old, new = (dict(zip(r.times.tolist(), r.values.tolist(), strict=True)) for r in (before, now))
     changed = [moment for moment, value in old.items() if new.get(moment) != value]
     last: datetime | None = max(new).replace(tzinfo=UTC) if new else None
-    return SiteNews(site, name, last, new=len(new.keys() - old.keys()), revised=len(changed))
+    return SiteNews(sensor.id, sensor.name, last, new=len(new.keys() - old.keys()), revised=len(changed))
 
 
 def _panel(feed: Feed, axis: TimeAxis, found: Mapping[str, Readings], now: datetime) -> Panel:
-    columns = [hourly_values(readings, axis, feed.settings) for readings in found.values()]
-    units = [readings.unit for readings in found.values()]
-    sensors = tuple(
-        replace(sensor, unit=unit or sensor.unit) for sensor, unit in zip(feed.basin.sensors, units, strict=True)
-    )
+    sensors = feed.basin.sensors
     return Panel(
-        values=np.stack(columns, axis=1),
+        values=np.stack([hourly_values(found[sensor.id], axis, feed.settings) for sensor in sensors], axis=1),
         times=axis,
-        sensors=sensors,
+        sensors=tuple(replace(sensor, unit=found[sensor.id].unit or sensor.unit) for sensor in sensors),
         edges=feed.basin.edges,
         name=feed.basin.name,
         provenance={"followed_at": now.isoformat(), "settings": feed.settings.model_dump()},

@@ -19,6 +19,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from candor.data.findings import Findings
@@ -87,9 +88,8 @@ def read_flowlines(features: Iterable[Mapping[str, Any]]) -> dict[str, Flowline]
     """Returns the flowlines of a GeoJSON collection by their ids; features without a line or an id are left out."""
     flowlines = {}
     for feature in features:
-        properties, geometry = feature.get("properties") or {}, feature.get("geometry") or {}
-        name = comid_of(properties)
-        points = _line_points(geometry)
+        name = comid_of(feature.get("properties") or {})
+        points = _line_points(feature.get("geometry") or {})
         if name and len(points) >= 2:
             flowlines[name] = Flowline(name, points)
     return flowlines
@@ -106,11 +106,8 @@ def comid_of(properties: Mapping[str, Any]) -> str:
 
 def _line_points(geometry: Mapping[str, Any]) -> NDArray[np.float64]:
     coordinates = geometry.get("coordinates") or []
-    if geometry.get("type") == "MultiLineString":
-        coordinates = [point for part in coordinates for point in part]
-    elif geometry.get("type") != "LineString":
-        coordinates = []
-    return np.array([point[:2] for point in coordinates], np.float64).reshape(-1, 2)
+    parts = {"LineString": [coordinates], "MultiLineString": coordinates}.get(geometry.get("type", ""), [])
+    return np.array([point[:2] for part in parts for point in part], np.float64).reshape(-1, 2)
 
 
 COLLECTION = "nhdflowline_network"
@@ -164,16 +161,10 @@ def _lengths_request(numbers: list[int]) -> tuple[Request, Fetch]:
             )
         if not {"comid", "lengthkm"} <= set(frame.columns):
             raise DataRetrievalError("it tells no lengths")
-        rows = zip(frame["comid"].tolist(), frame["lengthkm"].tolist(), strict=True)
-        content = [{"comid": int(comid), "lengthkm": _known(length)} for comid, length in rows]
-        return json.dumps(content).encode(), metadata.url, *pages[1:]
+        lengths = frame[["comid", "lengthkm"]].apply(pd.to_numeric, errors="coerce").astype({"comid": "int64"})
+        return lengths.to_json(orient="records", double_precision=15).encode(), metadata.url, *pages[1:]
 
     return Request("nhdplus", COLLECTION, arguments | {"cql": wanted}), fetch
-
-
-def _known(length: object) -> float | None:
-    """Returns a length that is a number, and None for whatever else stands in its place."""
-    return float(length) if isinstance(length, int | float) and math.isfinite(length) else None
 
 
 SAME_PLACE = 0.001  # km; stations closer than this, such as two depths of one buoy, are not below one another
@@ -369,12 +360,9 @@ def _list_of_sources(arguments: Mapping[str, Any], address: str, also: list[str]
         yield
         return
     with _ONE_AT_A_TIME:
-        was_known = is_known()
-        try:
-            yield
-        finally:
-            if not was_known:
-                also.append(address)
+        if not is_known():
+            also.append(address)
+        yield
 
 
 def _first_comid(content: bytes) -> str:

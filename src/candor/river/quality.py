@@ -133,10 +133,11 @@ def compare_totals(reports: Mapping[str, QualityReport]) -> list[Difference]:
     """Returns the paper's numbers of all three basins beside those built, or nothing while one of them is not built."""
     if set(reports) != set(PRESETS):
         return []
-    built = list(reports.values())
+    paper = {name: sum(getattr(preset, name) for preset in PRESETS.values()) for name in ("sites", "edges")}
+    paper |= {"station_hours": STATION_HOURS_IN_ALL, "observed": OBSERVED_IN_ALL}
     return [
-        Difference("sites of all three", sum(p.sites for p in PRESETS.values()), sum(r.sites for r in built)),
-        Difference("edges of all three", sum(p.edges for p in PRESETS.values()), sum(r.edges for r in built)),
-        Difference("station-hours of all three", STATION_HOURS_IN_ALL, sum(r.station_hours for r in built)),
-        Difference("observed of all three", OBSERVED_IN_ALL, sum(r.observed for r in built)),
+        Difference(
+            f"{name.replace('_', '-')} of all three", total, sum(getattr(report, name) for report in reports.values())
+        )
+        for name, total in paper.items()
     ]

@@ -32,10 +32,10 @@ _PROPERTIES = ("time_series_id", "time", "value", "unit_of_measure", "approval_s
 
 @dataclass(frozen=True)
 class Readings:
-    """The valid readings of one sensor, in order of time, and what was left out.
+    """The valid readings of one sensor, in order of time (UTC, strictly increasing), and what was left out.
 
     Args:
-        times: UTC, strictly increasing.
+        times: of the readings, in microseconds.
         values: in `unit`, finite.
         unit: as the service writes it.
         left_out: how many readings were left out, by cause.
@@ -43,8 +43,8 @@ class Readings:
         qualifiers: how many of all readings carry which qualifier.
     """
 
-    times: NDArray[np.datetime64]
-    values: NDArray[np.float64]
+    times: NDArray[np.datetime64] = field(default_factory=lambda: np.empty(0, "datetime64[us]"))
+    values: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
     unit: str = ""
     left_out: Mapping[str, int] = field(default_factory=dict)
     approvals: Mapping[str, int] = field(default_factory=dict)
@@ -122,8 +122,13 @@ def valid_readings(frame: pd.DataFrame, keep_negative: bool) -> dict[str, Readin
     return {str(sensor): _valid(rows, keep_negative) for sensor, rows in by_sensor}
 
 
+def times_of(rows: pd.DataFrame) -> "pd.Series[pd.Timestamp]":
+    """Returns when rows were read (UTC), NaT where the service wrote no time that can be read."""
+    return pd.to_datetime(rows["time"], utc=True, errors="coerce", format="ISO8601")
+
+
 def _valid(rows: pd.DataFrame, keep_negative: bool) -> Readings:
-    times = pd.to_datetime(rows["time"], utc=True, errors="coerce", format="ISO8601")
+    times = times_of(rows)
     numbers = pd.to_numeric(rows["value"], errors="coerce").to_numpy(np.float64, na_value=np.nan)
     with np.errstate(over="ignore"):
         is_infinite = np.isinf(numbers.astype(np.float32))  # panels hold single precision
@@ -143,11 +148,10 @@ def _valid(rows: pd.DataFrame, keep_negative: bool) -> Readings:
     is_repeated = kept["moment"].duplicated()  # requests meet at an instant that belongs to both
     left_out["repeated"] = int(is_repeated.sum())
     kept = kept[~is_repeated]
-    units = kept["unit_of_measure"].dropna().unique()
     return Readings(
         times=kept["moment"].to_numpy("datetime64[us]"),
         values=kept["number"].to_numpy(np.float64),
-        unit=", ".join(sorted(units)),
+        unit=", ".join(sorted(kept["unit_of_measure"].dropna().unique())),
         left_out=left_out,
         approvals=_counts(kept["approval_status"]),
         qualifiers=_counts(rows["qualifier"].dropna().str.split(",").explode()),

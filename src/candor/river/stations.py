@@ -71,12 +71,8 @@ class Site:
 
     def overlap(self, first: datetime, last: datetime) -> float:
         """Returns the largest share of the period from `first` to `last` that one of the sensors can have observed."""
-        return max(_overlap(series, first, last) for series in self.series)
-
-
-def _overlap(series: TimeSeries, first: datetime, last: datetime) -> float:
-    begin, end = max(series.begin or first, first), min(series.end or last, last)
-    return max((end - begin) / (last - first), 0.0)
+        spans = (min(one.end or last, last) - max(one.begin or first, first) for one in self.series)
+        return max(0.0, *(span / (last - first) for span in spans))
 
 
 @dataclass(frozen=True)
@@ -89,14 +85,10 @@ class SiteList:
 
 
 def find_sites(client: ServiceClient, huc: str, parameter: str, until: datetime | None = None) -> SiteList:
-    """Returns the surface-water sites of a hydrologic unit that record a parameter continuously, by their ids.
+    """Returns the surface-water sites of a hydrologic unit that record a parameter continuously, in the order of ids.
 
-    Args:
-        client: of the service.
-        huc: the hydrologic unit.
-        parameter: what the sites measure.
-        until: the end of the period that is looked at. A list from before it does not know how long the records of
-            sites at work go on, and is asked for again.
+    A list from before `until`, the end of the period, does not know how long the records of sites at work go on, and is
+    fetched again.
     """
     arguments: dict[str, Any] = {
         "filter": f"hydrologic_unit_code LIKE '{huc}%'",
@@ -119,61 +111,43 @@ def find_sites(client: ServiceClient, huc: str, parameter: str, until: datetime 
 
     request = Request("waterdata", "get_combined_metadata", arguments | {"properties": list(_PROPERTIES)})
     response = client.get(request, fetch, "looking for sites", since=until)
-    rows = json.loads(response.content)
     by_site: dict[str, list[dict[str, Any]]] = {}
     unplaced: dict[str, str] = {}
-    for row in rows:
+    for row in json.loads(response.content):
         # The filter is checked again: a service that ignores it would send the whole country.
-        if not _is_surface(row) or not str(row["hydrologic_unit_code"] or "").startswith(huc):
+        is_inside = str(row["hydrologic_unit_code"] or "").startswith(huc)
+        if not is_inside or str(row["site_type_code"] or "").startswith(_NOT_WATER_ON_THE_SURFACE):
             continue
-        site_id = row["monitoring_location_id"]
         if row["position"]:
-            by_site.setdefault(site_id, []).append(row)
+            by_site.setdefault(row["monitoring_location_id"], []).append(row)
         else:
-            unplaced[site_id] = row["monitoring_location_name"] or ""
+            unplaced[row["monitoring_location_id"]] = row["monitoring_location_name"] or ""
     sites = tuple(_site(site_id, by_site[site_id]) for site_id in sorted(by_site))
     return SiteList(sites, response.moment, tuple(sorted(unplaced.items())))
 
 
-def _is_surface(row: dict[str, Any]) -> bool:
-    return not str(row["site_type_code"] or "").startswith(_NOT_WATER_ON_THE_SURFACE)
-
-
 def _site(site_id: str, rows: list[dict[str, Any]]) -> Site:
-    first = rows[0]
-    longitude, latitude = first["position"]
+    longitude, latitude = rows[0]["position"]
+    summer, fixed = _ZONES.get(rows[0]["time_zone_abbreviation"] or "", (UNKNOWN_ZONE, UNKNOWN_ZONE))
     return Site(
         id=site_id,
-        name=first["monitoring_location_name"] or "",
+        name=rows[0]["monitoring_location_name"] or "",
         latitude=latitude,
         longitude=longitude,
-        zone=_zone(first["time_zone_abbreviation"], first["uses_daylight_savings"]),
+        zone=summer if rows[0]["uses_daylight_savings"] == "Y" else fixed,
         series=tuple(sorted((_series(row) for row in rows), key=lambda series: series.id)),
     )
 
 
 def _series(row: dict[str, Any]) -> TimeSeries:
-    words = (row["sublocation_identifier"], row["web_description"])
+    begin, end = (None if not row[name] else datetime.fromisoformat(row[name]) for name in ("begin", "end"))
     return TimeSeries(
         id=str(row["combined_meta_id"]),
-        begin=_moment(row["begin"]),
-        end=_moment(row["end"]),
-        description=" ".join(str(word) for word in words if word),
+        begin=begin and begin.replace(tzinfo=begin.tzinfo or UTC),  # without an offset it is UTC
+        end=end and end.replace(tzinfo=end.tzinfo or UTC),
+        description=" ".join(filter(None, (row["sublocation_identifier"], row["web_description"]))),
         is_primary=row["primary"] == "Primary",
     )
-
-
-def _moment(text: str | None) -> datetime | None:
-    """Returns the moment that the service wrote; without an offset it is UTC."""
-    if not text:
-        return None
-    moment = datetime.fromisoformat(text)
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-
-
-def _zone(abbreviation: str | None, has_summer_time: str | None) -> str:
-    summer, fixed = _ZONES.get(abbreviation or "", (UNKNOWN_ZONE, UNKNOWN_ZONE))
-    return summer if has_summer_time == "Y" else fixed
 
 
 def common_zone(sites: Sequence[Site]) -> str:
@@ -188,8 +162,8 @@ class Station:
 
     Args:
         site: where it is.
-        values: in `unit`, one per hour of the axis, NaN where missing.
-        sensor: id of the sensor (time series) that speaks for the site; empty where none sent anything.
+        values: in the unit of its readings, one per hour of the axis, NaN where missing.
+        sensor: id of the sensor (time series) that represents the site; empty where none sent anything.
         readings: what that sensor sent.
         observed: hours with a value, for every sensor of the site.
     """
@@ -224,8 +198,7 @@ def make_station(site: Site, frame: pd.DataFrame, axis: TimeAxis, settings: Basi
     """
     sensors = valid_readings(frame, settings.keep_negative)
     if not sensors:
-        nothing = Readings(np.empty(0, "datetime64[us]"), np.empty(0))
-        return Station(site, np.full(axis.length, np.nan, np.float32), "", nothing)
+        return Station(site, np.full(axis.length, np.nan, np.float32), "", Readings())
     hourly = {name: hourly_values(readings, axis, settings) for name, readings in sensors.items()}
     observed = {name: int((~np.isnan(values)).sum()) for name, values in hourly.items()}
     primary = {series.id for series in site.series if series.is_primary}
