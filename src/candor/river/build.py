@@ -16,7 +16,7 @@ from candor.data.panel import Covariate, Edges, Panel, Sensor
 from candor.data.times import TimeAxis
 from candor.river.client import ServiceClient, require_client
 from candor.river.network import River, RiverEdge, find_river
-from candor.river.quality import QualityReport, StationQuality, quality_report, station_quality
+from candor.river.quality import QualityReport, StationQuality
 from candor.river.readings import USGS_SENTINELS, as_frame, fetch_readings
 from candor.river.settings import BasinSettings, period
 from candor.river.stations import UNKNOWN_ZONE, Site, SiteList, Station, common_zone, find_sites, make_station
@@ -37,16 +37,14 @@ class Basin:
 
 
 def build_basin(settings: BasinSettings, client: ServiceClient, name: str = "", rain: RainStep | None = None) -> Basin:
-    """Returns the basin built by the given rules from the services, or from their answers on disk.
+    """Returns the basin built by the given rules from the services, or from their responses on disk.
 
-    Args:
-        settings: which basin, and by which rules.
-        client: of the services; with all responses on disk no network is needed.
-        name: what the panel is called.
-        rain: adds a covariate called `rain`.
+    With all responses on disk no network is needed. `rain` adds a covariate of that name.
     """
     require_client()
-    catalogue = find_sites(client, settings.huc, settings.parameter, until=_latest_end(settings))
+    # A moment at which the period is over in every zone that it may turn out to have. Wrong times are refused here.
+    end = period(settings.start, settings.end, settings.zone or "UTC").end + _WESTERNMOST * (settings.zone is None)
+    catalogue = find_sites(client, settings.huc, settings.parameter, until=end)
     sites = catalogue.sites
     if not sites:
         raise InputError(
@@ -59,7 +57,7 @@ def build_basin(settings: BasinSettings, client: ServiceClient, name: str = "", 
     unplaced = [StationQuality(site, title, is_kept=False, reason=reason) for site, title in catalogue.unplaced]
     responses = fetch_readings(client, [site.id for site in candidates], settings.parameter, axis)
     stations = [make_station(site, as_frame(responses[site.id]), axis, settings) for site in candidates]
-    kept, judged = _complete_enough(stations, settings)
+    kept, complete = _complete_enough(stations, settings)
     if len(kept) < settings.min_sites:
         raise _too_few(kept, stations, too_short, catalogue, settings)
     findings = _findings(catalogue, kept, axis, is_zone_given=settings.zone is not None)
@@ -71,17 +69,10 @@ def build_basin(settings: BasinSettings, client: ServiceClient, name: str = "", 
     panel = _panel(kept, river.edges, axis, name or f"huc{settings.huc}", _provenance(settings, client, kept, river))
     if rain is not None:
         panel = _with_rain(panel, rain, findings, is_offline=client.is_offline)
-    told = sorted(too_short + unplaced + judged, key=lambda one: one.id)
-    return Basin(panel, quality_report(panel, told, findings), settings)
-
-
-def _latest_end(settings: BasinSettings) -> datetime:
-    """Returns a moment at which the period is over in every zone that it may turn out to have.
-
-    Wrong times are told of here, before anything is fetched.
-    """
-    end = period(settings.start, settings.end, settings.zone or "UTC").end
-    return end if settings.zone else end + _WESTERNMOST
+    described = sorted(too_short + unplaced + complete, key=lambda one: one.id)
+    observed = int(np.count_nonzero(panel.mask))
+    counts = len(panel.sensors), len(panel.edges), panel.times.length, observed
+    return Basin(panel, QualityReport(described, *counts, findings), settings)
 
 
 def _long_enough(sites: Sequence[Site], axis: TimeAxis, max_missing: float) -> tuple[list[Site], list[StationQuality]]:
@@ -101,14 +92,26 @@ def _complete_enough(
     stations: Sequence[Station], settings: BasinSettings
 ) -> tuple[list[Station], list[StationQuality]]:
     """Returns the stations that lack few enough hours, and what is to be said of all of them."""
-    kept, judged = [], []
-    for station in stations:
-        is_kept = station.missing_share <= settings.max_missing
-        reason = "" if is_kept else f"{percent(station.missing_share)} of its hours are missing"
-        judged.append(station_quality(station, reason))
-        if is_kept:
-            kept.append(station)
-    return kept, judged
+    kept = [station for station in stations if station.missing_share <= settings.max_missing]
+    described = [
+        StationQuality(
+            id=station.site.id,
+            name=station.site.name,
+            is_kept=station in kept,
+            reason="" if station in kept else f"{percent(station.missing_share)} of its hours are missing",
+            sensor=station.sensor,
+            sensor_description=station.description,
+            observed_hours=station.observed,
+            missing_share=round(station.missing_share, 6),
+            longest_gap_hours=station.longest_gap,
+            readings=len(station.readings.values),
+            left_out=station.readings.left_out,
+            approvals=station.readings.approvals,
+            qualifiers=station.readings.qualifiers,
+        )
+        for station in stations
+    ]
+    return kept, described
 
 
 def _too_few(

@@ -4,12 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-import numpy as np
-
 from candor.data.findings import Finding
-from candor.data.panel import Panel
 from candor.river.settings import PRESETS, Preset
-from candor.river.stations import Station
 
 OBSERVED_IN_ALL = 1_837_295
 STATION_HOURS_IN_ALL = 1_884_432
@@ -70,38 +66,6 @@ def in_words(finding: Finding) -> str:
     times = f" ({finding.count:,} times)" if finding.count > 1 else ""
     hint = f"; hint: {finding.hint}" if finding.hint else ""
     return f"{finding.level}: {where}{finding.what}{times}{hint}"
-
-
-def station_quality(station: Station, reason: str = "") -> StationQuality:
-    """Returns what is to be said of a station; it is kept where there is no reason against it."""
-    readings = station.readings
-    return StationQuality(
-        id=station.site.id,
-        name=station.site.name,
-        is_kept=not reason,
-        reason=reason,
-        sensor=station.sensor,
-        sensor_description=station.description,
-        observed_hours=station.observed,
-        missing_share=round(station.missing_share, 6),
-        longest_gap_hours=station.longest_gap,
-        readings=len(readings.values),
-        left_out=readings.left_out,
-        approvals=readings.approvals,
-        qualifiers=readings.qualifiers,
-    )
-
-
-def quality_report(panel: Panel, stations: Sequence[StationQuality], findings: Sequence[Finding] = ()) -> QualityReport:
-    """Returns the report of a panel and of the sites that were looked at for it."""
-    return QualityReport(
-        stations=stations,
-        sites=len(panel.sensors),
-        edges=len(panel.edges),
-        hours=panel.times.length,
-        observed=int(np.count_nonzero(panel.mask)),
-        findings=findings,
-    )
 
 
 @dataclass(frozen=True)

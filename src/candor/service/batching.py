@@ -82,12 +82,7 @@ class _Job:
 class Worker:
     """A thread that does all the work of one model in order, with waiting windows of the same forecaster as one batch.
 
-    It never waits for a batch to fill: the next one gathers while one is computed.
-
-    Args:
-        name: of the model.
-        most_windows: windows that are forecast in one go.
-        metrics: of the service; the length of the queue and the sizes of batches are recorded.
+    It never waits for a batch to fill: the next one gathers while one is computed, of `most_windows` at most.
     """
 
     def __init__(self, name: str, most_windows: int, metrics: Metrics) -> None:

@@ -7,20 +7,8 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 _WINDOWS = (1, 2, 4, 8, 16, 32, 64, 128)
 PATHS = (
-    "/",
-    "/healthz",
-    "/readyz",
-    "/metrics",
-    "/v1/openapi.json",
-    "/v1/models",
-    "/v1/sensors",
-    "/v1/forecast",
-    "/v1/forecast/latest",
-    "/v1/forecast/at",
-    "/v1/readings",
-    "/v1/history",
-    "/v1/overview",
-    "/v1/explain",
+    *("/", "/healthz", "/readyz", "/metrics", "/v1/openapi.json", "/v1/models", "/v1/sensors", "/v1/forecast"),
+    *("/v1/forecast/latest", "/v1/forecast/at", "/v1/readings", "/v1/history", "/v1/overview", "/v1/explain"),
 )
 
 

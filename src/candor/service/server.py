@@ -106,10 +106,11 @@ class TimeoutProtocol(H11Protocol):
             self.transport.abort()
             return
         what = "this is not a request that can be read"
-        response = RefusedError(400, "bad_http", what, hint="speak HTTP/1.1").response()
-        headers = [*response.raw_headers, (b"connection", b"close")]
+        response = RefusedError(
+            400, "bad_http", what, hint="speak HTTP/1.1", headers={"Connection": "close"}
+        ).response()
         for event in (
-            h11.Response(status_code=400, headers=headers, reason=b"Bad Request"),
+            h11.Response(status_code=400, headers=response.raw_headers, reason=b"Bad Request"),
             h11.Data(data=bytes(response.body)),
             h11.EndOfMessage(),
         ):
@@ -136,13 +137,7 @@ class TimeoutProtocol(H11Protocol):
 
 
 def serve(sources: Sequence[Path], settings: ServiceSettings, announce: Announce = log.info) -> None:
-    """Serves runs until a signal ends it.
-
-    Args:
-        sources: run directories or bundles.
-        settings: how.
-        announce: is called with the address of the service once it listens.
-    """
+    """Serves runs or bundles until a signal ends it; `announce` is called with the address once the service listens."""
     server, listening = prepare(sources, settings, announce)
     server.run(sockets=[listening])
 

@@ -9,10 +9,9 @@ import sqlite3
 import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,8 +30,7 @@ _TABLES = (
 )
 
 
-@dataclass(frozen=True)
-class Reading:
+class Reading(NamedTuple):
     """One reading: the sensor's id, the moment in microseconds since 1970 UTC, and the value, None if withdrawn."""
 
     sensor: str
@@ -40,8 +38,7 @@ class Reading:
     value: float | None
 
 
-@dataclass(frozen=True, eq=False)
-class StoredReadings:
+class StoredReadings(NamedTuple):
     """Several readings as columns; a value that was withdrawn is NaN."""
 
     sensors: Sequence[str]
@@ -108,27 +105,21 @@ class ReadingStore:
 
     def append(self, readings: Sequence[Reading]) -> int:
         """Stores readings, all or none; returns how many replaced another; of equal keys the last counts."""
-        rows = [(reading.sensor, reading.moment, reading.value) for reading in readings]
         with self._transaction() as database:
-            added = database.executemany("INSERT OR IGNORE INTO readings VALUES (?, ?, ?)", rows).rowcount
-            database.executemany("INSERT OR REPLACE INTO readings VALUES (?, ?, ?)", rows)
+            added = database.executemany("INSERT OR IGNORE INTO readings VALUES (?, ?, ?)", readings).rowcount
+            database.executemany("INSERT OR REPLACE INTO readings VALUES (?, ?, ?)", readings)
         self._changed = datetime.now(UTC)
-        return len(rows) - added
+        return len(readings) - added
 
     def between(self, first: int, stop: int, sensor: str | None = None) -> StoredReadings:
-        """Returns the readings from the moment `first` on and before `stop`, of one sensor or of all.
-
-        Moments are in microseconds since 1970 UTC.
-        """
+        """Returns the readings from the moment `first` on and before `stop`, of one sensor or of all."""
         of_one, wanted = ("", ()) if sensor is None else ("sensor = ? AND ", (sensor,))
         query = f"SELECT sensor, moment, value FROM readings WHERE {of_one}moment >= ? AND moment < ?"
         with self._lock:
             rows = self._database.execute(f"{query} ORDER BY moment, sensor", (*wanted, first, stop)).fetchall()
-        return StoredReadings(
-            sensors=[row[0] for row in rows],
-            moments=np.array([row[1] for row in rows], np.int64),
-            values=np.array([row[2] for row in rows], np.float32),  # None becomes NaN
-        )
+        sensors, moments, values = zip(*rows, strict=True) if rows else ((), (), ())
+        # A value that is None becomes NaN.
+        return StoredReadings(sensors, np.array(moments, np.int64), np.array(values, np.float32))
 
     def span(self, sensors: Collection[str]) -> tuple[int, int] | None:
         """Returns the moments of the first and the last reading of some sensors; None if there is none."""
