@@ -51,7 +51,7 @@ class ServiceClient:
 
     Args:
         cache: where responses are kept and looked for first.
-        retry_policy: how often and after what pauses a request is repeated.
+        retry_policy: of failed requests.
         report: progress callback.
         fresh_since: responses from before this moment are fetched again, because readings are revised; None keeps all.
         is_offline: sends nothing; a request whose response is not on disk is refused.
@@ -161,11 +161,14 @@ class ServiceClient:
         return self.cache.keep(request, content, url, tuple(also))
 
     def _diagnose(self, error: Exception, request: Request) -> Failure | None:
+        import httpx
         from dataretrieval.exceptions import DataRetrievalError
 
         if not isinstance(error, DataRetrievalError):
             return None
-        is_without_network = _was_never_connected(error) and not self._was_answered
+        # As opposed to a connection that came about and broke.
+        was_never_there = any(isinstance(one, httpx.ConnectError | httpx.ConnectTimeout) for one in _causes(error))
+        is_without_network = was_never_there and not self._was_answered
         return Failure(
             _service_error(error, request, self.cache),
             may_pass=error.retryable and not is_without_network,
@@ -190,16 +193,6 @@ def require_client() -> None:
             import_module(package)
 
 
-def _was_never_connected(error: BaseException) -> bool:
-    """Returns whether no connection came about, as opposed to one that broke."""
-    import httpx
-
-    cause: BaseException | None = error
-    while cause is not None and not isinstance(cause, httpx.ConnectError | httpx.ConnectTimeout):
-        cause = cause.__cause__
-    return cause is not None
-
-
 def _record(request: Request, response: Response) -> dict[str, Any]:
     record: dict[str, Any] = {
         "service": request.service,
@@ -217,7 +210,8 @@ def _service_error(error: "DataRetrievalError", request: Request, cache: Respons
     where, status = _SERVICE_NAMES.get(request.service, request.service), error.status_code
     again = f"run the same command again later: what was answered so far is kept in {cache.folder}"
     key = f"a free key raises the limit: get one at {KEY_ADDRESS} and set the environment variable {KEY_VARIABLE}"
-    detail = _first_sentence(error)
+    root = _causes(error)[-1]
+    detail = (str(root) or type(root).__name__).split(" (URL:")[0].splitlines()[0].rstrip(".")  # without the address
     if status == _TOO_MANY_REQUESTS:
         what, hint = "the service answers no more for now: too many requests", f"{key}; {again}"
     elif status == 403:
@@ -234,11 +228,9 @@ def _service_error(error: "DataRetrievalError", request: Request, cache: Respons
     return ServiceError(what, where=where, hint=hint)
 
 
-def _first_sentence(error: BaseException) -> str:
-    """Returns what the deepest cause says, without the address."""
-    while error.__cause__ is not None:
-        error = error.__cause__
-    return (str(error) or type(error).__name__).split(" (URL:")[0].splitlines()[0].rstrip(".")
+def _causes(error: BaseException) -> list[BaseException]:
+    """Returns an exception, and what caused it, down to the first cause."""
+    return [error, *(_causes(error.__cause__) if error.__cause__ is not None else [])]
 
 
 _MOST_WORDS = 100  # characters of an answer that is none
@@ -268,9 +260,9 @@ def watched_library() -> Iterator[list[str]]:
 
 
 def _hook_into_library() -> None:
-    """Lets the client show every response to `_look`, which minds only those that are watched.
+    """Lets the library show every response to `_check_page`, which minds only those that are watched.
 
-    The place where it does so is no promise of the client's: a version that has none is told of by `watched_client`.
+    The place where it does so is no promise of the library's: `watched_library` refuses a version that has none.
     """
     with suppress(ImportError, LookupError, TypeError, AttributeError), _ONE_AT_A_TIME:
         from dataretrieval.transport.http import HTTPX_ASYNC_DEFAULTS

@@ -6,7 +6,7 @@ card.md         the same for people: what the dataset is, where it comes from, h
 
 import tempfile
 import zipfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -21,6 +21,8 @@ from candor.river.settings import PRESETS, preset_called
 
 QUALITY = "quality.json"
 CARD = "card.md"
+CHECKSUMS = "SHA256SUMS"
+_LONG_AGO = (1980, 1, 1, 0, 0, 0)  # no time of its own: the same basin makes the same bytes
 
 
 def save_basin(basin: Basin, folder: Path, preset: str | None = None) -> list[Difference]:
@@ -29,11 +31,16 @@ def save_basin(basin: Basin, folder: Path, preset: str | None = None) -> list[Di
     Raises:
         InputError: if the folder holds anything but an earlier panel, or cannot be written.
     """
+    folder = Path(folder)
     check_panel_place(folder)
-    differences = [] if preset is None else compare_with_paper(preset_called(preset), basin.report)
+    differences = []
     if preset is not None:
-        differences += compare_totals(_reports(basin, Path(folder), preset))
-    _remove_leftovers(Path(folder))
+        differences = compare_with_paper(preset_called(preset), basin.report)
+        differences += compare_totals(_reports(basin, folder, preset))
+    # What builders of this folder that were killed while they wrote left beside it, under hidden names.
+    for half_written in folder.parent.glob(f".{folder.name}.*"):
+        remove_leftovers(half_written)  # of the panel that was being written into it
+    remove_leftovers(folder)
     with atomic_folder(folder) as temporary:
         save_panel(basin.panel, temporary)
         paper = [asdict(difference) for difference in differences]
@@ -42,35 +49,22 @@ def save_basin(basin: Basin, folder: Path, preset: str | None = None) -> list[Di
     return differences
 
 
-def _remove_leftovers(folder: Path) -> None:
-    """Removes what builders of this folder that were killed while they wrote left beside it, under hidden names."""
-    for half_written in folder.parent.glob(f".{folder.name}.*"):
-        remove_leftovers(half_written)  # of the panel that was being written into it
-    remove_leftovers(folder)
-
-
 def _reports(basin: Basin, folder: Path, preset: str) -> dict[str, QualityReport]:
     """Returns the reports of the paper's basins: this one, and those found beside it or among the datasets."""
     reports = {preset: basin.report}
     for name in PRESETS:
         for place in (folder.parent / name, find_data(name)):
             if name not in reports and place is not None and (place / QUALITY).is_file():
-                reports[name] = _read_report(place / QUALITY)
+                content = read_json(place / QUALITY)
+                try:
+                    sites, edges, hours, observed = (
+                        int(content[one]) for one in ("sites", "edges", "hours", "observed")
+                    )
+                except (LookupError, TypeError, ValueError):
+                    what, where = "the quality report lacks its numbers", str(place / QUALITY)
+                    raise InputError(what, where=where, hint="build the basin again") from None
+                reports[name] = QualityReport((), sites, edges, hours, observed)
     return reports
-
-
-def _read_report(path: Path) -> QualityReport:
-    content = read_json(path)
-    try:
-        sites, edges, hours, observed = (int(content[name]) for name in ("sites", "edges", "hours", "observed"))
-    except (LookupError, TypeError, ValueError):
-        what = "the quality report lacks its numbers"
-        raise InputError(what, where=str(path), hint="build the basin again") from None
-    return QualityReport((), sites, edges, hours, observed)
-
-
-CHECKSUMS = "SHA256SUMS"
-_LONG_AGO = (1980, 1, 1, 0, 0, 0)  # no time of its own: the same basin makes the same bytes
 
 
 def check_archive_path(path: Path) -> None:
@@ -94,23 +88,18 @@ def export_archive(folder: Path, path: Path) -> list[str]:
         raise InputError("this is not a panel folder", where=str(folder), hint="build the basin first")
     with tempfile.TemporaryDirectory() as workplace:
         export_panel(load_panel(folder), Path(workplace), "csv")
-        files = {f"panel/{file.relative_to(folder).as_posix()}": file for file in _files_in(folder)}
-        files |= {f"csv/{file.name}": file for file in _files_in(Path(workplace))}
-        _pack(files, path)
+        files = {
+            f"{name}/{file.relative_to(place).as_posix()}": file
+            for name, place in (("panel", folder), ("csv", Path(workplace)))
+            for file in place.rglob("*")
+            if file.is_file()
+        }
+        sums = "".join(f"{sha256_of_file(files[name])}  {name}\n" for name in sorted(files))
+        with atomic_file(path) as temporary, zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name in sorted(files):
+                _add(archive, name, files[name].read_bytes())
+            _add(archive, CHECKSUMS, sums.encode())
     return [*sorted(files), CHECKSUMS]
-
-
-def _pack(files: Mapping[str, Path], path: Path) -> None:
-    """Writes files under their names in the archive, and the checksum of each."""
-    sums = "".join(f"{sha256_of_file(files[name])}  {name}\n" for name in sorted(files))
-    with atomic_file(path) as temporary, zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name in sorted(files):
-            _add(archive, name, files[name].read_bytes())
-        _add(archive, CHECKSUMS, sums.encode())
-
-
-def _files_in(folder: Path) -> list[Path]:
-    return [file for file in folder.rglob("*") if file.is_file()]
 
 
 def _add(archive: zipfile.ZipFile, name: str, content: bytes) -> None:
@@ -127,44 +116,43 @@ _RULES = {
 
 def dataset_card(basin: Basin, differences: Sequence[Difference] = ()) -> str:
     """Returns the card in Markdown: what the dataset is, where it comes from, and how it was made."""
-    sections = [_facts(basin), _making(basin), _stations(basin), _edges(basin), _noticed(basin)]
-    if differences:
-        sections.append(_comparison(differences))
-    sections.append(_source(basin))
-    return "\n\n".join(section for section in sections if section) + "\n"
+    parts = {
+        f"# {basin.panel.name}": _table(("fact", "value"), _facts(basin)),
+        "## How it was made": _making(basin),
+        "## Sites": _stations(basin),
+        "## River": _edges(basin),
+        "## What was noticed": "\n".join(f"- {in_words(one)}" for one in basin.report.findings),
+        "## Beside the paper's table": _comparison(differences),
+        "## Source": _source(basin),
+    }
+    return "\n\n".join(f"{title}\n\n{text}" for title, text in parts.items() if text) + "\n"
 
 
-def _facts(basin: Basin) -> str:
+def _facts(basin: Basin) -> list[tuple[str, str]]:
     panel, report, settings = basin.panel, basin.report, basin.settings
-    local = panel.times.local
-    rows = [
+    local, share = panel.times.local, f"{100 * report.observed_share:.2f} %"
+    return [
         ("quantity", f"USGS parameter {settings.parameter}, {panel.unit or 'unit not stated'}, hourly"),
         ("where", f"hydrologic unit {settings.huc}"),
         ("when", f"{report.hours:,} hours, {local[0]} to {local[-1]} ({panel.times.zone})"),
         ("stations", f"{report.sites}"),
         ("network", f"{report.edges} directed pairs, downstream within {settings.max_distance_km:g} river km"),
-        (
-            "observed",
-            f"{report.observed:,} of {report.station_hours:,} station-hours, {100 * report.observed_share:.2f} %",
-        ),
+        ("observed", f"{report.observed:,} of {report.station_hours:,} station-hours, {share}"),
         ("covariates", ", ".join(panel.covariates) or "none"),
         ("checksum", f"SHA-256 of the content: {panel.fingerprint}"),
     ]
-    return f"# {panel.name}\n\n" + _table(("fact", "value"), rows)
 
 
 def _making(basin: Basin) -> str:
     settings = basin.settings
     negative = "" if settings.keep_negative else " and negative ones"
-    lines = [
-        f"- Missing are sentinels, readings that are no numbers, infinite ones{negative}. Nothing is filled.",
-        f"- The value of an hour is {_RULES[settings.hourly]}.",
-        "- Of several sensors at a site the one that observed most hours speaks for it.",
-        f"- A station lacks at most {100 * settings.max_missing:g} % of the hours.",
-        "- An edge leads to a station on the main path downstream (NLDI navigation DM); its length is that of the river"
-        f" path, at most {settings.max_distance_km:g} km. There are no self-loops.",
-    ]
-    return "## How it was made\n\n" + "\n".join(lines)
+    return f"""\
+- Missing are sentinels, readings that are no numbers, infinite ones{negative}. Nothing is filled.
+- The value of an hour is {_RULES[settings.hourly]}.
+- Of several sensors at a site the one that observed most hours speaks for it.
+- A station lacks at most {100 * settings.max_missing:g} % of the hours.
+- An edge leads to a station on the main path downstream (NLDI navigation DM); its length is that of the river path, \
+at most {settings.max_distance_km:g} km. There are no self-loops."""
 
 
 def _stations(basin: Basin) -> str:
@@ -176,27 +164,20 @@ def _stations(basin: Basin) -> str:
             "" if one.missing_share is None else f"{100 * one.missing_share:.2f}",
             "" if one.longest_gap_hours is None else f"{one.longest_gap_hours:,}",
             f"{sum(one.left_out.values()):,}",
-            " ".join(part for part in (one.sensor, one.sensor_description) if part),
+            f"{one.sensor} {one.sensor_description}".strip(),
         )
         for one in basin.report.stations
     ]
-    heads = ("site", "name", "in the panel", "missing %", "longest gap, h", "readings left out", "sensor")
-    return "## Sites\n\n" + _table(heads, rows)
+    return _table(("site", "name", "in the panel", "missing %", "longest gap, h", "readings left out", "sensor"), rows)
 
 
 def _edges(basin: Basin) -> str:
-    panel = basin.panel
-    if not len(panel.edges) or panel.edges.distance is None:
+    ids, edges = basin.panel.sensor_ids, basin.panel.edges
+    if not len(edges) or edges.distance is None:
         return ""
-    ids, edges = panel.sensor_ids, panel.edges
-    ends = zip(edges.source, edges.target, panel.edges.distance, strict=True)
+    ends = zip(edges.source, edges.target, edges.distance, strict=True)
     rows = [(ids[source], ids[target], f"{length:.2f}") for source, target, length in ends]
-    return "## River\n\n" + _table(("from", "to", "river km"), rows)
-
-
-def _noticed(basin: Basin) -> str:
-    lines = [f"- {in_words(one)}" for one in basin.report.findings]
-    return "## What was noticed\n\n" + "\n".join(lines) if lines else ""
+    return _table(("from", "to", "river km"), rows)
 
 
 def _comparison(differences: Sequence[Difference]) -> str:
@@ -204,7 +185,7 @@ def _comparison(differences: Sequence[Difference]) -> str:
         (one.what, f"{one.paper:,}", f"{one.built:,}", "" if one.is_none else f"{one.built - one.paper:+,.10g}")
         for one in differences
     ]
-    return "## Beside the paper's table\n\n" + _table(("number", "paper", "here", "difference"), rows)
+    return _table(("number", "paper", "here", "difference"), rows) if rows else ""
 
 
 def _source(basin: Basin) -> str:
@@ -217,7 +198,7 @@ def _source(basin: Basin) -> str:
     ]
     if rain := provenance.get("rain"):
         lines.append(f"- Rain: {rain.get('product', 'not named')}, {rain.get('row', 'as in `panel.json`')}.")
-    return "## Source\n\n" + "\n".join(lines)
+    return "\n".join(lines)
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -15,6 +15,7 @@ from typing import Any
 import requests
 
 from candor.core.errors import InputError
+from candor.core.text import first_line
 from candor.river.retries import Failure, Result, Retries
 
 BLOCK = 32 * 1024  # bytes
@@ -24,12 +25,7 @@ _CONTENT_RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+)")
 
 
 class RemoteReader:
-    """Reads files over HTTP by parts, from several threads at a time.
-
-    Args:
-        new_session: makes a session that carries the login; each thread has one of its own.
-        retries: of failed requests.
-    """
+    """Reads files over HTTP by parts, from several threads at a time, each with a session of its own."""
 
     def __init__(self, new_session: Callable[[], requests.Session], retries: Retries) -> None:
         self._new_session = new_session
@@ -64,11 +60,8 @@ class RemoteReader:
             return len(body)
         match = _CONTENT_RANGE.match(response.headers.get("Content-Range", ""))
         if match is None or int(match[1]) != first or len(body) != min(stop, int(match[3])) - first:
-            raise InputError(
-                "the archive sent another part of the file than was asked for",
-                where=url,
-                hint="give the same command again later: what was read so far is kept",
-            )
+            hint = "give the same command again later: what was read so far is kept"
+            raise InputError("the archive sent another part of the file than was asked for", where=url, hint=hint)
         file.add(first, body, size=int(match[3]))
         return len(body)
 
@@ -95,16 +88,11 @@ def diagnose(error: Exception, where: str) -> Failure | None:
     """Returns what is behind a failed request: one that may pass (busy, unwell, cut off) or not; None for bugs."""
     if not isinstance(error, requests.RequestException):
         return None
-    return Failure(
-        InputError(
-            f"the service does not answer ({str(error).splitlines()[0]})",
-            where=where,
-            hint="look whether this machine has a network, and give the same command again later: what was read so far "
-            "is kept",
-        ),
-        may_pass=error.response is None or error.response.status_code in _PASSING,
-        wished=_retry_after(error.response),
-    )
+    again = "give the same command again later: what was read so far is kept"
+    hint = f"look whether this machine has a network, and {again}"
+    told = InputError(f"the service does not answer ({first_line(error)})", where=where, hint=hint)
+    may_pass = error.response is None or error.response.status_code in _PASSING
+    return Failure(told, may_pass, wished=_retry_after(error.response))
 
 
 def _retry_after(response: Any) -> float | None:
@@ -157,8 +145,7 @@ class _PartialFile(RawIOBase):
             self.lack = (lacking[0] * BLOCK, min((lacking[-1] + 1) * BLOCK, self._size))
             raise EOFError("these bytes are not here yet")
         content = b"".join(self._blocks[block] for block in blocks)
-        offset = self._place - blocks[0] * BLOCK
-        length = stop - self._place
+        offset, length = self._place - blocks[0] * BLOCK, stop - self._place
         buffer[:length] = content[offset : offset + length]
         self._place = stop
         return length

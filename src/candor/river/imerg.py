@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from candor.core.errors import InputError
 from candor.core.optional import needing_packages
+from candor.core.text import first_line
 from candor.data.panel import Sensor
 from candor.river.http_ranges import RemoteReader, diagnose
 from candor.river.retries import Retries, RetryPolicy
@@ -272,7 +273,7 @@ def sign_in() -> EarthdataArchive:
             ) from None
         except requests.RequestException as error:
             raise InputError(
-                f"Earthdata cannot be reached ({str(error).splitlines()[0]})",
+                f"Earthdata cannot be reached ({first_line(error)})",
                 where="https://urs.earthdata.nasa.gov",
                 hint="rain is fetched over the network: look whether this machine has one",
             ) from None

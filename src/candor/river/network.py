@@ -32,12 +32,10 @@ _DIGITS = 7  # of a degree: about a centimetre, by which ends of flowlines are t
 
 @dataclass(frozen=True, eq=False)
 class Flowline:
-    """A stretch of river without a confluence, from upstream to downstream.
+    """A stretch of river without a confluence, from upstream to downstream, by its number in the dataset (comid).
 
-    Args:
-        id: its number in the dataset (comid).
-        points: vertex x (longitude, latitude), WGS 84 degrees.
-        official: its length in kilometres as NHDPlus states it, or None where that is not known.
+    `points` are vertex x (longitude, latitude), WGS 84 degrees; `official` is the length in kilometres as NHDPlus
+    states it, None where that is not known.
     """
 
     id: str
@@ -51,9 +49,7 @@ class Flowline:
 
         steps = Geod(ellps="GRS80").line_lengths(self.points[:, 0], self.points[:, 1])
         measured: NDArray[np.float64] = np.concatenate([[0.0], np.cumsum(steps)]) / 1000.0
-        if self.official is None or measured[-1] == 0:
-            return measured
-        return measured * (self.official / float(measured[-1]))
+        return measured if self.official is None or measured[-1] == 0 else measured * (self.official / measured[-1])
 
     @property
     def length(self) -> float:
@@ -126,9 +122,8 @@ def official_lengths(client: ServiceClient, comids: Iterable[str], findings: Fin
         responses = client.get_all(asked, "looking up lengths of rivers")
     except ServiceError as error:
         responses = client.get_cached(request for request, _ in asked)
-        instead = (
-            "those that are kept were taken" if len(responses) == len(asked) else "it was measured where none are kept"
-        )
+        is_all = len(responses) == len(asked)
+        instead = "those that are kept were taken" if is_all else "it was measured where none are kept"
         findings.warning(
             f"the official lengths of the river could not be had, and {instead}: {error.what}",
             where=error.where,
@@ -139,7 +134,7 @@ def official_lengths(client: ServiceClient, comids: Iterable[str], findings: Fin
 
 
 def _lengths_request(numbers: list[int]) -> tuple[Request, Fetch]:
-    """Returns the question for the lengths of some flowlines, and how to ask it."""
+    """Returns the request for the lengths of some flowlines, and how to send it."""
     arguments: dict[str, Any] = {"properties": ["comid", "lengthkm"], "skip_geometry": True, "limit": _AT_ONCE}
     wanted = {"op": "in", "args": [{"property": "comid"}, numbers]}
 
@@ -150,14 +145,9 @@ def _lengths_request(numbers: list[int]) -> tuple[Request, Fetch]:
 
         host = urlsplit(configuration.base_url(adapter="nldi", default=nldi.NLDI_API_BASE_URL))
         with watched_library() as pages:
+            base, query = f"{host.scheme}://{host.netloc}{_PATH}", json.dumps(wanted)
             frame, metadata = get_ogc_data(
-                arguments,
-                COLLECTION,
-                "feature_id",
-                base_url=f"{host.scheme}://{host.netloc}{_PATH}",
-                spatial=True,
-                cql_body=json.dumps(wanted),
-                adapter="nldi",
+                arguments, COLLECTION, "feature_id", base_url=base, spatial=True, cql_body=query, adapter="nldi"
             )
         if not {"comid", "lengthkm"} <= set(frame.columns):
             raise DataRetrievalError("it tells no lengths")
@@ -171,7 +161,6 @@ SAME_PLACE = 0.001  # km; stations closer than this, such as two depths of one b
 FAR_FROM_LINE = 2.0  # km; a station further from its flowline is worth a look
 _MARGIN = 100  # km; the service counts from the upper end of the first flowline, not from the station on it
 _ONE_AT_A_TIME = Lock()
-_NO_FEATURES: dict[str, Any] = {"type": "FeatureCollection", "features": []}
 
 
 @dataclass(frozen=True, order=True)
@@ -272,10 +261,7 @@ def distances_below(own: Flowline, path: Iterable[Flowline]) -> dict[tuple[float
         upper, lower = line.ends
         length = min(line.length, graph.get_edge_data(upper, lower, {"length": math.inf})["length"])
         graph.add_edge(upper, lower, length=length)
-    lengths: dict[tuple[float, float], float] = networkx.single_source_dijkstra_path_length(
-        graph, own.ends[1], weight="length"
-    )
-    return lengths
+    return dict(networkx.single_source_dijkstra_path_length(graph, own.ends[1], weight="length"))
 
 
 def without_circles(edges: list[RiverEdge], findings: Findings) -> list[RiverEdge]:
@@ -315,9 +301,9 @@ def _path_request(comid: str, distance: int) -> tuple[Request, Fetch]:
 
 
 def _nldi_request(operation: str, arguments: dict[str, Any], address: str) -> tuple[Request, Fetch]:
-    """Returns a question to the NLDI and how to ask it; what the service does not know is an empty collection.
+    """Returns a request to the NLDI and how to send it; what the service does not know is an empty collection.
 
-    The client does not say which address it asks, so that `address` says it, below the base that the client uses.
+    The library does not say which address it asks, so that `address` says it, below the base that the library uses.
     """
     also: list[str] = []  # outlasts an attempt that fails
 
@@ -330,12 +316,10 @@ def _nldi_request(operation: str, arguments: dict[str, Any], address: str) -> tu
         with quiet_library(), _list_of_sources(arguments, f"{base}/", also):
             try:
                 content = getattr(nldi, operation)(**arguments, as_json=True)
-            except HTTPError as error:
-                if error.status_code != 404:
+            except DataRetrievalError as error:
+                if not isinstance(error, HTTPError) or error.status_code != 404:
                     raise
-                content = _NO_FEATURES
-            except DataRetrievalError:
-                raise
+                content = {"type": "FeatureCollection", "features": []}
             except (ValueError, httpx.HTTPError) as error:  # a page under maintenance in place of its list of sources
                 raise DataRetrievalError(f"it does not answer as it should ({error})") from error
         if not isinstance(content, dict) or "features" not in content:

@@ -87,7 +87,7 @@ def split_period(first: datetime, last: datetime, days: int = DAYS_AT_A_TIME) ->
 
 
 def readings_request(site: str, parameter: str, first: datetime, last: datetime) -> tuple[Request, Fetch]:
-    """Returns the question for what all sensors of a site read from `first` to `last` (UTC), and how to ask it."""
+    """Returns the request for what all sensors of a site read from `first` to `last` (UTC), and how to send it."""
     arguments: dict[str, Any] = {
         "monitoring_location_id": site,
         "parameter_code": parameter,
