@@ -24,7 +24,7 @@ from candor.core.progress import Report
 from candor.data.panel import Covariate
 from candor.data.panel_store import load_panel
 from candor.river import rain as rain_module
-from candor.river.imerg import Cell, EarthdataArchive, Granule, cell_of
+from candor.river.imerg import EarthdataArchive, Granule, GridCell, cell_of
 from candor.river.rain import RainStore, StoredHalfHour
 from candor.river.retries import Retries, RetryPolicy
 from candor.runs.run import load_record
@@ -132,7 +132,7 @@ def test_rain_is_fetched_for_the_places_and_hours_of_the_panel(built, build, mon
         announce("nothing to read")
         values = np.full((times.length, len(sensors)), 0.25, np.float32)
         origin = {"product": "made up", "folder": folder.name, "unknown_half_hours": 0, "half_hours": 1008}
-        return rain_module.Rain(Covariate(values, "mm/h"), origin)
+        return rain_module.FetchedRain(Covariate(values, "mm/h"), origin)
 
     monkeypatch.setattr(rain_module, "fetch_rain", made_rain)
     code, _, err = build(*BASIN, "--cache", built.cache, "--rain")
@@ -174,7 +174,7 @@ class EndingArchive:
         starts = [first + step * HALF_HOUR for step in range(int((stop - first) / HALF_HOUR))]
         return {one: Granule("f.V07B.HDF5", one, "", 1.0) for one in starts if one < self.published}
 
-    def read(self, granule: Granule, cells: list[Cell]) -> tuple[NDArray[np.float32], int]:
+    def read(self, granule: Granule, cells: list[GridCell]) -> tuple[NDArray[np.float32], int]:
         return np.ones(len(cells), np.float32), 1000
 
 

@@ -15,7 +15,7 @@ from candor.data.gridding import Grid, lay_series
 from candor.data.times import TimeAxis
 from candor.river import readings as readings_module
 from candor.river.client import ServiceClient
-from candor.river.readings import MOST_DAYS, Readings, as_frame, fetch_readings, split_period, valid_readings
+from candor.river.readings import MOST_DAYS, SensorReadings, as_frame, fetch_readings, split_period, valid_readings
 
 HOUR = timedelta(hours=1)
 
@@ -27,12 +27,12 @@ def axis_over(observations: list[Observation], zone: str = "UTC") -> TimeAxis:
     return TimeAxis(first, HOUR, (last - first) // HOUR + 2, zone)
 
 
-def fetched(client: ServiceClient, site: str, parameter: str, axis: TimeAxis) -> dict[str, Readings]:
+def fetched(client: ServiceClient, site: str, parameter: str, axis: TimeAxis) -> dict[str, SensorReadings]:
     """Returns the valid readings of a site, fetched from the server."""
     return valid_readings(as_frame(fetch_readings(client, [site], parameter, axis)[site]), keep_negative=False)
 
 
-def from_values(*values: str | None, keep_negative: bool = False) -> Readings:
+def from_values(*values: str | None, keep_negative: bool = False) -> SensorReadings:
     """Returns what is left of readings one minute apart."""
     frame = pd.DataFrame(
         {

@@ -9,7 +9,7 @@ from usgs_server import MadeSite
 
 from candor.data.times import TimeAxis
 from candor.river.build import build_basin
-from candor.river.readings import Readings, as_frame, fetch_readings
+from candor.river.readings import SensorReadings, as_frame, fetch_readings
 from candor.river.settings import BasinSettings, period
 from candor.river.stations import _ZONES, common_zone, find_sites, hourly_values, make_station
 
@@ -183,9 +183,9 @@ def test_a_site_whose_record_is_too_short_is_not_fetched_but_told_of(usgs, clien
     assert "50 %" in reasons["USGS-2"] and "0 %" in reasons["USGS-3"]
 
 
-def readings_of(sent: list[Observation]) -> Readings:
+def readings_of(sent: list[Observation]) -> SensorReadings:
     times = np.array([one.time.astimezone(UTC).replace(tzinfo=None) for one in sent], "datetime64[us]")
-    return Readings(times, np.array([float(one.value) for one in sent]))
+    return SensorReadings(times, np.array([float(one.value) for one in sent]))
 
 
 def test_sensors_of_different_intervals_share_the_grid() -> None:

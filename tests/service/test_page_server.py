@@ -15,7 +15,7 @@ from candor.service import schemas
 KINDS = {
     "/v1/models": schemas.ModelList,
     "/v1/sensors": schemas.SensorList,
-    "/v1/overview": schemas.Overview,
+    "/v1/overview": schemas.OverviewResponse,
     "/v1/forecast/at": schemas.PastForecast,
     "/v1/forecast/latest": schemas.ForecastResponse,
     "/v1/history": schemas.History,

@@ -133,7 +133,7 @@ def test_the_overview_sums_up_the_past_forecast(live, panel: Panel) -> None:
     content, past = live.get("/v1/overview", model="small", time=time), live.get(
         "/v1/forecast/at", model="small", time=time
     )  # fmt: skip
-    schemas.Overview.model_validate(content)
+    schemas.OverviewResponse.model_validate(content)
     assert content["time"] == time
     for row, sensor in zip(content["sensors"], panel.sensors, strict=True):
         series = past["sensors"][sensor.id]

@@ -33,7 +33,7 @@ from candor.data.panel_store import SIGNS_OF_DAMAGE
 from candor.data.times import TimeAxis
 from candor.river.cache import Request, Response, ResponseCache, told_if_unwritable
 from candor.river.client import ServiceClient, require_client
-from candor.river.readings import REVISED_WITHIN, Readings, readings_request, times_of, valid_readings
+from candor.river.readings import REVISED_WITHIN, SensorReadings, readings_request, times_of, valid_readings
 from candor.river.retries import RetryPolicy
 from candor.river.settings import HOUR, BasinSettings
 from candor.river.stations import hourly_values
@@ -257,13 +257,13 @@ def _between(rows: pd.DataFrame, first: datetime, stop: datetime) -> pd.DataFram
     return rows[(times >= first) & (times < stop)]
 
 
-def _read_all(feed: Feed, records: SiteRecords, findings: Findings) -> dict[str, Readings]:
+def _read_all(feed: Feed, records: SiteRecords, findings: Findings) -> dict[str, SensorReadings]:
     """Returns the valid readings of the sensor that represents each site; another one never takes its place."""
     found = {}
     for site in feed.basin.sensor_ids:
         rows, sensor = records.read(site), feed.sensors[site]
         valid = {} if rows.empty else valid_readings(rows, feed.settings.keep_negative)
-        found[site] = valid.get(sensor, Readings())
+        found[site] = valid.get(sensor, SensorReadings())
         latest = {other: readings.times[-1] for other, readings in valid.items() if len(readings.times)}
         silent_since = latest.get(sensor, np.datetime64("1970-01-01"))
         if others := [other for other, moment in latest.items() if moment - silent_since > _LONG_SILENCE]:
@@ -272,14 +272,14 @@ def _read_all(feed: Feed, records: SiteRecords, findings: Findings) -> dict[str,
     return found
 
 
-def _news(sensor: Sensor, before: Readings, now: Readings) -> SiteNews:
+def _news(sensor: Sensor, before: SensorReadings, now: SensorReadings) -> SiteNews:
     old, new = (dict(zip(r.times.tolist(), r.values.tolist(), strict=True)) for r in (before, now))
     changed = [moment for moment, value in old.items() if new.get(moment) != value]
     last: datetime | None = max(new).replace(tzinfo=UTC) if new else None
     return SiteNews(sensor.id, sensor.name, last, new=len(new.keys() - old.keys()), revised=len(changed))
 
 
-def _panel(feed: Feed, axis: TimeAxis, found: Mapping[str, Readings], now: datetime) -> Panel:
+def _panel(feed: Feed, axis: TimeAxis, found: Mapping[str, SensorReadings], now: datetime) -> Panel:
     sensors = feed.basin.sensors
     return Panel(
         values=np.stack([hourly_values(found[sensor.id], axis, feed.settings) for sensor in sensors], axis=1),

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from candor.data.findings import Finding
-from candor.river.settings import PRESETS, Preset
+from candor.river.settings import PRESETS, BasinPreset
 
 OBSERVED_IN_ALL = 1_837_295
 STATION_HOURS_IN_ALL = 1_884_432
@@ -82,7 +82,7 @@ class Difference:
         return self.paper == self.built
 
 
-def compare_with_paper(preset: Preset, report: QualityReport) -> list[Difference]:
+def compare_with_paper(preset: BasinPreset, report: QualityReport) -> list[Difference]:
     """Returns every number of the paper's table row beside the one of the basin that was built."""
     return [
         Difference("sites", preset.sites, report.sites),

@@ -27,7 +27,7 @@ from candor.core.versions import version_of
 from candor.data.panel import Covariate, Sensor, digest_of
 from candor.data.times import TimeAxis
 from candor.river.cache import told_if_unwritable
-from candor.river.imerg import DOI, HALF_HOUR, PRODUCT, VERSION, Archive, Cell, Granule, cell_of, sign_in
+from candor.river.imerg import DOI, HALF_HOUR, PRODUCT, VERSION, Archive, Granule, GridCell, cell_of, sign_in
 
 _FORMAT_VERSION = 1
 _FIRST_TIME, _LAST_TIME = (time.replace(tzinfo=UTC) for time in (datetime.min, datetime.max))
@@ -50,7 +50,7 @@ class StoredHalfHour:
 class RainStore:
     """A folder of half hours for a set of cells; other cells have a folder of their own beside it."""
 
-    def __init__(self, folder: Path, cells: Sequence[Cell]) -> None:
+    def __init__(self, folder: Path, cells: Sequence[GridCell]) -> None:
         self._cells = [list(cell) for cell in cells]
         self.folder = Path(folder) / f"imerg-v{VERSION}" / digest_of({"cells": self._cells})[:16]
 
@@ -85,7 +85,7 @@ class RainStore:
             "day": str(day),
             "unit": "mm/h",
             "cells": self._cells,
-            "places": [[Cell(*cell).longitude, Cell(*cell).latitude] for cell in self._cells],
+            "places": [[GridCell(*cell).longitude, GridCell(*cell).latitude] for cell in self._cells],
             "half_hours": {
                 start.astimezone(UTC).isoformat(): {
                     "file": kept.file,
@@ -138,7 +138,7 @@ _WORKERS = 4  # more make the archive turn requests away
 _READING = "reading rain"
 
 
-class Rain(NamedTuple):
+class FetchedRain(NamedTuple):
     """Rain as a covariate in mm/h, time x sensor, and what is to be recorded about where it came from."""
 
     covariate: Covariate
@@ -155,7 +155,7 @@ def fetch_rain(
     is_offline: bool = False,
     announce: Callable[[str], object] = lambda text: None,
     report: Report = silent,
-) -> Rain:
+) -> FetchedRain:
     """Returns the rain at the sensors in every hour that ends at one of the times.
 
     What is read is kept in `folder` day by day. Called again after a kill it goes on, and asks the archive only for
@@ -187,13 +187,13 @@ def fetch_rain(
     hourly = halves.mean(axis=1, dtype=np.float64)  # NaN where one half is
     columns = [cells.index(cell) for cell in place]
     cells_by_sensor = {s.id: [c.longitude, c.latitude] for s, c in zip(sensors, place, strict=True)}
-    return Rain(Covariate(hourly[:, columns], UNIT), half_hours.provenance() | {"cells": cells_by_sensor})
+    return FetchedRain(Covariate(hourly[:, columns], UNIT), half_hours.provenance() | {"cells": cells_by_sensor})
 
 
 class _HalfHours:
     """The half hours of one call: what the store knows of them, and the reading of the others."""
 
-    def __init__(self, store: RainStore, cells: list[Cell], starts: list[datetime]) -> None:
+    def __init__(self, store: RainStore, cells: list[GridCell], starts: list[datetime]) -> None:
         self._store, self._cells, self._starts = store, cells, starts
         self._known: dict[datetime, StoredHalfHour] = {}
         self._carried = 0  # bytes

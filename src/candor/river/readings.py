@@ -31,7 +31,7 @@ _PROPERTIES = ("time_series_id", "time", "value", "unit_of_measure", "approval_s
 
 
 @dataclass(frozen=True)
-class Readings:
+class SensorReadings:
     """The valid readings of one sensor, in order of time (UTC, strictly increasing), and what was left out.
 
     Args:
@@ -116,7 +116,7 @@ def _as_text(cell: object) -> str | None:
     return None if cell is None or cell is pd.NA or cell != cell else str(cell)
 
 
-def valid_readings(frame: pd.DataFrame, keep_negative: bool) -> dict[str, Readings]:
+def valid_readings(frame: pd.DataFrame, keep_negative: bool) -> dict[str, SensorReadings]:
     """Returns the valid readings of every sensor that occurs in what the service sent, by the sensor's id."""
     by_sensor = frame.groupby(frame["time_series_id"].fillna("not named"), sort=True)
     return {str(sensor): _valid(rows, keep_negative) for sensor, rows in by_sensor}
@@ -127,7 +127,7 @@ def times_of(rows: pd.DataFrame) -> "pd.Series[pd.Timestamp]":
     return pd.to_datetime(rows["time"], utc=True, errors="coerce", format="ISO8601")
 
 
-def _valid(rows: pd.DataFrame, keep_negative: bool) -> Readings:
+def _valid(rows: pd.DataFrame, keep_negative: bool) -> SensorReadings:
     times = times_of(rows)
     numbers = pd.to_numeric(rows["value"], errors="coerce").to_numpy(np.float64, na_value=np.nan)
     with np.errstate(over="ignore"):
@@ -148,7 +148,7 @@ def _valid(rows: pd.DataFrame, keep_negative: bool) -> Readings:
     is_repeated = kept["moment"].duplicated()  # requests meet at an instant that belongs to both
     left_out["repeated"] = int(is_repeated.sum())
     kept = kept[~is_repeated]
-    return Readings(
+    return SensorReadings(
         times=kept["moment"].to_numpy("datetime64[us]"),
         values=kept["number"].to_numpy(np.float64),
         unit=", ".join(sorted(kept["unit_of_measure"].dropna().unique())),

@@ -60,7 +60,7 @@ def period(start: str, end: str, zone: str) -> TimeAxis:
 # The table water_dataset_statistics of the paper gives years only. Five whole years of 43,824 hours fit 2014 to 2018;
 # for the other two basins water years (October to September) are our inference.
 @dataclass(frozen=True)
-class Preset:
+class BasinPreset:
     """A basin of the paper; `observed_percent` as the table rounds it."""
 
     title: str
@@ -71,11 +71,11 @@ class Preset:
     observed_percent: float
 
 
-def _preset(title: str, huc: str, start: str, end: str, sites: int, edges: int, percent: float) -> Preset:
-    return Preset(title, BasinSettings(huc=huc, start=start, end=end), sites, edges, 43_824, percent)
+def _preset(title: str, huc: str, start: str, end: str, sites: int, edges: int, percent: float) -> BasinPreset:
+    return BasinPreset(title, BasinSettings(huc=huc, start=start, end=end), sites, edges, 43_824, percent)
 
 
-PRESETS: Mapping[str, Preset] = MappingProxyType(
+PRESETS: Mapping[str, BasinPreset] = MappingProxyType(
     {
         "basin030501": _preset("Santee", "030501", "2014-01-01", "2018-12-31", 12, 17, 98.66),
         "basin031300": _preset("Apalachicola", "031300", "2017-10-01", "2022-09-30", 20, 28, 96.44),
@@ -84,7 +84,7 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
 )
 
 
-def preset_called(name: str) -> Preset:
+def preset_called(name: str) -> BasinPreset:
     """Returns the preset called `name`, or says which there are."""
     if name not in PRESETS:
         raise InputError(f"there is no preset called {name!r}", hint=f"known: {', '.join(PRESETS)}")

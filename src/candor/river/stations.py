@@ -15,7 +15,7 @@ from candor.data.gridding import Grid, lay_series
 from candor.data.times import TimeAxis
 from candor.river.cache import Request
 from candor.river.client import ServiceClient, watched_library
-from candor.river.readings import Readings, valid_readings
+from candor.river.readings import SensorReadings, valid_readings
 from candor.river.settings import BasinSettings
 
 _PROPERTIES = (
@@ -171,7 +171,7 @@ class Station:
     site: Site
     values: NDArray[np.float32]
     sensor: str
-    readings: Readings
+    readings: SensorReadings
     observed: Mapping[str, int] = field(default_factory=dict)
 
     @property
@@ -198,7 +198,7 @@ def make_station(site: Site, frame: pd.DataFrame, axis: TimeAxis, settings: Basi
     """
     sensors = valid_readings(frame, settings.keep_negative)
     if not sensors:
-        return Station(site, np.full(axis.length, np.nan, np.float32), "", Readings())
+        return Station(site, np.full(axis.length, np.nan, np.float32), "", SensorReadings())
     hourly = {name: hourly_values(readings, axis, settings) for name, readings in sensors.items()}
     observed = {name: int((~np.isnan(values)).sum()) for name, values in hourly.items()}
     primary = {series.id for series in site.series if series.is_primary}
@@ -206,7 +206,7 @@ def make_station(site: Site, frame: pd.DataFrame, axis: TimeAxis, settings: Basi
     return Station(site, hourly[chosen], chosen, sensors[chosen], observed)
 
 
-def hourly_values(readings: Readings, axis: TimeAxis, settings: BasinSettings) -> NDArray[np.float32]:
+def hourly_values(readings: SensorReadings, axis: TimeAxis, settings: BasinSettings) -> NDArray[np.float32]:
     """Returns the value of every hour of the axis, NaN where there is no reading, by the rule of `data.gridding`."""
     moments = readings.times.astype("datetime64[us]").astype(np.int64)
     return lay_series(Grid(axis), moments, readings.values, takes_mean=settings.hourly == "mean")

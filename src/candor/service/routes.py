@@ -105,7 +105,7 @@ def forecast_routes(models: Models, settings: ServiceSettings) -> APIRouter:
         content = await run_sync(answers.past_forecast, served, loaded, origin, table, options)
         return await run_sync(StrictJSONResponse, content)
 
-    @router.get("/overview", **_described(schemas.Overview, 400, 404))
+    @router.get("/overview", **_described(schemas.OverviewResponse, 400, 404))
     async def overview(asked: Annotated[schemas.OverviewQuery, Query()]) -> Response:
         """One line for every sensor: how it is expected to change, and how sure that is."""
         served = models.find(asked.model)

@@ -173,7 +173,7 @@ class Readiness(_Schema):
     models: list[str]
 
 
-class Limits(_Schema):
+class RequestLimits(_Schema):
     """What a request may hold at most."""
 
     body_bytes: int
@@ -203,7 +203,7 @@ class ModelSummary(_Schema):
     last_reading: str | None
     first_origin: str | None
     last_origin: str | None
-    limits: Limits
+    limits: RequestLimits
 
 
 class ModelList(_Schema):
@@ -277,7 +277,7 @@ class ReadingsResponse(_Schema):
     last_reading: str | None
 
 
-class Series(_Schema):
+class ForecastSeries(_Schema):
     """The forecast of one sensor by step, and what was read."""
 
     forecast: list[float]
@@ -296,7 +296,7 @@ class PastForecast(_Schema):
     findings: list[Finding]
     """About the intervals."""
     steps: list[str]
-    sensors: dict[str, Series]
+    sensors: dict[str, ForecastSeries]
 
 
 class History(_Schema):
@@ -321,7 +321,7 @@ class SensorOutlook(_Schema):
     unit: str
 
 
-class Overview(_Schema):
+class OverviewResponse(_Schema):
     """All sensors at a glance."""
 
     model: str
