@@ -41,7 +41,7 @@ def test_fusion_of_all_systems_is_the_mean_and_range_over_all_that_is_fused(tmp_
         weights = [getattr(patch, branch) for patches in by_window for patch in patches]
         expected = np.mean(weights), *np.quantile(weights, (0.1, 0.9))
         assert table.loc[("one", branch)].tolist() == pytest.approx(expected, abs=1e-5)
-    assert make_fusions(runs[:2], tmp_path / "less", silent) == [] and not (tmp_path / "less").exists()
+    assert not list(make_fusions(runs[:2], tmp_path / "less", silent)) and not (tmp_path / "less").exists()
 
 
 def test_runs_and_data_that_share_a_name_are_told_apart(tmp_path: Path) -> None:

@@ -37,27 +37,16 @@ _LARGEST, _SMALLEST = 700.0, 14.0  # areas of bubbles, points squared
 
 @dataclass(frozen=True)
 class Bubble:
-    """A model.
-
-    Args:
-        name: what it is called.
-        error: over all steps, mean over seeds, in the unit of the readings or, if squared, in its square.
-        seeds: how many trainings the error is the mean of.
-        parameters: learned numbers.
-        seconds: time of a forecast of a batch.
-        is_ours: whether it is CANDOR.
-        is_reconstruction: whether it was rebuilt by us without its authors' code; no line rests on it.
-        metric: whether the error is the mean absolute or the mean squared one.
-    """
+    """A model."""
 
     name: str
-    error: float
-    seeds: int
+    error: float  # over all steps, mean over seeds, in the unit of the readings or, if squared, in its square
+    seeds: int  # how many trainings the error is the mean of
     parameters: int
-    seconds: float
+    seconds: float  # of a forecast of a batch
     is_ours: bool = False
-    is_reconstruction: bool = False
-    metric: Literal["mae", "mse"] = "mae"
+    is_reconstruction: bool = False  # rebuilt by us without its authors' code; no line rests on it
+    metric: Literal["mae", "mse"] = "mae"  # whether the error is the mean absolute or the mean squared one
 
     def cost(self, of: Cost) -> float:
         """Returns the parameters or the seconds."""

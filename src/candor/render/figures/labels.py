@@ -27,21 +27,13 @@ _OUTSIDE, _ON_NAME, _ON_MARK, _LEADER_ON_MARK = 4.0, 2.0, 1.0, 0.25
 
 @dataclass(frozen=True, eq=False)
 class LabelPage:
-    """What names have to keep clear of, all in inches from the lower left corner.
+    """What names have to keep clear of, all in inches from the lower left corner."""
 
-    Args:
-        frame: left, bottom, right and top of what may be written on.
-        places: middles of the marks, mark x 2.
-        radii: of the marks.
-        lines: ends of lines, line x 2 x 2; names avoid them where that costs little.
-        gap: least distance between a name and anything else.
-    """
-
-    frame: tuple[float, float, float, float]
-    places: Points
-    radii: Points
-    lines: Points
-    gap: float
+    frame: tuple[float, float, float, float]  # left, bottom, right and top of what may be written on
+    places: Points  # middles of the marks, mark x 2
+    radii: Points  # of the marks
+    lines: Points  # their ends, line x 2 x 2; names avoid lines where that costs little
+    gap: float  # least distance between a name and anything else
 
 
 @dataclass(frozen=True, eq=False)

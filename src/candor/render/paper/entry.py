@@ -1,12 +1,14 @@
 """An entry of a paper folder: its figures and tables are written, and what the index says of them is kept."""
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 
 from candor.core.progress import Report
 from candor.render.figures.style import Drawing
+from candor.render.paper.tables import write_tables
 from candor.research.paper.origins import Origin
 from candor.research.tables import PaperTable
 
@@ -21,59 +23,35 @@ class Picture:
 
 @dataclass(frozen=True)
 class ShownTable:
-    """A table on the page.
-
-    Args:
-        table: its content.
-        head: what its first column holds.
-        is_folded: whether it is behind a line that opens it.
-        has_note: whether its note is shown; that of a grid's table says what stands below the entry in words.
-    """
+    """A table on the page."""
 
     table: PaperTable
-    head: str = "model"
-    is_folded: bool = False
-    has_note: bool = True
+    head: str = "model"  # what its first column holds
+    is_folded: bool = False  # whether it is behind a line that opens it
+    has_note: bool = True  # that of a grid's table says what stands below the entry in words
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One thing to look at.
-
-    Args:
-        title: what it is.
-        shows: what it shows, in sentences.
-        origin: where its numbers come from.
-        pictures: its figures.
-        tables: its tables.
-        files: further files beside the index, with what links call them.
-    """
+    """One thing to look at."""
 
     title: str
-    shows: tuple[str, ...]
-    origin: Origin
+    shows: tuple[str, ...]  # in sentences
+    origin: Origin  # of its numbers
     pictures: tuple[Picture, ...] = ()
     tables: tuple[ShownTable, ...] = ()
-    files: tuple[tuple[str, str], ...] = ()
+    files: tuple[tuple[str, str], ...] = ()  # further ones beside the index, with what links call them
 
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """Work to be done for one section of the index.
-
-    Args:
-        section: name of the section.
-        folder: name of the folder beside the index that its files go to.
-        source: what it is made of; named if it fails.
-        make: writes files to a folder and returns the entries.
-        weight: how long it takes, compared with the other parts.
-    """
+    """Work to be done for one section of the index."""
 
     section: str
-    folder: str
-    source: str
-    make: Callable[[Path, Report], list[Entry]]
-    weight: float = 1.0
+    folder: str  # beside the index, for its files
+    source: str  # what it is made of; named if it fails
+    make: Callable[[Path, Report], Iterator[Entry]]  # writes files to a folder
+    weight: float = 1.0  # how long it takes, compared with the other parts
 
 
 def draw(folder: Path, name: str, drawing: Drawing, caption: str) -> Picture:
@@ -82,20 +60,20 @@ def draw(folder: Path, name: str, drawing: Drawing, caption: str) -> Picture:
     return Picture(f"{folder.name}/{name}", caption)
 
 
-def table_files(folder: str, name: str = "tables", words: str = "tables") -> tuple[tuple[str, str], ...]:
-    """Returns the three forms in which `write_tables` wrote tables, as further files of an entry."""
-    forms = {"md": f"{words}: Markdown", "tex": "LaTeX", "html": "HTML"}
-    return tuple((f"{folder}/{name}.{ending}", form) for ending, form in forms.items())
+def write_shown(
+    tables: Sequence[PaperTable], folder: Path, name: str = "tables", words: str = "tables"
+) -> tuple[tuple[str, str], ...]:
+    """Write tables in each of their forms to the folder of a part and return these as further files of an entry."""
+    called = (f"{words}: Markdown", "LaTeX", "HTML")
+    files = write_tables(tables, folder, name)
+    return tuple((f"{folder.name}/{file.name}", form) for file, form in zip(files, called, strict=True))
 
 
 def make_slug(text: str, used: Iterable[str] = ()) -> str:
     """Returns a text as the name of a file or folder, unlike those that are used already."""
     plain = re.sub(r"[^a-z0-9.]+", "-", text.lower()).strip("-.") or "unnamed"
-    taken, name, number = set(used), plain, 1
-    while name in taken:
-        number += 1
-        name = f"{plain}-{number}"
-    return name
+    names = (plain if number == 1 else f"{plain}-{number}" for number in count(1))
+    return next(name for name in names if name not in set(used))
 
 
 def count_pieces(entries: Sequence[Entry]) -> tuple[int, int]:

@@ -1,14 +1,13 @@
 """Tables and figures of grids: models beside each other, CANDOR without its parts, settings varied."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from candor.core.progress import Report
 from candor.core.text import counted
 from candor.render.figures.benchmark import draw_ablations, draw_setting
-from candor.render.paper.entry import Entry, Picture, ShownTable, draw, make_slug, table_files
-from candor.render.paper.tables import write_grid_tables, write_tables
+from candor.render.paper.entry import Entry, Picture, ShownTable, draw, make_slug, write_shown
 from candor.research.ablations import paired_changes, split_changes
 from candor.research.paper.found import FoundGrid, GridKind
 from candor.research.paper.origins import joined, origin_of_task
@@ -19,7 +18,7 @@ from candor.research.paper.tables import (
     variant_tables,
     with_sizes,
 )
-from candor.research.tables import rain_table_of, strict_wins, tables_of
+from candor.research.tables import paper_tables_of, rain_table_of, strict_wins, tables_of
 
 HEAT_MAPS = {
     "ablations": (
@@ -35,30 +34,38 @@ HEAT_MAPS = {
 """By kind of change: what a heat map is called, and what it shows."""
 
 
-def make_grid(grid: FoundGrid, folder: Path, report: Report) -> list[Entry]:
+def make_grid(grid: FoundGrid, folder: Path, report: Report) -> Iterator[Entry]:
     """Writes the tables and figures of a grid to a folder and returns an entry per task."""
     report("writing tables", None)
     if grid.kind == GridKind.BENCHMARK:
-        return _make_benchmark(grid, folder)
+        yield from _make_benchmark(grid, folder)
+        return
     tables = variant_tables(grid)
     if grid.kind == GridKind.ABLATIONS:
         tables = {task: with_sizes(table, grid) for task, table in tables.items()}
-    write_tables(list(tables.values()), folder, "tables")
-    entries = []
+    files = write_shown(list(tables.values()), folder)
     for task in grid.tasks:
         title, shows, pictures = (_ablations if grid.kind == GridKind.ABLATIONS else _sweep)(grid, task, folder)
         shown = (ShownTable(tables[task], "variant", has_note=False),) if task in tables else ()
-        origin, files = origin_of_task(grid, task), table_files(folder.name)
-        entries.append(Entry(title, (*shows, *_holes(grid, task)), origin, tuple(pictures), shown, files))
-    return entries
+        said = (*shows, *_holes(grid, task))
+        yield Entry(title, said, origin_of_task(grid, task), tuple(pictures), shown, files)
 
 
-def _make_benchmark(grid: FoundGrid, folder: Path) -> list[Entry]:
-    write_grid_tables(grid.results, grid.suite, folder)
+def _make_benchmark(grid: FoundGrid, folder: Path) -> Iterator[Entry]:
+    """Write all tables and yield an entry per task, and one of models without and with rain if there are such."""
     few = {table.title: table for table in tables_of(grid.results, grid.suite)}
     whole = {table.title: table for table in tables_of(grid.results, grid.suite, is_whole=True)}
-    files = (*table_files(folder.name), *table_files(folder.name, "tables-all", "all models"))
-    entries = _make_rain(grid, folder)
+    files = write_shown(paper_tables_of(grid.results, grid.suite), folder)
+    all_models = paper_tables_of(grid.results, grid.suite, is_whole=True)
+    files += write_shown(all_models, folder, "tables-all", "all models")
+    if (rain := rain_table_of(grid.results, grid.suite)) is not None:
+        yield Entry(
+            title=f"{rain.title}: the suite {grid.suite.name}",
+            shows=("What rain as a further input does to models that can read one; of each pair the better is bold.",),
+            origin=joined([origin_of_task(grid, task) for task in grid.tasks]),
+            tables=(ShownTable(rain),),
+            files=write_shown([rain], folder, "tables-rain", "without and with rain"),
+        )
     for task in grid.tasks:
         shown = [ShownTable(few[task], has_note=False)] if task in few else []
         if task in whole and (task not in few or len(whole[task].rows) > len(few[task].rows)):
@@ -66,24 +73,7 @@ def _make_benchmark(grid: FoundGrid, folder: Path) -> list[Entry]:
             shown.append(ShownTable(everything, is_folded=bool(shown), has_note=False))
         title = f"{task}: models of the suite {grid.suite.name}"
         shows = (*_comparison(grid, task), *_holes(grid, task))
-        entries.append(Entry(title, shows, origin_of_task(grid, task), (), tuple(shown), files))
-    return entries
-
-
-def _make_rain(grid: FoundGrid, folder: Path) -> list[Entry]:
-    """Returns the entry of models without and with rain; none if no model has results of both."""
-    rain = rain_table_of(grid.results, grid.suite)
-    if rain is None:
-        return []
-    return [
-        Entry(
-            title=f"{rain.title}: the suite {grid.suite.name}",
-            shows=("What rain as a further input does to models that can read one; of each pair the better is bold.",),
-            origin=joined([origin_of_task(grid, task) for task in grid.tasks]),
-            tables=(ShownTable(rain),),
-            files=table_files(folder.name, "tables-rain", "without and with rain"),
-        )
-    ]
+        yield Entry(title, shows, origin_of_task(grid, task), (), tuple(shown), files)
 
 
 def _comparison(grid: FoundGrid, task: str) -> list[str]:
@@ -141,13 +131,12 @@ def _holes(grid: FoundGrid, task: str) -> list[str]:
     return [f"{counted(len(holes), 'score')} could not be computed ({metrics}) and stand as nan."]
 
 
-def make_ablations_together(grids: Sequence[FoundGrid], folder: Path, report: Report) -> list[Entry]:
+def make_ablations_together(grids: Sequence[FoundGrid], folder: Path, report: Report) -> Iterator[Entry]:
     """Draws the ablations of all tasks as one heat map and returns its entry; none where they share no variant.
 
     Interventions have a heat map and an entry of their own.
     """
     report("drawing ablations", None)
-    entries = []
     for kind, changes in ablations_by_task(grids).items():
         origins = [
             origin_of_task(grid, task)
@@ -158,21 +147,17 @@ def make_ablations_together(grids: Sequence[FoundGrid], folder: Path, report: Re
         title, shows = HEAT_MAPS[kind]
         caption = "Relative change of each error, paired by seed, by task; red is worse."
         picture = draw(folder, kind, draw_ablations(changes), caption)
-        entries.append(Entry(f"All tasks: {title}", (shows,), joined(origins), (picture,)))
-    return entries
+        yield Entry(f"All tasks: {title}", (shows,), joined(origins), (picture,))
 
 
-def make_sweeps_together(sweeps: Sequence[FoundGrid], folder: Path, report: Report) -> list[Entry]:
+def make_sweeps_together(sweeps: Sequence[FoundGrid], folder: Path, report: Report) -> Iterator[Entry]:
     """Writes the errors of all sweeps as one table and returns its entry."""
     report("writing tables", None)
     table = sensitivity_table(sweeps)
-    write_tables([table], folder, "tables")
-    return [
-        Entry(
-            title="All settings that were varied",
-            shows=("What each setting does to the errors of CANDOR, one at a time, all else equal.",),
-            origin=joined([origin_of_task(grid, task) for grid in sweeps for task in grid.tasks]),
-            tables=(ShownTable(table, "setting"),),
-            files=table_files(folder.name),
-        )
-    ]
+    yield Entry(
+        title="All settings that were varied",
+        shows=("What each setting does to the errors of CANDOR, one at a time, all else equal.",),
+        origin=joined([origin_of_task(grid, task) for grid in sweeps for task in grid.tasks]),
+        tables=(ShownTable(table, "setting"),),
+        files=write_shown([table], folder),
+    )

@@ -37,19 +37,12 @@ _SECTION_OF = {GridKind.BENCHMARK: "comparisons", GridKind.ABLATIONS: "ablations
 
 @dataclass(frozen=True, eq=False)
 class Paper:
-    """What was written.
-
-    Args:
-        folder: where it is.
-        entries: by name of their section.
-        missing: what could be made, with its command.
-        troubles: what could not be read or drawn.
-    """
+    """What was written."""
 
     folder: Path
-    entries: Mapping[str, Sequence[Entry]]
-    missing: tuple[Missing, ...]
-    troubles: tuple[Trouble, ...]
+    entries: Mapping[str, Sequence[Entry]]  # by name of their section
+    missing: tuple[Missing, ...]  # what could be made, with its command
+    troubles: tuple[Trouble, ...]  # what could not be read or drawn
 
     def to_json(self) -> dict[str, Any]:
         """Returns everything as content of a JSON file; figures are named without their endings."""

@@ -1,7 +1,7 @@
 """Figures of runs of CANDOR, of the data before any model, and of the method."""
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from candor.core.progress import Report
@@ -20,7 +20,7 @@ from candor.render.figures.explore import write_exploration
 from candor.render.figures.gallery import write_figures
 from candor.render.figures.learned import draw_fusions
 from candor.render.figures.schematics import draw_decomposition, draw_overview
-from candor.render.paper.entry import Entry, Picture
+from candor.render.paper.entry import Entry, Picture, draw
 from candor.research.explore import explore
 from candor.research.paper.found import FoundRun
 from candor.research.paper.origins import Origin, data_in_words, joined, origin_of_run
@@ -35,44 +35,44 @@ _CAPTIONS: Mapping[str, str] = {
     "training": "Errors during training.",
 }
 FUSIONS = "fusion-systems"
-_METHOD = "How CANDOR works; the words stand in the CSV files."
+_EXPLORED = {"lags": "lags", "pairs": "distant pairs", "profiles": "what is usual at them"}  # tables of the data
 
 
-def make_figures(run: FoundRun, folder: Path, report: Report) -> list[Entry]:
+def make_figures(run: FoundRun, folder: Path, report: Report) -> Iterator[Entry]:
     """Draws the figures of `candor explain --figures` into a folder and returns their entry."""
     written = write_figures(run_pictures(load_run(run.folder), report=report), folder, report)
     stems = [path.stem for path in written if path.suffix == ".png"]
-    command = shlex.join(["candor", "explain", str(run.folder), "--figures", str(run.folder / "figures")])
-    return [
-        Entry(
-            title=f"{run.name}: a run of CANDOR",
-            shows=("Forecasts of one run, and how its parts were used.",),
-            origin=origin_of_run(run.record, str(run.folder), command),
-            pictures=tuple(Picture(f"{folder.name}/{stem}", _CAPTIONS.get(stem, stem)) for stem in stems),
-        )
-    ]
+    yield Entry(
+        title=f"{run.name}: a run of CANDOR",
+        shows=("Forecasts of one run, and how its parts were used.",),
+        origin=_explained(run, "--figures", str(run.folder / "figures")),
+        pictures=tuple(Picture(f"{folder.name}/{stem}", _CAPTIONS.get(stem, stem)) for stem in stems),
+    )
 
 
-def make_explanation(run: FoundRun, folder: Path, report: Report) -> list[Entry]:
+def _explained(run: FoundRun, *options: str) -> Origin:
+    """Return where what `candor explain` says of a run comes from."""
+    command = shlex.join(["candor", "explain", str(run.folder), *options])
+    return origin_of_run(run.record, str(run.folder), command)
+
+
+def make_explanation(run: FoundRun, folder: Path, report: Report) -> Iterator[Entry]:
     """Writes what `candor explain` tells into a folder and returns its entry."""
     found = explain_run(load_run(run.folder), report=report)
     write_explanation(found, folder, report)
-    command = shlex.join(["candor", "explain", str(run.folder)])
     findings = found.run.findings
     pictures = [Picture(f"{folder.name}/{name}", _told(one)) for one in findings for name in one.pictures]
     without = [_told(one) for one in findings if not one.pictures]
-    return [
-        Entry(
-            title=f"{run.name}: what CANDOR learned",
-            shows=("What a run learned and how it uses that.", *without),
-            origin=origin_of_run(run.record, str(run.folder), command),
-            pictures=tuple(pictures),
-            files=(
-                (f"{folder.name}/{INDEX}", "the whole explanation"),
-                (f"{folder.name}/{FORECAST_PAGE}", "where one forecast came from"),
-            ),
-        )
-    ]
+    yield Entry(
+        title=f"{run.name}: what CANDOR learned",
+        shows=("What a run learned and how it uses that.", *without),
+        origin=_explained(run),
+        pictures=tuple(pictures),
+        files=(
+            (f"{folder.name}/{INDEX}", "the whole explanation"),
+            (f"{folder.name}/{FORECAST_PAGE}", "where one forecast came from"),
+        ),
+    )
 
 
 def _told(finding: Finding) -> str:
@@ -80,7 +80,7 @@ def _told(finding: Finding) -> str:
     return " ".join([f"{finding.title}{end}", *finding.sentences])
 
 
-def make_fusions(runs: Sequence[FoundRun], folder: Path, report: Report) -> list[Entry]:
+def make_fusions(runs: Sequence[FoundRun], folder: Path, report: Report) -> Iterator[Entry]:
     """Draws how much the branches count in all runs beside each other; no entry if fewer than two learned it."""
     found: dict[str, dict[str, Spread]] = {}
     origins = []
@@ -94,23 +94,19 @@ def make_fusions(runs: Sequence[FoundRun], folder: Path, report: Report) -> list
         if settings.learned_fusion and len(settings.branches) > 1:
             _, windows = choose_windows(task.split, task.panel.times.length, MOST_WINDOWS)
             found[run.name] = fusion_weights(candor, task.panel, windows).spreads()
-            command = shlex.join(["candor", "explain", str(run.folder)])
-            origins.append(origin_of_run(run.record, str(run.folder), command))
+            origins.append(_explained(run))
     if len(found) < 2:
-        return []
-    draw_fusions(found).write(folder, FUSIONS)
+        return
     caption = "Mean weight of each branch in the forecast; bars hold 10 % to 90 % of sensors, windows and positions."
-    return [
-        Entry(
-            title="All systems: what forecasts rest on",
-            shows=("How much a sensor's own past and its like, and both directions of the network, count.",),
-            origin=joined(origins),
-            pictures=(Picture(f"{folder.name}/{FUSIONS}", caption),),
-        )
-    ]
+    yield Entry(
+        title="All systems: what forecasts rest on",
+        shows=("How much a sensor's own past and its like, and both directions of the network, count.",),
+        origin=joined(origins),
+        pictures=(draw(folder, FUSIONS, draw_fusions(found), caption),),
+    )
 
 
-def make_exploration(name: str, own: Path | None, folder: Path, report: Report) -> list[Entry]:
+def make_exploration(name: str, own: Path | None, folder: Path, report: Report) -> Iterator[Entry]:
     """Draws the three views of data before any model into a folder and returns their entry.
 
     Args:
@@ -126,31 +122,25 @@ def make_exploration(name: str, own: Path | None, folder: Path, report: Report) 
         "Coexisting dynamics of one sensor, the lags at which the ends of edges correlate most, and two distant pairs "
         "of sensors, one alike and one not."
     )
-    return [
-        Entry(
-            title=f"{name}: the data before any model",
-            shows=("What a model of these data has to cope with.", _facts(panel)),
-            origin=Origin(
-                source=name if own is None else str(own),
-                command=shlex.join(["candor", "data", "explore", name if own is None else str(own)]),
-                data=data_in_words(name, panel.fingerprint, panel.unit, is_dataset=own is None),
-                protocol="The whole record; deviations are readings minus what is usual at their time of the week "
-                "(daily readings: week of the year).",
-                made=NOTHING,
-                versions=NOTHING,
-            ),
-            pictures=(Picture(f"{folder.name}/{EXPLORE}", caption),),
-            files=tuple(
-                (f"{folder.name}/{EXPLORE}-{table}.csv", f"numbers of {words} as CSV")
-                for table, words in (
-                    ("lags", "lags"),
-                    ("pairs", "distant pairs"),
-                    ("profiles", "what is usual at them"),
-                )
-                if (folder / f"{EXPLORE}-{table}.csv").is_file()
-            ),
-        )
-    ]
+    yield Entry(
+        title=f"{name}: the data before any model",
+        shows=("What a model of these data has to cope with.", _facts(panel)),
+        origin=Origin(
+            source=name if own is None else str(own),
+            command=shlex.join(["candor", "data", "explore", name if own is None else str(own)]),
+            data=data_in_words(name, panel.fingerprint, panel.unit, is_dataset=own is None),
+            protocol="The whole record; deviations are readings minus what is usual at their time of the week "
+            "(daily readings: week of the year).",
+            made=NOTHING,
+            versions=NOTHING,
+        ),
+        pictures=(Picture(f"{folder.name}/{EXPLORE}", caption),),
+        files=tuple(
+            (f"{folder.name}/{EXPLORE}-{table}.csv", f"numbers of {words} as CSV")
+            for table, words in _EXPLORED.items()
+            if (folder / f"{EXPLORE}-{table}.csv").is_file()
+        ),
+    )
 
 
 def _facts(panel: Panel) -> str:
@@ -162,21 +152,17 @@ def _facts(panel: Panel) -> str:
     )
 
 
-def make_schematics(folder: Path, report: Report) -> list[Entry]:
+def make_schematics(folder: Path, report: Report) -> Iterator[Entry]:
     """Draws the two schematics of the method into a folder and returns their entry."""
     report("drawing the method", None)
-    drawings = {"overview": draw_overview(), "decomposition": draw_decomposition()}
-    for name, drawing in drawings.items():
-        drawing.write(folder, name)
-    captions = {
-        "overview": "How a forecast is made, from readings to readings.",
-        "decomposition": "What the recent past of a sensor is split into, and what reads the parts.",
-    }
-    return [
-        Entry(
-            title="The method in two drawings",
-            shows=(_METHOD,),
-            origin=Origin(source="drawn by candor itself", command="candor paper", made=NOTHING, versions=NOTHING),
-            pictures=tuple(Picture(f"{folder.name}/{name}", captions[name]) for name in drawings),
-        )
-    ]
+    split = "What the recent past of a sensor is split into, and what reads the parts."
+    pictures = (
+        draw(folder, "overview", draw_overview(), "How a forecast is made, from readings to readings."),
+        draw(folder, "decomposition", draw_decomposition(), split),
+    )
+    yield Entry(
+        title="The method in two drawings",
+        shows=("How CANDOR works; the words stand in the CSV files.",),
+        origin=Origin(source="drawn by candor itself", command="candor paper", made=NOTHING, versions=NOTHING),
+        pictures=pictures,
+    )

@@ -1,13 +1,12 @@
 """Tables and figures of single studies: what models cost, and shock activity against rain."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from candor.core.progress import Report
 from candor.render.figures.benchmark import draw_costs
 from candor.render.figures.shock_rain import write_picture
-from candor.render.paper.entry import Entry, Picture, ShownTable, draw, table_files
-from candor.render.paper.tables import write_tables
+from candor.render.paper.entry import Entry, Picture, ShownTable, draw, write_shown
 from candor.research.paper.found import FoundGrid
 from candor.research.paper.origins import Origin, origin_of_profile
 from candor.research.paper.shock_rain import association_table, findings_of, origin_of_shock_rain, run_table
@@ -26,7 +25,7 @@ _RAIN_CAPTION = (
 )
 
 
-def make_costs(path: Path, grids: Sequence[FoundGrid], folder: Path, report: Report) -> list[Entry]:
+def make_costs(path: Path, grids: Sequence[FoundGrid], folder: Path, report: Report) -> Iterator[Entry]:
     """Writes the table and figures of a profile to a folder and returns its entry.
 
     Args:
@@ -38,55 +37,48 @@ def make_costs(path: Path, grids: Sequence[FoundGrid], folder: Path, report: Rep
     report("drawing costs", None)
     profile = read_profile(path)
     preset, table, errors = profile.circumstances.preset, cost_table(profile), find_errors(profile, grids)
-    write_tables([table], folder, "tables")
     drawings = {} if errors is None else draw_costs(profile, errors)
     shows = [f"What {len(profile.models)} models cost at the shape and graph of {preset}."]
     shows += [f"{name} could not be measured: {why}." for name, why in profile.failed.items()]
     if errors is not None:
         kind = {"mae": "absolute", "mse": "squared"}[errors.metric]
         shows.append(f"Mean {kind} errors in the figures are those of {errors.where.parent}.")
-    return [
-        Entry(
-            title=f"{preset}: cost of models",
-            shows=tuple(shows),
-            origin=origin_of_profile(path, profile),
-            pictures=tuple(draw(folder, name, drawing, _COST_CAPTIONS[name]) for name, drawing in drawings.items()),
-            tables=(ShownTable(table, has_note=False),),
-            files=table_files(folder.name),
-        )
-    ]
+    yield Entry(
+        title=f"{preset}: cost of models",
+        shows=tuple(shows),
+        origin=origin_of_profile(path, profile),
+        pictures=tuple(draw(folder, name, drawing, _COST_CAPTIONS[name]) for name, drawing in drawings.items()),
+        tables=(ShownTable(table, has_note=False),),
+        files=write_shown([table], folder),
+    )
 
 
-def make_shock_rain(path: Path, folder: Path, report: Report) -> list[Entry]:
+def make_shock_rain(path: Path, folder: Path, report: Report) -> Iterator[Entry]:
     """Writes the table and the figure of a comparison with rain to a folder and returns its entry."""
     report("drawing shocks and rain", None)
     stored = read_comparison(path)
     tables = [association_table([stored]), run_table(stored)]
-    write_tables(tables, folder, "tables")
     pictures: list[Picture] = []
-    files = table_files(folder.name)
+    files = write_shown(tables, folder)
     if not (stored.curves.empty or stored.null.empty):
         write_picture(stored, folder)
         pictures.append(Picture(f"{folder.name}/{NAME}", _RAIN_CAPTION))
         files = (*files, (f"{folder.name}/{SHIFTS_NAME}", "statistic of every shift: CSV"))
     unseen = "" if stored.given_rain else " it never saw"
-    return [
-        Entry(
-            title=f"{stored.data}: does the learned shock know of rain{unseen}?",
-            shows=tuple(findings_of(stored)),
-            origin=origin_of_shock_rain(stored),
-            pictures=tuple(pictures),
-            tables=(ShownTable(tables[0], "data"), ShownTable(tables[1], "run", is_folded=True)),
-            files=files,
-        )
-    ]
+    yield Entry(
+        title=f"{stored.data}: does the learned shock know of rain{unseen}?",
+        shows=tuple(findings_of(stored)),
+        origin=origin_of_shock_rain(stored),
+        pictures=tuple(pictures),
+        tables=(ShownTable(tables[0], "data"), ShownTable(tables[1], "run", is_folded=True)),
+        files=files,
+    )
 
 
-def make_associations(stored: Sequence[RainComparison], folder: Path, report: Report) -> list[Entry]:
+def make_associations(stored: Sequence[RainComparison], folder: Path, report: Report) -> Iterator[Entry]:
     """Writes the tests of shock activity against rain on all data as one table and returns its entry."""
     report("writing tables", None)
     table = association_table(stored)
-    write_tables([table], folder, "tables")
     below = "as in the entries below"
     origin = Origin(
         source="; ".join(dict.fromkeys(str(one.path) for one in stored)),
@@ -96,12 +88,10 @@ def make_associations(stored: Sequence[RainComparison], folder: Path, report: Re
         made=below,
         versions=below,
     )
-    return [
-        Entry(
-            title="All data: shock activity and rain",
-            shows=("Whether the shock that CANDOR learned knows of rain.",),
-            origin=origin,
-            tables=(ShownTable(table, "data"),),
-            files=table_files(folder.name),
-        )
-    ]
+    yield Entry(
+        title="All data: shock activity and rain",
+        shows=("Whether the shock that CANDOR learned knows of rain.",),
+        origin=origin,
+        tables=(ShownTable(table, "data"),),
+        files=write_shown([table], folder),
+    )

@@ -1,13 +1,12 @@
 """Whether explanations are true: the tables and the figures of `candor truth`."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from candor.core.files import atomic_file, write_json
 from candor.core.progress import Report
 from candor.render.figures.truth import draw_pulses, draw_truth
-from candor.render.paper.entry import Entry, Picture, ShownTable, table_files
-from candor.render.paper.tables import write_tables
+from candor.render.paper.entry import Entry, Picture, ShownTable, write_shown
 from candor.research.paper.origins import origin_of_truth
 from candor.research.paper.tables import truth_tables
 from candor.research.truth.cells import Scored
@@ -72,27 +71,24 @@ def _made_with(cells: Sequence[Scored]) -> list[str]:
     return [*lines, f"- {', '.join(f'{name} {version}' for name, version in versions)}"]
 
 
-def make_truth(path: Path, folder: Path, report: Report) -> list[Entry]:
+def make_truth(path: Path, folder: Path, report: Report) -> Iterator[Entry]:
     """Writes the tables and the figures of `candor truth` to a folder and returns the entry."""
     report("drawing truth", None)
     cells, command = read_truth(path)
     write_truth(cells, folder, command)
     rows = rows_of(cells)
     tables = truth_tables(rows)
-    write_tables(tables, folder, "tables")
-    return [
-        Entry(
-            title="Are the explanations true?",
-            shows=(
-                "What CANDOR says of its forecasts, on networks whose truth is known, beside simple rules.",
-                *(f"{verdict}." for verdict in verdicts(rows)),
-            ),
-            origin=origin_of_truth(path, cells, command),
-            pictures=(
-                Picture(f"{folder.name}/{NAME}", _CAPTION),
-                Picture(f"{folder.name}/{PULSES}", _PULSES_CAPTION),
-            ),
-            tables=tuple(ShownTable(table, "answer", is_folded=True) for table in tables),
-            files=(*table_files(folder.name), (f"{folder.name}/{NAME}.json", "all scores as JSON")),
-        )
-    ]
+    yield Entry(
+        title="Are the explanations true?",
+        shows=(
+            "What CANDOR says of its forecasts, on networks whose truth is known, beside simple rules.",
+            *(f"{verdict}." for verdict in verdicts(rows)),
+        ),
+        origin=origin_of_truth(path, cells, command),
+        pictures=(
+            Picture(f"{folder.name}/{NAME}", _CAPTION),
+            Picture(f"{folder.name}/{PULSES}", _PULSES_CAPTION),
+        ),
+        tables=tuple(ShownTable(table, "answer", is_folded=True) for table in tables),
+        files=(*write_shown(tables, folder), (f"{folder.name}/{NAME}.json", "all scores as JSON")),
+    )

@@ -47,23 +47,14 @@ _ABOVE = {"orientation": "h", "x": 0, "y": 1.02, "xanchor": "left", "yanchor": "
 
 @dataclass(frozen=True, eq=False)
 class Chart:
-    """A chart.
+    """A chart."""
 
-    Args:
-        figure: what plotly draws, with numbers of the first sensor where it is of one sensor.
-        height: in pixels.
-        says: what it shows, for those who cannot see it.
-        choices: by place of the trace, the heights of all sensors, sensor x point.
-        has_unit: whether the vertical axis is in the unit of the chosen sensor.
-        aspect: width through height of what is drawn, for maps, which are less high where there is little width.
-    """
-
-    figure: go.Figure
-    height: int
-    says: str
-    choices: Mapping[int, Floats] = field(default_factory=dict)
-    has_unit: bool = False
-    aspect: float | None = None
+    figure: go.Figure  # with numbers of the first sensor where it is of one sensor
+    height: int  # in pixels
+    says: str  # what it shows, for those who cannot see it
+    choices: Mapping[int, Floats] = field(default_factory=dict)  # by place of the trace: of all sensors, sensor x point
+    has_unit: bool = False  # whether the vertical axis is in the unit of the chosen sensor
+    aspect: float | None = None  # width through height, for maps, which are less high where there is little width
 
     def to_json(self) -> dict[str, Any]:
         """Returns plain content, with arrays as the bytes of 32-bit numbers in base64."""

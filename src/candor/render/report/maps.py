@@ -30,19 +30,12 @@ _MOST_APART = 60  # sensors; among more there is less room
 
 @dataclass(frozen=True, eq=False)
 class Places:
-    """Points of the sensors.
+    """Points of the sensors."""
 
-    Args:
-        points: sensor x 2, longitude and latitude in degrees, or on a circle around zero.
-        is_map: whether they are longitude and latitude.
-        stretch: how much longer a degree of latitude is than one of longitude; 1 on a circle.
-        is_parted: whether sensors that lie on one another were drawn apart.
-    """
-
-    points: Points
-    is_map: bool
-    stretch: float
-    is_parted: bool = False
+    points: Points  # sensor x 2, longitude and latitude in degrees, or on a circle around zero
+    is_map: bool  # whether they are longitude and latitude
+    stretch: float  # how much longer a degree of latitude is than one of longitude; 1 on a circle
+    is_parted: bool = False  # whether sensors that lie on one another were drawn apart
 
     @property
     def aspect(self) -> float:
