@@ -3,27 +3,16 @@
 from collections.abc import Mapping, Sequence
 from math import isfinite, nan
 from statistics import fmean
+from typing import get_args
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap, TwoSlopeNorm
 
-from candor.render.figures.bubbles import Bubble, draw_bubbles
-from candor.render.figures.style import (
-    BLACK,
-    BLUE,
-    GREY,
-    LABEL,
-    SMALL,
-    VERMILION,
-    WIDTH,
-    Drawing,
-    dress,
-    in_unit,
-    new_figure,
-    plain,
-)
+from candor.render.figures import style
+from candor.render.figures.bubbles import Bubble, Cost, draw_bubbles
+from candor.render.figures.style import Drawing, in_unit, new_axes, plain
 from candor.research.ablations import CHANGES, Change
 from candor.research.grid import ALL_STEPS
 from candor.research.profiling import Profile, TaskErrors
@@ -72,25 +61,23 @@ def draw_changes(rows: Mapping[str, Mapping[str, Change]], title: str, note: str
     """
     metrics = list(dict.fromkeys(metric for cells in rows.values() for metric in cells))
     changes = np.array([[cells[one].relative if one in cells else nan for one in metrics] for cells in rows.values()])
-    figure = new_figure(title, note, height=1.4 + 0.36 * len(rows))
-    figure.set_figwidth(max(WIDTH, _NAMES + _COLUMN * len(metrics)))
-    axes = figure.subplots()
-    dress(axes)
+    figure, axes = new_axes(title, note, height=1.4 + 0.36 * len(rows))
+    figure.set_figwidth(max(style.WIDTH, _NAMES + _COLUMN * len(metrics)))
     axes.grid(visible=False)
     reach = max(_LEAST_RANGE, float(np.nanmax(np.abs(changes))))
-    colours = LinearSegmentedColormap.from_list("change", [BLUE, "#ffffff", VERMILION])
+    colours = LinearSegmentedColormap.from_list("change", [style.BLUE, "#ffffff", style.VERMILION])
     axes.imshow(np.ma.masked_invalid(changes), cmap=colours, norm=TwoSlopeNorm(0.0, -reach, reach), aspect="auto")
-    axes.set_xticks(range(len(metrics)), [metric.split(", ")[-1].upper() for metric in metrics], fontsize=LABEL)
+    axes.set_xticks(range(len(metrics)), [metric.split(", ")[-1].upper() for metric in metrics], fontsize=style.LABEL)
     axes.xaxis.tick_top()
     _name_tasks(axes, [metric.rpartition(", ")[0] for metric in metrics])
-    axes.set_yticks(range(len(rows)), [plain(name) for name in rows], fontsize=LABEL)
+    axes.set_yticks(range(len(rows)), [plain(name) for name in rows], fontsize=style.LABEL)
     axes.tick_params(length=0)
     _state_sizes(axes, list(rows.values()))
     for (row, column), change in np.ndenumerate(changes):
         if (cell := list(rows.values())[row].get(metrics[column])) is not None:
             text = f"{100 * cell.relative:+.1f} %{' •' if cell.is_beyond_chance else ''}"
-            colour = "white" if abs(change) > 0.7 * reach else BLACK
-            axes.text(column, row, text, ha="center", va="center", fontsize=SMALL, color=colour)
+            colour = "white" if abs(change) > 0.7 * reach else style.BLACK
+            axes.text(column, row, text, ha="center", va="center", fontsize=style.SMALL, color=colour)
     axes.spines[:].set_visible(False)
     table = pd.DataFrame(
         [
@@ -110,7 +97,7 @@ def _name_tasks(axes: Axes, tasks: Sequence[str]) -> None:
     columns = {task: [place for place, other in enumerate(tasks) if other == task] for task in dict.fromkeys(tasks)}
     above = axes.secondary_xaxis("top")
     above.set_xticks([fmean(own) for own in columns.values()], [plain(task) for task in columns])
-    above.tick_params(length=0, labelsize=LABEL, labelcolor=BLACK, pad=_ABOVE_METRICS)
+    above.tick_params(length=0, labelsize=style.LABEL, labelcolor=style.BLACK, pad=_ABOVE_METRICS)
     above.spines["top"].set_visible(False)
     for own in list(columns.values())[1:]:
         axes.axvline(own[0] - 0.5, color="white", linewidth=4)
@@ -122,8 +109,8 @@ def _state_sizes(axes: Axes, rows: Sequence[Mapping[str, Change]]) -> None:
     if all(len(found) == 1 and None not in found for found in sizes):
         beside = axes.secondary_yaxis("right")
         beside.set_yticks(range(len(rows)), [f"{size:,}" for found in sizes for size in found])
-        beside.tick_params(length=0, labelsize=SMALL, labelcolor=BLACK)
-        beside.set_ylabel("parameters", fontsize=LABEL, color=BLACK)
+        beside.tick_params(length=0, labelsize=style.SMALL, labelcolor=style.BLACK)
+        beside.set_ylabel("parameters", fontsize=style.LABEL, color=style.BLACK)
         beside.spines[:].set_visible(False)
 
 
@@ -136,13 +123,12 @@ def draw_setting(results: pd.DataFrame, setting: str, task: str) -> Drawing:
 def draw_sweep(errors: Mapping[str, Sequence[float]], setting: str, title: str, unit: str) -> Drawing:
     """Draw the error by value of a setting: a point per seed, a line through the means."""
     seeds = count_seeds([len(found) for found in errors.values()])
-    figure = new_figure(title, f"Test part, all steps together; {seeds} of each value.")
-    axes = figure.subplots()
-    dress(axes, setting, in_unit("mean absolute error", unit))
+    note, up = f"Test part, all steps together; {seeds} of each value.", in_unit("mean absolute error", unit)
+    figure, axes = new_axes(title, note, setting, up)
     places = range(len(errors))
-    axes.plot(places, [fmean(found) for found in errors.values()], "o-", color=BLUE, markersize=5)
+    axes.plot(places, [fmean(found) for found in errors.values()], "o-", color=style.BLUE, markersize=5)
     for place, found in zip(places, errors.values(), strict=True):
-        axes.plot([place] * len(found), list(found), "o", color=GREY, markersize=3)
+        axes.plot([place] * len(found), list(found), "o", color=style.GREY, markersize=3)
     axes.set_xticks(places, list(errors))
     table = pd.DataFrame([{setting: value, "mae": error} for value, found in errors.items() for error in found])
     return Drawing(figure, table)
@@ -168,11 +154,8 @@ def draw_costs(profile: Profile, errors: TaskErrors) -> dict[str, Drawing]:
     bubbles, at = bubbles_of(profile, errors), profile.circumstances
     if not bubbles:
         return {}
-    title = f"Accuracy and cost on {at.preset}"
-    return {
-        "accuracy-parameters": draw_bubbles(bubbles, "parameters", title, errors.unit, at.batch),
-        "accuracy-time": draw_bubbles(bubbles, "time", title, errors.unit, at.batch),
-    }
+    title, costs = f"Accuracy and cost on {at.preset}", get_args(Cost)
+    return {f"accuracy-{cost}": draw_bubbles(bubbles, cost, title, errors.unit, at.batch) for cost in costs}
 
 
 def bubbles_of(profile: Profile, errors: TaskErrors) -> list[Bubble]:

@@ -13,21 +13,9 @@ from matplotlib.text import Text
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 from numpy.typing import NDArray
 
+from candor.render.figures import style
 from candor.render.figures.labels import write_labels
-from candor.render.figures.style import (
-    BLACK,
-    BLUE,
-    GREY,
-    LABEL,
-    SMALL,
-    VERMILION,
-    Drawing,
-    add_legend,
-    dress,
-    in_unit,
-    new_figure,
-    plain,
-)
+from candor.render.figures.style import Drawing, add_legend, in_unit, new_axes, plain
 
 Cost = Literal["parameters", "time"]
 _ERRORS = {"mae": "mean absolute error", "mse": "mean squared error"}
@@ -85,15 +73,14 @@ def draw_bubbles(bubbles: Sequence[Bubble], against: Cost, title: str, unit: str
     areas = np.array([_area(bubble.cost(other), largest) for bubble in bubbles])
     note = f"Area: {words[other]}. Dashed: the least error at this cost or less."
     note += " Grey: our reconstruction, on which no line rests." if len(ranked) < len(bubbles) else ""
-    figure = new_figure(title, note, height=_HEIGHT)
-    axes = figure.subplots()
-    dress(axes, words[against], in_unit(_ERRORS[metric], f"({unit})²" if unit and metric == "mse" else unit))
+    up = in_unit(_ERRORS[metric], f"({unit})²" if unit and metric == "mse" else unit)
+    figure, axes = new_axes(title, note, words[against], up, _HEIGHT)
     _set_limits(axes, points, against)
     corners = _corners([points[place] for place in line], axes.get_xlim()[1])
-    axes.plot(*corners.T, "--", color=GREY, linewidth=1.2, zorder=1.5)
+    axes.plot(*corners.T, "--", color=style.GREY, linewidth=1.2, zorder=1.5)
     for place in np.argsort(-areas, kind="stable"):  # the small ones on top
         bubble, (across, up) = bubbles[place], points[place]
-        colour = VERMILION if bubble.is_ours else GREY if bubble.is_reconstruction else BLUE
+        colour = style.VERMILION if bubble.is_ours else style.GREY if bubble.is_reconstruction else style.BLUE
         axes.scatter(across, up, s=areas[place], color=colour, alpha=0.8 if bubble.is_ours else 0.5, zorder=3)
     _add_key(axes, other, largest)
     figure.draw_without_rendering()  # settles the layout,
@@ -105,10 +92,18 @@ def draw_bubbles(bubbles: Sequence[Bubble], against: Cost, title: str, unit: str
 
 
 def _name(axes: Axes, bubble: Bubble, across: float, up: float) -> Text:
-    look = {"fontsize": LABEL, "fontweight": "bold"} if bubble.is_ours else {"fontsize": SMALL}
+    look = {"fontsize": style.LABEL, "fontweight": "bold"} if bubble.is_ours else {"fontsize": style.SMALL}
     paper = [withStroke(linewidth=2, foreground="white")]
     return axes.text(
-        across, up, plain(bubble.name), ha="center", va="center", color=BLACK, zorder=5, path_effects=paper, **look
+        across,
+        up,
+        plain(bubble.name),
+        ha="center",
+        va="center",
+        color=style.BLACK,
+        zorder=5,
+        path_effects=paper,
+        **look,
     )
 
 
@@ -151,7 +146,7 @@ def _add_key(axes: Axes, of: Cost, largest: float) -> None:
     round_cost = next((step * power for step in (5, 2) if step * power <= largest), power)
     for share in (1.0, 0.5, 0.1):
         area = _area(share * round_cost, largest)
-        axes.scatter([], [], s=area, color=GREY, alpha=0.4, label=_in_words(share * round_cost, of))
+        axes.scatter([], [], s=area, color=style.GREY, alpha=0.4, label=_in_words(share * round_cost, of))
     add_legend(axes, 3, borderaxespad=0.0, borderpad=1.0, columnspacing=2.5)
 
 

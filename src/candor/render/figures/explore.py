@@ -9,15 +9,8 @@ from matplotlib.axes import Axes
 
 from candor.core.text import time_unit
 from candor.data.times import BINS_PER_DAY
+from candor.render.figures import style
 from candor.render.figures.style import (
-    BLACK,
-    BLUE,
-    GREEN,
-    GREY,
-    LABEL,
-    ORANGE,
-    SMALL,
-    VERMILION,
     Drawing,
     add_legend,
     dress,
@@ -82,16 +75,18 @@ def _draw_dynamics(axes: Axes, picture: DynamicsPicture) -> None:
     dress(axes, "", in_unit("reading", picture.unit))
     at, shown = on_axis(picture.times), {name: column.to_numpy() for name, column in picture.series.items()}
     readings = shown["reading"]
-    axes.plot(at, readings, color=GREY, linewidth=0.9, zorder=2)
-    axes.plot(at, shown["background"], color=BLUE, linewidth=2.0, label="background", zorder=3)
-    for chosen, colour, label in ((shown["is_rise"], ORANGE, "rise"), (shown["is_fall"], GREEN, "fall")):
+    axes.plot(at, readings, color=style.GREY, linewidth=0.9, zorder=2)
+    axes.plot(at, shown["background"], color=style.BLUE, linewidth=2.0, label="background", zorder=3)
+    for chosen, colour, label in ((shown["is_rise"], style.ORANGE, "rise"), (shown["is_fall"], style.GREEN, "fall")):
         axes.plot(at, np.where(chosen, readings, np.nan), color=colour, linewidth=2.4, label=label, zorder=4)
     shocks = shown["is_shock"] & ~np.isnan(readings)
-    axes.plot(at[shocks], readings[shocks], "v", color=VERMILION, markersize=5, label="shock", zorder=5)
+    axes.plot(at[shocks], readings[shocks], "v", color=style.VERMILION, markersize=5, label="shock", zorder=5)
     use_local_times(axes, picture.times)
     add_legend(axes, 4)
     # Above the legend, whatever the length of the name.
-    axes.set_title(plain(f"(a) Coexisting dynamics: {picture.sensor}"), fontsize=LABEL, loc="left", color=BLACK, pad=24)
+    axes.set_title(
+        plain(f"(a) Coexisting dynamics: {picture.sensor}"), fontsize=style.LABEL, loc="left", color=style.BLACK, pad=24
+    )
 
 
 def _draw_lags(axes: Axes, picture: LagPicture) -> None:
@@ -101,7 +96,7 @@ def _draw_lags(axes: Axes, picture: LagPicture) -> None:
     title = "(b) Peak lags of edges"
     kinds = [
         (chosen, colour, f"{label} ({chosen.sum():,})")
-        for chosen, colour, label in ((~is_clear, GREY, "unclear"), (is_clear, BLUE, "clear peak"))
+        for chosen, colour, label in ((~is_clear, style.GREY, "unclear"), (is_clear, style.BLUE, "clear peak"))
         if chosen.any()
     ]
     is_crowded = len(lag) > _FAINT
@@ -115,16 +110,16 @@ def _draw_lags(axes: Axes, picture: LagPicture) -> None:
         across = in_unit("distance", picture.distance_unit)
         dress(axes, across, f"lag [{word}]: positive where the target follows", title)
         area, alpha = (7, 0.35) if is_crowded else (28, 0.75)
-        axes.axhline(0, color=GREY, linewidth=0.8)
+        axes.axhline(0, color=style.GREY, linewidth=0.8)
         for chosen, colour, name in kinds:
             look: dict[str, Any] = {
-                "facecolors": "none" if colour == GREY else colour,
+                "facecolors": "none" if colour == style.GREY else colour,
                 "edgecolors": colour,
                 "label": name,
             }
             axes.scatter(distance[chosen], lag[chosen], s=area, alpha=alpha, **look)
     scale = 2 if is_crowded else 1
-    axes.legend(fontsize=SMALL, loc="upper right", edgecolor="white", framealpha=0.9, markerscale=scale)
+    axes.legend(fontsize=style.SMALL, loc="upper right", edgecolor="white", framealpha=0.9, markerscale=scale)
 
 
 def _draw_pair(axes: Axes, title: str, picture: PairPicture | None) -> None:
@@ -132,7 +127,7 @@ def _draw_pair(axes: Axes, title: str, picture: PairPicture | None) -> None:
         _say(axes, title, "there is no such pair")
         return
     dress(axes, "", "usual reading\n[deviations]", f"{title}: correlation {picture.correlation:+.2f}")
-    ends = zip((picture.first, picture.second), (BLUE, VERMILION), picture.profiles.T, strict=True)
+    ends = zip((picture.first, picture.second), (style.BLUE, style.VERMILION), picture.profiles.T, strict=True)
     for name, colour, profile in ends:
         axes.plot(picture.slots, profile, color=colour, linewidth=1.3, alpha=0.85, label=plain(name))
     if picture.is_of_the_year:
@@ -141,13 +136,15 @@ def _draw_pair(axes: Axes, title: str, picture: PairPicture | None) -> None:
         axes.set_xticks([BINS_PER_DAY * day for day in range(7)], _WEEKDAYS)
     low, high = float(np.nanmin(picture.profiles)), float(np.nanmax(picture.profiles))
     axes.set_ylim(low - 0.1 * (high - low), high + 0.55 * (high - low))  # room for the names
-    axes.legend(fontsize=SMALL - 1, frameon=False, loc="upper left", borderaxespad=0.1, labelspacing=0.2)
+    axes.legend(fontsize=style.SMALL - 1, frameon=False, loc="upper left", borderaxespad=0.1, labelspacing=0.2)
 
 
 def _say(axes: Axes, title: str, text: str) -> None:
     dress(axes, title=title)
     axes.set_axis_off()
-    axes.text(0.5, 0.5, text, transform=axes.transAxes, ha="center", va="center", fontsize=LABEL, color=GREY)
+    axes.text(
+        0.5, 0.5, text, transform=axes.transAxes, ha="center", va="center", fontsize=style.LABEL, color=style.GREY
+    )
 
 
 def _profile_table(name: str, picture: PairPicture) -> pd.DataFrame:

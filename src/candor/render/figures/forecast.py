@@ -18,17 +18,8 @@ from candor.explain.pictures import (
     PeerPicture,
     ReconstructionPicture,
 )
+from candor.render.figures import style
 from candor.render.figures.style import (
-    BLACK,
-    BLUE,
-    BRANCHES,
-    COMPONENTS,
-    GATE_COLOURS,
-    GREY,
-    POSITION_COLOURS,
-    PURPLE,
-    SMALL,
-    VERMILION,
     Drawing,
     add_key,
     add_legend,
@@ -37,6 +28,7 @@ from candor.render.figures.style import (
     every,
     in_unit,
     name_rows,
+    new_axes,
     new_figure,
     on_axis,
     use_local_times,
@@ -50,19 +42,17 @@ _WAYS = {"forward": "along the edges", "reverse": "against the edges"}
 
 def draw_forecast(picture: ForecastPicture) -> Drawing:
     """Draw what was read before, what is forecast with its interval, and what happened."""
-    figure = new_figure(f"Forecast for {picture.sensor}")
-    axes = figure.subplots()
-    dress(axes, "", in_unit("reading", picture.unit))
+    figure, axes = new_axes(f"Forecast for {picture.sensor}", up=in_unit("reading", picture.unit))
     before, ahead = on_axis(picture.past_times), on_axis(picture.times)
-    axes.plot(before, picture.past, "o-", color=BLACK, linewidth=1.6, markersize=3, label="readings")
+    axes.plot(before, picture.past, "o-", color=style.BLACK, linewidth=1.6, markersize=3, label="readings")
     if picture.lower is not None and picture.upper is not None:
         band = f"{100 * picture.coverage:g} % interval"
-        axes.fill_between(ahead, picture.lower, picture.upper, color=BLUE, alpha=0.18, linewidth=0, label=band)
-    axes.plot(ahead, picture.forecast, "o-", color=BLUE, linewidth=2.0, markersize=3, label="forecast")
+        axes.fill_between(ahead, picture.lower, picture.upper, color=style.BLUE, alpha=0.18, linewidth=0, label=band)
+    axes.plot(ahead, picture.forecast, "o-", color=style.BLUE, linewidth=2.0, markersize=3, label="forecast")
     unknown = np.full(len(ahead), np.nan)
     happened = unknown if picture.happened is None else picture.happened
     _draw_happened(axes, ahead, happened, "o--")
-    axes.axvline(ahead[0], color=GREY, linewidth=0.8, linestyle=":")
+    axes.axvline(ahead[0], color=style.GREY, linewidth=0.8, linestyle=":")
     times = [*picture.past_times, *picture.times]
     use_local_times(axes, times)
     add_legend(axes, 4)
@@ -76,7 +66,7 @@ def draw_forecast(picture: ForecastPicture) -> Drawing:
 
 def _draw_happened(axes: Axes, at: Floats, happened: Floats, line: str) -> None:
     if not np.isnan(happened).all():
-        axes.plot(at, happened, line, color=VERMILION, linewidth=1.2, markersize=3, label="what happened")
+        axes.plot(at, happened, line, color=style.VERMILION, linewidth=1.2, markersize=3, label="what happened")
 
 
 def _timed(figure: Any, times: list[datetime], columns: dict[str, Floats]) -> Drawing:
@@ -98,19 +88,19 @@ def draw_components(picture: ComponentPicture) -> Drawing:
     places = np.arange(len(picture.starts))
     dress(strengths, "", "strength, without unit")
     for name, values in picture.strengths.items():
-        look = COMPONENTS[name]
+        look = style.COMPONENTS[name]
         strengths.plot(places, values, look.line, color=look.colour, markersize=4, linewidth=1.6, label=name)
     strengths.set_ylim(bottom=0)
     add_legend(strengths, len(picture.strengths))
     dress(gates, "history patch (first to last reading)", "gate: 0 shut, 1 open")
-    for (name, values), colour in zip(picture.gates.items(), GATE_COLOURS, strict=False):
+    for (name, values), colour in zip(picture.gates.items(), style.GATE_COLOURS, strict=False):
         gates.plot(places, values, "o-", color=colour, markersize=4, linewidth=1.6, label=name)
     gates.set_ylim(0, 1)
     add_legend(gates, len(picture.gates))
     clock = shared_time_format((*picture.starts, *picture.ends))
     starts, ends = ([at_tick(moment, f"%d %b {clock}") for moment in row] for row in (picture.starts, picture.ends))
     shown = every(len(starts), _MOST_CLOCKS if clock else _MOST_DAYS)
-    gates.set_xticks(shown, [f"{starts[place]}\nto {ends[place]}" for place in shown], fontsize=SMALL)
+    gates.set_xticks(shown, [f"{starts[place]}\nto {ends[place]}" for place in shown], fontsize=style.SMALL)
     table = {
         "start": [moment.isoformat() for moment in picture.starts],
         "end": [moment.isoformat() for moment in picture.ends],
@@ -127,19 +117,21 @@ def draw_reconstruction(picture: ReconstructionPicture) -> Drawing:
     places = on_axis(picture.times)
     dots = {"marker": "o", "markersize": 3} if len(places) <= _MOST_DOTS else {}
     dress(above, "", in_unit("reading", picture.unit))
-    above.plot(places, picture.readings, color=BLACK, linewidth=1.6, label="readings", **dots)
-    above.plot(places, picture.current, color=BLUE, linewidth=1.6, label="background + accumulation + shock")
-    above.plot(places, picture.following, "--", color=PURPLE, linewidth=1.6, label="next background + release + shock")
+    above.plot(places, picture.readings, color=style.BLACK, linewidth=1.6, label="readings", **dots)
+    above.plot(places, picture.current, color=style.BLUE, linewidth=1.6, label="background + accumulation + shock")
+    above.plot(
+        places, picture.following, "--", color=style.PURPLE, linewidth=1.6, label="next background + release + shock"
+    )
     add_legend(above, 3)
     dress(below, "", in_unit("what is added", picture.unit))
-    below.axhline(0, color=GREY, linewidth=0.8)
+    below.axhline(0, color=style.GREY, linewidth=0.8)
     for name, values in picture.parts.items():
-        look = COMPONENTS[name]
+        look = style.COMPONENTS[name]
         below.plot(places, values, look.line[1:], color=look.colour, linewidth=1.6, label=name)
     add_legend(below, 3)
     for axes in (above, below):
         for place in on_axis(picture.breaks):
-            axes.axvline(place, color=GREY, linewidth=0.8, linestyle=":")
+            axes.axvline(place, color=style.GREY, linewidth=0.8, linestyle=":")
     use_local_times(below, picture.times)
     references = {"current_reference": picture.current, "next_reference": picture.following}
     return _timed(figure, list(picture.times), {"reading": picture.readings} | references | dict(picture.parts))
@@ -156,14 +148,14 @@ def draw_branches(picture: BranchPicture) -> Drawing:
     size = 4 if len(places) <= _MOST_MARKS else 0
     dress(above, "", in_unit("forecast", picture.unit))
     for name, values in picture.alone.items():
-        look = BRANCHES[name]
+        look = style.BRANCHES[name]
         above.plot(places, values, look.line, color=look.colour, linewidth=1.4, markersize=size, label=f"{name} alone")
-    above.plot(places, picture.forecast, color=BLACK, linewidth=2.4, label="together")
+    above.plot(places, picture.forecast, color=style.BLACK, linewidth=2.4, label="together")
     _draw_happened(above, places, picture.happened, "o:")
     add_legend(above, 5)
     dress(below, "", "weight, stacked")
     names, weights = list(picture.weights), list(picture.weights.values())
-    below.stackplot(places, weights, colors=[BRANCHES[name].colour for name in names], labels=names, alpha=0.8)
+    below.stackplot(places, weights, colors=[style.BRANCHES[name].colour for name in names], labels=names, alpha=0.8)
     below.set_ylim(0, 1)
     add_legend(below, 3)
     use_local_times(below, picture.times)
@@ -190,7 +182,7 @@ def draw_arrivals(picture: ArrivalPicture) -> Drawing:
         found = picture.directions[direction]
         dress(axes, f"{_WAYS[direction]}, from these: share of what arrived [%]")
         width = 0.8 / len(picture.patches)
-        for position, (patch, colour) in enumerate(zip(picture.patches, POSITION_COLOURS, strict=False)):
+        for position, (patch, colour) in enumerate(zip(picture.patches, style.POSITION_COLOURS, strict=False)):
             bars = np.arange(rows) + width * (position - (len(picture.patches) - 1) / 2)
             label, shares = f"position of {patch}", 100 * found.shares[:rows, position]
             axes.barh(bars, shares, height=0.9 * width, color=colour, label=label)
@@ -209,14 +201,17 @@ def draw_peers(picture: PeerPicture) -> Drawing:
     """Draw a bar for every peer of the functional branch."""
     rows = min(len(picture.names), picture.most)
     note = f"The {rows} heaviest of {len(picture.names)} peers are shown." if rows < len(picture.names) else ""
-    figure = new_figure(f"Peers of {picture.sensor}", note, height=1.9 + _PEER * max(rows, 2))
-    axes = figure.subplots()
-    dress(axes, "weight among peers [%]")
-    colours = [PURPLE if is_beyond else GREY for is_beyond in picture.is_beyond[:rows]]
+    height = 1.9 + _PEER * max(rows, 2)
+    figure, axes = new_axes(f"Peers of {picture.sensor}", note, "weight among peers [%]", height=height)
+    colours = [style.PURPLE if is_beyond else style.GREY for is_beyond in picture.is_beyond[:rows]]
     axes.barh(range(rows), 100 * picture.weights[:rows], height=0.7, color=colours)
     name_rows(axes, picture.names[:rows])
     walk = f"a walk of up to {picture.orders} edge{'' if picture.orders == 1 else 's'}"
-    add_legend(axes, 2, [Patch(color=GREY, label=f"joined by {walk}"), Patch(color=PURPLE, label="not joined by any")])
+    add_legend(
+        axes,
+        2,
+        [Patch(color=style.GREY, label=f"joined by {walk}"), Patch(color=style.PURPLE, label="not joined by any")],
+    )
     table = {
         "peer": list(picture.names),
         "share": picture.weights,

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.text import Text
 from numpy.typing import NDArray
 
-from candor.render.figures.style import DOTS_PER_INCH, GREY
+from candor.render.figures import style
 
 Points = NDArray[np.float64]
 _ANGLES = 2 * np.pi * np.arange(24) / 24
@@ -128,13 +128,13 @@ def write_labels(
         is_strict: whether a name is left out rather than that it covers something.
     """
     window = axes.get_window_extent()
-    width, height = np.array(window.size) / DOTS_PER_INCH
+    width, height = np.array(window.size) / style.DOTS_PER_INCH
 
     def in_inches(data: Points) -> Points:
         dots = axes.transData.transform(data.reshape(-1, 2)) - window.min
-        return np.asarray(dots.reshape(data.shape) / DOTS_PER_INCH)
+        return np.asarray(dots.reshape(data.shape) / style.DOTS_PER_INCH)
 
-    sizes = [tuple(np.array(text.get_window_extent().size) / DOTS_PER_INCH) for text in texts]
+    sizes = [tuple(np.array(text.get_window_extent().size) / style.DOTS_PER_INCH) for text in texts]
     frame = (_MARGIN, bottom, width - _MARGIN, height - _MARGIN)
     page = LabelPage(frame, in_inches(points), radii, in_inches(lines), gap)
     middles = place_labels(page, sizes, is_strict=is_strict)
@@ -145,11 +145,11 @@ def write_labels(
         rim = np.clip(place, middle - np.array(size) / 2, middle + np.array(size) / 2)
         length = float(np.linalg.norm(rim - place))
         start = place + (rim - place) * min(radius / max(length, 1e-9), 1.0)
-        ends = np.stack([middle, start, rim]) * DOTS_PER_INCH + window.min
+        ends = np.stack([middle, start, rim]) * style.DOTS_PER_INCH + window.min
         (across, up), *leader = axes.transData.inverted().transform(ends)
         text.set_position((across, up))
         if length - radius > _LEAST_LEADER:
-            axes.plot(*np.transpose(leader), color=GREY, linewidth=0.7, zorder=2.5)
+            axes.plot(*np.transpose(leader), color=style.GREY, linewidth=0.7, zorder=2.5)
     return all(middle is not None for middle in middles)
 
 

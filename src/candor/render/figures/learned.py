@@ -26,18 +26,8 @@ from candor.explain.pictures import (
     TrainingPicture,
     WeightGroup,
 )
+from candor.render.figures import style
 from candor.render.figures.style import (
-    BLACK,
-    BLUE,
-    BRANCHES,
-    COMPONENTS,
-    DIRECTIONS,
-    GREY,
-    LABEL,
-    ORANGE,
-    POSITION_COLOURS,
-    SMALL,
-    VERMILION,
     Drawing,
     add_key,
     add_legend,
@@ -47,6 +37,7 @@ from candor.render.figures.style import (
     every,
     in_unit,
     name_rows,
+    new_axes,
     new_figure,
     plain,
 )
@@ -57,9 +48,7 @@ _LONGEST_ID = 15
 def draw_training(picture: TrainingPicture) -> Drawing:
     """Draw both errors by epoch, with the epoch whose weights were kept."""
     note = "Training: over the steps supervised in that epoch, with dropout. Validation: over all steps."
-    figure = new_figure("Training", note)
-    axes = figure.subplots()
-    dress(axes, "epoch", in_unit("mean absolute error", picture.unit))
+    figure, axes = new_axes("Training", note, "epoch", in_unit("mean absolute error", picture.unit))
     table = pd.DataFrame(
         [
             {"epoch": epoch.number + 1, "train_error": epoch.train_error, "validation_error": epoch.validation_error,
@@ -67,25 +56,25 @@ def draw_training(picture: TrainingPicture) -> Drawing:
             for epoch in picture.epochs
         ]
     )  # fmt: skip
-    axes.plot(table.epoch, table.train_error, "o-", color=BLUE, markersize=4, label="training")
-    axes.plot(table.epoch, table.validation_error, "o-", color=VERMILION, markersize=4, label="validation")
+    axes.plot(table.epoch, table.train_error, "o-", color=style.BLUE, markersize=4, label="training")
+    axes.plot(table.epoch, table.validation_error, "o-", color=style.VERMILION, markersize=4, label="validation")
     kept = table.iloc[picture.kept]
     label, ringed = f"weights kept: epoch {kept.epoch:.0f}", kept.train_error
     if not math.isnan(kept.validation_error):
         ringed = kept.validation_error
         label += f", {ringed:.4g} {picture.unit}".rstrip()
-    axes.plot(kept.epoch, ringed, "o", color=BLACK, fillstyle="none", markersize=10, label=plain(label))
+    axes.plot(kept.epoch, ringed, "o", color=style.BLACK, fillstyle="none", markersize=10, label=plain(label))
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
     add_legend(axes, 3)
     return Drawing(figure, table)
 
 
 _ROLES = {
-    "before": ("before training", GREY, "s"),
-    "after": ("after training", BLUE, "o"),
-    "after_apart": ("after, with another window's state", ORANGE, "^"),
-    "deviations_before": ("before training", GREY, "s"),
-    "deviations_after": ("after training", BLUE, "o"),
+    "before": ("before training", style.GREY, "s"),
+    "after": ("after training", style.BLUE, "o"),
+    "after_apart": ("after, with another window's state", style.ORANGE, "^"),
+    "deviations_before": ("before training", style.GREY, "s"),
+    "deviations_after": ("after training", style.BLUE, "o"),
 }
 _STATES, _DEVIATIONS = ("before", "after", "after_apart"), ("deviations_before", "deviations_after")
 _LETTERS = 20  # in a line beside the axis
@@ -121,8 +110,8 @@ def _draw_alignments(axes: Axes, picture: RolePicture, kinds: Sequence[str], tit
             axes.plot([one.low, one.high], [height, height], color=colour, linewidth=2.4, alpha=0.5)
             axes.plot([one.mean], [height], mark, color=colour, markersize=8, label=None if row else label)
     axes.set_xlim(-1.05, 1.05)
-    name_rows(axes, [fill(name, _LETTERS) for name in picture.alignments], LABEL)
-    axes.axvline(0, color=GREY, linewidth=0.8)
+    name_rows(axes, [fill(name, _LETTERS) for name in picture.alignments], style.LABEL)
+    axes.axvline(0, color=style.GREY, linewidth=0.8)
 
 
 def draw_embedding(picture: EmbeddingPicture) -> Drawing:
@@ -132,7 +121,7 @@ def draw_embedding(picture: EmbeddingPicture) -> Drawing:
     across, up = (f"{100 * share:.0f} % of the variance" for share in picture.shares)
     dress(plane, f"first axis ({across})", f"second axis ({up})")
     for name, points in picture.points.items():
-        look: dict[str, Any] = {"color": COMPONENTS[name].colour, "marker": COMPONENTS[name].mark}
+        look: dict[str, Any] = {"color": style.COMPONENTS[name].colour, "marker": style.COMPONENTS[name].mark}
         plane.scatter(points[:, 0], points[:, 1], s=11, alpha=0.5, linewidths=0, label=name, **look)
     add_legend(plane, 2)
     for handle in plane.get_legend().legend_handles:
@@ -152,17 +141,18 @@ def draw_embedding(picture: EmbeddingPicture) -> Drawing:
 def _draw_separations(axes: Axes, picture: EmbeddingPicture) -> None:
     """Draw a line from the separation before training to that after it, for each component."""
     dress(axes, "separation (silhouette)")
-    hollow: dict[str, Any] = {"color": "white", "markeredgecolor": GREY, "markersize": 8}
+    hollow: dict[str, Any] = {"color": "white", "markeredgecolor": style.GREY, "markersize": 8}
     for place, (name, after) in enumerate(picture.after.items()):
-        colour, before = COMPONENTS[name].colour if name in COMPONENTS else BLACK, picture.before[name]
+        colour = style.COMPONENTS[name].colour if name in style.COMPONENTS else style.BLACK
+        before = picture.before[name]
         axes.plot([before, after], [place, place], color=colour, linewidth=1.6, alpha=0.6)
         axes.plot(before, place, "o", **hollow)
         axes.plot(after, place, "o", color=colour, markersize=8)
     axes.plot([], [], "o", label="before training", **hollow)
-    axes.plot([], [], "o", color=BLACK, markersize=8, label="after")
-    name_rows(axes, list(picture.after), LABEL, has_lines=True)
+    axes.plot([], [], "o", color=style.BLACK, markersize=8, label="after")
+    name_rows(axes, list(picture.after), style.LABEL, has_lines=True)
     axes.set_xlim(-1, 1)
-    axes.axvline(0, color=GREY, linewidth=0.8)
+    axes.axvline(0, color=style.GREY, linewidth=0.8)
     add_legend(axes, 2)
 
 
@@ -177,9 +167,9 @@ def draw_fusion(picture: FusionPicture) -> Drawing:
     )
     dress(parts["overall"], "", "weight", "Altogether")
     for place, (name, (mean, low, high)) in enumerate(picture.overall.items()):
-        parts["overall"].bar(place, mean, width=0.7, color=BRANCHES[name].colour, alpha=0.85)
+        parts["overall"].bar(place, mean, width=0.7, color=style.BRANCHES[name].colour, alpha=0.85)
         ends = [[mean - low], [high - mean]]
-        parts["overall"].errorbar(place, mean, ends, color=BLACK, capsize=4, linewidth=1.4)
+        parts["overall"].errorbar(place, mean, ends, color=style.BLACK, capsize=4, linewidth=1.4)
     parts["overall"].set(xticks=[], ylim=(0, 1))
     clock = next(kind for kind in FUSION_CLOCKS if kind in picture.groups)
     dress(parts["clock"], "local time" if "hour" in clock else "", "", f"By {clock}")
@@ -200,7 +190,7 @@ def _spreads(names: Sequence[str], weights: Iterable[tuple[Sequence[str], Mappin
 
 def _draw_groups(axes: Axes, groups: Sequence[WeightGroup], most: int) -> None:
     places = range(len(groups))
-    for name, look in BRANCHES.items():
+    for name, look in style.BRANCHES.items():
         if name not in groups[0].weights:
             continue
         mean, low, high = zip(*(group.weights[name] for group in groups), strict=True)
@@ -219,10 +209,9 @@ def draw_fusions(systems: Mapping[str, Mapping[str, Spread]]) -> Drawing:
         systems: by name, by branch: mean, 10th and 90th percentile of the weight.
     """
     note = "Mean over sensors, windows of the test part and target patches; bars: 10 % to 90 %."
-    figure = new_figure("What forecasts rest on, system by system", note, height=1.8 + 0.6 * len(systems))
-    axes = figure.subplots()
-    dress(axes, "weight in the forecast")
-    branches = {name: look for name, look in BRANCHES.items() if any(name in found for found in systems.values())}
+    height, title = 1.8 + 0.6 * len(systems), "What forecasts rest on, system by system"
+    figure, axes = new_axes(title, note, "weight in the forecast", height=height)
+    branches = {name: look for name, look in style.BRANCHES.items() if any(name in found for found in systems.values())}
     for rank, (branch, look) in enumerate(branches.items()):
         offset = (rank - (len(branches) - 1) / 2) * 0.22
         places = [place + offset for place, found in enumerate(systems.values()) if branch in found]
@@ -254,7 +243,7 @@ def draw_operator(picture: OperatorPicture) -> Drawing:
         _draw_edges(axes, picture, direction, edges)
     if not chosen:
         panels[0].set_axis_off()
-        panels[0].text(0, 0.5, "Every sensor hears from one other at most: all weights are 1.", fontsize=SMALL)
+        panels[0].text(0, 0.5, "Every sensor hears from one other at most: all weights are 1.", fontsize=style.SMALL)
     _draw_operator_key(key, positions=next(iter(picture.directions.values())).mean.shape[0])
     return Drawing(figure, _operator_table(picture))
 
@@ -269,33 +258,35 @@ def _most_changed(edges: OperatorWeights) -> Integers:
 
 def _draw_edges(axes: Axes, picture: OperatorPicture, direction: str, chosen: Integers) -> None:
     edges, names = picture.directions[direction], [cut(name, _LONGEST_ID) for name in picture.sensors]
-    dress(axes, "weight: share of what the sensor hears", "", DIRECTIONS[direction])
+    dress(axes, "weight: share of what the sensor hears", "", style.DIRECTIONS[direction])
     positions, rows = edges.mean.shape[0], np.arange(len(chosen))
-    for position, colour in zip(range(positions), POSITION_COLOURS, strict=False):
+    for position, colour in zip(range(positions), style.POSITION_COLOURS, strict=False):
         heights = rows + 0.6 * ((position + 0.5) / positions - 0.5)
         low, high = edges.low[position, chosen], edges.high[position, chosen]
         axes.hlines(heights, low, high, color=colour, linewidth=2.2, alpha=0.5)
         shared = edges.with_shared[position, chosen]
         axes.plot(shared, heights, "D", color="white", markeredgecolor=colour, markersize=5)
         axes.plot(edges.mean[position, chosen], heights, "o", color=colour, markersize=5)
-    axes.vlines(edges.support[0, chosen], rows - 0.36, rows + 0.36, color=BLACK, linewidth=2)
+    axes.vlines(edges.support[0, chosen], rows - 0.36, rows + 0.36, color=style.BLACK, linewidth=2)
     ends = [(names[edges.sender[edge]], names[edges.receiver[edge]]) for edge in chosen]
-    name_rows(axes, [f"{sender} → {receiver}" for sender, receiver in ends], SMALL - 1, has_lines=True)
+    name_rows(axes, [f"{sender} → {receiver}" for sender, receiver in ends], style.SMALL - 1, has_lines=True)
     axes.set_xlim(-0.01, 1.01)
 
 
 def _draw_operator_key(axes: Axes, positions: int) -> None:
     words = ["newest patch", *(f"{back} before" for back in range(1, positions))][::-1]
     looks: list[dict[str, Any]] = [
-        {"color": BLACK, "marker": "|", "markersize": 9, "markeredgewidth": 2, "label": "as given"},
-        {"color": "white", "marker": "D", "markeredgecolor": GREY, "label": "for all windows"},
-        {"color": GREY, "marker": "o", "label": "mean over windows"},
+        {"color": style.BLACK, "marker": "|", "markersize": 9, "markeredgewidth": 2, "label": "as given"},
+        {"color": "white", "marker": "D", "markeredgecolor": style.GREY, "label": "for all windows"},
+        {"color": style.GREY, "marker": "o", "label": "mean over windows"},
     ]
     mark: dict[str, Any] = {"linestyle": "none", "markersize": 5}
     handles = [Line2D([], [], **(mark | look)) for look in looks]
-    handles += [Line2D([], [], color=POSITION_COLOURS[i], linewidth=3, label=word) for i, word in enumerate(words)]
+    handles += [
+        Line2D([], [], color=style.POSITION_COLOURS[i], linewidth=3, label=word) for i, word in enumerate(words)
+    ]
     columns = len(handles) if positions <= 2 else 4
-    add_key(axes, handles, columns, fontsize=SMALL - 0.5, columnspacing=1.0, handletextpad=0.5)
+    add_key(axes, handles, columns, fontsize=style.SMALL - 0.5, columnspacing=1.0, handletextpad=0.5)
 
 
 def _operator_table(picture: OperatorPicture) -> pd.DataFrame:
@@ -341,7 +332,7 @@ def draw_propagation(picture: PropagationPicture) -> Drawing:
     colours = _draw_window(parts["arriving"], picture, picture.contribution, 1, "What arrives, o: how unusual")
     parts["arriving"].set_yticks([])
     bar = figure.colorbar(colours, ax=[parts["residual"], parts["arriving"]], shrink=0.9, pad=0.02, extend="max")
-    bar.ax.tick_params(labelsize=SMALL)
+    bar.ax.tick_params(labelsize=style.SMALL)
     _draw_likeness(parts["likeness"], picture)
     _draw_influence(parts["influence"], picture)
     return Drawing(figure, _propagation_table(picture))
@@ -352,17 +343,17 @@ def _draw_window(axes: Axes, picture: PropagationPicture, values: Floats, first:
     dress(axes, "patch beginning", "", title)
     axes.grid(visible=False)
     sensors, patches = values.shape
-    colours = LinearSegmentedColormap.from_list("unusual", ["#ffffff", BLUE, "#001a33"])
+    colours = LinearSegmentedColormap.from_list("unusual", ["#ffffff", style.BLUE, "#001a33"])
     across, down = np.arange(patches + 1) + first - 0.5, np.arange(sensors + 1) - 0.5
     drawn = axes.pcolormesh(across, down, values, cmap=colours, vmin=0, vmax=_LARGEST, rasterized=True)
     axes.set(xlim=(-0.5, patches + 0.5), ylim=(sensors - 0.5, -0.5))  # both maps share their patches
     form = f"%d %b\n{shared_time_format(picture.starts)}"
     shown = every(len(picture.starts), _MOST_PATCHES)
-    axes.set_xticks(shown, [at_tick(picture.starts[place], form) for place in shown], fontsize=SMALL)
+    axes.set_xticks(shown, [at_tick(picture.starts[place], form) for place in shown], fontsize=style.SMALL)
     if sensors <= _MOST_NAMES:
-        name_rows(axes, [cut(name, _LONGEST_ID) for name in picture.sensors], SMALL - 1)
+        name_rows(axes, [cut(name, _LONGEST_ID) for name in picture.sensors], style.SMALL - 1)
     else:
-        axes.set_ylabel(f"{sensors:,} sensors", fontsize=LABEL)
+        axes.set_ylabel(f"{sensors:,} sensors", fontsize=style.LABEL)
         axes.set_yticks([])
     return drawn
 
@@ -370,11 +361,11 @@ def _draw_window(axes: Axes, picture: PropagationPicture, values: Floats, first:
 def _draw_likeness(axes: Axes, picture: PropagationPicture) -> None:
     dress(axes, "patches before the one predicted", "likeness", "Along the edges, and what arrives")
     if np.isnan(picture.likeness).all():
-        axes.text(0.5, 0.5, "no edges between sensors", transform=axes.transAxes, ha="center", fontsize=LABEL)
+        axes.text(0.5, 0.5, "no edges between sensors", transform=axes.transAxes, ha="center", fontsize=style.LABEL)
         axes.set(xticks=[], yticks=[])
         return
-    axes.axvspan(0.5, len(picture.own) + 0.5, color=GREY, alpha=0.2, linewidth=0)
-    axes.plot(picture.lags, picture.likeness, "o-", color=BLUE, linewidth=1.8, markersize=5)
+    axes.axvspan(0.5, len(picture.own) + 0.5, color=style.GREY, alpha=0.2, linewidth=0)
+    axes.plot(picture.lags, picture.likeness, "o-", color=style.BLUE, linewidth=1.8, markersize=5)
     axes.set_ylim(0, 1)
     axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))
     axes.invert_xaxis()  # time runs to the right
@@ -383,14 +374,14 @@ def _draw_likeness(axes: Axes, picture: PropagationPicture) -> None:
 def _draw_influence(axes: Axes, picture: PropagationPicture) -> None:
     dress(axes, "patches before the one predicted", "change of what arrives", "If a residual were as usual")
     lags = np.arange(1, len(picture.own) + 1)
-    axes.bar(lags + 0.2, picture.own, width=0.38, color=ORANGE, label="the sensor's own")
-    axes.bar(lags - 0.2, picture.others, width=0.38, color=BLUE, label="of all others")
+    axes.bar(lags + 0.2, picture.own, width=0.38, color=style.ORANGE, label="the sensor's own")
+    axes.bar(lags - 0.2, picture.others, width=0.38, color=style.BLUE, label="of all others")
     axes.set_xticks(lags, [str(lag) for lag in lags])
     axes.grid(visible=False, axis="x")
     axes.set_ylim(0, 1.35 * max(0.05, float(np.max([picture.own, picture.others]))))
     axes.yaxis.set_major_formatter(lambda value, _: f"{100 * value:g} %")
     axes.invert_xaxis()
-    axes.legend(loc="upper left", ncols=2, fontsize=SMALL, frameon=False)
+    axes.legend(loc="upper left", ncols=2, fontsize=style.SMALL, frameon=False)
 
 
 def _propagation_table(picture: PropagationPicture) -> pd.DataFrame:

@@ -5,7 +5,7 @@ Sensors stand where they are if all places are known, else on a circle or a plan
 
 from collections.abc import Mapping, Sequence
 from textwrap import wrap
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -18,24 +18,12 @@ from matplotlib.patches import FancyArrowPatch
 from candor.core.arrays import Doubles, Floats, Integers
 from candor.explain.pictures import EdgePicture, RelationPicture, RiverMapPicture, WeightedEdges
 from candor.explain.places import moved_apart, on_a_circle, on_a_map
+from candor.render.figures import style
 from candor.render.figures.labels import write_labels
-from candor.render.figures.style import (
-    BLACK,
-    BLUE,
-    DIRECTIONS,
-    DOTS_PER_INCH,
-    GREY,
-    PURPLE,
-    SMALL,
-    VERMILION,
-    Drawing,
-    add_key,
-    new_figure,
-    plain,
-)
+from candor.render.figures.style import Drawing, add_key, new_figure, plain
 
 _MOST_NUMBERS, _MOST_EDGES, _MOST_RELATIONS = 30, 400, 16
-_COLOURS: Mapping[str, str] = {"forward": BLUE, "reverse": VERMILION}
+_COLOURS: Mapping[str, str] = {"forward": style.BLUE, "reverse": style.VERMILION}
 _QUIET = "#c4c4c4"
 _WIDEST_EDGE, _WIDEST_RELATION = 4.0, 3.2  # points
 _PANEL, _MAP, _LINE = 3.9, 7.2, 0.16  # inches: width of a direction, of a whole map, and height of a line of the key
@@ -50,9 +38,9 @@ _WIDE, _LOWEST, _TALLEST = 7.6, 3.4, 9.0  # inches
 # By whether arrows lead there and whether they lead away: what a mark stands for, and its colour.
 _MARKS = {
     (False, True): ("no sensor upstream", "white"),
-    (True, True): ("on the way", BLUE),
-    (True, False): ("no sensor downstream", BLACK),
-    (False, False): ("no connection", GREY),
+    (True, True): ("on the way", style.BLUE),
+    (True, False): ("no sensor downstream", style.BLACK),
+    (False, False): ("no connection", style.GREY),
 }
 
 
@@ -64,11 +52,11 @@ def draw_edges(picture: EdgePicture) -> Drawing:
     points, remark = _place(picture.places, len(picture.sensors), 0.1 if names else 0.0)
     tall, key = _PANEL * _tallness(points, 0.4, 1.2), _LINE * max(-(-len(names) // 2), 1)
     figure = new_figure("How much sensors hear from one another", note + remark, height=1.1 + tall + key)
-    parts = figure.subplot_mosaic([list(DIRECTIONS), ["key", "key"]], height_ratios=(tall, key))
-    for direction, title in DIRECTIONS.items():
+    parts = figure.subplot_mosaic([list(style.DIRECTIONS), ["key", "key"]], height_ratios=(tall, key))
+    for direction, title in style.DIRECTIONS.items():
         parts[direction].set_axis_off()
         if direction in picture.edges:
-            parts[direction].set_title(title, fontsize=SMALL + 1.5, color=_COLOURS[direction], loc="left")
+            parts[direction].set_title(title, fontsize=style.SMALL + 1.5, color=_COLOURS[direction], loc="left")
             _draw_weights(parts[direction], points, picture.edges[direction], _COLOURS[direction], bool(names))
     _list_names(parts["key"], names)
     tables = [
@@ -113,10 +101,10 @@ def draw_relations(picture: RelationPicture) -> Drawing:
     figure = new_figure("Relations beyond the edges", note + remark, height=1.6 + tall + key)
     parts = figure.subplot_mosaic([["words"], ["map"], ["key"]], height_ratios=(0.3, tall, key))
     _draw_relations(parts["map"], picture, points, bool(names))
-    look: dict[str, Any] = {"color": GREY, "linestyle": "none", "label": "no relations beyond them"}
+    look: dict[str, Any] = {"color": style.GREY, "linestyle": "none", "label": "no relations beyond them"}
     if count:
         words = f"related beyond them; the widest has a weight of {picture.weight[0]:.2f}"
-        look = {"color": PURPLE, "linewidth": 4, "alpha": 0.75, "label": words}
+        look = {"color": style.PURPLE, "linewidth": 4, "alpha": 0.75, "label": words}
     physical = Line2D([], [], color=_QUIET, linewidth=1.5, label="physical edges")
     add_key(parts["words"], [physical, Line2D([], [], **look)], 2)
     _list_names(parts["key"], names)
@@ -146,7 +134,7 @@ def _draw_relations(axes: Axes, picture: RelationPicture, points: Doubles, has_n
     for place in reversed(range(min(len(picture.weight), _MOST_RELATIONS))):  # the heaviest on top
         width = 0.6 + _WIDEST_RELATION * float(picture.weight[place]) / largest
         ends, head = (picture.peer[place], picture.receiver[place]), (3 + 0.6 * width, 1.2 + 0.35 * width)
-        _add_arrow(axes, points, ends, size, head, bend=0.22, linewidth=width, color=PURPLE, alpha=0.75, zorder=3)
+        _add_arrow(axes, points, ends, size, head, bend=0.22, linewidth=width, color=style.PURPLE, alpha=0.75, zorder=3)
     _draw_sensors(axes, points, size, has_numbers)
 
 
@@ -190,10 +178,12 @@ def _add_arrow(
 def _draw_sensors(axes: Axes, points: Doubles, size: float, has_numbers: bool) -> None:
     """Draw the marks of sensors, with their numbers where there are names to look up, and leave room around them."""
     axes.set_aspect("equal")
-    colour = "white" if has_numbers else BLACK
-    axes.scatter(points[:, 0], points[:, 1], s=4 * size**2, color=colour, edgecolors=BLACK, zorder=4)
+    colour = "white" if has_numbers else style.BLACK
+    axes.scatter(points[:, 0], points[:, 1], s=4 * size**2, color=colour, edgecolors=style.BLACK, zorder=4)
     for number, point in enumerate(points if has_numbers else (), start=1):
-        axes.annotate(str(number), tuple(point), ha="center", va="center", fontsize=SMALL - 1, color=BLACK, zorder=5)
+        axes.annotate(
+            str(number), tuple(point), ha="center", va="center", fontsize=style.SMALL - 1, color=style.BLACK, zorder=5
+        )
     low, high = points.min(axis=0), points.max(axis=0)
     room = 0.07 * max(*(high - low), 1e-6)
     axes.set(xlim=(low[0] - room, high[0] + room), ylim=(low[1] - room, high[1] + room))
@@ -203,7 +193,12 @@ def _list_names(axes: Axes, names: Sequence[str]) -> None:
     """Write the numbers and names of sensors in two columns."""
     axes.set_axis_off()
     rows = -(-len(names) // 2)
-    look: dict[str, Any] = {"fontsize": SMALL - 1, "color": BLACK, "va": "center", "transform": axes.transAxes}
+    look: dict[str, Any] = {
+        "fontsize": style.SMALL - 1,
+        "color": style.BLACK,
+        "va": "center",
+        "transform": axes.transAxes,
+    }
     for place, name in enumerate(names):
         column, row = divmod(place, rows)
         axes.text(0.02 + 0.5 * column, 1 - (row + 0.5) / rows, plain(f"{place + 1}  {name}"), **look)
@@ -215,14 +210,13 @@ def draw_river_map(picture: RiverMapPicture) -> Drawing:
     Edges that only sum up a way over other sensors are left to the table. Where the edges lead in a circle there is no
     next sensor, and all are drawn. Where places are unknown it is a plan instead, water from left to right.
     """
-    places, members, arrows = _joined(picture)
+    network = _joined(picture)
     for growth in (1.0, 1.4):  # a taller page where names find no room
-        figure, is_whole = _draw_river(picture, places, members, arrows, growth)
+        figure, is_whole = _draw_river(picture, network, growth)
         if is_whole:
             break
     else:
-        remark = "Names that found no room are left out."
-        figure, _ = _draw_river(picture, places, members, arrows, growth, remark)
+        figure, _ = _draw_river(picture, network, growth, "Names that found no room are left out.")
     ids = picture.sensors
     table = pd.DataFrame({"from": [ids[i] for i in picture.source], "to": [ids[i] for i in picture.target]})
     if picture.distance is not None:
@@ -231,8 +225,16 @@ def draw_river_map(picture: RiverMapPicture) -> Drawing:
     return Drawing(figure, table)
 
 
-def _joined(picture: RiverMapPicture) -> tuple[Doubles, list[list[int]], list[tuple[int, int]]]:
-    """Return places (in km on a map), the sensors that (nearly) lie at each, and the arrows between places."""
+class _River(NamedTuple):
+    """What is drawn of a network."""
+
+    places: Doubles  # in km on a map, place x 2
+    members: list[list[int]]  # the sensors that (nearly) lie at each place
+    arrows: list[tuple[int, int]]  # between places
+
+
+def _joined(picture: RiverMapPicture) -> _River:
+    """Return places with arrows between them; sensors that nearly lie on one another share a place."""
     points = np.asarray(picture.plan, np.float64) if picture.places is None else on_a_map(picture.places)
     near = _SAME_PLACE * float(np.ptp(points, axis=0).max())
     members: list[list[int]] = []
@@ -245,18 +247,12 @@ def _joined(picture: RiverMapPicture) -> tuple[Doubles, list[list[int]], list[tu
     place_of = {position: place for place, group in enumerate(members) for position in group}
     ends = zip(picture.source[picture.is_direct].tolist(), picture.target[picture.is_direct].tolist(), strict=True)
     arrows = dict.fromkeys((place_of[start], place_of[end]) for start, end in ends if place_of[start] != place_of[end])
-    return np.array([points[group].mean(axis=0) for group in members]).reshape(-1, 2), members, list(arrows)
+    return _River(np.array([points[group].mean(axis=0) for group in members]), members, list(arrows))
 
 
-def _draw_river(
-    picture: RiverMapPicture,
-    places: Doubles,
-    members: list[list[int]],
-    arrows: list[tuple[int, int]],
-    growth: float,
-    remark: str = "",
-) -> tuple[Figure, bool]:
+def _draw_river(picture: RiverMapPicture, river: _River, growth: float, remark: str = "") -> tuple[Figure, bool]:
     """Return the figure and whether every label found room in it."""
+    places, members, arrows = river
     has_names = len(picture.sensors) <= _MOST_NAMES
     size = 1.0 if has_names else 0.4  # of marks and arrows
     east, north = np.ptp(places, axis=0)
@@ -273,21 +269,21 @@ def _draw_river(
     for spine in axes.spines.values():
         spine.set_color("#d0d0d0")
     figure.draw_without_rendering()  # settles how large the axes are
-    page = np.array(axes.get_window_extent().size) / DOTS_PER_INCH
+    page = np.array(axes.get_window_extent().size) / style.DOTS_PER_INCH
     corner = (points.min(axis=0) + points.max(axis=0) - per_inch * (page + np.array([0, _STRIP]))) / 2
     end = corner + per_inch * page
     axes.set(xlim=(corner[0], end[0]), ylim=(corner[1], end[1]))
     head, away = (7 * size, 3.2 * size), size * _MARK + 1
     for arrow in arrows:
         bend = 0.15 if arrow[::-1] in arrows else 0.0  # two that lead to and fro must not lie on one another
-        _add_arrow(axes, points, arrow, away, head, bend=bend, linewidth=1.6 * size, color=BLUE, zorder=2)
+        _add_arrow(axes, points, arrow, away, head, bend=bend, linewidth=1.6 * size, color=style.BLUE, zorder=2)
     _draw_marks(axes, points, arrows, size)
     if picture.places is not None:
         _draw_scale(axes, per_inch, corner)
     if not has_names:
         return figure, True
     paper = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.8}
-    look: dict[str, Any] = {"fontsize": SMALL, "color": BLACK, "ha": "center", "va": "center", "zorder": 5}
+    look: dict[str, Any] = {"fontsize": style.SMALL, "color": style.BLACK, "ha": "center", "va": "center", "zorder": 5}
     names = ["\n".join(line for one in group for line in wrap(picture.names[one], _LETTERS)) for group in members]
     texts = [axes.text(0, 0, plain(name), bbox=paper, **look) for name in names]
     radii, lines = np.full(len(points), _MARK / 72), points[np.reshape(arrows, (-1, 2)).astype(int)]
@@ -300,12 +296,12 @@ def _draw_marks(axes: Axes, points: Doubles, arrows: Sequence[tuple[int, int]], 
     key = []
     for kind, colour in _MARKS.values():
         own = points[[found == kind for found, _ in kinds]]
-        look: dict[str, Any] = {"color": colour, "edgecolors": BLACK, "linewidths": size, "zorder": 3}
+        look: dict[str, Any] = {"color": colour, "edgecolors": style.BLACK, "linewidths": size, "zorder": 3}
         axes.scatter(own[:, 0], own[:, 1], s=(2 * size * _MARK) ** 2, **look)
         if len(own):
-            look = {"linestyle": "none", "marker": "o", "markersize": 7, "markeredgecolor": BLACK}
+            look = {"linestyle": "none", "marker": "o", "markersize": 7, "markeredgecolor": style.BLACK}
             key.append(Line2D([], [], color=colour, label=kind, **look))
-    axes.legend(handles=key, loc="lower right", ncols=len(key), fontsize=SMALL, frameon=False, borderaxespad=0.2)
+    axes.legend(handles=key, loc="lower right", ncols=len(key), fontsize=style.SMALL, frameon=False, borderaxespad=0.2)
 
 
 def _draw_scale(axes: Axes, km_per_inch: float, corner: Doubles) -> None:
@@ -314,8 +310,13 @@ def _draw_scale(axes: Axes, km_per_inch: float, corner: Doubles) -> None:
     power = 10.0 ** np.floor(np.log10(longest))
     length = max(step * power for step in (1, 2, 5) if step * power <= longest)
     left, bottom = corner + km_per_inch * np.array([0.15, 0.16])
-    axes.plot([left, left + length], [bottom, bottom], color=BLACK, linewidth=2.0, solid_capstyle="butt")
-    look: dict[str, Any] = {"textcoords": "offset points", "va": "center", "fontsize": SMALL, "color": BLACK}
+    axes.plot([left, left + length], [bottom, bottom], color=style.BLACK, linewidth=2.0, solid_capstyle="butt")
+    look: dict[str, Any] = {
+        "textcoords": "offset points",
+        "va": "center",
+        "fontsize": style.SMALL,
+        "color": style.BLACK,
+    }
     axes.annotate(f"{length:g} km, north is up", (left + length, bottom), (6, 0), **look)
 
 

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
 from candor.render.figures import style
-from candor.render.figures.style import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION, Drawing, new_figure
+from candor.render.figures.style import Drawing, new_figure
 
 _LETTERS = 1.3  # that fit into a hundredth of the width
 
@@ -27,18 +27,19 @@ class Box(NamedTuple):
 
 
 OVERVIEW: Mapping[str, Box] = {
-    "window": Box(0.5, 40, 17.5, 26, GREY, "Recent past",
+    "window": Box(0.5, 40, 17.5, 26, style.GREY, "Recent past",
                   "readings of all sensors, cut into overlapping patches; clock and weekday"),
-    "split": Box(22, 40, 17, 26, ORANGE, "Decomposition", "background, accumulation, release and shock"),
-    "forward": Box(44, 70, 22.5, 20, BLUE, "Physical, forward",
+    "split": Box(22, 40, 17, 26, style.ORANGE, "Decomposition", "background, accumulation, release and shock"),
+    "forward": Box(44, 70, 22.5, 20, style.BLUE, "Physical, forward",
                    "what deviated upstream arrives along the edges, position by position"),
-    "reverse": Box(44, 43, 22.5, 20, SKY, "Physical, reverse",
+    "reverse": Box(44, 43, 22.5, 20, style.SKY, "Physical, reverse",
                    "the same against the edges: congestion and backwater spread upstream"),
-    "functional": Box(44, 11, 22.5, 25, GREEN, "Functional",
+    "functional": Box(44, 11, 22.5, 25, style.GREEN, "Functional",
                       "sensors that behave alike, or opposite, beyond the map: the best k pairs of sensor and "
                       "relation"),
-    "fusion": Box(71, 40, 12.5, 26, PURPLE, "Fusion", "three forecasts weighed by sensor and calendar"),
-    "head": Box(87, 40, 12.5, 26, VERMILION, "Forecast", "patches decoded, averaged where they overlap, in your unit"),
+    "fusion": Box(71, 40, 12.5, 26, style.PURPLE, "Fusion", "three forecasts weighed by sensor and calendar"),
+    "head": Box(87, 40, 12.5, 26, style.VERMILION, "Forecast",
+                "patches decoded, averaged where they overlap, in your unit"),
 }  # fmt: skip
 OVERVIEW_ARROWS = (
     ("window", "split"), ("split", "forward"), ("split", "reverse"), ("split", "functional"), ("forward", "fusion"),
@@ -46,18 +47,18 @@ OVERVIEW_ARROWS = (
 )  # fmt: skip
 
 SPLIT: Mapping[str, Box] = {
-    "embedding": Box(1, 42, 15, 22, GREY, "Patch Z", "a stretch of readings as a vector of states"),
-    "background": Box(22, 72, 18, 18, ORANGE, "Background B", "the smooth part of the patch and those before"),
-    "current": Box(22, 42, 18, 20, GREY, "U = Z - B now", "departure from the background of the same patch"),
-    "following": Box(22, 12, 18, 20, GREY, "V = Z - B next", "departure from the background that follows"),
-    "accumulation": Box(48, 70, 19, 20, BLUE, "Accumulation A",
+    "embedding": Box(1, 42, 15, 22, style.GREY, "Patch Z", "a stretch of readings as a vector of states"),
+    "background": Box(22, 72, 18, 18, style.ORANGE, "Background B", "the smooth part of the patch and those before"),
+    "current": Box(22, 42, 18, 20, style.GREY, "U = Z - B now", "departure from the background of the same patch"),
+    "following": Box(22, 12, 18, 20, style.GREY, "V = Z - B next", "departure from the background that follows"),
+    "accumulation": Box(48, 70, 19, 20, style.BLUE, "Accumulation A",
                         "what of U is building up, by a gate that sees its change and the clock"),
-    "shock": Box(48, 41, 19, 20, VERMILION, "Shock S", "sudden parts of U and V, each by a gate on magnitudes"),
-    "release": Box(48, 12, 19, 20, GREEN, "Release R", "what of V is going down towards the next background"),
-    "states": Box(75, 58, 24, 30, SKY, "Refined states H",
+    "shock": Box(48, 41, 19, 20, style.VERMILION, "Shock S", "sudden parts of U and V, each by a gate on magnitudes"),
+    "release": Box(48, 12, 19, 20, style.GREEN, "Release R", "what of V is going down towards the next background"),
+    "states": Box(75, 58, 24, 30, style.SKY, "Refined states H",
                   "what a sensor does by itself, and a residual that travels along edges, louder where there are "
                   "shocks"),
-    "relations": Box(75, 16, 24, 25, PURPLE, "Relations",
+    "relations": Box(75, 16, 24, 25, style.PURPLE, "Relations",
                      "who behaves like whom: levels and trends of the backgrounds of all sensors are compared"),
 }  # fmt: skip
 SPLIT_ARROWS = (
@@ -84,7 +85,13 @@ def _draw(title: str, note: str, boxes: Mapping[str, Box], arrows: Sequence[tupl
     axes = figure.subplots()
     axes.set(xlim=(0, 100), ylim=(5, 95))
     axes.axis("off")
-    look: dict[str, Any] = {"arrowstyle": "-|>", "mutation_scale": 11, "color": GREY, "linewidth": 1.2, "zorder": 1}
+    look: dict[str, Any] = {
+        "arrowstyle": "-|>",
+        "mutation_scale": 11,
+        "color": style.GREY,
+        "linewidth": 1.2,
+        "zorder": 1,
+    }
     for start, end in arrows:
         axes.add_patch(FancyArrowPatch(*_ends(boxes[start], boxes[end]), shrinkA=1, shrinkB=1, **look))
     for box in boxes.values():

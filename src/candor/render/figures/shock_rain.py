@@ -11,24 +11,11 @@ from matplotlib.ticker import MaxNLocator
 from candor.core.files import write_json
 from candor.core.text import counted
 from candor.core.versions import versions
-from candor.render.figures.style import (
-    BLUE,
-    GREEN,
-    GREY,
-    ORANGE,
-    PURPLE,
-    SKY,
-    SMALL,
-    VERMILION,
-    Drawing,
-    add_legend,
-    dress,
-    new_figure,
-    write_table,
-)
+from candor.render.figures import style
+from candor.render.figures.style import Drawing, add_legend, dress, new_figure, write_table
 from candor.research.shock_rain_runs import NAME, SHIFTS_NAME, RainComparison
 
-_COLOURS = (BLUE, ORANGE, GREEN, PURPLE, SKY)
+_COLOURS = (style.BLUE, style.ORANGE, style.GREEN, style.PURPLE, style.SKY)
 _BINS = 40
 _DAY = 24  # hours
 
@@ -65,9 +52,9 @@ def _draw_lags(axes: Axes, found: RainComparison) -> None:
     lags, horizons = found.curves["lag_hours"].to_numpy(), found.content["horizons"]
     low, high = (found.curves[name].to_numpy() for name in ("shifts_lower_2.5", "shifts_upper_97.5"))
     label = "95 % of shifts, mean over horizons" if len(horizons) > 1 else "95 % of shifts"
-    axes.fill_between(lags, low, high, color=GREY, alpha=0.3, linewidth=0, label=label)
-    axes.axhline(0, color=GREY, linewidth=0.8)
-    axes.axvline(0, color=GREY, linewidth=0.8, linestyle=":")
+    axes.fill_between(lags, low, high, color=style.GREY, alpha=0.3, linewidth=0, label=label)
+    axes.axhline(0, color=style.GREY, linewidth=0.8)
+    axes.axvline(0, color=style.GREY, linewidth=0.8, linestyle=":")
     for row, colour in zip(horizons, cycle(_COLOURS), strict=False):
         ahead = f"{row['horizon']} steps ahead"
         curve = found.curves[f"correlation, {ahead}"].to_numpy()
@@ -84,12 +71,12 @@ def _draw_lags(axes: Axes, found: RainComparison) -> None:
 def _draw_test(axes: Axes, found: RainComparison) -> None:
     dress(axes, "largest correlation over lags", "shifts")
     null = found.null["largest_correlation"].to_numpy()
-    axes.hist(null, bins=_BINS, color=GREY, alpha=0.45)
-    axes.axvline(float(null.mean()), color=GREY, linewidth=1.4, linestyle="--", label="mean of shifts")
+    axes.hist(null, bins=_BINS, color=style.GREY, alpha=0.45)
+    axes.axvline(float(null.mean()), color=style.GREY, linewidth=1.4, linestyle="--", label="mean of shifts")
     axes.axvline(
-        found.content["rho"], color=VERMILION, linewidth=2.0, label=f"what happened, p = {found.content['p']:.2g}"
+        found.content["rho"], color=style.VERMILION, linewidth=2.0, label=f"what happened, p = {found.content['p']:.2g}"
     )
     axes.grid(visible=False, axis="x")
     axes.xaxis.set_major_locator(MaxNLocator(5))
-    axes.tick_params(labelsize=SMALL)
+    axes.tick_params(labelsize=style.SMALL)
     add_legend(axes, 1)

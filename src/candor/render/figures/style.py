@@ -128,6 +128,14 @@ def new_figure(title: str, note: str = "", height: float = HEIGHT) -> Figure:
     return figure
 
 
+def new_axes(title: str, note: str = "", across: str = "", up: str = "", height: float = HEIGHT) -> tuple[Figure, Axes]:
+    """Return a figure with its only axes, dressed."""
+    figure = new_figure(title, note, height)
+    axes = figure.subplots()
+    dress(axes, across, up)
+    return figure, axes
+
+
 def dress(axes: Axes, across: str = "", up: str = "", title: str = "") -> None:
     """Gives axes their labels, quiet lines and a light grid."""
     axes.set_title(plain(title), fontsize=LABEL, loc="left", color=BLACK)

@@ -9,18 +9,8 @@ from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from candor.render.figures.style import (
-    BLACK,
-    BLUE,
-    GREY,
-    SMALL,
-    VERMILION,
-    Drawing,
-    add_legend,
-    dress,
-    new_figure,
-    plain,
-)
+from candor.render.figures import style
+from candor.render.figures.style import Drawing, add_legend, dress, new_figure, plain
 from candor.research.truth.results import Row, score_frame
 
 _ROW_HEIGHT = 0.19  # inches
@@ -38,42 +28,37 @@ def draw_truth(rows: Sequence[Row]) -> Drawing:
     seeds = max((len(row.by_seed) for row in rows), default=0)
     note = f"Held-out test part, mean over {seeds} seed{'s' if seeds > 1 else ''}; bars: standard deviation over seeds."
     datasets = list(dict.fromkeys(score.dataset for score in scores))
-    heights, heads = _layout(scores)
+    heights = _heights(scores)
     lowest = max(heights.values())
     figure = new_figure("Are the explanations true?", note, height=_HEAD_HEIGHT + _ROW_HEIGHT * (lowest + 1))
     panels = figure.subplots(1, len(datasets), sharex=True, sharey=True, squeeze=False)[0]
     for axes, dataset in zip(panels, datasets, strict=True):
         dress(axes, "score", title=dataset)
         _draw_scores(axes, [score for score in scores if score.dataset == dataset], heights)
-        axes.axvline(0, color=GREY, linewidth=0.8)
+        axes.axvline(0, color=style.GREY, linewidth=0.8)
     first = panels[0]
-    ticks = {place: answer for (_, answer), place in heights.items()} | {place: name for name, place in heads.items()}
-    first.set_yticks(list(ticks), [plain(name) for name in ticks.values()], fontsize=SMALL)
-    for label, place in zip(first.get_yticklabels(), ticks, strict=True):
-        label.set_fontweight("bold" if place in heads.values() else "normal")
+    names = [plain(answer or question) for question, answer in heights]
+    first.set_yticks(list(heights.values()), names, fontsize=style.SMALL)
+    for label, (_, answer) in zip(first.get_yticklabels(), heights, strict=True):
+        label.set_fontweight("normal" if answer else "bold")
     first.set_ylim(lowest + 0.8, -0.8)
     mark: dict[str, Any] = {"linestyle": "", "markersize": 5}
     key = [
-        Line2D([], [], color=BLUE, marker="o", label="CANDOR", **mark),
-        Line2D([], [], color=GREY, marker="D", label="simple rules", **mark),
-        Line2D([], [], color=VERMILION, linewidth=1.6, label="goal"),
+        Line2D([], [], color=style.BLUE, marker="o", label="CANDOR", **mark),
+        Line2D([], [], color=style.GREY, marker="D", label="simple rules", **mark),
+        Line2D([], [], color=style.VERMILION, linewidth=1.6, label="goal"),
     ]
     add_legend(first, 3, key, loc="lower right", bbox_to_anchor=(1.0, 1.04))
     return Drawing(figure, score_frame(rows))
 
 
-def _layout(scores: Sequence[Row]) -> tuple[dict[tuple[str, str], float], dict[str, float]]:
-    """Returns the height of each question's answers, and of its heading above them."""
-    heights: dict[tuple[str, str], float] = {}
-    heads: dict[str, float] = {}
-    place = 0.0
-    for question in dict.fromkeys(map(_question, scores)):
-        heads[question] = place
-        for answer in dict.fromkeys(score.answer for score in scores if _question(score) == question):
-            place += 1
-            heights[question, answer] = place
-        place += 1 + _GAP
-    return heights, heads
+def _heights(scores: Sequence[Row]) -> dict[tuple[str, str], float]:
+    """Return the height of each question's answers, and under an empty answer that of its heading above them."""
+    answers: dict[str, dict[str, None]] = {}
+    for score in scores:
+        answers.setdefault(_question(score), {"": None})[score.answer] = None
+    rows = [(question, answer, rank) for rank, (question, found) in enumerate(answers.items()) for answer in found]
+    return {(question, answer): place + _GAP * rank for place, (question, answer, rank) in enumerate(rows)}
 
 
 def _question(score: Row) -> str:
@@ -84,12 +69,14 @@ def _draw_scores(axes: Axes, scores: Sequence[Row], heights: dict[tuple[str, str
     for score in scores:
         height = heights[_question(score), score.answer]
         if score.mean is not None:
-            look: dict[str, Any] = {"color": BLUE, "fmt": "o"} if score.is_ours else {"color": GREY, "fmt": "D"}
+            look: dict[str, Any] = (
+                {"color": style.BLUE, "fmt": "o"} if score.is_ours else {"color": style.GREY, "fmt": "D"}
+            )
             axes.errorbar(score.mean, height, xerr=score.spread, markersize=5, linewidth=1.2, capsize=2, **look)
         if score.goal is not None:
-            axes.plot([score.goal] * 2, [height - 0.5, height + 0.5], color=VERMILION, linewidth=1.6)
+            axes.plot([score.goal] * 2, [height - 0.5, height + 0.5], color=style.VERMILION, linewidth=1.6)
     axes.grid(visible=False, axis="y")
-    axes.tick_params(axis="y", length=0, labelcolor=BLACK)
+    axes.tick_params(axis="y", length=0, labelcolor=style.BLACK)
 
 
 def draw_pulses(curves: pd.DataFrame) -> Drawing:
@@ -116,6 +103,6 @@ def draw_pulses(curves: pd.DataFrame) -> Drawing:
                 axes.plot(means.index, means, color=colours[delay], linewidth=1.4)
                 axes.plot(means.index[means.index == delay], means[means.index == delay], "o", color=colours[delay])
     keys = [Line2D([], [], color=colours[delay], linewidth=1.4, label=f"{delay}") for delay in delays]
-    look: dict[str, Any] = {"title": "true delay in steps", "title_fontsize": SMALL, "fontsize": SMALL}
+    look: dict[str, Any] = {"title": "true delay in steps", "title_fontsize": style.SMALL, "fontsize": style.SMALL}
     figure.legend(handles=keys, loc="outside upper right", ncols=min(len(keys), 12), frameon=False, **look)
     return Drawing(figure, curves)

@@ -1,6 +1,6 @@
 """The index of a paper folder: one page without script, whose pictures lie beside it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from urllib.parse import quote
 
@@ -56,7 +56,13 @@ def make_index(
         for name, title in SECTIONS.items()
         if entries.get(name)
     ]
-    sections += _trouble_section(troubles) + _missing_section(missing)
+    if troubles:
+        lines = _lines(f"<code>{escape(one.where)}</code><br>{escape(one.what)}" for one in troubles)
+        sections.append(Section("not-readable", "What could not be read", lines))
+    if missing:
+        said = paragraphs(["Each line says what is not here, and the command that makes it."])
+        lines = _lines(f"{escape(one.what)}<br><code>{escape(one.command)}</code>" for one in missing)
+        sections.append(Section("missing", "Still to make", f"{said}\n{lines}"))
     counts = (*count_pieces([entry for found in entries.values() for entry in found]), len(missing), len(troubles))
     facts = zip(map(str, counts), ("tables", "figures", "still to make", "not readable"), strict=True)
     dated = f" The newest result is of {newest}." if newest else ""
@@ -111,16 +117,7 @@ def _facts(origin: Origin) -> str:
     return f'<dl class="facts">\n{lines}\n</dl>'
 
 
-def _trouble_section(troubles: Sequence[Trouble]) -> list[Section]:
-    if not troubles:
-        return []
-    lines = "\n".join(f"<li><code>{escape(one.where)}</code><br>{escape(one.what)}</li>" for one in troubles)
-    return [Section("not-readable", "What could not be read", f'<ul class="missing">\n{lines}\n</ul>')]
-
-
-def _missing_section(missing: Sequence[Missing]) -> list[Section]:
-    if not missing:
-        return []
-    lines = "\n".join(f"<li>{escape(one.what)}<br><code>{escape(one.command)}</code></li>" for one in missing)
-    said = paragraphs(["Each line says what is not here, and the command that makes it."])
-    return [Section("missing", "Still to make", f'{said}\n<ul class="missing">\n{lines}\n</ul>')]
+def _lines(items: Iterable[str]) -> str:
+    """Return a list of HTML."""
+    lines = "\n".join(f"<li>{item}</li>" for item in items)
+    return f'<ul class="missing">\n{lines}\n</ul>'

@@ -150,7 +150,7 @@ def _make_parts(parts: Sequence[Part], folder: Path, report: Report) -> tuple[di
     for part in parts:
         listen = within(report, "making the paper", part.source, done / whole, (done + part.weight) / whole)
         try:
-            entries[part.section] += part.make(folder / part.folder, listen)
+            entries[part.section] += list(part.make(folder / part.folder, listen))  # all of them or none
         except Exception as error:  # whatever it is, it must not stop the other parts
             what = error.what if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
             troubles.append(Trouble(part.source, what))

@@ -23,19 +23,8 @@ from candor.core.text import distinct_times, shared_time_format, significant
 from candor.explain.overview import Forecasts, Learned, Outlook
 from candor.explain.pictures import ComponentPicture, TrainingPicture
 from candor.explain.scores import ClockErrors, Scores
-from candor.render.figures.style import (
-    BLUE,
-    BRANCHES,
-    COMPONENTS,
-    GATE_COLOURS,
-    ORANGE,
-    VERMILION,
-    at_tick,
-    every,
-    in_unit,
-    round_times,
-    time_label,
-)
+from candor.render.figures import style
+from candor.render.figures.style import at_tick, every, in_unit, round_times, time_label
 
 INK = "ink"  # stands for the colour of the text, which differs by day and by night
 _ROOM = {"l": 8, "r": 12, "t": 8, "b": 8}  # pixels; labels make their own
@@ -141,8 +130,8 @@ def draw_outlook(outlook: Outlook, first: int) -> Chart:
             add(made.times, made.upper, name="at most", fill="tonexty", fillcolor=veil, **edge)
         add(made.times, made.forecast, name=name, mode="lines", line={"color": colour, "width": 2.5})
 
-    add_forecast(outlook.known, "last forecast with known outcome", ORANGE, "rgba(230,159,0,0.2)")
-    add_forecast(outlook.ahead, "next forecast", BLUE, "rgba(0,114,178,0.2)")
+    add_forecast(outlook.known, "last forecast with known outcome", style.ORANGE, "rgba(230,159,0,0.2)")
+    add_forecast(outlook.ahead, "next forecast", style.BLUE, "rgba(0,114,178,0.2)")
     add(outlook.times, outlook.readings, name="readings", mode="lines+markers", meta=INK, marker={"size": 3})
     band = f" with {100 * outlook.coverage:g} % intervals" if outlook.ahead.lower is not None else ""
     says = f"Recent readings of the chosen sensor, the last forecast whose outcome is known and the next one{band}"
@@ -152,7 +141,7 @@ def draw_outlook(outlook: Outlook, first: int) -> Chart:
 def draw_steps(scores: Scores, unit: str, interval: str) -> Chart:
     """Returns the chart of errors by forecast step."""
     figure = new_figure(f"steps ahead, each of {interval}", in_unit("error", unit), hovermode="x unified")
-    for name, colour in (("mae", BLUE), ("rmse", ORANGE)):
+    for name, colour in (("mae", style.BLUE), ("rmse", style.ORANGE)):
         heights = _numbers(scores.by_step[name])
         steps = np.arange(1, len(heights) + 1, dtype=np.int32)
         label = {"mae": "mean absolute error", "rmse": "root mean square error"}[name]
@@ -171,10 +160,10 @@ def draw_sensors(errors: Sequence[float | None], labels: Sequence[str], names: S
     if len(known) > 40:
         figure = new_figure("sensors, the hardest first", in_unit("mean absolute error", unit))
         template = template.replace("%{x", "%{y")
-        figure.add_bar(y=heights, customdata=hover, marker={"color": BLUE}, hovertemplate=template)
+        figure.add_bar(y=heights, customdata=hover, marker={"color": style.BLUE}, hovertemplate=template)
         return Chart(figure, 320, "Mean absolute error of every sensor, the largest first")
     figure = new_figure(in_unit("MAE", unit))
-    figure.add_bar(x=heights, customdata=hover, orientation="h", marker={"color": BLUE}, hovertemplate=template)
+    figure.add_bar(x=heights, customdata=hover, orientation="h", marker={"color": style.BLUE}, hovertemplate=template)
     ticks = [plain(labels[place]) for place in known]
     figure.update_yaxes(autorange="reversed", tickvals=list(range(len(known))), ticktext=ticks, showgrid=False)
     return Chart(figure, 90 + 24 * len(known), "Mean absolute error of every sensor, the largest first")
@@ -184,7 +173,7 @@ def draw_clock(clock: ClockErrors, unit: str) -> Chart:
     """Returns the chart of errors by hour of the day or day of the week."""
     figure = new_figure(f"{clock.word} that was forecast", in_unit("mean absolute error", unit))
     names = [name[:3] if clock.word == "day of the week" else name for name in clock.names]
-    figure.add_bar(x=names, y=clock.mae.astype(np.float32), marker={"color": BLUE})
+    figure.add_bar(x=names, y=clock.mae.astype(np.float32), marker={"color": style.BLUE})
     figure.update_traces(hovertemplate="%{x}: %{y:.4~g}<extra></extra>")
     figure.update_xaxes(type="category", nticks=9)
     return Chart(figure, 280, f"Mean absolute error by {clock.word}")
@@ -193,9 +182,9 @@ def draw_clock(clock: ClockErrors, unit: str) -> Chart:
 def draw_coverage(intervals: Mapping[str, Any], interval: str) -> Chart:
     """Draw the coverage of intervals by forecast step, beside what was asked for."""
     found, asked = 100 * _numbers(intervals["by_step"]["coverage"]), 100 * float(intervals["asked_coverage"])
-    steps, line = np.arange(1, len(found) + 1, dtype=np.int32), {"dash": "dash", "color": VERMILION}
+    steps, line = np.arange(1, len(found) + 1, dtype=np.int32), {"dash": "dash", "color": style.VERMILION}
     figure = new_figure(f"steps ahead, each of {interval}", "coverage [%]", hovermode="x unified")
-    figure.add_scatter(x=steps, y=found, name="coverage", mode="lines+markers", line={"color": BLUE})
+    figure.add_scatter(x=steps, y=found, name="coverage", mode="lines+markers", line={"color": style.BLUE})
     figure.add_scatter(x=[1, len(found)], y=[asked, asked], name="asked", mode="lines", line=line)
     figure.update_traces(hovertemplate="%{y:.1f} %")
     lowest = min(float(np.nanmin(found, initial=100.0)), asked)
@@ -209,8 +198,8 @@ def draw_training(training: TrainingPicture) -> Chart:
     figure = new_figure("epoch", in_unit("mean absolute error", training.unit), hovermode="x unified")
     numbers = np.array([epoch.number + 1 for epoch in epochs], np.int32)
     trained, validated = _numbers([[epoch.train_error, epoch.validation_error] for epoch in epochs]).T
-    figure.add_scatter(x=numbers, y=trained, name="training", mode="lines+markers", line={"color": BLUE})
-    figure.add_scatter(x=numbers, y=validated, name="validation", mode="lines+markers", line={"color": VERMILION})
+    figure.add_scatter(x=numbers, y=trained, name="training", mode="lines+markers", line={"color": style.BLUE})
+    figure.add_scatter(x=numbers, y=validated, name="validation", mode="lines+markers", line={"color": style.VERMILION})
     is_known, kept = not np.isnan(validated[best]), f"weights kept: epoch {numbers[best]}"
     kept += f", {significant(float(validated[best]))}" if is_known else ""
     ring, at = {"symbol": "circle-open", "size": 14, "line": {"width": 2}}, slice(best, best + 1)
@@ -227,11 +216,14 @@ def draw_strengths(found: ComponentPicture, first: int) -> Chart:
 
     Each is a line of its own: sizes of states do not add up, so that the height of a stack would say nothing.
     """
-    looks = {
-        name: {"line": {"color": one.colour}, "marker": {"symbol": one.symbol}} for name, one in COMPONENTS.items()
-    }
-    figure = _patch_figure(found, found.strengths, looks, first, "strength, without unit", "%{y:.3~g}")
-    figure.update_traces(marker={"size": 8})
+    figure = new_figure("", "strength, without unit", hovermode="x unified")
+    patches = use_patches(figure, found.starts, found.ends)
+    for name, heights in found.strengths.items():
+        look = style.COMPONENTS[name]
+        line, marker = {"color": look.colour}, {"symbol": look.symbol, "size": 8}
+        shown = heights[first].astype(np.float32)
+        figure.add_scatter(x=patches, y=shown, name=name, mode="lines+markers", line=line, marker=marker)
+    figure.update_traces(hovertemplate="%{y:.3~g}")
     figure.update_yaxes(rangemode="tozero")
     says = "Strength of background, accumulation, release and shock in the recent past of the chosen sensor"
     return Chart(figure, 320, says, dict(enumerate(found.strengths.values())))
@@ -239,28 +231,14 @@ def draw_strengths(found: ComponentPicture, first: int) -> Chart:
 
 def draw_gates(found: ComponentPicture, first: int) -> Chart:
     """Draw how far the gates of the chosen sensor were open."""
-    colours = zip(found.gates, GATE_COLOURS, strict=False)
-    looks: dict[str, dict[str, Any]] = {name: {"line": {"color": colour}} for name, colour in colours}
-    figure = _patch_figure(found, found.gates, looks, first, "gate: 0 shut, 1 open", "%{y:.2f}")
+    figure = new_figure("", "gate: 0 shut, 1 open", hovermode="x unified")
+    patches = use_patches(figure, found.starts, found.ends)
+    for (name, heights), colour in zip(found.gates.items(), style.GATE_COLOURS, strict=False):
+        shown, line = heights[first].astype(np.float32), {"color": colour}
+        figure.add_scatter(x=patches, y=shown, name=name, mode="lines+markers", line=line)
+    figure.update_traces(hovertemplate="%{y:.2f}")
     figure.update_yaxes(range=[-0.03, 1.03])
     return Chart(figure, 320, "How far the gates of the chosen sensor were open", dict(enumerate(found.gates.values())))
-
-
-def _patch_figure(
-    found: ComponentPicture,
-    heights: Mapping[str, Floats],
-    looks: Mapping[str, dict[str, Any]],
-    first: int,
-    up: str,
-    template: str,
-) -> go.Figure:
-    """Return a figure with a line for each of some heights by patch of the past."""
-    figure = new_figure("", up, hovermode="x unified")
-    patches = use_patches(figure, found.starts, found.ends)
-    for name, by_sensor in heights.items():
-        shown = by_sensor[first].astype(np.float32)
-        figure.add_scatter(x=patches, y=shown, name=name, mode="lines+markers", hovertemplate=template, **looks[name])
-    return figure
 
 
 def draw_fusion(learned: Learned, first: int) -> Chart:
@@ -269,7 +247,7 @@ def draw_fusion(learned: Learned, first: int) -> Chart:
     choices: dict[int, Floats] = {}
     ahead = np.array(learned.ahead, np.float32)
     for branch, weights in learned.fusion.items():
-        words, colour = BRANCHES[branch].words, BRANCHES[branch].colour
+        words, colour = style.BRANCHES[branch].words, style.BRANCHES[branch].colour
         choices[len(figure.data)] = weights
         shown, usual = weights[first].astype(np.float32), learned.usual_fusion[branch].astype(np.float32)
         figure.add_scatter(x=ahead, y=shown, name=words, mode="lines+markers", line={"color": colour, "width": 2.5})

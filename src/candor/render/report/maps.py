@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from candor.data.panel import Edges, Panel
 from candor.explain.pictures import WeightedEdges
 from candor.explain.places import Points, known_places, moved_apart, on_a_circle, shrinking_of, unwrapped
-from candor.render.figures.style import BLUE, GREY, VERMILION
+from candor.render.figures import style
 from candor.render.report.charts import Chart, new_figure, plain
 
 MOST_EDGES = 4_000
 _MOST_NUMBERS = 40  # sensors that carry their number
 _CLASSES = (0.05, 0.15, 0.3, 0.5)  # of weights: each class has a width of its own
-_COLOURS = {"forward": BLUE, "reverse": VERMILION}
+_COLOURS = {"forward": style.BLUE, "reverse": style.VERMILION}
 _BEND = 0.12  # how far an edge swings out, of its length: edges along one river would lie on one another
 _STATIONS = np.array([0.0, 0.2, 0.4, 0.6, 0.8, 1.0])  # of the way, where the bent line has its corners
 _ARROW = 3  # the corner that carries the arrow
@@ -80,7 +80,7 @@ def draw_network(places: Places, edges: Edges, names: Sequence[str], errors: Seq
     many = len(names) > _MOST_NUMBERS
     apart = np.flatnonzero(edges.source != edges.target)[:MOST_EDGES]
     lines = edges.source[apart], edges.target[apart]
-    _add_edges(figure, places, *lines, GREY, 0.8 if many else 1.2, 5 if many else 11)
+    _add_edges(figure, places, *lines, style.GREY, 0.8 if many else 1.2, 5 if many else 11)
     _add_sensors(figure, places, names, errors)
     return Chart(figure, 460, "Map of the sensors with their directed edges", aspect=places.aspect)
 

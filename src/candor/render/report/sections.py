@@ -20,7 +20,8 @@ from candor.core.text import (
 from candor.explain.overview import Learned, Overview
 from candor.explain.pictures import ComponentPicture, TrainingPicture
 from candor.explain.scores import Scores, coverage_in_words, skill_in_words
-from candor.render.figures.style import BRANCHES, cut, in_unit
+from candor.render.figures import style
+from candor.render.figures.style import cut, in_unit
 from candor.render.html import Cell, Section, cards, folded, heading, note, paragraphs, table
 from candor.render.report import charts, maps
 from candor.render.report.charts import Chart
@@ -156,7 +157,7 @@ class ReportSections:
         return Section("components", "What its past is made of", "\n".join(body))
 
     def _fusion(self, learned: Learned) -> Section:
-        branches = ", ".join(BRANCHES[branch].words for branch in learned.fusion)
+        branches = ", ".join(style.BRANCHES[branch].words for branch in learned.fusion)
         said = (
             f"A forecast is fused from what {len(learned.fusion)} branches of the network say: {branches}. Their "
             "weights at a step add up to one."
