@@ -37,12 +37,12 @@ class Bubble:
     metric: Literal["mae", "mse"] = "mae"  # whether the error is the mean absolute or the mean squared one
 
     def cost(self, of: Cost) -> float:
-        """Returns the parameters or the seconds."""
+        """Return the parameters or the seconds."""
         return float(self.parameters) if of == "parameters" else self.seconds
 
 
 def pareto_line(points: Sequence[tuple[float, float]]) -> list[int]:
-    """Returns the places of those points of cost and error that no other beats, cheapest first.
+    """Return the places of those points of cost and error that no other beats, cheapest first.
 
     A point beats another if it is smaller in one number and not larger in the other; of equal points none does.
     """
@@ -54,7 +54,7 @@ def pareto_line(points: Sequence[tuple[float, float]]) -> list[int]:
 
 
 def draw_bubbles(bubbles: Sequence[Bubble], against: Cost, title: str, unit: str, batch: int) -> Drawing:
-    """Returns the figure of errors against one cost; the area of a bubble shows the other.
+    """Return the figure of errors against one cost; the area of a bubble shows the other.
 
     Args:
         bubbles: at least one, all with the same kind of error.
@@ -108,18 +108,18 @@ def _name(axes: Axes, bubble: Bubble, across: float, up: float) -> Text:
 
 
 def _corners(line: Sequence[tuple[float, float]], end: float) -> NDArray[np.float64]:
-    """Returns the line as steps: an error can be had from the cost of its model on, up to the end of the axis."""
+    """Return the line as steps: an error can be had from the cost of its model on, up to the end of the axis."""
     costs, errors = np.reshape(line, (-1, 2)).T
     return np.stack([np.repeat([*costs, end], 2)[1:-1], np.repeat(errors, 2)], axis=1)
 
 
 def _area(cost: float, largest: float) -> float:
-    """Returns the area of a bubble; one too small to be seen is drawn as a dot."""
+    """Return the area of a bubble; one too small to be seen is drawn as a dot."""
     return max(_SMALLEST, _LARGEST * cost / largest)
 
 
 def _set_limits(axes: Axes, points: Sequence[tuple[float, float]], against: Cost) -> None:
-    """Leaves room for names around all points, and writes round numbers on the horizontal axis."""
+    """Leave room for names around all points, and write round numbers on the horizontal axis."""
     costs, errors = np.array(points).T
     first, last = np.log10([costs.min(), costs.max()])
     room = max(0.12 * (last - first), 0.15)
@@ -134,14 +134,14 @@ def _set_limits(axes: Axes, points: Sequence[tuple[float, float]], against: Cost
 
 
 def _in_words(cost: float, of: Cost) -> str:
-    """Returns a round cost as people write it: 20 k, 1 M, 5 ms, 10 s."""
+    """Return a round cost as people write it: 20 k, 1 M, 5 ms, 10 s."""
     if of == "time":
         return f"{cost:g} s" if cost >= 1 else f"{1e3 * cost:g} ms" if cost >= 1e-3 else f"{1e6 * cost:g} µs"
     return f"{cost / 1e6:g} M" if cost >= 1e6 else f"{cost / 1e3:g} k" if cost >= 1e3 else f"{cost:g}"
 
 
 def _add_key(axes: Axes, of: Cost, largest: float) -> None:
-    """Shows what three areas mean."""
+    """Show what three areas mean."""
     power = 10.0 ** math.floor(math.log10(largest))
     round_cost = next((step * power for step in (5, 2) if step * power <= largest), power)
     for share in (1.0, 0.5, 0.1):

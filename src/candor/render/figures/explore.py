@@ -43,7 +43,7 @@ def write_exploration(picture: ExplorePicture, folder: Path) -> list[Path]:
 
 
 def draw_explore(picture: ExplorePicture) -> Drawing:
-    """Returns the figure; its table holds the readings shown."""
+    """Return the figure; its table holds the readings shown."""
     distant = (
         "no path joins them" if picture.pairs.has_no_path else "the farthest tenth of pairs, by edges between them"
     )
@@ -148,7 +148,7 @@ def _say(axes: Axes, title: str, text: str) -> None:
 
 
 def _profile_table(name: str, picture: PairPicture) -> pd.DataFrame:
-    """Returns what is usual at both sensors of a pair, in deviations, by slot of the calendar."""
+    """Return what is usual at both sensors of a pair, in deviations, by slot of the calendar."""
     slot = "week_of_year" if picture.is_of_the_year else "bin_of_week"
     names = {"pair": name, "first": picture.first, "second": picture.second}
     first, second = picture.profiles.T

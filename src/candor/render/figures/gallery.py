@@ -31,12 +31,12 @@ _DRAWN_BY: Mapping[type, Callable[[Any], Drawing]] = {
 
 
 def draw(picture: Picture) -> Drawing:
-    """Returns the figure of a picture with its numbers."""
+    """Return the figure of a picture with its numbers."""
     return _DRAWN_BY[type(picture)](picture)
 
 
 def write_figures(found: Mapping[str, Picture], folder: Path, report: Report = silent) -> list[Path]:
-    """Draws pictures into files by their names: PNG, SVG, and the numbers as CSV; returns what was written."""
+    """Draw pictures into files by their names: PNG, SVG, and the numbers as CSV; return what was written."""
     written: list[Path] = []
     for done, (name, picture) in enumerate(found.items()):
         report(f"drawing {name}", done / len(found))

@@ -34,7 +34,7 @@ def write_picture(found: RainComparison, folder: Path) -> list[Path]:
 
 
 def draw_shock_rain(found: RainComparison) -> Drawing:
-    """Returns the figure: correlation over lags on the left, the statistic of all shifts on the right."""
+    """Return the figure: correlation over lags on the left, the statistic of all shifts on the right."""
     content, models = found.content, counted(len(found.content["checkpoints"]), "model")
     note = (
         f"Spearman's correlation, mean over {found.stations} stations, {models}. "

@@ -88,7 +88,7 @@ class Drawing:
     table: pd.DataFrame
 
     def write(self, folder: Path, name: str) -> list[Path]:
-        """Writes NAME.png, NAME.svg and NAME.csv, each all or nothing, and returns their paths."""
+        """Write NAME.png, NAME.svg and NAME.csv, each all or nothing, and return their paths."""
         paths = [folder / f"{name}.{ending}" for ending in ("png", "svg", "csv")]
         if paths[2].exists() and not all(path.exists() for path in paths[:2]):
             raise InputError(
@@ -117,7 +117,7 @@ def write_table(table: pd.DataFrame, path: Path) -> Path:
 
 
 def new_figure(title: str, note: str = "", height: float = HEIGHT) -> Figure:
-    """Returns a figure with a title and a line of small print under it; its axes are made by `figure.subplots`."""
+    """Return a figure with a title and a line of small print under it; its axes are made by `figure.subplots`."""
     layout = ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.08)  # inches
     figure = Figure(figsize=(WIDTH, height), dpi=DOTS_PER_INCH, layout=layout, facecolor="white")
     FigureCanvasAgg(figure)
@@ -137,7 +137,7 @@ def new_axes(title: str, note: str = "", across: str = "", up: str = "", height:
 
 
 def dress(axes: Axes, across: str = "", up: str = "", title: str = "") -> None:
-    """Gives axes their labels, quiet lines and a light grid."""
+    """Give axes their labels, quiet lines and a light grid."""
     axes.set_title(plain(title), fontsize=LABEL, loc="left", color=BLACK)
     axes.set_xlabel(plain(across), fontsize=LABEL, color=BLACK)
     axes.set_ylabel(plain(up), fontsize=LABEL, color=BLACK)
@@ -165,7 +165,7 @@ def add_key(axes: Axes, handles: Iterable[Artist | tuple[Artist, ...]], columns:
 
 
 def name_rows(axes: Axes, names: Sequence[str], size: float = SMALL, *, has_lines: bool = False) -> None:
-    """Names the rows of horizontal bars or marks at 0, 1, ..., the first on top, with grid lines where they help."""
+    """Name the rows of horizontal bars or marks at 0, 1, ..., the first on top, with grid lines where they help."""
     axes.set_yticks(range(len(names)), [plain(name) for name in names], fontsize=size)
     axes.set_ylim(len(names) - 0.5, -0.5)
     axes.grid(visible=has_lines, axis="y")
@@ -177,13 +177,13 @@ def every(count: int, most: int) -> range:
 
 
 def on_axis(times: Sequence[datetime]) -> NDArray[np.float64]:
-    """Returns times as the numbers that an axis of `use_local_times` counts in."""
+    """Return times as the numbers that an axis of `use_local_times` counts in."""
     numbers: NDArray[np.float64] = date2num(list(times))  # type: ignore[no-untyped-call]
     return numbers
 
 
 def use_local_times(axes: Axes, times: Sequence[datetime]) -> None:
-    """Writes the times of the horizontal axis as the clock of their zone shows them; `times` are all that it spans."""
+    """Write the times of the horizontal axis as the clock of their zone shows them; `times` are all that it spans."""
     ticks, texts = round_times(times[0], times[-1], _MOST_TICKS)
     axes.set_xticks(on_axis(ticks) if ticks else [], texts)
     axes.set_xlabel(time_label(times[0], times[-1]), fontsize=LABEL, color=BLACK)
@@ -193,13 +193,13 @@ def use_local_times(axes: Axes, times: Sequence[datetime]) -> None:
 
 
 def time_label(first: datetime, last: datetime) -> str:
-    """Returns the label of an axis of local times between two: their zone and their years."""
+    """Return the label of an axis of local times between two: their zone and their years."""
     years = f"{first.year}" if first.year == last.year else f"{first.year}–{last.year}"
     return f"local time ({first.tzinfo}), {years}"
 
 
 def round_times(first: datetime, last: datetime, most: int) -> tuple[list[datetime], list[str]]:
-    """Returns a few round moments between two, counted on the local clock, and how they are written at an axis.
+    """Return a few round moments between two, counted on the local clock, and how they are written at an axis.
 
     Of an hour that the clock shows twice both are there, with their offsets. One that it leaves out is not.
     """
@@ -219,7 +219,7 @@ def round_times(first: datetime, last: datetime, most: int) -> tuple[list[dateti
 
 
 def at_tick(moment: datetime, form: str) -> str:
-    """Returns a moment as it is written under an axis, where an offset has a line of its own."""
+    """Return a moment as it is written under an axis, where an offset has a line of its own."""
     return format_time(moment, form).replace(" UTC", "\nUTC")
 
 
@@ -230,7 +230,7 @@ def _tick_form(step: timedelta) -> str:
 
 
 def plain(text: str) -> str:
-    """Returns a text as it can be drawn: without formulas, and without words in a script that the font lacks.
+    """Return a text as it can be drawn: without formulas, and without words in a script that the font lacks.
 
     A single letter that it lacks is a question mark; so are all of a text that would not leave anything else.
     """
@@ -250,10 +250,10 @@ def plain(text: str) -> str:
 
 
 def cut(text: str, longest: int) -> str:
-    """Returns a text, or its beginning where it is too long."""
+    """Return a text, or its beginning where it is too long."""
     return text if len(text) <= longest else f"{text[: longest - 1].rstrip()}…"
 
 
 def in_unit(what: str, unit: str) -> str:
-    """Returns the label of an axis with its unit."""
+    """Return the label of an axis with its unit."""
     return f"{what} [{unit}]" if unit else what

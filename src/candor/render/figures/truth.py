@@ -20,7 +20,7 @@ _SHOWN = frozenset({"AUROC", "average precision", "rank correlation", "precision
 
 
 def draw_truth(rows: Sequence[Row]) -> Drawing:
-    """Returns the figure: a panel per dataset, a group of lines per question, a line per answer.
+    """Return the figure: a panel per dataset, a group of lines per question, a line per answer.
 
     The table beside it holds all rows, the figure those whose measures share a scale.
     """
@@ -80,7 +80,7 @@ def _draw_scores(axes: Axes, scores: Sequence[Row], heights: dict[tuple[str, str
 
 
 def draw_pulses(curves: pd.DataFrame) -> Drawing:
-    """Returns the figure of what arrives downstream of a pulse: a panel per dataset and answer, a line per true delay.
+    """Return the figure of what arrives downstream of a pulse: a panel per dataset and answer, a line per true delay.
 
     Args:
         curves: with columns dataset, seed, answer, delay, edges, lag and response.

@@ -55,7 +55,7 @@ class Part:
 
 
 def draw(folder: Path, name: str, drawing: Drawing, caption: str) -> Picture:
-    """Writes a figure to the folder of a part and returns it as the index shows it."""
+    """Write a figure to the folder of a part and return it as the index shows it."""
     drawing.write(folder, name)
     return Picture(f"{folder.name}/{name}", caption)
 
@@ -70,12 +70,12 @@ def write_shown(
 
 
 def make_slug(text: str, used: Iterable[str] = ()) -> str:
-    """Returns a text as the name of a file or folder, unlike those that are used already."""
+    """Return a text as the name of a file or folder, unlike those that are used already."""
     plain = re.sub(r"[^a-z0-9.]+", "-", text.lower()).strip("-.") or "unnamed"
     names = (plain if number == 1 else f"{plain}-{number}" for number in count(1))
     return next(name for name in names if name not in set(used))
 
 
 def count_pieces(entries: Sequence[Entry]) -> tuple[int, int]:
-    """Returns how many tables and figures there are."""
+    """Return how many tables and figures there are."""
     return sum(len(entry.tables) for entry in entries), sum(len(entry.pictures) for entry in entries)

@@ -35,7 +35,7 @@ HEAT_MAPS = {
 
 
 def make_grid(grid: FoundGrid, folder: Path, report: Report) -> Iterator[Entry]:
-    """Writes the tables and figures of a grid to a folder and returns an entry per task."""
+    """Write the tables and figures of a grid to a folder and return an entry per task."""
     report("writing tables", None)
     if grid.kind == GridKind.BENCHMARK:
         yield from _make_benchmark(grid, folder)
@@ -77,7 +77,7 @@ def _make_benchmark(grid: FoundGrid, folder: Path) -> Iterator[Entry]:
 
 
 def _comparison(grid: FoundGrid, task: str) -> list[str]:
-    """Returns how models compare on a task, in sentences."""
+    """Return how models compare on a task, in sentences."""
     results = grid.of_task(task)
     models = counted(results["model"].nunique(), "model")
     said = [f"Errors of {models} on the test part; bold is best, underlined second best of all that may be ranked."]
@@ -93,7 +93,7 @@ def _comparison(grid: FoundGrid, task: str) -> list[str]:
 
 
 def _ablations(grid: FoundGrid, task: str, folder: Path) -> tuple[str, list[str], list[Picture]]:
-    """Draws the heat maps of a task and returns the title of its entry, what it shows, and the figures."""
+    """Draw the heat maps of a task and return the title of its entry, what it shows, and the figures."""
     kinds = split_changes(paired_changes(grid.of_task(task)))
     caption = (
         "Relative change of each error against the full model, paired by seed; red is worse. A dot: more than "
@@ -108,7 +108,7 @@ def _ablations(grid: FoundGrid, task: str, folder: Path) -> tuple[str, list[str]
 
 
 def _sweep(grid: FoundGrid, task: str, folder: Path) -> tuple[str, list[str], list[Picture]]:
-    """Draws the errors by value of a task and returns the title of its entry, what it shows, and the figure."""
+    """Draw the errors by value of a task and return the title of its entry, what it shows, and the figure."""
     caption = "Mean absolute error over all steps by value: a dot per seed, a line through the means."
     stem = _stem(f"sweep-{make_slug(grid.setting)}", task, grid)
     picture = draw(folder, stem, draw_setting(grid.of_task(task), grid.setting, task), caption)
@@ -117,12 +117,12 @@ def _sweep(grid: FoundGrid, task: str, folder: Path) -> tuple[str, list[str], li
 
 
 def _stem(name: str, task: str, grid: FoundGrid) -> str:
-    """Returns the name of a figure's files; that of the task is in it where there are several."""
+    """Return the name of a figure's files; that of the task is in it where there are several."""
     return name if len(grid.tasks) == 1 else f"{name}-{make_slug(task)}"
 
 
 def _holes(grid: FoundGrid, task: str) -> list[str]:
-    """Returns a sentence about scores that are not numbers, if there are any."""
+    """Return a sentence about scores that are not numbers, if there are any."""
     results = grid.of_task(task)
     holes = results[results["value"].isna()]
     if holes.empty:
@@ -132,7 +132,7 @@ def _holes(grid: FoundGrid, task: str) -> list[str]:
 
 
 def make_ablations_together(grids: Sequence[FoundGrid], folder: Path, report: Report) -> Iterator[Entry]:
-    """Draws the ablations of all tasks as one heat map and returns its entry; none where they share no variant.
+    """Draw the ablations of all tasks as one heat map and return its entry; none where they share no variant.
 
     Interventions have a heat map and an entry of their own.
     """
@@ -151,7 +151,7 @@ def make_ablations_together(grids: Sequence[FoundGrid], folder: Path, report: Re
 
 
 def make_sweeps_together(sweeps: Sequence[FoundGrid], folder: Path, report: Report) -> Iterator[Entry]:
-    """Writes the errors of all sweeps as one table and returns its entry."""
+    """Write the errors of all sweeps as one table and return its entry."""
     report("writing tables", None)
     table = sensitivity_table(sweeps)
     yield Entry(

@@ -42,7 +42,7 @@ _MOST_IN_A_PARAGRAPH = 3
 def make_index(
     entries: Mapping[str, Sequence[Entry]], missing: Sequence[Missing], troubles: Sequence[Trouble], newest: str
 ) -> str:
-    """Returns the whole page.
+    """Return the whole page.
 
     Args:
         entries: by name of the section.
@@ -89,7 +89,7 @@ def _article(entry: Entry, names: set[str]) -> str:
 
 
 def _sentences(sentences: Sequence[str]) -> str:
-    """Returns a paragraph, or where there is much to say, a line for each sentence after the first."""
+    """Return a paragraph, or where there is much to say, a line for each sentence after the first."""
     if len(sentences) <= _MOST_IN_A_PARAGRAPH:
         return paragraphs(sentences)
     return f"{paragraphs(sentences[:1])}\n{bullets(sentences[1:])}"

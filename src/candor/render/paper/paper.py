@@ -45,7 +45,7 @@ class Paper:
     troubles: tuple[Trouble, ...]  # what could not be read or drawn
 
     def to_json(self) -> dict[str, Any]:
-        """Returns everything as content of a JSON file; figures are named without their endings."""
+        """Return everything as content of a JSON file; figures are named without their endings."""
         listed = [
             {
                 "section": section,
@@ -68,7 +68,7 @@ class Paper:
 
 
 def write_paper(folders: Sequence[Path], out: Path, report: Report = silent) -> Paper:
-    """Writes tables, figures and index.html to a folder, which is made anew, all or nothing, and returns them.
+    """Write tables, figures and index.html to a folder, which is made anew, all or nothing, and return them.
 
     Args:
         folders: that are searched for what other commands left behind; one that is a run of CANDOR is drawn itself.
@@ -89,7 +89,7 @@ def write_paper(folders: Sequence[Path], out: Path, report: Report = silent) -> 
 
 
 def _parts(found: Found) -> Iterator[Part]:
-    """Yields the work in the order of the sections; explanations take longest."""
+    """Yield the work in the order of the sections; explanations take longest."""
     used: set[str] = set()
 
     def folder(*words: str) -> str:
@@ -132,7 +132,7 @@ def _parts(found: Found) -> Iterator[Part]:
 
 
 def _readable(paths: Sequence[Path]) -> list[RainComparison]:
-    """Returns the comparisons with rain that can be read; the others are named when their own part fails."""
+    """Return the comparisons with rain that can be read; the others are named when their own part fails."""
     found = []
     for path in paths:
         try:
@@ -143,7 +143,7 @@ def _readable(paths: Sequence[Path]) -> list[RainComparison]:
 
 
 def _make_parts(parts: Sequence[Part], folder: Path, report: Report) -> tuple[dict[str, list[Entry]], list[Trouble]]:
-    """Returns the entries by section, and what could not be made: that stops nothing else and leaves no files."""
+    """Return the entries by section, and what could not be made: that stops nothing else and leave no files."""
     entries: dict[str, list[Entry]] = {section: [] for section in SECTIONS}
     troubles = []
     whole, done = sum(part.weight for part in parts), 0.0

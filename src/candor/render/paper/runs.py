@@ -39,7 +39,7 @@ _EXPLORED = {"lags": "lags", "pairs": "distant pairs", "profiles": "what is usua
 
 
 def make_figures(run: FoundRun, folder: Path, report: Report) -> Iterator[Entry]:
-    """Draws the figures of `candor explain --figures` into a folder and returns their entry."""
+    """Draw the figures of `candor explain --figures` into a folder and return their entry."""
     written = write_figures(run_pictures(load_run(run.folder), report=report), folder, report)
     stems = [path.stem for path in written if path.suffix == ".png"]
     yield Entry(
@@ -57,7 +57,7 @@ def _explained(run: FoundRun, *options: str) -> Origin:
 
 
 def make_explanation(run: FoundRun, folder: Path, report: Report) -> Iterator[Entry]:
-    """Writes what `candor explain` tells into a folder and returns its entry."""
+    """Write what `candor explain` tells into a folder and return its entry."""
     found = explain_run(load_run(run.folder), report=report)
     write_explanation(found, folder, report)
     findings = found.run.findings
@@ -81,7 +81,7 @@ def _told(finding: Finding) -> str:
 
 
 def make_fusions(runs: Sequence[FoundRun], folder: Path, report: Report) -> Iterator[Entry]:
-    """Draws how much the branches count in all runs beside each other; no entry if fewer than two learned it."""
+    """Draw how much the branches count in all runs beside each other; no entry if fewer than two learned it."""
     found: dict[str, dict[str, Spread]] = {}
     origins = []
     for place, run in enumerate(runs):
@@ -107,7 +107,7 @@ def make_fusions(runs: Sequence[FoundRun], folder: Path, report: Report) -> Iter
 
 
 def make_exploration(name: str, own: Path | None, folder: Path, report: Report) -> Iterator[Entry]:
-    """Draws the three views of data before any model into a folder and returns their entry.
+    """Draw the three views of data before any model into a folder and return their entry.
 
     Args:
         name: of the data.
@@ -153,7 +153,7 @@ def _facts(panel: Panel) -> str:
 
 
 def make_schematics(folder: Path, report: Report) -> Iterator[Entry]:
-    """Draws the two schematics of the method into a folder and returns their entry."""
+    """Draw the two schematics of the method into a folder and return their entry."""
     report("drawing the method", None)
     split = "What the recent past of a sensor is split into, and what reads the parts."
     pictures = (

@@ -26,7 +26,7 @@ _RAIN_CAPTION = (
 
 
 def make_costs(path: Path, grids: Sequence[FoundGrid], folder: Path, report: Report) -> Iterator[Entry]:
-    """Writes the table and figures of a profile to a folder and returns its entry.
+    """Write the table and figures of a profile to a folder and return its entry.
 
     Args:
         path: of profile.json.
@@ -54,7 +54,7 @@ def make_costs(path: Path, grids: Sequence[FoundGrid], folder: Path, report: Rep
 
 
 def make_shock_rain(path: Path, folder: Path, report: Report) -> Iterator[Entry]:
-    """Writes the table and the figure of a comparison with rain to a folder and returns its entry."""
+    """Write the table and the figure of a comparison with rain to a folder and return its entry."""
     report("drawing shocks and rain", None)
     stored = read_comparison(path)
     tables = [association_table([stored]), run_table(stored)]
@@ -76,7 +76,7 @@ def make_shock_rain(path: Path, folder: Path, report: Report) -> Iterator[Entry]
 
 
 def make_associations(stored: Sequence[RainComparison], folder: Path, report: Report) -> Iterator[Entry]:
-    """Writes the tests of shock activity against rain on all data as one table and returns its entry."""
+    """Write the tests of shock activity against rain on all data as one table and return its entry."""
     report("writing tables", None)
     table = association_table(stored)
     below = "as in the entries below"

@@ -18,7 +18,7 @@ _PULSES_CAPTION = "What arrives downstream of a pulse upstream, by the true dela
 
 
 def write_truth(cells: Sequence[Scored], folder: Path, command: str) -> list[Path]:
-    """Writes the results as JSON, Markdown and CSV and the figures, each all or nothing, and returns the files.
+    """Write the results as JSON, Markdown and CSV and the figures, each all or nothing, and return the files.
 
     Args:
         cells: that are done.
@@ -37,7 +37,7 @@ def write_truth(cells: Sequence[Scored], folder: Path, command: str) -> list[Pat
 
 
 def as_markdown(cells: Sequence[Scored], command: str) -> str:
-    """Returns the table with a column per dataset, what became of the goals, and what it was made with."""
+    """Return the table with a column per dataset, what became of the goals, and what it was made with."""
     rows = rows_of(cells)
     datasets = list(dict.fromkeys(row.dataset for row in rows))
     by_place: dict[tuple[str, str, str], dict[str, Row]] = {}
@@ -72,7 +72,7 @@ def _made_with(cells: Sequence[Scored]) -> list[str]:
 
 
 def make_truth(path: Path, folder: Path, report: Report) -> Iterator[Entry]:
-    """Writes the tables and the figures of `candor truth` to a folder and returns the entry."""
+    """Write the tables and the figures of `candor truth` to a folder and return the entry."""
     report("drawing truth", None)
     cells, command = read_truth(path)
     write_truth(cells, folder, command)

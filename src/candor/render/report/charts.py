@@ -46,7 +46,7 @@ class Chart:
     aspect: float | None = None  # width through height, for maps, which are less high where there is little width
 
     def to_json(self) -> dict[str, Any]:
-        """Returns plain content, with arrays as the bytes of 32-bit numbers in base64."""
+        """Return plain content, with arrays as the bytes of 32-bit numbers in base64."""
         content: dict[str, Any] = self.figure.to_dict()
         content["layout"].pop("template", None)
         content["choices"] = {str(trace): _packed(heights) for trace, heights in self.choices.items()}
@@ -59,12 +59,12 @@ def _packed(heights: Floats) -> dict[str, Any]:
 
 
 def plain(text: str) -> str:
-    """Returns a text as plotly draws it letter by letter; it knows no entity for quotation marks."""
+    """Return a text as plotly draws it letter by letter; it knows no entity for quotation marks."""
     return escape(text, quote=False)
 
 
 def new_figure(across: str = "", up: str = "", **layout: Any) -> go.Figure:
-    """Returns an empty figure with quiet axes; colours that depend on day and night are left to the page."""
+    """Return an empty figure with quiet axes; colours that depend on day and night are left to the page."""
     figure = go.Figure(layout={"margin": _ROOM, "legend": _ABOVE, "hovermode": "closest", "dragmode": False} | layout)
     figure.update_xaxes(title={"text": plain(across)}, automargin=True, fixedrange=True, zeroline=False)
     figure.update_yaxes(title={"text": plain(up)}, automargin=True, fixedrange=True, zeroline=False)
@@ -72,7 +72,7 @@ def new_figure(across: str = "", up: str = "", **layout: Any) -> go.Figure:
 
 
 def use_moments(figure: go.Figure, moments: Sequence[datetime]) -> dict[float, str]:
-    """Returns what moments are called on the horizontal axis, by their seconds since 1970, and sets that axis.
+    """Return what moments are called on the horizontal axis, by their seconds since 1970, and set that axis.
 
     Args:
         figure: of the axis.
@@ -89,7 +89,7 @@ def use_moments(figure: go.Figure, moments: Sequence[datetime]) -> dict[float, s
 
 
 def use_patches(figure: go.Figure, starts: Sequence[datetime], ends: Sequence[datetime]) -> list[str]:
-    """Returns what patches are called on the horizontal axis, and sets that axis, which names some by their starts."""
+    """Return what patches are called on the horizontal axis, and set that axis, which names some by their starts."""
     clock = shared_time_format((*starts, *ends))
     first, last = (distinct_times(moments, f"%d %b {clock}") for moments in (starts, ends))
     names = [f"{start} – {end}" for start, end in zip(first, last, strict=True)]
@@ -111,7 +111,7 @@ def _set_axis(figure: go.Figure, names: list[str], places: list[float], texts: l
 
 
 def draw_outlook(outlook: Outlook, first: int) -> Chart:
-    """Returns the chart of readings, the last known and the next forecast of the sensor that is chosen."""
+    """Return the chart of readings, the last known and the next forecast of the sensor that is chosen."""
     figure = new_figure(hovermode="x unified")
     names = use_moments(figure, [*outlook.times, *outlook.ahead.times])
     choices: dict[int, Floats] = {}
@@ -139,7 +139,7 @@ def draw_outlook(outlook: Outlook, first: int) -> Chart:
 
 
 def draw_steps(scores: Scores, unit: str, interval: str) -> Chart:
-    """Returns the chart of errors by forecast step."""
+    """Return the chart of errors by forecast step."""
     figure = new_figure(f"steps ahead, each of {interval}", in_unit("error", unit), hovermode="x unified")
     for name, colour in (("mae", style.BLUE), ("rmse", style.ORANGE)):
         heights = _numbers(scores.by_step[name])
@@ -152,7 +152,7 @@ def draw_steps(scores: Scores, unit: str, interval: str) -> Chart:
 
 
 def draw_sensors(errors: Sequence[float | None], labels: Sequence[str], names: Sequence[str], unit: str) -> Chart:
-    """Returns the chart of mean absolute errors by sensor, the largest first; labels are left out where many."""
+    """Return the chart of mean absolute errors by sensor, the largest first; labels are left out where many."""
     known = [place for place in np.argsort(-_numbers(errors)) if errors[place] is not None]
     heights = _numbers([errors[place] for place in known])
     hover = [plain(names[place]) for place in known]
@@ -170,7 +170,7 @@ def draw_sensors(errors: Sequence[float | None], labels: Sequence[str], names: S
 
 
 def draw_clock(clock: ClockErrors, unit: str) -> Chart:
-    """Returns the chart of errors by hour of the day or day of the week."""
+    """Return the chart of errors by hour of the day or day of the week."""
     figure = new_figure(f"{clock.word} that was forecast", in_unit("mean absolute error", unit))
     names = [name[:3] if clock.word == "day of the week" else name for name in clock.names]
     figure.add_bar(x=names, y=clock.mae.astype(np.float32), marker={"color": style.BLUE})
@@ -242,7 +242,7 @@ def draw_gates(found: ComponentPicture, first: int) -> Chart:
 
 
 def draw_fusion(learned: Learned, first: int) -> Chart:
-    """Returns the chart of what the next forecast of the chosen sensor rests on, beside what is usual."""
+    """Return the chart of what the next forecast of the chosen sensor rests on, beside what is usual."""
     figure = new_figure(f"{learned.ahead_unit} after the last reading", "weight in the forecast", hovermode="x unified")
     choices: dict[int, Floats] = {}
     ahead = np.array(learned.ahead, np.float32)

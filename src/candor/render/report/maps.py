@@ -45,7 +45,7 @@ class Places:
 
 
 def find_places(panel: Panel) -> Places:
-    """Returns where the sensors of a panel are drawn."""
+    """Return where the sensors of a panel are drawn."""
     points = known_places(panel)
     if points is None:
         return Places(on_a_circle(len(panel.sensors)), is_map=False, stretch=1.0)
@@ -59,7 +59,7 @@ def find_places(panel: Panel) -> Places:
 
 
 def bent_lines(places: Places, source: NDArray[np.integer], target: NDArray[np.integer]) -> tuple[Points, Points]:
-    """Returns the corners of a line for every edge, edge x corner, across and up; the last is NaN, where the pen lifts.
+    """Return the corners of a line for every edge, edge x corner, across and up; the last is NaN, where the pen lifts.
 
     Lines swing out to the left of their way, so that there and back are two lines.
     """
@@ -75,7 +75,7 @@ def bent_lines(places: Places, source: NDArray[np.integer], target: NDArray[np.i
 
 
 def draw_network(places: Places, edges: Edges, names: Sequence[str], errors: Sequence[float | None] | None) -> Chart:
-    """Returns the map of sensors with the edges of the panel, coloured by mean absolute error where that is known."""
+    """Return the map of sensors with the edges of the panel, coloured by mean absolute error where that is known."""
     figure = _new_map(places)
     many = len(names) > _MOST_NUMBERS
     apart = np.flatnonzero(edges.source != edges.target)[:MOST_EDGES]
@@ -86,7 +86,7 @@ def draw_network(places: Places, edges: Edges, names: Sequence[str], errors: Seq
 
 
 def draw_learned(places: Places, edges: WeightedEdges, direction: str, names: Sequence[str]) -> Chart:
-    """Returns the map of how much sensors hear from one another in one direction: wide lines weigh much."""
+    """Return the map of how much sensors hear from one another in one direction: wide lines weigh much."""
     figure = _new_map(places)
     apart = np.flatnonzero(edges.sender != edges.receiver)
     shown = apart[np.argsort(edges.weight[apart])[-MOST_EDGES:]]
@@ -120,7 +120,7 @@ def _add_edges(
     arrow: float,
     opacity: float = 0.7,
 ) -> None:
-    """Adds all edges as one line that is lifted between them, with an arrow past the middle of each."""
+    """Add all edges as one line that is lifted between them, with an arrow past the middle of each."""
     if not len(source):
         return
     across, up = bent_lines(places, source, target)

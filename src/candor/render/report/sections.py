@@ -33,7 +33,7 @@ _WAYS = {"forward": "Along the edges", "reverse": "Against the edges"}
 
 
 class ReportSections:
-    """Writes the sections of a report, and collects the charts that stand in them by the ids of their places."""
+    """Write the sections of a report, and collects the charts that stand in them by the ids of their places."""
 
     def __init__(self, overview: Overview) -> None:
         self.overview, self.panel, self.unit = overview, overview.panel, overview.unit
