@@ -14,6 +14,8 @@ from candor.data.windows import Windows
 from candor.nets.dropout import Dropout, current_generator
 from candor.nets.shapes import Bins, EncoderSizes, Graph, Readings, Tokens
 
+Groups = Float[Tensor, "batch group place width"]
+
 NORM_FLOOR = 1e-5
 LEAST_PATCHES = 4  # without overlap; short histories have shorter patches
 _WINDOWS_AT_A_TIME = 1024
@@ -107,7 +109,7 @@ class Attention(nn.Module):
 
 
 class GroupAttention(nn.Module):
-    """Multi-head attention among the places of each group, or from them to the places of a source."""
+    """Multi-head attention among the places of each group, or from them to the places of a source in each group."""
 
     def __init__(self, width: int, heads: int, has_bias: bool = True) -> None:
         super().__init__()
@@ -115,12 +117,7 @@ class GroupAttention(nn.Module):
         self.query, self.key, self.value = (nn.Linear(width, width, bias=has_bias) for _ in range(3))
         self.out = nn.Linear(width, width)
 
-    def attend(
-        self,
-        states: Float[Tensor, "batch group place width"],
-        source: Float[Tensor, "batch group place2 width"] | None = None,
-    ) -> Float[Tensor, "batch group place width"]:
-        """Returns what each place finds in all places of its group, or in those of the source."""
+    def forward(self, states: Groups, source: Groups | None = None) -> Groups:
         places = states.flatten(0, 1)
         source = places if source is None else source.flatten(0, 1)
         return self.out(attend(self.query(places), self.key(source), self.value(source), self.heads)).view_as(states)

@@ -58,7 +58,7 @@ def test_it_has_the_parameters_counted_by_hand() -> None:
 
 
 def test_layers_of_attention_over_the_network_begin_alike_and_without_biases() -> None:
-    first, second = SpatialAttention(5, 8, layers=2, heads=2, dropout=0.0).layers
+    first, second = SpatialAttention(SIZES, 5).layers
     weights, others = dict(first.named_parameters()), dict(second.named_parameters())
     assert all(torch.equal(others[name], one) and others[name] is not one for name, one in weights.items())
     assert not any(weights[f"{part}.bias"].any() for part in ("query", "value", "out"))
@@ -67,7 +67,7 @@ def test_layers_of_attention_over_the_network_begin_alike_and_without_biases() -
 @pytest.mark.parametrize("nodes", [2, 3, 4, 5])
 def test_each_node_of_a_cell_doubles_what_comes_out_where_operators_change_nothing(nodes: int) -> None:
     edges = nodes * (nodes - 1) // 2
-    cell, states = Cell([["same"]] * edges, lambda name: nn.Identity()), torch.randn(2, 3)
+    cell, states = Cell([["same"]] * edges, {"same": nn.Identity}), torch.randn(2, 3)
     torch.testing.assert_close(cell(states, [[("same", 1.0)]] * edges), 2 ** (nodes - 1) * states)
 
 

@@ -5,21 +5,19 @@ condensed to a few patches between them. The operators of the second cell are sh
 chooses among them for itself.
 
 Read: `usail-hkust/AutoSTF` (MIT by its README; `src/model`, `search.py`, `train.py`, `model_settings/METR-LA.yaml`). As
-there, both cells have four nodes, the identity part is STID, every other layer of attention over the network attends to
-neighbours only, and training begins with the weights of the search. A search weighs two operators of every edge, drawn
-by their probabilities, and ends with the likeliest one of each; `training/found.json` of a run holds them.
+there, the identity part is STID, every other layer of attention over the network attends to neighbours only, and
+training begins with the weights of the search. A search weighs two operators of every edge, drawn by their
+probabilities, and ends with the likeliest one of each; `training/found.json` of a run holds them.
 
 Changed: graph operators propagate along the graph, as the paper describes: a node receives from those whose edges lead
-to it, and over the learned graph, whose rows add up to one, a weighted mean. With `as_released` they keep only what a
-node sends to itself, and positions of nodes do not learn, as in the released code. There each patch draws two operators
-anew whenever it forecasts, and the search is forgotten; here the choice is final in both cells. Probabilities are
-learned beside the weights on the training part, not on the validation part, which chooses among epochs. Attention over
-time rates queries by all keys, not by a random sample. Keys have no bias: it cancels in the softmax. Every node attends
-to itself, so that nodes without edges can. Both stages have ninety epochs instead of 300 and 200 that stop early: after
-80 the rate is 1e-7. The second stage begins with the first rate; released, it goes on with rate, schedule and optimiser
-of the best epoch of the search. Forecasts are not cut to the range of training. Calendar and gaps are as in
-`candor.nets.baselines.stid`. Where patches of equal length need a longer history its first value is repeated; a short
-one has fewer patches. Before a search, operators take turns.
+to it, and over the learned graph a weighted mean. With `as_released` they keep only what a node sends to itself, and
+positions of nodes do not learn. As released, each patch draws two operators anew whenever it forecasts, and the search
+is forgotten; here the choice is final in both cells. Probabilities are learned beside the weights on the training part,
+not on the validation part. Attention over time rates queries by all keys, not by a random sample. Keys have no bias: it
+cancels in the softmax. Every node attends to itself, so that nodes without edges can. Both stages have ninety epochs
+instead of 300 and 200 that stop early, and the second begins with the first rate (released: with rate, schedule and
+optimiser of the best epoch of the search). Forecasts are not cut to the range of training. Where patches of equal
+length need a longer history its first value is repeated; a short one has fewer patches.
 """
 
 import copy
@@ -45,12 +43,9 @@ from candor.nets.dropout import Dropout, current_generator
 from candor.nets.layers import FeatureNorm, attend, hops, side_by_side
 from candor.nets.shapes import AtLeastTwo, Bins, Forecast, Graph, Hidden, Rate, Readings, Width
 
-Choice = Mapping[str, Any]
-"""The operators of each edge by name: `temporal` one list, `spatial` one for every patch."""
-Operators = Sequence[Sequence[str]]
-"""Names of the operators that every edge of a cell has."""
-Path = Sequence[tuple[str, Tensor | float]]
-"""Operators of an edge with their weights."""
+Choice = Mapping[str, Any]  # the operators of each edge by name: `temporal` one list, `spatial` one for every patch
+Operators = Sequence[Sequence[str]]  # names of the operators that every edge of a cell has
+Path = Sequence[tuple[str, Tensor | float]]  # operators of an edge with their weights
 
 States = Float[Tensor, "batch node width"]
 StatesInTime = Float[Tensor, "batch node time width"]
@@ -68,9 +63,9 @@ SEARCH_SHARE = 0.5  # of a budget of time
 class Graphs(NamedTuple):
     """Weights, receiver x sender, and which nodes may attend to which."""
 
-    given: Graph
-    learned: Graph | None
     is_near: Tensor
+    given: Graph
+    learned: Graph | None = None
 
 
 class AutoStfSizes(Settings):
@@ -129,9 +124,6 @@ class AutoStf(BaselineNetwork):
         patience=30,
     )
 
-    given: Tensor
-    is_near: Tensor
-
     def __init__(self, sizes: AutoStfSizes, frame: Frame, is_searching: bool = False) -> None:
         super().__init__()
         width = sizes.width
@@ -146,11 +138,20 @@ class AutoStf(BaselineNetwork):
         identity = StidSizes(width=width, layers=sizes.identity_layers, dropout=sizes.dropout)
         self.identity = Stid(identity, replace(frame, horizon=width))
         self.value = nn.Linear(1, width)
-        self.temporal_cell = Cell(temporal, lambda name: temporal_operator(name, sizes))
+        over_time = {
+            "convolution": lambda: NormedConvolution(width),
+            "attention": lambda: SparseAttention(width, sizes.temporal_heads),
+        }
+        over_nodes = {
+            "given-graph": lambda: HopOperator(sizes, is_given=True),
+            "learned-graph": lambda: HopOperator(sizes, is_given=False),
+            "attention": lambda: SpatialAttention(sizes, frame.nodes),
+        }
+        self.temporal_cell = Cell(temporal, over_time)
         self.condense = nn.Linear(steps, 1)
         self.join = nn.Linear(2 * width, width)
         self.light = nn.Sequential(*(LightLayer(width, sizes.light_dropout) for _ in range(sizes.light_layers)))
-        self.spatial_cell = Cell(spatial, lambda name: spatial_operator(name, sizes, frame.nodes))
+        self.spatial_cell = Cell(spatial, over_nodes)
         is_learned = any("learned-graph" in names for names in spatial)
         self.learned = LearnedGraph(frame.nodes, sizes.embedding) if is_learned else None
         self.fuse = nn.Linear(self.patches * width, width)
@@ -158,8 +159,8 @@ class AutoStf(BaselineNetwork):
             nn.Linear(2 * width, sizes.head_width), nn.ReLU(), nn.Linear(sizes.head_width, frame.horizon)
         )
         is_near = (frame.adjacency + frame.adjacency.T > 0) | torch.eye(frame.nodes, dtype=torch.bool)
-        self.register_buffer("given", frame.adjacency.T.contiguous(), persistent=False)
-        self.register_buffer("is_near", is_near, persistent=False)
+        self.given = nn.Buffer(frame.adjacency.T.contiguous(), persistent=False)
+        self.is_near = nn.Buffer(is_near, persistent=False)
 
     def forward(self, values: Readings, time_of_day: Bins, day_of_week: Bins, *more: Tensor | None) -> Forecast:
         identity = self.identity(values, time_of_day, day_of_week).transpose(1, 2)  # batch node width
@@ -177,12 +178,10 @@ class AutoStf(BaselineNetwork):
 
     def graphs(self) -> Graphs:
         """Returns the graphs that the operators read."""
-        learned = None if self.learned is None else self.learned()
-        if not self.sizes.as_released:
-            return Graphs(self.given, learned, self.is_near)
-        return Graphs(
-            self.given.diagonal().diag(), None if learned is None else learned.diagonal().diag(), self.is_near
-        )
+        graphs = [self.given] if self.learned is None else [self.given, self.learned()]
+        if self.sizes.as_released:
+            graphs = [graph.diagonal().diag() for graph in graphs]
+        return Graphs(self.is_near, *graphs)
 
     def temporal_paths(self) -> list[Path]:
         """Returns the operators of each edge of the cell over time."""
@@ -208,8 +207,8 @@ class SearchNetwork(AutoStf):
 
     def __init__(self, sizes: AutoStfSizes, frame: Frame) -> None:
         super().__init__(sizes, frame, is_searching=True)
-        edges = count_edges(sizes.spatial_nodes)
-        self.temporal_scores = nn.Parameter(torch.zeros(count_edges(sizes.temporal_nodes), len(TEMPORAL)))
+        edges = math.comb(sizes.spatial_nodes, 2)  # from each node of a cell to every later one
+        self.temporal_scores = nn.Parameter(torch.zeros(math.comb(sizes.temporal_nodes, 2), len(TEMPORAL)))
         self.spatial_scores = nn.Parameter(torch.zeros(self.patches, edges, len(SPATIAL)))
 
     def temporal_paths(self) -> list[Path]:
@@ -240,9 +239,9 @@ class SearchNetwork(AutoStf):
 class Cell(nn.Module):
     """Nodes in a row, each the sum of its edges' outputs for all nodes before it; returns the sum of all nodes."""
 
-    def __init__(self, edges: Operators, make: Callable[[str], nn.Module]) -> None:
+    def __init__(self, edges: Operators, make: Mapping[str, Callable[[], nn.Module]]) -> None:
         super().__init__()
-        self.edges = nn.ModuleList(nn.ModuleDict({name: make(name) for name in names}) for names in edges)
+        self.edges = nn.ModuleList(nn.ModuleDict({name: make[name]() for name in names}) for names in edges)
 
     def forward(self, states: Tensor, paths: Sequence[Path], *more: Graphs) -> Tensor:
         nodes, place = [states], 0
@@ -253,42 +252,17 @@ class Cell(nn.Module):
                 for name, weight in paths[place + sender]
             ]
             place += len(nodes)
-            nodes.append(_total(arriving))
-        return _total(nodes)
-
-
-def temporal_operator(name: str, sizes: AutoStfSizes) -> nn.Module:
-    """Returns an operator over time."""
-    if name == "convolution":
-        return NormedConvolution(sizes.width)
-    return SparseAttention(sizes.width, sizes.temporal_heads)
-
-
-def spatial_operator(name: str, sizes: AutoStfSizes, nodes: int) -> nn.Module:
-    """Returns an operator over the network."""
-    if name != "attention":
-        return HopOperator(sizes.width, sizes.hops, sizes.dropout, is_given=name == "given-graph")
-    made = SpatialAttention(nodes, sizes.width, sizes.attention_layers, sizes.spatial_heads, sizes.light_dropout)
-    made.positions.requires_grad_(not sizes.as_released)
-    return made
-
-
-def count_edges(nodes: int) -> int:
-    """Returns the edges of a cell: one from each node to every later one."""
-    return nodes * (nodes - 1) // 2
+            nodes.append(sum(arriving[1:], arriving[0]))
+        return sum(nodes[1:], states)
 
 
 def operators_in_turn(sizes: AutoStfSizes, patches: int) -> Choice:
     """Returns a choice in which operators take turns, for networks without a search."""
-    temporal, spatial = (range(count_edges(nodes)) for nodes in (sizes.temporal_nodes, sizes.spatial_nodes))
+    temporal, spatial = (range(math.comb(nodes, 2)) for nodes in (sizes.temporal_nodes, sizes.spatial_nodes))
     return {
         "temporal": [TEMPORAL[edge % len(TEMPORAL)] for edge in temporal],
         "spatial": [[SPATIAL[(patch + edge) % len(SPATIAL)] for edge in spatial] for patch in range(patches)],
     }
-
-
-def _total(parts: Sequence[Tensor]) -> Tensor:
-    return sum(parts[1:], parts[0])
 
 
 class NormedConvolution(GatedConvolution):
@@ -342,12 +316,12 @@ class SparseAttention(nn.Module):
 class HopOperator(nn.Module):
     """States after no, one, two, ... steps over a graph, mixed by one linear layer and normalised."""
 
-    def __init__(self, width: int, hops: int, dropout: float, is_given: bool) -> None:
+    def __init__(self, sizes: AutoStfSizes, is_given: bool) -> None:
         super().__init__()
-        self.hops, self.is_given = hops, is_given
-        self.linear = nn.Linear((hops + 1) * width, width)
-        self.norm = FeatureNorm(width)
-        self.dropout = Dropout(dropout)
+        self.hops, self.is_given = sizes.hops, is_given
+        self.linear = nn.Linear((sizes.hops + 1) * sizes.width, sizes.width)
+        self.norm = FeatureNorm(sizes.width)
+        self.dropout = Dropout(sizes.dropout)
 
     def forward(self, states: States, graphs: Graphs) -> States:
         graph = graphs.given if self.is_given else graphs.learned
@@ -358,13 +332,13 @@ class HopOperator(nn.Module):
 class SpatialAttention(nn.Module):
     """Layers of attention among nodes, in turn among all and among neighbours."""
 
-    def __init__(self, nodes: int, width: int, layers: int, heads: int, dropout: float) -> None:
+    def __init__(self, sizes: AutoStfSizes, nodes: int) -> None:
         super().__init__()
-        self.positions = nn.Parameter(torch.randn(nodes, width))
-        layer = NodeAttentionLayer(width, heads, dropout)
-        self.layers = nn.ModuleList(copy.deepcopy(layer) for _ in range(layers))  # all begin alike, as released
-        self.norm = nn.LayerNorm(width)
-        self.dropout = Dropout(dropout)
+        self.positions = nn.Parameter(torch.randn(nodes, sizes.width), requires_grad=not sizes.as_released)
+        layer = NodeAttentionLayer(sizes.width, sizes.spatial_heads, sizes.light_dropout)
+        self.layers = nn.ModuleList(copy.deepcopy(layer) for _ in range(sizes.attention_layers))  # alike, as released
+        self.norm = nn.LayerNorm(sizes.width)
+        self.dropout = Dropout(sizes.light_dropout)
 
     def forward(self, states: States, graphs: Graphs) -> States:
         states = self.dropout(states + self.positions)

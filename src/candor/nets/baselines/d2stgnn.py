@@ -10,14 +10,13 @@ As released, positions are added to all remembered states again at every forecas
 graphs but are not graphs of their own.
 
 Changed, with the same result: a graph that is repeated for every step of the kernel is applied once to the sum over
-those steps; the gate's first layer is applied to calendar and nodes apart. Left out because nothing depends on them: a
-batch norm in every diffusion block, a projection of the time slot, and the last layer's remainder.
+those steps. Nothing depends on what is left out: a batch norm in every diffusion block, a projection of the time slot,
+and the last layer's remainder.
 
 Changed for other data: a kernel is at most as long as the history, there are only as many layers as the history has
-room for (each takes kernel - 1 steps off), and a hidden state forecasts at most the horizon. A batch norm that sees a
-single row in training uses its running statistics. The curriculum, a step more every six epochs, is for twelve steps:
-of longer horizons it takes twelfths, so that they too are whole at epoch 66. Longer horizons have four hidden states
-as well, of more steps each.
+room for, and a hidden state forecasts at most the horizon; longer horizons have four hidden states too, of more steps
+each. A batch norm that sees a single row uses its running statistics. The curriculum, a step more every six epochs,
+takes twelfths of longer horizons, so that they too are whole at epoch 66.
 """
 
 import math
@@ -33,16 +32,7 @@ from candor.data.times import BINS_PER_DAY, DAYS_PER_WEEK
 from candor.nets.baseline import BaselineNetwork, BaselineRecipe, Frame
 from candor.nets.baselines import baselines
 from candor.nets.dropout import Dropout
-from candor.nets.layers import (
-    FeatureNorm,
-    attend,
-    hops,
-    side_by_side,
-    sinusoidal_positions,
-    split_linear,
-    transitions,
-    xavier_table,
-)
+from candor.nets.layers import FeatureNorm, attend, hops, side_by_side, sinusoidal_positions, transitions, xavier_table
 from candor.nets.shapes import Bins, Forecast, HeadedSizes, Heads, Rate, Readings, Width
 
 _PUBLISHED_HORIZON = 12
@@ -149,8 +139,6 @@ class D2stgnn(BaselineNetwork):
 class DynamicGraphs(nn.Module):
     """Attention among nodes at the end of the window, along the roads and against them."""
 
-    walks: Tensor
-
     def __init__(self, sizes: D2stgnnSizes, frame: Frame) -> None:
         super().__init__()
         width, features = sizes.width, sizes.width + 2 * sizes.time_width + sizes.node_width
@@ -162,7 +150,7 @@ class DynamicGraphs(nn.Module):
         self.query = nn.Linear(features, width, bias=False)
         self.key = nn.Linear(features, width, bias=False)
         walks = torch.stack([transitions(frame.adjacency).T, transitions(frame.adjacency.T).T])  # receiver x sender
-        self.register_buffer("walks", walks, persistent=False)
+        self.walks = nn.Buffer(walks, persistent=False)
 
     def forward(
         self, values: Readings, now: Float[Tensor, "batch calendar"], tables: tuple[Tensor, Tensor]
@@ -218,7 +206,7 @@ class DiffusionGate(nn.Module):
     def forward(
         self, calendar: Float[Tensor, "batch time calendar"], identities: Float[Tensor, "node identity"]
     ) -> Float[Tensor, "batch time node 1"]:
-        of_calendar, of_nodes = split_linear(self.first, calendar.shape[-1], identities.shape[-1])
+        of_calendar, of_nodes = self.first.weight.tensor_split([calendar.shape[-1]], dim=1)
         by_node = F.linear(identities, of_nodes, self.first.bias)
         return torch.sigmoid(self.second(F.relu(F.linear(calendar, of_calendar)[:, :, None] + by_node)))
 
@@ -254,8 +242,6 @@ class DiffusionBlock(nn.Module):
 class InherentBlock(nn.Module):
     """A recurrence and attention over all its states, node by node, also of their own forecasts."""
 
-    positions: Tensor
-
     def __init__(self, sizes: D2stgnnSizes, history: int, future: int) -> None:
         super().__init__()
         self.future = future
@@ -263,7 +249,7 @@ class InherentBlock(nn.Module):
         self.attention = MemoryAttention(sizes)
         self.forecast = nn.Linear(sizes.width, sizes.forecast_width)
         self.dropout = Dropout(sizes.dropout)
-        self.register_buffer("positions", sinusoidal_positions(history + future, sizes.width), persistent=False)
+        self.positions = nn.Buffer(sinusoidal_positions(history + future, sizes.width), persistent=False)
 
     def forward(self, signal: Signal) -> tuple[Signal, Signal]:
         """Returns the explained part and its hidden future."""

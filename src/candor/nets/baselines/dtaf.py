@@ -6,16 +6,15 @@ before. Attention refines both branches, and one linear layer forecasts each ser
 
 Read: `PandaJunk/DTAF` (no licence file; `ts_benchmark/baselines/dtaf`, `scripts/DTAF`); there are no settings for this
 protocol. The norm within the fusion is left out, as in most of its scripts. Frequencies are those along the features of
-an embedded patch. Weights of the patches before do not sum to one. In training every window passes twice with different
-dropout, and to each series a random part of another one is added, in the targets too.
+an embedded patch. In training every window passes twice with different dropout, and to each series a random part of
+another one is added, in the targets too.
 
-Changed: each branch has an attention of its own, as the paper describes; `as_released` has one attention for both. A
-patch has at most a third of the history, patches begin at most half a patch apart, and the moving average spans at
-most half of them (as released 16, 8 and 25). Growths are ranked without the exponential, which may overflow. The term
-that makes patches alike is the mean over all series, of which the original draws sixteen, and is computed without all
-pairs of patches. Where a target or the one that is added to it is missing nothing is learned. With one expert there is
-no router. Training has twenty epochs instead of a hundred that stop early: the rate is halved every epoch, and later
-ones change nothing.
+Changed: each branch has an attention of its own, as the paper describes; `as_released` has one for both. A patch has at
+most a third of the history, patches begin at most half a patch apart, and the moving average spans at most half of them
+(as released 16, 8 and 25). Growths are ranked without the exponential, which may overflow. The term that makes patches
+alike is the mean over all series, of which the original draws sixteen, without all pairs of patches. Where a target or
+the one that is added to it is missing nothing is learned. With one expert there is no router. Training has twenty
+epochs instead of a hundred that stop early: the rate is halved every epoch, and later ones change nothing.
 """
 
 import math
@@ -87,7 +86,7 @@ class Dtaf(BaselineNetwork):
         self.stride = max(1, min(sizes.stride, self.patch // 2))
         patches = (frame.history - self.patch) // self.stride + 2
         self.embedding = nn.Linear(self.patch, width, bias=False)
-        self.register_buffer("positions", sinusoidal_positions(patches, width), persistent=False)
+        self.positions = nn.Buffer(sinusoidal_positions(patches, width), persistent=False)
         self.stabilisers = nn.ModuleList(Stabiliser(sizes, patches) for _ in range(sizes.layers))
         self.norm = nn.LayerNorm(width)
         self.in_frequency = Refinement(sizes)
@@ -104,7 +103,7 @@ class Dtaf(BaselineNetwork):
         series = rearrange(scores, "b t n -> (b n) t")
         longer = torch.cat([series, series[:, -1:].expand(-1, self.stride)], dim=1)
         patches = longer.unfold(1, self.patch, self.stride)  # series patch step
-        states = self.dropout(self.embedding(patches) + self.get_buffer("positions"))
+        states = self.dropout(self.embedding(patches) + self.positions)
         for stabiliser in self.stabilisers:
             joined, stable = stabiliser(states)
             states = self.norm(states + self.dropout(joined))

@@ -73,7 +73,7 @@ class GraphWavenet(BaselineNetwork):
         self.history = frame.history
         self.padding = 1 + sum(dilations) - frame.history
         powers = [_powers(transitions(graph)) for graph in (frame.adjacency, frame.adjacency.T)]
-        self.register_buffer("road_powers", torch.cat(powers), persistent=False)
+        self.road_powers = nn.Buffer(torch.cat(powers), persistent=False)
         self.senders = nn.Parameter(torch.randn(frame.nodes, sizes.embedding))
         self.receivers = nn.Parameter(torch.randn(frame.nodes, sizes.embedding))
         self.start = nn.Linear(CHANNELS, sizes.width)
@@ -91,7 +91,7 @@ class GraphWavenet(BaselineNetwork):
         channels = with_calendar(values, time_of_day[:, : self.history] / BINS_PER_DAY)
         channels = rearrange(channels, "batch time node channel -> node batch time channel")
         states = self.start(F.pad(channels, (0, 0, self.padding, 0)))
-        powers = (self.get_buffer("road_powers"), _powers(self.learned_graph()))
+        powers = (self.road_powers, _powers(self.learned_graph()))
         outputs = self.convolutions[0](states)
         found = self.skips[0](outputs[:, :, -1])
         for convolution, skip, diffusion in zip(self.convolutions[1:], self.skips[1:], self.diffusions, strict=True):

@@ -57,15 +57,13 @@ class Hyperd(BaselineNetwork):
     # To which the weight of the second term belongs
     recipe = BaselineRecipe.of(loss_space="original", epochs=100, batch=64, learning_rate=2e-4, clip=5.0, patience=100)
 
-    mixing: Tensor
-
     def __init__(self, sizes: HyperdSizes, frame: Frame) -> None:
         super().__init__()
         self.sizes, self.history, self.slots = sizes, frame.history, frame.slots
         self.day = Profile(self.slots, frame.nodes)
         self.week = Profile(DAYS_PER_WEEK * self.slots, frame.nodes)
         self.remainder = RemainderForecast(sizes, frame)
-        self.register_buffer("mixing", laplacian(frame.adjacency), persistent=False)
+        self.mixing = nn.Buffer(laplacian(frame.adjacency), persistent=False)
 
     def prepare(self, training: Windows) -> None:
         """Begins the profiles with the means of training readings, in z-scores."""

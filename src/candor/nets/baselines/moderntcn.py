@@ -59,13 +59,7 @@ class ModernTcn(BaselineNetwork):
     needs_whole_batches = True  # batch normalisation
     # Rate and batch are those of Electricity. The rate falls after every epoch but the first three.
     recipe = BaselineRecipe.of(
-        loss="squared",
-        epochs=100,
-        batch=32,
-        learning_rate=1e-4,
-        milestones=tuple(range(4, 100)),
-        decay=0.9,
-        patience=10,
+        loss="squared", epochs=100, batch=32, learning_rate=1e-4, milestones=(*range(4, 100),), decay=0.9, patience=10
     )
 
     def __init__(self, sizes: ModernTcnSizes, frame: Frame) -> None:

@@ -14,14 +14,13 @@ Changed: nobody can say, as there is nothing to compare with. All sizes, and wha
 
 - A group is a sensor and its eight nearest (weights of edges, of whichever direction) or most alike. Members count by
   their closeness relative to that of the closest other member; without edges a sensor is alone in its group.
-- Mutual information is that of sixteen equally filled bins of observed training readings, at most 10,000 rows evenly
-  spread, after their mean of the hour of the week; the bias of independent series, (16 - 1)^2 / 2 rows, is subtracted.
-- Sensors take the mean of their groups, which is the mean of their members, so that a value that all share stays as it
-  is (the usual roots of degrees would change it); the weight of a group depends on its states at that time, which makes
-  the hypergraphs dynamic. Two layers each; gates join the two sources, and the two readings over time.
-- The frequencies are those of the window: amplitudes, and phases as points on a circle, because angles jump; weak
-  frequencies have phases near zero.
-- Optimiser and schedule are customary ones. Time-of-day tables have a row per step of the day, at most 288.
+- Mutual information is that of sixteen equally filled bins of observed training readings, at most 10,000 rows, after
+  their mean of the hour of the week; the bias of independent series, (16 - 1)^2 / 2 rows, is subtracted.
+- Sensors take the mean of their groups' means, so that a value that all share stays as it is (the usual roots of
+  degrees would change it); the weight of a group depends on its states at that time, which makes the hypergraphs
+  dynamic. Gates join the two sources, and the two readings over time.
+- Phases are points on a circle, because angles jump; weak frequencies have phases near zero.
+- Optimiser and schedule are customary ones.
 """
 
 import torch
@@ -70,9 +69,6 @@ class Msthg(BaselineNetwork):
         epochs=100, batch=32, learning_rate=1e-3, weight_decay=1e-4, clip=5.0, milestones=(30, 50, 70), patience=20
     )
 
-    near: Tensor
-    alike: Tensor
-
     def __init__(self, sizes: MsthgSizes, frame: Frame) -> None:
         super().__init__()
         self.sizes, self.history = sizes, frame.history
@@ -84,8 +80,8 @@ class Msthg(BaselineNetwork):
             nn.Parameter(_FIRST_SCALE * torch.randn(rows, width)) for rows in (self.slots, DAYS_PER_WEEK, frame.nodes)
         )
         near = groups_of(torch.maximum(frame.adjacency, frame.adjacency.T), sizes.members)
-        self.register_buffer("near", near, persistent=False)
-        self.register_buffer("alike", near.clone())  # until training readings are known
+        self.near = nn.Buffer(near, persistent=False)
+        self.alike = nn.Buffer(near.clone())  # until training readings are known
         self.over_near = nn.ModuleList(HypergraphConvolution(width) for _ in range(sizes.layers))
         self.over_alike = nn.ModuleList(HypergraphConvolution(width) for _ in range(sizes.layers))
         self.join_sources = SharedGate(width)

@@ -10,13 +10,11 @@ released, the router reads the first feature only and sends all nodes of a windo
 Changed; `as_released` takes the first three back:
 - The result of attention among patches goes back to its own node and step. The released code reads it in another order,
   which confuses nodes with steps wherever there is more than one node.
-- The router's trend is that of the series without its seasonality, as issue 15 of the released code reads the paper;
-  that code leaves the seasonality in.
+- The router's trend is that of the series without its seasonality, as issue 15 reads the paper; the code leaves it in.
 - The outputs of the chosen experts are added with their weights. The released code takes exponentials, adds, and takes
   the logarithm; with the switch so do we, but without its overflow.
 - Patches of 6, 4, 3 and 2 steps in all layers for histories of less than 48 steps, else those of Electricity, at most
-  half the history. Where a size does not divide the history, the oldest step is repeated before it; the original
-  cannot. Moving averages have at most as many steps as the history.
+  half the history. Where a size does not divide the history, the oldest step is repeated before it.
 - The rate falls along a cosine; the original lets it rise over the first fifth of all steps.
 - Left out because nothing depends on them: a convolution at the end of every layer, the batch normalisations that all
   scripts leave off, and the generated biases of keys.

@@ -55,7 +55,7 @@ class PhaseFormer(BaselineNetwork):
         self.horizon, self.period = frame.horizon, sizes.period or period_of(frame)
         cycles = math.ceil(frame.history / self.period)
         places = torch.arange(cycles * self.period) % frame.history
-        self.register_buffer("places", places, persistent=False)
+        self.places = nn.Buffer(places, persistent=False)
         self.embedding = phase_embedding(cycles, sizes.width)
         self.units = nn.ModuleList(RoutingUnit(sizes, self.period) for _ in range(sizes.layers))
         self.passed_on = nn.ModuleList(
@@ -66,7 +66,7 @@ class PhaseFormer(BaselineNetwork):
 
     def forward(self, values: Readings, *more: Tensor | None) -> Forecast:
         scores, mean, deviation = standardise(values)
-        whole = scores[:, self.get_buffer("places")]
+        whole = scores[:, self.places]
         tokens = self.units[0](self.embedding(rearrange(whole, "b (c p) n -> (b n) p c", p=self.period)))
         for passed_on, unit in zip(self.passed_on, self.units[1:], strict=True):
             tokens = unit(tokens + passed_on(tokens))

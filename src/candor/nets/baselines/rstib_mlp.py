@@ -5,17 +5,16 @@ and noise that it adds to its own input and to the targets; the information in a
 knows the network of sensors measures which of them are hard: for these errors count less and information costs more.
 
 Read: `mchen644/RSTIB` (MIT; `methods/student`, `engine.py`, `config/student/pems04`); there are settings for PEMS04
-only. The targets' noise is drawn in the network's unit and added in the unit of the errors, as released. That is the
-sensors' unit, to which the price of information belongs. Distillation is logged there, but never learned from.
+only. The targets' noise is drawn in the network's unit and added in the unit of the errors, as released: the sensors'
+unit, to which the price of information belongs. Distillation is logged there, but never learned from.
 
 Changed: the deviation of the input's noise has a layer of its own; `as_released` uses that of its mean for both. In use
 all noise is at its mean, so that forecasts are not random (released: one draw, or the mean of twelve). The teacher is
-Graph WaveNet with its own recipe, which fits any history and graph, instead of STGCN; it is kept with the model, but
-not used to forecast. Without `has_teacher` all sensors are equally hard. Where targets are missing, errors and
-difficulty do not count. Values are z-scores, not shares of the largest reading, and the calendar beside them are
-fractions of a day and of a week. Steps of the dynamic embedding are joined before its core, which is the same, without
-the bias of that join, which cancels in the softmax. Training ends at the 170th epoch at the earliest, as there, but the
-best weights may be those of any epoch (released: from the 150th on).
+Graph WaveNet with its own recipe instead of STGCN, as it fits any history and graph; without `has_teacher` all sensors
+are equally hard. Where targets are missing, errors and difficulty do not count. Values are z-scores, not shares of the
+largest reading, and the calendar are fractions of a day and of a week. Steps of the dynamic embedding are joined before
+its core, which is the same, without the bias of that join, which cancels in the softmax. Training ends at the 170th
+epoch at the earliest, as there, but the best weights may be those of any epoch (released: from the 150th on).
 """
 
 import math

@@ -86,9 +86,6 @@ class StSsdl(BaselineNetwork):
         patience=30,
     )
 
-    support: Tensor
-    usual: Tensor
-
     def __init__(self, sizes: StSsdlSizes, frame: Frame) -> None:
         super().__init__()
         self.sizes, self.history, self.horizon = sizes, frame.history, frame.horizon
@@ -108,8 +105,8 @@ class StSsdl(BaselineNetwork):
             nn.init.xavier_uniform_(table)
         nn.init.xavier_normal_(self.prototypes)
         nn.init.xavier_normal_(self.query.weight)
-        self.register_buffer("support", scaled_by_degrees(frame.adjacency).T.contiguous(), persistent=False)
-        self.register_buffer("usual", torch.zeros(DAYS_PER_WEEK * self.slots, frame.nodes))
+        self.support = nn.Buffer(scaled_by_degrees(frame.adjacency).T.contiguous(), persistent=False)
+        self.usual = nn.Buffer(torch.zeros(DAYS_PER_WEEK * self.slots, frame.nodes))
 
     def prepare(self, training: Windows) -> None:
         """Learns what is usual in every slot of the week, in z-scores."""

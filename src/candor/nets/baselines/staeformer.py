@@ -22,12 +22,10 @@ from candor.data.times import BINS_PER_DAY, DAYS_PER_WEEK
 from candor.nets.baseline import BaselineNetwork, BaselineRecipe, Frame
 from candor.nets.baselines import baselines
 from candor.nets.dropout import Dropout
-from candor.nets.layers import GroupAttention, side_by_side, with_calendar, xavier_table
+from candor.nets.layers import GroupAttention, Groups, side_by_side, with_calendar, xavier_table
 from candor.nets.shapes import Bins, Forecast, Heads, Layers, Rate, Readings
 
 CHANNELS = 3  # value, time of day, day of week
-
-States = Float[Tensor, "batch group place width"]
 
 
 class StaeformerSizes(Settings):
@@ -109,6 +107,6 @@ class TransformerLayer(GroupAttention):
         self.attention_norm, self.feed_forward_norm = nn.LayerNorm(width), nn.LayerNorm(width)
         self.dropout = Dropout(sizes.dropout)
 
-    def forward(self, states: States) -> States:
-        states = self.attention_norm(states + self.dropout(self.attend(states)))
+    def forward(self, states: Groups) -> Groups:  # type: ignore[override]
+        states = self.attention_norm(states + self.dropout(super().forward(states)))
         return self.feed_forward_norm(states + self.dropout(self.second(F.relu(self.first(states)))))

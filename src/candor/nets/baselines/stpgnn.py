@@ -11,12 +11,11 @@ follow it.
 Changed:
 - The weights of leading and following are learned, a number for each pair of sensors, as described; the released code
   draws them anew in every pass and never trains them.
-- Every window has its own scores and its own pivotal graph; the released code sums the windows of a batch first. There
-  is no switch back: a forecast must not depend on random numbers or on other windows.
-- Products of leading and following are divided by the sum of the follower's absolute values instead of its values.
-  That is the same for what is never negative, but z-scores change their sign and may add up to almost nothing.
-- One slot for each step of the day (at most 288) instead of 48 that repeat every four hours, taken from the calendar
-  instead of the running number of the window.
+- Every window has its own scores and pivotal graph; the released code sums the windows of a batch first. There is no
+  switch back: a forecast must not depend on random numbers or on other windows.
+- Products of leading and following are divided by the sum of the follower's absolute values instead of its values,
+  which may add up to almost nothing in z-scores.
+- One slot for each step of the day (at most 288), taken from the calendar, instead of 48 that repeat every four hours.
 - A fifth of the sensors is pivotal, as in most of the published settings; METR-LA has none of its own.
 - The rate is constant: the released schedule is never stepped. Dropout is passed around there but never applied.
 - Convolutions and normalisations that never reach the forecast are left out: of 377,935 parameters on METR-LA 360,463

@@ -13,8 +13,8 @@ Changed:
 - Slots of the future are those of the calendar, not the present ones moved by as many five-minute slots as steps.
 - The adaptive expert's head also makes a residual that nothing reads: left out, 1,056 parameters at METR-LA's shape.
 - Adam keeps its usual second beta (0.98 there). The original rate rises for 4,000 steps to 2.8e-3 and then falls from
-  twice that to zero every 4,000 steps; here it falls once along a cosine from 2.8e-3, its mean there. Patience is 30
-  epochs instead of 15, because a rate that falls slowly improves late.
+  twice that to zero every 4,000 steps; here it falls once along a cosine from 2.8e-3, its mean there, with a patience
+  of 30 epochs instead of 15.
 - Layer norm has its floor of 1e-6 under the root; a label without any error to share out is zero instead of undefined.
 """
 
@@ -77,7 +77,7 @@ class Testam(BaselineNetwork):
         self.history = frame.history
         self.identity = IdentityExpert(sizes, frame.nodes)
         self.adaptive = SpatialExpert(sizes, lambda: TwoWayConvolution(sizes))
-        self.attention = SpatialExpert(sizes, lambda: NodeAttention(sizes))
+        self.attention = SpatialExpert(sizes, lambda: NodeAttention(sizes.width, sizes.heads, has_bias=False))
         self.heads = nn.ModuleList(nn.Linear(sizes.width, 1) for _ in range(EXPERTS))
         self.to_horizon = nn.ModuleList(OverTime(frame.history, frame.horizon) for _ in range(EXPERTS + 1))
         self.gate = ExpertGate(sizes, frame.nodes)
@@ -101,7 +101,7 @@ class Testam(BaselineNetwork):
             self.attention(channels, future_states),
         ]
         *to_horizon, memory_to_horizon = self.to_horizon
-        hidden = [over_time(states) for over_time, states in zip(to_horizon, hidden, strict=True)]
+        hidden = [ahead(states) for ahead, states in zip(to_horizon, hidden, strict=True)]
         forecasts = [head(F.relu(states)) for head, states in zip(self.heads, hidden, strict=True)]
         scores = self.gate(memory_to_horizon(self.gate.read(channels)), hidden)
         order = "batch node horizon expert -> batch horizon node expert"
@@ -150,9 +150,7 @@ class IdentityExpert(nn.Module):
         self.nodes = nn.Parameter(torch.empty(nodes, width))
         self.value = nn.Linear(1, width)
         self.join = nn.Linear(2 * width, width)
-        self.layers = nn.ModuleList(
-            nn.Sequential(AddAndNorm(sizes, TimeAttention(sizes)), feed_forward(sizes)) for _ in range(sizes.layers)
-        )
+        self.layers = nn.ModuleList(nn.Sequential(over_time(sizes), feed_forward(sizes)) for _ in range(sizes.layers))
 
     def forward(self, values: Float[Tensor, "batch node time"], slots: Int[Tensor, "batch time"]) -> States:
         periodic, linear = self.clock(self.slots(slots)).split([1, self.nodes.shape[1] - 1], dim=-1)
@@ -184,9 +182,9 @@ class SpatialLayer(nn.Module):
 
     def __init__(self, sizes: TestamSizes, over_nodes: nn.Module) -> None:
         super().__init__()
-        self.over_time = AddAndNorm(sizes, TimeAttention(sizes))
+        self.over_time = over_time(sizes)
         self.over_nodes = AddAndNorm(sizes, over_nodes)
-        self.ahead = AddAndNorm(sizes, TimeAttention(sizes))
+        self.ahead = over_time(sizes)
         self.feed_forward = feed_forward(sizes)
 
     def forward(self, states: States, future_states: States, *graphs: Graph) -> States:
@@ -230,21 +228,11 @@ class ExpertView(nn.Module):
         return F.scaled_dot_product_attention(self.query(states), self.key(states), self.value(states), scale=1.0)
 
 
-class TimeAttention(GroupAttention):
-    """Attention among the steps of each node, or from them to the steps of a source."""
-
-    def __init__(self, sizes: TestamSizes) -> None:
-        super().__init__(sizes.width, sizes.heads, has_bias=False)
-
-    def forward(self, states: States, source: States | None = None) -> States:
-        return self.attend(states, source)
-
-
-class NodeAttention(TimeAttention):
+class NodeAttention(GroupAttention):
     """Attention among all nodes, step by step."""
 
     def forward(self, states: States, source: States | None = None) -> States:
-        return self.attend(states.transpose(1, 2)).transpose(1, 2)
+        return super().forward(states.transpose(1, 2)).transpose(1, 2)
 
 
 class TwoWayConvolution(nn.Module):
@@ -271,6 +259,11 @@ class AddAndNorm(nn.Module):
 
     def forward(self, states: States, *more: Tensor) -> States:
         return self.norm(states + self.dropout(self.part(states, *more)))
+
+
+def over_time(sizes: TestamSizes) -> AddAndNorm:
+    """Returns attention among the steps of each node, or from them to the steps of a source."""
+    return AddAndNorm(sizes, GroupAttention(sizes.width, sizes.heads, has_bias=False))
 
 
 def feed_forward(sizes: TestamSizes) -> AddAndNorm:

@@ -6,20 +6,19 @@ and trends to finer scales, and periods are weighted by their amplitudes; every 
 
 Read: the paper, and `WenjieDu/PyPOTS` (BSD-3-Clause; `pypots/nn/modules/timemixerpp`), third-party code that by its own
 account follows an anonymous repository of the authors; they released none. Where both differ the paper is followed:
-scales are made by strided convolutions and not by means, all of them forecast and not the coarsest alone, periods are
-rounded up, and queries and keys are as wide as the states. Where the paper is silent PyPOTS is followed: windows are
-scaled at every scale, with a weight and a shift per node, and attention is added to its input, in images with a weight
-that begins at zero. Nodes share all further weights, as in PyPOTS; the paper describes one embedding of all nodes
-together, which would leave a handful of numbers to forecast all of them from. Seasons attend to one phase of all cycles
-and trends to all phases of one cycle, as in PyPOTS and the paper's formulas; its words say the reverse.
+scales are made by strided convolutions, all of them forecast, periods are rounded up, and queries and keys are as wide
+as the states. Where the paper is silent PyPOTS is followed: windows are scaled at every scale, with a weight and a
+shift per node, and attention is added to its input, in images with a weight that begins at zero. Nodes share all
+further weights, as in PyPOTS; the paper's embedding of all nodes together would leave a handful of numbers to forecast
+from. Seasons attend to one phase of all cycles and trends to all phases of one cycle, as in PyPOTS and the paper's
+formulas; its words say the reverse.
 
 Changed: the periods are those of the strongest frequencies of the training windows, found once, instead of those of the
-batch at hand in every block: a forecast must not depend on other windows. Amplitudes are those of each series in each
-block. A history is halved as long as six steps are left, and there are as many periods as the coarsest scale can hold:
-twelve steps give two scales, as the paper has for short series, and periods of 6, 3 and 2. Where halving leaves a
-remainder the oldest steps are left out. Keys have no bias: it cancels in the softmax. Kernels of 1, 3 and 5 places are
-added up to one. The paper gives ranges only (rates from 1e-3 to 1e-1, batches of 512): the lowest rate, batches that
-fit, and sizes of third-party settings are taken.
+batch at hand: a forecast must not depend on other windows. A history is halved as long as six steps are left, and there
+are as many periods as the coarsest scale can hold: twelve steps give two scales, and periods of 6, 3 and 2. Where
+halving leaves a remainder the oldest steps are left out. Keys have no bias: it cancels in the softmax. Kernels of 1, 3
+and 5 places are added up to one. The paper gives ranges only: its lowest rate, batches that fit, and sizes of
+third-party settings are taken.
 """
 
 import math
@@ -67,8 +66,6 @@ class TimeMixerPP(BaselineNetwork):
     # The rate falls smoothly, as in the paper after its warm-up.
     recipe = BaselineRecipe.of(loss="squared", epochs=30, batch=32, learning_rate=1e-3, schedule="cosine")
 
-    frequencies: Tensor
-
     def __init__(self, sizes: TimeMixerPPSizes, frame: Frame) -> None:
         super().__init__()
         width = sizes.width
@@ -85,7 +82,7 @@ class TimeMixerPP(BaselineNetwork):
         self.projection = nn.Linear(width, 1)
         self.dropout = Dropout(sizes.dropout)
         possible = max(1, self.steps[-1] // 2)
-        self.register_buffer("frequencies", torch.arange(1, 1 + min(sizes.periods, possible)))
+        self.frequencies = nn.Buffer(torch.arange(1, 1 + min(sizes.periods, possible)))
 
     def prepare(self, training: Windows) -> None:
         """Chooses the frequencies whose amplitudes are greatest on average over all nodes of the training windows."""

@@ -57,7 +57,7 @@ class TimeXer(BaselineNetwork):
         self.history, self.patch = frame.history, patch_length(sizes.patch, frame.history)
         patches = frame.history // self.patch
         self.patch_embedding = nn.Linear(self.patch, width, bias=False)
-        self.register_buffer("positions", sinusoidal_positions(patches, width), persistent=False)
+        self.positions = nn.Buffer(sinusoidal_positions(patches, width), persistent=False)
         self.global_tokens = nn.Parameter(torch.randn(frame.nodes, 1, width))
         self.series_embedding = nn.Linear(frame.history, width)
         self.layers = nn.ModuleList(TimeXerLayer(sizes) for _ in range(sizes.layers))
@@ -73,7 +73,7 @@ class TimeXer(BaselineNetwork):
         if covariates is not None:
             inputs.append(standardise(covariates.flatten(2))[0])
         exogenous = self.dropout(self.series_embedding(torch.cat(inputs, dim=2).transpose(1, 2)))
-        patches = self.patch_embedding(cut_patches(scores, self.patch)) + self.get_buffer("positions")
+        patches = self.patch_embedding(cut_patches(scores, self.patch)) + self.positions
         tokens = self.dropout(torch.cat([patches, self.global_tokens.expand(values.shape[0], -1, -1, -1)], dim=2))
         for layer in self.layers:
             tokens = layer(tokens, exogenous)
