@@ -73,13 +73,7 @@ def attend(
 ) -> Tokens:
     """Returns scaled dot-product attention of several heads (Vaswani et al. 2017), the heads side by side.
 
-    Args:
-        queries: one row stands for all rows where there is only one.
-        keys: of the tokens that are attended to.
-        values: of the same tokens.
-        heads: among which the width is divided.
-        dropout: applied to the weights.
-        mask: which tokens may attend to which; None lets all.
+    Dropout is applied to the weights; the mask says which tokens may attend to which.
     """
     queries, keys, values = (rearrange(part, "r t (h d) -> r h t d", h=heads) for part in (queries, keys, values))
     if dropout is None and mask is None:

@@ -8,15 +8,11 @@ from torch import Tensor
 
 from candor.core.settings import Settings
 
-Readings = Float[Tensor, "batch time node"]
-"""Z-scores of the history with gaps filled."""
-Bins = Int[Tensor, "batch whole"]
-"""Bins 0..287 of the day, or days 0..6 of the week (Monday is 0), of all steps of history and horizon."""
-Covariates = Float[Tensor, "batch time node quantity"] | None
-"""Further quantities over the history as z-scores, if any are read."""
+Readings = Float[Tensor, "batch time node"]  # z-scores of the history with gaps filled
+Bins = Int[Tensor, "batch whole"]  # 0..287 of the day, or 0..6 of the week from Monday, of history and horizon
+Covariates = Float[Tensor, "batch time node quantity"] | None  # z-scores of further quantities over the history
 Forecast = Float[Tensor, "batch horizon node"]
-Terms = dict[str, Tensor]
-"""Parts of the terms of an objective by name."""
+Terms = dict[str, Tensor]  # parts of the terms of an objective by name
 Graph = Float[Tensor, "node node2"]
 Tokens = Float[Tensor, "rows token width"]
 

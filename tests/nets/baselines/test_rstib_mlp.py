@@ -1,13 +1,12 @@
-"""RSTIB-MLP: sizes as published, information by another route, chance in training only, and what a teacher tells."""
+"""RSTIB-MLP: sizes as published, chance in training only, and what a teacher tells."""
 
 import pytest
 import torch
 from frames import calendar, frame, metr_la_frame, parameters
 from torch import Tensor, nn
-from torch.distributions import Normal, kl_divergence
 
 from candor.nets.baseline import Targets
-from candor.nets.baselines.rstib_mlp import DynamicEmbedding, Gaussian, RstibMlp, RstibMlpSizes
+from candor.nets.baselines.rstib_mlp import DynamicEmbedding, RstibMlp, RstibMlpSizes
 from candor.nets.dropout import drawing_from
 
 SIZES = RstibMlp.tiny
@@ -57,12 +56,6 @@ def test_it_has_the_parameters_counted_by_hand() -> None:
 def test_training_ends_no_sooner_than_the_released_one_can() -> None:
     training = RstibMlp.recipe.training
     assert (training.epochs, training.patience) == (300, 150 + 20)
-
-
-def test_information_is_the_divergence_from_a_standard_normal_distribution() -> None:
-    mean, deviation = torch.randn(2, 3, 7), torch.rand(2, 3, 7) + 0.01
-    expected = kl_divergence(Normal(mean, deviation), Normal(0.0, 1.0)).sum(dim=-1)
-    torch.testing.assert_close(Gaussian(mean, deviation).information(), expected)
 
 
 def test_a_dynamic_embedding_may_join_its_steps_before_or_after_its_core() -> None:

@@ -63,10 +63,8 @@ class D2stgnnSizes(HeadedSizes):
 
 
 def steps_of_a_state(gap: int, horizon: int) -> int:
-    """Returns how many steps a hidden state of the future forecasts.
-
-    States before a new one pass a dropout again: of 64, at a horizon of 192, nothing of the first would be left.
-    """
+    """Returns how many steps a hidden state of the future forecasts, so many that there are four states at most."""
+    # States before a new one pass a dropout again: of 64, at a horizon of 192, nothing of the first would be left.
     return min(max(gap, -(-gap * horizon // _PUBLISHED_HORIZON)), horizon)
 
 

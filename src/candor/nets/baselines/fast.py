@@ -34,8 +34,7 @@ RMS_FLOOR = 1e-8
 
 States = Float[Tensor, "batch node width"]
 Series = Float[Tensor, "batch node time"]
-Row = Int[Tensor, " batch"]
-"""Of a table, for each window."""
+Row = Int[Tensor, " batch"]  # of a table, for each window
 
 
 class FastSizes(Settings):

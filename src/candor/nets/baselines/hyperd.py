@@ -84,7 +84,7 @@ class Hyperd(BaselineNetwork):
         profile, remainder = self.parts(*inputs[:3])
         forecast = profile + remainder
         terms = {"prediction": targets.error(forecast)}
-        slow = slow_frequencies(self.sizes.slow, forecast.shape[1])
+        slow = 1 + round((self.sizes.slow - 1) * forecast.shape[1] / _PUBLISHED_HORIZON)  # frequencies, with the mean
         if slow <= forecast.shape[1] // 2:  # else nothing would be left to the remainder
             distance = F.mse_loss(profile, slow_part(forecast, slow))
             terms["dual_view"] = self.sizes.dual_view * targets.share * 2 * distance
@@ -179,11 +179,6 @@ class ComplexLayer(nn.Module):
             F.relu(real @ real_weight - imaginary @ imaginary_weight + self.bias[0]),
             F.relu(imaginary @ real_weight + real @ imaginary_weight + self.bias[1]),
         )
-
-
-def slow_frequencies(published: int, horizon: int) -> int:
-    """Returns how many frequencies of a horizon are as slow as some of the published one, the mean among them."""
-    return 1 + round((published - 1) * horizon / _PUBLISHED_HORIZON)
 
 
 def slow_part(series: Forecast, frequencies: int) -> Forecast:

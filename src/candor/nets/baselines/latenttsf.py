@@ -25,14 +25,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from candor.core.settings import Settings
-from candor.nets.baseline import (
-    BaselineNetwork,
-    BaselineRecipe,
-    BaselineStage,
-    BaselineTrainable,
-    Frame,
-    Targets,
-)
+from candor.nets.baseline import BaselineNetwork, BaselineRecipe, BaselineStage, BaselineTrainable, Frame, Targets
 from candor.nets.baselines import baselines
 from candor.nets.baselines.dlinear import Dlinear, DlinearSizes
 from candor.nets.shapes import Bins, Forecast, Readings, Terms

@@ -44,8 +44,7 @@ _WEAK_AMPLITUDE = 1e-2  # in z-scores; below it a phase is noise
 _FIRST_SCALE = 0.02  # of the tables
 
 States = Float[Tensor, "batch time node width"]
-Incidence = Float[Tensor, "node edge"]
-"""How much each sensor belongs to each group, sensor x group, from 0 to 1."""
+Incidence = Float[Tensor, "node edge"]  # how much each sensor belongs to each group, from 0 to 1
 
 
 class MsthgSizes(Settings):
@@ -148,12 +147,7 @@ class SharedGate(nn.Module):
 
 
 def groups_of(closeness: Graph, members: int) -> Incidence:
-    """Returns how much each sensor belongs to each group.
-
-    Args:
-        closeness: of pairs, zero where they have nothing in common; what a sensor is to itself does not count.
-        members: most others in the group of a sensor.
-    """
+    """Returns groups of a sensor and at most so many others; what a sensor is to itself does not count."""
     others = closeness - torch.diag(closeness.diag())
     nearest, place = others.sort(dim=1, descending=True, stable=True)
     nearest, place = nearest[:, :members], place[:, :members]
@@ -170,10 +164,7 @@ def periodic_features(values: Readings) -> Float[Tensor, "batch node feature"]:
 
 
 def equally_filled(values: Float[Tensor, "time node"], is_known: Tensor, bins: int) -> Int[Tensor, "node time"]:
-    """Returns bins from 0 that hold equally many of a sensor's known values; equal values share one.
-
-    What is not known is in a bin of its own, the one after the last.
-    """
+    """Returns bins from 0 that hold equally many of a sensor's known values, and after the last one of unknown ones."""
     known = torch.where(is_known, values, torch.inf).T.contiguous()
     cuts = is_known.sum(dim=0)[:, None] * torch.arange(1, bins) // bins
     edges = known.sort(dim=1).values.gather(1, cuts)
@@ -183,9 +174,7 @@ def equally_filled(values: Float[Tensor, "time node"], is_known: Tensor, bins: i
 def mutual_information(binned: Int[Tensor, "node time"], bins: int) -> Graph:
     """Returns the mutual information of all pairs in nats from common rows, less the bias of independent series.
 
-    Args:
-        binned: the bin of each reading; `bins` where there is none.
-        bins: how many there are.
+    Where there is no reading its bin is the one after the last.
     """
     nodes, levels = len(binned), bins + 1
     found = torch.zeros(nodes, nodes, dtype=torch.float64)

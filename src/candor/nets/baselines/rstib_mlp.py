@@ -19,12 +19,13 @@ epoch at the earliest, as there, but the best weights may be those of any epoch 
 
 import math
 from functools import partial
-from typing import Annotated, Literal, NamedTuple, Self
+from typing import Annotated, Literal, Self
 
 import torch
 from jaxtyping import Float, Int
 from pydantic import Field, NonNegativeFloat, PositiveFloat
 from torch import Tensor, nn
+from torch.distributions import Normal, kl_divergence
 from torch.nn import functional as F
 
 from candor.core.settings import Settings
@@ -38,6 +39,7 @@ from candor.nets.shapes import Bins, Forecast, Layers, Rate, Readings, Terms
 
 PARTS = 5  # of the embedding: history, sensor, sensor at this time of day, time of day, day of week
 LEAST_DEVIATION, LARGEST_DEVIATION = 0.01, 0.99
+STANDARD = Normal(0.0, 1.0)
 TEACHER_SHARE = 0.4  # of a budget of time
 
 
@@ -62,27 +64,6 @@ class RstibMlpRecipe(BaselineRecipe):
     loss_space: Literal["original", "scores"] = "original"
     """Whether errors are measured in the sensors' unit, to which the price of information belongs, or in z-scores."""
     teacher_epochs: PositiveFloat = 1 / 3  # epochs of the teacher for each of the student
-
-
-class Gaussian(NamedTuple):
-    """Means and deviations of normal draws."""
-
-    mean: States
-    deviation: States
-
-    def information(self) -> Float[Tensor, "batch node"]:
-        """Returns the divergence from a standard normal distribution, in nats."""
-        variance = self.deviation.square()
-        return 0.5 * (self.mean.square() + variance - 1 - variance.log()).sum(dim=2)
-
-
-class NoisyForecast(NamedTuple):
-    """The forecast of a window, and the three distributions whose information is penalised."""
-
-    forecast: Forecast
-    representation: Gaussian
-    input_noise: Gaussian
-    target_noise: Gaussian
 
 
 @baselines.register("rstib-mlp")
@@ -126,17 +107,18 @@ class RstibMlp(BaselineNetwork):
         return self
 
     def forward(self, values: Readings, time_of_day: Bins, day_of_week: Bins, *more: Tensor | None) -> Forecast:
-        return self.read(values, time_of_day, day_of_week).forecast
+        return self.read(values, time_of_day, day_of_week)[0]
 
-    def read(self, values: Readings, time_of_day: Bins, day_of_week: Bins) -> NoisyForecast:
-        """Returns the forecast, and the distributions it was drawn from."""
+    def read(self, values: Readings, time_of_day: Bins, day_of_week: Bins) -> tuple[Forecast, dict[str, Normal]]:
+        """Returns the forecast, and the three distributions whose information is penalised."""
         states = self.embed(values, time_of_day, day_of_week)
         first = self.represent(states)
         input_deviation = self.input_deviation or self.input_mean
-        input_noise = Gaussian(self.input_mean(first.mean), _within_limits(input_deviation(first.deviation)))
-        target_noise = Gaussian(self.target_mean(first.mean), _within_limits(self.target_deviation(first.deviation)))
+        input_noise = limited(self.input_mean(first.mean), input_deviation(first.stddev))
+        target_noise = limited(self.target_mean(first.mean), self.target_deviation(first.stddev))
         second = self.represent(states + self.draw(input_noise))
-        return NoisyForecast(self.head(self.draw(second)).transpose(1, 2), first, input_noise, target_noise)
+        noises = {"representation": first, "input_noise": input_noise, "target_noise": target_noise}
+        return self.head(self.draw(second)).transpose(1, 2), noises
 
     def embed(self, values: Readings, time_of_day: Bins, day_of_week: Bins) -> States:
         """Returns the history of every sensor beside the identities of place and time."""
@@ -145,29 +127,27 @@ class RstibMlp(BaselineNetwork):
         slot, day = self.time_of_day[time_of_day[:, last]], self.day_of_week[day_of_week[:, last]]
         return side_by_side(series, self.nodes, self.dynamic(time_of_day[:, : last + 1]), slot[:, None], day[:, None])
 
-    def represent(self, states: States) -> Gaussian:
+    def represent(self, states: States) -> Normal:
         """Returns the representation of embedded windows."""
         mean, deviation = self.encoder(states).chunk(2, dim=-1)
-        return Gaussian(mean, _within_limits(F.softplus(deviation)))
+        return limited(mean, F.softplus(deviation))
 
-    def draw(self, noise: Gaussian) -> States:
+    def draw(self, noise: Normal) -> States:
         """Returns a draw in training, and the mean in use."""
-        if not self.training:
-            return noise.mean
-        return noise.mean + noise.deviation * normal_like(noise.mean)
+        return noise.mean + noise.stddev * normal_like(noise.mean) if self.training else noise.mean
 
     def objective(self, inputs: tuple[Tensor, ...], targets: Targets) -> tuple[Forecast, Terms]:
         """Returns the forecast, its error against noisy targets, and the price of the information of all three."""
-        reading, steps = self.read(*inputs[:3]), targets.wanted.shape[1]
+        forecast, noises = self.read(*inputs[:3])
         hardness = self.hardness(inputs, targets)
-        noise = self.draw(reading.target_noise).transpose(1, 2)[:, :steps] / targets.unit
-        misses = targets.misses(reading.forecast[:, :steps] - noise).abs()
+        noise = self.draw(noises["target_noise"]).transpose(1, 2) / targets.unit
+        misses = targets.misses(forecast - noise).abs()
         error = targets.unit * ((2 - hardness[:, None]) * misses).sum() / max(targets.valid, 1)
         price = 2 * self.sizes.information * targets.share * (1 + hardness)
         costs = {"prediction": error}
-        for name in ("representation", "input_noise", "target_noise"):
-            costs[name] = (price * getattr(reading, name).information()).mean()
-        return reading.forecast, {name: cost / math.log(2) for name, cost in costs.items()}
+        for name, noisy in noises.items():
+            costs[name] = (price * kl_divergence(noisy, STANDARD).sum(dim=2)).mean()
+        return forecast, {name: cost / math.log(2) for name, cost in costs.items()}
 
     @torch.no_grad()
     def hardness(self, inputs: tuple[Tensor, ...], targets: Targets) -> Float[Tensor, "batch node"]:
@@ -207,5 +187,6 @@ class DynamicEmbedding(nn.Module):
         return F.softmax(torch.einsum("bi,ijk,nj->bnk", joined, self.core, self.nodes), dim=1)
 
 
-def _within_limits(deviation: Tensor) -> Tensor:
-    return deviation.clamp(LEAST_DEVIATION, LARGEST_DEVIATION)
+def limited(mean: States, deviation: States) -> Normal:
+    """Returns a normal distribution whose deviations are neither too small nor too large."""
+    return Normal(mean, deviation.clamp(LEAST_DEVIATION, LARGEST_DEVIATION), validate_args=False)

@@ -41,8 +41,7 @@ FIRST_BALANCE = -5.0  # the pivotal graph begins with a share of 0.7 %
 SMALLEST_SUM = 1e-6
 
 States = Float[Tensor, "batch node time width"]
-Graphs = Float[Tensor, "batch node node2"]
-"""One of each window."""
+Graphs = Float[Tensor, "batch node node2"]  # one of each window
 
 
 class StpgnnSizes(DilatedSizes):
