@@ -12,9 +12,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-_ENTRIES_PER_WORD = 4
-_LEVELS = 2**16
-_LOWEST = -(2**15)
+_ENTRIES_PER_WORD, _LEVELS, _LOWEST = 4, 2**16, -(2**15)
 _THREAD = threading.local()
 
 
@@ -31,19 +29,15 @@ class Dropout(nn.Module):
         return inputs * dropout_mask(inputs.shape, self.rate, inputs)
 
 
-def dropout_mask(shape: tuple[int, ...], rate: float, like: Tensor) -> Tensor:
-    """Returns a mask of zeros and 1 / (1 - rate), of the type and on the device of `like`."""
-    make = _mask_from_words if like.device.type == "cpu" else dropout_mask_plain
-    return make(shape, rate, like)
-
-
 def dropout_mask_plain(shape: tuple[int, ...], rate: float, like: Tensor) -> Tensor:
-    kept = like.new_empty(shape).bernoulli_(1 - rate, generator=current_generator())
-    return kept.div_(1 - rate)
+    """Returns a mask of zeros and 1 / (1 - rate), of the type and on the device of `like`."""
+    return like.new_empty(shape).bernoulli_(1 - rate, generator=current_generator()).div_(1 - rate)
 
 
-def _mask_from_words(shape: tuple[int, ...], rate: float, like: Tensor) -> Tensor:
-    """The rate is that of the nearest of 65,536 levels, and so is the factor: the mean is exact."""
+def dropout_mask(shape: tuple[int, ...], rate: float, like: Tensor) -> Tensor:
+    """Returns such a mask; on a processor with the nearest of 65,536 rates, and its factor: the mean is exact."""
+    if like.device.type != "cpu":
+        return dropout_mask_plain(shape, rate, like)
     entries = math.prod(shape)
     words = torch.empty(-(-entries // _ENTRIES_PER_WORD), dtype=torch.int64, device=like.device)
     words.random_(-(2**63), None, generator=current_generator())

@@ -1,4 +1,4 @@
-"""Laws that every baseline's network keeps; a file under `candor/nets/baselines` is tested the moment it is there."""
+"""Laws that every baseline's network keeps; a file under `candor/nets/baselines` is tested as soon as it is there."""
 
 from dataclasses import replace
 
@@ -116,7 +116,7 @@ def test_the_searches_teachers_and_autoencoders_are_walked_as_well() -> None:
 @pytest.mark.parametrize("name", baselines.names())
 def test_missing_targets_teach_nothing(name: str) -> None:
     learner = trainable(name)
-    learner.network.eval()  # without chance
+    learner.network.eval()  # without random numbers
     windows = batch()
     totals = []
     for unseen in (0.0, 1e6, float("nan")):

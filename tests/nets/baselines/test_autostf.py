@@ -14,7 +14,7 @@ from candor.nets.baseline import Frame
 from candor.nets.baselines.autostf import (
     AutoStf,
     AutoStfSizes,
-    Cell,
+    OperatorCell,
     LearnedGraph,
     SearchNetwork,
     SparseAttention,
@@ -67,7 +67,7 @@ def test_layers_of_attention_over_the_network_begin_alike_and_without_biases() -
 @pytest.mark.parametrize("nodes", [2, 3, 4, 5])
 def test_each_node_of_a_cell_doubles_what_comes_out_where_operators_change_nothing(nodes: int) -> None:
     edges = nodes * (nodes - 1) // 2
-    cell, states = Cell([["same"]] * edges, {"same": nn.Identity}), torch.randn(2, 3)
+    cell, states = OperatorCell([["same"]] * edges, {"same": nn.Identity}), torch.randn(2, 3)
     torch.testing.assert_close(cell(states, [[("same", 1.0)]] * edges), 2 ** (nodes - 1) * states)
 
 

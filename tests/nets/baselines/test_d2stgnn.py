@@ -35,8 +35,8 @@ def test_the_convolution_is_that_of_graphs_repeated_for_every_step() -> None:
     stretches = torch.stack([signal[:, start : start + 3] for start in range(3)], dim=1)  # batch time step node width
     mixed = torch.relu(diffusion.mix(stretches.transpose(2, 3).flatten(3))).unflatten(-1, (3, 8)).transpose(2, 3)
     repeated = torch.cat([supports] * 3, dim=-1)  # node x (step node)
-    heard = [repeated[:, number, None] @ mixed.flatten(2, 3) for number in range(6)]
-    expected = diffusion.spread(torch.cat([mixed.mean(dim=2), *heard], dim=-1))
+    received = [repeated[:, number, None] @ mixed.flatten(2, 3) for number in range(6)]
+    expected = diffusion.spread(torch.cat([mixed.mean(dim=2), *received], dim=-1))
     torch.testing.assert_close(diffusion.convolve(signal, supports), expected)
 
 

@@ -1,4 +1,4 @@
-"""What every baseline says of itself, and that each with public code was compared with it."""
+"""What the docstring of every baseline names, and that each with public code was compared with it."""
 
 import re
 from importlib import import_module

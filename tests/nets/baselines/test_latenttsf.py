@@ -48,10 +48,10 @@ def test_what_does_not_change_is_forecast_without_error_before_anything_is_learn
 
 
 def test_a_missing_target_is_the_value_before_it_or_the_first_that_is_there() -> None:
-    chance = torch.Generator().manual_seed(0)
-    values, mask = torch.randn(3, 8, 4, generator=chance), torch.rand(3, 8, 4, generator=chance) < 0.5
+    generator = torch.Generator().manual_seed(0)
+    values, mask = torch.randn(3, 8, 4, generator=generator), torch.rand(3, 8, 4, generator=generator) < 0.5
     mask[1, :, 2] = False  # nothing is there: what was read last
-    last = torch.randn(3, 4, generator=chance)
+    last = torch.randn(3, 4, generator=generator)
     for window, found in enumerate(carried_forward(last, values, mask)):
         gappy = pd.DataFrame(values[window].where(mask[window], torch.nan).numpy())
         assert (gappy.ffill().bfill().fillna(dict(enumerate(last[window].tolist()))).to_numpy() == found.numpy()).all()

@@ -76,14 +76,14 @@ def test_mutual_information_is_that_of_scikit_learn_less_what_chance_gives() -> 
 
 
 def test_sensors_are_alike_by_what_training_windows_read_beyond_the_usual_hour() -> None:
-    chance = np.random.default_rng(0)
+    generator = np.random.default_rng(0)
     hours = np.arange(3000)
-    values = chance.normal(size=(3000, 4)).astype(np.float32)
+    values = generator.normal(size=(3000, 4)).astype(np.float32)
     values[:, 1] = np.abs(values[:, 0]) + 0.1 * values[:, 1]
     values[:, 3] = values[:, 2] ** 3
     values[:, [0, 2]] += 9 * np.sin(2 * np.pi * hours / 24)[:, None]  # the same hours, which is nothing in common
     values[2500:, 0] = values[2500:, 2]  # after training
-    values[chance.random(values.shape) < 0.1] = np.nan
+    values[generator.random(values.shape) < 0.1] = np.nan
     sensors = tuple(Sensor(name) for name in "abcd")
     panel = Panel(values, TimeAxis(datetime(2024, 1, 1, tzinfo=UTC), timedelta(hours=1), 3000, "UTC"), sensors)
     made = network(Frame(4, 12, 6, 24, torch.zeros(4, 4)), members=1)

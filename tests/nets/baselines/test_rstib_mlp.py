@@ -1,4 +1,4 @@
-"""RSTIB-MLP: sizes as published, chance in training only, and what a teacher tells."""
+"""RSTIB-MLP: sizes as published, chance in training only, and what a teacher finds hard."""
 
 import pytest
 import torch
@@ -81,11 +81,11 @@ def test_forecasts_are_a_matter_of_chance_in_training_only_and_of_the_generator_
 def test_hard_sensors_are_those_where_the_teacher_errs() -> None:
     made, wanted = network(), torch.randn(4, 6, 5)
     mask = torch.ones(4, 6, 5, dtype=torch.bool)
-    told = wanted.clone()
-    told[:, :, 2] += 0.1  # by one of the sensors' unit
-    told[:, 3, 4] += 9.0
+    forecast = wanted.clone()
+    forecast[:, :, 2] += 0.1  # by one of the sensors' unit
+    forecast[:, 3, 4] += 9.0
     mask[:, 3, 4] = False  # which nobody measured
-    made.teacher = Oracle(told)
+    made.teacher = Oracle(forecast)
     found = made.hardness(windows(), targets(wanted, mask))
     expected = torch.tensor([0.0, 0.0, 1.0, 0.0, 0.0]).softmax(dim=0)
     torch.testing.assert_close(found, expected.expand(4, -1), rtol=1e-3, atol=1e-4)

@@ -44,9 +44,9 @@ def test_it_has_the_parameters_counted_by_hand() -> None:
 
 
 def test_what_is_usual_is_the_mean_of_observed_readings_of_the_same_hour_of_the_week() -> None:
-    chance = np.random.default_rng(0)
-    values = chance.normal(size=(400, 2)).astype(np.float32)
-    values[chance.random(values.shape) < 0.3] = np.nan
+    generator = np.random.default_rng(0)
+    values = generator.normal(size=(400, 2)).astype(np.float32)
+    values[generator.random(values.shape) < 0.3] = np.nan
     values[40:60, 1] = np.nan
     panel = Panel(
         values, TimeAxis(datetime(2024, 1, 3, tzinfo=UTC), timedelta(hours=1), 400, "UTC"), (Sensor("a"), Sensor("b"))

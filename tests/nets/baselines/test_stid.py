@@ -1,4 +1,4 @@
-"""STID: sizes as published, and nodes that do not feel each other."""
+"""STID: sizes as published, and nodes that do not depend on each other."""
 
 import torch
 from frames import calendar, metr_la_frame, parameters

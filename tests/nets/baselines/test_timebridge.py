@@ -1,4 +1,4 @@
-"""TimeBridge: size, means that comparison does not feel, nodes that meet in one layer, and errors of frequencies."""
+"""TimeBridge: size, comparison without means, nodes that meet in one layer, and errors of frequencies."""
 
 import pytest
 import torch

@@ -64,8 +64,8 @@ def test_an_image_has_a_row_per_cycle_and_zeros_at_its_end() -> None:
     assert fold(states, 3)[0, 0].tolist() == [[1, 2, 3], [4, 5, 6], [7, 0, 0]]
 
 
-@pytest.mark.parametrize(("part", "feels"), [("season", [2, 5, 8, 11]), ("trend", [3, 4, 5])])
-def test_season_looks_at_one_phase_and_trend_at_one_cycle(part: str, feels: list[int]) -> None:
+@pytest.mark.parametrize(("part", "changes"), [("season", [2, 5, 8, 11]), ("trend", [3, 4, 5])])
+def test_season_looks_at_one_phase_and_trend_at_one_cycle(part: str, changes: list[int]) -> None:
     torch.manual_seed(0)
     block = MixingBlock(SIZES, has_scales=False).eval()
     with torch.no_grad():
@@ -75,7 +75,7 @@ def test_season_looks_at_one_phase_and_trend_at_one_cycle(part: str, feels: list
     other[:, :, 5] += 1  # phase 2 of the second cycle of three steps
     with torch.no_grad():
         changed = (block.mix([states], 3)[0] != block.mix([other], 3)[0]).any(dim=1)[0]
-    assert changed.nonzero().flatten().tolist() == feels
+    assert changed.nonzero().flatten().tolist() == changes
 
 
 def test_kernels_that_are_added_up_convolve_like_their_mean() -> None:

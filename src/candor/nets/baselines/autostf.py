@@ -147,11 +147,11 @@ class AutoStf(BaselineNetwork):
             "learned-graph": lambda: HopOperator(sizes, is_given=False),
             "attention": lambda: SpatialAttention(sizes, frame.nodes),
         }
-        self.temporal_cell = Cell(temporal, over_time)
+        self.temporal_cell = OperatorCell(temporal, over_time)
         self.condense = nn.Linear(steps, 1)
         self.join = nn.Linear(2 * width, width)
         self.light = nn.Sequential(*(LightLayer(width, sizes.light_dropout) for _ in range(sizes.light_layers)))
-        self.spatial_cell = Cell(spatial, over_nodes)
+        self.spatial_cell = OperatorCell(spatial, over_nodes)
         is_learned = any("learned-graph" in names for names in spatial)
         self.learned = LearnedGraph(frame.nodes, sizes.embedding) if is_learned else None
         self.fuse = nn.Linear(self.patches * width, width)
@@ -169,19 +169,15 @@ class AutoStf(BaselineNetwork):
         steps = rearrange(states, "b n (p t) w -> b p n w t", p=self.patches)
         patches = self.condense(steps)[..., 0]  # batch patch node width
         patches = self.light(self.join(side_by_side(identity[:, None], patches)))
-        graphs = self.graphs()
+        weights = [self.given] if self.learned is None else [self.given, self.learned()]
+        if self.sizes.as_released:
+            weights = [graph.diagonal().diag() for graph in weights]
+        graphs = Graphs(self.is_near, *weights)
         found = [
             self.spatial_cell(patches[:, patch], self.spatial_paths(patch), graphs) for patch in range(self.patches)
         ]
         fused = self.fuse(torch.cat(found, dim=-1))
         return self.head(torch.cat([identity, fused], dim=-1)).transpose(1, 2)
-
-    def graphs(self) -> Graphs:
-        """Returns the graphs that the operators read."""
-        graphs = [self.given] if self.learned is None else [self.given, self.learned()]
-        if self.sizes.as_released:
-            graphs = [graph.diagonal().diag() for graph in graphs]
-        return Graphs(self.is_near, *graphs)
 
     def temporal_paths(self) -> list[Path]:
         """Returns the operators of each edge of the cell over time."""
@@ -236,7 +232,7 @@ class SearchNetwork(AutoStf):
         }
 
 
-class Cell(nn.Module):
+class OperatorCell(nn.Module):
     """Nodes in a row, each the sum of its edges' outputs for all nodes before it; returns the sum of all nodes."""
 
     def __init__(self, edges: Operators, make: Mapping[str, Callable[[], nn.Module]]) -> None:

@@ -91,7 +91,8 @@ class GraphWavenet(BaselineNetwork):
         channels = with_calendar(values, time_of_day[:, : self.history] / BINS_PER_DAY)
         channels = rearrange(channels, "batch time node channel -> node batch time channel")
         states = self.start(F.pad(channels, (0, 0, self.padding, 0)))
-        powers = (self.road_powers, _powers(self.learned_graph()))
+        learned = F.softmax(F.relu(self.senders @ self.receivers.T), dim=1)  # shares in which each node sends to all
+        powers = (self.road_powers, _powers(learned))
         outputs = self.convolutions[0](states)
         found = self.skips[0](outputs[:, :, -1])
         for convolution, skip, diffusion in zip(self.convolutions[1:], self.skips[1:], self.diffusions, strict=True):
@@ -99,10 +100,6 @@ class GraphWavenet(BaselineNetwork):
             outputs = convolution(states)
             found = found + skip(outputs[:, :, -1])
         return rearrange(self.head(found), "node batch horizon -> batch horizon node")
-
-    def learned_graph(self) -> Graph:
-        """Returns the shares in which each node sends to all; products below zero count as zero."""
-        return F.softmax(F.relu(self.senders @ self.receivers.T), dim=1)
 
 
 class GatedConvolution(nn.Module):

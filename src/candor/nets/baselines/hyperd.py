@@ -60,8 +60,8 @@ class Hyperd(BaselineNetwork):
     def __init__(self, sizes: HyperdSizes, frame: Frame) -> None:
         super().__init__()
         self.sizes, self.history, self.slots = sizes, frame.history, frame.slots
-        self.day = Profile(self.slots, frame.nodes)
-        self.week = Profile(DAYS_PER_WEEK * self.slots, frame.nodes)
+        self.day = LearnedProfile(self.slots, frame.nodes)
+        self.week = LearnedProfile(DAYS_PER_WEEK * self.slots, frame.nodes)
         self.remainder = RemainderForecast(sizes, frame)
         self.mixing = nn.Buffer(laplacian(frame.adjacency), persistent=False)
 
@@ -102,7 +102,7 @@ class Hyperd(BaselineNetwork):
         return usual[:, self.history :], self.remainder(values - usual[:, : self.history])
 
 
-class Profile(nn.Module):
+class LearnedProfile(nn.Module):
     """A learned table of what is usual, refined over the graph, over its rows and over the sensors."""
 
     def __init__(self, rows: int, nodes: int) -> None:

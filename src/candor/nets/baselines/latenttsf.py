@@ -65,7 +65,7 @@ class Autoencoder(BaselineNetwork):
         return self.decoder(self.encoder(values))
 
 
-class Reconstruction(BaselineTrainable):
+class AutoencoderTrainable(BaselineTrainable):
     """The autoencoder with its objective: it learns to reconstruct histories, and is evaluated on horizons."""
 
     def objective(self, batch: dict[str, Tensor], step: StepContext) -> Objective:
@@ -132,7 +132,7 @@ class LatentTsf(BaselineNetwork):
             "patience": recipe.autoencoder_patience,
         }
         training, build = recipe.training.model_copy(update=update), partial(Autoencoder, sizes.width)
-        return (BaselineStage(training, "autoencoder", AUTOENCODER_SHARE, build=build, kind=Reconstruction),)
+        return (BaselineStage(training, "autoencoder", AUTOENCODER_SHARE, build=build, kind=AutoencoderTrainable),)
 
 
 def carried_forward(

@@ -70,8 +70,7 @@ class Msthg(BaselineNetwork):
 
     def __init__(self, sizes: MsthgSizes, frame: Frame) -> None:
         super().__init__()
-        self.sizes, self.history = sizes, frame.history
-        self.slots = frame.slots
+        self.sizes, self.history, self.slots = sizes, frame.history, frame.slots
         width = sizes.width
         self.value = nn.Linear(1, width)
         self.periods = nn.Linear(3 * (frame.history // 2 + 1), width)
@@ -100,20 +99,16 @@ class Msthg(BaselineNetwork):
         self.alike.copy_(groups_of(mutual_information(bins, self.sizes.bins).float(), self.sizes.members))
 
     def forward(self, values: Readings, time_of_day: Bins, day_of_week: Bins, *more: Tensor | None) -> Forecast:
-        near = alike = self._features(values, time_of_day[:, : self.history], day_of_week[:, : self.history])
+        time_of_day, day_of_week = time_of_day[:, : self.history], day_of_week[:, : self.history]
+        calendar = self.time_of_day[slot_of_day(time_of_day, self.slots)] + self.day_of_week[day_of_week]
+        periods = self.periods(periodic_features(values))[:, None]
+        near = alike = self.value(values[..., None]) + calendar[:, :, None] + self.nodes + periods
         for over_near, over_alike in zip(self.over_near, self.over_alike, strict=True):
             near, alike = over_near(near, self.near), over_alike(alike, self.alike)
         states = rearrange(self.join_sources(near, alike), "batch time node width -> (batch node) time width")
         last = self.step_by_step(states)[1][0]
         joined = self.join_readings(last, self.at_once(states.flatten(1)))
         return rearrange(self.head(joined), "(batch node) horizon -> batch horizon node", batch=values.shape[0])
-
-    def _features(
-        self, values: Readings, time_of_day: Int[Tensor, "batch time"], day_of_week: Int[Tensor, "batch time"]
-    ) -> States:
-        calendar = self.time_of_day[slot_of_day(time_of_day, self.slots)] + self.day_of_week[day_of_week]
-        periods = self.periods(periodic_features(values))
-        return self.value(values[..., None]) + calendar[:, :, None] + self.nodes + periods[:, None]
 
 
 class HypergraphConvolution(nn.Module):

@@ -60,8 +60,7 @@ class PathformerSizes(Settings):
 
     width: Annotated[int, Field(gt=0, multiple_of=WITHIN_HEADS)] = 16  # of the states of a step
     feed_forward: Hidden = 128
-    patches: tuple[tuple[PositiveInt, ...], ...] | None = None
-    """Steps of a patch of every expert of every layer; without it, those for short or long histories."""
+    patches: tuple[tuple[PositiveInt, ...], ...] | None = None  # of all experts of each layer, see `patches_for`
     chosen: PositiveInt = 2  # experts of a layer that work on a window
     as_released: bool = False  # whether order of steps, trend and sum of the experts are those of the released code
 
@@ -152,7 +151,9 @@ class PathwayRouter(nn.Module):
     ) -> tuple[Int[Tensor, "batch chosen"], Float[Tensor, "batch chosen"], Float[Tensor, ""]]:
         """Returns the chosen experts of every window, their logits, and how unevenly experts are used."""
         season = seasonality(series)
-        trend = self._trend(series if self.as_released else series - season)
+        rows = (series if self.as_released else series - season).transpose(1, 2)
+        averages = torch.stack([moving_average(rows, steps) for steps in self.averaged], dim=-1)
+        trend = (averages * self.mixture(rows[..., None]).softmax(dim=-1)).sum(dim=-1).transpose(1, 2)
         course = self.over_nodes(series + season + trend)[..., 0]  # batch time
         clean = self.logits(course)
         deviation = F.softplus(self.noise(course)) + LEAST_NOISE
@@ -167,13 +168,6 @@ class PathwayRouter(nn.Module):
             loads = torch.special.ndtr((clean - others_best) / deviation).sum(dim=0)
         importance = torch.zeros_like(clean).scatter(1, chosen, top.softmax(dim=1)).sum(dim=0)
         return chosen, top, squared_variation(importance) + squared_variation(loads)
-
-    def _trend(self, series: Readings) -> Readings:
-        """Returns moving averages of several lengths, mixed for each value by itself."""
-        rows = series.transpose(1, 2)
-        averages = torch.stack([moving_average(rows, steps) for steps in self.averaged], dim=-1)
-        shares = self.mixture(rows[..., None]).softmax(dim=-1)
-        return (averages * shares).sum(dim=-1).transpose(1, 2)
 
 
 class PatchExpert(nn.Module):

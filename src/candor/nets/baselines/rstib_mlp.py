@@ -61,8 +61,7 @@ class RstibMlpSizes(Settings):
 class RstibMlpRecipe(BaselineRecipe):
     """How RSTIB-MLP learns; `training` is that of the student."""
 
-    loss_space: Literal["original", "scores"] = "original"
-    """Whether errors are measured in the sensors' unit, to which the price of information belongs, or in z-scores."""
+    loss_space: Literal["original", "scores"] = "original"  # the sensors' unit, to which the price belongs, or z-scores
     teacher_epochs: PositiveFloat = 1 / 3  # epochs of the teacher for each of the student
 
 

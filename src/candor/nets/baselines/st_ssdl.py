@@ -20,7 +20,7 @@ import math
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 from pydantic import NonNegativeFloat, PositiveFloat, PositiveInt
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -88,8 +88,7 @@ class StSsdl(BaselineNetwork):
 
     def __init__(self, sizes: StSsdlSizes, frame: Frame) -> None:
         super().__init__()
-        self.sizes, self.history, self.horizon = sizes, frame.history, frame.horizon
-        self.slots = frame.slots
+        self.sizes, self.history, self.horizon, self.slots = sizes, frame.history, frame.horizon, frame.slots
         features = sizes.value_width + sizes.clock_width + sizes.node_width
         decoder_width = sizes.width + sizes.prototype_width
         self.value = nn.Linear(1, sizes.value_width)
@@ -152,7 +151,7 @@ class StSsdl(BaselineNetwork):
         graph = torch.softmax(F.relu(codes @ codes.transpose(1, 2)), dim=-1)
         state = torch.cat([now.state, now.value], dim=-1)
         value = state.new_zeros(state.shape[:2])
-        is_fed = [] if truth is None else self.draw_steps(truth).tolist()
+        fed: list[int] = [] if truth is None else self.draw_steps(truth).nonzero().flatten().tolist()
         forecast = []
         for step in range(self.horizon):
             place = self.history + step
@@ -160,7 +159,7 @@ class StSsdl(BaselineNetwork):
             state = self.decoder(features, state, graph)
             value = self.output(state)[..., 0]
             forecast.append(value)
-            if truth is not None and step < len(is_fed) and is_fed[step]:
+            if truth is not None and step in fed:
                 value = torch.where(truth.mask[:, step], truth.wanted[:, step], value)
         return torch.stack(forecast, dim=1)
 
@@ -170,9 +169,7 @@ class StSsdl(BaselineNetwork):
         probability = float(torch.sigmoid(torch.tensor(math.log(slowness) - steps / slowness)))
         return dropout_mask((truth.wanted.shape[1],), min(probability, _LARGEST_PROBABILITY), truth.wanted) == 0
 
-    def embed(
-        self, values: Readings, time_of_day: Int[Tensor, "batch time"]
-    ) -> Float[Tensor, "batch time node feature"]:
+    def embed(self, values: Readings, time_of_day: Bins) -> Float[Tensor, "batch time node feature"]:
         """Returns values, times of day and sensors side by side."""
         clock = self.clock[slot_of_day(time_of_day, self.slots)]
         return side_by_side(self.value(values[..., None]), clock[:, :, None], self.nodes)

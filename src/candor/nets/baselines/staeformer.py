@@ -12,7 +12,6 @@ The table of the time of day always has 288 rows, of which coarser data use some
 
 from typing import Self
 
-from jaxtyping import Float, Int
 from pydantic import PositiveInt, model_validator
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -82,18 +81,13 @@ class Staeformer(BaselineNetwork):
         self.head = nn.Linear(frame.history * sizes.width, frame.horizon)
 
     def forward(self, values: Readings, time_of_day: Bins, day_of_week: Bins, *more: Tensor | None) -> Forecast:
-        states = self.embed(values, time_of_day[:, : self.history], day_of_week[:, : self.history])
+        time_of_day, day_of_week = time_of_day[:, : self.history], day_of_week[:, : self.history]
+        value = self.value(with_calendar(values, time_of_day / BINS_PER_DAY, day_of_week.to(values.dtype)))
+        calendar = (self.time_of_day(time_of_day)[:, :, None], self.day_of_week(day_of_week)[:, :, None])
+        states = side_by_side(value, *calendar, self.adaptive)  # batch time node width
         states = self.over_time(states.transpose(1, 2)).transpose(1, 2)
         states = self.over_nodes(states)  # batch time node width
         return self.head(states.transpose(1, 2).flatten(2)).transpose(1, 2)
-
-    def embed(
-        self, values: Readings, time_of_day: Int[Tensor, "batch time"], day_of_week: Int[Tensor, "batch time"]
-    ) -> Float[Tensor, "batch time node width"]:
-        """Returns values, times and the adaptive embedding side by side."""
-        value = self.value(with_calendar(values, time_of_day / BINS_PER_DAY, day_of_week.to(values.dtype)))
-        calendar = (self.time_of_day(time_of_day)[:, :, None], self.day_of_week(day_of_week)[:, :, None])
-        return side_by_side(value, *calendar, self.adaptive)
 
 
 class TransformerLayer(GroupAttention):

@@ -87,9 +87,9 @@ class Stpgnn(BaselineNetwork):
         daily = self.daily_graph(time_of_day[:, self.last_step])
         pivotal = self.pivotal_graph(series)
         share = torch.sigmoid(self.balance)
-        outputs = self.layers[0](self.start(series[..., None]), daily, pivotal, share)  # batch node time width
-        found = [self.skips[0](outputs).flatten(2)]
-        for normalisation, layer, skip in zip(self.normalisations, self.layers[1:], self.skips[1:], strict=True):
+        outputs, found = self.start(series[..., None]), []  # batch node time width
+        normalisations = (nn.Identity(), *self.normalisations)
+        for normalisation, layer, skip in zip(normalisations, self.layers, self.skips, strict=True):
             outputs = layer(normalisation(outputs), daily, pivotal, share)
             found.append(skip(outputs).flatten(2))
         return self.head(torch.cat(found, dim=-1)).transpose(1, 2)

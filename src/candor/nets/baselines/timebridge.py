@@ -109,10 +109,8 @@ class TimeBridge(BaselineNetwork):
 def frequency_error(forecast: Forecast, targets: Targets) -> Tensor:
     """Returns this micro-batch's part of the mean modulus of the errors' Fourier coefficients over the prefix."""
     coefficients = torch.fft.rfft(targets.misses(forecast), dim=1)
-    number = (
-        max(targets.valid, 1) * coefficients.shape[1] / targets.wanted.shape[1]
-    )  # of coefficients, if all steps have been observed
-    return targets.unit * coefficients.abs().sum() / number
+    of_a_step = coefficients.shape[1] / targets.wanted.shape[1]
+    return targets.unit * coefficients.abs().sum() / (max(targets.valid, 1) * of_a_step)
 
 
 class ThreeWayAttention(nn.Module):

@@ -81,18 +81,17 @@ class TimeMixerPP(BaselineNetwork):
         self.heads = nn.ModuleList(nn.Linear(steps, frame.horizon) for steps in self.steps)
         self.projection = nn.Linear(width, 1)
         self.dropout = Dropout(sizes.dropout)
-        possible = max(1, self.steps[-1] // 2)
-        self.frequencies = nn.Buffer(torch.arange(1, 1 + min(sizes.periods, possible)))
+        self.possible = max(1, self.steps[-1] // 2)  # frequencies
+        self.frequencies = nn.Buffer(torch.arange(1, 1 + min(sizes.periods, self.possible)))
 
     def prepare(self, training: Windows) -> None:
         """Chooses the frequencies whose amplitudes are greatest on average over all nodes of the training windows."""
-        possible = max(1, self.steps[-1] // 2)
-        if possible == len(self.frequencies):
+        if self.possible == len(self.frequencies):
             return
-        amplitudes = torch.zeros(possible, dtype=torch.float64)
+        amplitudes = torch.zeros(self.possible, dtype=torch.float64)
         for batch in training_batches(training):
             scores, _, _ = without_gradient(batch["inputs"][:, -self.steps[0] :].transpose(1, 2))
-            amplitudes += torch.fft.rfft(scores).abs().double().sum(dim=(0, 1))[1 : possible + 1]
+            amplitudes += torch.fft.rfft(scores).abs().double().sum(dim=(0, 1))[1 : self.possible + 1]
         self.frequencies.copy_(1 + amplitudes.topk(len(self.frequencies)).indices.sort().values)
 
     def forward(self, values: Readings, *more: Tensor | None) -> Forecast:
