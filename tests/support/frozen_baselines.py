@@ -1,7 +1,7 @@
 """What every baseline computes with given weights: a change that parity.md knows nothing of shows in these numbers.
 
-Weights follow from their names and not from a generator, so that the numbers are the same wherever they are computed. Where
-a network is changed on purpose, compare it with the released code again, and then run this file: it writes the numbers.
+Weights follow from their names, so that the numbers are the same wherever they are computed. Where a network is changed
+on purpose, compare it with the released code again, and then run this file: it writes the numbers.
 """
 
 import json

@@ -14,8 +14,8 @@ from candor.nets.baseline import Frame
 from candor.nets.baselines.autostf import (
     AutoStf,
     AutoStfSizes,
-    OperatorCell,
     LearnedGraph,
+    OperatorCell,
     SearchNetwork,
     SparseAttention,
     SpatialAttention,

@@ -1,4 +1,4 @@
-"""STAEformer: parameters counted by hand, PyTorch's own transformer layer, and sensors that differ by a free embedding."""
+"""STAEformer: parameters counted by hand, PyTorch's own transformer layer, and sensors with a free embedding."""
 
 import pytest
 import torch
