@@ -15,6 +15,8 @@ from candor.cli.watching import work_on
 from candor.core.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import pandas as pd
 
     from candor.render.figures.style import Drawing
@@ -108,16 +110,10 @@ class Work:
 
 
 def run_grid(suite: "Suite", whole: "Suite", folder: Path, options: GridOptions) -> Work:
-    """Works on all cells of a suite that are not done, and shows their tables.
+    """Works on all cells of a suite that are not done, and shows their tables; tasks without data are left out.
 
-    The tables and scores that are written are those of all that is done in the folder. Tasks whose data are not here
-    are named and left out.
-
-    Args:
-        suite: what is asked for.
-        whole: all that may have been done in the folder before, under the same terms.
-        folder: of the grid.
-        options: where to work, and whether no tables are shown.
+    The tables and scores that are written are those of all that is done in the folder, which may be of the `whole`
+    suite under the same terms.
     """
     from candor.research.engine import CellState, failure_of
     from candor.research.grid import cells_of, collect, collect_whole
@@ -129,10 +125,10 @@ def run_grid(suite: "Suite", whole: "Suite", folder: Path, options: GridOptions)
     say(f"{suite.title}: {len(cells)} cells, {len(cells) - len(left)} of them done")
     if left_out:
         say(f"left out, since their data are not here: {', '.join(left_out)}")
-    copies = _OtherCopies(folder)
-    work_on(cells, folder, workers=options.workers, ray=options.ray, look=copies.look)
+    look = _warning_of_copies(folder)
+    work_on(cells, folder, workers=options.workers, ray=options.ray, look=look)
     for cell in left:
-        copies.look(cell)
+        look(cell)
     if not options.json:
         _show_all(collect(cells, folder), suite)
     results, others = collect_whole(whole, folder)
@@ -146,23 +142,20 @@ def run_grid(suite: "Suite", whole: "Suite", folder: Path, options: GridOptions)
     return Work(folder, len(cells), left_out, results, failed, unfinished, files, options.json)
 
 
-class _OtherCopies:
-    """Warns of datasets that are other copies than the catalogue knows, as soon as a cell has read them."""
+def _warning_of_copies(folder: Path) -> "Callable[[GridCell], None]":
+    """Returns what warns of another copy of a dataset than the catalogue knows, once a cell has read it."""
+    from candor.runs.run import load_record
 
-    def __init__(self, grid: Path) -> None:
-        self._grid = grid
-        self._known: set[str] = set()
+    known: set[str] = set()
 
-    def look(self, cell: "GridCell") -> None:
-        """Warns if the run of a cell states another checksum than the catalogue, once for each preset."""
-        from candor.runs.run import load_record
-
-        preset = cell.task.preset
-        if preset not in self._known:
+    def look(cell: "GridCell") -> None:
+        if cell.task.preset not in known:
             with suppress(InputError):  # not read yet, or gone for a moment while its run replaces the folder
-                record = load_record(self._grid / cell.name)
-                self._known.add(preset)
+                record = load_record(folder / cell.name)
+                known.add(cell.task.preset)
                 inputs.warn_of_copy(record.data, record.fingerprint)
+
+    return look
 
 
 def _write(results: "pd.DataFrame", grid: Path, suite: "Suite") -> list[Path]:

@@ -1,7 +1,8 @@
 """`candor evaluate`: the test tables of a run."""
 
+from collections.abc import Callable
 from math import isfinite, nan
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from rich.markup import escape
 
@@ -12,6 +13,9 @@ from candor.core.text import NOTHING, duration, number
 
 if TYPE_CHECKING:
     from candor.runs.evaluation import Evaluation
+
+Column = tuple[str, Any, float, Callable[[float], str]]
+"""Of a table by step: its head, the values by step and over all steps, and how they are written."""
 
 
 def evaluate(
@@ -70,20 +74,26 @@ def show(scored: "Evaluation", beside: "Evaluation | None" = None) -> None:
     if protocol.is_river:
         names |= {"nse": "NSE", "kge": "KGE"}
     steps, overall = scored.scores.scores("step"), scored.overall()
-    columns, totals, heads = [steps[name] for name in names], [overall[name] for name in names], [*names.values()]
+    columns: list[Column] = [(head, steps[name], overall[name], number) for name, head in names.items()]
     if beside is not None:
-        columns.append(beside.scores.scores("step")["mae"])
-        totals.append(beside.overall()["mae"])
-        heads.append(f"MAE of {beside.forecaster.name}")
-    rows: list[list[str] | None] = [
-        [str(step), duration(step * panel.times.interval), *(number(float(column[step - 1])) for column in columns)]
-        for step in protocol.reported_steps()
-    ]
+        others = beside.scores.scores("step")["mae"]
+        columns.append((f"MAE of {beside.forecaster.name}", others, beside.overall()["mae"], number))
     title = f"{label_of(scored.forecaster.name)} on {escape(panel.name)}: {scored.windows:,} {scored.part} windows"
-    show_table(title, ("step", "ahead", *heads), [*rows, None, ["all", "", *map(number, totals)]])
+    _show_steps(scored, title, columns)
     if isfinite(overall.get("peak_timing", nan)):  # it may be that no peak could be timed
         late = overall["peak_timing"] * panel.times.interval
         tell(f"peaks come {duration(late)} early or late on average, {protocol.horizon} steps ahead")
+
+
+def _show_steps(scored: "Evaluation", title: str, columns: list[Column]) -> None:
+    """Prints scores by step, the reported ones, and over all steps."""
+    steps, interval = scored.task.protocol.reported_steps(), scored.task.panel.times.interval
+    rows: list[list[str] | None] = [
+        [str(step), duration(step * interval), *(cell(float(values[step - 1])) for _, values, _, cell in columns)]
+        for step in steps
+    ]
+    rows += [None, ["all", "", *(cell(total) for _, _, total, cell in columns)]]
+    show_table(title, ("step", "ahead", *(head for head, *_ in columns)), rows)
 
 
 def _show_simple(scored: "Evaluation", simple: "dict[str, Evaluation]") -> None:
@@ -107,23 +117,16 @@ def show_intervals(scored: "Evaluation") -> None:
     if intervals is None:
         say("no intervals: there is nothing the model could be calibrated on")
         return
-    names = ("coverage", "width", "interval_score")
+    heads = {
+        "coverage": r"held \[%]",
+        "width": f"mean width {unit}",
+        "interval_score": f"interval score {unit}",
+    }
     steps, overall = intervals.scores("step"), intervals.scores("overall")
-
-    def cells(values: list[float]) -> list[str]:
-        return [percentage(values[0]), *map(number, values[1:])]
-
-    rows: list[list[str] | None] = [
-        [
-            str(step),
-            duration(step * scored.task.panel.times.interval),
-            *cells([float(steps[name][step - 1]) for name in names]),
-        ]
-        for step in scored.task.protocol.reported_steps()
+    columns: list[Column] = [
+        (head, steps[name], overall[name], percentage if name == "coverage" else number) for name, head in heads.items()
     ]
-    heads = ("step", "ahead", r"held \[%]", f"mean width {unit}", f"interval score {unit}")
-    rows += [None, ["all", "", *cells([overall[name] for name in names])]]
-    show_table(f"Intervals for {100 * intervals.coverage:g} %", heads, rows)
+    _show_steps(scored, f"Intervals for {100 * intervals.coverage:g} %", columns)
 
 
 def _show_sensors(scored: "Evaluation", beside: "Evaluation") -> None:

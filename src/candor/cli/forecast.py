@@ -126,15 +126,9 @@ def deliver(
     *,
     is_line: bool = False,
 ) -> None:
-    """Forecasts what follows recent readings, prints the forecast, and writes it if a file is named.
+    """Forecasts what follows recent readings that fit the model, prints the forecast, and writes it if asked to.
 
-    Args:
-        opened: the run whose model forecasts.
-        recent: readings that fit the model.
-        findings: about the readings, to be shown.
-        choices: intervals, probabilities, and where to.
-        more: is added to the JSON.
-        is_line: whether the JSON is one line, as others follow.
+    Findings are those about the readings; `more` is added to the JSON, which may have to be one line of many.
     """
     options = choices.options()
     with progress() as report:

@@ -177,10 +177,7 @@ def takes(
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Returns a decorator that gives a command the fields of dataclasses as arguments, for its first parameters.
 
-    Args:
-        groups: the dataclasses; the annotations of their fields are those of the command line.
-        defaults: in place of those of the dataclasses.
-        instead: annotations in place of those of the dataclasses.
+    Defaults and annotations by the name of a field take the place of those of the dataclasses.
     """
     shared = {
         field.name: Parameter.empty if field.default is MISSING else field.default

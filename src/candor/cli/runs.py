@@ -125,15 +125,8 @@ def _content(summary: "RunSummary") -> dict[str, Any]:
 
 
 def _in_words(fact: Any) -> Any:
+    from candor.core.settings import flattened
+
     if isinstance(fact, dict):
-        return ", ".join(f"{key} {value}" for key, value in _flat(fact).items() if value not in (None, "", []))
+        return ", ".join(f"{key} {value}" for key, value in flattened(fact).items() if value not in (None, "", []))
     return "; ".join(fact) if isinstance(fact, list) else fact
-
-
-def _flat(content: dict[str, Any]) -> dict[str, Any]:
-    """Returns settings within settings under one name each: `training.epochs`."""
-    flat: dict[str, Any] = {}
-    for key, value in content.items():
-        inner = _flat(value) if isinstance(value, dict) else None
-        flat |= {key: value} if inner is None else {f"{key}.{name}": part for name, part in inner.items()}
-    return flat

@@ -247,13 +247,7 @@ class _PlainLines:
 
 
 def time_left(spent: float, share_before: float, share: float) -> list[str]:
-    """Returns the time left in words, or nothing where it cannot be known.
-
-    Args:
-        spent: seconds, of the work since `share_before` of it was done.
-        share_before: 0 to 1.
-        share: that is done now.
-    """
+    """Returns the time left in words, if it can be known from the seconds spent between two shares (0 to 1)."""
     if not share_before < share < 1:
         return []
     return [f"about {timedelta(seconds=round(spent * (1 - share) / (share - share_before)))} left"]

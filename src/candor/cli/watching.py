@@ -14,6 +14,8 @@ from candor.cli.screen import errors, progress, say, table, time_left
 if TYPE_CHECKING:
     from candor.research.engine import Cell, Watch
 
+_STOPPING = "saving and stopping; models fitted in one go are finished first. Ctrl-C once more ends all at once"
+
 
 def work_on(
     cells: "Sequence[Cell]",
@@ -24,15 +26,9 @@ def work_on(
     look: Callable[[Any], None] = lambda cell: None,
     **options: int,
 ) -> None:
-    """Works on all cells that are not done, in processes of this machine or on a cluster, and shows how far they are.
+    """Works on all cells that are not done, with so many workers here or on a cluster, and shows how far they are.
 
-    Args:
-        cells: done or not.
-        root: their folder.
-        workers: cells at a time on this machine.
-        ray: address of a cluster to work on instead.
-        look: is called again and again with each cell that is being worked on.
-        options: of `run_locally`.
+    `look` is called again and again with each cell that is being worked on; options are those of `run_locally`.
     """
     from candor.research import engine
 
@@ -47,11 +43,7 @@ def work_on(
         if ray is not None:
             engine.run_on_cluster(left, root, ray, watch)
         else:
-            engine.run_locally(left, root, workers, watch, _say_stopping, **options)
-
-
-def _say_stopping() -> None:
-    say("saving and stopping; models that are fitted in one go are finished first. Ctrl-C once more ends all at once")
+            engine.run_locally(left, root, workers, watch, lambda: say(_STOPPING), **options)
 
 
 @contextmanager

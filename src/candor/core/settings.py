@@ -53,6 +53,15 @@ def _too_large(content: Any, name: str = "") -> Iterator[str]:
         yield name or "content"
 
 
+def flattened(content: Mapping[str, Any], before: str = "") -> dict[str, Any]:
+    """Returns settings within settings under one name each, such as `training.epochs`."""
+    flat: dict[str, Any] = {}
+    for key, value in content.items():
+        name = f"{before}{key}"
+        flat |= flattened(value, f"{name}.") if isinstance(value, Mapping) else {name: value}
+    return flat
+
+
 def parse_overrides(pairs: Sequence[str]) -> dict[str, Any]:
     """Returns settings written as `key=value` on the command line; values are read as YAML."""
     overrides: dict[str, Any] = {}

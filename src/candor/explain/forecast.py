@@ -59,6 +59,12 @@ class OneForecast:
         return sensor_label(sensor, self.panel.sensors[self.panel.sensor_ids.index(sensor)].name, longest)
 
     @property
+    def happened(self) -> Floats:
+        """The readings of the forecast steps, NaN where they are not known."""
+        known = self.forecast.happened
+        return np.full(len(self.forecast.times), np.nan) if known is None else known
+
+    @property
     def digits(self) -> int:
         """How many significant digits readings are given: so many that the ends of the narrowest interval differ.
 
@@ -179,15 +185,15 @@ def find_forecast(one: OneForecast) -> Finding:
             f"{significant(float(picture.lower[0]), digits)} and {in_words(picture.upper[0])}, the last between "
             f"{significant(float(picture.lower[-1]), digits)} and {in_words(picture.upper[-1])}."
         )
-    sentences.append(_outcome(picture))
+    sentences.append(_outcome(one))
     pictures: dict[str, Picture] = {"forecast-readings": picture}
     if one.following is not None:
         pictures["forecast-next"] = one.following
     return Finding("forecast-readings", "The forecast", tuple(sentences), {}, pictures, _steps(one))
 
 
-def _outcome(picture: ForecastPicture) -> str:
-    happened = np.full(len(picture.times), np.nan) if picture.happened is None else picture.happened
+def _outcome(one: OneForecast) -> str:
+    picture, happened = one.forecast, one.happened
     known = ~np.isnan(happened)
     if not known.any():
         return "What happened is not known."
@@ -219,9 +225,8 @@ def find_past(one: OneForecast) -> Finding:
     first = one.panel.times.slice(one.origin - len(observed), one.origin).local[0]
     missing = int((~observed).sum())
     filled = f"; {missing} of {len(observed)} readings were missing and filled" if missing else ""
-    read = (
-        f"The network read {len(observed)} steps, from {one.when(first)} on, in {len(found.patches)} patches{filled}."
-    )
+    steps, patches = f"{len(observed)} steps", f"{len(found.patches)} patches"
+    read = f"The network read {steps}, from {one.when(first)} on, in {patches}{filled}."
     if found.gates is None:
         return Finding(name, title, (read, "It does not split the past into components: it takes it as it is."))
     sentences = [read, _strongest(one)]
@@ -379,7 +384,6 @@ def find_branches(one: OneForecast) -> Finding:
     last = ", ".join(f"{branch} {amount(float(own[-1]), unit, one.digits)}" for branch, own in one.alone.items())
     together = amount(float(one.forecast.forecast[-1]), unit, one.digits)
     sentences.append(f"Alone they would say of the last step: {last}; together {together}.")
-    happened = one.forecast.happened
     picture = BranchPicture(
         sensor=one.name,
         unit=unit,
@@ -387,7 +391,7 @@ def find_branches(one: OneForecast) -> Finding:
         forecast=one.forecast.forecast,
         alone=one.alone,
         weights={branch: _by_step(found, own) for branch, own in weights.items()},
-        happened=np.full(len(one.forecast.times), np.nan) if happened is None else happened,
+        happened=one.happened,
     )
     return Finding(name, title, tuple(sentences), {}, {name: picture})
 

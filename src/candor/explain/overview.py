@@ -5,13 +5,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 
 from candor.core.arrays import Floats
 from candor.core.progress import Report, silent
+from candor.core.settings import flattened
 from candor.core.text import NOTHING, counted, duration, percent, time_unit
 from candor.data.catalog import datasets
 from candor.data.checks import CheckReport, check_panel
@@ -110,7 +110,10 @@ def overview_of(run: Run, report: Report = silent) -> Overview:
         learned=find_learned(run.forecaster, task, report) if isinstance(run.forecaster, Candor) else None,
         training=training_of(run.folder, task.panel.unit),
         check=check,
-        settings=dict(_flattened(run.forecaster.settings())),
+        settings={
+            name: NOTHING if value is None else str(value)
+            for name, value in flattened(run.forecaster.settings()).items()
+        },
     )
 
 
@@ -198,12 +201,3 @@ def _introduce(run: Run, task: Task, check: CheckReport) -> Iterator[str]:
         f"The record was cut in order of time: {counted(train, 'window')} to learn from, {validation:,} to choose and "
         f"calibrate by, {tested}."
     )
-
-
-def _flattened(content: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, str]]:
-    """Yields the settings inside settings under dotted names, as text."""
-    for name, value in content.items():
-        if isinstance(value, Mapping):
-            yield from _flattened(value, f"{before}{name}.")
-        else:
-            yield f"{before}{name}", NOTHING if value is None else str(value)

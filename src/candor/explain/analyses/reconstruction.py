@@ -140,12 +140,15 @@ def find_reconstruction(states: WindowStates, shown: WindowStates, panel: Panel,
         "the background of the same patch, background and accumulation": found.current,
         "that of the next patch, background and release": found.following,
     }
-    sentences = [
-        f"Against {parts} and shock rebuild {_explained(error.explained)} (smooth-L1 {significant(error.loss)})"
-        + (f"; read back, they are off by {amount(error.in_unit, unit)}." if error.in_unit is not None else ".")
-        for parts, error in references.items()
-        if error is not None
-    ]
+    sentences = []
+    for parts, error in references.items():
+        if error is not None:
+            share = f"{rounded_percent(error.explained)} of the variance of the embedding"
+            rebuilt = share if error.explained >= 0 else "the embedding worse than its mean would"
+            read = "" if error.in_unit is None else f"; read back, they are off by {amount(error.in_unit, unit)}"
+            sentences.append(
+                f"Against {parts} and shock rebuild {rebuilt} (smooth-L1 {significant(error.loss)}){read}."
+            )
     if found.following is None:
         sentences.append("The history is a single patch: there is no next background to refer to.")
     if found.of_embedding is None:
@@ -209,12 +212,6 @@ def _overlapped(of: WindowStates, patches: Tensor) -> Tensor:
         total[:, covered] += patches[:, patch]
         count[covered] += 1
     return total / torch.where(count > 0, count, torch.nan)
-
-
-def _explained(share: float) -> str:
-    if share < 0:
-        return "the embedding worse than its mean would"
-    return f"{rounded_percent(share)} of the variance of the embedding"
 
 
 def _errors_in_words(found: Reconstruction, unit: str, windows: int) -> str:
