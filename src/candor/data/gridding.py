@@ -1,6 +1,7 @@
 """Which row of a regular time grid a reading belongs to, and which of several readings in one cell counts.
 
-The one rule for files, for basins built from services, for readings sent over HTTP and for new readings of a model:
+The one rule for files, for basins built from services, for readings sent over HTTP and for new readings of a model.
+Moments are microseconds since 1970 UTC.
 
 - A reading belongs to the row nearest to it; half-way between two rows, to the earlier one.
 - Of several readings in one cell (row and sensor) the nearest to the row counts; of two equally near, the one taken
@@ -15,18 +16,18 @@ from numpy.typing import NDArray
 
 from candor.data.times import TimeAxis
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
 
 def to_microseconds(moment: datetime) -> int:
     """Returns the microseconds from 1970 UTC to a moment."""
-    return (moment - _EPOCH) // _MICROSECOND
+    return (moment - EPOCH) // _MICROSECOND
 
 
 @dataclass(frozen=True)
 class Grid:
-    """The rows of a time axis, going on before its start and after its end; moments are microseconds since 1970 UTC."""
+    """The rows of a time axis, going on before its start and after its end."""
 
     axis: TimeAxis
 
@@ -86,18 +87,10 @@ def lay(
     moments: NDArray[np.int64],
     readings: NDArray[np.float32],
 ) -> None:
-    """Lays readings of several sensors over the values of some rows.
+    """Lays readings of some columns and moments over `values`, row x sensor, whose first row is `first` of the grid.
 
     NaN withdraws what was there: an earlier reading of the same sensor and moment, and what stood in the cell unless
     another reading belongs there.
-
-    Args:
-        grid: of the rows.
-        values: row x sensor; is written to.
-        first: row of the grid that the first row of the values is.
-        columns: of the readings.
-        moments: of the readings, in microseconds since 1970 UTC.
-        readings: in the sensors' units.
     """
     _, moment = np.unique(moments, return_inverse=True)
     last = np.sort(winners(moment * values.shape[1] + columns, np.zeros(len(moments), np.int64)))
@@ -115,23 +108,18 @@ def lay_series(
 ) -> NDArray[np.float32]:
     """Returns one sensor's value for every row of the grid's axis, NaN where no reading belongs to it.
 
-    Args:
-        grid: of the rows; readings that belong to none of its axis are left out.
-        moments: of the readings, in microseconds since 1970 UTC.
-        readings: all finite.
-        takes_mean: whether a row takes the mean of all its readings instead of the one that counts.
+    `readings` are finite; those beyond the axis are left out. With `takes_mean` a row takes the mean of all its
+    readings instead of the one that counts.
     """
     rows, length = grid.rows(moments), grid.axis.length
     is_inside = (rows >= 0) & (rows < length)
     rows, moments, readings = rows[is_inside], moments[is_inside], readings[is_inside]
-    values = np.full(length, np.nan, np.float32)
     if takes_mean:
         count, total = np.bincount(rows, minlength=length), np.bincount(rows, readings, length)
-        values[count > 0] = total[count > 0] / count[count > 0]
-    else:
-        kept = winners(rows, precedence(grid.offsets(moments)))
-        values[rows[kept]] = readings[kept]
-    return values
+        return np.divide(total, count, out=np.full(length, np.nan), where=count > 0).astype(np.float32)
+    values = np.full((length, 1), np.nan, np.float32)
+    lay(grid, values, 0, np.zeros(len(rows), np.int64), moments, readings.astype(np.float32))
+    return values[:, 0]
 
 
 def lay_rows(

@@ -44,21 +44,17 @@ class _FixedFrame:
     """One data frame in format "fixed": axis0 (columns), axis1 (times), and blocks of columns."""
 
     def __init__(self, group: h5py.Group, path: Path) -> None:
-        self.group = group
-        self.where = f"{path}, group {group.name}"
-        self.file_size = path.stat().st_size
+        self.group, self.where, self.file_size = group, f"{path}, group {group.name}", path.stat().st_size
 
     def read(self) -> WideReadings:
         """Returns the whole frame, columns in the order of axis0."""
         columns, times = self._member("axis0"), self._member("axis1")
         if 0 in (columns.size, times.size) or "shape" in columns.attrs or "shape" in times.attrs:
             raise InputError("the frame is empty", where=self.where, hint="export the readings again")
-        ids = self._ids(columns)
-        stamps = self._stamps(times)
+        ids, stamps = self._ids(columns), self._stamps(times)
         # Where pandas notes a zone, it stores UTC; "N." is how it stores that there is none.
         zone = _attribute(times, "tz")
-        values = self._values(ids, len(stamps))
-        return WideReadings(stamps, values, ids, zone not in ("", "N."), _noted_zones(zone))
+        return WideReadings(stamps, self._values(ids, len(stamps)), ids, zone not in ("", "N."), _noted_zones(zone))
 
     def _member(self, name: str) -> h5py.Dataset:
         """Returns a dataset that lies in this very file and is no larger than the file can hold."""
@@ -92,12 +88,10 @@ class _FixedFrame:
         blocks: list[tuple[h5py.Dataset, list[int], bool]] = []
         for name in sorted(self.group):
             if match := re.fullmatch(r"(block\d+)_items", name):
-                items = self._ids(self._member(name))
-                values = self._member(f"{match[1]}_values")
+                items, values = self._ids(self._member(name)), self._member(f"{match[1]}_values")
                 if not set(items) <= set(ids):
                     raise self._refusal(f"{name} names sensors that axis0 does not")
-                is_upright = self._is_upright(values, rows, len(items))
-                blocks.append((values, [place[item] for item in items], is_upright))
+                blocks.append((values, [place[item] for item in items], self._is_upright(values, rows, len(items))))
         if sorted(column for _, columns, _ in blocks for column in columns) != list(range(len(ids))):
             raise self._refusal("the blocks do not hold each sensor once")
         result = np.full((rows, len(ids)), np.nan, np.float32)
@@ -130,23 +124,20 @@ def _frame_group(file: h5py.File, path: Path) -> h5py.Group:
     frames = [group for group in groups if wanted <= set(group)]
     if len(frames) == 1:
         return frames[0]
+    what, hint = "the file holds no data frame of pandas", f"write it with {_FIXED}"
     if frames:
         names = listed(group.name for group in frames)
         what, hint = f"the file holds several frames ({names})", "keep one frame in the file"
     elif any("table" in group for group in groups):
         what = 'the file is written in the format "table", whose column names are pickled'
-        hint = f"write it again: {_FIXED}"
-    else:
-        what, hint = "the file holds no data frame of pandas", f"write it with {_FIXED}"
     raise InputError(what, where=str(path), hint=hint)
 
 
 def _attribute(dataset: h5py.Dataset, name: str) -> str:
     """Returns an attribute as text, empty if there is none."""
     value = dataset.attrs.get(name)
-    if isinstance(value, bytes):
-        return value.decode("latin1")
-    return value if isinstance(value, str) else ""
+    text = value.decode("latin1") if isinstance(value, bytes) else value
+    return text if isinstance(text, str) else ""
 
 
 def _noted_zones(note: str) -> tuple[str, ...]:
@@ -159,12 +150,11 @@ def _noted_zones(note: str) -> tuple[str, ...]:
 
 def stamps_from_numbers(numbers: NDArray[np.int64], unit: str) -> Stamps:
     """Returns times (microseconds) from counts of `unit` since 1970; NaT after the year 9999."""
-    is_known = numbers != np.iinfo(np.int64).min  # how pandas and numpy store NaT
-    factor = _MICROSECONDS.get(unit)
-    if factor is None:
-        numbers, factor = numbers // 1000, 1  # nanoseconds
+    if unit == "ns":
+        numbers = np.where(numbers == np.iinfo(np.int64).min, numbers, numbers // 1000)  # the least stands for NaT
+    factor = _MICROSECONDS.get(unit, 1)
     limit = _YEAR_9999 // factor
-    is_known &= (numbers > -limit) & (numbers < limit)
+    is_known = (numbers > -limit) & (numbers < limit)
     micro = np.where(is_known, numbers, 0) * factor
     return np.where(is_known, micro.view("datetime64[us]"), np.datetime64("NaT", "us"))
 
@@ -179,15 +169,10 @@ def read_npz(path: Path | str, start: datetime | None, interval: timedelta | Non
     """Returns the readings of a numpy archive, of which only the first feature is taken.
 
     Either `data` (time x sensor, or time x sensor x feature), or windows `x` and `y`
-    (sample x time x sensor x feature) that move on by one step, which are put together again.
-
-    Args:
-        path: the archive, which carries no times.
-        start: the time of the first row; on a local clock unless it has a zone.
-        interval: the distance between two rows.
+    (sample x time x sensor x feature) that move on by one step, which are put together again. The archive carries no
+    times: the first row is of `start`, on a local clock unless that has a zone.
     """
-    source = _unpacked(find_source(path))
-    where = str(source.path)
+    source, where = _unpacked(find_source(path)), str(path)
     if start is None or interval is None or interval <= timedelta(0):
         hint = "say when it begins and how rows follow: --start 2012-03-01 --interval 5min"
         raise InputError("the file carries no times, and start and interval were not given", where=where, hint=hint)
@@ -212,17 +197,14 @@ def open_arrays(source: Source) -> Iterator[Mapping[str, NDArray[Any]]]:
 
     What each array claims to be is compared with the bytes that are there before it is read.
     """
-    with plain_words(source.path):
-        with source.path.open("rb") as file:
-            is_archive = file.read(4) == b"PK\x03\x04"
-            file.seek(0)
-            if not is_archive:
-                _check_array(file, source.path.stat().st_size)
-        if is_archive:
+    with plain_words(source.path), source.path.open("rb") as file:
+        if file.read(4) == b"PK\x03\x04":
             _check_archive(source.path)
             with np.load(source.path, allow_pickle=False) as archive:
                 yield archive
         else:
+            file.seek(0)
+            _check_array(file, source.path.stat().st_size)
             yield {"": np.load(source.path, allow_pickle=False)}
 
 
@@ -237,13 +219,11 @@ def _check_archive(path: Path) -> None:
 
 def _check_array(file: IO[bytes], size: int) -> None:
     """Refuses an array of anything but numbers, or one larger than its bytes."""
-    version = np.lib.format.read_magic(file)
-    if version == (1, 0):
-        shape, _, kind = np.lib.format.read_array_header_1_0(file)
-    elif version == (2, 0):
-        shape, _, kind = np.lib.format.read_array_header_2_0(file)
-    else:
+    readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+    read_header = readers.get(np.lib.format.read_magic(file))
+    if read_header is None:
         raise ValueError("its arrays do not hold plain numbers")
+    shape, _, kind = read_header(file)
     if math.prod(shape) * kind.itemsize > size or kind.hasobject or min(shape, default=0) < 0:
         raise ValueError("an array claims more than the file holds, or holds Python objects")
 
@@ -273,9 +253,8 @@ def _regular_stamps(start: datetime, interval: timedelta, length: int, where: st
         first = start if start.tzinfo is None else start.astimezone(UTC).replace(tzinfo=None)
         first + (length - 1) * interval  # fails beyond the year 9999
     except OverflowError:
-        raise InputError(
-            "the record would end after the year 9999", where=where, hint="give another --interval"
-        ) from None
+        what = "the record would end after the year 9999"
+        raise InputError(what, where=where, hint="give another --interval") from None
     step = np.timedelta64(interval // timedelta(microseconds=1), "us")
     return np.datetime64(first, "us") + np.arange(length) * step
 

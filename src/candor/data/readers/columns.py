@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -13,7 +13,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 from candor.core.errors import InputError
-from candor.core.text import listed
+from candor.core.text import counted, listed
 from candor.data.readers.cells import EMPTY_CELLS
 from candor.data.readers.sources import Source, TextLayout, sniff_layout, unreadable
 from candor.data.readers.stamps import count_times
@@ -37,13 +37,9 @@ class BatchReader(Protocol):
 class Columns:
     """A table whose columns can be walked in batches, as often as needed.
 
-    Attributes:
-        names: the columns, in file order.
-        batches: yields the columns at the given positions, batch by batch, no batch without rows. A walk over readings
-            names those columns again that are expected to hold numbers; they may still come as text.
-        where: what to call the table in messages.
-        has_decimal_comma: whether 1,5 means one and a half.
-        remark: what was done to the columns; empty if nothing was.
+    `batches` yields the columns at the given positions, batch by batch, no batch without rows. A walk over readings
+    names those columns again that are expected to hold numbers; they may still come as text. `where` is what to call
+    the table in messages, `remark` what was done to its columns.
     """
 
     names: tuple[str, ...]
@@ -63,13 +59,12 @@ def csv_columns(source: Source) -> Columns:
         others = [] if numeric is None else sorted(set(range(len(layout.names))) - set(wanted))
         rows = 0
         if numeric:
-            try:  # the quick way: numbers are read as numbers while nothing else turns up
+            with suppress(InputError):  # the quick way: numbers are read as numbers while nothing else turns up
                 for batch in _walk_csv(source, layout, [*wanted, *others], numeric):
                     rows += batch.num_rows
                     yield batch.columns[: len(wanted)]
                 return
-            except InputError:
-                pass  # the walk over texts tells whether the file is damaged or merely holds text
+        # The walk over texts tells whether the file is damaged or merely holds text.
         for batch in _walk_csv(source, layout, [*wanted, *others], ()):
             rest = batch.slice(min(rows, batch.num_rows))
             rows -= batch.num_rows - rest.num_rows
@@ -80,46 +75,36 @@ def csv_columns(source: Source) -> Columns:
 
 
 def _refuse_wrong_top(layout: TextLayout, where: str) -> None:
-    times = count_times(layout.names)
-    if times == 1:
-        what = "the first row holds readings, not column names"
-        raise InputError(what, where=where, hint="put names on top: time, then one for each sensor")
-    if times > 1:
-        what = "the first row holds several times: times must stand in a column, one row each"
-        raise InputError(what, where=where, hint="turn the table, so that each sensor is a column")
+    if times := count_times(layout.names):
+        what, hint = "readings, not column names", "put names on top: time, then one for each sensor"
+        if times > 1:
+            what = "several times: times must stand in a column, one row each"
+            hint = "turn the table, so that each sensor is a column"
+        raise InputError(f"the first row holds {what}", where=where, hint=hint)
     if not layout.has_rows:
         raise InputError("there are column names but no rows", where=where, hint="export the readings again")
     if layout.cells_below:
-        cells = f"{len(layout.names)} cell{'s' * (len(layout.names) > 1)}"
-        raise InputError(
-            f"the first row, {listed(layout.names, 2)[:60]!r}, has {cells} where the next ones have "
-            f"{layout.cells_below}: it does not name all columns",
-            where=where,
-            hint="remove the lines above the column names, or begin each with #; every column needs a name",
-        )
+        what = f"the first row, {listed(layout.names, 2)[:60]!r}, has {counted(len(layout.names), 'cell')}"
+        what += f" where the next ones have {layout.cells_below}: it does not name all columns"
+        hint = "remove the lines above the column names, or begin each with #; every column needs a name"
+        raise InputError(what, where=where, hint=hint)
 
 
 def _walk_csv(
     source: Source, layout: TextLayout, wanted: Sequence[int], numeric: Sequence[int]
 ) -> Iterator[pa.RecordBatch]:
+    reading = pa_csv.ReadOptions(
+        use_threads=False,  # the number of a ragged row is known only then
+        column_names=[f"{i}" for i in range(len(layout.names))],
+        skip_rows=layout.lines_on_top,
+        block_size=_BLOCK_BYTES,
+    )
+    types = {f"{i}": pa.string() for i in wanted} | {f"{i}": pa.float64() for i in numeric}
+    cells = pa_csv.ConvertOptions(
+        column_types=types, include_columns=list(types), null_values=EMPTY_CELLS, strings_can_be_null=True
+    )
     with source.open() as stream, _plain_words(str(source.path)):
-        reader = pa_csv.open_csv(
-            stream,
-            pa_csv.ReadOptions(
-                use_threads=False,  # the number of a ragged row is known only then
-                column_names=[f"{i}" for i in range(len(layout.names))],
-                skip_rows=layout.lines_on_top,
-                block_size=_BLOCK_BYTES,
-            ),
-            pa_csv.ParseOptions(delimiter=layout.delimiter),
-            pa_csv.ConvertOptions(
-                column_types={f"{i}": pa.string() for i in wanted} | {f"{i}": pa.float64() for i in numeric},
-                include_columns=[f"{i}" for i in wanted],
-                null_values=EMPTY_CELLS,
-                strings_can_be_null=True,
-            ),
-        )
-        for batch in reader:
+        for batch in pa_csv.open_csv(stream, reading, pa_csv.ParseOptions(delimiter=layout.delimiter), cells):
             if any(_has_line_break(column) for column in batch.columns):
                 raise _over_lines(str(source.path))
             if batch.num_rows:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 import numpy as np
 import pandas as pd
@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 from candor.core.errors import InputError
 from candor.core.text import duration, listed
 from candor.data.findings import Findings
-from candor.data.gridding import Grid, precedence, winners
+from candor.data.gridding import EPOCH, Grid, precedence, to_microseconds, winners
 from candor.data.readers.options import ReadOptions
 from candor.data.readers.readings import Block, Readings, Stamps
-from candor.data.readers.stamps import LocalClock, certain_moments, possible_moments
+from candor.data.readers.stamps import LocalClock, possible_moments, wall_to_utc
 from candor.data.times import DAY, TimeAxis, plain_zone, standard_offset, zone_from_name
 
+_HOUR = timedelta(hours=1)
 _MERGE_AT = 4_000_000
 _SENSORS_LOOKED_AT = 25
 _ROUND_SECONDS = [
@@ -31,12 +32,11 @@ _FIRST_YEAR, _LAST_YEAR = np.datetime64("1000", "us"), np.datetime64("9000", "us
 
 @dataclass(frozen=True)
 class StampSurvey:
-    """What one walk over the stamps tells.
+    """The result of one walk over the stamps.
 
     Attributes:
         distinct: the different stamps, in order.
-        unreadable: how many rows have no stamp that can be read.
-        rows: how many rows there are.
+        unreadable: how many of the `rows` have no stamp that can be read.
         direction: 1 if the file runs forwards in time, -1 if backwards, 0 if it has no order.
         sensor_intervals: for long readings, how many of the sensors looked at have each interval as their usual one.
         calendar_steps: what most series go by instead of an interval: months, quarters or years; empty if by none.
@@ -134,10 +134,6 @@ def calendar_steps(stamps: Stamps) -> str:
     return ""
 
 
-_HOUR = timedelta(hours=1)
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
 class FileGrid:
     """The time grid of a file, with the rows that its stamps belong to."""
 
@@ -147,12 +143,14 @@ class FileGrid:
         self._has_zone = readings.has_zone
         self.interval = options.interval or choose_interval(survey, where)
         zone = chosen_zone(readings, options)
+        if zone is None:
+            _report_no_zone(readings, findings, where)
+            zone = "UTC"
         wall_zone = options.wall_zone or zone
-        _report_zone(readings, options, findings, where)
         standard = standard_offset(zone, pd.Timestamp(survey.distinct[0]).year)
         is_daily = self.interval % DAY == timedelta(0)
         self._step = self.interval // timedelta(microseconds=1)
-        midnight = -_seconds_ahead(standard) * 1_000_000
+        midnight = to_microseconds(datetime(1970, 1, 1, tzinfo=zone_from_name(standard)))
         is_every_few_hours = self.interval > _HOUR and not (is_daily or self._has_zone)
         keeps_hours = is_every_few_hours and _fits_the_wall(survey.distinct, self._step, zone, midnight)
         # Days of 23 and 25 hours would break a regular axis: dates live on the zone's standard time, and so do readings
@@ -167,14 +165,13 @@ class FileGrid:
             raise InputError(what, where=where, hint="give the true --zone")
         moments = np.sort(moments)
         numbers = moments.astype(np.int64)
-        phase = _EPOCH + timedelta(microseconds=_shared_phase(numbers, self._step, midnight))
-        endless = Grid(TimeAxis(phase, self.interval, 0, self.zone))
+        phase = timedelta(microseconds=_shared_phase(numbers, self._step, midnight))
+        endless = Grid(TimeAxis(EPOCH + phase, self.interval, 0, self.zone))
         first, last = endless.row(int(numbers[0])), endless.row(int(numbers[-1]))
         self.grid = Grid(endless.axis.slice(first, last + 1))
         self.length = self.grid.axis.length
         _refuse_far_off(moments, self.length, self.interval, where)
-        self.off_grid = 0
-        self.skipped = 0
+        self.off_grid = self.skipped = 0
         if self.zone != zone:
             what = "daily readings are dated" if is_daily else "readings keep their hours, summer and winter,"
             findings.note(f"{what} on standard time all year ({self.zone})", where)
@@ -203,7 +200,6 @@ class FileGrid:
 
 
 def _on_the_wall(moments: Stamps, zone: str) -> Stamps:
-    """Returns what the clock of a zone showed."""
     wall = pd.DatetimeIndex(moments).tz_localize("UTC").tz_convert(zone_from_name(zone))
     return np.array(wall.tz_localize(None), dtype="datetime64[us]")
 
@@ -219,7 +215,7 @@ def _fits_the_wall(stamps: Stamps, step: int, zone: str, midnight: int) -> bool:
 
     So do those of loggers that never change their clock, and of people who read at the same hours all year.
     """
-    moments = certain_moments(stamps, zone)
+    moments = wall_to_utc(stamps, zone)
     known = ~np.isnat(moments)
     by_wall = _beside_grid(stamps[known].astype(np.int64), step, 0)
     return 2 * by_wall < _beside_grid(moments[known].astype(np.int64), step, midnight)
@@ -252,41 +248,23 @@ def _shared_phase(moments: NDArray[np.int64], step: int, midnight: int) -> int:
     return (midnight + round(median / rounding) * rounding) % step
 
 
-def _seconds_ahead(offset: str) -> int:
-    """Returns how far a fixed zone is ahead of UTC."""
-    ahead = zone_from_name(offset).utcoffset(None)
-    assert ahead is not None  # fixed zones always answer
-    return int(ahead.total_seconds())
-
-
 def _refuse_far_off(moments: Stamps, length: int, interval: timedelta, where: str) -> None:
     """Refuses times of which a few lie so far off that nearly all of the grid would be empty."""
     few = max(1, len(moments) // 100)
     whole = (moments[-1] - moments[0]).astype(np.int64)
     core = min((moments[-1 - few] - moments[0]).astype(np.int64), (moments[-1] - moments[few]).astype(np.int64))
     if length > 50 * len(moments) + 10_000 or (length > 1000 and whole > 2 * core):
-        raise InputError(
-            f"times run from {moments[0]} to {moments[-1]}, {length:,} steps of {duration(interval)}, but only "
-            f"{len(moments):,} different ones occur",
-            where=where,
-            hint="correct or remove the times that lie far off, or give the true --interval",
-        )
+        what = f"times run from {moments[0]} to {moments[-1]}, {length:,} steps of {duration(interval)}"
+        hint = "correct or remove the times that lie far off, or give the true --interval"
+        raise InputError(f"{what}, but only {len(moments):,} different ones occur", where=where, hint=hint)
 
 
-def chosen_zone(readings: Readings, options: ReadOptions) -> str:
-    """Returns the zone that was said, else the one that all stamps carry, else UTC; stamps were walked before."""
-    return options.zone or _carried_zone(readings) or "UTC"
+def chosen_zone(readings: Readings, options: ReadOptions) -> str | None:
+    """Returns the zone of the options, else the one known zone that all stamps carry; stamps were walked before."""
+    return options.zone or (plain_zone(readings.zones[0]) if len(readings.zones) == 1 else None)
 
 
-def _carried_zone(readings: Readings) -> str | None:
-    """Returns the zone that all stamps carry, None if they carry none, several, or one that nobody knows."""
-    return plain_zone(readings.zones[0]) if len(readings.zones) == 1 else None
-
-
-def _report_zone(readings: Readings, options: ReadOptions, findings: Findings, where: str) -> None:
-    """Tells of stamps for which no zone was said and that do not say it themselves."""
-    if options.zone or _carried_zone(readings):
-        return
+def _report_no_zone(readings: Readings, findings: Findings, where: str) -> None:
     carried, hint = readings.zones, "say --zone, e.g. --zone America/Los_Angeles, so that hours of the day are right"
     if carried:
         what = "times carry different offsets" if len(carried) > 1 else "times carry an unknown zone"

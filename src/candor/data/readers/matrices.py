@@ -96,9 +96,8 @@ def read_pickled_adjacency(path: Path | str) -> tuple[tuple[str, ...], NDArray[n
     The file holds [sensor ids, index of each id, matrix], or a bare matrix, for which no ids are
     returned. The numbers are as they stand in the file: they may be NaN or infinite.
     """
-    source = find_source(path)
-    content = read_bytes(source)
-    with plain_words(source.path, _HINT):
+    content = read_bytes(find_source(path))
+    with plain_words(path, _HINT):
         _look_through(content)
         found = _NotesUnpickler(io.BytesIO(content), fix_imports=False, encoding="latin1").load()
         if isinstance(found, _Call):
@@ -106,7 +105,7 @@ def read_pickled_adjacency(path: Path | str) -> tuple[tuple[str, ...], NDArray[n
         if not isinstance(found, list | tuple) or len(found) != 3:
             raise ValueError("it is neither a matrix nor a list of ids, index and matrix")
         matrix = _square(found[2])
-        return _ordered_ids(found[0], found[1], len(matrix), str(source.path)), matrix
+        return _ordered_ids(found[0], found[1], len(matrix), str(path)), matrix
 
 
 class _Name:

@@ -43,11 +43,7 @@ def read_netcdf(path: Path | str, variable: str | None = None) -> WideReadings:
     """Returns the readings of one variable over time and one other dimension, NaN where filled.
 
     Times are UTC, as CF says. The sensors are named by the coordinate of the other dimension, else
-    by the variable that CF calls `timeseries_id`, else by number.
-
-    Args:
-        path: the NetCDF file.
-        variable: which variable to read; None takes the only one that fits.
+    by the variable that CF calls `timeseries_id`, else by number. Without a `variable` the only one that fits is read.
     """
     source = find_source(path)
     where = str(source.path)
@@ -65,10 +61,8 @@ def read_netcdf(path: Path | str, variable: str | None = None) -> WideReadings:
         times = xarray.coders.CFDatetimeCoder(time_unit="us")
         with xarray.open_dataset(location, engine=engine, decode_cf=False) as stored:
             _name_fills(stored)
-            with warnings.catch_warnings():
-                warnings.simplefilter(
-                    "ignore", xarray.SerializationWarning
-                )  # of several numbers that stand for missing
+            with warnings.catch_warnings():  # of several numbers that stand for missing
+                warnings.simplefilter("ignore", xarray.SerializationWarning)
                 dataset = xarray.decode_cf(stored, decode_times=times, decode_timedelta=False)
             return _read_variable(dataset, _choose(dataset, variable, where), where)
 
@@ -137,17 +131,12 @@ def _choose(dataset: "xarray.Dataset", variable: str | None, where: str) -> str:
     wanted = fitting if variable is None else [name for name in fitting if name == variable]
     if len(wanted) == 1:
         return wanted[0]
-    if variable is not None:
-        known = variable in dataset.variables
-        what = (
-            f"{variable!r} does not hold numbers over time and one other dimension"
-            if known
-            else f"there is no variable called {variable!r}"
-        )
-    elif fitting:
-        what = "several variables hold numbers over time and one other dimension"
+    if variable is not None and variable not in dataset.variables:
+        what = f"there is no variable called {variable!r}"
     else:
-        what = "no variable holds numbers over time and one other dimension"
+        several = "several variables hold" if fitting else "no variable holds"
+        subject = several if variable is None else f"{variable!r} does not hold"
+        what = f"{subject} numbers over time and one other dimension"
     hint = f"name one of them with --variable: {listed(fitting, 20)}" if fitting else _calendar_hint(dataset)
     raise InputError(what, where=where, hint=hint)
 
@@ -177,12 +166,9 @@ def _read_variable(dataset: "xarray.Dataset", name: str, where: str) -> WideRead
 
 
 def _sensor_ids(dataset: "xarray.Dataset", dimension: str, where: str) -> tuple[str, ...]:
-    naming = [
-        part
-        for name, part in dataset.variables.items()
-        if part.dims == (dimension,) and (name == dimension or part.attrs.get("cf_role") == "timeseries_id")
-    ]
-    if not naming:
+    along = {name: part for name, part in dataset.variables.items() if part.dims == (dimension,)}
+    marked = (part for part in along.values() if part.attrs.get("cf_role") == "timeseries_id")
+    naming = along.get(dimension, next(marked, None))
+    if naming is None:
         return tuple(str(number) for number in range(dataset.sizes[dimension]))
-    naming.sort(key=lambda part: part.attrs.get("cf_role") == "timeseries_id")
-    return distinct_ids(naming[0].to_numpy().tolist(), where)
+    return distinct_ids(naming.to_numpy().tolist(), where)

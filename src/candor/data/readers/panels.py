@@ -61,7 +61,7 @@ def read_panel(
     where = "data frame" if isinstance(readings, pd.DataFrame) else str(readings)
     source = open_readings(readings, options)
     values, times, ids = lay_on_grid(source, options, findings, where, report)
-    zone = chosen_zone(source, options)
+    zone = chosen_zone(source, options) or "UTC"
     described = (
         tuple(Sensor(sensor_id, unit=options.unit) for sensor_id in ids)
         if sensors is None

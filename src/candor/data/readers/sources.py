@@ -46,12 +46,8 @@ class Source:
     def open(self) -> Iterator[pa.NativeFile]:
         """Yields the unpacked bytes as a stream; what goes wrong while reading is said in plain words."""
         try:
-            if self.packing is None:
-                with pa.OSFile(str(self.path), "rb") as stream:
-                    yield stream
-            else:
-                with pa.OSFile(str(self.path), "rb") as packed:
-                    yield pa.CompressedInputStream(packed, self.packing)
+            with pa.OSFile(str(self.path), "rb") as stream:
+                yield stream if self.packing is None else pa.CompressedInputStream(stream, self.packing)
         except (pa.ArrowException, OSError, UnicodeError, EOFError) as error:
             raise unreadable(self.path, error) from None
 
@@ -65,19 +61,17 @@ def find_source(path: Path | str) -> Source:
     """Returns the source at `path`, which must be a file that is there and not empty."""
     path = Path(path)
     try:
-        is_file, size = path.is_file(), path.stat().st_size if path.is_file() else 0
+        size = path.stat().st_size if path.is_file() else None
     except (OSError, ValueError) as error:
         raise unreadable(path, error) from None
-    if not is_file:
+    if size is None:
         what = "this is a folder, not a file" if path.is_dir() else "there is no such file"
         raise InputError(what, where=str(path), hint="check the spelling of the path")
     if size == 0:
         raise InputError("the file is empty", where=str(path), hint="export the readings again")
-    suffixes = [suffix.lower() for suffix in path.suffixes]
-    packing = _PACKED.get(suffixes[-1]) if suffixes else None
-    if packing is not None:
-        suffixes = suffixes[:-1]
-    return Source(path, suffixes[-1].lstrip(".") if suffixes else "", packing)
+    *_, before, last = "", "", *(suffix.lower() for suffix in path.suffixes)
+    packing = _PACKED.get(last)
+    return Source(path, (last if packing is None else before).lstrip("."), packing)
 
 
 def unreadable(path: Path | str, error: Exception, hint: str = "") -> InputError:
@@ -95,8 +89,7 @@ class TextLayout:
     """How a table of text is laid out.
 
     Attributes:
-        delimiter: what divides its cells.
-        names: its first row.
+        delimiter, names: what divides its cells, and its first row.
         lines_on_top: how many lines come before the second row, blank lines and remarks (#) included.
         has_decimal_comma: whether 1,5 may mean one and a half: commas divide no cells and no number has a point.
         has_rows: whether anything comes after the first row.

@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
-from datetime import timedelta, timezone, tzinfo
+from datetime import timedelta, timezone
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from candor.core.errors import InputError
+from candor.data.readers.cells import id_text
 from candor.data.readers.readings import Stamps
 from candor.data.times import plain_zone, zone_from_name
 
@@ -39,7 +40,6 @@ _DATE_OF_DIGITS = re.compile(r"^(?:19|20)\d{6}(?:\D|$)")
 _NUMBER = re.compile(r"^(\d{8,10}|\d{12,16}|\d{18,19})(?:\.\d*)?$")
 _YEAR_LAST = r"^(?P<first>\d{1,2})(?P<mark>[-/.])(?P<second>\d{1,2})[-/.](?P<year>\d{4})"
 _SAMPLE_ROWS, _SAMPLE_TEXTS = 100_000, 2000
-_MEND = "write times like 2020-10-08 06:00"
 
 
 class StampReader:
@@ -112,7 +112,7 @@ class StampReader:
         best = "digits" if fits["digits"] >= 0.9 * len(texts) else max(fits, key=lambda form: fits[form])
         if fits[best] == 0:
             what = f"the time column holds {texts[0].as_py()[:40]!r}, which is no known form of time"
-            hint = f"{_MEND}, or as seconds since 1970; or name the column of times with --time-column"
+            hint = "write times like 2020-10-08 06:00 or as seconds since 1970, or name their column with --time-column"
             raise InputError(what, where=self._where, hint=hint)
         if best in ("day first", "month first"):
             is_day_first = self._is_day_first(texts) if day_first is None else day_first
@@ -170,9 +170,7 @@ def count_times(texts: list[str]) -> int:
 def _texts_of(column: pa.Array) -> pa.Array:
     """Returns the cells as trimmed text, whole numbers without a decimal point."""
     if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
-        cells = column.to_pylist()
-        texts = [str(int(cell)) if isinstance(cell, float) and cell.is_integer() else str(cell) for cell in cells]
-        column = pa.array(texts, pa.string())
+        column = pa.array(map(id_text, column.to_pylist()), pa.string())
     return pc.utf8_trim_whitespace(column)
 
 
@@ -258,17 +256,14 @@ class LocalClock:
     def __init__(
         self, zone: str, direction: int = 1, is_on_grid: Callable[[Stamps], NDArray[np.bool_]] = np.isfinite
     ) -> None:
-        self._zone = zone_from_name(zone)
-        self._direction = direction
-        self._is_on_grid = is_on_grid
+        self._zone, self._direction, self._is_on_grid = zone, direction, is_on_grid
         self._seen: set[tuple[int, int]] = set()
         self._last: dict[int, tuple[int, bool]] = {}
         self.skipped = 0
 
     def to_utc(self, stamps: Stamps, sensor: NDArray[np.int32] | None = None) -> Stamps:
         """Returns the moments of the stamps in UTC."""
-        wall = pd.DatetimeIndex(stamps)
-        moments = _read_wall(wall, self._zone, is_summer=None)
+        moments = wall_to_utc(stamps, self._zone)
         doubtful = np.flatnonzero(np.isnat(moments) & ~np.isnat(stamps))
         if len(doubtful) == 0:
             return moments
@@ -276,7 +271,7 @@ class LocalClock:
         numbers = stamps[doubtful].astype(np.int64)
         is_second = [self._is_second(o, n) for o, n in zip(owners.tolist(), numbers.tolist(), strict=True)]
         is_summer = np.array(is_second) == (self._direction < 0)
-        summer, standard = (_read_wall(wall[doubtful], self._zone, way) for way in (True, False))
+        summer, standard = (wall_to_utc(stamps[doubtful], self._zone, way) for way in (True, False))
         on_grid = self._is_on_grid(summer)
         is_summer = np.where(on_grid == self._is_on_grid(standard), is_summer, on_grid)
         moments[doubtful] = np.where(is_summer, summer, standard)
@@ -288,29 +283,22 @@ class LocalClock:
         last, is_second = self._last.get(owner, (stamp, False))
         step = stamp - last
         turns_back = step * self._direction < 0
-        is_second = (is_second or turns_back) and abs(
-            step
-        ) < _DAY_IN_MICROSECONDS  # a day on, another year's hour begins
+        # A day on, another year's hour begins.
+        is_second = (is_second or turns_back) and abs(step) < _DAY_IN_MICROSECONDS
         is_again = (owner, stamp) in self._seen
         self._seen.add((owner, stamp))
         self._last[owner] = stamp, is_second
         return is_second or is_again
 
 
-def certain_moments(stamps: Stamps, zone: str) -> Stamps:
-    """Returns the moments in UTC; NaT for stamps in an hour that the clock skips or repeats."""
-    return _read_wall(pd.DatetimeIndex(stamps), zone_from_name(zone), is_summer=None)
-
-
 def possible_moments(stamps: Stamps, zone: str) -> Stamps:
     """Returns all moments in UTC that the stamps may mean, in order: two for each in a repeated hour."""
-    wall = pd.DatetimeIndex(stamps)
-    moments: Stamps = np.unique([_read_wall(wall, zone_from_name(zone), is_summer) for is_summer in (True, False)])
+    moments: Stamps = np.unique([wall_to_utc(stamps, zone, is_summer) for is_summer in (True, False)])
     return moments[~np.isnat(moments)]
 
 
-def _read_wall(wall: pd.DatetimeIndex, zone: tzinfo, is_summer: bool | None) -> Stamps:
+def wall_to_utc(stamps: Stamps, zone: str, is_summer: bool | None = None) -> Stamps:
     """Returns the moments in UTC; NaT for what spring skips, and for what autumn repeats unless it is said which."""
-    ambiguous: Any = "NaT" if is_summer is None else np.full(len(wall), is_summer)
-    local = wall.tz_localize(zone, ambiguous=ambiguous, nonexistent="NaT")
+    ambiguous: Any = "NaT" if is_summer is None else np.full(len(stamps), is_summer)
+    local = pd.DatetimeIndex(stamps).tz_localize(zone_from_name(zone), ambiguous=ambiguous, nonexistent="NaT")
     return np.array(local.tz_convert("UTC").tz_localize(None), dtype="datetime64[us]")
