@@ -86,10 +86,11 @@ def read_edges(
     """
     where = "the table of edges" if isinstance(path_or_frame, pd.DataFrame) else str(path_or_frame)
     task = _Task(IdLookup(ids), ids if matrix_rows is None else matrix_rows, where, findings)
-    source = path_or_frame if isinstance(path_or_frame, pd.DataFrame) else find_source(path_or_frame)
-    if not isinstance(source, pd.DataFrame) and source.kind in {"npy", "npz"}:
+    if isinstance(path_or_frame, pd.DataFrame):
+        graph = _graph_from_table(read_small_table(path_or_frame), task)
+    elif (source := find_source(path_or_frame)).kind in {"npy", "npz"}:
         graph = _graph_from_matrix((), read_square_array(source), task)
-    elif not isinstance(source, pd.DataFrame) and source.kind in {"pkl", "pickle"}:
+    elif source.kind in {"pkl", "pickle"}:
         graph = _graph_from_matrix(*read_pickled_adjacency(source.path), task)
     else:
         graph = _graph_from_table(read_small_table(source), task)

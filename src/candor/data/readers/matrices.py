@@ -108,13 +108,11 @@ def read_pickled_adjacency(path: Path | str) -> tuple[tuple[str, ...], NDArray[n
         return _ordered_ids(found[0], found[1], len(matrix), str(path)), matrix
 
 
+@dataclass(slots=True, eq=False)
 class _Name:
     """Stands for a name the pickle asks for; calling it only makes a note."""
 
-    __slots__ = ("name",)
-
-    def __init__(self, name: str) -> None:
-        self.name = name
+    name: str
 
     def __call__(self, *arguments: object) -> "_Call":
         return _Call(self.name, arguments)
@@ -123,15 +121,13 @@ class _Name:
         raise pickle.UnpicklingError("it tries to change the meaning of a name")
 
 
+@dataclass(slots=True, eq=False)
 class _Call:
     """The note of a call: what was called, with what, and the state given to the result."""
 
-    __slots__ = ("arguments", "name", "state")
-
-    def __init__(self, name: str, arguments: tuple[object, ...]) -> None:
-        self.name = name
-        self.arguments = arguments
-        self.state: object = None
+    name: str
+    arguments: tuple[object, ...]
+    state: object = None
 
     def __setstate__(self, state: object) -> None:
         self.state = state

@@ -121,7 +121,12 @@ def sniff_layout(source: Source) -> TextLayout:
         what = "the file holds no table of text, or its first row is not written in UTF-8"
         raise InputError(what, where=str(source.path), hint="export it as CSV in UTF-8")
     rows = [line for line in lines[top : top + _LINES_COMPARED] if line.strip()]
-    delimiter, names = _divide(rows, source.path)
+    try:
+        divided = {mark: [next(csv.reader([row], delimiter=mark)) for row in rows] for mark in _DELIMITERS}
+    except csv.Error as error:
+        raise unreadable(source.path, error) from None
+    delimiter = max(divided, key=lambda mark: _likeliness(divided[mark]))
+    names = [cell.strip() for cell in divided[delimiter][0]]
     mark = re.escape(delimiter)
     with_point = re.compile(rf'(?:^|{mark})[\s"]*[+-]?\d*\.\d+[\s"]*(?:{mark}|$)')
     return TextLayout(
@@ -130,30 +135,20 @@ def sniff_layout(source: Source) -> TextLayout:
         lines_on_top=top + 1,
         has_decimal_comma=delimiter != "," and not any(map(with_point.search, lines[top + 1 :])),
         has_rows=any(line.strip() for line in lines[top + 1 :]) or len(head) == _HEAD_BYTES,
-        cells_below=_count_below(rows, delimiter, len(names)),
+        cells_below=_count_below([divided[delimiter]] if len(names) > 1 else list(divided.values()), len(names)),
     )
 
 
-def _divide(rows: list[str], path: Path) -> tuple[str, list[str]]:
-    """Returns the delimiter of the rows and the cells of the first."""
-    best, best_names = (False, 0, 0), [rows[0].strip()]
-    delimiter = _DELIMITERS[0]
-    try:
-        for mark in _DELIMITERS:
-            first, *others = (next(csv.reader([row], delimiter=mark)) for row in rows)
-            score = len(first) > 1, sum(len(row) == len(first) for row in others), len(first)
-            if score > best:
-                best, delimiter, best_names = score, mark, [cell.strip() for cell in first]
-    except csv.Error as error:
-        raise unreadable(path, error) from None
-    return delimiter, best_names
+def _likeliness(rows: list[list[str]]) -> tuple[bool, int, int]:
+    """Returns how much rows look as if divided by what divides them: does anything, how many rows agree, how finely."""
+    cells = len(rows[0])
+    return cells > 1, sum(len(row) == cells for row in rows), cells
 
 
-def _count_below(rows: list[str], delimiter: str, first: int) -> int:
+def _count_below(divisions: list[list[list[str]]], first: int) -> int:
     """Returns how many cells most rows below the first have, if that is more than the first has; else 0."""
-    for mark in delimiter if first > 1 else _DELIMITERS:
-        counts = Counter(len(next(csv.reader([row], delimiter=mark))) for row in rows[1:])
-        (cells, lines), *_ = counts.most_common(1) or [(0, 0)]
+    for rows in divisions:
+        (cells, lines), *_ = Counter(map(len, rows[1:])).most_common(1) or [(0, 0)]
         if cells > first and 2 * lines >= len(rows):
             return cells
     return 0

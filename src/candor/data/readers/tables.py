@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -34,20 +33,6 @@ _VALUE_NAMES = ("value", "reading", "values", "result", "measurement", "observat
 _FRACTION = re.compile(r"[+-]?\d*[.,]\d+(?:[eE][+-]?\d+)?")
 
 
-@dataclass(frozen=True)
-class _Roles:
-    """What the columns of a table hold, by position: the time, the sensor if long, the values, and the rest.
-
-    `numeric` are those of the values that begin without any text.
-    """
-
-    time: int
-    sensor: int | None
-    values: list[int]
-    numeric: list[int]
-    unused: list[int]
-
-
 class TableReadings(Readings):
     """The readings of a table, wide or long."""
 
@@ -55,12 +40,13 @@ class TableReadings(Readings):
         if options.time_column is None:
             columns = with_whole_times(columns)
         self._columns, self.remark, self.has_decimal_comma = columns, columns.remark, columns.has_decimal_comma
-        self._roles = _find_roles(columns, options.time_column)
-        self.is_long = self._roles.sensor is not None
-        self.unused = [columns.names[i] or f"column {i + 1} without a name" for i in self._roles.unused]
-        name = columns.names[self._roles.time]
+        self._time, self._sensor, self._values = time, sensor, values = _find_columns(columns, options.time_column)
+        unused = [i for i in range(len(columns.names)) if i not in {time, sensor, *values}]
+        self.unused = [columns.names[i] or f"column {i + 1} without a name" for i in unused]
+        self.is_long = sensor is not None
+        name = columns.names[time]
         self._stamp_reader = StampReader(
-            lambda: (batch[0] for batch in columns.batches([self._roles.time])),
+            lambda: (batch[0] for batch in columns.batches([time])),
             f"{columns.where}, column {name!r}",
             options.day_first,
         )
@@ -76,22 +62,24 @@ class TableReadings(Readings):
 
     def stamps(self) -> Iterator[tuple[Stamps, NDArray[np.int32] | None]]:
         """Yields the stamps in file order, and for long readings the sensors they belong to."""
-        time, sensor = self._roles.time, self._roles.sensor
+        time, sensor = self._time, self._sensor
         for batch in self._columns.batches([time] if sensor is None else [time, sensor]):
             yield self._stamp_reader.read(batch[0]), None if sensor is None else self._places_of(batch[1])
 
     def blocks(self, numbers: NumberReader) -> Iterator[Block]:
         """Yields all readings in file order."""
-        time, sensor, values = self._roles.time, self._roles.sensor, self._roles.values
+        time, sensor, values = self._time, self._sensor, self._values
+        sample = next(self._columns.batches(values))
+        numeric = [i for i, column in zip(values, sample, strict=True) if _holds_numbers(column)]
         if sensor is None:
-            for batch in self._columns.batches([time, *values], self._roles.numeric):
+            for batch in self._columns.batches([time, *values], numeric):
                 read = np.empty((len(batch[0]), len(values)), np.float32)
                 for place, sensor_id in enumerate(self.ids):
                     read[:, place] = numbers.read(batch[place + 1], sensor_id)
                 yield Block(self._stamp_reader.read(batch[0]), numbers.clean(read, self.ids))
             return
         label = self._columns.names[values[0]]
-        for batch in self._columns.batches([time, sensor, *values], self._roles.numeric):
+        for batch in self._columns.batches([time, sensor, *values], numeric):
             places = self._places_of(batch[1])
             known = places >= 0
             self.rows_without_sensor += int((~known).sum())
@@ -101,14 +89,14 @@ class TableReadings(Readings):
     def _find_ids(self) -> tuple[tuple[str, ...], tuple[str, ...] | None]:
         """Returns the sensors in the order of the panel, and in that of a matrix without ids if it is another one."""
         names, where = self._columns.names, self._columns.where
-        if self._roles.sensor is None:
-            return distinct_ids([names[i] for i in self._roles.values], where), None
+        if self._sensor is None:
+            return distinct_ids([names[i] for i in self._values], where), None
         known: dict[str, None] = {}  # in order of appearance
-        for batch in self._columns.batches([self._roles.sensor]):
+        for batch in self._columns.batches([self._sensor]):
             known.update(dict.fromkeys(id_text(cell) for cell in pc.unique(batch[0]).to_pylist()))
         known.pop("", None)
         if not known:
-            place = f"{where}, column {names[self._roles.sensor]!r}"
+            place = f"{where}, column {names[self._sensor]!r}"
             raise InputError("no row names its sensor", where=place, hint="fill the column of sensors")
         return tuple(sorted(known)), _rows_of_a_matrix(tuple(known))
 
@@ -119,7 +107,8 @@ class TableReadings(Readings):
         return np.asarray(lookup[coded.indices.fill_null(len(places)).to_numpy(zero_copy_only=False)])
 
 
-def _find_roles(columns: Columns, time_column: str | None) -> _Roles:
+def _find_columns(columns: Columns, time_column: str | None) -> tuple[int, int | None, list[int]]:
+    """Returns which columns hold the times, the sensors if the table is long, and the readings."""
     sample = next(columns.batches(range(len(columns.names))), None) if columns.names else None
     if sample is None:
         raise InputError("there are no rows", where=columns.where, hint="export the readings again")
@@ -141,8 +130,7 @@ def _find_roles(columns: Columns, time_column: str | None) -> _Roles:
                 hint=f"call one of them `value`; or, if each is a sensor of its own, remove the column {plain[sensor]}",
             )
         values = [values[0] if value is None else value]
-    numeric = [i for i in values if _holds_numbers(sample[i])]
-    return _Roles(time, sensor, values, numeric, unused=[i for i in rest if i not in {sensor, *values}])
+    return time, sensor, values
 
 
 def _find_time(columns: Columns, plain: list[str], sample: list[pa.Array], wanted: str | None) -> int:
