@@ -138,16 +138,16 @@ def test_two_files_of_somebody_pass_for_no_export_and_an_export_that_was_killed_
         (tmp_path / f"{name}.csv").write_text("by hand")
     with pytest.raises(InputError, match=r"readings\.csv is there already"):
         export_panel(make_panel(), tmp_path, "csv")
-    write, calls = writers._write, []
+    write, calls = writers.atomic_file, []
 
-    def write_one(table: pd.DataFrame, path: Path) -> Path:
+    def write_one(path: Path) -> Any:
         if calls:
             raise KeyboardInterrupt
         calls.append(path)
-        return write(table, path)
+        return write(path)
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(writers, "_write", write_one)
+        patch.setattr(writers, "atomic_file", write_one)
         export_panel(make_panel(), tmp_path / "killed", "csv")
     assert len(export_panel(make_panel(), tmp_path / "killed", "csv")) == 3
 

@@ -45,8 +45,7 @@ class KnownPanel:
 
     Args:
         panel: the panel without its rows; its start is the time of one row, all others lie whole intervals away.
-        lowest: smallest training reading of each sensor in its unit, NaN if it never spoke.
-        highest: largest training reading of each sensor in its unit, NaN if it never spoke.
+        lowest, highest: smallest and largest training reading of each sensor in its unit, NaN if it had none.
     """
 
     panel: Panel
@@ -55,12 +54,9 @@ class KnownPanel:
 
     @staticmethod
     def of(panel: Panel, train_end: int | None = None, covariates: Collection[str] | None = None) -> "KnownPanel":
-        """Returns what a model that was trained on a panel needs to remember of it.
+        """Returns what a model needs to remember of the rows up to `train_end` and the `covariates` it was trained on.
 
-        Args:
-            panel: the panel.
-            train_end: the row at which training ended; None if all rows were used.
-            covariates: the names of those that the model reads; None means all of the panel.
+        None stands for all.
         """
         names = panel.covariates if covariates is None else covariates
         known = replace(panel, covariates={name: panel.covariates[name] for name in names}, provenance={}).slice(0, 0)

@@ -7,7 +7,7 @@ forecasts the rows o .. o + horizon - 1.
 import itertools
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,35 +51,23 @@ def split_origins(
             hint="give those of training, validation and test, e.g. shares=[0.6,0.2,0.2]",
         )
     if kind == "windows":
-        split = _split_windows(length, history, horizon, shares)
+        origins = np.arange(history, length - horizon + 1, dtype=np.int64)
+        train, test = round(len(origins) * shares[0]), round(len(origins) * shares[2])
+        cut = max(train, len(origins) - test)  # without a validation part both may have been rounded up
+        parts, train_end = [origins[:train], origins[train:cut], origins[cut:]], history + train + horizon - 1
     else:
-        split = _split_time(length, history, horizon, shares)
-    for name in ("train", "validation", "test"):
-        share = shares[("train", "validation", "test").index(name)]
-        if share > 0 and len(getattr(split, name)) == 0:
+        # The small addition keeps 0.29 x 100 from being 28.
+        train_end, test = int(length * shares[0] + 1e-9), int(length * shares[2] + 1e-9)
+        cuts = itertools.pairwise([0, train_end, length - test, length])
+        parts = [np.arange(max(first, history), last - horizon + 1, dtype=np.int64) for first, last in cuts]
+    for name, part, share in zip(("train", "validation", "test"), parts, shares, strict=True):
+        if share > 0 and len(part) == 0:
             raise InputError(
                 f"the record has {length} rows: too few for a {name} part with a history of {history} and a "
                 f"horizon of {horizon} steps",
                 hint="give a longer record, or a shorter history or horizon",
             )
-    return split
-
-
-def _split_windows(length: int, history: int, horizon: int, shares: tuple[float, float, float]) -> Split:
-    origins = np.arange(history, length - horizon + 1, dtype=np.int64)
-    train, test = round(len(origins) * shares[0]), round(len(origins) * shares[2])
-    cut = max(train, len(origins) - test)  # without a validation part both may have been rounded up
-    return Split(origins[:train], origins[train:cut], origins[cut:], history + train + horizon - 1)
-
-
-def _split_time(length: int, history: int, horizon: int, shares: tuple[float, float, float]) -> Split:
-    # The small addition keeps 0.29 x 100 from being 28.
-    train, test = int(length * shares[0] + 1e-9), int(length * shares[2] + 1e-9)
-    cuts = [0, train, length - test, length]
-    parts = [
-        np.arange(max(first, history), last - horizon + 1, dtype=np.int64) for first, last in itertools.pairwise(cuts)
-    ]
-    return Split(parts[0], parts[1], parts[2], train)
+    return Split(parts[0], parts[1], parts[2], train_end)
 
 
 HOUR = timedelta(hours=1)
@@ -154,12 +142,9 @@ def suggest_protocol(panel: Panel) -> Protocol:
     ahead from four. The record is cut by time; gaps are filled without looking ahead and never judged.
     """
     interval = panel.times.interval
-    span: dict[str, Any]
     if interval >= DAY:
-        span = {"history": 28, "horizon": 14}
-    elif interval >= HOUR / 2:
-        span = {"history": 2 * DAY // interval, "horizon": DAY // interval}
-    else:
-        steps = max(HOUR // interval, 4)
-        span = {"history": steps, "horizon": steps}
-    return Protocol(**span)
+        return Protocol(history=28, horizon=14)
+    if interval >= HOUR / 2:
+        return Protocol(history=2 * DAY // interval, horizon=DAY // interval)
+    steps = max(HOUR // interval, 4)
+    return Protocol(history=steps, horizon=steps)

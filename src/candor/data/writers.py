@@ -18,7 +18,12 @@ def export_panel(panel: Panel, folder: Path, format: str) -> list[Path]:
     """Writes readings, covariates, edges and sensors as CSV or Parquet files and returns their paths."""
     if format not in {"csv", "parquet"}:
         raise InputError(f"{format!r} is not a format of export", hint="say --format csv or --format parquet")
-    _refuse_clashing_names(panel)
+    for name in panel.covariates:
+        if name in {"readings", "edges", "sensors"} or Path(name).name != name:
+            what = f"a covariate called {name!r} cannot be exported: its name becomes the name of a file"
+            raise InputError(what, hint="give it a name without slashes other than readings, edges and sensors")
+    if "time" in panel.sensor_ids:
+        raise InputError("a sensor called 'time' cannot be exported beside the times", hint="give it another id")
     columns = list(panel.sensor_ids)
     tables = {"readings": panel.to_frame().reset_index()}
     for name, covariate in panel.covariates.items():
@@ -33,7 +38,9 @@ def export_panel(panel: Panel, folder: Path, format: str) -> list[Path]:
     files = {name: folder / f"{name}.{format}" for name in tables}
     written = _earlier_export(folder, list(files.values()))
     for name, table in tables.items():
-        _write(table, files[name])
+        with atomic_file(files[name]) as temporary:
+            # The shortest digits of CSV bring every number back as it was.
+            table.to_csv(temporary, index=False) if format == "csv" else table.to_parquet(temporary, index=False)
         written[files[name].name] = sha256_of_file(files[name])
         write_json(folder / EXPORTED, {"format": _FORMAT, "sha256": written})  # at once: a kill may come at any time
     return list(files.values())
@@ -51,22 +58,3 @@ def _earlier_export(folder: Path, files: list[Path]) -> dict[str, str]:
             what = f"{file.name} is there already, and it is not as an earlier export left it"
             raise InputError(what, where=str(folder), hint="name another folder")
     return written
-
-
-def _refuse_clashing_names(panel: Panel) -> None:
-    for name in panel.covariates:
-        if name in {"readings", "edges", "sensors"} or Path(name).name != name:
-            raise InputError(
-                f"a covariate called {name!r} cannot be exported: its name becomes the name of a file",
-                hint="give it a name without slashes other than readings, edges and sensors",
-            )
-    if "time" in panel.sensor_ids:
-        raise InputError("a sensor called 'time' cannot be exported beside the times", hint="give it another id")
-
-
-def _write(table: pd.DataFrame, path: Path) -> None:
-    with atomic_file(path) as temporary:
-        if path.suffix == ".parquet":
-            table.to_parquet(temporary, index=False)
-        else:
-            table.to_csv(temporary, index=False)  # the shortest digits that bring every number back as it was

@@ -163,7 +163,7 @@ def assert_plain_words(parts: dict[str, tuple[str, bytes]], options: list[str]) 
     return code
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(accident=accidents(READINGS))
 def test_damaged_tables_are_answered_in_plain_words(accident: tuple[dict[str, tuple[str, bytes]], list[str]]) -> None:
     assert_plain_words(*accident)
@@ -212,13 +212,13 @@ def assert_plain_words_in_a_child(files: list[tuple[str, bytes]]) -> None:
 def test_damaged_binary_files_are_answered_in_plain_words() -> None:
     files: list[tuple[str, bytes]] = []
 
-    @settings(max_examples=50)
+    @settings(max_examples=25)
     @given(file=BINARY)
     def draw(file: tuple[str, bytes]) -> None:
         files.append(file)
 
     draw()
-    assert len(files) >= 50
+    assert len(files) >= 25
     assert_plain_words_in_a_child(files)
 
 

@@ -199,22 +199,18 @@ def open_arrays(source: Source) -> Iterator[Mapping[str, NDArray[Any]]]:
     """
     with plain_words(source.path), source.path.open("rb") as file:
         if file.read(4) == b"PK\x03\x04":
-            _check_archive(source.path)
+            with zipfile.ZipFile(source.path) as parts:
+                for part in parts.infolist():
+                    if part.file_size > MOST_SHRINKING * (part.compress_size + 1):
+                        raise ValueError(f"{part.filename} claims more bytes than it can hold")
+                    with parts.open(part) as stream:
+                        _check_array(stream, part.file_size)
             with np.load(source.path, allow_pickle=False) as archive:
                 yield archive
         else:
             file.seek(0)
             _check_array(file, source.path.stat().st_size)
             yield {"": np.load(source.path, allow_pickle=False)}
-
-
-def _check_archive(path: Path) -> None:
-    with zipfile.ZipFile(path) as archive:
-        for part in archive.infolist():
-            if part.file_size > MOST_SHRINKING * (part.compress_size + 1):
-                raise ValueError(f"{part.filename} claims more bytes than it can hold")
-            with archive.open(part) as file:
-                _check_array(file, part.file_size)
 
 
 def _check_array(file: IO[bytes], size: int) -> None:

@@ -105,7 +105,8 @@ def _walk_csv(
     )
     with source.open() as stream, _plain_words(str(source.path)):
         for batch in pa_csv.open_csv(stream, reading, pa_csv.ParseOptions(delimiter=layout.delimiter), cells):
-            if any(_has_line_break(column) for column in batch.columns):
+            texts = [column for column in batch.columns if pa.types.is_string(column.type)]
+            if any(pc.any(pc.match_substring_regex(column, r"[\r\n]")).as_py() for column in texts):
                 raise _over_lines(str(source.path))
             if batch.num_rows:
                 yield batch
@@ -131,10 +132,6 @@ def _plain_words(where: str) -> Iterator[None]:
 def _over_lines(where: str) -> InputError:
     hint = "close its quotes, and take line breaks out of texts"
     return InputError("a cell runs over several lines", where=where, hint=hint)
-
-
-def _has_line_break(column: pa.Array) -> bool:
-    return bool(pa.types.is_string(column.type) and pc.any(pc.match_substring_regex(column, r"[\r\n]")).as_py())
 
 
 def parquet_columns(source: Source) -> Columns:

@@ -211,24 +211,19 @@ def _graph_from_matrix(labels: Sequence[str], matrix: NDArray[Any], task: _Task)
             what = f"the matrix has {len(matrix)} rows and no ids, the readings {len(ids)} sensors"
             hint = "give a matrix with sensor ids around it, or one of exactly these sensors"
             raise InputError(what, where=task.where, hint=hint)
-        labels = _rows_without_ids(task)
+        hint, rows = "put the sensor ids around the matrix, as CSV", task.matrix_rows
+        if not rows:
+            what = "the matrix names no sensors, and neither the readings nor the ids tell which row is whose"
+            raise InputError(what, where=task.where, hint=hint)
+        what = f"the matrix names no sensors: its rows were taken as those of {listed(rows)}, in this order"
+        task.findings.warning(what, task.where, hint=f"{hint}, if that is wrong")
+        labels = rows
     if len(set(labels)) < len(labels):
         raise InputError("the matrix names a sensor twice", where=task.where, hint="keep one row for each sensor")
     with np.errstate(over="ignore"):
         weights = np.nan_to_num(matrix.astype(np.float32), nan=0, posinf=np.inf, neginf=-np.inf)
     source, target = np.nonzero(weights)
     return _Graph(labels, source, target, {"weight": weights[source, target]})
-
-
-def _rows_without_ids(task: _Task) -> Sequence[str]:
-    """Returns the sensors of the rows of a matrix that names none, and says so."""
-    hint = "put the sensor ids around the matrix, as CSV"
-    if not task.matrix_rows:
-        what = "the matrix names no sensors, and neither the readings nor the ids tell which row is whose"
-        raise InputError(what, where=task.where, hint=hint)
-    what = f"the matrix names no sensors: its rows were taken as those of {listed(task.matrix_rows)}, in this order"
-    task.findings.warning(what, task.where, hint=f"{hint}, if that is wrong")
-    return task.matrix_rows
 
 
 def _edges_among(graph: _Graph, task: _Task) -> Edges:

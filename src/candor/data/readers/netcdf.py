@@ -64,7 +64,14 @@ def read_netcdf(path: Path | str, variable: str | None = None) -> WideReadings:
             with warnings.catch_warnings():  # of several numbers that stand for missing
                 warnings.simplefilter("ignore", xarray.SerializationWarning)
                 dataset = xarray.decode_cf(stored, decode_times=times, decode_timedelta=False)
-            return _read_variable(dataset, _choose(dataset, variable, where), where)
+            name = _choose(dataset, variable, where)
+            part, (time,) = dataset[name], _time_dimensions(dataset, dataset[name])
+            (other,) = (str(dimension) for dimension in part.dims if dimension != time)
+            values = as_readings(part.transpose(time, other).to_numpy())
+            if values.size == 0:
+                raise InputError(f"{name} is empty", where=where, hint="export the readings again")
+            stamps = dataset[time].to_numpy().astype("datetime64[us]")
+            return WideReadings(stamps, values, _sensor_ids(dataset, other, where), has_zone=True)
 
 
 def _try_in_a_child(path: Path) -> None:
@@ -148,21 +155,9 @@ def _time_dimensions(dataset: "xarray.Dataset", part: "xarray.DataArray") -> lis
 def _calendar_hint(dataset: "xarray.Dataset") -> str:
     """Returns what to do if no dimension holds dates; model calendars have days no clock shows."""
     calendars = {str(part.encoding.get("calendar", "")) for part in dataset.variables.values()}
-    strange = calendars - {"", "standard", "gregorian", "proleptic_gregorian"}
-    if strange:
+    if strange := calendars - {"", "standard", "gregorian", "proleptic_gregorian"}:
         return f"its times use the calendar {listed(sorted(strange))}; convert them to standard"
     return "give a variable of two dimensions, one of which has a time coordinate"
-
-
-def _read_variable(dataset: "xarray.Dataset", name: str, where: str) -> WideReadings:
-    part = dataset[name]
-    (time,) = _time_dimensions(dataset, part)
-    (other,) = (str(dimension) for dimension in part.dims if dimension != time)
-    values = as_readings(part.transpose(time, other).to_numpy())
-    if values.size == 0:
-        raise InputError(f"{name} is empty", where=where, hint="export the readings again")
-    stamps = dataset[time].to_numpy().astype("datetime64[us]")
-    return WideReadings(stamps, values, _sensor_ids(dataset, other, where), has_zone=True)
 
 
 def _sensor_ids(dataset: "xarray.Dataset", dimension: str, where: str) -> tuple[str, ...]:

@@ -45,10 +45,8 @@ _SAMPLE_ROWS, _SAMPLE_TEXTS = 100_000, 2000
 class StampReader:
     """Reads one column of times, after a look at how its first rows are written.
 
-    Attributes:
-        has_zone: whether the stamps say their zone (then they are given back in UTC).
-        zones: the zones and offsets that were met so far.
-        guess: how dates were read that could be read in two ways; empty if there was no doubt.
+    `has_zone` tells whether the stamps carry their zone; they are then given back in UTC. `guess` says how dates were
+    read that could be read in two ways; it is empty if there was no doubt.
 
     Args:
         batches: walks over the column from its start, as often as asked.

@@ -115,7 +115,8 @@ def _find_columns(columns: Columns, time_column: str | None) -> tuple[int, int |
     plain = [name.strip().lower() for name in columns.names]
     time = _find_time(columns, plain, sample, time_column)
     rest = [i for i in range(len(plain)) if i != time]
-    sensor = _first_called(_SENSOR_NAMES, plain, [i for i in rest if _holds_ids(sample[i])])
+    no_fractions = [i for i in rest if not any(map(_FRACTION.fullmatch, _first_texts(sample[i])))]
+    sensor = _first_called(_SENSOR_NAMES, plain, no_fractions)
     value = _first_called(_VALUE_NAMES, plain, [i for i in rest if i != sensor])
     values = [i for i in rest if i != sensor and plain[i] not in _ROW_NUMBERS]
     if not values:
@@ -154,11 +155,6 @@ def _find_time(columns: Columns, plain: list[str], sample: list[pa.Array], wante
 def _holds_times(column: pa.Array, or_numbers: bool = False) -> bool:
     is_typed = pa.types.is_timestamp(column.type) or pa.types.is_date(column.type)
     return is_typed or looks_like_time(_first_texts(column), or_numbers)
-
-
-def _holds_ids(column: pa.Array) -> bool:
-    """Returns whether a column may name sensors: not with fractions of numbers."""
-    return not any(map(_FRACTION.fullmatch, _first_texts(column)))
 
 
 def _first_texts(column: pa.Array) -> list[str]:
