@@ -116,7 +116,8 @@ def lay_series(
     rows, moments, readings = rows[is_inside], moments[is_inside], readings[is_inside]
     if takes_mean:
         count, total = np.bincount(rows, minlength=length), np.bincount(rows, readings, length)
-        return np.divide(total, count, out=np.full(length, np.nan), where=count > 0).astype(np.float32)
+        means: NDArray[np.float64] = np.divide(total, count, out=np.full(length, np.nan), where=count > 0)
+        return means.astype(np.float32)
     values = np.full((length, 1), np.nan, np.float32)
     lay(grid, values, 0, np.zeros(len(rows), np.int64), moments, readings.astype(np.float32))
     return values[:, 0]
