@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from datetime import timedelta
 from itertools import combinations
 from pathlib import Path
@@ -62,7 +62,7 @@ SMALL = st.integers(1, 9)
 
 
 def job(**changes: Any) -> Job:
-    settings = {"history": 12, "horizon": 6, "sizes": asdict(Stid.tiny)}
+    settings = {"history": 12, "horizon": 6, "sizes": Stid.tiny}
     made = Job("stid", "stid", settings, 5, random_edges(5, 8), timedelta(hours=1), batch=3, warm_ups=0, passes=1)
     return replace(made, **changes)
 

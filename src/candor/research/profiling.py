@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 import torch
 from pydantic import Field, NonNegativeInt, PositiveInt
+from pydantic_core import to_jsonable_python
 
 from candor.core.errors import InputError
 from candor.core.files import atomic_file, read_json, write_json
@@ -216,8 +217,8 @@ class ProfileCell(Cell):
 
     def content(self) -> dict[str, Any]:
         """Returns the model, its settings and the circumstances."""
-        shared = self.circumstances.model_dump(mode="json")
-        return {"model": self.job.model, "settings": dict(self.job.settings), "circumstances": shared}
+        parts = {"model": self.job.model, "settings": dict(self.job.settings), "circumstances": self.circumstances}
+        return {name: to_jsonable_python(part) for name, part in parts.items()}
 
     def work(self, folder: Path, report: Report, interruption: Interruption) -> None:
         """Measures the model."""
