@@ -119,23 +119,14 @@ def values_in(grid: Path, setting: str, values: Sequence[Any]) -> list[Any]:
 
 @dataclass(frozen=True)
 class Change:
-    """How a variant's error differs from the full model's.
+    """How a variant's error differs from the full model's."""
 
-    Args:
-        variant: its name.
-        metric: which error, over all steps.
-        relative: mean over seeds of the paired relative change; 0.1 is ten percent worse.
-        seeds: how many pairs there are.
-        is_beyond_chance: whether it exceeds twice the relative deviation of the full model over seeds (ddof 1).
-        parameters: of the variant; None where the results do not state them.
-    """
-
-    variant: str
-    metric: str
-    relative: float
-    seeds: int
-    is_beyond_chance: bool
-    parameters: int | None = None
+    variant: str  # its name
+    metric: str  # which error, over all steps
+    relative: float  # mean over seeds of the paired change; 0.1 is ten percent worse
+    seeds: int  # how many pairs there are
+    is_beyond_chance: bool  # beyond twice the relative deviation of the full model over seeds (ddof 1)
+    parameters: int | None = None  # of the variant; None where the results do not state them
 
     @property
     def is_intervention(self) -> bool:

@@ -52,76 +52,44 @@ class DynamicsPicture:
 
 @dataclass(frozen=True, eq=False)
 class LagPicture:
-    """The peak lag of each edge.
+    """The peak lag of each edge; those at which the target follows are positive."""
 
-    Args:
-        table: from, to, distance (NaN if unknown), lag_steps and lag_hours (positive where the target follows),
-            correlation at that lag, and is_clear: whether the peak is one to rely on.
-        distance_unit: None if distances are unknown.
-        interval: of a step.
-    """
-
-    table: pd.DataFrame
-    distance_unit: str | None
-    interval: timedelta
+    table: pd.DataFrame  # from, to, distance, lag_steps, lag_hours, correlation, is_clear: whether to rely on it
+    distance_unit: str | None  # None if distances are unknown
+    interval: timedelta  # of a step
 
 
 @dataclass(frozen=True, eq=False)
 class PairPicture:
-    """What is usual at two distant sensors.
+    """What is usual at two distant sensors."""
 
-    Args:
-        first: label of the one.
-        second: label of the other.
-        correlation: of their profiles.
-        profiles: slot x 2, in standard deviations of each profile.
-        slots: of the calendar: bins of the week, or weeks of the year.
-        is_of_the_year: whether they are weeks of the year.
-    """
-
-    first: str
-    second: str
-    correlation: float
-    profiles: NDArray[np.floating]
-    slots: NDArray[np.integer]
-    is_of_the_year: bool
+    first: str  # label of the one
+    second: str  # label of the other
+    correlation: float  # of their profiles
+    profiles: NDArray[np.floating]  # slot x 2, in standard deviations of each profile
+    slots: NDArray[np.integer]  # of the calendar: bins of the week, or weeks of the year
+    is_of_the_year: bool  # whether they are weeks of the year
 
 
 @dataclass(frozen=True, eq=False)
 class DistantPairs:
-    """Pairs of sensors far from one another on the graph, the most alike first.
+    """Pairs of sensors far from one another on the graph, the most alike first."""
 
-    Args:
-        table: first and second (columns of the sensors), profile_correlation (of what is usual over the week, over the
-            year for daily readings) and deviation_correlation (of the deviations from it).
-        has_no_path: whether no path leads from either sensor to the other; if not, they are the farthest in hops.
-        are_apart: whether those that are close on the map are left out; if not, places or edges are unknown.
-    """
-
-    table: pd.DataFrame
-    has_no_path: bool
-    are_apart: bool
+    table: pd.DataFrame  # first, second, profile_correlation (of what is usual), deviation_correlation
+    has_no_path: bool  # between either two; if not, they are the farthest in hops
+    are_apart: bool  # those close on the map are left out; if not, places or edges are unknown
 
 
 @dataclass(frozen=True, eq=False)
 class ExplorePicture:
-    """All that the figure shows.
+    """All that the figure shows."""
 
-    Args:
-        name: of the data.
-        dynamics: of one sensor.
-        lags: None if there are no edges.
-        similar: the distant pair most alike; None if there is none.
-        opposite: the distant pair least alike; None if there is no second pair.
-        pairs: all distant pairs, by the ids of their sensors.
-    """
-
-    name: str
-    dynamics: DynamicsPicture
-    lags: LagPicture | None
-    similar: PairPicture | None
-    opposite: PairPicture | None
-    pairs: DistantPairs
+    name: str  # of the data
+    dynamics: DynamicsPicture  # of one sensor
+    lags: LagPicture | None  # None if there are no edges
+    similar: PairPicture | None  # the distant pair most alike; None if there is none
+    opposite: PairPicture | None  # the distant pair least alike; None if there is no second pair
+    pairs: DistantPairs  # all distant pairs, by the ids of their sensors
 
 
 def explore(

@@ -77,12 +77,9 @@ class ModelProfile(Settings):
     operations: int | None
     inference_seconds: float
     training_seconds: float | None
-    peak_megabytes: float | None
-    """None also where the system does not tell."""
-    is_reconstruction: bool = False
-    """Whether the model was rebuilt by us without its authors' code."""
-    measured: datetime | None = None
-    """When, in UTC."""
+    peak_megabytes: float | None  # none also where the system does not tell
+    is_reconstruction: bool = False  # whether the model was rebuilt by us without its authors' code
+    measured: datetime | None = None  # when, in UTC
 
     @property
     def label(self) -> str:
@@ -92,29 +89,17 @@ class ModelProfile(Settings):
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """All that is needed to measure a model.
+    """All that is needed to measure a model."""
 
-    Args:
-        name: under which the costs are kept.
-        model: name of the forecaster.
-        settings: of the forecaster, with history and horizon.
-        nodes: sensors.
-        edges: among them.
-        interval: between two readings.
-        batch: windows that go through the network at once.
-        warm_ups: passes before the clock starts.
-        passes: passes whose mean time counts.
-    """
-
-    name: str
-    model: str
-    settings: Mapping[str, Any]
-    nodes: int
-    edges: Edges
-    interval: timedelta
-    batch: int
-    warm_ups: int
-    passes: int
+    name: str  # under which the costs are kept
+    model: str  # name of the forecaster
+    settings: Mapping[str, Any]  # of the forecaster, with history and horizon
+    nodes: int  # sensors
+    edges: Edges  # among them
+    interval: timedelta  # between two readings
+    batch: int  # windows that go through the network at once
+    warm_ups: int  # passes before the clock starts
+    passes: int  # passes whose mean time counts
 
 
 def measure(job: Job, report: Report = silent) -> ModelProfile:

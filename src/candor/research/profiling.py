@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -34,12 +34,11 @@ from candor.presets import Preset, load_preset, preset_names
 from candor.research.engine import SCORES, Cell, Interruption, failure_of
 from candor.research.grid import RESULTS, cells_in, cells_of_results, overall_errors, read_results, unique
 from candor.research.measuring import HOW, Job, ModelProfile, measure, random_panel
-from candor.research.suites import Contender, Suite, SuiteTask, load_suite, suite_names
+from candor.research.suites import Contender, Metric, Suite, SuiteTask, load_suite, suite_names
 from candor.runs.fit import TrainingStoppedError
 
 PROFILE, TABLE = "profile.json", "profile.csv"
 PACKAGES = ("python", "torch", "candor-forecast")
-Metric = Literal["mae", "mse"]
 # What a made-up graph is made from where the data are absent: the interval, and the edges between different sensors.
 _ABSENT = {
     "metr-la": (timedelta(minutes=5), 1515),
@@ -54,8 +53,7 @@ class Circumstances(Settings):
     """What the costs depend on besides the model."""
 
     preset: str
-    graph: str
-    """Where the edges come from."""
+    graph: str  # where the edges come from
     nodes: PositiveInt
     edges: NonNegativeInt
     history: PositiveInt
@@ -70,10 +68,8 @@ class Profile(Settings):
     """The costs of several models under the same circumstances."""
 
     circumstances: Circumstances
-    models: tuple[ModelProfile, ...] = ()
-    """Smallest network first, then those that are no networks."""
-    failed: dict[str, str] = Field(default_factory=dict)
-    """Why some could not be measured, by name."""
+    models: tuple[ModelProfile, ...] = ()  # smallest network first, then those that are no networks
+    failed: dict[str, str] = Field(default_factory=dict)  # why some could not be measured, by name
 
     def with_model(self, name: str, found: ModelProfile | str) -> "Profile":
         """Returns the profile with what was found of a model: its costs, or why there are none."""
@@ -278,19 +274,12 @@ def make_job(target: ProfileTarget, contender: Contender, circumstances: Circums
 
 @dataclass(frozen=True)
 class TaskErrors:
-    """Errors of the models of a grid on one task.
+    """Errors of the models of a grid on one task."""
 
-    Args:
-        by_model: error over all steps by name, one per seed.
-        metric: what kind of error, that by which the grid ranks its models.
-        unit: of the readings.
-        where: the file they come from.
-    """
-
-    by_model: Mapping[str, Sequence[float]]
-    metric: Metric
-    unit: str
-    where: Path
+    by_model: Mapping[str, Sequence[float]]  # error over all steps by name, one per seed
+    metric: Metric  # what kind of error, that by which the grid ranks its models
+    unit: str  # of the readings
+    where: Path  # the file they come from
 
     def check_any_of(self, names: Collection[str]) -> None:
         """Refuses results that have none of some models."""

@@ -40,48 +40,28 @@ _ROUNDING = 1e-9  # two statistics this close are equal
 
 @dataclass(frozen=True, eq=False)
 class ModelActivity:
-    """The shock activity of one trained model.
+    """The shock activity of one trained model."""
 
-    Args:
-        name: what people call it.
-        horizon: steps it forecasts.
-        seed: where its training began.
-        activity: time x station, NaN where no patch covers the hour.
-    """
-
-    name: str
-    horizon: int
-    seed: int
-    activity: NDArray[np.floating[Any]]
+    name: str  # what people call it
+    horizon: int  # steps it forecasts
+    seed: int  # where its training began
+    activity: NDArray[np.floating[Any]]  # time x station, NaN where no patch covers the hour
 
 
 @dataclass(frozen=True, eq=False)
 class ShockRain:
-    """What the comparison found.
+    """What the comparison found."""
 
-    Args:
-        lags: in steps, positive where activity follows rain.
-        horizons: steps of the forecasts, ascending.
-        checkpoints: horizon and seed of each model.
-        by_checkpoint: checkpoint x lag: mean correlation over stations.
-        by_station: station x lag: mean correlation over checkpoints, NaN for a station that never counts.
-        curves: horizon x lag.
-        null: the statistic of every shift.
-        null_curves: shift x lag: mean over horizons, of the first shifts only, for figures.
-        least_shift: the smallest shift, either way, in steps.
-        rotations: how many rotations of the record there are.
-    """
-
-    lags: NDArray[np.int64]
-    horizons: tuple[int, ...]
-    checkpoints: tuple[tuple[int, int], ...]
-    by_checkpoint: Numbers
-    by_station: Numbers
-    curves: Numbers
-    null: Numbers
-    null_curves: Numbers
-    least_shift: int
-    rotations: int
+    lags: NDArray[np.int64]  # in steps, positive where activity follows rain
+    horizons: tuple[int, ...]  # steps of the forecasts, ascending
+    checkpoints: tuple[tuple[int, int], ...]  # horizon and seed of each model
+    by_checkpoint: Numbers  # checkpoint x lag: mean correlation over stations
+    by_station: Numbers  # station x lag: mean correlation over checkpoints, NaN if it never counts
+    curves: Numbers  # horizon x lag
+    null: Numbers  # the statistic of every shift
+    null_curves: Numbers  # shift x lag: mean over horizons, of the first shifts only, for figures
+    least_shift: int  # the smallest shift, either way, in steps
+    rotations: int  # how many rotations of the record there are
 
     @cached_property
     def selected(self) -> NDArray[np.int64]:

@@ -1,7 +1,7 @@
 """Runs of CANDOR against rain: the activity of their shock gates, and its comparison with rain, computed or read."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -43,36 +43,22 @@ class RainChoice:
 
 @dataclass(frozen=True)
 class LagChoice:
-    """Lags and shifts; times in hours.
+    """Lags and shifts; times in hours."""
 
-    Args:
-        longest: lags go from minus this to this.
-        step: from one lag to the next.
-        shifts: how many rotations of the rain are drawn.
-        least_shift: the smallest shift, either way; at least one reading.
-    """
-
-    longest: float = 120.0
-    step: float = 2.0
-    shifts: int = SHIFTS
-    least_shift: float = 0.0
+    longest: float = 120.0  # lags go from minus this to this
+    step: float = 2.0  # from one lag to the next
+    shifts: int = SHIFTS  # how many rotations of the rain are drawn
+    least_shift: float = 0.0  # the smallest shift, either way; at least one reading
 
 
 @dataclass(frozen=True, eq=False)
 class RainComparison:
-    """A comparison of runs with rain; tables that were not found are empty.
+    """A comparison of runs with rain; tables that were not found are empty."""
 
-    Args:
-        content: of shock-rain.json; lags in hours.
-        curves: of shock-rain.csv: by lag, the correlation of each horizon and the band of shifts.
-        null: of shock-rain-shifts.csv: the statistic of every shift.
-        path: the JSON file that it was read from.
-    """
-
-    content: dict[str, Any]
-    curves: pd.DataFrame = field(default_factory=pd.DataFrame)
-    null: pd.DataFrame = field(default_factory=pd.DataFrame)
-    path: Path = Path()
+    content: dict[str, Any]  # of shock-rain.json; lags in hours
+    curves: pd.DataFrame  # of shock-rain.csv: by lag, the correlation of each horizon and the band of shifts
+    null: pd.DataFrame  # of shock-rain-shifts.csv: the statistic of every shift
+    path: Path = Path()  # the JSON file that it was read from
 
     @property
     def data(self) -> str:

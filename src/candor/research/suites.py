@@ -14,19 +14,18 @@ from candor.forecasting import forecasters
 from candor.presets import load_preset
 from candor.runs.fit import check_budget, is_network
 
-ALL = "all"
-"""Stands for all registered models in a suite's file, alone or beside further contenders."""
+Metric = Literal["mae", "mse"]
+Ranking = Literal["task", "suite"]
+_FOLDER = files(__package__) / "suites"
+_ALL = "all"  # stands for all registered models in a suite's file, alone or beside further contenders
 
 
 class Contender(Settings):
     """A model with settings of its own, under a name that tables show."""
 
-    name: str
-    """Shown in tables and part of a cell's folder."""
-    model: str
-    """Name of the model."""
-    settings: dict[str, Any] = Field(default_factory=dict)
-    """As on the command line of `candor train`, e.g. `size: small`."""
+    name: str  # shown in tables and part of a cell's folder
+    model: str  # name of the model
+    settings: dict[str, Any] = Field(default_factory=dict)  # as on the command line of `candor train`
 
     @property
     def is_network(self) -> bool:
@@ -41,26 +40,21 @@ def _as_contender(entry: Any) -> Any:
 class SuiteTask(Settings):
     """A dataset with a protocol."""
 
-    preset: str
-    """Names dataset and protocol."""
-    horizon: PositiveInt | None = None
-    """Steps, where they differ from the preset's."""
+    preset: str  # names dataset and protocol
+    horizon: PositiveInt | None = None  # steps, where they differ from the preset's
 
     @property
     def label(self) -> str:
-        """Part of a cell's folder."""
+        """SuitePart of a cell's folder."""
         return self.preset if self.horizon is None else f"{self.preset}-h{self.horizon}"
 
 
-class Part(Settings):
+class SuitePart(Settings):
     """Tasks of a suite that are ranked in another way than the rest."""
 
-    tasks: tuple[str, ...]
-    """Labels."""
-    metric: Literal["mae", "mse"]
-    """See `Suite`."""
-    ranking: Literal["task", "suite"]
-    """See `Suite`; together means within the part."""
+    tasks: tuple[str, ...]  # labels
+    metric: Metric  # see `Suite`
+    ranking: Ranking  # see `Suite`; together means within the part
 
 
 class Suite(Settings):
@@ -71,16 +65,11 @@ class Suite(Settings):
     tasks: tuple[SuiteTask, ...]
     contenders: tuple[Annotated[Contender, BeforeValidator(_as_contender)], ...] = Field(alias="models")
     seeds: tuple[int, ...] = (0, 1, 2)
-    budget_minutes: PositiveFloat | None = None
-    """Of training, for every cell; schedules are shortened to it. None trains to the end."""
-    metric: Literal["mae", "mse"] = "mae"
-    """By which models are ranked."""
-    has_rivals: bool = True
-    """Whether CANDOR is compared with other models, or with variants of itself."""
-    ranking: Literal["task", "suite"] = "task"
-    """Whether the best baselines are chosen for each task, or once by the mean over all tasks."""
-    parts: tuple[Part, ...] = ()
-    """Tasks with a metric and ranking of their own, those of the suites that this one is made of."""
+    budget_minutes: PositiveFloat | None = None  # of training, for every cell; schedules are shortened to it
+    metric: Metric = "mae"  # by which models are ranked
+    has_rivals: bool = True  # whether CANDOR is compared with other models, or with variants of itself
+    ranking: Ranking = "task"  # whether the best baselines are chosen for each task, or once by the mean over all
+    parts: tuple[SuitePart, ...] = ()  # tasks ranked by rules of their own: those of the suites it is made of
 
     def chosen(
         self,
@@ -93,13 +82,8 @@ class Suite(Settings):
     ) -> "Suite":
         """Returns the suite with something else where it is given.
 
-        Args:
-            models: names of contenders of the suite, or of registered models.
-            seeds: where chance begins.
-            budget_minutes: training of each cell.
-            tasks: labels of some of the suite's tasks.
-            settings: of the protocol for all contenders, others for the networks among them; a contender's own go
-                before these.
+        Models are names of contenders of the suite, or of registered models; tasks are labels. Settings of the protocol
+        are for all contenders, others for the networks among them; a contender's own go before these.
         """
         changes: dict[str, Any] = {}
         if models is not None:
@@ -124,7 +108,7 @@ class Suite(Settings):
         found.append((self.model_copy(update={"parts": ()}), left))
         return [(rules, some) for rules, some in found if some]
 
-    def metric_of(self, label: str) -> Literal["mae", "mse"]:
+    def metric_of(self, label: str) -> Metric:
         """Returns by which error models are ranked on a task."""
         ((rules, _),) = self.parts_of([label])
         return rules.metric
@@ -144,18 +128,13 @@ class Suite(Settings):
 
     def _named(self, models: Iterable[str]) -> tuple[Contender, ...]:
         known = {contender.name: contender for contender in self.contenders}
-        chosen = []
-        for name in dict.fromkeys(models):
-            if name not in known and name not in forecasters:
-                further = sorted(set(known) - set(forecasters.names()))
-                raise InputError(
-                    f"there is no model called {name!r}",
-                    hint=f"known: {', '.join([*forecasters.names(), *further])}",
-                )
-            chosen.append(known.get(name) or Contender(name=name, model=name))
-        if not chosen:
+        wanted = list(dict.fromkeys(models))
+        if not wanted:
             raise InputError("no model is named", hint="write names with commas, e.g. --models candor,stid")
-        return tuple(chosen)
+        if unknown := [name for name in wanted if name not in known and name not in forecasters]:
+            names = [*forecasters.names(), *sorted(set(known) - set(forecasters.names()))]
+            raise InputError(f"there is no model called {unknown[0]!r}", hint=f"known: {', '.join(names)}")
+        return tuple(known.get(name) or Contender(name=name, model=name) for name in wanted)
 
     def _labelled(self, labels: Iterable[str]) -> tuple[SuiteTask, ...]:
         known = {task.label: task for task in self.tasks}
@@ -177,40 +156,30 @@ class Suite(Settings):
                 f"no network is chosen that could have a setting {further}",
                 hint=f"leave out {further}, or choose a network with --models, e.g. candor",
             )
-        contenders = tuple(
-            contender.model_copy(
-                update={"settings": {**(settings if contender in networks else for_all), **contender.settings}}
-            )
-            for contender in self.contenders
-        )
-        return self.model_copy(update={"contenders": contenders})
+        contenders = []
+        for contender in self.contenders:
+            given = settings if contender in networks else for_all
+            contenders.append(contender.model_copy(update={"settings": {**given, **contender.settings}}))
+        return self.model_copy(update={"contenders": tuple(contenders)})
 
 
 def suite_names() -> list[str]:
     """Returns the names of all suites, sorted."""
-    return sorted(entry.name.removesuffix(".yaml") for entry in _folder().iterdir() if entry.name.endswith(".yaml"))
+    return sorted(entry.name.removesuffix(".yaml") for entry in _FOLDER.iterdir() if entry.name.endswith(".yaml"))
 
 
 def load_suite(name: str) -> Suite:
     """Returns the suite called `name`."""
     if name not in suite_names():
         raise InputError(f"there is no suite called {name!r}", hint=f"known: {', '.join(suite_names())}")
-    content = dict(read_yaml((_folder() / f"{name}.yaml").read_text(encoding="utf-8"), f"suite {name}"))
+    content = dict(read_yaml((_FOLDER / f"{name}.yaml").read_text(encoding="utf-8"), f"suite {name}"))
     if members := [load_suite(member) for member in content.pop("suites", ())]:
         content["tasks"] = [task for member in members for task in member.tasks]
         content["parts"] = [
-            Part(tasks=tuple(task.label for task in member.tasks), metric=member.metric, ranking=member.ranking)
+            SuitePart(tasks=tuple(task.label for task in member.tasks), metric=member.metric, ranking=member.ranking)
             for member in members
         ]
-    content["models"] = _with_all(content.get("models", ()))
+    models = content.get("models", ())
+    entries = [models] if models == _ALL else models
+    content["models"] = [one for entry in entries for one in (forecasters.names() if entry == _ALL else [entry])]
     return parse_settings(Suite, {"name": name} | content, f"suite {name}")
-
-
-def _with_all(models: Any) -> Any:
-    """Returns the models of a suite's file with all registered ones where they are meant."""
-    entries = [models] if models == ALL else models
-    return [one for entry in entries for one in (forecasters.names() if entry == ALL else [entry])]
-
-
-def _folder() -> Any:
-    return files(__package__) / "suites"

@@ -42,41 +42,24 @@ class TableCell:
 
 @dataclass(frozen=True)
 class PaperTable:
-    """A table without a form yet.
+    """A table without a form yet."""
 
-    Args:
-        title: what it shows.
-        groups: heads over groups of columns with how many columns each spans; the first column is the models'.
-        columns: heads of the columns after the first.
-        rows: a name and its cells.
-        note: what has to be said below it.
-    """
-
-    title: str
-    groups: tuple[tuple[str, int], ...]
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, tuple[TableCell, ...]], ...]
-    note: str = ""
+    title: str  # what it shows
+    groups: tuple[tuple[str, int], ...]  # heads over columns and how many they span; not over the models'
+    columns: tuple[str, ...]  # heads of the columns after the first
+    rows: tuple[tuple[str, tuple[TableCell, ...]], ...]  # a name and its cells
+    note: str = ""  # what has to be said below it
 
 
 @dataclass(frozen=True)
 class _Lineup:
-    """Who is shown in a table.
+    """Who is shown in a table."""
 
-    Args:
-        rivals: all baselines, best first, shown or not: marks and gains rest on them, or the best of the shown would
-            pass for the best of all.
-        baselines: those that are shown.
-        reconstructions: models that were rebuilt without their authors' code.
-        ours: CANDOR, of whatever size.
-        unranked: baselines without a rank, since they have no results on some of the tasks; shown or not.
-    """
-
-    rivals: tuple[str, ...]
-    baselines: tuple[str, ...]
-    reconstructions: tuple[str, ...]
-    ours: tuple[str, ...]
-    unranked: tuple[str, ...]
+    rivals: tuple[str, ...]  # all baselines, best first, shown or not: marks and gains rest on them
+    baselines: tuple[str, ...]  # those that are shown
+    reconstructions: tuple[str, ...]  # models that were rebuilt without their authors' code
+    ours: tuple[str, ...]  # CANDOR, of whatever size
+    unranked: tuple[str, ...]  # baselines without a rank, since they have no results on some of the tasks; shown or not
 
     @property
     def models(self) -> tuple[str, ...]:

@@ -48,21 +48,13 @@ class GridKind(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class FoundGrid:
-    """A grid with results.
+    """A grid with results."""
 
-    Args:
-        folder: where it is.
-        kind: what it compares.
-        suite: how its tables are made.
-        cells: those whose folders are there, and those of the results.
-        results: as `candor.research.grid.collect` gives them.
-    """
-
-    folder: Path
-    kind: GridKind
-    suite: Suite
-    cells: tuple[GridCell, ...]
-    results: pd.DataFrame
+    folder: Path  # where it is
+    kind: GridKind  # what it compares
+    suite: Suite  # how its tables are made
+    cells: tuple[GridCell, ...]  # those whose folders are there, and those of the results
+    results: pd.DataFrame  # as `candor.research.grid.collect` gives them
 
     @property
     def tasks(self) -> list[str]:
@@ -208,27 +200,16 @@ class FoundRun:
 
 @dataclass(eq=False)
 class Found:
-    """What there is, each kind in the order of its paths.
+    """What there is, each kind in the order of its paths."""
 
-    Args:
-        folders: that were searched.
-        grids: with results.
-        profiles: files.
-        shock_rains: files.
-        truths: files.
-        runs: of CANDOR whose figures are drawn.
-        others: runs of CANDOR that belong to no grid and were not named.
-        troubles: what could not be read.
-    """
-
-    folders: tuple[Path, ...]
-    grids: list[FoundGrid] = field(default_factory=list)
-    profiles: list[Path] = field(default_factory=list)
-    shock_rains: list[Path] = field(default_factory=list)
-    truths: list[Path] = field(default_factory=list)
-    runs: list[FoundRun] = field(default_factory=list)
-    others: list[Path] = field(default_factory=list)
-    troubles: list[Trouble] = field(default_factory=list)
+    folders: tuple[Path, ...]  # that were searched
+    grids: list[FoundGrid] = field(default_factory=list)  # with results
+    profiles: list[Path] = field(default_factory=list)  # files
+    shock_rains: list[Path] = field(default_factory=list)  # files
+    truths: list[Path] = field(default_factory=list)  # files
+    runs: list[FoundRun] = field(default_factory=list)  # of CANDOR whose figures are drawn
+    others: list[Path] = field(default_factory=list)  # runs of CANDOR that belong to no grid and were not named
+    troubles: list[Trouble] = field(default_factory=list)  # what could not be read
 
 
 def find_results(folders: Sequence[Path]) -> Found:

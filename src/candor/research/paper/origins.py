@@ -30,23 +30,14 @@ _SHORT = 12  # digits of a checksum
 
 @dataclass(frozen=True)
 class Origin:
-    """Where numbers come from.
+    """Where numbers come from."""
 
-    Args:
-        source: the file or folder they were read from.
-        command: that made them.
-        data: what they are about, with unit and checksum where those are known.
-        protocol: how they were made, in words.
-        made: the dates of the results.
-        versions: what they were made with.
-    """
-
-    source: str
-    command: str
-    data: str = NOTHING
-    protocol: str = NOTHING
-    made: str = UNKNOWN
-    versions: str = UNKNOWN
+    source: str  # the file or folder they were read from
+    command: str  # that made them
+    data: str = NOTHING  # what they are about, with unit and checksum where those are known
+    protocol: str = NOTHING  # how they were made, in words
+    made: str = UNKNOWN  # the dates of the results
+    versions: str = UNKNOWN  # what they were made with
 
 
 def data_in_words(name: str, checksum: str = "", unit: str = "", *, is_dataset: bool = False) -> str:

@@ -28,26 +28,15 @@ from candor.research.patterns import Numbers
 class ModelAnswers:
     """Means over the test windows that read what the answer is about.
 
-    A patch is known by the row it begins with: it is read by as many windows as have it in their history.
+    A patch is known by the row it begins with: it is read by as many windows as have it in their history."""
 
-    Args:
-        starts: first rows of the patches, ascending.
-        patch_length: rows of a patch.
-        by_patch: by name, patch x sensor: `shock`, `accumulation` and `release` (size of the component before its
-            norm), `shock gates` (activity of both, 0 to 1), `accumulation gate` and `release gate` (0 to 1).
-        weights: edge x position: of the forward operator, in the order of the panel's edges, oldest position first.
-        arrived: edge x position: size of what the edge brings from that position.
-        likeness: sensor x sensor: weight that the row's functional relations give to the column.
-        resemblance: sensor x sensor: cosine of the descriptors of backgrounds, which relations are chosen by.
-    """
-
-    starts: NDArray[np.int64]
-    patch_length: int
-    by_patch: dict[str, Numbers]
-    weights: Numbers
-    arrived: Numbers
-    likeness: Numbers
-    resemblance: Numbers
+    starts: NDArray[np.int64]  # first rows of the patches, ascending
+    patch_length: int  # rows of a patch
+    by_patch: dict[str, Numbers]  # by name, patch x sensor: sizes of components before their norm; gates from 0 to 1
+    weights: Numbers  # of the forward operator, edge x position, oldest position first
+    arrived: Numbers  # edge x position: size of what the edge brings from that position
+    likeness: Numbers  # sensor x sensor: weight that the row's functional relations give to the column
+    resemblance: Numbers  # sensor x sensor: cosine of the descriptors of backgrounds, which relations are chosen by
 
 
 def refuse_variants(settings: ModelSettings) -> None:

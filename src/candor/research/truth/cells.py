@@ -42,16 +42,11 @@ _DATA = "data."
 class DataSettings(Settings):
     """What a synthetic network is made of, where it differs from that of the catalogue."""
 
-    sensors: PositiveInt | None = None
-    """How many there are."""
-    steps: PositiveInt | None = None
-    """Readings of each."""
-    noise: float | None = None
-    """Standard deviation of the noise as a share of the level."""
-    missing_share: float | None = None
-    """Share of the readings that is missing."""
-    twin_pairs: NonNegativeInt | None = None
-    """Pairs of sensors that share a background."""
+    sensors: PositiveInt | None = None  # how many there are
+    steps: PositiveInt | None = None  # readings of each
+    noise: float | None = None  # standard deviation of the noise as a share of the level
+    missing_share: float | None = None  # share of the readings that is missing
+    twin_pairs: NonNegativeInt | None = None  # pairs of sensors that share a background
 
 
 class TruthCell(Settings, Cell):
@@ -62,10 +57,8 @@ class TruthCell(Settings, Cell):
     dataset: str
     seed: NonNegativeInt
     data: DataSettings = DataSettings()
-    settings: dict[str, Any] = Field(default_factory=dict)
-    """Of protocol, model and training, as on the command line of `candor train`."""
-    budget_minutes: PositiveFloat | None = None
-    """Of training; schedules are shortened to it. None trains to the end."""
+    settings: dict[str, Any] = Field(default_factory=dict)  # of protocol, model and training, as of `candor train`
+    budget_minutes: PositiveFloat | None = None  # of training; schedules are shortened to it. None trains to the end
 
     @property
     def name(self) -> str:
