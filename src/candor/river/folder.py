@@ -94,10 +94,10 @@ def export_archive(folder: Path, path: Path) -> list[str]:
             for file in place.rglob("*")
             if file.is_file()
         }
-        sums = "".join(f"{sha256_of_file(files[name])}  {name}\n" for name in sorted(files))
         with atomic_file(path) as temporary, zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED) as archive:
             for name in sorted(files):
                 _add(archive, name, files[name].read_bytes())
+            sums = "".join(f"{sha256_of_file(files[name])}  {name}\n" for name in sorted(files))
             _add(archive, CHECKSUMS, sums.encode())
     return [*sorted(files), CHECKSUMS]
 
