@@ -62,13 +62,25 @@ def build_basin(settings: BasinSettings, client: ServiceClient, name: str = "", 
         raise _too_few(kept, stations, too_short, catalogue, settings)
     findings = _findings(catalogue, kept, axis, is_zone_given=settings.zone is not None)
     river = find_river(client, [station.site for station in kept], settings.max_distance_km, findings)
-    _require_edges(river.edges, len(kept), settings)
+    least = max(len(kept) - 1, 0) if settings.min_edges is None else settings.min_edges
+    if len(river.edges) < least:
+        raise InputError(
+            f"{len(river.edges)} pairs of stations lie below one another within {settings.max_distance_km:g} km of "
+            f"river, and at least {least} are asked for",
+            where=f"hydrologic unit {settings.huc}",
+            hint="raise --max-distance-km, or lower --min-edges",
+        )
     if client.cache.damaged:
         what = "answers on disk were damaged and were fetched again"
         findings.note(what, where=str(client.cache.folder), count=len(client.cache.damaged))
-    panel = _panel(kept, river.edges, axis, name or f"huc{settings.huc}", _provenance(settings, client, kept, river))
+    panel = _panel(kept, river.edges, axis, name or f"huc{settings.huc}")
+    panel = replace(panel, provenance=_provenance(settings, client, kept, river))
     if rain is not None:
-        panel = _with_rain(panel, rain, findings, is_offline=client.is_offline)
+        covariate, origin = rain(panel.sensors, panel.times)
+        if unknown := unknown_rain(covariate, is_offline=client.is_offline):
+            findings.warning(unknown, hint="build again later: only what is lacking is read")
+        provenance = {**panel.provenance, "rain": dict(origin)}
+        panel = replace(panel, covariates={"rain": covariate}, provenance=provenance)
     described = sorted(too_short + unplaced + complete, key=lambda one: one.id)
     observed = int(np.count_nonzero(panel.mask))
     counts = len(panel.sensors), len(panel.edges), panel.times.length, observed
@@ -160,24 +172,7 @@ def _findings(catalogue: SiteList, kept: Sequence[Station], axis: TimeAxis, *, i
     return findings
 
 
-def _require_edges(edges: Sequence[RiverEdge], stations: int, settings: BasinSettings) -> None:
-    least = max(stations - 1, 0) if settings.min_edges is None else settings.min_edges
-    if len(edges) < least:
-        raise InputError(
-            f"{len(edges)} pairs of stations lie below one another within {settings.max_distance_km:g} km of river, "
-            f"and at least {least} are asked for",
-            where=f"hydrologic unit {settings.huc}",
-            hint="raise --max-distance-km, or lower --min-edges",
-        )
-
-
-def _panel(
-    stations: Sequence[Station],
-    edges: Sequence[RiverEdge],
-    axis: TimeAxis,
-    name: str,
-    provenance: Mapping[str, Any],
-) -> Panel:
+def _panel(stations: Sequence[Station], edges: Sequence[RiverEdge], axis: TimeAxis, name: str) -> Panel:
     """Returns the panel; what is missing in it stays missing."""
     sensors = tuple(
         Sensor(s.site.id, s.site.name, s.site.latitude, s.site.longitude, s.readings.unit) for s in stations
@@ -194,15 +189,7 @@ def _panel(
             distance_unit="km",
         ),
         name=name,
-        provenance=provenance,
     )
-
-
-def _with_rain(panel: Panel, rain: RainStep, findings: Findings, *, is_offline: bool) -> Panel:
-    covariate, origin = rain(panel.sensors, panel.times)
-    if unknown := unknown_rain(covariate, is_offline=is_offline):
-        findings.warning(unknown, hint="build again later: only what is lacking is read")
-    return replace(panel, covariates={"rain": covariate}, provenance={**panel.provenance, "rain": dict(origin)})
 
 
 def unknown_rain(rain: Covariate, *, is_offline: bool) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from io import RawIOBase
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import h5py
 import numpy as np
@@ -180,20 +180,6 @@ class Granule:
     megabytes: float
 
 
-class Archive(Protocol):
-    """What rain is fetched from."""
-
-    retries: Retries
-
-    def find(self, first: datetime, stop: datetime) -> dict[datetime, Granule]:
-        """Returns the files of the half hours that start from `first` until before `stop`, by their start."""
-        ...
-
-    def read(self, granule: Granule, cells: Sequence[GridCell]) -> tuple[NDArray[np.float32], int] | None:
-        """Returns the rates in mm/h in the cells and the bytes carried, or None if the file is not there after all."""
-        ...
-
-
 class EarthdataArchive:
     """The archive at NASA's GES DISC, through Earthdata.
 
@@ -206,7 +192,7 @@ class EarthdataArchive:
         self._reader = RemoteReader(login.get_session, self.retries)
 
     def find(self, first: datetime, stop: datetime) -> dict[datetime, Granule]:
-        """Returns the files of a time, as `Archive` does."""
+        """Returns the files of the half hours that start from `first` until before `stop`, by their start."""
         responses = self.retries.call(
             lambda: self._search(first, stop - timedelta(seconds=1)), lambda error: diagnose(error, "NASA's CMR")
         )
@@ -218,7 +204,7 @@ class EarthdataArchive:
         return found
 
     def read(self, granule: Granule, cells: Sequence[GridCell]) -> tuple[NDArray[np.float32], int] | None:
-        """Returns the rates in a file, as `Archive` does."""
+        """Returns the rates in mm/h in the cells and the bytes carried, or None if the file is not there after all."""
         try:
             return self._reader.read(granule.url, lambda file: read_half_hour(file, granule.name, cells))
         except FileNotFoundError:

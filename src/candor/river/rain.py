@@ -27,7 +27,7 @@ from candor.core.versions import version_of
 from candor.data.panel import Covariate, Sensor, digest_of
 from candor.data.times import TimeAxis
 from candor.river.cache import told_if_unwritable
-from candor.river.imerg import DOI, HALF_HOUR, PRODUCT, VERSION, Archive, Granule, GridCell, cell_of, sign_in
+from candor.river.imerg import DOI, HALF_HOUR, PRODUCT, VERSION, EarthdataArchive, Granule, GridCell, cell_of, sign_in
 
 _FORMAT_VERSION = 1
 _FIRST_TIME, _LAST_TIME = (time.replace(tzinfo=UTC) for time in (datetime.min, datetime.max))
@@ -150,8 +150,8 @@ def fetch_rain(
     times: TimeAxis,
     folder: Path,
     *,
-    archive: Archive | None = None,
-    log_in: Callable[[], Archive] | None = None,
+    archive: EarthdataArchive | None = None,
+    log_in: Callable[[], EarthdataArchive] | None = None,
     is_offline: bool = False,
     announce: Callable[[str], object] = lambda text: None,
     report: Report = silent,
@@ -214,7 +214,7 @@ class _HalfHours:
                 rates[row] = self._known[start].rates
         return rates
 
-    def fetch(self, archive: Archive, announce: Callable[[str], object], report: Report) -> None:
+    def fetch(self, archive: EarthdataArchive, announce: Callable[[str], object], report: Report) -> None:
         """Reads what is lacking, and keeps every day as soon as it is read."""
         lacking, share = self.lacking, 0.0
 
@@ -237,7 +237,7 @@ class _HalfHours:
             pool.shutdown(cancel_futures=True)
 
     def _batches(
-        self, archive: Archive, lacking: list[datetime], announce: Callable[[str], object]
+        self, archive: EarthdataArchive, lacking: list[datetime], announce: Callable[[str], object]
     ) -> Iterator[list[Granule]]:
         """Yields the files to read, of one day at a time; the very first alone, since it tells how much all will be."""
         for _, group in groupby(lacking, key=lambda start: (start - lacking[0]) // timedelta(days=_DAYS_PER_SEARCH)):
@@ -254,7 +254,7 @@ class _HalfHours:
             for _, day in groupby(granules, key=lambda granule: granule.start.date()):
                 yield list(day)
 
-    def _read(self, archive: Archive, batch: list[Granule], pool: ThreadPoolExecutor) -> Iterator[Granule]:
+    def _read(self, archive: EarthdataArchive, batch: list[Granule], pool: ThreadPoolExecutor) -> Iterator[Granule]:
         """Yields files of one day as they are read, then keeps what they say beside what is known of the day."""
         read = {}
         for granule, response in zip(batch, pool.map(lambda one: archive.read(one, self._cells), batch), strict=True):

@@ -67,19 +67,18 @@ class BasinPreset:
     settings: BasinSettings
     sites: int
     edges: int
-    hours: int
     observed_percent: float
+    hours: int = 43_824
 
 
-def _preset(title: str, huc: str, start: str, end: str, sites: int, edges: int, percent: float) -> BasinPreset:
-    return BasinPreset(title, BasinSettings(huc=huc, start=start, end=end), sites, edges, 43_824, percent)
-
-
+_SANTEE = BasinSettings(huc="030501", start="2014-01-01", end="2018-12-31")
+_APALACHICOLA = BasinSettings(huc="031300", start="2017-10-01", end="2022-09-30")
+_KLAMATH = BasinSettings(huc="180102", start="2020-10-01", end="2025-09-30")
 PRESETS: Mapping[str, BasinPreset] = MappingProxyType(
     {
-        "basin030501": _preset("Santee", "030501", "2014-01-01", "2018-12-31", 12, 17, 98.66),
-        "basin031300": _preset("Apalachicola", "031300", "2017-10-01", "2022-09-30", 20, 28, 96.44),
-        "basin180102": _preset("Klamath", "180102", "2020-10-01", "2025-09-30", 11, 42, 98.15),
+        "basin030501": BasinPreset("Santee", _SANTEE, sites=12, edges=17, observed_percent=98.66),
+        "basin031300": BasinPreset("Apalachicola", _APALACHICOLA, sites=20, edges=28, observed_percent=96.44),
+        "basin180102": BasinPreset("Klamath", _KLAMATH, sites=11, edges=42, observed_percent=98.15),
     }
 )
 

@@ -256,16 +256,19 @@ class ForecastRow(_Schema):
     probability: float | None = None
 
 
-class ForecastResponse(_Schema):
-    """A forecast of all sensors."""
-
+class _ForecastAnswer(_Schema):
     model: str
-    version: str
-    last_reading: str
-    zone: str
     units: dict[str, str]
     coverage: float | None
     findings: list[Finding]
+
+
+class ForecastResponse(_ForecastAnswer):
+    """A forecast of all sensors."""
+
+    version: str
+    last_reading: str
+    zone: str
     forecasts: list[ForecastRow]
 
 
@@ -286,15 +289,10 @@ class ForecastSeries(_Schema):
     observed: list[float | None]
 
 
-class PastForecast(_Schema):
-    """A forecast beside what happened."""
+class PastForecast(_ForecastAnswer):
+    """A forecast beside what happened; the findings are about its intervals."""
 
-    model: str
     time: str
-    units: dict[str, str]
-    coverage: float | None
-    findings: list[Finding]
-    """About the intervals."""
     steps: list[str]
     sensors: dict[str, ForecastSeries]
 
