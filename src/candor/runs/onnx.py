@@ -1,16 +1,9 @@
 """A trained network as an ONNX file, for programs that know nothing of candor or of PyTorch.
 
-| input | shape | content |
-|---|---|---|
-| readings | batch history sensor | float32, in the sensors' unit; NaN where missing |
-| time_of_day | batch (history + horizon) | int64, bins 0..287 of the local day; 0 for daily data |
-| day_of_week | batch (history + horizon) | int64, 0 is Monday |
-| week_of_year | batch (history + horizon) | int64, (day of the year - 1) // 7; only for networks that know the season |
-
-The output `forecast` is batch x horizon x sensor. Gaps are filled by the model's own rule within the window: it is the
-forecast that candor makes from these rows alone. Where candor is given a longer record, a sensor that is silent when
-the window begins keeps the reading it had before. Operations of CANDOR are traced in their plain form, see
-`candor.nets.candor.ops`.
+Its inputs are `INPUTS`, with the batch first; its output `forecast` is batch x horizon x sensor. Gaps are filled by the
+model's own rule within the window: it is the forecast that candor makes from these rows alone. Where candor is given a
+longer record, a sensor that is silent when the window begins keeps the reading it had before. Operations of CANDOR are
+traced in their plain form, see `candor.nets.candor.ops`.
 
 The metadata of the file hold the sensors, their unit, interval and zone, history and horizon, and what it was made
 with. It is compared with candor in onnxruntime before it is kept.

@@ -24,8 +24,7 @@ from candor.data.panel import Panel
 from candor.explain.analyses.states import WindowStates
 from candor.explain.explanation import Finding
 from candor.explain.pictures import ReconstructionPicture
-from candor.nets.candor.decomposition import Components
-from candor.nets.candor.embedding import PatchEmbedding
+from candor.nets.candor.decomposition import Components, PatchEmbedding
 
 NAME, TITLE = "reconstruction", "Do the components rebuild the history?"
 _LEAST_SCALE = 1e-12

@@ -2,7 +2,6 @@
 
 | section of the paper | file |
 |---|---|
-| patches and calendar | embedding.py |
 | evolution-structured decomposition | decomposition.py |
 | physical propagation graph | physical.py, physical_operator.py, temporal.py |
 | functional relation graph | functional.py |
@@ -18,29 +17,28 @@ from functools import cached_property
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from candor.nets.candor.decomposition import (
     COMPONENT_NAMES,
+    Calendar,
     Components,
     Decomposition,
     Forecasts,
     HistoryIntegration,
     NoDecomposition,
+    PatchEmbedding,
     ShockGate,
     States,
     Undecomposed,
 )
-from candor.nets.candor.embedding import Calendar, PatchEmbedding
 from candor.nets.candor.functional import FunctionalBranch, FunctionalStates
 from candor.nets.candor.fusion import FIRST_WEIGHTS, ForecastInputs, Fusion, Head, MeanFusion, Representations, fuse
 from candor.nets.candor.physical import PathStates, PhysicalBranch
 from candor.nets.candor.physical_operator import EdgeArrays
 from candor.nets.candor.settings import ModelSettings
-
-Values = Float[Tensor, "batch time node"]
-CalendarIndex = Int[Tensor, "batch whole"]
+from candor.nets.shapes import Bins, Forecast, Readings
 
 
 @dataclass(frozen=True)
@@ -103,12 +101,12 @@ class CandorNetwork(nn.Module):
 
     def forward(
         self,
-        values: Values,
-        time_of_day: CalendarIndex,
-        day_of_week: CalendarIndex,
-        week_of_year: CalendarIndex | None = None,
-        rain: Values | None = None,
-    ) -> Float[Tensor, "batch horizon node"]:
+        values: Readings,
+        time_of_day: Bins,
+        day_of_week: Bins,
+        week_of_year: Bins | None = None,
+        rain: Readings | None = None,
+    ) -> Forecast:
         """Returns the forecast in z-scores.
 
         Args:
@@ -123,12 +121,12 @@ class CandorNetwork(nn.Module):
 
     def encode(
         self,
-        values: Values,
-        time_of_day: CalendarIndex,
-        day_of_week: CalendarIndex,
+        values: Readings,
+        time_of_day: Bins,
+        day_of_week: Bins,
         prefix: int | None = None,
-        week_of_year: CalendarIndex | None = None,
-        rain: Values | None = None,
+        week_of_year: Bins | None = None,
+        rain: Readings | None = None,
     ) -> Encoding:
         """Returns the states of a forecast of `prefix` steps (all by default)."""
         settings, patches = self.settings, self.settings.patches

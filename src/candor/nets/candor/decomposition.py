@@ -1,7 +1,12 @@
-"""Section "Evolution-Structured Dynamics Decomposition": four components of each past, the refined past, projections.
+"""Section "Evolution-Structured Dynamics Decomposition": patches, calendar, components, refined past, projections.
 
 | symbol | code | shape |
 |---|---|---|
+| X | values | batch history node |
+| Z | embedded | batch node patch hidden |
+| [tod, dow] | rows | batch position 2 hidden |
+| season (beyond the paper) | added to rows | batch position 2 hidden |
+| m_p | context | batch position hidden |
 | B~, A~, R~, S~ | raw_background, ... | batch node patch hidden |
 | B, A, R, S | background, ... | batch node patch hidden |
 | U, V | residuals from the current and from the next background | batch node patch hidden |
@@ -18,21 +23,81 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from jaxtyping import Float
+from einops import rearrange
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from candor.nets.candor.embedding import PatchEmbedding
+from candor.data.times import BINS_PER_DAY, DAYS_PER_WEEK, WEEKS_PER_YEAR
 from candor.nets.candor.settings import ModelSettings
 from candor.nets.dropout import Dropout
 from candor.nets.layers import NORM_FLOOR, Mlp, split_linear
+from candor.nets.shapes import Readings
 
 States = Float[Tensor, "batch node patch hidden"]
 Gate = Float[Tensor, "batch node patch"]
 Forecasts = Float[Tensor, "batch node target forecast"]
 Context = Float[Tensor, "batch patch hidden"]
-Rainfall = Float[Tensor, "batch time node"]
+NodeTable = Float[Tensor, "node hidden"]
+CalendarIndex = Int[Tensor, "batch position"]
+CalendarRows = Float[Tensor, "batch position twice_hidden"]
+TargetRows = Float[Tensor, "batch target twice_hidden"]
 COMPONENT_NAMES = ("background", "accumulation", "release", "shock")
+
+
+class PatchEmbedding(nn.Module):
+    """Z = LN_Z(W_Z x + b_Z) over overlapping stretches of each node's history (eq. app_embedding_background)."""
+
+    def __init__(self, settings: ModelSettings) -> None:
+        super().__init__()
+        self.length, self.stride = settings.patch_length, settings.patch_stride
+        self.linear = nn.Linear(settings.patch_length, settings.hidden)
+        self.norm = nn.LayerNorm(settings.hidden, eps=NORM_FLOOR)
+
+    def forward(self, values: Readings) -> States:
+        series = rearrange(values, "batch time node -> batch node time")
+        patches = series.unfold(-1, self.length, self.stride)  # batch node patch length
+        return self.norm(self.linear(patches))
+
+
+class CalendarTables(nn.Module):
+    """Embeddings of the time of day and the day of week, side by side; with `season`, that of the week is added.
+
+    The season begins at zero and draws no random numbers: a network with it begins as the one without.
+    """
+
+    def __init__(self, settings: ModelSettings) -> None:
+        super().__init__()
+        width = settings.hidden
+        self.time_of_day = nn.Embedding(BINS_PER_DAY, width)
+        self.day_of_week = nn.Embedding(DAYS_PER_WEEK, width)
+        self.season: nn.Embedding | None = None
+        if settings.season:
+            self.season = nn.Embedding.from_pretrained(torch.zeros(WEEKS_PER_YEAR, 2 * width), freeze=False)
+
+    def rows(
+        self, time_of_day: CalendarIndex, day_of_week: CalendarIndex, week_of_year: CalendarIndex | None = None
+    ) -> CalendarRows:
+        """Returns `[tod || dow]` at the given positions of the calendar, plus the season if there is one."""
+        rows = torch.cat([self.time_of_day(time_of_day), self.day_of_week(day_of_week)], dim=-1)
+        if self.season is None:
+            return rows
+        if week_of_year is None:
+            raise ValueError("this network has a season (season=true): it needs week_of_year beside the values")
+        return rows + self.season(week_of_year)
+
+
+class Calendar(CalendarTables):
+    """The calendar shared by everything except fusion: its tables, and the MLP that gives m_p."""
+
+    def __init__(self, settings: ModelSettings) -> None:
+        super().__init__(settings)
+        width = 2 * settings.hidden
+        self.mlp = Mlp(width, width, settings.hidden, settings.dropout)
+
+    def context(self, rows: CalendarRows) -> Float[Tensor, "batch position hidden"]:
+        """Returns m at the given rows."""
+        return self.mlp(rows)
 
 
 @dataclass(frozen=True)
@@ -108,10 +173,7 @@ class ShockGate(nn.Module):
         self.dropout = Dropout(settings.dropout)
 
     def forward(
-        self,
-        magnitudes: Float[Tensor, "batch node patch three_hidden"],
-        nodes: Float[Tensor, "node hidden"],
-        context: Context,
+        self, magnitudes: Float[Tensor, "batch node patch three_hidden"], nodes: NodeTable, context: Context
     ) -> Gate:
         of_node, of_calendar = split_linear(self.first, self.node.out_features, self.calendar.out_features)
         by_node = self.node(nodes) @ of_node.T + self.first.bias  # node 2hidden
@@ -128,7 +190,7 @@ class NoDecomposition(nn.Module):
         super().__init__()
         self.nodes = nn.Embedding(settings.nodes, settings.hidden)
 
-    def forward(self, embedded: States, context: Context, rain: Rainfall | None = None) -> Undecomposed:
+    def forward(self, embedded: States, context: Context, rain: Readings | None = None) -> Undecomposed:
         return Undecomposed(embedded)
 
 
@@ -159,7 +221,7 @@ class Decomposition(nn.Module):
         if settings.reads_rain:
             self.rain_projection = nn.Linear(width, width)
 
-    def forward(self, embedded: States, context: Context, rain: Rainfall | None = None) -> Components:
+    def forward(self, embedded: States, context: Context, rain: Readings | None = None) -> Components:
         """Returns the components of the embedded history Z, given the calendar context m of its patches.
 
         Rain over the history, as z-scores of log(1 + rain), is needed if the settings say so, else not read.
@@ -254,7 +316,7 @@ class HistoryIntegration(nn.Module):
         mixed = self.mix(torch.cat(components.normalised, dim=-1))
         return self.norm(embedded + self.scale * mixed)
 
-    def project(self, components: dict[str, Tensor], rows: Float[Tensor, "batch target twice_hidden"]) -> Forecasts:
+    def project(self, components: dict[str, Tensor], rows: TargetRows) -> Forecasts:
         """Returns F0 at the target patches whose calendar rows are given (eq. app_temporal_projection).
 
         T_c, F_c and P_F are affine with nothing between, so F_c and P_F are multiplied first: one map from the four

@@ -17,7 +17,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from candor.nets.candor.decomposition import Forecasts, States, project_patches
+from candor.nets.candor.decomposition import Forecasts, NodeTable, States, TargetRows, project_patches
 from candor.nets.candor.ops.gates import add_gated, read_normalised
 from candor.nets.candor.ops.pairs import gather_pairs, pair_scores, top_k_pairs
 from candor.nets.candor.settings import ModelSettings
@@ -26,7 +26,7 @@ from candor.nets.dropout import Dropout
 from candor.nets.layers import NORM_FLOOR, Mlp, split_linear
 
 Descriptors = Float[Tensor, "batch node relation"]
-NodeTable = Float[Tensor, "node hidden"]
+PooledCalendar = Float[Tensor, "batch hidden"]
 PairNumbers = Int[Tensor, "batch node pair"]
 PairWeights = Float[Tensor, "batch node pair"]
 
@@ -84,11 +84,7 @@ class FunctionalBranch(nn.Module):
         self.norm = nn.LayerNorm(forecast, eps=NORM_FLOOR)
 
     def forward(
-        self,
-        background: States,
-        refined: States,
-        nodes: NodeTable,
-        pooled_calendar: Float[Tensor, "batch hidden"],
+        self, background: States, refined: States, nodes: NodeTable, pooled_calendar: PooledCalendar
     ) -> FunctionalStates:
         """Returns the states of the branch from B, H0, the node table e and the calendar."""
         descriptor, changes = self._describe(background, nodes, pooled_calendar)
@@ -102,7 +98,7 @@ class FunctionalBranch(nn.Module):
         return FunctionalStates(descriptor, trend, neighbour, channel, weights, context)
 
     def _describe(
-        self, background: States, nodes: NodeTable, pooled: Float[Tensor, "batch hidden"]
+        self, background: States, nodes: NodeTable, pooled: PooledCalendar
     ) -> tuple[Descriptors, Float[Tensor, "batch node three_hidden"]]:
         """Returns h^B and the changes of the background that trends are made of."""
         patches = background.shape[-2]
@@ -148,12 +144,7 @@ class FunctionalBranch(nn.Module):
         return gather_pairs(values.flatten(3), neighbour, channel, weights).view(refined.shape)
 
     def correct(
-        self,
-        projected: Forecasts,
-        context: States,
-        descriptor: Descriptors,
-        nodes: NodeTable,
-        target_rows: Float[Tensor, "batch target twice_hidden"],
+        self, projected: Forecasts, context: States, descriptor: Descriptors, nodes: NodeTable, target_rows: TargetRows
     ) -> Forecasts:
         """Returns F^func = LN(F0 + alpha gate * correction) (eq. app_functional_forecast)."""
         targets, forecast = projected.shape[2], projected.shape[3]

@@ -18,11 +18,12 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from candor.nets.candor.decomposition import Forecasts
-from candor.nets.candor.embedding import CalendarTables
+from candor.nets.candor.decomposition import CalendarTables, Forecasts, NodeTable, TargetRows
 from candor.nets.candor.settings import Branch, ModelSettings
 from candor.nets.layers import Mlp, sinusoidal_positions, split_linear
 
+TargetIndex = Int[Tensor, "batch target"]
+FusionWeights = Float[Tensor, "batch node target branch"]
 FIRST_WEIGHTS: dict[Branch, float] = {"functional": 0.5, "forward": 0.25, "reverse": 0.25}
 
 
@@ -37,19 +38,12 @@ class Fusion(CalendarTables):
         positions = sinusoidal_positions(settings.target_patches, settings.hidden)
         self.register_buffer("positions", positions, persistent=False)
 
-    def weights(
-        self,
-        nodes: Float[Tensor, "node hidden"],
-        time_of_day: Int[Tensor, "batch target"],
-        day_of_week: Int[Tensor, "batch target"],
-        week_of_year: Int[Tensor, "batch target"] | None = None,
-    ) -> Float[Tensor, "batch node target branch"]:
+    def weights(self, nodes: NodeTable, *clock: TargetIndex) -> FusionWeights:
         """Returns lambda at the target patches whose calendar is given (eq. app_fusion_context)."""
-        width, targets = nodes.shape[-1], time_of_day.shape[1]
+        width, targets = nodes.shape[-1], clock[0].shape[1]
         of_node, of_calendar, of_position = split_linear(self.mlp.first, width, 2 * width, width)
         by_node = nodes @ of_node.T + self.mlp.first.bias
-        rows = self.rows(time_of_day, day_of_week, week_of_year)
-        by_target = rows @ of_calendar.T + self.positions[:targets] @ of_position.T
+        by_target = self.rows(*clock) @ of_calendar.T + self.positions[:targets] @ of_position.T
         return self.mlp.finish(by_node[:, None] + by_target[:, None]).softmax(dim=-1)
 
 
@@ -60,15 +54,13 @@ class MeanFusion(nn.Module):
         super().__init__()
         self.branches = len(settings.branches)
 
-    def weights(
-        self, nodes: Float[Tensor, "node hidden"], time_of_day: Int[Tensor, "batch target"], *others: Tensor
-    ) -> Float[Tensor, "batch node target branch"]:
+    def weights(self, nodes: NodeTable, *clock: TargetIndex) -> FusionWeights:
         """Returns one over the number of branches."""
-        batch, targets = time_of_day.shape
+        batch, targets = clock[0].shape
         return nodes.new_full((batch, len(nodes), targets, self.branches), 1 / self.branches)
 
 
-def fuse(weights: Float[Tensor, "batch node target branch"], forecasts: tuple[Forecasts, ...]) -> Forecasts:
+def fuse(weights: FusionWeights, forecasts: tuple[Forecasts, ...]) -> Forecasts:
     """Returns the weighted sum of the branches' forecast representations (eq. context_fusion)."""
     shares = weights.unsqueeze(-1).unbind(dim=-2)
     fused = shares[0] * forecasts[0]
@@ -94,9 +86,7 @@ class Head(nn.Module):
         patches = self.second(F.relu(self.first(F.relu(representation))))  # eq. app_fusion_prediction
         return self.recover(patches, prefix)
 
-    def recover(
-        self, patches: Float[Tensor, "batch node target length"], prefix: int
-    ) -> Float[Tensor, "batch prefix node"]:
+    def recover(self, patches: Forecasts, prefix: int) -> Float[Tensor, "batch prefix node"]:
         """Returns the mean over the patches that cover each step (eq. app_overlap_recovery)."""
         steps = patches.flatten(2) @ self.covering(patches.shape[2], prefix)  # batch node prefix
         return steps.transpose(1, 2)
@@ -119,7 +109,7 @@ class Representations:
     """The forecast representations by branch, and the weights they are fused with, in the same order."""
 
     by_branch: dict[str, Forecasts]
-    fusion_weights: Float[Tensor, "batch node target branch"]
+    fusion_weights: FusionWeights
 
     @property
     def branches(self) -> tuple[Forecasts, ...]:
@@ -134,11 +124,11 @@ class ForecastInputs:
     states: dict[str, Tensor]
     """States by sample and node: predictions of the paths by direction; for the functional branch the components after
     normalisation, C^func as context and h^B as descriptor."""
-    nodes: Float[Tensor, "node hidden"]
+    nodes: NodeTable
     """The node table e."""
-    target_rows: Float[Tensor, "batch target twice_hidden"]
+    target_rows: TargetRows
     """Calendar rows at the target patches."""
-    clock: tuple[Int[Tensor, "batch target"], ...]
+    clock: tuple[TargetIndex, ...]
     """Time of day, day of week and, with a season, week of the year at the target patches."""
 
     def differentiable(self) -> list[Tensor]:

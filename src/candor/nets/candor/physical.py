@@ -24,16 +24,16 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from candor.nets.candor.decomposition import States
+from candor.nets.candor.decomposition import CalendarRows, States, TargetRows
 from candor.nets.candor.ops.attention import KeyValueCache
 from candor.nets.candor.physical_operator import DirectionalSupport, EdgeArrays, EdgeWeights, Operator
 from candor.nets.candor.settings import ModelSettings
 from candor.nets.candor.temporal import CausalAttention, Recurrence
 from candor.nets.dropout import Dropout
 from candor.nets.layers import NORM_FLOOR, Mlp, sinusoidal_positions, split_linear
+from candor.nets.shapes import Readings
 
 Nodes = Float[Tensor, "node node_width"]
-CalendarRows = Float[Tensor, "batch patch twice_hidden"]
 CalendarRow = Float[Tensor, "batch twice_hidden"]
 WindowCodes = Float[Tensor, "batch node hidden"]
 Gates = Float[Tensor, "batch node patch"]
@@ -165,14 +165,9 @@ class PhysicalBranch(nn.Module):
         return support
 
     def forward(
-        self,
-        values: Float[Tensor, "batch time node"],
-        refined: States,
-        shock_activity: Gates | None,
-        history_rows: CalendarRows,
-        target_rows: Float[Tensor, "batch target twice_hidden"],
-        last_row: CalendarRow,
-    ) -> dict[str, PathStates]:
+        self, values: Readings, refined: States, shock_activity: Gates | None,
+        history_rows: CalendarRows, target_rows: TargetRows, last_row: CalendarRow,
+    ) -> dict[str, PathStates]:  # fmt: skip
         """Returns the states of the paths by direction."""
         encoded = None
         if self.settings.learned_operator:

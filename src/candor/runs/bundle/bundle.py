@@ -26,7 +26,7 @@ from typing import Any, Literal
 import numpy as np
 
 from candor.core.errors import InputError
-from candor.core.files import atomic_folder, in_plain_words, read_json, write_json
+from candor.core.files import atomic_folder, in_plain_words, is_of_format, write_json
 from candor.core.text import first_line
 from candor.data.catalog import load_dataset
 from candor.data.panel import Covariate, Panel
@@ -216,12 +216,7 @@ def _refuse_foreign(name: str, path: Path) -> None:
 
 def _holds_a_bundle(path: Path) -> bool:
     """Returns whether there is a bundle at a path, whole or damaged; many other things have a manifest.json."""
-    if not path.is_dir():
-        return manifest.lists_a_bundle(path)
-    try:
-        return bool(read_json(path / MANIFEST)["format"] == manifest.FORMAT)
-    except (InputError, LookupError, TypeError):
-        return False
+    return is_of_format(path / MANIFEST, manifest.FORMAT) if path.is_dir() else manifest.lists_a_bundle(path)
 
 
 def _open_folder(folder: Path, where: str) -> Run:

@@ -10,16 +10,15 @@ from torch.nn import functional as F
 from candor.nets.candor.ops import is_fast_on_cpu
 
 Columns = Float[Tensor, "width series"]
+Weight = Float[Tensor, "three_width width"]
+Bias = Float[Tensor, " three_width"]
+Rows = Float[Tensor, "*rows wide"]
 
 
 def gated_step(
-    inputs: Float[Tensor, "series width"],
-    state: Columns,
-    weight_ih: Float[Tensor, "three_width width"],
-    weight_hh: Float[Tensor, "three_width width"],
-    bias_ih: Float[Tensor, " three_width"],
-    bias_hh: Float[Tensor, " three_width"],
-) -> Columns:
+    inputs: Float[Tensor, "series width"], state: Columns,
+    weight_ih: Weight, weight_hh: Weight, bias_ih: Bias, bias_hh: Bias,
+) -> Columns:  # fmt: skip
     """Returns the next state of a gated recurrent unit: (1 - z) n + z h with n = tanh(W x + r (U h)).
 
     Weights hold reset gate r, update gate z and proposal n, one below the other, as in PyTorch. States have features
@@ -77,9 +76,7 @@ class _GatedStep(torch.autograd.Function):
         )
 
 
-def add_gated(
-    base: Float[Tensor, "*rows wide"], change: Float[Tensor, "*rows wide"], logits: Float[Tensor, "*rows wide"]
-) -> Float[Tensor, "*rows wide"]:
+def add_gated(base: Rows, change: Rows, logits: Rows) -> Rows:
     """Returns base + change * sigmoid(logits)."""
     return _AddGated.apply(base, change, logits) if is_fast_on_cpu(base) else add_gated_plain(base, change, logits)
 

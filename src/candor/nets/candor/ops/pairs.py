@@ -15,6 +15,7 @@ SCORES_AT_A_TIME_ON_GPU = 256_000_000
 Queries = Float[Tensor, "batch node channel wide"]
 Keys = Float[Tensor, "batch node wide"]
 Pairs = Int[Tensor, "batch node pair"]
+PairValues = Float[Tensor, "batch node pair"]
 
 
 @torch.no_grad()
@@ -38,7 +39,7 @@ def top_k_pairs(queries: Queries, keys: Keys, bias: Float[Tensor, " channel"], c
     return cells % nodes, cells // nodes
 
 
-def pair_scores(queries: Queries, keys: Keys, neighbour: Pairs, channel: Pairs) -> Float[Tensor, "batch node pair"]:
+def pair_scores(queries: Queries, keys: Keys, neighbour: Pairs, channel: Pairs) -> PairValues:
     """Returns <query, key> of the chosen pairs, which must stand in the order of channels."""
     if is_plain():
         return pair_scores_plain(queries, keys, neighbour, channel)
@@ -57,10 +58,7 @@ def pair_scores_plain(queries: Tensor, keys: Tensor, neighbour: Tensor, channel:
 
 
 def gather_pairs(
-    values: Float[Tensor, "batch node channel value"],
-    neighbour: Pairs,
-    channel: Pairs,
-    weights: Float[Tensor, "batch node pair"],
+    values: Float[Tensor, "batch node channel value"], neighbour: Pairs, channel: Pairs, weights: PairValues
 ) -> Float[Tensor, "batch node value"]:
     """Returns for each node the weighted sum of its neighbours' values in the channels of the pairs."""
     batch, nodes, channels, _ = values.shape
