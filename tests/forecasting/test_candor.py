@@ -292,10 +292,10 @@ def test_a_training_can_begin_with_the_best_weights_of_one_that_broke(tmp_path: 
         asked = iter(range(100))
         train(tmp_path / "broken", Limits(interruption=lambda: "enough" if next(asked) > 3 else None))
     best = Checkpoint(tmp_path / "broken" / "training").load_best()
-    first = find_initial_weights(tmp_path / "broken", "candor")
-    assert first.weights == "best" and len(first.state) == len(best)
-    assert first.sensors == sample_panel().sensor_ids
-    assert all(np.array_equal(first.state[f"weights/{name}"], tensor.numpy()) for name, tensor in best.items())
+    state, kind, sensors = find_initial_weights(tmp_path / "broken", "candor")
+    assert kind == "best" and len(state) == len(best)
+    assert sensors == sample_panel().sensor_ids
+    assert all(np.array_equal(state[f"weights/{name}"], tensor.numpy()) for name, tensor in best.items())
     (tmp_path / "broken" / "training" / "last.safetensors").unlink()
     with pytest.raises(InputError, match="learned nothing yet"):
         find_initial_weights(tmp_path / "broken", "candor")

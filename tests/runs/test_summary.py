@@ -28,9 +28,9 @@ def make_run(folder: Path, error: float | None, protocol: Protocol = PROTOCOL, s
 
 def test_the_best_comes_first_and_what_is_not_judged_last(tmp_path: Path) -> None:
     errors = {"a": 2.0, "b": None, "c": 0.5, "d": 1.0}
-    comparison = compare([make_run(tmp_path / name, error) for name, error in errors.items()])
-    assert comparison.is_ranked
-    assert [run.folder.name for run in comparison.runs] == ["c", "d", "a", "b"]
+    runs, differences = compare([make_run(tmp_path / name, error) for name, error in errors.items()])
+    assert not differences
+    assert [run.folder.name for run in runs] == ["c", "d", "a", "b"]
 
 
 @pytest.mark.parametrize(
@@ -46,21 +46,21 @@ def test_the_best_comes_first_and_what_is_not_judged_last(tmp_path: Path) -> Non
 def test_other_data_or_rules_are_named_and_nothing_is_ranked(tmp_path: Path, change, sensors, word) -> None:
     other = PROTOCOL.model_copy(update=change)
     folders = [make_run(tmp_path / "a", 2.0), make_run(tmp_path / "b", 1.0, other, sensors)]
-    comparison = compare(folders)
-    assert not comparison.is_ranked
-    assert [run.folder for run in comparison.runs] == folders
-    assert any(word in difference for difference in comparison.differences)
+    runs, differences = compare(folders)
+    assert [run.folder for run in runs] == folders
+    assert any(word in difference for difference in differences)
 
 
 def test_which_steps_a_table_shows_makes_no_difference(tmp_path: Path) -> None:
     other = PROTOCOL.model_copy(update={"steps": (2, 4)})
-    assert compare([make_run(tmp_path / "a", 2.0), make_run(tmp_path / "b", 1.0, other)]).is_ranked
+    _, differences = compare([make_run(tmp_path / "a", 2.0), make_run(tmp_path / "b", 1.0, other)])
+    assert not differences
 
 
 def test_a_damaged_run_is_shown_and_a_folder_that_is_none_refused(tmp_path: Path) -> None:
     good, bad = make_run(tmp_path / "a", 2.0), make_run(tmp_path / "b", 1.0)
     (bad / "run.json").write_text("{")
-    comparison = compare([bad, good])
-    assert [run.state.value for run in comparison.runs] == ["evaluated", "damaged"]
+    runs, _ = compare([bad, good])
+    assert [run.state.value for run in runs] == ["evaluated", "damaged"]
     with pytest.raises(InputError, match="not a run directory"):
         compare([good, tmp_path])

@@ -67,15 +67,15 @@ def compare_runs(
     """Put runs beside each other, the best test MAE first if they were evaluated on the same data by the same rules."""
     from candor.runs.summary import compare
 
-    comparison = compare(runs)
+    compared, differences = compare(runs)
     if json:
-        content = [_content(summary) for summary in comparison.runs]
-        print_json({"is_ranked": comparison.is_ranked, "differences": comparison.differences, "runs": content})
+        content = [_content(summary) for summary in compared]
+        print_json({"is_ranked": not differences, "differences": differences, "runs": content})
         return
-    _show_runs("Runs, best first" if comparison.is_ranked else "Runs, not ranked", comparison.runs)
-    for difference in comparison.differences:
+    _show_runs("Runs, not ranked" if differences else "Runs, best first", compared)
+    for difference in differences:
         tell(f"not comparable: {difference}")
-    for summary in comparison.runs:
+    for summary in compared:
         if summary.evaluation is None:
             command = ("train", "--resume") if summary.state == "unfinished" else ("evaluate",)
             next_step = shlex.join(["candor", *command, str(summary.folder)])

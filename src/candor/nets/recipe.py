@@ -51,7 +51,7 @@ class TrainingSettings(Settings):
     period: PositiveInt = 1
     """Epochs after which the supervised steps grow."""
     activation: NonNegativeInt = 0
-    """Epoch e_0 from which reconstruction and role losses count."""
+    """Epoch e_0 from which losses count that start late, if the network has any."""
     patience: PositiveInt = 50
     """Epochs without a better validation error after which training ends."""
 
@@ -69,7 +69,7 @@ class TrainingSettings(Settings):
         return self.learning_rate * self.decay**passed
 
     def is_active(self, epoch: int) -> bool:
-        """Returns whether the activation epoch is reached, chi."""
+        """Returns whether the activation epoch is reached."""
         return epoch >= self.activation
 
     def within(self, windows: int, affordable: int, horizon: int) -> "TrainingSettings":
@@ -143,14 +143,10 @@ class NetworkRecipe(Settings):
 
 @dataclass(frozen=True)
 class Stage:
-    """A training with a beginning and an end.
-
-    Args:
-        training: optimiser and schedules.
-        name: of its folder, and in reports; the last stage has none, and its state lies in the folder of all.
-        share: of the time that a budget leaves when it begins; stages after it get the rest.
-    """
+    """A training with a beginning and an end."""
 
     training: TrainingSettings
     name: str = ""
+    """Of its folder, and in reports; the last stage has none, and its state lies in the folder of all."""
     share: float = 1.0
+    """Of the time that a budget leaves when it begins; stages after it get the rest."""

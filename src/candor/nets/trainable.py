@@ -9,36 +9,30 @@ from torch import Tensor, nn
 
 @dataclass(frozen=True)
 class StepContext:
-    """How far training has come, and how a micro-batch counts within its batch.
-
-    Args:
-        prefix: steps of the horizon that are supervised.
-        is_active: whether the activation epoch is reached.
-        valid: observed targets within the prefix in the whole batch of the optimiser, over all processes.
-        share: this micro-batch's part of the windows of the whole batch.
-        done: share of the epochs that have ended.
-    """
+    """How far training has come, and how a micro-batch counts within its batch."""
 
     prefix: int
+    """Steps of the horizon that are supervised."""
     is_active: bool
+    """Whether the activation epoch is reached."""
     valid: int
+    """Observed targets within the prefix in the whole batch of the optimiser, over all processes."""
     share: float
+    """This micro-batch's part of the windows of the whole batch."""
     done: float = 0.0
+    """Share of the epochs that have ended."""
 
 
 @dataclass(frozen=True)
 class Objective:
-    """A micro-batch's part of the objective, to be differentiated.
-
-    Args:
-        total: its part of the objective.
-        error: its part of the mean absolute error over the prefix, in the sensors' unit, to be read.
-        terms: its part of every term of the objective by name, to be read.
-    """
+    """A micro-batch's part of the objective."""
 
     total: Tensor
+    """To be differentiated."""
     error: Tensor
+    """Its part of the mean absolute error over the prefix, in the sensors' unit, to be read."""
     terms: dict[str, Tensor]
+    """Its part of every term of the objective by name, to be read."""
 
 
 class Trainable(ABC):

@@ -10,7 +10,6 @@ training/...                 the state of training, see candor.training.checkpoi
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Literal
@@ -44,26 +43,7 @@ from candor.training.loop import Stopped
 from candor.training.processes import in_main_process
 
 START = "start.safetensors"
-
-
-@dataclass(frozen=True, eq=False)
-class InitialWeights:
-    """What a training begins with, from another run."""
-
-    state: State
-    """Weights and what earlier stages found, as in a forecaster's state."""
-    run: Path
-    """The run directory they come from."""
-    weights: Literal["model", "best", "last"]
-    """Which of its weights they are."""
-    sensors: tuple[str, ...]
-    """Ids of the sensors they were learned for: embeddings have a row for each."""
-
-    def save(self, folder: Path) -> Start:
-        """Keeps them in the folder of a training, so that it begins with them whenever it has to begin again."""
-        with atomic_file(folder / START) as temporary:
-            save_file({name: np.ascontiguousarray(array) for name, array in self.state.items()}, temporary)
-        return Start(run=str(self.run), weights=self.weights, sha256=sha256_of_file(folder / START))
+WeightsKind = Literal["model", "best", "last"]
 
 
 def begin_training(run: Run, task: Task, panel: Panel, start_from: Path | None, report: Report, limits: Limits) -> Run:
@@ -74,10 +54,10 @@ def begin_training(run: Run, task: Task, panel: Panel, start_from: Path | None, 
     folder, record, forecaster = run.folder, run.record, run.forecaster
     check_place = partial(check_run_place, folder, record.model)
     in_main_process(check_place)  # before anything is left in a folder that is not to be touched
-    first = None if start_from is None else _fitting_weights(start_from, record.model, forecaster, task)
+    first = None if start_from is None else _fitting_weights(start_from, forecaster, task)
     with _locked(folder):
         in_main_process(check_place)  # another session may have begun since
-        record = in_main_process(partial(_write_beginning, folder, record, forecaster, panel, first))
+        record = in_main_process(partial(_write_beginning, run, panel, start_from, first))
         return _train(Run(folder, record, forecaster), task, report, limits)
 
 
@@ -132,8 +112,8 @@ def notes_on_refits(folder: Path) -> list[str]:
     return notes
 
 
-def find_initial_weights(run: Path, model: str) -> InitialWeights:
-    """Returns the weights of a run for a model of the same name.
+def find_initial_weights(run: Path, model: str) -> tuple[State, WeightsKind, tuple[str, ...]]:
+    """Returns the weights of a run for a model of the same name, which of its weights they are, and of which sensors.
 
     They are those of its fitted model; of an unfinished run the best, or the last before any epoch has ended.
     """
@@ -147,7 +127,7 @@ def find_initial_weights(run: Path, model: str) -> InitialWeights:
     if is_finished(run):
         forecaster = load_run(run).forecaster
         state = {name: part for name, part in forecaster.state_.items() if name.startswith((WEIGHTS, FOUND))}
-        return InitialWeights(state, run, "model", forecaster.trained_on_.panel.sensor_ids)
+        return state, "model", forecaster.trained_on_.panel.sensor_ids
     if not checkpoint.exists:
         raise InputError(
             "this run has learned nothing yet that another could begin with",
@@ -159,7 +139,7 @@ def find_initial_weights(run: Path, model: str) -> InitialWeights:
     found = checkpoint.folder / "found.json"
     state = found_state(read_json(found) if found.is_file() else {})
     state |= {f"{WEIGHTS}{name}": tensor.numpy() for name, tensor in learned.items()}
-    return InitialWeights(state, run, "best" if has_best else "last", load_task(run, record).panel.sensor_ids)
+    return state, "best" if has_best else "last", load_task(run, record).panel.sensor_ids
 
 
 def _load_initial_weights(folder: Path, start: Start | None) -> State | None:
@@ -175,33 +155,39 @@ def _load_initial_weights(folder: Path, start: Start | None) -> State | None:
         raise InputError(f"the first weights of this training cannot be read ({error})", where=str(path)) from None
 
 
-def _fitting_weights(run: Path, model: str, forecaster: Forecaster, task: Task) -> InitialWeights:
-    """Returns the weights of another run, if they fit the network that is to be trained."""
+def _fitting_weights(run: Path, forecaster: Forecaster, task: Task) -> tuple[State, WeightsKind]:
+    """Returns the weights of another run, if they fit the network that is to be trained, and which they are."""
     assert isinstance(forecaster, NetworkForecaster)
-    first = find_initial_weights(run, model)
-    if first.sensors != task.panel.sensor_ids:  # the shapes of weights cannot tell this
+    state, kind, sensors = find_initial_weights(run, forecaster.name)
+    if sensors != task.panel.sensor_ids:  # embeddings have a row for each sensor; the shapes of weights cannot tell
         raise InputError(
             "the weights to begin with are of other sensors, or of the same in another order",
             where=str(run),
             hint="begin with a run on the same sensors in the same order",
         )
     try:
-        forecaster.check_start(task.panel, first.state)
+        forecaster.check_start(task.panel, state)
     except InputError as error:
         raise InputError(error.what, where=str(run), hint=error.hint) from None
-    return first
+    return state, kind
 
 
 def _write_beginning(
-    folder: Path, record: RunRecord, forecaster: Forecaster, panel: Panel, first: InitialWeights | None
+    run: Run, panel: Panel, start_from: Path | None, first: tuple[State, WeightsKind] | None
 ) -> RunRecord:
     """Writes all that a resumed training needs; run.json comes last, from then on it is a run."""
-    write_json(folder / TRAINING / SETTINGS, forecaster.settings())
+    folder, record = run.folder, run.record
+    write_json(folder / TRAINING / SETTINGS, run.forecaster.settings())
     if not record.is_catalogued:
         save_panel(panel, folder / "data")
-    (folder / TRAINING / START).unlink(missing_ok=True)  # of a beginning that was killed before this one
+    path = folder / TRAINING / START
+    path.unlink(missing_ok=True)  # of a beginning that was killed before this one
     if first is not None:
-        record = record.model_copy(update={"start": first.save(folder / TRAINING)})
+        state, kind = first
+        with atomic_file(path) as temporary:
+            save_file({name: np.ascontiguousarray(array) for name, array in state.items()}, temporary)
+        start = Start(run=str(start_from), weights=kind, sha256=sha256_of_file(path))
+        record = record.model_copy(update={"start": start})
     write_json(folder / RECORD, record.model_dump(mode="json"))
     return record
 

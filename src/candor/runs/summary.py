@@ -83,32 +83,12 @@ def find_runs(folder: Path) -> list[Path]:
     return sorted(found)
 
 
-@dataclass(frozen=True, eq=False)
-class Comparison:
-    """Runs beside each other."""
+def compare(folders: Sequence[Path]) -> tuple[list[RunSummary], list[str]]:
+    """Returns the runs in these folders, and what keeps them from being ranked.
 
-    runs: list[RunSummary]
-    """The best test MAE first and those without scores last, if ranked; else as they were given."""
-    differences: list[str]
-    """What keeps them from being ranked; empty if nothing does."""
-
-    @property
-    def is_ranked(self) -> bool:
-        """Whether the runs are in order of their test MAE."""
-        return not self.differences
-
-
-def compare(folders: Sequence[Path]) -> Comparison:
-    """Returns the runs in these folders, ranked if all of them have the same data and the same protocol."""
+    If nothing does, the best test MAE comes first and those without scores last; else they are as they were given.
+    """
     runs = [summarise_run(folder) for folder in folders]
-    differences = _differences(runs)
-    if not differences:
-        runs = sorted(runs, key=lambda run: (run.score("mae") is None, run.score("mae") or 0.0))
-    return Comparison(runs, differences)
-
-
-def _differences(runs: Sequence[RunSummary]) -> list[str]:
-    """Returns what differs between the tasks of the runs; damaged ones are not asked."""
     records = [run.record for run in runs if run.record is not None]
     found = []
     if len({record.fingerprint for record in records}) > 1:
@@ -119,4 +99,6 @@ def _differences(runs: Sequence[RunSummary]) -> list[str]:
         values = list(dict.fromkeys(str(protocol[name]) for protocol in protocols))
         if len(values) > 1:
             found.append(f"the protocols differ in {name}: {', '.join(values)}")
-    return found
+    if not found:
+        runs = sorted(runs, key=lambda run: (run.score("mae") is None, run.score("mae") or 0.0))
+    return runs, found

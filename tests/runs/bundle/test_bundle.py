@@ -217,7 +217,7 @@ def test_a_network_that_reads_rain_travels_but_not_as_onnx(tmp_path: Path) -> No
 def test_a_bundle_that_nobody_could_open_is_not_written(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("candor.runs.bundle.manifest.MOST_BYTES", 4 * 600 * 5 - 1)
+    monkeypatch.setattr("candor.runs.bundle.bundle.MOST_BYTES", 4 * 600 * 5 - 1)
     with pytest.raises(InputError, match="too large") as refused:
         write_bundle(run, tmp_path / "bundle.zip", "all")
     assert "--rows" in refused.value.hint and list(tmp_path.iterdir()) == [run.folder]

@@ -8,8 +8,10 @@
 | context-adaptive fusion, prediction | fusion.py |
 | learning objectives | losses.py |
 
-Equations are named by their labels in the paper, where they stand. Operations with gradients written by hand are in
-ops/.
+Every file begins with the equations it implements, by their labels in the paper, which also stand at the code that
+carries them. Operations with gradients written by hand are in ops/.
+
+Equations: context_fusion, app_projected_similarity.
 """
 
 from dataclasses import dataclass
@@ -27,7 +29,6 @@ from candor.nets.candor.decomposition import (
     Decomposition,
     Forecasts,
     HistoryIntegration,
-    NoDecomposition,
     PatchEmbedding,
     ShockGate,
     States,
@@ -86,7 +87,7 @@ class CandorNetwork(nn.Module):
         self.settings = settings
         self.embedding = PatchEmbedding(settings)
         self.calendar = Calendar(settings)
-        self.decomposition = Decomposition(settings) if settings.decomposition else NoDecomposition(settings)
+        self.decomposition = Decomposition(settings)
         self.history = HistoryIntegration(settings)
         self.physical = PhysicalBranch(settings, edges) if settings.directions else None
         self.functional = FunctionalBranch(settings) if "functional" in settings.branches else None

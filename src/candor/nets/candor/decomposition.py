@@ -17,6 +17,9 @@
 | H0 | refined | batch node patch hidden |
 | M_out | calendar MLP at target patches | batch target forecast |
 | F0 | projected | batch node target forecast |
+
+Equations: app_embedding_background, app_shock_gates, evolution_references, app_temporal_differences,
+app_accumulation_release, app_shock_component, app_gate_inputs, app_history_integration, app_temporal_projection.
 """
 
 from dataclasses import dataclass
@@ -183,24 +186,16 @@ class ShockGate(nn.Module):
         return torch.sigmoid(self.magnitude(magnitudes) + correction).squeeze(-1)
 
 
-class NoDecomposition(nn.Module):
-    """Keeps the node table and returns the embedding as it is."""
-
-    def __init__(self, settings: ModelSettings) -> None:
-        super().__init__()
-        self.nodes = nn.Embedding(settings.nodes, settings.hidden)
-
-    def forward(self, embedded: States, context: Context, rain: Readings | None = None) -> Undecomposed:
-        return Undecomposed(embedded)
-
-
 class Decomposition(nn.Module):
-    """Background, accumulation, release and shock of the embedded history."""
+    """Background, accumulation, release and shock of the embedded history; else only the node table."""
 
     def __init__(self, settings: ModelSettings) -> None:
         super().__init__()
         width, kernel = settings.hidden, settings.kernel
         self.nodes = nn.Embedding(settings.nodes, width)
+        self.is_decomposed = settings.decomposition
+        if not self.is_decomposed:
+            return
         self.node_projection = nn.Linear(width, width)
         self.background_convolution = CausalConvolution(width, kernel)
         self.accumulation_convolution = CausalConvolution(width, kernel)
@@ -221,11 +216,13 @@ class Decomposition(nn.Module):
         if settings.reads_rain:
             self.rain_projection = nn.Linear(width, width)
 
-    def forward(self, embedded: States, context: Context, rain: Readings | None = None) -> Components:
+    def forward(self, embedded: States, context: Context, rain: Readings | None = None) -> Components | Undecomposed:
         """Returns the components of the embedded history Z, given the calendar context m of its patches.
 
         Rain over the history, as z-scores of log(1 + rain), is needed if the settings say so, else not read.
         """
+        if not self.is_decomposed:
+            return Undecomposed(embedded)
         raw_background = self.background_convolution(embedded)  # eq. app_embedding_background
         background = self.background_norm(raw_background)
         following = torch.cat([background[..., 1:, :], background[..., -1:, :]], dim=-2)

@@ -8,6 +8,9 @@
 | K_i, pi | pairs, weights | batch node pair |
 | C^func | context | batch node patch hidden |
 | F^func | forecast | batch node target forecast |
+
+Equations: app_joint_relation_selection, app_background_context, functional_graph, app_functional_aggregation,
+app_functional_forecast.
 """
 
 from dataclasses import dataclass

@@ -8,6 +8,8 @@
 | F^fuse | fused | batch node target forecast |
 | y^patch | patches | batch node target length |
 | Y | forecast | batch horizon node |
+
+Equations: app_fusion_context, context_fusion, app_fusion_prediction, app_overlap_recovery.
 """
 
 from collections.abc import Iterator

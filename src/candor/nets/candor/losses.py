@@ -7,6 +7,9 @@
 | L_bg, L_shock | background, shock |
 | L_rec, L_role | reconstruction, role_background, role_accumulation, role_release |
 | chi(e) | is_active |
+
+Equations: overall_objective, app_auxiliary_objective, app_branch_supervision, app_historical_consistency,
+app_state_separation, app_component_regularization, evolution_reconstruction, app_role_consistency.
 """
 
 from collections.abc import Callable, Iterable
@@ -72,7 +75,12 @@ def losses(
             averaged; None counts those of this batch.
         share: for a micro-batch, its part of the samples: it weighs the terms that are means over samples.
     """
-    supervision = _supervision(targets[:, :prefix], mask[:, :prefix], space, valid, weights.branch)
+    counts = rearrange(mask[:, :prefix], "batch prefix node -> batch node prefix")
+    wanted = rearrange(targets[:, :prefix], "batch prefix node -> batch node prefix")
+    # Missing targets are replaced first, so that no NaN reaches a gradient.
+    wanted = torch.where(counts, (wanted - space.mean) / space.deviation, 0.0)
+    factor = space.deviation / max(int(counts.sum()) if valid is None else valid, 1)
+    supervision = Supervision(wanted, counts.to(wanted.dtype), factor, weights.branch)
     # eq. app_branch_supervision
     errors, prediction, branch = decoded_errors(network, states.forecast_inputs, supervision)
     found: dict[str, Callable[[Encoding], Tensor]] = {}  # terms whose states exist
@@ -89,17 +97,6 @@ def losses(
     for name, term in terms.items():
         total = total + share * getattr(weights, name) * term
     return Losses(total, {"prediction": prediction, "branch": branch} | terms)
-
-
-def _supervision(
-    targets: Tensor, mask: Tensor, space: LossSpace, valid: int | None, branch_weight: float
-) -> Supervision:
-    """Returns targets as z-scores by node; missing ones are replaced first, so that no NaN reaches a gradient."""
-    counts = rearrange(mask, "batch prefix node -> batch node prefix")
-    wanted = rearrange(targets, "batch prefix node -> batch node prefix")
-    wanted = torch.where(counts, (wanted - space.mean) / space.deviation, 0.0)
-    number = int(counts.sum()) if valid is None else valid
-    return Supervision(wanted, counts.to(wanted.dtype), space.deviation / max(number, 1), branch_weight)
 
 
 def _history(states: Encoding) -> Tensor:

@@ -14,6 +14,8 @@
 | F->, F<- | readout of predictions | batch node target forecast |
 
 Positions tau are the ages of the patches in a window of K_t, from the oldest to the newest; each has scores of its own.
+
+Equations: app_propagation_residual, app_localized_propagation, app_delay_affinity, app_sample_affinity, physical_graph.
 """
 
 from dataclasses import dataclass
@@ -25,7 +27,6 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from candor.nets.candor.decomposition import CalendarRows, States, TargetRows
-from candor.nets.candor.ops.attention import KeyValueCache
 from candor.nets.candor.physical_operator import DirectionalSupport, EdgeArrays, EdgeWeights, Operator
 from candor.nets.candor.settings import ModelSettings
 from candor.nets.candor.temporal import CausalAttention, Recurrence
@@ -52,15 +53,6 @@ class PathStates:
     weights: EdgeWeights
     shared_scores: Float[Tensor, "position edge"] | None
     sample_scores: Float[Tensor, "batch edge"] | None
-
-
-@dataclass
-class Memory:
-    """What a path carries from patch to patch: recurrent state, key/value cache and the latest residuals."""
-
-    state: Float[Tensor, "hidden series"]
-    attention: KeyValueCache
-    residuals: list[Float[Tensor, "batch node hidden"]]
 
 
 class Path(nn.Module):
@@ -91,36 +83,11 @@ class Path(nn.Module):
         by_calendar = rows @ of_calendar.T
         return torch.sigmoid(self.gate.finish(by_node[:, None] + by_calendar[:, None]))
 
-    def observe(self, gated: States, operator: Operator, targets: int) -> tuple[States, States, States, Memory]:
-        """Returns L, E and o over the history, and the memory for a rollout of `targets` patches."""
-        batch, nodes, patches, _ = gated.shape
-        series = batch * nodes
-        memory = Memory(self.gru.begin(series), self.attention.begin(patches + targets - 1), [])
-        seen = [self._temporal_state(of_patch, memory) for of_patch in gated.unbind(dim=-2)]
-        temporal = torch.stack(seen, dim=-2)
-        residual = self._residual(gated, temporal)
-        padded = torch.cat([residual[..., :1, :]] * (self.span - 1) + [residual], dim=-2)
-        windows = [padded[..., position : position + patches, :] for position in range(self.span)]
-        memory.residuals = list(padded[..., patches:, :].unbind(dim=-2))
-        return temporal, residual, self._propagate(torch.cat(windows, dim=-1), operator), memory
+    def residual(self, gated: Tensor, temporal: Tensor) -> Tensor:
+        """Returns E (eq. app_propagation_residual)."""
+        return self.norm(gated - F.relu(self.backcast(temporal)))
 
-    def advance(self, gated: Float[Tensor, "batch node hidden"], operator: Operator, memory: Memory) -> Tensor:
-        """Returns the prediction L + o after one more patch, and updates the memory."""
-        temporal = self._temporal_state(gated, memory)
-        window = [*memory.residuals, self._residual(gated, temporal)]
-        memory.residuals = window[1:]
-        return temporal + self._propagate(torch.cat(window, dim=-1)[..., None, :], operator)[..., 0, :]
-
-    def _temporal_state(self, gated: Float[Tensor, "batch node hidden"], memory: Memory) -> Tensor:
-        """Returns L of the next patch."""
-        place = self.positions[memory.attention.length]
-        memory.state = self.gru.step(gated.flatten(0, 1), memory.state)
-        return self.attention.step(memory.state + place[:, None], memory.attention).view(gated.shape)
-
-    def _residual(self, gated: Tensor, temporal: Tensor) -> Tensor:
-        return self.norm(gated - F.relu(self.backcast(temporal)))  # eq. app_propagation_residual
-
-    def _propagate(self, windows: Float[Tensor, "batch node patch window"], operator: Operator) -> States:
+    def propagate(self, windows: Float[Tensor, "batch node patch window"], operator: Operator) -> States:
         """Returns o: the window's own summary beside what arrives along edges (eq. app_localized_propagation)."""
         patches = windows.shape[-2]
         mapped = F.relu(self.window_map(windows)).unflatten(-1, (self.span, -1))  # Psi
@@ -216,7 +183,7 @@ def _mean(tensors: list[Tensor]) -> Tensor:
 
 
 class _Run:
-    """One forward pass of one direction: the operator, computed once, and the states."""
+    """One forward pass of one direction: the operator, computed once, and the states from patch to patch."""
 
     def __init__(
         self, branch: PhysicalBranch, direction: str, encoded: WindowCodes | None, last_row: CalendarRow
@@ -233,16 +200,34 @@ class _Run:
             scores = support.log_support + self.shared_scores + self.sample_scores[:, None]
         self.weights = support.normalise(scores)  # eq. physical_graph
         self.operator = support.operator(self.weights)
-        self.predictions: list[Tensor] = []
 
     def observe(self, modulated: States, history_rows: CalendarRows, targets: int) -> None:
-        gates = self.path.gates(self.sources, history_rows)
+        """Computes gates, L, E and o over the history, and the first prediction of a rollout of `targets` patches."""
+        path, gates = self.path, self.path.gates(self.sources, history_rows)
         self.gates, gated = gates[..., 0], modulated * gates
-        self.temporal, self.residual, self.contribution, self.memory = self.path.observe(gated, self.operator, targets)
-        self.predictions.append(self.temporal[..., -1, :] + self.contribution[..., -1, :])
+        batch, nodes, patches, _ = gated.shape
+        self.state, self.cache = path.gru.begin(batch * nodes), path.attention.begin(patches + targets - 1)
+        self.temporal = torch.stack([self._temporal_state(of_patch) for of_patch in gated.unbind(dim=-2)], dim=-2)
+        self.residual = path.residual(gated, self.temporal)
+        padded = torch.cat([self.residual[..., :1, :]] * (path.span - 1) + [self.residual], dim=-2)
+        windows = [padded[..., position : position + patches, :] for position in range(path.span)]
+        self.latest = list(padded[..., patches:, :].unbind(dim=-2))  # residuals of the next window
+        self.contribution = path.propagate(torch.cat(windows, dim=-1), self.operator)
+        self.predictions = [self.temporal[..., -1, :] + self.contribution[..., -1, :]]
 
     def advance(self, gated: Float[Tensor, "batch node hidden"]) -> None:
-        self.predictions.append(self.path.advance(gated, self.operator, self.memory))
+        """Adds the prediction L + o after one more patch."""
+        temporal = self._temporal_state(gated)
+        window = [*self.latest, self.path.residual(gated, temporal)]
+        self.latest = window[1:]
+        contribution = self.path.propagate(torch.cat(window, dim=-1)[..., None, :], self.operator)
+        self.predictions.append(temporal + contribution[..., 0, :])
+
+    def _temporal_state(self, gated: Float[Tensor, "batch node hidden"]) -> Tensor:
+        """Returns L of the next patch."""
+        place = self.path.positions[self.cache.length]
+        self.state = self.path.gru.step(gated.flatten(0, 1), self.state)
+        return self.path.attention.step(self.state + place[:, None], self.cache).view(gated.shape)
 
     def states(self, target_gates: Float[Tensor, "batch node target"]) -> PathStates:
         return PathStates(

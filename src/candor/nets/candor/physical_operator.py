@@ -3,6 +3,8 @@
 W = RowNorm(T * omega * a) is one softmax over incoming edges, because both softmax denominators depend on the receiver
 only and cancel: of log T + the score of omega + the score of a. Powers of W are never formed:
 g[m] = W^m x - diag(W^m) x, with W^m x by repeated application and diag(W^m) from the closed walks of length m.
+
+Equations: app_directional_support, app_multihop_aggregation.
 """
 
 from collections.abc import Callable

@@ -35,6 +35,7 @@ from candor.data.protocol import Task
 from candor.forecasting.forecaster import Forecaster
 from candor.runs.bundle import manifest
 from candor.runs.bundle.card import model_card
+from candor.runs.bundle.manifest import MOST_BYTES
 from candor.runs.run import EVALUATION, MANIFEST, RECORD, Run, RunRecord, load_run
 from candor.runs.summary import summarise_run
 
@@ -196,22 +197,17 @@ def _refuse_to_overwrite(path: Path, source: Path) -> None:
         )
     if path.is_dir():
         for name in manifest.files_of(path, str(path)):
-            _refuse_foreign(name, path)
+            try:
+                manifest.check_name(name, str(path))
+            except InputError:
+                raise InputError(
+                    f"there is a bundle already, and {name!r} in it is not of candor",
+                    where=str(path),
+                    hint="name another folder, or move that file away: the folder is replaced as a whole",
+                ) from None
     if path.is_file() and path.suffix.lower() != ".zip":
         what = "the bundle would be a folder, and there is a file"
         raise InputError(what, where=str(path), hint="name another, or one that ends with .zip")
-
-
-def _refuse_foreign(name: str, path: Path) -> None:
-    """Refuses to delete a file that somebody put into the folder of a bundle."""
-    try:
-        manifest.check_name(name, str(path))
-    except InputError:
-        raise InputError(
-            f"there is a bundle already, and {name!r} in it is not of candor",
-            where=str(path),
-            hint="name another folder, or move that file away: the folder is replaced as a whole",
-        ) from None
 
 
 def _holds_a_bundle(path: Path) -> bool:
@@ -239,7 +235,7 @@ def _refuse_large_panel(path: Path, where: str) -> None:
         header = manifest.parse_json(path, where)
         quantities = 1 + len(header["covariates"])
         needed = _BYTES_PER_NUMBER * header["times"]["length"] * len(header["sensors"]) * quantities
-        is_too_large = not 0 <= needed <= manifest.MOST_BYTES
+        is_too_large = not 0 <= needed <= MOST_BYTES
     except (LookupError, TypeError) as error:
         raise InputError(f"the bundle is damaged: its panel.json is not one ({error!r})", where=where) from None
     if is_too_large:
