@@ -88,10 +88,10 @@ def test_deviations_stay_bounded_in_a_circle() -> None:
 def test_a_decaying_sum_keeps_its_share(retention: list[float], lengths: list[int]) -> None:
     inputs = np.random.default_rng(0).normal(size=(40, len(retention)))
     whole = DecayingSum(np.array(retention)).advance(inputs)
-    level = np.zeros(len(retention))
-    for step in range(40):
-        level = np.array(retention) * level + inputs[step]
-        np.testing.assert_allclose(whole[step], level, atol=1e-12)
+    levels = [np.zeros(len(retention))]
+    for row in inputs:
+        levels.append(np.array(retention) * levels[-1] + row)
+    np.testing.assert_allclose(whole, levels[1:], atol=1e-12)
     in_pieces = DecayingSum(np.array(retention))
     pieces = [in_pieces.advance(inputs[rows]) for rows in cut(40, lengths)]
     np.testing.assert_array_equal(np.concatenate(pieces), whole)
@@ -115,12 +115,12 @@ def new_sources(kind: str) -> dict[str, Advance]:
 
 
 @pytest.mark.parametrize("kind", ["river", "road"])
-@pytest.mark.parametrize("lengths", [[1], [3, 40], [97], [1999, 1]])
+@pytest.mark.parametrize("lengths", [[1], [3, 40], [599, 1]])
 def test_random_ingredients_do_not_notice_the_pieces(kind: str, lengths: list[int]) -> None:
     in_pieces = new_sources(kind)
     for name, whole in new_sources(kind).items():
-        pieces = [in_pieces[name](rows.stop - rows.start) for rows in cut(2000, lengths)]
-        np.testing.assert_array_equal(np.concatenate(pieces), whole(2000), err_msg=name)
+        pieces = [in_pieces[name](rows.stop - rows.start) for rows in cut(600, lengths)]
+        np.testing.assert_array_equal(np.concatenate(pieces), whole(600), err_msg=name)
 
 
 def test_gaps_have_the_asked_share_and_length() -> None:

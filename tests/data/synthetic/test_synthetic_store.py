@@ -52,18 +52,16 @@ def test_what_is_written_is_what_is_generated(
     assert (known.twins, known.bounds) == (truth.twins, truth.bounds)
 
 
-def test_memory_is_bounded_by_the_chunk_not_by_the_record(
-    tmp_path: Path,
-) -> None:
+def test_memory_is_bounded_by_the_chunk_not_by_the_record(tmp_path: Path) -> None:
     def peak_of(steps: int) -> int:
         tracemalloc.start()
-        write_synthetic(tmp_path / "x", "river", sensors=50, steps=steps, chunk_steps=200)
+        write_synthetic(tmp_path / "x", "river", sensors=50, steps=steps, chunk_steps=100)
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         return peak
 
-    peak_of(200)  # what is imported and built once does not count
-    assert peak_of(4000) < 1.5 * peak_of(1000)
+    peak_of(100)  # what is imported and built once does not count
+    assert peak_of(1600) < 1.5 * peak_of(400)
 
 
 @pytest.mark.parametrize("name", ["truth.json", "storage.parquet", "shocks.parquet"])
