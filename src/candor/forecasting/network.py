@@ -3,7 +3,7 @@
 import json
 import threading
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -19,7 +19,6 @@ from candor.data.panel import Panel, adjacency_of
 from candor.data.preprocessing import Fill, Scaler, fill, fit_scaler
 from candor.data.protocol import Origins, Split
 from candor.data.windows import Windows, count_inputs, future_windows
-from candor.forecasting.covariates import learn_covariates, read_covariates
 from candor.forecasting.forecaster import REFUSE_UNKNOWN, Forecaster, State
 from candor.forecasting.inference import infer
 from candor.forecasting.simple import training_means
@@ -29,9 +28,11 @@ from candor.nets.trainable import Trainable
 from candor.training.loop import StopReason, TrainingData
 from candor.training.stages import Session
 
-WEIGHTS, FOUND = "weights/", "found"
+WEIGHTS, FOUND, COVARIATES = "weights/", "found", "covariates"
 _TRAINED_WITHOUT_SPLIT = 0.8
 _BUILDING = threading.Lock()  # of all forecasters: first weights are drawn from the random state they share
+
+Transform = Callable[[NDArray[np.float32]], NDArray[np.float32]]
 
 
 @dataclass(config=REFUSE_UNKNOWN)
@@ -260,3 +261,40 @@ def _frame_state(panel: Panel) -> State:
 def _weights(state: State) -> dict[str, torch.Tensor]:
     chosen = (name for name in state if name.startswith(WEIGHTS))
     return {name.removeprefix(WEIGHTS): torch.from_numpy(state[name]) for name in chosen}
+
+
+def learn_covariates(panel: Panel, names: Sequence[str], train_end: int, transform: Transform = np.asarray) -> State:
+    """Returns mean and deviation of each covariate over all sensors and the rows before `train_end`."""
+    if not names:
+        return {}
+    seen = _stacked(panel, names, transform)[:train_end].astype(np.float64)
+    counts = (~np.isnan(seen)).sum(axis=(0, 1))
+    if unknown := [name for name, count in zip(names, counts, strict=True) if count == 0]:
+        raise InputError(
+            f"nothing is known of {unknown[0]!r} in the training part: there is nothing to learn from it",
+            where=panel.name,
+            hint="leave it out, or begin later: first=DATE",
+        )
+    means = np.nansum(seen, axis=(0, 1)) / counts
+    deviations = np.sqrt(np.nansum((seen - means) ** 2, axis=(0, 1)) / counts)
+    return {COVARIATES: np.stack([means, np.where(deviations > 0, deviations, 1.0)])}
+
+
+def read_covariates(
+    panel: Panel, names: Sequence[str], state: State, transform: Transform = np.asarray
+) -> NDArray[np.float32] | None:
+    """Returns the covariates as z-scores, time x sensor x quantity; what is unknown counts as usual, zero."""
+    if not names:
+        return None
+    means, deviations = state[COVARIATES]
+    scores: NDArray[np.float64] = (_stacked(panel, names, transform) - means) / deviations
+    return np.nan_to_num(scores, nan=0.0).astype(np.float32)
+
+
+def _stacked(panel: Panel, names: Sequence[str], transform: Transform) -> NDArray[np.float32]:
+    if lacking := [name for name in names if name not in panel.covariates]:
+        known = ", ".join(panel.covariates) or "none"
+        raise InputError(
+            f"the panel has no covariate called {lacking[0]!r}", where=panel.name, hint=f"there are: {known}"
+        )
+    return transform(np.stack([panel.covariates[name].values for name in names], axis=-1))

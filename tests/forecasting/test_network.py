@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from candor.core.errors import InputError
 from candor.data.panel import Covariate, Panel
 from candor.forecasting.contract import sample_panel
-from candor.forecasting.covariates import learn_covariates, read_covariates
+from candor.forecasting.network import learn_covariates, read_covariates
 
 PANEL, TRAIN_END = sample_panel(), 100
 SHAPE = PANEL.values.shape
