@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from frames import calendar, frame
+from frames import calendar, frame, nodes_moved_by
 from pydantic import ValidationError
 from torch import Tensor
 
@@ -136,6 +136,12 @@ def test_a_forecast_does_not_depend_on_the_other_windows(name: str) -> None:
             [learner.forecast({key: part[i : i + 1] for key, part in windows.items()}) for i in range(6)]
         )
     torch.testing.assert_close(together, singly, rtol=1e-4, atol=1e-3)
+
+
+@pytest.mark.parametrize("name", ["dlinear", "dtaf", "patchtst", "phaseformer", "stid"])
+def test_nodes_are_forecast_one_by_one_where_they_do_not_influence_each_other(name: str) -> None:
+    torch.manual_seed(0)
+    assert nodes_moved_by(tiny(name, frame()), 3) == [3]
 
 
 @pytest.mark.parametrize("name", [name for name in baselines if not baselines.get(name).needs_whole_batches])

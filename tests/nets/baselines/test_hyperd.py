@@ -1,18 +1,12 @@
 """HyperD: size, profiles that begin with means of training, rows of the right time, and one second term for two."""
 
-from datetime import UTC, datetime, timedelta
-
 import numpy as np
 import pandas as pd
 import pytest
 import torch
-from frames import calendar, frame, metr_la_frame, parameters
+from frames import calendar, frame, hourly_windows, metr_la_frame, parameters, targets
 from torch.nn import functional as F
 
-from candor.data.panel import Panel, Sensor
-from candor.data.times import TimeAxis
-from candor.data.windows import Windows
-from candor.nets.baseline import Targets
 from candor.nets.baselines.hyperd import Hyperd, HyperdSizes, laplacian
 
 SIZES = Hyperd.tiny
@@ -40,11 +34,8 @@ def test_profiles_begin_with_the_means_of_observed_readings_of_the_hour_and_of_t
     values = generator.normal(size=(400, 2)).astype(np.float32)
     values[generator.random(values.shape) < 0.3] = np.nan
     values[:, 1] = np.nan  # dead
-    panel = Panel(
-        values, TimeAxis(datetime(2024, 1, 3, tzinfo=UTC), timedelta(hours=1), 400, "UTC"), (Sensor("a"), Sensor("b"))
-    )
     made = Hyperd(SIZES, frame(2, history=12, horizon=6))
-    made.prepare(Windows(panel, np.nan_to_num(values, nan=99.0), np.arange(12, 301), 12, 6))
+    made.prepare(hourly_windows(values, 12, 301))
 
     seen = pd.Series(values[:300, 0], index=pd.date_range("2024-01-03", periods=300, freq="h"))  # rows windows read
     day = seen.groupby(seen.index.hour).mean()
@@ -81,7 +72,7 @@ def test_the_second_term_is_both_views_of_the_forecast(horizon: int) -> None:
     wanted = torch.zeros(3, horizon, 5)
     with torch.no_grad():
         profile, remainder = made.parts(*inputs)
-        forecast, terms = made.objective(inputs, Targets(wanted, wanted == 0, wanted.numel(), 0.5, 1.0, False))
+        forecast, terms = made.objective(inputs, targets(wanted, share=0.5))
     slowest = [k for k in range(horizon) if k * 6 <= horizon]  # waves of six steps and longer, at any horizon
     turns = 2 * np.pi * np.arange(horizon) / horizon
     waves = [np.cos(k * turns) for k in slowest] + [np.sin(k * turns) for k in slowest[1:]]
@@ -96,7 +87,7 @@ def test_the_shortest_horizons_leave_something_to_the_remainder(horizon: int) ->
     made = Hyperd(SIZES, frame(horizon=horizon))
     inputs = (torch.randn(3, 12, 5), *calendar(3, 12 + horizon, 12))
     wanted = torch.zeros(3, horizon, 5)
-    _, terms = made.objective(inputs, Targets(wanted, wanted == 0, wanted.numel(), 0.5, 1.0, False))
+    _, terms = made.objective(inputs, targets(wanted, share=0.5))
     assert ("dual_view" in terms) == (horizon > 1)
 
 

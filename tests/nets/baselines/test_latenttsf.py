@@ -2,18 +2,11 @@
 
 import pandas as pd
 import torch
-from frames import calendar, frame, metr_la_frame, parameters
-from torch import Tensor
+from frames import calendar, frame, metr_la_frame, parameters, targets
 
-from candor.nets.baseline import Targets
 from candor.nets.baselines.latenttsf import Autoencoder, LatentTsf, LatentTsfSizes, carried_forward
 
 SIZES = LatentTsf.tiny
-
-
-def targets(wanted: Tensor, mask: Tensor | None = None) -> Targets:
-    mask = torch.ones_like(wanted, dtype=torch.bool) if mask is None else mask
-    return Targets(wanted, mask, int(mask.sum()), 1.0, 1.0, False)
 
 
 def test_it_has_the_parameters_counted_by_hand() -> None:

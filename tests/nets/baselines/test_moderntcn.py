@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from frames import calendar, frame, metr_la_frame, parameters
+from frames import calendar, frame, metr_la_frame, nodes_moved_by, parameters, unread_steps
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -47,34 +47,19 @@ def test_both_kernels_together_are_one_convolution() -> None:
 def test_nodes_meet_only_where_the_nodes_of_a_feature_are_mixed() -> None:
     torch.manual_seed(0)
     network = ModernTcn(SIZES, frame())
-    values = torch.randn(2, 12, 5)
-    other = values.clone()
-    other[:, :, 3] = torch.randn(2, 12)
-
-    def changed() -> list[int]:
-        differs = forecast(network, values) != forecast(network, other)
-        return differs.any(dim=1).any(dim=0).nonzero().flatten().tolist()
-
-    assert changed() == [0, 1, 2, 3, 4]
+    assert nodes_moved_by(network, 3) == [0, 1, 2, 3, 4]
     own = torch.eye(5).repeat(2 * 4, 1)[..., None]  # a hidden unit of a feature reads one node, and that node reads it
     with torch.no_grad():
         for block in network.blocks:
             block.nodes.first.weight *= own
             block.nodes.second.weight *= own.unflatten(0, (4, 10)).transpose(1, 2).flatten(0, 1)
-    assert changed() == [3]
+    assert nodes_moved_by(network, 3) == [3]
 
 
-@pytest.mark.parametrize("history", [2, 5, 12, 50, 99])
+@pytest.mark.parametrize("history", [2, 5, 12, 50])
 def test_the_order_of_any_two_steps_matters(history: int) -> None:
-    """Exchanging steps keeps the mean and the deviation of a window, so that a step that is not read would show."""
     torch.manual_seed(0)
-    network = ModernTcn(SIZES, frame(2, history))
-    values = torch.randn(1, history, 2)
-    known = forecast(network, values)
-    for step in range(history - 1):
-        exchanged = values.clone()
-        exchanged[:, [step, step + 1]] = values[:, [step + 1, step]]
-        assert not torch.allclose(forecast(network, exchanged), known, atol=1e-5), step
+    assert unread_steps(ModernTcn(SIZES, frame(2, history)), 2, history) == []
 
 
 def test_one_window_of_one_step_can_be_learned_from() -> None:

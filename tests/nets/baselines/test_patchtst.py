@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from frames import calendar, frame, metr_la_frame, parameters
+from frames import calendar, frame, metr_la_frame, parameters, unread_steps
 from torch import Tensor
 
 from candor.nets.baselines.patchtst import PatchTst, PatchTstLayer, PatchTstSizes
@@ -24,26 +24,10 @@ def test_it_has_the_parameters_counted_by_hand() -> None:
     assert parameters(PatchTst(PatchTstSizes(), metr_la_frame())) == expected == 407_948
 
 
-def test_a_sensor_among_others_is_forecast_as_if_it_were_alone() -> None:
-    torch.manual_seed(0)
-    network, alone = PatchTst(SIZES, frame(5)), PatchTst(SIZES, frame(1))
-    alone.load_state_dict(network.state_dict())
-    values = torch.randn(3, 12, 5)
-    singly = [forecast(alone, values[:, :, node : node + 1]) for node in range(5)]
-    torch.testing.assert_close(forecast(network, values), torch.cat(singly, dim=2))
-
-
-@pytest.mark.parametrize("history", [2, 5, 12, 50, 99])
+@pytest.mark.parametrize("history", [2, 5, 12, 50])
 def test_the_order_of_any_two_steps_matters(history: int) -> None:
-    """Exchanging steps keeps the mean and the deviation of a window, so that a step that is not read would show."""
     torch.manual_seed(0)
-    network = PatchTst(SIZES, frame(2, history))
-    values = torch.randn(1, history, 2)
-    known = forecast(network, values)
-    for step in range(history - 1):
-        exchanged = values.clone()
-        exchanged[:, [step, step + 1]] = values[:, [step + 1, step]]
-        assert not torch.allclose(forecast(network, exchanged), known, atol=1e-5), step
+    assert unread_steps(PatchTst(SIZES, frame(2, history)), 2, history) == []
 
 
 def test_a_layer_that_asks_nothing_attends_as_the_layer_before() -> None:

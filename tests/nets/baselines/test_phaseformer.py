@@ -55,14 +55,3 @@ def test_without_routers_a_phase_is_forecast_from_its_own_past() -> None:
         for unit in network.units:
             unit.spread.out.weight.zero_()
     assert changed() == [5, 29]
-
-
-def test_nodes_are_forecast_one_by_one() -> None:
-    torch.manual_seed(0)
-    network = PhaseFormer(SIZES, frame()).eval()
-    values = torch.randn(2, 12, 5)
-    other = values.clone()
-    other[:, :, 3] = torch.randn(2, 12)
-    with torch.no_grad():
-        changed = (network(values, *calendar(2, 18)) != network(other, *calendar(2, 18))).any(dim=1).any(dim=0)
-    assert changed.nonzero().flatten().tolist() == [3]

@@ -2,10 +2,9 @@
 
 import pytest
 import torch
-from frames import calendar, frame, metr_la_frame, parameters
+from frames import calendar, frame, metr_la_frame, parameters, targets
 from torch import Tensor, nn
 
-from candor.nets.baseline import Targets
 from candor.nets.baselines.rstib_mlp import DynamicEmbedding, RstibMlp, RstibMlpSizes
 from candor.nets.dropout import drawing_from
 
@@ -30,11 +29,6 @@ def network(**more: object) -> RstibMlp:
 
 def windows(number: int = 4) -> tuple[Tensor, ...]:
     return (torch.randn(number, 12, 5, generator=torch.Generator().manual_seed(1)), *calendar(number, 18, 12))
-
-
-def targets(wanted: Tensor, mask: Tensor | None = None, share: float = 1.0, valid: int | None = None) -> Targets:
-    mask = torch.ones_like(wanted, dtype=torch.bool) if mask is None else mask
-    return Targets(wanted, mask, int(mask.sum()) if valid is None else valid, share, 10.0, False)
 
 
 def test_it_has_the_parameters_counted_by_hand() -> None:
@@ -86,22 +80,22 @@ def test_hard_sensors_are_those_where_the_teacher_errs() -> None:
     forecast[:, 3, 4] += 9.0
     mask[:, 3, 4] = False  # which nobody measured
     made.teacher = Oracle(forecast)
-    found = made.hardness(windows(), targets(wanted, mask))
+    found = made.hardness(windows(), targets(wanted, mask, unit=10.0))
     expected = torch.tensor([0.0, 0.0, 1.0, 0.0, 0.0]).softmax(dim=0)
     torch.testing.assert_close(found, expected.expand(4, -1), rtol=1e-3, atol=1e-4)
     made.teacher = None
-    torch.testing.assert_close(made.hardness(windows(), targets(wanted)), torch.full((4, 5), 0.2))
+    torch.testing.assert_close(made.hardness(windows(), targets(wanted, unit=10.0)), torch.full((4, 5), 0.2))
 
 
 @pytest.mark.parametrize("has_teacher", [True, False])
 def test_micro_batches_add_up_to_the_whole_batch(has_teacher: bool) -> None:
     made, inputs = network(has_teacher=has_teacher).eval(), windows()
     wanted, mask = torch.randn(4, 6, 5), torch.rand(4, 6, 5) < 0.7
-    _, whole = made.objective(inputs, targets(wanted, mask))
+    _, whole = made.objective(inputs, targets(wanted, mask, unit=10.0))
     parts = []
     for cut in (slice(0, 3), slice(3, 4)):
         share = (cut.stop - cut.start) / 4
-        part = targets(wanted[cut], mask[cut], share, int(mask.sum()))
+        part = targets(wanted[cut], mask[cut], share, int(mask.sum()), 10.0)
         parts.append(made.objective(tuple(one[cut] for one in inputs), part)[1])
     for name, term in whole.items():
         torch.testing.assert_close(parts[0][name] + parts[1][name], term, rtol=1e-4, atol=1e-5)
@@ -112,7 +106,7 @@ def test_the_teacher_stays_as_its_stage_left_it_and_in_use() -> None:
     assert made.teacher is not None
     before = {name: weights.clone() for name, weights in made.teacher.state_dict().items()}
     optimiser = torch.optim.SGD(made.parameters(), lr=0.1)
-    _, terms = made.objective(windows(), targets(torch.randn(4, 6, 5)))
+    _, terms = made.objective(windows(), targets(torch.randn(4, 6, 5), unit=10.0))
     torch.stack(list(terms.values())).sum().backward()
     optimiser.step()
     assert all(torch.equal(before[name], weights) for name, weights in made.teacher.state_dict().items())

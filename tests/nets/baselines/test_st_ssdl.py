@@ -2,19 +2,14 @@
 
 import math
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
-from frames import calendar, frame, metr_la_frame, parameters
+from frames import calendar, frame, hourly_windows, metr_la_frame, parameters, targets
 from torch import Tensor
 
-from candor.data.panel import Panel, Sensor
-from candor.data.times import TimeAxis
-from candor.data.windows import Windows
-from candor.nets.baseline import Targets
 from candor.nets.baselines.st_ssdl import StSsdl, StSsdlSizes
 
 SIZES = StSsdl.tiny.model_copy(update={"orders": 3})
@@ -26,11 +21,6 @@ def network(**more: float) -> StSsdl:
     with torch.no_grad():
         made.usual.normal_()
     return made
-
-
-def targets(wanted: Tensor, mask: Tensor | None = None) -> Targets:
-    mask = torch.ones_like(wanted, dtype=torch.bool) if mask is None else mask
-    return Targets(wanted, mask, int(mask.sum()), 1.0, 1.0, False)
 
 
 def test_it_has_the_parameters_counted_by_hand() -> None:
@@ -48,13 +38,9 @@ def test_what_is_usual_is_the_mean_of_observed_readings_of_the_same_hour_of_the_
     values = generator.normal(size=(400, 2)).astype(np.float32)
     values[generator.random(values.shape) < 0.3] = np.nan
     values[40:60, 1] = np.nan
-    panel = Panel(
-        values, TimeAxis(datetime(2024, 1, 3, tzinfo=UTC), timedelta(hours=1), 400, "UTC"), (Sensor("a"), Sensor("b"))
-    )
-    filled = np.nan_to_num(values, nan=99.0)  # which must not count
     place = frame(2, history=12, horizon=6)
     made = StSsdl(SIZES, place)
-    made.prepare(Windows(panel, filled, np.arange(12, 301), 12, 6))
+    made.prepare(hourly_windows(values, 12, 301))
 
     seen = pd.DataFrame(values[:300], index=pd.date_range("2024-01-03", periods=300, freq="h"))  # rows windows read
     means = seen.groupby(seen.index.day_of_week * 24 + seen.index.hour).mean().reindex(range(168))
