@@ -2,29 +2,14 @@
 
 import re
 from base64 import b64decode
-from html.parser import HTMLParser
+
+from read_report import Reader
 
 from candor.explain.explanation import Explanation, Finding, Table
 from candor.explain.pictures import RolePicture, Spread
 from candor.render.explanation_page import make_page
 
 EVIL = "<script>alert('x')</script>&\"' <img src=http://evil.example/x onerror=alert(1)>"
-
-
-class Seen(HTMLParser):
-    """Collects tags with their attributes, and all text."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.text = ""
-        self.feed(page)
-
-    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attributes)))
-
-    def handle_data(self, data: str) -> None:
-        self.text += data
 
 
 def page_of(text: str) -> str:
@@ -39,33 +24,33 @@ def page_of(text: str) -> str:
 
 
 def test_what_is_written_is_text_wherever_it_stands() -> None:
-    seen = Seen(page_of(EVIL))
+    seen = Reader(page_of(EVIL))
     assert (
-        seen.text.count(EVIL) == 10
+        seen.words().count(EVIL) == 10
     )  # title, heading and subtitle of the page, a link, and six places in its sections
     allowed = {
         "html", "head", "meta", "title", "style", "body", "header", "h1", "p", "nav", "main", "section", "h2", "ul",
         "li", "img", "a", "details", "summary", "div", "table", "thead", "tbody", "tr", "th", "td", "footer",
     }  # fmt: skip
-    assert {tag for tag, _ in seen.tags} == allowed
-    assert not any(name.startswith("on") for _, attributes in seen.tags for name in attributes)
+    assert set(seen.tags()) == allowed
+    assert not any(name.startswith("on") for _, attributes in seen.elements for name in attributes)
 
 
 def test_nothing_is_fetched_and_nothing_may_run() -> None:
-    seen = Seen(page_of(EVIL))
-    policy = next(a["content"] for tag, a in seen.tags if a.get("http-equiv") == "Content-Security-Policy")
+    seen = Reader(page_of(EVIL))
+    policy = next(a["content"] for tag, a in seen.elements if a.get("http-equiv") == "Content-Security-Policy")
     assert policy is not None and "default-src 'none'" in policy and "script-src" not in policy
-    sources = [attributes["src"] for tag, attributes in seen.tags if tag == "img"]
+    sources = [attributes["src"] for tag, attributes in seen.elements if tag == "img"]
     assert len(sources) == 1 and sources[0] is not None and sources[0].startswith("data:image/png;base64,")
     assert b64decode(sources[0].partition(",")[2]) == b"\x89PNG picture"
-    links = {attributes["href"] for tag, attributes in seen.tags if tag == "a"}
+    links = {attributes["href"] for tag, attributes in seen.elements if tag == "a"}
     assert links == {"roles.png", "roles.svg", "roles.csv", "forecast.html", "#roles", "#forecast"}
     style = re.search(r"<style>(.*?)</style>", page_of("x"), re.DOTALL)
     assert style is not None and "url(" not in style[1] and "@import" not in style[1]
 
 
 def test_pictures_have_a_text_and_tables_a_head() -> None:
-    seen = Seen(page_of("Words"))
-    assert all(attributes["alt"] for tag, attributes in seen.tags if tag == "img")
-    assert [a.get("class") for tag, a in seen.tags if tag == "th"] == [None, "number"]
-    assert seen.tags[0] == ("html", {"lang": "en"})
+    seen = Reader(page_of("Words"))
+    assert all(attributes["alt"] for tag, attributes in seen.elements if tag == "img")
+    assert [a.get("class") for tag, a in seen.elements if tag == "th"] == [None, "number"]
+    assert seen.elements[0] == ("html", {"lang": "en"})

@@ -48,9 +48,6 @@ def drawn_texts(figure: "Figure", monkeypatch: pytest.MonkeyPatch) -> "list[tupl
     """Returns all texts that are drawn, with the boxes they fill, in dots."""
     from matplotlib.text import Text
 
-    layout = figure.get_layout_engine()
-    assert layout is not None
-    layout.execute(figure)  # once before it is done as texts are drawn: so it settles
     found, draw = [], Text.draw
 
     def note(text: Text, renderer: "RendererBase") -> None:

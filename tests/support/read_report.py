@@ -1,4 +1,4 @@
-"""Reports read back: their elements, tables and data; and names that would do harm if a page took them for its own."""
+"""Pages read back: their elements, tables and data; and names that would do harm if a page took them for its own."""
 
 import json
 from dataclasses import replace
@@ -47,6 +47,18 @@ class Reader(HTMLParser):
         self.texts.setdefault(self.open[-1] if self.open else "", []).append(data)
         if {"th", "td"} & set(self.open):
             self.rows[-1][-1] += data
+
+    def tags(self) -> list[str]:
+        """Returns the kinds of all elements."""
+        return [tag for tag, _ in self.elements]
+
+    def values(self, *names: str) -> list[str]:
+        """Returns the values of attributes with some names."""
+        return [found[name] or "" for _, found in self.elements for name in names if name in found]
+
+    def words(self) -> str:
+        """Returns all texts that are shown, from first to last within each kind of element."""
+        return " ".join(text for tag, texts in self.texts.items() if tag not in ("style", "script") for text in texts)
 
     def sections(self) -> set[str | None]:
         """Returns the names of the sections."""

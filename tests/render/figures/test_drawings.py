@@ -102,18 +102,14 @@ SIZED = {
 
 DRAWINGS = {
     "forecast of hours": lambda: draw_forecast(forecast_picture()),
-    "forecast of five minutes": lambda: draw_forecast(forecast_picture("5min")),
     "forecast when the clock is set back": lambda: draw_forecast(forecast_picture("5min", "2024-10-27 00:30")),
     "forecast of days": lambda: draw_forecast(forecast_picture("D", "2024-12-01")),
     "forecast of months": lambda: draw_forecast(forecast_picture("MS", "2020-01-01")),
-    "forecast of a lake above the sea": lambda: draw_forecast(scaled_picture(4139.0, 0.01)),
     "forecast of dust in kg/m3": lambda: draw_forecast(scaled_picture(0.0, 2e-9)),
-    "components of hours": lambda: draw_components(component_picture()),
     "components when the clock is set back": lambda: draw_components(component_picture("5min", 8, "2024-10-27 02:00")),
     "components of days": lambda: draw_components(component_picture("D", 8)),
     "components of one patch": lambda: draw_components(component_picture("D", 1)),
     "edges on a map": lambda: draw_edges(edge_picture()),
-    "edges on a circle": lambda: draw_edges(edge_picture(has_places=False)),
     "edges of many sensors": lambda: draw_edges(edge_picture(35, density=0.05)),
     "fusion of systems": lambda: draw_fusions(SYSTEMS),
     "ablations of two tasks": lambda: draw_changes(CHANGES, "CANDOR without its parts", "Dot: beyond chance."),
@@ -139,9 +135,8 @@ def test_ticks_are_the_readings_themselves(level: float, size: float) -> None:
     assert len(set(shown)) == len(shown) > 3
 
 
-@pytest.mark.parametrize("name", ["forecast of hours", "edges on a map"])
-def test_files_are_whole_and_the_same_whenever_they_are_written(name: str, tmp_path: Path) -> None:
-    first, second = (DRAWINGS[name]().write(tmp_path / place, "figure") for place in ("one", "two"))
+def test_files_are_whole_and_the_same_whenever_they_are_written(tmp_path: Path) -> None:
+    first, second = (draw_edges(edge_picture(4)).write(tmp_path / place, "figure") for place in ("one", "two"))
     assert [path.name for path in first] == ["figure.png", "figure.svg", "figure.csv"]
     for one, other in zip(first, second, strict=True):
         assert one.read_bytes() == other.read_bytes()
@@ -212,7 +207,7 @@ def test_seconds_stand_at_ticks_that_are_less_than_minutes_apart() -> None:
     lags = LagPicture(table, None, timedelta(seconds=10))
     axes = new_figure("").subplots()
     _draw_lags(axes, lags)
-    assert "[s]" in axes.get_xlabel()
+    assert "[seconds]" in axes.get_xlabel()
     assert any(bar.get_x() < 30 < bar.get_x() + bar.get_width() and bar.get_height() for bar in axes.patches)
 
 
@@ -310,9 +305,9 @@ def test_a_table_that_belongs_to_no_figure_is_not_replaced(tmp_path: Path) -> No
         assert len(drawing.write(tmp_path, "heard")) == 3
 
 
-def test_names_are_never_read_as_formulas_and_letters_without_a_glyph_do_no_harm(tmp_path: Path) -> None:
+def test_names_are_never_read_as_formulas_and_letters_without_a_glyph_do_no_harm() -> None:
     drawing = draw_forecast(forecast_picture(sensor=sensor_label("g$1", "Rio $\\alpha$ 한강")))
-    drawing.write(tmp_path, "figure")  # a warning would be an error
+    drawing.figure.draw_without_rendering()  # a warning would be an error
     assert drawing.figure.get_suptitle() == "Forecast for Rio \\$\\alpha\\$ (g\\$1)"
     shown = {
         "Seosang / 서상 (S1)": "Seosang (S1)",

@@ -1,7 +1,6 @@
 """A paper folder says what the results say, links to all it holds, and names what is missing or damaged."""
 
 import json
-from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -10,6 +9,7 @@ import pytest
 from made_runs import make_run
 from paper_results import results, save, write_profile, write_shock_rain, write_truth
 from pictures import without_paint
+from read_report import EVIL, Reader
 from tiny import PROTOCOL, tiny_recipe
 
 from candor.core.files import write_json
@@ -25,38 +25,6 @@ from candor.research.paper.origins import origin_of_task
 from candor.research.suites import Contender, SuiteTask, load_suite
 from candor.runs.fit import train_model
 from candor.runs.run import load_record
-
-EVIL = "<script>alert(1)</script>"
-VOID = {"meta", "br", "img"}
-
-
-class Reader(HTMLParser):
-    """Reads a page as a browser would, and refuses one whose elements do not nest."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.tags: list[str] = []
-        self.links: list[str] = []
-        self.names: list[str] = []
-        self.words = ""
-        self.feed(page)
-        self.close()
-        assert not self.open
-
-    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-        self.links += [value or "" for name, value in attributes if name in ("href", "src")]
-        self.names += [value or "" for name, value in attributes if name == "id"]
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        if "style" not in self.open:
-            self.words += f" {data}"
 
 
 def overall(found: pd.DataFrame, metric: str = "mae") -> pd.DataFrame:
@@ -89,7 +57,7 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> Path:
     save(results(PARTS, task="other"), runs / "ablations-b")
     save(results({"pairs=4": [1.0], "pairs=16": [0.5]}), runs / "sweep-pairs")
     save(results({"temporal_span=1": [3.0]}, task="other"), runs / "sweep-span")
-    with without_paint(but=("truth",)):
+    with without_paint(but=("truth.svg",)):
         write_truth(runs / "truth")
     write_shock_rain(runs / "one" / "figures")
     write_shock_rain(runs / "two", "second-river")
@@ -102,7 +70,7 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def made(everything: Path) -> Paper:
-    with without_paint(but=("truth",)):  # the one whose picture is looked at
+    with without_paint(but=("truth.svg",)):  # the one whose picture is looked at
         return write_paper([everything], everything.parent / "paper")
 
 
@@ -127,19 +95,21 @@ def test_every_size_of_ours_is_counted_for_itself_and_marks_rest_on_all_that_may
 def test_every_kind_of_result_has_its_section(made: Paper) -> None:
     filled = {section for section, entries in made.entries.items() if entries}
     assert filled == {"method", "comparisons", "ablations", "sweeps", "costs", "shock-rain", "truth"}
-    assert filled <= set(page_of(made).names)
+    assert filled <= set(page_of(made).values("id"))
 
 
 def test_all_links_resolve_and_every_picture_and_table_is_linked(made: Paper) -> None:
     page = page_of(made)
-    inside = {link.removeprefix("#") for link in page.links if link.startswith("#")}
-    assert inside <= set(page.names) and len(page.names) == len(set(page.names))
-    linked = {unquote(link) for link in page.links if not link.startswith("#")}
+    links, names = page.values("href", "src"), page.values("id")
+    inside = {link.removeprefix("#") for link in links if link.startswith("#")}
+    assert inside <= set(names) and len(names) == len(set(names))
+    linked = {unquote(link) for link in links if not link.startswith("#")}
     assert all((made.folder / link).is_file() for link in linked)
     there = {name for name in tree(made.folder) if name.endswith((".png", ".svg", ".csv", ".tex", ".html"))}
     assert there - linked == {"index.html"}
+    words = page.words()
     for entry in (entry for entries in made.entries.values() for entry in entries):
-        assert entry.title in page.words and entry.origin.command.splitlines()[0] in page.words
+        assert entry.title in words and entry.origin.command.splitlines()[0] in words
 
 
 def test_tables_hold_the_means_and_spreads_of_the_results(made: Paper, everything: Path) -> None:
@@ -148,10 +118,10 @@ def test_tables_hold_the_means_and_spreads_of_the_results(made: Paper, everythin
     errors = overall(found)
     for model in RIVALS:
         told = f"{errors[model].mean():.3f} ± {errors[model].std(ddof=1):.3f}"
-        assert told in text and told in page_of(made).words
+        assert told in text and told in page_of(made).words()
     gain = 100 * (1 - errors["candor"].mean() / errors["stid"].mean())
     assert f"{gain:+.1f} %" in text
-    assert "in 2 of 2 comparisons" in page_of(made).words  # the worst of candor, 1.25, is below 2 and 4
+    assert "in 2 of 2 comparisons" in page_of(made).words()  # the worst of candor, 1.25, is below 2 and 4
 
 
 def test_the_heat_maps_hold_changes_paired_by_seed(made: Paper) -> None:
@@ -231,7 +201,7 @@ def test_rain_keeps_its_curves_and_stands_in_one_table(made: Paper, everything: 
 
 def test_what_is_damaged_is_named_and_leaves_nothing(made: Paper) -> None:
     assert [Path(one.where).parent.name for one in made.troubles] == ["damaged", "two"]
-    words = page_of(made).words
+    words = page_of(made).words()
     assert all(one.where in words and one.what in words for one in made.troubles)
     assert not (made.folder / "damaged").exists() and not (made.folder / "two").exists()
 
@@ -241,7 +211,7 @@ def test_two_runs_give_the_same_bytes_even_inside_the_folder_that_is_searched(tm
     save(results(RIVALS), tmp_path / "grid")
     with without_paint():
         write_truth(tmp_path / "truth")
-    with without_paint(but=(".svg", "truth.png")):
+    with without_paint(but=("truth.svg",)):
         first, second = (tree(write_paper([tmp_path], tmp_path / "paper").folder) for _ in range(2))
     assert first == second and {"grid/tables.md", "truth-truth/truth.svg", "index.html"} <= set(first)
 
@@ -253,7 +223,7 @@ def test_what_is_missing_is_listed_with_its_command(made: Paper, tmp_path: Path)
     fewer = [one.command for one in made.missing]
     assert "candor truth" not in fewer and "candor profile --preset metr-la" not in fewer
     assert "candor data info made-up" in fewer  # whose data are not here
-    words = page_of(made).words
+    words = page_of(made).words()
     assert all(one.what in words and one.command in words for one in made.missing)
 
 
@@ -367,12 +337,12 @@ def test_cells_without_a_table_of_results_are_collected(tmp_path: Path) -> None:
 
 def test_names_cannot_become_a_part_of_the_page(made: Paper) -> None:
     page = page_of(made)
-    assert "script" not in page.tags and EVIL in page.words
+    assert "script" not in page.tags() and EVIL in page.words()
     assert any(EVIL in name for name, _ in made.entries["comparisons"][0].tables[0].table.rows)
 
 
 def test_scores_that_are_not_numbers_are_told(made: Paper) -> None:
-    assert "2 scores could not be computed (mape)" in page_of(made).words
+    assert "2 scores could not be computed (mape)" in page_of(made).words()
 
 
 @pytest.mark.usefixtures("grids_alone")
@@ -410,5 +380,5 @@ def test_a_run_that_is_named_is_drawn_and_explained_with_its_data(tmp_path: Path
     assert plotted.origin.command == f"candor explain {run} --figures {run / 'figures'}"
     assert {Path(picture.stem).name for picture in plotted.pictures} >= {"forecast", "fusion", "components", "edges"}
     assert len(explained.pictures) > 3 and named.entries["data"][0].pictures
-    for link in (unquote(link) for link in page_of(named).links if not link.startswith("#")):
+    for link in (unquote(link) for link in page_of(named).values("href", "src") if not link.startswith("#")):
         assert (named.folder / link).is_file(), link

@@ -90,6 +90,7 @@ def test_by_night_lines_and_veils_are_lighter(report: Page) -> None:
     by_day = [trace(report, "forecast", name) for name in names]
     report.emulate_media(color_scheme="dark")
     expect(report.locator("body")).to_have_css("background-color", "rgb(20, 24, 29)")
+    report.wait_for_function(f"({TRACE})(['forecast', 'readings']).line.color === '#e6e9ec'")  # charts follow the page
     readings, ahead, _ = (trace(report, "forecast", name) for name in names)
     assert [one["line"]["color"] for one in by_day[:2]] == ["#1f2328", "#0072b2"]
     assert (readings["line"]["color"], ahead["line"]["color"]) == ("#e6e9ec", "#56b4e9")
