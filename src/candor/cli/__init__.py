@@ -13,12 +13,12 @@ _OUT_OF_REACH = (errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.ELOOP)  # 
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Runs the command line and leaves with its exit code."""
+    """Run the command line and exit with its exit code."""
     sys.exit(run(sys.argv[1:] if arguments is None else list(arguments)))
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Returns the exit code of the command line `candor ARGUMENTS`."""
+    """Return the exit code of the command line `candor ARGUMENTS`."""
     from candor.cli.app import app
     from candor.cli.screen import print_bug, print_error
     from candor.core.errors import InputError
@@ -52,7 +52,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _is_out_of_memory(error: Exception) -> bool:
-    """Returns whether memory did not suffice; PyTorch says so in words only."""
+    """Return whether memory did not suffice; PyTorch says so in words only."""
     words = ("can't allocate memory", "out of memory")
     return isinstance(error, MemoryError) or (
         isinstance(error, RuntimeError) and any(some in str(error) for some in words)

@@ -78,7 +78,7 @@ def backtest(
 
 @contextmanager
 def _announcing(keeping: "AbstractContextManager[KeptRefits]") -> "Iterator[KeptRefits]":
-    """Yields the stored refits; says what an earlier run of the command left, and on Ctrl-C how to continue."""
+    """Yield the stored refits; say what an earlier run of the command left, and on Ctrl-C how to continue."""
     with keeping as refits:
         if refits.note:
             say(refits.note)

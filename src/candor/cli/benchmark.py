@@ -42,7 +42,7 @@ class GridOptions:
     json: inputs.JsonOption = False
 
     def terms(self) -> dict[str, Any]:
-        """Returns settings, seeds and budget of a suite."""
+        """Return settings, seeds and budget of a suite."""
         from candor.core.settings import parse_overrides
 
         seeds = None if self.seeds is None else inputs.parse_seeds(self.seeds)
@@ -92,11 +92,11 @@ class Work:
     is_json: bool
 
     def draw(self, drawing: "Drawing", name: str) -> None:
-        """Writes a figure and its numbers."""
+        """Write a figure and its numbers."""
         self.files += drawing.write(self.folder, name)
 
     def tell(self, **content: Any) -> None:
-        """Says what is not done and which files there are, or prints all as JSON; exit code 1 if a cell failed."""
+        """Say what is not done and which files there are, or print all as JSON; exit code 1 if a cell failed."""
         if self.is_json:
             files = [str(file) for file in self.files]
             print_json({"failed": self.failed, "unfinished": self.unfinished, "files": files, **content})
@@ -110,7 +110,7 @@ class Work:
 
 
 def run_grid(suite: "Suite", whole: "Suite", folder: Path, options: GridOptions) -> Work:
-    """Works on all cells of a suite that are not done, and shows their tables; tasks without data are left out.
+    """Work on all cells of a suite that are not done, and show their tables; tasks without data are left out.
 
     The tables and scores that are written are those of all that is done in the folder, which may be of the `whole`
     suite under the same terms.
@@ -143,7 +143,7 @@ def run_grid(suite: "Suite", whole: "Suite", folder: Path, options: GridOptions)
 
 
 def _warning_of_copies(folder: Path) -> "Callable[[GridCell], None]":
-    """Returns what warns of another copy of a dataset than the catalogue knows, once a cell has read it."""
+    """Return what warns of another copy of a dataset than the catalogue knows, once a cell has read it."""
     from candor.runs.run import load_record
 
     known: set[str] = set()
@@ -169,7 +169,7 @@ def _write(results: "pd.DataFrame", grid: Path, suite: "Suite") -> list[Path]:
 
 
 def _show_all(results: "pd.DataFrame", suite: "Suite") -> None:
-    """Prints the tables of all models, and how often even our worst seed is better than a baseline's best."""
+    """Print the tables of all models, and how often even our worst seed is better than a baseline's best."""
     from candor.research.tables import paper_tables_of, strict_wins
 
     for shown in paper_tables_of(results, suite, is_whole=True):
@@ -181,7 +181,7 @@ def _show_all(results: "pd.DataFrame", suite: "Suite") -> None:
 
 
 def _show(whole: "PaperTable") -> None:
-    """Prints the errors over all steps, at every horizon the first metric; the files have the others."""
+    """Print the errors over all steps, at every horizon the first metric; the files have the others."""
     from candor.research.tables import AVERAGE
 
     (first, columns), *others = whole.groups

@@ -45,7 +45,7 @@ class BasinOptions:
     ] = None
 
     def settings(self, preset: str | None) -> "BasinSettings":
-        """Returns the settings of a preset, if there is one, with the given options in their place."""
+        """Return the settings of a preset, if there is one, with the given options in their place."""
         from candor.core.settings import parse_settings
         from candor.river.settings import BasinSettings, preset_called
 
@@ -122,7 +122,7 @@ def build_river(
 
 
 def _begin_refresh(responses: "ResponseCache", settings: "BasinSettings") -> datetime:
-    """Returns since when answers count as fresh; says so where a refresh that was broken off goes on."""
+    """Return since when answers count as fresh; say so where a refresh that was broken off goes on."""
     now = datetime.now(UTC)
     since = responses.begin_refresh(settings.model_dump())
     if since < now:
@@ -131,7 +131,7 @@ def _begin_refresh(responses: "ResponseCache", settings: "BasinSettings") -> dat
 
 
 def _check_places(out: Path, archive: Path | None, cache: Path) -> None:
-    """Refuses places that could not be written in the end, before anybody is asked."""
+    """Refuse places that could not be written in the end, before anybody is asked."""
     from candor.data.panel_store import check_panel_place
     from candor.river.folder import check_archive_path
 
@@ -153,7 +153,7 @@ def _check_places(out: Path, archive: Path | None, cache: Path) -> None:
 
 
 def say_if_no_key() -> None:
-    """Says where a key can be had if there is none."""
+    """Say where a key can be had if there is none."""
     from candor.river.client import KEY_ADDRESS, KEY_VARIABLE
 
     if not os.environ.get(KEY_VARIABLE):
@@ -163,7 +163,7 @@ def say_if_no_key() -> None:
 def _rain_step(
     folder: Path, report: "Report", log_in: "Callable[[], EarthdataArchive]", *, is_offline: bool
 ) -> "RainStep":
-    """Returns the step that adds rain, with what it reads kept beside the other answers."""
+    """Return the step that adds rain, with what it reads kept beside the other answers."""
     from candor.data.panel import Covariate, Sensor
     from candor.data.times import TimeAxis
     from candor.river.build import unknown_rain

@@ -42,7 +42,7 @@ def demo(
 
 
 def _introduce(panel: "Panel") -> None:
-    """Says what the data are and what a check of them found."""
+    """Say what the data are and what a check of them found."""
     from candor.data.checks import check_panel
 
     say(f"{len(panel.sensors)} stations of the Klamath River, dissolved oxygen in {panel.unit}, daily")
@@ -52,7 +52,7 @@ def _introduce(panel: "Panel") -> None:
 
 
 def _train_candor(panel: "Panel", settings: list[str], folder: Path) -> "Run":
-    """Returns the run of CANDOR in a folder; one that is there already goes on, or is taken as it is if finished."""
+    """Return the run of CANDOR in a folder; one that is there already goes on, or is taken as it is if finished."""
     from candor.core.settings import parse_overrides
     from candor.data.protocol import make_task
     from candor.forecasting.own_data import choose_protocol, choose_settings
@@ -77,7 +77,7 @@ def _train_candor(panel: "Panel", settings: list[str], folder: Path) -> "Run":
 
 
 def _train_simple(panel: "Panel", run: "Run", out: Path) -> "dict[str, Run]":
-    """Returns runs of the simple forecasters under the same protocol, in place of those of an earlier demo."""
+    """Return runs of the simple forecasters under the same protocol, in place of those of an earlier demo."""
     from candor.runs.evaluation import SIMPLE
     from candor.runs.fit import train_model
 
@@ -90,7 +90,7 @@ def _train_simple(panel: "Panel", run: "Run", out: Path) -> "dict[str, Run]":
 
 
 def _evaluate(run: "Run") -> "Evaluation":
-    """Returns the scores of a run on the test part, and keeps them in its folder."""
+    """Return the scores of a run on the test part, and keep them in its folder."""
     from candor.runs import evaluate_run
 
     with progress() as report:
@@ -98,7 +98,7 @@ def _evaluate(run: "Run") -> "Evaluation":
 
 
 def _draw(run: "Run", out: Path) -> tuple[Path, Path]:
-    """Draws the figures of a run and writes its report; returns the folder of the figures and the page."""
+    """Draw the figures of a run and write its report; return the folder of the figures and the page."""
     with preparing_figures() as report:
         from candor.explain.overview import overview_of
         from candor.explain.run import run_pictures

@@ -66,7 +66,7 @@ def evaluate(
 
 
 def show(scored: "Evaluation", beside: "Evaluation | None" = None) -> None:
-    """Prints the table of errors: the reported steps and all steps together; beside the MAE of another if given."""
+    """Print the table of errors: the reported steps and all steps together; beside the MAE of another if given."""
     from candor.forecasting.forecaster import label_of
 
     panel, protocol, unit = scored.task.panel, scored.task.protocol, _unit(scored)
@@ -86,7 +86,7 @@ def show(scored: "Evaluation", beside: "Evaluation | None" = None) -> None:
 
 
 def _show_steps(scored: "Evaluation", title: str, columns: list[Column]) -> None:
-    """Prints scores by step, the reported ones, and over all steps."""
+    """Print scores by step, the reported ones, and over all steps."""
     steps, interval = scored.task.protocol.reported_steps(), scored.task.panel.times.interval
     rows: list[list[str] | None] = [
         [str(step), duration(step * interval), *(cell(float(values[step - 1])) for _, values, _, cell in columns)]
@@ -97,7 +97,7 @@ def _show_steps(scored: "Evaluation", title: str, columns: list[Column]) -> None
 
 
 def _show_simple(scored: "Evaluation", simple: "dict[str, Evaluation]") -> None:
-    """Prints the errors over all steps beside those of the simple forecasters, and the skill against each."""
+    """Print the errors over all steps beside those of the simple forecasters, and the skill against each."""
     from candor.forecasting.forecaster import label_of
 
     unit, name, overall = _unit(scored), label_of(scored.forecaster.name), scored.overall()
@@ -112,7 +112,7 @@ def _show_simple(scored: "Evaluation", simple: "dict[str, Evaluation]") -> None:
 
 
 def show_intervals(scored: "Evaluation") -> None:
-    """Prints how many readings the intervals held and how wide they were: the reported steps and all together."""
+    """Print how many readings the intervals held and how wide they were: the reported steps and all together."""
     intervals, unit = scored.intervals, _unit(scored)
     if intervals is None:
         say("no intervals: there is nothing the model could be calibrated on")
@@ -130,7 +130,7 @@ def show_intervals(scored: "Evaluation") -> None:
 
 
 def _show_sensors(scored: "Evaluation", beside: "Evaluation") -> None:
-    """Prints errors, coverage and width of every sensor, beside the MAE of another forecaster."""
+    """Print errors, coverage and width of every sensor, beside the MAE of another forecaster."""
     unit, scores = _unit(scored), scored.scores.scores("sensor")
     intervals = None if scored.intervals is None else scored.intervals.scores("sensor")
     errors = (f"MAE {unit}", f"MAE of {beside.forecaster.name}", f"RMSE {unit}")
@@ -146,6 +146,6 @@ def _show_sensors(scored: "Evaluation", beside: "Evaluation") -> None:
 
 
 def _unit(scored: "Evaluation") -> str:
-    """Returns the unit in brackets, for the head of a column."""
+    """Return the unit in brackets, for the head of a column."""
     unit = scored.task.panel.unit or "the sensors' unit"
     return escape(f"[{unit}]")

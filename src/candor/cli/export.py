@@ -49,7 +49,7 @@ def export(
 
 
 def _rows(rows: str | None, without_readings: bool) -> "Rows | None":
-    """Returns how much of the record goes along; None leaves it to the bundle."""
+    """Return how much of the record goes along; None leaves it to the bundle."""
     from candor.core.settings import MOST_DIGITS
 
     if without_readings:

@@ -76,7 +76,7 @@ def _check_options(every: float | None, now: str | None, offline: bool) -> None:
 
 
 def _feed_of(opened: "Run", run: Path, folder: Path) -> "Feed":
-    """Returns what a run follows; a run on other data, or one that reads what no service has yet, is refused."""
+    """Return what a run follows; a run on other data, or one that reads what no service has yet, is refused."""
     from candor.river.follow import Feed
 
     if "covariates" in opened.forecaster.state_:
@@ -99,7 +99,7 @@ def _follow_once(
     is_offline: bool,
     is_line: bool,
 ) -> None:
-    """Asks for what is new, says how each site is doing, and forecasts."""
+    """Ask for what is new, say how each site is doing, and forecast."""
     from candor.data.alignment import align
     from candor.river.follow import follow as ask
 
@@ -120,7 +120,7 @@ def _follow_once(
 
 
 def _go_on(once: Callable[[], None], seconds: float) -> None:
-    """Works again and again until Ctrl-C; an error is printed, and the next time is waited for."""
+    """Work again and again until Ctrl-C; an error is printed, and the next time is waited for."""
     try:
         while True:
             begun = time.monotonic()

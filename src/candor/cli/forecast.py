@@ -35,7 +35,7 @@ class ForecastChoices:
     json: inputs.JsonOption = False
 
     def options(self) -> "ForecastOptions":
-        """Returns intervals and probabilities; refuses what cannot be asked, and a file of another kind."""
+        """Return intervals and probabilities; refuse what cannot be asked, and a file of another kind."""
         from candor.forecasting.forecast_table import ForecastOptions, check_table_path
 
         options = ForecastOptions(self.coverage, self.below, self.above)
@@ -86,7 +86,7 @@ def forecast(
 
 
 def _refuse_unused_options(files: inputs.DataFiles) -> None:
-    """Refuses options on how a file is read where there is none: they would change nothing."""
+    """Refuse options on how a file is read where there is none: they would change nothing."""
     from candor.data.catalog import datasets
 
     given = [option for option in files.given_options() if option != "--edges"]
@@ -97,14 +97,14 @@ def _refuse_unused_options(files: inputs.DataFiles) -> None:
 
 
 def _refuse_to_replace_input(out: Path, files: inputs.DataFiles) -> None:
-    """Refuses to write the forecast over a file that it is made from: the readings would be gone."""
+    """Refuse to write the forecast over a file that it is made from: the readings would be gone."""
     given = [Path(file) for file in (files.data, files.sensors, files.edges) if file]
     if out.exists() and any(file.exists() and out.samefile(file) for file in given):
         raise InputError("the forecast would take the place of its own input", where=str(out), hint="name another file")
 
 
 def _read(files: inputs.DataFiles, opened: "Run", findings: "Findings") -> "Panel":
-    """Returns the readings that were named, a file by the rules that the training data were read by."""
+    """Return the readings that were named, a file by the rules that the training data were read by."""
     if not files.is_file():
         return inputs.DataFiles(files.data).load()[0]
     gaps = opened.record.gaps
@@ -126,7 +126,7 @@ def deliver(
     *,
     is_line: bool = False,
 ) -> None:
-    """Forecasts what follows recent readings that fit the model, prints the forecast, and writes it if asked to.
+    """Forecast what follows recent readings that fit the model, print the forecast, and write it if asked to.
 
     Findings are those about the readings; `more` is added to the JSON, which may have to be one line of many.
     """
@@ -148,7 +148,7 @@ def deliver(
 
 
 def present(text: str | None, zone: str) -> datetime:
-    """Returns the present that was named, on the clock of the zone if it names none, else that of the clock."""
+    """Return the present that was named, on the clock of the zone if it names none, else that of the clock."""
     from candor.data.times import zone_from_name
 
     if text is None:
@@ -160,7 +160,7 @@ def present(text: str | None, zone: str) -> datetime:
 def _content(
     opened: "Run", recent: "Panel", made: "ForecastTable", findings: "Findings", options: "ForecastOptions"
 ) -> dict[str, Any]:
-    """Returns the forecast for scripts, with what it was made of."""
+    """Return the forecast for scripts, with what it was made of."""
     has_event = "probability" in made.columns
     return {
         "run": str(opened.folder),
@@ -176,7 +176,7 @@ def _content(
 
 
 def _show(model: str, recent: "Panel", made: "ForecastTable", options: "ForecastOptions") -> None:
-    """Prints the first steps of every sensor, or of some if there are many."""
+    """Print the first steps of every sensor, or of some if there are many."""
     horizon, sensors = made.times.length, recent.sensors[:_MOST_ROWS]
     steps = max(1, min(_MOST_ROWS // len(sensors), _MOST_STEPS, horizon))
     event = "above" if options.below is None else "below"
@@ -205,7 +205,7 @@ def _show(model: str, recent: "Panel", made: "ForecastTable", options: "Forecast
 
 
 def _probable(probability: float) -> str:
-    """Returns a probability for a table cell; nothing is sure."""
+    """Return a probability for a table cell; nothing is sure."""
     if probability < 0.001:
         return "< 0.1 %"
     return "> 99.9 %" if probability > 0.999 else f"{100 * probability:.1f} %"

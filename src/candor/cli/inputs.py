@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 
 def option(help: str, *names: str, **more: Any) -> Any:
-    """Returns an option of a command, called like its parameter unless it has other names; flags need their name."""
+    """Return an option of a command, called like its parameter unless it has other names; flags need their name."""
     return typer.Option(*names, help=help, **more)
 
 
 def argument(metavar: str, help: str) -> Any:
-    """Returns a positional argument of a command."""
+    """Return a positional argument of a command."""
     return typer.Argument(metavar=metavar, help=help)
 
 
@@ -68,23 +68,19 @@ class DataFiles:
     variable: Annotated[str | None, option("Which variable of a NetCDF file. (default: the only one that fits)")] = None
 
     def options(self) -> "ReadOptions":
-        """Returns how the files are to be read."""
+        """Return how the files are to be read."""
         from candor.data.readers.options import SENTINELS, ReadOptions
 
+        same = ("minimum", "unit", "zone", "time_column", "day_first", "variable")
         return ReadOptions(
             missing=SENTINELS if self.missing is None else tuple(self.missing),
-            minimum=self.minimum,
-            unit=self.unit,
-            zone=self.zone,
             interval=None if self.interval is None else parse_interval(self.interval),
             start=None if self.start is None else parse_moment(self.start),
-            time_column=self.time_column,
-            day_first=self.day_first,
-            variable=self.variable,
+            **{name: getattr(self, name) for name in same},
         )
 
     def read(self, findings: "Findings | None" = None, wall_zone: str | None = None) -> "Panel":
-        """Returns the panel of the files; days with offsets begin by the clock of `wall_zone`, None means the zone."""
+        """Return the panel of the files; days with offsets begin by the clock of `wall_zone`, None means the zone."""
         from candor.data.readers.panels import read_panel
 
         with progress() as report:
@@ -92,13 +88,13 @@ class DataFiles:
             return read_panel(self.data, self.edges, self.sensors, options, findings, report=report)
 
     def is_file(self) -> bool:
-        """Returns whether the data that were named are a file."""
+        """Return whether the data that were named are a file."""
         path = Path(self.data)
         with looking_at(path):
             return path.exists() and not path.is_dir()
 
     def load(self) -> "tuple[Panel, bool]":
-        """Returns the panel that was named in whatever way, and whether it is a dataset of the catalogue."""
+        """Return the panel that was named in whatever way, and whether it is a dataset of the catalogue."""
         from candor.data.catalog import datasets
         from candor.data.findings import Findings
         from candor.data.panel_store import is_panel_folder, load_panel
@@ -119,12 +115,12 @@ class DataFiles:
         return panel, False
 
     def given_options(self) -> list[str]:
-        """Returns the names of the options that were given, such as `--time-column`."""
+        """Return the names of the options that were given, such as `--time-column`."""
         given = [field.name for field in fields(self)[1:] if getattr(self, field.name) != field.default]
         return [f"--{name.replace('_', '-')}" for name in given]
 
     def refuse_options(self) -> None:
-        """Refuses options on how files are read for data that are no files: they would change nothing."""
+        """Refuse options on how files are read for data that are no files: they would change nothing."""
         if given := self.given_options():
             raise InputError(
                 f"a dataset or a panel folder has its own edges, sensors, units and times: {', '.join(given)} cannot "
@@ -135,7 +131,7 @@ class DataFiles:
 
 
 def load_named(name: str) -> "Panel":
-    """Returns a dataset of the catalogue, and warns if its content differs from what the catalogue records."""
+    """Return a dataset of the catalogue, and warn if its content differs from what the catalogue records."""
     from candor.data.catalog import load_dataset
 
     panel = load_dataset(name)
@@ -144,7 +140,7 @@ def load_named(name: str) -> "Panel":
 
 
 def warn_of_copy(name: str, fingerprint: str) -> None:
-    """Warns if this checksum of a dataset differs from what the catalogue records."""
+    """Warn if this checksum of a dataset differs from what the catalogue records."""
     from candor.data.catalog import datasets
     from candor.data.findings import Findings
 
@@ -157,7 +153,7 @@ def warn_of_copy(name: str, fingerprint: str) -> None:
 
 
 def print_findings(findings: "Findings", levels: Sequence[str] = ("warning", "note")) -> None:
-    """Prints findings about readings, warnings first."""
+    """Print findings about readings, warnings first."""
     for level in levels:
         for finding in findings:
             if finding.level == level:
@@ -168,14 +164,14 @@ def print_findings(findings: "Findings", levels: Sequence[str] = ("warning", "no
 
 
 def folder_name(name: str) -> str:
-    """Returns the name of data made safe for a folder: the panel of somebody else may be called `../../x`."""
+    """Return the name of data made safe for a folder: the panel of somebody else may be called `../../x`."""
     return re.sub(r'[\x00-\x1f/\\:*?"<>|]+', "-", name).lstrip(".-") or "data"
 
 
 def takes(
     *groups: type[Any], defaults: Mapping[str, Any] | None = None, **instead: Any
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Returns a decorator that gives a command the fields of dataclasses as arguments, for its first parameters.
+    """Return a decorator that gives a command the fields of dataclasses as arguments, for its first parameters.
 
     Defaults and annotations by the name of a field take the place of those of the dataclasses.
     """
@@ -211,7 +207,7 @@ takes_data = takes(DataFiles)
 
 
 def parse_names(listed: str, thing: str) -> list[str]:
-    """Returns names of things that are separated by commas; a comma too many means nothing, no name is refused."""
+    """Return names of things that are separated by commas; a comma too many means nothing, no name is refused."""
     names = [name.strip() for name in listed.split(",") if name.strip()]
     if not names:
         raise InputError(f"no {thing} is named", hint="write names with commas, or leave the option out")
@@ -219,7 +215,7 @@ def parse_names(listed: str, thing: str) -> list[str]:
 
 
 def parse_seeds(listed: str) -> list[int]:
-    """Returns seeds that are separated by commas."""
+    """Return seeds that are separated by commas."""
     from candor.core.settings import MOST_DIGITS
 
     words = parse_names(listed, "seed")
@@ -229,7 +225,7 @@ def parse_seeds(listed: str) -> list[int]:
 
 
 def parse_interval(text: str) -> timedelta:
-    """Returns the interval written as `15min`, `1h`, `1d` or `30s`."""
+    """Return the interval written as `15min`, `1h`, `1d` or `30s`."""
     units = {"s": 1, "sec": 1, "m": 60, "min": 60, "h": 3600, "hour": 3600, "d": 86400, "day": 86400}
     units |= {f"{name}s": seconds for name, seconds in units.items() if len(name) > 1}
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+)\s*", text.lower())
@@ -240,7 +236,7 @@ def parse_interval(text: str) -> timedelta:
 
 
 def parse_moment(text: str) -> datetime:
-    """Returns the moment written as an ISO date or time."""
+    """Return the moment written as an ISO date or time."""
     try:
         return datetime.fromisoformat(text)
     except ValueError:

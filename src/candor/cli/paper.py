@@ -41,7 +41,7 @@ def paper(
 
 
 def _show(made: "Paper") -> None:
-    """Prints what was made by section, and where."""
+    """Print what was made by section, and where."""
     from candor.render.paper.entry import count_pieces
     from candor.render.paper.index import INDEX, SECTIONS
 

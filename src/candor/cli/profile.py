@@ -69,7 +69,7 @@ def profile(
 
 
 def _introduce(found: "Profile", known: int) -> None:
-    """Says what the measurements are made on, and what is not measured now."""
+    """Say what the measurements are made on, and what is not measured now."""
     at = found.circumstances
     machine = at.machine
     say(
@@ -85,7 +85,7 @@ def _introduce(found: "Profile", known: int) -> None:
 
 
 def _show(found: "Profile") -> None:
-    """Prints a row per model, smallest first; a dash where a model has no such cost."""
+    """Print a row per model, smallest first; a dash where a model has no such cost."""
 
     def cell(cost: float | None, factor: float = 1.0, digits: int = 1) -> str:
         return number(None if cost is None else factor * cost, digits)
@@ -106,7 +106,7 @@ def _show(found: "Profile") -> None:
 
 
 def _draw(found: "Profile", errors: "TaskErrors", folder: Path) -> list[Path]:
-    """Draws errors against parameters and against time, and says which models have only one of the two."""
+    """Draw errors against parameters and against time, and say which models have only one of the two."""
     from candor.render.figures.benchmark import bubbles_of, draw_costs
     from candor.research.table_notes import shown_name
 

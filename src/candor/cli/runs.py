@@ -99,7 +99,7 @@ def _show_runs(title: str, summaries: "list[RunSummary]") -> None:
 
 
 def _model(summary: "RunSummary") -> str | None:
-    """Returns the display name of the model of a run; the bare name of one that this version does not know."""
+    """Return the display name of the model of a run; the bare name of one that this version does not know."""
     if summary.record is None:
         return None
     try:

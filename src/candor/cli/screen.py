@@ -37,67 +37,67 @@ class Screen(Console):
     """A console that exits quietly on a broken pipe, as with `| head`."""
 
     def on_broken_pipe(self) -> None:
-        """Exits with 0."""
+        """Exit with 0."""
         _exit_quietly()
 
 
 def _exit_quietly() -> None:
-    """Exits with 0; what could not be printed is discarded."""
+    """Exit with 0; what could not be printed is discarded."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     raise SystemExit(0)
 
 
 def console() -> Console:
-    """Returns the console for results; a pipe gets lines as wide as a table needs."""
+    """Return the console for results; a pipe gets lines as wide as a table needs."""
     width = None if sys.stdout.isatty() else 160
     return Screen(width=width, highlight=False, soft_wrap=False, quiet=not is_main_process())
 
 
 def errors(is_quiet: bool = False) -> Console:
-    """Returns the console for everything that is not a result."""
+    """Return the console for everything that is not a result."""
     return Console(stderr=True, highlight=False, quiet=is_quiet)
 
 
 def count_processes() -> int:
-    """Returns how many processes torchrun or accelerate launched for this command."""
+    """Return how many processes torchrun or accelerate launched for this command."""
     return int(os.environ.get("WORLD_SIZE", "1")) if "RANK" in os.environ else 1
 
 
 def is_main_process() -> bool:
-    """Returns whether this is the one of several processes that prints."""
+    """Return whether this is the one of several processes that prints."""
     return count_processes() == 1 or os.environ["RANK"] == "0"
 
 
 def say(text: str, *, label: str = "", colour: str = "") -> None:
-    """Prints a status line to stderr without markup; a label may go before it in a colour."""
+    """Print a status line to stderr without markup; a label may go before it in a colour."""
     mark = f"[{colour}]{escape(label)}[/]" if label else ""
     errors(is_quiet=not is_main_process()).print(f"{mark}{escape(text)}")
 
 
 def say_written(files: Iterable[Path]) -> None:
-    """Prints to stderr which files were written."""
+    """Print to stderr which files were written."""
     say(f"written: {', '.join(str(file) for file in files)}")
 
 
 def say_failed(failed: Iterable[tuple[str, object]], label: str = "failed") -> None:
-    """Prints to stderr what failed, by name, and why."""
+    """Print to stderr what failed, by name, and why."""
     for name, why in failed:
         say(f" {name}: {why}", label=label, colour="red")
 
 
 def tell(text: str) -> None:
-    """Prints a line of results to stdout, without markup and unbroken."""
+    """Print a line of results to stdout, without markup and unbroken."""
     console().print(text, markup=False, soft_wrap=True)
 
 
 def tell_facts(facts: Iterable[tuple[str, object]]) -> None:
-    """Prints facts to stdout, a line each, under bold names."""
+    """Print facts to stdout, a line each, under bold names."""
     for name, fact in facts:
         console().print(f"[bold]{name}[/]: {escape(str(fact))}", soft_wrap=True)
 
 
 def print_error(error: InputError) -> None:
-    """Prints what is wrong with the input, where, and how to correct it.
+    """Print what is wrong with the input, where, and how to correct it.
 
     Of several processes one on each machine does so: a file may be missing on one machine only.
     """
@@ -109,14 +109,14 @@ def print_error(error: InputError) -> None:
 
 
 def print_bug(trace: str) -> None:
-    """Prints the traceback of a bug and asks for a report."""
+    """Print the traceback of a bug and asks for a report."""
     screen = errors()
     screen.print(escape(trace), soft_wrap=True)
     screen.print("[red]candor:[/] this is a bug in candor, not in your input. Please report the lines above.")
 
 
 def print_json(content: Any, *, is_line: bool = False) -> None:
-    """Prints JSON for scripts; as one line where others follow."""
+    """Print JSON for scripts; as one line where others follow."""
     if not is_main_process():
         return
     text = json.dumps(content, indent=None if is_line else 2, ensure_ascii=False, allow_nan=False)
@@ -128,7 +128,7 @@ def print_json(content: Any, *, is_line: bool = False) -> None:
 
 
 def table(title: str, *columns: str, left: int = 1) -> Table:
-    """Returns an empty table whose first `left` columns are words and whose other columns are numbers."""
+    """Return an empty table whose first `left` columns are words and whose other columns are numbers."""
     result = Table(title=title, title_justify="left", title_style="bold", header_style="bold")
     for place, column in enumerate(columns):
         result.add_column(column, justify="left" if place < left else "right", overflow="fold")
@@ -136,7 +136,7 @@ def table(title: str, *columns: str, left: int = 1) -> Table:
 
 
 def show_table(title: str, columns: Sequence[str], rows: Iterable[Iterable[str] | None], left: int = 1) -> None:
-    """Prints a table of cells with markup, of which the first `left` are words; None is a line between rows."""
+    """Print a table of cells with markup, of which the first `left` are words; None is a line between rows."""
     shown = table(title, *columns, left=left)
     for row in rows:
         if row is None:
@@ -147,13 +147,13 @@ def show_table(title: str, columns: Sequence[str], rows: Iterable[Iterable[str] 
 
 
 def percentage(share: float | None) -> str:
-    """Returns a share as a percentage without its sign, for a table cell."""
+    """Return a share as a percentage without its sign, for a table cell."""
     return number(None if share is None else 100 * share, 1)
 
 
 @contextmanager
 def progress(clock: Callable[[], float] = time.monotonic) -> Iterator[Report]:
-    """Yields a progress callback that shows one bar at a time: what is done, how much of it, the time spent and left.
+    """Yield a progress callback that shows one bar at a time: what is done, how much of it, the time spent and left.
 
     In a log or a pipe, long work prints a line now and then instead. The clock tells seconds since some moment.
     """
@@ -191,7 +191,7 @@ def progress(clock: Callable[[], float] = time.monotonic) -> Iterator[Report]:
 
 @contextmanager
 def preparing_figures() -> Iterator[Report]:
-    """Yields a progress callback that has reported already: the first import of matplotlib looks for fonts."""
+    """Yield a progress callback that has reported already: the first import of matplotlib looks for fonts."""
     with progress() as report:
         report("preparing figures", None)
         yield report
@@ -212,12 +212,10 @@ class _Works:
     """Works by name; one whose share falls, or that is reported again after its end, starts anew."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
-        self._clock = clock
-        self._works: dict[str, _Work] = {}
-        self.current = ""
+        self._clock, self._works, self.current = clock, dict[str, _Work](), ""
 
     def update(self, name: str, share: float | None) -> _Work:
-        """Returns the work that was reported."""
+        """Return the work that was reported."""
         work, done = self._works.get(name), share or 0.0
         if work is None or done < work.share or (work.share >= 1 and name != self.current):
             work = self._works[name] = _Work(self._clock(), done, done, done)
@@ -247,12 +245,12 @@ class _PlainLines:
 
 
 def time_left(spent: float, share_before: float, share: float) -> list[str]:
-    """Returns the time left in words, if it can be known from the seconds spent between two shares (0 to 1)."""
+    """Return the time left in words, if it can be known from the seconds spent between two shares (0 to 1)."""
     if not share_before < share < 1:
         return []
     return [f"about {timedelta(seconds=round(spent * (1 - share) / (share - share_before)))} left"]
 
 
 def _tenths(share: float) -> int:
-    """Returns how many whole tenths are done, allowing for the rounding of summed shares."""
+    """Return how many whole tenths are done, allowing for the rounding of summed shares."""
     return int(10 * share + 1e-6)

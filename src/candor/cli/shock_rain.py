@@ -52,7 +52,7 @@ def shock_rain(
 
 
 def _show(found: "RainComparison") -> None:
-    """Prints the test, the lag of every horizon, the sign of every run, and the gauge of every station."""
+    """Print the test, the lag of every horizon, the sign of every run, and the gauge of every station."""
     content = found.content
     title = f"Shock activity and rain, {escape(found.data)}, {content['first'][:10]} to {content['last'][:10]}"
     stations = str(found.stations)

@@ -78,7 +78,7 @@ def train(
 
 
 def _is_there(text: str) -> bool:
-    """Returns whether a text is the path of something; one that is too long for a path is none."""
+    """Return whether a text is the path of something; one that is too long for a path is none."""
     try:
         return Path(text).exists()
     except OSError:
@@ -86,7 +86,7 @@ def _is_there(text: str) -> bool:
 
 
 def _refuse_with_resume(context: typer.Context) -> None:
-    """Refuses everything that would change a run that goes on: it has its data, settings, model and seed."""
+    """Refuse everything that would change a run that goes on: it has its data, settings, model and seed."""
     given = []
     for parameter in context.command.params:
         source = context.get_parameter_source(str(parameter.name))
@@ -101,7 +101,7 @@ def _refuse_with_resume(context: typer.Context) -> None:
 
 
 def _data_of(preset: str) -> "tuple[Panel, bool]":
-    """Returns the dataset that a preset is for, which is one of the catalogue."""
+    """Return the dataset that a preset is for, which is one of the catalogue."""
     from candor.presets import load_preset
 
     return inputs.load_named(load_preset(preset).data), True
@@ -110,7 +110,7 @@ def _data_of(preset: str) -> "tuple[Panel, bool]":
 def _choose(
     panel: "Panel", model: str, preset: str | None, overrides: dict[str, Any]
 ) -> "tuple[Protocol, dict[str, Any], list[str]]":
-    """Returns the protocol, the model's own settings and the reasons for them, and says what was chosen."""
+    """Return the protocol, the model's own settings and the reasons for them, and say what was chosen."""
     from candor.data.protocol import make_task
     from candor.forecasting.own_data import choose_protocol, choose_settings
 
@@ -126,7 +126,7 @@ def _choose(
 
 
 def _smaller_preset(model: str, preset: str | None) -> Iterator[str]:
-    """Yields the advice to take a smaller preset, where there is one and no graphics card."""
+    """Yield the advice to take a smaller preset, where there is one and no graphics card."""
     import torch
 
     from candor.presets import preset_names
@@ -137,7 +137,7 @@ def _smaller_preset(model: str, preset: str | None) -> Iterator[str]:
 
 
 def _refuse_many_processes(model: str) -> None:
-    """Refuses a model whose work several processes cannot share, if there are several."""
+    """Refuse a model whose work several processes cannot share, if there are several."""
     from candor.forecasting.forecaster import forecasters
     from candor.runs.fit import is_network
 
@@ -148,7 +148,7 @@ def _refuse_many_processes(model: str) -> None:
 
 @contextmanager
 def _together() -> Iterator[None]:
-    """Meets the processes that were launched with this one, if there are any, and parts with them in good order."""
+    """Meet the processes that were launched with this one, if there are any, and part with them in good order."""
     if count_processes() == 1:
         yield
         return
@@ -171,7 +171,7 @@ def _together() -> Iterator[None]:
 
 @contextmanager
 def _interruption() -> Iterator[Callable[[], str | None]]:
-    """Yields what says why training should stop; one that was stopped exits with the code of an interruption."""
+    """Yield what says why training should stop; one that was stopped exits with the code of an interruption."""
     from candor.runs.fit import TrainingStoppedError
     from candor.training.processes import stopping_on_interrupt
 

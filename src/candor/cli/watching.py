@@ -26,7 +26,7 @@ def work_on(
     look: Callable[[Any], None] = lambda cell: None,
     **options: int,
 ) -> None:
-    """Works on all cells that are not done, with so many workers here or on a cluster, and shows how far they are.
+    """Work on all cells that are not done, with so many workers here or on a cluster, and show how far they are.
 
     `look` is called again and again with each cell that is being worked on; options are those of `run_locally`.
     """
@@ -48,31 +48,31 @@ def work_on(
 
 @contextmanager
 def watching(cells: "Sequence[Cell]", root: Path) -> "Iterator[Watch]":
-    """Yields what shows how far all cells are, called again and again with those that are being worked on.
+    """Yield what shows how far all cells are, called again and again with those that are being worked on.
 
     In a log or a pipe it leaves a line now and then.
     """
+    from candor.research.engine import status_of
+
     screen, board = errors(), _Board(cells, root)
     if not screen.is_terminal:
         with progress() as report:
 
             def report_on(running: "Sequence[Cell]") -> None:
-                board.look()
-                report(f"cells | {', '.join(board.words())}", board.share(running))
+                words, share = board.look(running)
+                report(f"cells | {', '.join(words)}", share)
 
             yield report_on
         return
-    board.look()
-    begun, share_before = time.monotonic(), board.share([])
+    begun, (_, share_before) = time.monotonic(), board.look([])
     with Live(console=screen, auto_refresh=False, transient=True) as live:
 
         def show(running: "Sequence[Cell]") -> None:
-            board.look()
-            share = board.share(running)
-            title = ", ".join([*board.words(), *time_left(time.monotonic() - begun, share_before, share)])
+            words, share = board.look(running)
+            title = ", ".join([*words, *time_left(time.monotonic() - begun, share_before, share)])
             shown = table(title, "cell", "now", "done", left=2)
             for cell in running:
-                status = board.status(cell)
+                status = status_of(cell, root)
                 part = "" if status.get("share") is None else f"{100 * status['share']:.0f} %"
                 shown.add_row(escape(cell.name), escape(str(status.get("what", "starting"))), part)
             live.update(shown, refresh=True)
@@ -84,31 +84,17 @@ class _Board:
     """Reads how far cells are from their files; of those that are done nothing is read again."""
 
     def __init__(self, cells: "Sequence[Cell]", root: Path) -> None:
-        self._cells, self._root = cells, root
-        self._done: set[str] = set()
-        self._failed: set[str] = set()
+        self._cells, self._root, self._done = cells, root, set[str]()
 
-    def look(self) -> None:
-        """Finds out which cells are done and failed by now."""
-        from candor.research.engine import CellState
+    def look(self, running: "Sequence[Cell]") -> tuple[list[str], float]:
+        """Return how many cells are done and failed by now, and the share of all work that is done, 0 to 1."""
+        from candor.research.engine import CellState, status_of
 
         states = {cell.name: cell.state(self._root) for cell in self._cells if cell.name not in self._done}
         self._done.update(name for name, state in states.items() if state == CellState.DONE)
-        self._failed = {name for name, state in states.items() if state == CellState.FAILED}
-
-    def status(self, cell: "Cell") -> dict[str, Any]:
-        """Returns what a cell says of its work."""
-        from candor.research.engine import status_of
-
-        return status_of(cell, self._root)
-
-    def words(self) -> list[str]:
-        """Returns how many cells are done and failed."""
-        failed = [f"{len(self._failed)} failed"] if self._failed else []
-        return [f"{len(self._done)} of {len(self._cells)} cells done", *failed]
-
-    def share(self, running: "Sequence[Cell]") -> float:
-        """Returns the share of all work that is done, 0 to 1, given the cells that are being worked on."""
-        over = self._done | self._failed
-        under_way = sum(self.status(cell).get("share") or 0.0 for cell in running if cell.name not in over)
-        return (len(over) + under_way) / max(len(self._cells), 1)
+        failed = {name for name, state in states.items() if state == CellState.FAILED}
+        over = self._done | failed
+        left = [cell for cell in running if cell.name not in over]
+        share = len(over) + sum(status_of(cell, self._root).get("share") or 0.0 for cell in left)
+        words = [f"{len(self._done)} of {len(self._cells)} cells done", *([f"{len(failed)} failed"] if failed else [])]
+        return words, share / max(len(self._cells), 1)

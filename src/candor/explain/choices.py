@@ -14,20 +14,20 @@ MOST_WINDOWS = 200
 
 
 def best_observed_sensor(task: Task) -> int:
-    """Returns the column of the sensor with most readings in the test part, or in all of a record without one."""
+    """Return the column of the sensor with most readings in the test part, or in all of a record without one."""
     begin = task.split.test[0] if len(task.split.test) else 0
     return int(task.panel.mask[begin:].sum(axis=0).argmax())
 
 
 def last_known_origin(panel: Panel, forecaster: Forecaster) -> int:
-    """Returns the row of the first step of the last forecast whose whole outcome is known."""
+    """Return the row of the first step of the last forecast whose whole outcome is known."""
     return max(forecaster.history, panel.times.length - forecaster.horizon)
 
 
 def choose_forecast(
     task: Task, forecaster: Forecaster, sensor: str | None, time: datetime | str | None
 ) -> tuple[int, int]:
-    """Returns the column of a sensor and the row of the first step of a forecast; None takes the defaults above."""
+    """Return the column of a sensor and the row of the first step of a forecast; None takes the defaults above."""
     column = best_observed_sensor(task) if sensor is None else find_sensor(task.panel, sensor)
     if time is None:
         return column, last_known_origin(task.panel, forecaster)
@@ -35,7 +35,7 @@ def choose_forecast(
 
 
 def choose_windows(split: Split, length: int, most: int = MOST_WINDOWS) -> tuple[str, Origins]:
-    """Returns the name of the last part that has windows, and at most so many of them, spread evenly over it.
+    """Return the name of the last part that has windows, and at most so many of them, spread evenly over it.
 
     Without any part it is the forecast after the last of the `length` rows.
     """

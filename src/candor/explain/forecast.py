@@ -55,7 +55,7 @@ class OneForecast:
         return self.forecast.sensor
 
     def label(self, sensor: str, longest: int = 200) -> str:
-        """Returns what people call a sensor."""
+        """Return what people call a sensor."""
         return sensor_label(sensor, self.panel.sensors[self.panel.sensor_ids.index(sensor)].name, longest)
 
     @property
@@ -79,17 +79,17 @@ class OneForecast:
         return min(max(needed, 3), _MOST_DIGITS)
 
     def when(self, moment: datetime) -> str:
-        """Returns a time in words, with the clock where readings are not daily."""
+        """Return a time in words, with the clock where readings are not daily."""
         return date_time(moment, self.panel.times.interval)
 
     def span(self, span: Span) -> str:
-        """Returns a stretch of time in words."""
+        """Return a stretch of time in words."""
         return f"{self.when(span.start)} to {self.when(span.end)}"
 
 
 @torch.no_grad()
 def look_into(candor: Candor, panel: Panel, column: int, origin: int) -> OneForecast:
-    """Returns all that is known of the forecast of one sensor from a row on."""
+    """Return all that is known of the forecast of one sensor from a row on."""
     trainable, windows = candor.trained(), candor.windows(panel, np.array([origin]))
     batch = windows.batch(np.array([0])).tensors()
     states, _ = network_states(trainable, batch)
@@ -111,7 +111,7 @@ def look_into(candor: Candor, panel: Panel, column: int, origin: int) -> OneFore
 
 
 def picture_forecast(forecaster: Forecaster, panel: Panel, column: int, origin: int) -> ForecastPicture:
-    """Returns the forecast of one sensor from a row on, with intervals if the forecaster knows its errors."""
+    """Return the forecast of one sensor from a row on, with intervals if the forecaster knows its errors."""
     horizon = forecaster.horizon
     begin = max(0, origin - max(forecaster.history, PAST_HORIZONS * horizon))
     times = panel.times.slice(begin, origin + horizon).local.to_pydatetime()
@@ -135,7 +135,7 @@ def picture_forecast(forecaster: Forecaster, panel: Panel, column: int, origin: 
 
 
 def forecast_all(forecaster: Forecaster, panel: Panel, origin: int) -> list[Floats]:
-    """Returns the forecast of all sensors from a row on, step x sensor, and the ends of its intervals if known."""
+    """Return the forecast of all sensors from a row on, step x sensor, and the ends of its intervals if known."""
     rows = np.array([origin])
     if forecaster.calibration_ is None:
         return [forecaster.predict(panel, rows)[0]]
@@ -144,7 +144,7 @@ def forecast_all(forecaster: Forecaster, panel: Panel, origin: int) -> list[Floa
 
 
 def picture_components(found: ForecastExplanation, sensor: str) -> ComponentPicture | None:
-    """Returns what the history before a forecast was split into; None if the network does not decompose."""
+    """Return what the history before a forecast was split into; None if the network does not decompose."""
     if found.gates is None:
         return None
     return ComponentPicture(
@@ -157,14 +157,14 @@ def picture_components(found: ForecastExplanation, sensor: str) -> ComponentPict
 
 
 def explain_forecast(candor: Candor, panel: Panel, column: int, origin: int, subtitle: str = "") -> Explanation:
-    """Returns where the forecast of one sensor from a row on came from."""
+    """Return where the forecast of one sensor from a row on came from."""
     one = look_into(candor, panel, column, origin)
     findings = (find_forecast(one), find_past(one), find_arrivals(one), find_peers(one), find_branches(one))
     return Explanation(f"{one.name}, from {one.when(one.found.time)}", subtitle, findings)
 
 
 def find_forecast(one: OneForecast) -> Finding:
-    """Returns the forecast itself, in words."""
+    """Return the forecast itself, in words."""
     picture = one.forecast
     values, times, digits = picture.forecast, picture.times, one.digits
 
@@ -219,7 +219,7 @@ def _steps(one: OneForecast) -> Table:
 
 
 def find_past(one: OneForecast) -> Finding:
-    """Returns what the past was made of."""
+    """Return what the past was made of."""
     name, title, found, states = "forecast-past", "What the past was made of", one.found, one.states
     observed = states.observed[0, :, one.column]
     first = one.panel.times.slice(one.origin - len(observed), one.origin).local[0]
@@ -252,7 +252,7 @@ def find_past(one: OneForecast) -> Finding:
 
 
 def _strongest(one: OneForecast) -> str:
-    """Returns when each component was strongest, compared with itself: two components have no common measure."""
+    """Return when each component was strongest, compared with itself: two components have no common measure."""
     parts = []
     for name, component in one.found.components.items():
         strength = component.raw_strength
@@ -264,7 +264,7 @@ def _strongest(one: OneForecast) -> str:
 
 
 def find_arrivals(one: OneForecast) -> Finding:
-    """Returns what arrived along which edge, and from when."""
+    """Return what arrived along which edge, and from when."""
     name, title = "forecast-arrivals", "What arrived along the edges"
     directions = one.states.network.settings.directions
     if not directions:
@@ -292,7 +292,7 @@ def find_arrivals(one: OneForecast) -> Finding:
 
 
 def _senders(one: OneForecast, direction: str) -> Senders | None:
-    """Returns the ids of senders, the largest first, and what part of all that arrived is theirs by position."""
+    """Return the ids of senders, the largest first, and what part of all that arrived is theirs by position."""
     sizes: dict[str, Doubles] = {}
     span = one.states.network.settings.temporal_span
     for arrived in one.found.contributions:
@@ -306,7 +306,7 @@ def _senders(one: OneForecast, direction: str) -> Senders | None:
 
 
 def _from_whom(one: OneForecast, direction: str, senders: Senders) -> str:
-    """Returns the sentence about the largest senders; when it left them is unknown, since positions mix patches."""
+    """Return the sentence about the largest senders; when it left them is unknown, since positions mix patches."""
     named = [
         f"{rounded_percent(float(shares.sum()))} from {one.label(sensor)}"
         for sensor, shares in list(zip(senders.names, senders.shares, strict=True))[:_MOST_NAMED]
@@ -333,7 +333,7 @@ def _arrival_table(one: OneForecast) -> Table:
 
 
 def find_peers(one: OneForecast) -> Finding:
-    """Returns the sensors that the functional branch relates to this one, wherever they stand."""
+    """Return the sensors that the functional branch relates to this one, wherever they stand."""
     name, title = "forecast-peers", "Which sensors it listens to"
     if one.states.functional is None:
         return Finding(name, title, ("This network has no functional branch: it listens to nobody beyond the edges.",))
@@ -368,7 +368,7 @@ def find_peers(one: OneForecast) -> Finding:
 
 
 def find_branches(one: OneForecast) -> Finding:
-    """Returns how much each branch counted."""
+    """Return how much each branch counted."""
     name, title, found, unit = "forecast-branches", "How much each branch counted", one.found, one.forecast.unit
     weights = {branch: np.array([getattr(patch, branch) for patch in found.fusion]) for branch in one.alone}
     if len(weights) == 1:
@@ -397,7 +397,7 @@ def find_branches(one: OneForecast) -> Finding:
 
 
 def _by_step(found: ForecastExplanation, weights: Floats) -> Doubles:
-    """Returns weights of target patches as means over the patches that cover each step."""
+    """Return weights of target patches as means over the patches that cover each step."""
     times = np.array([moment.timestamp() for moment in found.times])
     spans = [(patch.span.start.timestamp(), patch.span.end.timestamp()) for patch in found.fusion]
     covers = np.array([(times >= start) & (times <= end) for start, end in spans], np.float64)  # patch step

@@ -94,7 +94,7 @@ class Overview:
 
 
 def overview_of(run: Run, report: Report = silent) -> Overview:
-    """Returns everything a report says of a run."""
+    """Return everything a report says of a run."""
     task = run.task()
     shown = run.as_measured(task)
     report("checking the data", None)
@@ -118,7 +118,7 @@ def overview_of(run: Run, report: Report = silent) -> Overview:
 
 
 def look_ahead(forecaster: Forecaster, panel: Panel, measured: Floats) -> Outlook:
-    """Returns the outlook at the end of a panel, of which only some readings may have been measured: time x sensor."""
+    """Return the outlook at the end of a panel, of which only some readings may have been measured: time x sensor."""
     length, horizon = panel.times.length, forecaster.horizon
     origin = last_known_origin(panel, forecaster)
     shown = max(forecaster.history, PAST_HORIZONS * horizon) + length - origin
@@ -134,7 +134,7 @@ def look_ahead(forecaster: Forecaster, panel: Panel, measured: Floats) -> Outloo
 
 
 def find_learned(candor: Candor, task: Task, report: Report = silent) -> Learned:
-    """Returns where the forecasts of CANDOR come from, by some windows of the test part and the next forecast."""
+    """Return where the forecasts of CANDOR come from, by some windows of the test part and the next forecast."""
     panel, length = task.panel, task.panel.times.length
     _, origins = choose_windows(task.split, length)
     usual, following = fusion_weights(candor, panel, origins), fusion_weights(candor, panel, np.array([length]))
@@ -152,7 +152,7 @@ def find_learned(candor: Candor, task: Task, report: Report = silent) -> Learned
 
 @torch.no_grad()
 def _components(candor: Candor, panel: Panel) -> ComponentPicture | None:
-    """Returns what the history before the next forecast was split into, sensor x patch."""
+    """Return what the history before the next forecast was split into, sensor x patch."""
     trainable, origins = candor.trained(), np.array([panel.times.length])
     states, _ = network_states(trainable, candor.windows(panel, origins).batch(np.array([0])).tensors())
     components, gates = split_history(states, slice(None), trainable.network.settings.gates_shocks)
@@ -161,7 +161,7 @@ def _components(candor: Candor, panel: Panel) -> ComponentPicture | None:
 
 
 def training_of(folder: Path, unit: str) -> TrainingPicture | None:
-    """Returns the errors by epoch of the training in a run directory; None where there was none."""
+    """Return the errors by epoch of the training in a run directory; None where there was none."""
     epochs = [
         Epoch(
             line["epoch"],

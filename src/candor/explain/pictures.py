@@ -23,13 +23,22 @@ class Spread(NamedTuple):
 
     @classmethod
     def of(cls, values: Floats) -> "Spread":
-        """Returns the spread of all values of an array."""
+        """Return the spread of all values of an array."""
         low, high = np.quantile(values, (0.1, 0.9))
         return cls(float(values.mean(dtype=np.float64)), float(low), float(high))
 
 
 class Picture:
     """What one figure shows."""
+
+
+@dataclass(frozen=True, eq=False)
+class MapPicture(Picture):
+    """What a figure shows of sensors on a map."""
+
+    sensors: Sequence[str]  # ids
+    names: Sequence[str]
+    places: Floats | None  # longitude and latitude in degrees, sensor x 2; None where some are unknown
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,12 +159,9 @@ class WeightedEdges:
 
 
 @dataclass(frozen=True, eq=False)
-class EdgePicture(Picture):
+class EdgePicture(MapPicture):
     """The learned weights of edges on the map."""
 
-    sensors: Sequence[str]  # ids
-    names: Sequence[str]
-    places: Floats | None  # longitude and latitude in degrees, sensor x 2; None where some are unknown
     edges: Mapping[str, WeightedEdges]  # forward and reverse
     note: str = ""
 
@@ -187,12 +193,9 @@ class OperatorPicture(Picture):
 
 
 @dataclass(frozen=True, eq=False)
-class RelationPicture(Picture):
+class RelationPicture(MapPicture):
     """Functional relations beyond the topology, the heaviest first."""
 
-    sensors: Sequence[str]  # ids
-    names: Sequence[str]
-    places: Floats | None  # longitude and latitude in degrees, sensor x 2; None where some are unknown
     edges: tuple[Integers, Integers]  # sources and targets of the physical edges
     receiver: Integers  # position of the sensor that hears, by relation
     peer: Integers  # position of the sensor it hears from
@@ -265,13 +268,10 @@ class TrainingPicture(Picture):
 
 
 @dataclass(frozen=True, eq=False)
-class RiverMapPicture(Picture):
+class RiverMapPicture(MapPicture):
     """A directed network: where sensors are, which way the water goes, and what they are called."""
 
-    name: str
-    sensors: Sequence[str]  # ids
-    names: Sequence[str]
-    places: Floats | None  # longitude and latitude in degrees, sensor x 2; None where some are unknown
+    name: str  # of the network
     plan: Floats  # points to draw where places are unknown: water from left to right, sensor x 2
     source: Integers  # of the edges
     target: Integers

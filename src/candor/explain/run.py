@@ -57,7 +57,7 @@ def explain_run(
     windows: int | None = None,
     report: Report = silent,
 ) -> RunExplanation:
-    """Returns what a run of CANDOR learned, and where one of its forecasts came from.
+    """Return what a run of CANDOR learned, and where one of its forecasts came from.
 
     Args:
         run: the run.
@@ -102,7 +102,7 @@ def explain_run(
 
 
 def affordable_windows(network: CandorNetwork) -> int:
-    """Returns the default number of windows: 200, or fewer where a network is so large that they fill the memory."""
+    """Return the default number of windows: 200, or fewer where a network is so large that they fill the memory."""
     settings = network.settings
     return int(np.clip(_MOST_NUMBERS // (settings.nodes * settings.patches * settings.hidden), 2, MOST_WINDOWS))
 
@@ -110,7 +110,7 @@ def affordable_windows(network: CandorNetwork) -> int:
 def _analyses(
     candor: Candor, task: Task, origins: Origins, column: int, origin: int, report: Report
 ) -> Iterator[Finding]:
-    """Yields the findings over many windows, in the order of the paper."""
+    """Yield the findings over many windows, in the order of the paper."""
     trained, panel, windows = candor.trained(), task.panel, candor.windows(task.panel, origins)
     after = window_states(trained, windows, within(report, "explaining", "trained", 0.0, 0.5))
     # Only components are compared with those before training.
@@ -141,7 +141,7 @@ def _circumstances(run: Run, candor: Candor, part: str, windows: int) -> Iterato
 
 
 def _finite(content: Any) -> Any:
-    """Returns content in which what is not a number is None, as JSON wants it."""
+    """Return content in which what is not a number is None, as JSON wants it."""
     if isinstance(content, dict):
         return {key: _finite(value) for key, value in content.items()}
     if isinstance(content, list):
@@ -152,7 +152,7 @@ def _finite(content: Any) -> Any:
 def run_pictures(
     run: Run, sensor: str | None = None, time: datetime | str | None = None, report: Report = silent
 ) -> dict[str, Picture]:
-    """Returns the pictures of a run of CANDOR that need no analyses, by the name of their files.
+    """Return the pictures of a run of CANDOR that need no analyses, by the name of their files.
 
     Args are those of `explain_run`; sensor and time are of the forecast and the components that are shown.
     """

@@ -63,7 +63,7 @@ class Scores:
 
 
 def score_run(run: Run, task: Task, report: Report = silent) -> Scores | None:
-    """Returns the scores on the test part; those in evaluation.json if they are of this model. None without windows."""
+    """Return the scores on the test part; those in evaluation.json if they are of this model. None without windows."""
     if not len(task.split.test):
         return None
     content = _saved_scores(run, task) or evaluate(run.forecaster, task, report=report).to_json()
@@ -82,7 +82,7 @@ def score_run(run: Run, task: Task, report: Report = silent) -> Scores | None:
 
 
 def _saved_scores(run: Run, task: Task) -> Mapping[str, Any] | None:
-    """Returns evaluation.json if it covers all of this model on the test part."""
+    """Return evaluation.json if it covers all of this model on the test part."""
     content = summarise_run(run.folder).evaluation
     if content is None or content.get("part") != "test" or "intervals" not in content or "windows" not in content:
         return None
@@ -98,7 +98,7 @@ def _rule(name: str, overall: Mapping[str, float | None], mae: float | None) -> 
 
 
 def errors_by_clock(forecaster: Forecaster, task: Task, report: Report = silent) -> ClockErrors | None:
-    """Returns the errors by hour of the day, or by day of the week for daily readings; None if there is but one.
+    """Return the errors by hour of the day, or by day of the week for daily readings; None if there is but one.
 
     Where the test part is large, windows are drawn at random, always the same: evenly spaced ones might all begin
     at the same hour.
@@ -128,7 +128,7 @@ def errors_by_clock(forecaster: Forecaster, task: Task, report: Report = silent)
 
 
 def skill_in_words(scores: Scores, model: str, unit: str, steps: int) -> list[str]:
-    """Returns sentences about how far the forecasts are off and how that compares with the simple rules."""
+    """Return sentences about how far the forecasts are off and how that compares with the simple rules."""
     windows = counted(scores.windows, "forecast")
     said = [
         f"In {windows} of the test part, which the model never saw, {model} was off by "
@@ -150,7 +150,7 @@ def skill_in_words(scores: Scores, model: str, unit: str, steps: int) -> list[st
 
 
 def coverage_in_words(intervals: Mapping[str, Any], unit: str) -> list[str]:
-    """Returns sentences about whether the intervals hold the share of readings they were made for."""
+    """Return sentences about whether the intervals hold the share of readings they were made for."""
     overall, asked = intervals["overall"], float(intervals["asked_coverage"])
     held = overall["coverage"]
     if held is None:

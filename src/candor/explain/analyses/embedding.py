@@ -23,7 +23,7 @@ _SCALE = "1 far apart, 0 touching, -1 mixed"
 
 
 def principal_plane(points: Doubles) -> tuple[Doubles, tuple[float, float]]:
-    """Returns points (point x feature, at least two features) on their two principal axes, and the variance on these.
+    """Return points (point x feature, at least two features) on their two principal axes, and the variance on these.
 
     Variances are shares of that of all points. Axes point to where their largest entry is positive, so that the same
     points always give the same picture.
@@ -39,7 +39,7 @@ def principal_plane(points: Doubles) -> tuple[Doubles, tuple[float, float]]:
 
 
 def silhouettes(points: Doubles, labels: Integers) -> Doubles:
-    """Returns the silhouette of every point (point x feature); 0 for the only point of its label, of at least two."""
+    """Return the silhouette of every point (point x feature); 0 for the only point of its label, of at least two."""
     kinds, places = np.unique(labels, return_inverse=True)
     if len(kinds) < 2:
         raise ValueError("separation needs points of at least two labels")
@@ -51,14 +51,14 @@ def silhouettes(points: Doubles, labels: Integers) -> Doubles:
 
 
 def sample_states(states: WindowStates) -> dict[str, Doubles]:
-    """Returns states of each component by name, state x hidden, at the same windows, sensors and patches for all."""
+    """Return states of each component by name, state x hidden, at the same windows, sensors and patches for all."""
     rows = states.embedded[..., 0].numel()
     chosen = np.sort(np.random.default_rng(0).permutation(rows)[:MOST_STATES])
     return {name: getattr(states.components, name).flatten(0, -2)[chosen].double().numpy() for name in COMPONENT_NAMES}
 
 
 def separation(states: Mapping[str, Doubles]) -> dict[str, float]:
-    """Returns the mean silhouette of each component's states, and under `all` that of all of them."""
+    """Return the mean silhouette of each component's states, and under `all` that of all of them."""
     labels = np.repeat(np.arange(len(states)), [len(part) for part in states.values()])
     found = silhouettes(np.concatenate(list(states.values())), labels)
     means = {name: float(found[labels == place].mean()) for place, name in enumerate(states)}
@@ -66,7 +66,7 @@ def separation(states: Mapping[str, Doubles]) -> dict[str, float]:
 
 
 def find_embedding(before: WindowStates, after: WindowStates) -> Finding:
-    """Returns how far apart the components are, before training and after it."""
+    """Return how far apart the components are, before training and after it."""
     if after.components is None:
         return Finding(NAME, TITLE, ("This network does not split the past into components.",))
     states = sample_states(after)

@@ -48,12 +48,12 @@ class FusionWeights:
     is_learned: bool = True  # else all branches count alike
 
     def spreads(self) -> dict[str, Spread]:
-        """Returns the spread of weights by branch over sensors, windows and positions."""
+        """Return the spread of weights by branch over sensors, windows and positions."""
         return {branch: Spread.of(weights) for branch, weights in self.weights.items()}
 
 
 def fusion_weights(candor: Candor, panel: Panel, origins: Origins, report: Report = silent) -> FusionWeights:
-    """Returns the weights of all branches at the target patches of the windows at `origins`."""
+    """Return the weights of all branches at the target patches of the windows at `origins`."""
     trainable = candor.trained()
     settings = trainable.network.settings
     targets = torch.tensor(settings.target_starts)
@@ -78,7 +78,7 @@ def fusion_weights(candor: Candor, panel: Panel, origins: Origins, report: Repor
 
 
 def find_fusion(found: FusionWeights) -> Finding:
-    """Returns how much the branches count."""
+    """Return how much the branches count."""
     if len(found.weights) == 1:
         (branch,) = found.weights
         sentence = f"This network has one branch, {branch} ({BRANCH_WORDS[branch]}): it counts for everything."
@@ -105,7 +105,7 @@ def find_fusion(found: FusionWeights) -> Finding:
 
 
 def picture_fusion(found: FusionWeights) -> FusionPicture:
-    """Returns the weights altogether, and by hour of day, weekday, month and step ahead."""
+    """Return the weights altogether, and by hour of day, weekday, month and step ahead."""
     windows, sensors, _ = next(iter(found.weights.values())).shape
     note = (
         f"Means over {windows:,} windows, {sensors:,} sensors and their target patches; bands and lines: 10 % to 90 %. "
@@ -115,7 +115,7 @@ def picture_fusion(found: FusionWeights) -> FusionPicture:
 
 
 def group_weights(found: FusionWeights) -> dict[str, list[WeightGroup]]:
-    """Returns the weights by hour of day, weekday, month and step ahead, in that order.
+    """Return the weights by hour of day, weekday, month and step ahead, in that order.
 
     Daily readings have no hours, and networks that do not read the season no months.
     """
@@ -145,7 +145,7 @@ def group_weights(found: FusionWeights) -> dict[str, list[WeightGroup]]:
 
 
 def _swing(kind: str, groups: Sequence[WeightGroup]) -> str:
-    """Returns the sentence about the branch whose mean changes most over groups."""
+    """Return the sentence about the branch whose mean changes most over groups."""
     means = {branch: [group.weights[branch].mean for group in groups] for branch in groups[0].weights}
     branch = max(means, key=lambda name: max(means[name]) - min(means[name]))
     low, high = int(np.argmin(means[branch])), int(np.argmax(means[branch]))

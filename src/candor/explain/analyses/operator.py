@@ -14,13 +14,13 @@ from torch import Tensor
 
 from candor.core.arrays import Booleans, Doubles, Integers
 from candor.core.progress import Report, silent
-from candor.core.text import rounded_percent, sensor_label
+from candor.core.text import rounded_percent
 from candor.data.panel import Panel
 from candor.data.protocol import Origins
 from candor.explain.analyses.states import WindowStates
 from candor.explain.explanation import Finding
 from candor.explain.pictures import EdgePicture, OperatorPicture, OperatorWeights, Picture, WeightedEdges
-from candor.explain.places import known_places
+from candor.explain.places import sensors_of
 from candor.forecasting.candor import Candor
 from candor.forecasting.explanation import network_states
 from candor.forecasting.inference import infer
@@ -51,7 +51,7 @@ class OperatorParts:
         return several
 
     def moved(self) -> dict[str, float]:
-        """Returns shares of what a sensor hears that scores move from some senders to others, 0 to 1.
+        """Return shares of what a sensor hears that scores move from some senders to others, 0 to 1.
 
         They are means over positions and sensors with a choice, and over windows: `by_shared` scores from the weights
         of the given edges, `by_window` from those, `between_windows` from the mean over windows to a single one.
@@ -70,7 +70,7 @@ class OperatorParts:
 
 
 def operator_parts(states: WindowStates, direction: str) -> OperatorParts:
-    """Returns the parts of the operator of one direction."""
+    """Return the parts of the operator of one direction."""
     support, path = states.physical.support(direction), states.paths[direction]
     log_support = support.log_support.double().expand(support.positions, -1)
     shared, sample = path.shared_scores, path.sample_scores
@@ -87,7 +87,7 @@ def operator_parts(states: WindowStates, direction: str) -> OperatorParts:
 
 
 def _centred(scores: Tensor, support: DirectionalSupport) -> Doubles:
-    """Returns scores, ... x edge, without their mean over the edges into each sensor: softmax does not see it."""
+    """Return scores, ... x edge, without their mean over the edges into each sensor: softmax does not see it."""
     scores, receiver = scores.double(), support.receiver.expand_as(scores)
     nodes = scores.new_zeros(*scores.shape[:-1], support.nodes)
     means = nodes.scatter_reduce(-1, receiver, scores, "mean", include_self=False)
@@ -96,7 +96,7 @@ def _centred(scores: Tensor, support: DirectionalSupport) -> Doubles:
 
 
 def find_operator(states: WindowStates, panel: Panel) -> Finding:
-    """Returns what the operator learned about edges."""
+    """Return what the operator learned about edges."""
     if not states.paths:
         return Finding(NAME, TITLE, ("This network has no physical branch: it does not use the edges.",))
     parts = {direction: operator_parts(states, direction) for direction in states.paths}
@@ -157,7 +157,7 @@ def _weights(part: OperatorParts) -> OperatorWeights:
 def mean_edge_weights(
     candor: Candor, panel: Panel, origins: Origins, report: Report = silent
 ) -> dict[str, WeightedEdges]:
-    """Returns the weights of edges by direction, means over the windows at `origins` and over positions."""
+    """Return the weights of edges by direction, means over the windows at `origins` and over positions."""
     trainable = candor.trained()
     physical = trainable.network.physical
     if physical is None:
@@ -179,11 +179,9 @@ def mean_edge_weights(
 
 
 def picture_edges(edges: Mapping[str, WeightedEdges], panel: Panel, windows: int) -> EdgePicture:
-    """Returns mean weights of edges over so many windows, on the map of the panel where places are known."""
+    """Return mean weights of edges over so many windows, on the map of the panel where places are known."""
     return EdgePicture(
-        sensors=panel.sensor_ids,
-        names=[sensor_label(sensor.id, sensor.name, _LONGEST_IN_KEY) for sensor in panel.sensors],
-        places=known_places(panel),
+        **sensors_of(panel, _LONGEST_IN_KEY),
         edges=edges,
         note=f"Width: share among all a sensor hears from, mean over {windows:,} windows.",
     )

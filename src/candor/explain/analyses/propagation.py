@@ -41,7 +41,7 @@ class Propagation:
 
 
 def alignment(first: Tensor, second: Tensor) -> float:
-    """Returns the linear centred kernel alignment of two tables, sample x feature; NaN if one of them never changes."""
+    """Return the linear centred kernel alignment of two tables, sample x feature; NaN if one of them never changes."""
     first, second = (table.double() - table.double().mean(dim=0) for table in (first, second))
     scale = torch.linalg.matrix_norm(first.T @ first) * torch.linalg.matrix_norm(second.T @ second)
     together = torch.linalg.matrix_norm(first.T @ second).square()
@@ -49,7 +49,7 @@ def alignment(first: Tensor, second: Tensor) -> float:
 
 
 def incoming(states: WindowStates) -> tuple[Tensor, Tensor]:
-    """Returns the neighbours' residuals by their weights, window x sensor x patch x hidden, and who has neighbours.
+    """Return the neighbours' residuals by their weights, window x sensor x patch x hidden, and who has neighbours.
 
     Weights are means over positions; both directions are summed; what a sensor sends itself is left out.
     """
@@ -67,7 +67,7 @@ def incoming(states: WindowStates) -> tuple[Tensor, Tensor]:
 
 @torch.no_grad()
 def contribution_of(states: WindowStates, direction: str, own: Tensor, others: Tensor) -> Tensor:
-    """Returns o at the last history patch, window x sensor x hidden.
+    """Return o at the last history patch, window x sensor x hidden.
 
     Args:
         states: whose operators are used.
@@ -87,13 +87,13 @@ def contribution_of(states: WindowStates, direction: str, own: Tensor, others: T
 
 
 def last_residuals(path: PathStates, span: int) -> Tensor:
-    """Returns the residuals of the last `span` patches, oldest first; before the first patch it is repeated."""
+    """Return the residuals of the last `span` patches, oldest first; before the first patch it is repeated."""
     padded = torch.cat([path.residual[..., :1, :]] * (span - 1) + [path.residual], dim=-2)
     return padded[..., -span:, :]
 
 
 def study_propagation(states: WindowStates) -> Propagation:
-    """Returns likeness and influence over all windows."""
+    """Return likeness and influence over all windows."""
     span = states.network.settings.temporal_span
     size = _size(states.deviations(states.over_paths("contribution")[..., -1, :]))
     # The newest position is one patch before the one predicted.
@@ -122,7 +122,7 @@ def _likeness_by_lag(states: WindowStates, span: int) -> tuple[Integers, Doubles
 
 
 def _changes(states: WindowStates, span: int, position: int) -> tuple[float, float]:
-    """Returns the size of the changes of o, both directions together, if one residual was as usual: own, others'."""
+    """Return the size of the changes of o, both directions together, if one residual was as usual: own, others'."""
     of_own = of_others = torch.zeros(())
     for direction, path in states.paths.items():
         window = last_residuals(path, span)
@@ -135,7 +135,7 @@ def _changes(states: WindowStates, span: int, position: int) -> tuple[float, flo
 
 
 def find_propagation(states: WindowStates, panel: Panel, window: int) -> Finding:
-    """Returns whether and when residuals become contributions, with one of the windows as an example."""
+    """Return whether and when residuals become contributions, with one of the windows as an example."""
     if not states.paths:
         return Finding(NAME, TITLE, ("This network has no physical branch: nothing travels along edges.",))
     if len(states.origins) < 2:
@@ -184,7 +184,7 @@ def find_propagation(states: WindowStates, panel: Panel, window: int) -> Finding
 
 
 def _unusual(states: WindowStates, of_path: Tensor, window: int) -> Doubles:
-    """Returns how unusual the states of one window are, sensor x patch: 1 is as far from the mean as states are."""
+    """Return how unusual the states of one window are, sensor x patch: 1 is as far from the mean as states are."""
     away = states.deviations(of_path).double()
     typical = away.square().mean(dim=(0, 3)).sqrt().clamp(min=1e-12)
     sizes: Doubles = (away[window].square().mean(dim=-1).sqrt() / typical).numpy()

@@ -43,12 +43,12 @@ class EmbeddingInverse:
         """Whether every patch can be told from its state."""
 
     def scales(self, embedded: Tensor) -> Tensor:
-        """Returns 1 / s of embedded patches, ... x 1."""
+        """Return 1 / s of embedded patches, ... x 1."""
         scales: Tensor = (embedded.double() - self._offset) @ self._back[-1:].T
         return scales.clamp(min=_LEAST_SCALE)
 
     def readings(self, states: Tensor, scales: Tensor, *, has_offset: bool = True) -> Tensor:
-        """Returns the patches that states stand for, ... x length, in z-scores without their anchor.
+        """Return the patches that states stand for, ... x length, in z-scores without their anchor.
 
         Args:
             states: ... x hidden.
@@ -80,14 +80,14 @@ class Reconstruction:
 
 
 def rebuilt(components: Components) -> tuple[Tensor, Tensor]:
-    """Returns the states rebuilt by the current and by the following reference; the last background is repeated."""
+    """Return the states rebuilt by the current and by the following reference; the last background is repeated."""
     background, shock = components.raw_background, components.raw_shock
     following = torch.cat([background[..., 1:, :], background[..., -1:, :]], dim=-2)
     return background + components.raw_accumulation + shock, following + components.raw_release + shock
 
 
 def reconstruction_errors(states: WindowStates) -> Reconstruction:
-    """Returns the errors over all windows, sensors and patches; in the unit over readings that were measured."""
+    """Return the errors over all windows, sensors and patches; in the unit over readings that were measured."""
     assert states.components is not None
     embedded, settings = states.embedded, states.network.settings
     current, following = rebuilt(states.components)
@@ -123,7 +123,7 @@ def reconstruction_errors(states: WindowStates) -> Reconstruction:
 
 
 def find_reconstruction(states: WindowStates, shown: WindowStates, panel: Panel, column: int) -> Finding:
-    """Returns how well the history is rebuilt, with the trajectories of one sensor.
+    """Return how well the history is rebuilt, with the trajectories of one sensor.
 
     Args:
         states: windows that the errors are means over.
@@ -169,7 +169,7 @@ def find_reconstruction(states: WindowStates, shown: WindowStates, panel: Panel,
 def picture_reconstruction(
     shown: WindowStates, panel: Panel, column: int, found: Reconstruction | None = None
 ) -> ReconstructionPicture:
-    """Returns readings, both reconstructions and the parts of one sensor in its unit, over windows in a row."""
+    """Return readings, both reconstructions and the parts of one sensor in its unit, over windows in a row."""
     components = shown.components
     assert components is not None
     inverse, scaler = EmbeddingInverse(shown.network.embedding), shown.trainable.scaler
@@ -202,7 +202,7 @@ def picture_reconstruction(
 
 
 def _overlapped(of: WindowStates, patches: Tensor) -> Tensor:
-    """Returns patches, window x patch x length, as steps of the history; NaN at steps that no patch covers."""
+    """Return patches, window x patch x length, as steps of the history; NaN at steps that no patch covers."""
     settings = of.network.settings
     total = patches.new_zeros(len(patches), settings.history)
     count = patches.new_zeros(settings.history)

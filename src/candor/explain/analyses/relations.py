@@ -16,7 +16,7 @@ from candor.data.panel import Panel
 from candor.explain.analyses.states import WindowStates
 from candor.explain.explanation import Finding
 from candor.explain.pictures import RelationPicture
-from candor.explain.places import known_places
+from candor.explain.places import sensors_of
 from candor.graph import downstream_pairs, great_circle_km
 from candor.nets.candor.functional import resemblances
 
@@ -45,23 +45,23 @@ class FunctionalWeights:
         return float(self.is_beyond.sum()) / max(1, count * (count - 1))
 
     def beyond(self) -> tuple[Integers, Integers, Doubles]:
-        """Returns who hears, from whom and how much, of all pairs beyond the topology with a weight, heaviest first."""
+        """Return who hears, from whom and how much, of all pairs beyond the topology with a weight, heaviest first."""
         return _largest_first(self.weight, self.is_beyond & (self.weight > 0))
 
     def alike(self) -> tuple[Integers, Integers, Doubles]:
-        """Returns the pairs beyond the topology, each once, and their resemblance, most alike first."""
+        """Return the pairs beyond the topology, each once, and their resemblance, most alike first."""
         return _largest_first(self.resemblance, np.triu(self.is_beyond, k=1))
 
 
 def _largest_first(values: Doubles, chosen: Booleans) -> tuple[Integers, Integers, Doubles]:
-    """Returns row, column and value of the chosen entries of a matrix, in order of value."""
+    """Return row, column and value of the chosen entries of a matrix, in order of value."""
     row, column = np.nonzero(chosen)
     order = np.argsort(-values[row, column], kind="stable")
     return row[order], column[order], values[row[order], column[order]]
 
 
 def connected_within(panel: Panel, orders: int) -> Booleans:
-    """Returns which sensors have a walk of at most so many edges from the one to the other, either way; or are one."""
+    """Return which sensors have a walk of at most so many edges from the one to the other, either way; or are one."""
     count, edges = len(panel.sensors), panel.edges
     begin, end, _ = downstream_pairs(edges.source, edges.target, np.ones(len(edges)), count, limit=float(orders))
     is_connected = np.eye(count, dtype=np.bool_)
@@ -70,7 +70,7 @@ def connected_within(panel: Panel, orders: int) -> Booleans:
 
 
 def functional_weights(states: WindowStates, panel: Panel) -> FunctionalWeights:
-    """Returns the mean weights of peers and which of them are beyond the topology."""
+    """Return the mean weights of peers and which of them are beyond the topology."""
     assert states.functional is not None
     count = len(panel.sensors)
     peers, weights = states.functional.neighbour.numpy(), states.functional.weights.double().numpy()
@@ -84,7 +84,7 @@ def functional_weights(states: WindowStates, panel: Panel) -> FunctionalWeights:
 
 
 def find_relations(states: WindowStates, panel: Panel) -> Finding:
-    """Returns the functional relations beyond the topology."""
+    """Return the functional relations beyond the topology."""
     if states.functional is None:
         return Finding(NAME, TITLE, ("This network has no functional branch: it relates no sensors beyond the edges.",))
     if not states.functional.neighbour.shape[-1]:
@@ -119,9 +119,7 @@ def find_relations(states: WindowStates, panel: Panel) -> Finding:
         "relations_beyond": len(weight),
     }
     picture = RelationPicture(
-        sensors=panel.sensor_ids,
-        names=[sensor_label(sensor.id, sensor.name, _LONGEST_NAME) for sensor in panel.sensors],
-        places=known_places(panel),
+        **sensors_of(panel, _LONGEST_NAME),
         edges=(panel.edges.source, panel.edges.target),
         receiver=receiver,
         peer=peer,

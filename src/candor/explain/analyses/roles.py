@@ -39,7 +39,7 @@ class Alignments:
 
 
 def role_states(states: WindowStates) -> dict[str, tuple[Tensor, Tensor]]:
-    """Returns component and physical state by role (eq. app_role_consistency), each window x sensor x patch x hidden.
+    """Return component and physical state by role (eq. app_role_consistency), each window x sensor x patch x hidden.
 
     Roles whose patches are too few are left out.
     """
@@ -58,7 +58,7 @@ def role_states(states: WindowStates) -> dict[str, tuple[Tensor, Tensor]]:
 
 @torch.no_grad()
 def alignments(states: WindowStates) -> dict[str, Alignments]:
-    """Returns the cosines by role; a network that learned no maps for the comparison is compared as it is."""
+    """Return the cosines by role; a network that learned no maps for the comparison is compared as it is."""
     maps, half = states.network.roles, len(states.origins) // 2
     found = {}
     for role, (ours, theirs) in role_states(states).items():
@@ -74,7 +74,7 @@ def alignments(states: WindowStates) -> dict[str, Alignments]:
 
 
 def find_roles(before: WindowStates, after: WindowStates) -> Finding:
-    """Returns the alignments before training and after it."""
+    """Return the alignments before training and after it."""
     if after.components is None or not after.paths:
         lacking = "components" if after.components is None else "physical branch"
         return Finding(NAME, TITLE, (f"This network has no {lacking}, so there are no parts to compare.",))

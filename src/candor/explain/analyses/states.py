@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -23,7 +23,6 @@ from candor.nets.candor.physical import PathStates, PhysicalBranch
 from candor.nets.candor.trainable import CandorTrainable
 
 _HOURS, _FEWEST_ALIKE = 24, 8  # groups of the day, and windows that a group has on average
-_States = TypeVar("_States", Components, PathStates, FunctionalStates)
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,11 +52,11 @@ class WindowStates:
         return self.network.physical
 
     def over_paths(self, name: str) -> Tensor:
-        """Returns a state of the physical branch, summed over its directions."""
+        """Return a state of the physical branch, summed over its directions."""
         return torch.stack([getattr(path, name) for path in self.paths.values()]).sum(dim=0)
 
     def usual(self, states: Tensor) -> Tensor:
-        """Returns for states, window x ..., their means over windows of about the same hour of the day.
+        """Return for states, window x ..., their means over windows of about the same hour of the day.
 
         Without the hour, what repeats every day would count as something that happened.
         """
@@ -68,12 +67,12 @@ class WindowStates:
         return (total / count.view(-1, *[1] * (states.dim() - 1)))[group]
 
     def deviations(self, states: Tensor) -> Tensor:
-        """Returns what is left of states, window x ..., when what is usual is subtracted."""
+        """Return what is left of states, window x ..., when what is usual is subtracted."""
         return states - self.usual(states)
 
 
 def untrained(candor: Candor) -> CandorTrainable:
-    """Returns the network with the weights that training began with, drawn again from the seed.
+    """Return the network with the weights that training began with, drawn again from the seed.
 
     A training that began with the weights of another run began elsewhere: see `RunRecord.start`.
     """
@@ -86,20 +85,10 @@ def untrained(candor: Candor) -> CandorTrainable:
 
 
 def window_states(trainable: CandorTrainable, windows: Windows, report: Report = silent) -> WindowStates:
-    """Returns the states of a network over windows, at least one."""
+    """Return the states of a network over windows, at least one."""
     parts = list(infer(trainable, windows, _states_of_batch, report, f"reading {len(windows)} windows"))
-    components = [part.components for part in parts if part.components is not None]
-    functional = [part.functional for part in parts if part.functional is not None]
-    tensors = ("time_of_day", "values", "anchor", "observed", "embedded")
-    whole: dict[str, Any] = {name: torch.cat([getattr(part, name) for part in parts]) for name in tensors}
-    return WindowStates(
-        trainable=trainable,
-        origins=windows.origins,
-        components=_joined(components) if components else None,
-        paths={direction: _joined([part.paths[direction] for part in parts]) for direction in parts[0].paths},
-        functional=_joined(functional) if functional else None,
-        **whole,
-    )
+    whole: WindowStates = _joined(parts)
+    return replace(whole, trainable=trainable, origins=windows.origins)
 
 
 def _states_of_batch(trainable: CandorTrainable, batch: dict[str, Tensor]) -> WindowStates:
@@ -122,13 +111,14 @@ def _states_of_batch(trainable: CandorTrainable, batch: dict[str, Tensor]) -> Wi
     )
 
 
-def _joined(parts: Sequence[_States]) -> _States:
-    """Returns the states of batches as one; what all windows share is that of the first."""
-
-    def join(name: str) -> Tensor | None:
-        tensors = [getattr(part, name) for part in parts]
-        shared: Tensor | None = tensors[0]
-        return shared if shared is None or name == "shared_scores" else torch.cat(tensors)
-
-    joined: dict[str, Any] = {field.name: join(field.name) for field in fields(parts[0])}
-    return replace(parts[0], **joined)
+def _joined(parts: Sequence[Any]) -> Any:
+    """Return the states of batches as one: tensors are joined wherever they stand, what all share is the first's."""
+    first = parts[0]
+    if isinstance(first, Tensor):
+        return torch.cat(list(parts))
+    if isinstance(first, dict):
+        return {name: _joined([part[name] for part in parts]) for name in first}
+    if isinstance(first, WindowStates | Components | PathStates | FunctionalStates):
+        own = [field.name for field in fields(first) if field.name != "shared_scores"]
+        return replace(first, **{name: _joined([getattr(part, name) for part in parts]) for name in own})
+    return first
