@@ -1,4 +1,4 @@
-"""A server of the USGS services on this machine, and clients that do not dawdle."""
+"""A server of the USGS services on this machine, and clients whose pauses are short."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -78,7 +78,7 @@ def built(one_authority: Path, tmp_path_factory: pytest.TempPathFactory) -> Buil
 
 @pytest.fixture
 def client(usgs: UsgsServer, tmp_path: Path) -> ServiceClient:
-    """Asks the server, with little patience."""
+    """A client of the server whose pauses are short."""
     return ServiceClient(ResponseCache(tmp_path / "cache"), RetryPolicy(first_wait=0.001, quota_wait=0.001, attempts=4))
 
 

@@ -14,7 +14,6 @@ import made_basin
 import numpy as np
 import pytest
 from made_rivers import DEGREE
-from tiny import tiny_recipe
 from usgs_answers import sensor_id
 from usgs_server import MadeSite, Trouble
 
@@ -149,7 +148,7 @@ def test_offline_an_old_list_of_sites_is_taken_and_told_of(built, tmp_path) -> N
     ]
 
 
-def test_answers_that_were_damaged_are_counted_and_what_is_noticed_is_told_with_its_mend(usgs, client) -> None:
+def test_answers_that_were_damaged_are_counted_and_what_is_noticed_is_told_with_its_hint(usgs, client) -> None:
     made_basin.fill(usgs)
     rules = RULES.model_copy(update={"end": "2021-05-03"})
     whole = build_basin(rules, client).panel.fingerprint
@@ -290,12 +289,3 @@ def test_archives_are_zip_files_of_panels(basin, tmp_path) -> None:
     with pytest.raises(InputError, match="not a panel folder"):
         export_archive(tmp_path, tmp_path / "basin.zip")
     assert not (tmp_path / "basin.zip").exists()
-
-
-def test_the_panel_trains(basin) -> None:
-    from candor.forecasting.candor import Candor
-
-    panel = basin.panel.slice(0, 80)
-    forecast = Candor(history=12, horizon=4, recipe=tiny_recipe(epochs=1)).fit(panel).predict(panel)
-    assert forecast.shape[-2:] == (4, 11)
-    assert np.isfinite(forecast).all()

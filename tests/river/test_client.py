@@ -1,4 +1,4 @@
-"""How services are asked: patience, pauses, parallel requests, and plain words when all fails."""
+"""Requests to services: retries, pauses, several at a time, and clear errors when all fails."""
 
 import subprocess
 import sys

@@ -220,8 +220,8 @@ def test_a_file_that_is_gone_is_no_error(server: GranuleServer) -> None:
 
 
 def test_a_file_is_read_at_any_place_in_any_order(server: GranuleServer, content: bytes) -> None:
-    size, chance = len(content), np.random.default_rng(1)
-    places = [(0, 10), (BLOCK - 1, 2), (size - 5, 50), *((int(chance.integers(size)), 70_000) for _ in range(5))]
+    size, generator = len(content), np.random.default_rng(1)
+    places = [(0, 10), (BLOCK - 1, 2), (size - 5, 50), *((int(generator.integers(size)), 70_000) for _ in range(5))]
 
     def use(file: RawIOBase) -> list[bytes | None]:
         parts = []
@@ -239,9 +239,9 @@ def test_a_file_is_read_at_any_place_in_any_order(server: GranuleServer, content
 
 def test_four_files_are_under_way_at_once(tmp_path: Path) -> None:
     starts = [START + step * HALF_HOUR for step in range(4)]
-    chance, files = np.random.default_rng(2), {}
+    generator, files = np.random.default_rng(2), {}
     for start in starts:
-        rates = chance.random((300, 1800), np.float32)
+        rates = generator.random((300, 1800), np.float32)
         path = write_granule(tmp_path / name_at(start), start, rates, LONGITUDES[500:800], LATITUDES)
         files[path.name] = path.read_bytes()
     # Each request waits for those of the three other files: if h5py held its lock meanwhile, they would never come.
@@ -264,7 +264,7 @@ def without_login(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("without_login")
-def test_a_missing_login_is_explained_with_every_way_to_mend_it(tmp_path: Path) -> None:
+def test_a_missing_login_is_explained_with_every_way_to_log_in(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="needs a login at NASA's Earthdata") as refused:
         sign_in()
     for words in ("https://urs.earthdata.nasa.gov", "NASA GESDISC DATA ARCHIVE", "EARTHDATA_TOKEN", ".netrc"):

@@ -361,11 +361,13 @@ def fetch_from(server: GranuleServer, times: TimeAxis, folder: Path) -> FetchedR
 
 
 def test_from_the_archive_to_a_panel_that_can_be_saved(tmp_path: Path) -> None:
-    chance, files, rates = np.random.default_rng(0), {}, {}
+    generator, files, rates = np.random.default_rng(0), {}, {}
     starts = [START + (step - 2) * HALF_HOUR for step in range(8)]
     del starts[5]
     for start in starts:
-        rates[start] = np.where(chance.random((30, 20)) < 0.1, -9999.9, chance.random((30, 20))).astype(np.float32)
+        rates[start] = np.where(generator.random((30, 20)) < 0.1, -9999.9, generator.random((30, 20))).astype(
+            np.float32
+        )
         path = tmp_path / name_at(start)
         write_granule(path, start, rates[start], LONGITUDES[570:600], LATITUDES[1310:1330])
         files[path.name] = path.read_bytes()

@@ -171,7 +171,7 @@ def test_an_impossible_speed_is_refused(speed: float) -> None:
         travel_hours(river("ab"), speed)
 
 
-def test_lengths_without_distances_or_unit_are_refused_with_the_mend() -> None:
+def test_lengths_without_distances_or_unit_are_refused_with_a_hint() -> None:
     bare = made([Sensor("a"), Sensor("b")], [(0, 1)], None)
     with pytest.raises(InputError, match="no distances") as refused:
         path_lengths(bare)

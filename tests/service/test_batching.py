@@ -40,10 +40,10 @@ def forecaster(candor_run: Path) -> NetworkForecaster:
 
 def panels(panel: Panel, count: int) -> list[Panel]:
     """Returns the recent past of several clients, each another one."""
-    chance = np.random.default_rng(1)
-    ends = chance.integers(40, 600, count)
+    generator = np.random.default_rng(1)
+    ends = generator.integers(40, 600, count)
     return [
-        replace(part := panel.slice(end - 30, end), values=part.values + chance.normal(0, 0.2, part.values.shape))
+        replace(part := panel.slice(end - 30, end), values=part.values + generator.normal(0, 0.2, part.values.shape))
         for end in ends.tolist()
     ]
 

@@ -10,13 +10,20 @@ from pathlib import Path
 import httpx
 import pytest
 
+from candor.service import middleware
 from candor.service.batching import Worker
 
-PATIENCE = 120  # seconds for a busy machine; no test waits so long for something that must not happen
+TIMEOUT = 120  # seconds for a busy machine; no test waits so long for something that must not happen
+
+
+@pytest.fixture
+def short_linger(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets the service wait only a moment for the rest of a body that it refused and nobody sends."""
+    monkeypatch.setattr(middleware, "_LINGER_SECONDS", 0.2)
 
 
 def connect(service) -> socket.socket:
-    return socket.create_connection(("127.0.0.1", service.port), timeout=PATIENCE)
+    return socket.create_connection(("127.0.0.1", service.port), timeout=TIMEOUT)
 
 
 def read_answer(connection: socket.socket) -> tuple[int, dict[str, str], bytes]:
@@ -44,6 +51,7 @@ def head(length: str) -> bytes:
     ).encode()
 
 
+@pytest.mark.usefixtures("short_linger")
 def test_a_chunked_body_is_cut_at_the_limit_while_it_streams_in(start, linear_run: Path) -> None:
     service = start(linear_run, most_body_bytes=20_000)
     with connect(service) as connection:
@@ -56,6 +64,7 @@ def test_a_chunked_body_is_cut_at_the_limit_while_it_streams_in(start, linear_ru
     assert headers["connection"] == "close"
 
 
+@pytest.mark.usefixtures("short_linger")
 def test_a_body_that_announces_its_size_is_refused_before_it_is_sent(start, linear_run: Path) -> None:
     service = start(linear_run, most_body_bytes=20_000)
     with connect(service) as connection:
@@ -77,10 +86,10 @@ def test_a_body_at_the_limit_is_read(start, linear_run: Path) -> None:
 
 
 def test_bodies_of_all_clients_together_are_bounded(start, linear_run: Path) -> None:
-    service = start(linear_run, most_body_bytes=50_000, most_held_bytes=60_000, body_seconds=PATIENCE)
+    service = start(linear_run, most_body_bytes=50_000, most_held_bytes=60_000, body_seconds=TIMEOUT)
     with connect(service) as first:
         first.sendall(head("Content-Length: 50000") + b" " * 40_000)
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + TIMEOUT
         codes = set()
         while "overload" not in codes and time.monotonic() < deadline:  # until the first has been read
             status, error = service.refusal("POST", "/v1/forecast", content=b" " * 30_000)
@@ -91,11 +100,11 @@ def test_bodies_of_all_clients_together_are_bounded(start, linear_run: Path) -> 
 
 @pytest.mark.parametrize("is_reset", [False, True])
 def test_a_client_that_leaves_in_the_middle_of_its_body_holds_nothing(start, linear_run: Path, is_reset: bool) -> None:
-    service = start(linear_run, most_body_bytes=50_000, most_held_bytes=60_000, body_seconds=10 * PATIENCE)
+    service = start(linear_run, most_body_bytes=50_000, most_held_bytes=60_000, body_seconds=10 * TIMEOUT)
 
     def wait_for(wanted: int) -> None:
         """Sends whole bodies until they are answered as they should be now."""
-        deadline, status = time.monotonic() + PATIENCE, 0
+        deadline, status = time.monotonic() + TIMEOUT, 0
         while status != wanted and time.monotonic() < deadline:
             status, _ = service.refusal("POST", "/v1/forecast", content=b" " * 30_000)
         assert status == wanted
@@ -109,6 +118,7 @@ def test_a_client_that_leaves_in_the_middle_of_its_body_holds_nothing(start, lin
         wait_for(422)
 
 
+@pytest.mark.usefixtures("short_linger")
 def test_a_slow_body_holds_nothing_for_ever(start, linear_run: Path) -> None:
     service = start(linear_run, body_seconds=0.5, most_waiting=1)
     with connect(service) as connection:
@@ -128,7 +138,7 @@ def test_a_slow_head_is_given_up(start, linear_run: Path) -> None:
 
 
 def test_a_second_request_may_not_be_slow_either(start, linear_run: Path) -> None:
-    service = start(linear_run, header_seconds=2)
+    service = start(linear_run, header_seconds=1)
     with connect(service) as connection:
         connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
         answer = b""
@@ -142,10 +152,10 @@ def test_an_answer_that_nobody_reads_is_given_up(start, linear_run: Path) -> Non
     service = start(linear_run, reading_seconds=0.5)
     with socket.socket() as connection:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        connection.settimeout(PATIENCE)
+        connection.settimeout(TIMEOUT)
         connection.connect(("127.0.0.1", service.port))
         connection.sendall(b"GET /static/plotly.min.js HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + TIMEOUT
         while service.server.server_state.connections and time.monotonic() < deadline:
             time.sleep(0.05)
         assert not service.server.server_state.connections
@@ -163,7 +173,7 @@ def test_a_full_queue_says_when_to_come_back(start, linear_run: Path, monkeypatc
     is_free, has_come, forecast = threading.Event(), threading.Semaphore(0), Worker.forecast
 
     def hold_and_forecast(worker, *arguments):
-        worker.submit(lambda: is_free.wait(PATIENCE))
+        worker.submit(lambda: is_free.wait(TIMEOUT))
         has_come.release()
         return forecast(worker, *arguments)
 
@@ -171,14 +181,14 @@ def test_a_full_queue_says_when_to_come_back(start, linear_run: Path, monkeypatc
     service, answers = start(linear_run, most_waiting=3), []
 
     def ask() -> None:
-        answers.append(httpx.get(f"{service.url}/v1/forecast/latest", timeout=PATIENCE, trust_env=False).status_code)
+        answers.append(httpx.get(f"{service.url}/v1/forecast/latest", timeout=TIMEOUT, trust_env=False).status_code)
 
     clients = [threading.Thread(target=ask) for _ in range(3)]
     for client in clients:
         client.start()
     try:
         for _ in clients:
-            assert has_come.acquire(timeout=PATIENCE)
+            assert has_come.acquire(timeout=TIMEOUT)
         for _ in range(3):
             refused = service.client.get("/v1/forecast/latest")
             assert refused.status_code == 429

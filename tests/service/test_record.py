@@ -138,9 +138,9 @@ def test_a_record_without_the_runs_own_is_what_was_sent(store: ReadingStore) -> 
 @pytest.mark.parametrize("how", ["last", "zero", "forward-backward"])
 @pytest.mark.parametrize("has_own", [True, False])
 def test_the_rows_before_an_origin_are_filled_as_in_the_whole_record(store, how: Fill, has_own: bool) -> None:
-    chance = np.random.default_rng(5)
-    values = chance.standard_normal((900, 6)).astype(np.float32)
-    values[chance.random((900, 6)) < 0.5] = np.nan
+    generator = np.random.default_rng(5)
+    values = generator.standard_normal((900, 6)).astype(np.float32)
+    values[generator.random((900, 6)) < 0.5] = np.nan
     values[40:, 1] = np.nan  # fell silent long ago
     values[:, 2] = np.nan  # dead
     values[:880, 3] = np.nan  # new

@@ -15,7 +15,7 @@ from made_runs import PROTOCOL, make_run, river
 from candor.runs.bundle import write_bundle
 from candor.runs.run import load_run, model_checksum
 
-PATIENCE = 120
+TIMEOUT = 120
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def run(tmp_path: Path, linear_run: Path) -> Path:
 
 
 def wait_until(is_so: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + TIMEOUT
     while not is_so():
         assert time.monotonic() < deadline, "it never came to pass"
         time.sleep(0.05)
@@ -45,7 +45,7 @@ def test_a_newer_run_is_taken_up_and_no_request_is_lost(start, run: Path) -> Non
     before, is_over, statuses = version(service), threading.Event(), []
 
     def ask() -> None:
-        with httpx.Client(base_url=service.url, timeout=PATIENCE, trust_env=False) as client:
+        with httpx.Client(base_url=service.url, timeout=TIMEOUT, trust_env=False) as client:
             while not is_over.is_set():
                 answer = client.get("/v1/forecast/latest")
                 statuses.append(answer.status_code)

@@ -13,7 +13,7 @@ from candor.service import batching
 from candor.service.server import serve
 from candor.service.settings import ServiceSettings
 
-PATIENCE = 120
+TIMEOUT = 120
 
 
 def serve_slowly(run: Path, store: Path, go_on: Path) -> None:
@@ -43,7 +43,7 @@ def test_a_busy_service_ends_with_the_last_answer_and_an_idle_one_at_once(linear
 
 def stop_while_it_is_idle(service: Forked) -> None:
     """It ends at once, and well, though a connection is open."""
-    with httpx.Client(base_url=service.stdout.readline().strip(), timeout=PATIENCE, trust_env=False) as client:
+    with httpx.Client(base_url=service.stdout.readline().strip(), timeout=TIMEOUT, trust_env=False) as client:
         assert client.get("/readyz").status_code == 200  # this connection stays open
         service.send_signal(signal.SIGINT)
         service.send_signal(signal.SIGTERM)  # a second signal does no harm
@@ -54,7 +54,7 @@ def stop_while_it_is_idle(service: Forked) -> None:
 
 def stop_while_it_forecasts(service: Forked, go_on: Path) -> None:
     """Accepted requests are answered and new ones refused."""
-    client = httpx.Client(base_url=service.stdout.readline().strip(), timeout=PATIENCE, trust_env=False)
+    client = httpx.Client(base_url=service.stdout.readline().strip(), timeout=TIMEOUT, trust_env=False)
     answers: list[httpx.Response] = []
     with client:
         waiting = threading.Thread(target=lambda: answers.append(client.get("/v1/forecast/latest")))
@@ -70,12 +70,12 @@ def stop_while_it_forecasts(service: Forked, go_on: Path) -> None:
         time.sleep(0.5)  # several looks at whether to end: while one is inside, it goes on to say so to those outside
         assert client.get("/readyz").status_code == 503 and service.poll() is None
         go_on.touch()
-        waiting.join(PATIENCE)
+        waiting.join(TIMEOUT)
     assert answers[0].status_code == 200 and answers[0].json()["forecasts"]
 
 
 def wait_until(is_so) -> None:
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + TIMEOUT
     while not is_so():
         assert time.monotonic() < deadline, "it never came to pass"
         time.sleep(0.02)

@@ -3,7 +3,7 @@
 import { clockOf, inZone, moment } from "./clock.js";
 import { byId, debounced } from "./elements.js";
 
-const PATIENCE = 180; // milliseconds of rest before the service is asked
+const REST = 180; // milliseconds that the slider stands still before the service is asked
 
 /** Returns the slider; `changed(time)` is called with the first step of the wanted forecast, null for the latest. */
 export function createMoments(changed) {
@@ -13,7 +13,7 @@ export function createMoments(changed) {
   const tellLater = debounced(() => {
     isMoving = false;
     changed(timeAt(axis, Number(slider.value)));
-  }, PATIENCE);
+  }, REST);
 
   function moveTo(position) {
     slider.value = String(position);

@@ -8,6 +8,7 @@ const ROUNDS = 12; // of pushing apart
 const MOST_PUSHED = 600; // sensors; among more there is no room to push into
 const GAP = 10; // pixels between a point and its label: room for the rings that mark points
 const LINE = 14; // pixels, the height of a label
+const TRIES = 4; // of placing labels
 
 /** Returns points, whose y grows upwards, in pixels: as large as the frame allows, in the middle, zoomed and moved. */
 export function fit(points, { width, height }, view) {
@@ -93,19 +94,45 @@ function pixel({ x, y }) {
   return `${x.toFixed(1)} ${y.toFixed(1)}`;
 }
 
-/** Returns where labels of such lengths in pixels go; one that would cover a point, a label or the frame is null. */
-export function placeLabels(points, lengths, radius, { width, height }) {
+/**
+ * Returns where labels of such lengths in pixels go, by the rule of the package's figures (render/figures/labels.py):
+ * points in a crowd choose first, whoever was left out chooses first next time, and a label that would cover a point, a
+ * label or the frame is null.
+ */
+export function placeLabels(points, lengths, radius, frame) {
+  let order = crowdedFirst(points);
+  let best = null;
+  for (let round = 0; round < TRIES; round += 1) {
+    const labels = placeInOrder(points, lengths, radius, frame, order);
+    const without = order.filter((place) => labels[place] === null);
+    if (best === null || without.length < best.filter((label) => label === null).length) best = labels;
+    if (!without.length) break;
+    order = [...without, ...order.filter((place) => labels[place] !== null)];
+  }
+  return best;
+}
+
+function crowdedFirst(points) {
+  const nearness = points.map((one) => points.reduce((sum, other) => (
+    one === other ? sum : sum + 1 / Math.max(Math.hypot(one.x - other.x, one.y - other.y), 0.1)
+  ), 0));
+  return [...points.keys()].sort((one, other) => nearness[other] - nearness[one]);
+}
+
+function placeInOrder(points, lengths, radius, { width, height }, order) {
   const around = ({ x, y }) => ({ left: x - radius, right: x + radius, top: y - radius, bottom: y + radius });
   const taken = points.map(around);
-  return points.map((point, place) => {
-    for (const box of candidates(point, lengths[place], radius + GAP)) {
+  const labels = points.map(() => null);
+  for (const place of order) {
+    for (const box of candidates(points[place], lengths[place], radius + GAP)) {
       const isInside = box.left >= 2 && box.right <= width - 2 && box.top >= 2 && box.bottom <= height - 2;
       if (!isInside || taken.some((other, owner) => owner !== place && overlap(box, other))) continue;
       taken.push(box);
-      return { x: box.left, y: box.bottom - 4 };
+      labels[place] = { x: box.left, y: box.bottom - 4 };
+      break;
     }
-    return null;
-  });
+  }
+  return labels;
 }
 
 function candidates({ x, y }, length, gap) {
