@@ -105,7 +105,7 @@ def locked_folder(folder: Path) -> Iterator[None]:
 
 
 def remove_leftovers(path: Path) -> None:
-    """Removes what writers of `path` that were killed left beside it; nobody may be writing it now.
+    """Removes what killed writers of `path` left beside it; no other process may be writing it.
 
     A whole folder that was to be replaced in two steps (see `atomic_folder`) is no leftover: it may be the only one.
     """
@@ -130,7 +130,7 @@ def in_plain_words(path: Path) -> Iterator[None]:
             where=str(path),
             hint="make room on the disk, or name a place that can be written to, and try again",
         )
-        failure.strerror = reason  # alone, for who says the rest otherwise
+        failure.strerror = reason  # alone, for messages of their own
         raise failure from error
 
 
@@ -227,7 +227,7 @@ def read_json(path: Path) -> Any:
 
 
 def is_of_format(path: Path, name: str) -> bool:
-    """Returns whether a JSON file is there that says it is of a format: what tells our folders from those of others."""
+    """Returns whether a JSON file is there that states a format, which marks the folders that candor writes."""
     try:
         content = read_json(path)
     except InputError:

@@ -25,7 +25,7 @@ def version_of(package: str) -> str:
 
 @cache
 def code_checksum() -> str:
-    """Returns the SHA-256 of this package's code, which changes between versions for those who run a clone."""
+    """Returns the SHA-256 of this package's code, which in a clone changes between versions."""
     package, found = Path(__file__).parents[1], sha256()
     for path in sorted(package.rglob("*.py")):
         found.update(path.relative_to(package).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")

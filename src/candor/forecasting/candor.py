@@ -32,7 +32,7 @@ class Candor(NetworkForecaster):
 
     Args:
         recipe: sizes, training and objective; None lets `fit` choose what suits the panel, as `candor train` does for
-            somebody's own data. `Recipe(size="paper")` is the paper's size, and presets hold all of its settings.
+            data without a preset. `Recipe(size="paper")` is the paper's size, and presets hold all of its settings.
     """
 
     recipe: Recipe | None = None

@@ -1,4 +1,4 @@
-"""The contract that every forecaster keeps, as checks that anybody can run against a forecaster of their own.
+"""The contract that every forecaster keeps, as checks to run against a forecaster of your own.
 
 from candor.forecasting.contract import check_forecaster
 check_forecaster(lambda: MyForecaster(history=24, horizon=6))

@@ -117,11 +117,8 @@ class ForecastOptions:
             forecast: step x sensor, in the sensors' units.
         """
         calibration, columns = forecaster.calibration_, {"forecast": forecast}
-        if calibration is None and self.threshold is not None:
-            raise InputError(
-                f"this {forecaster.name} forecaster does not know how far its forecasts are off, and so no chances",
-                hint="fit it with a split that has a validation part",
-            )
+        if self.threshold is not None:
+            calibration = forecaster.known_errors()
         if calibration is not None:
             lower, upper = calibration.interval(forecast[None], self.coverage)
             columns |= {"lower": lower[0].astype(np.float32), "upper": upper[0].astype(np.float32)}

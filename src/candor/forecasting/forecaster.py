@@ -5,7 +5,7 @@ numbers live in `state_`, a mapping of names to arrays, so that saving and loadi
 as JSON, numbers as safetensors, nothing that could execute.
 
 The validation part has two uses, each with its own half in time: the first half chooses between states of a model while
-it learns, the second tells how far the forecasts of the chosen one are off (`calibration_`), for intervals and
+it learns, the second measures how far the forecasts of the chosen one are off (`calibration_`), for intervals and
 probabilities.
 """
 
@@ -114,7 +114,7 @@ class Forecaster(ABC):
     def selection(self, split: Split) -> Split:
         """Returns the split with those validation origins that choose between states of the model while it learns.
 
-        By default the first half, so that the second tells of the errors of a model that was not chosen by it.
+        By default the first half, so that the second measures errors of a model that was not chosen by it.
         """
         return dataclasses.replace(split, validation=halve_validation(split, self.horizon)[0])
 
@@ -192,14 +192,14 @@ class Forecaster(ABC):
     def predict_interval(
         self, panel: Panel, origins: Origins | None = None, coverage: ArrayLike = 0.9
     ) -> IntervalForecast:
-        """Returns forecasts with intervals that hold the observation with a chance of `coverage`.
+        """Returns forecasts with intervals that hold the observation with a probability of `coverage`.
 
         Args:
             panel: as for `predict`.
             origins: as for `predict`.
             coverage: between 0 and 1; a number, or an array that can be spread over the forecasts.
         """
-        calibration = self._known_errors()
+        calibration = self.known_errors()
         forecast = self.predict(panel, origins)
         lower, upper = calibration.interval(forecast, coverage)
         if not (np.isfinite(lower).all() and np.isfinite(upper).all()):
@@ -216,7 +216,7 @@ class Forecaster(ABC):
             threshold: in the sensors' units; a number, or an array that can be spread over the forecasts.
             origins: as for `predict`.
         """
-        return self._known_errors().probability_below(self.predict(panel, origins), threshold)
+        return self.known_errors().probability_below(self.predict(panel, origins), threshold)
 
     @abstractmethod
     def _learn(self, panel: Panel, split: Split, report: Report) -> State:
@@ -279,7 +279,7 @@ class Forecaster(ABC):
         if not hasattr(self, "state_"):
             raise NotFittedError(f"this {self.name} forecaster is not fitted yet", hint="call fit(panel) first")
 
-    def _known_errors(self) -> Calibration:
+    def known_errors(self) -> Calibration:
         """Returns the calibration; without one there are no intervals and no probabilities."""
         self._check_fitted()
         if self.calibration_ is None:
@@ -312,7 +312,7 @@ class Forecaster(ABC):
 
 
 def halve_validation(split: Split, horizon: int) -> tuple[Origins, Origins]:
-    """Returns the validation origins that choose between states of a model, and those that tell of its errors.
+    """Returns the validation origins that choose between states of a model, and those that measure its errors.
 
     The validation part is cut in the middle. No target of the second half is one of the test part, which matters where
     windows were cut and neighbours share targets. Windows of the first half whose targets reach into the second are

@@ -3,7 +3,7 @@
 Of one step of one sensor, n past residuals (observed - forecast) that the forecaster did not learn from are sorted:
 r(1) <= .. <= r(n). With a miss rate of a and k = floor((n + 1) a / 2), a new observation lies between forecast + r(k)
 and forecast + r(n + 1 - k), the ceil((n + 1)(1 - a / 2))-th smallest. If the new residual could as well have been any
-of the old ones (exchangeability), it falls below with a chance of k / (n + 1) <= a / 2 and above with the same: the
+of the old ones (exchangeability), its probability to fall below is k / (n + 1) <= a / 2, and above it is the same: the
 coverage is at least 1 - a and less than 1 - a + 2 / (n + 1), whatever the model and the law of its errors (Vovk,
 Gammerman and Shafer, 2005; Lei et al., 2018). Residuals keep their sign and each side gets half of the misses because
 errors are often lopsided: a river that rises in a storm is missed by far more upwards than downwards.
@@ -117,7 +117,7 @@ class Calibration:
             raise ValueError("the residuals are not sorted")
 
     def interval(self, forecast: Numbers, coverage: ArrayLike = 0.9) -> Ends:
-        """Returns the lower and upper ends of intervals that hold the observation with a chance of `coverage`.
+        """Returns the lower and upper ends of intervals that hold the observation with a probability of `coverage`.
 
         Args:
             forecast: origin x step x sensor, in the sensor's unit; so are the ends.
@@ -290,7 +290,7 @@ def _typical_sizes(residuals: Numbers, counts: NDArray[np.int64]) -> Numbers:
 
 
 def _known_or_nan(total: NDArray[Any], count: NDArray[Any]) -> NDArray[np.float64]:
-    """Returns total / count, NaN where either is zero: from nothing, or nothing but zeros, no size can be told."""
+    """Returns total / count, NaN where either is zero: no size follows from nothing, or from zeros alone."""
     quotient = np.full(total.shape, np.nan)
     np.divide(total, count, out=quotient, where=(total > 0) & (count > 0))
     return quotient

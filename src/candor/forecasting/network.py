@@ -103,7 +103,7 @@ class NetworkForecaster(Forecaster):
     def _own_split(self, panel: Panel) -> Split:
         whole, end = super()._own_split(panel), int(_TRAINED_WITHOUT_SPLIT * panel.times.length)
         train = whole.train[whole.train + self.horizon <= end]
-        if not len(train):  # too short to keep something back: errors on what was learned would tell nothing
+        if not len(train):  # too short to keep something back: errors on what was learned say nothing
             return whole
         return Split(train, whole.train[whole.train >= end], whole.test, end)
 

@@ -176,7 +176,7 @@ def _reasons(task: Task, preset: str | None, recipe: Recipe, own: set[str]) -> l
 
 
 def _spans_in_words(task: Task, preset: str | None) -> str:
-    """Returns a sentence about history and horizon: usual for the interval, those of a preset, or somebody's own."""
+    """Returns a sentence about history and horizon: usual for the interval, those of a preset, or chosen by hand."""
     interval = task.panel.times.interval
     usual = load_preset(preset).protocol if preset else suggest_protocol(task.panel)
     why = f"as in the preset {preset}" if preset else f"usual for readings every {duration(interval)}"

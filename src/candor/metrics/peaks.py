@@ -55,7 +55,7 @@ def peak_timing(observed: ArrayLike, forecast: ArrayLike, window: int, prominenc
 
 def _prominent_peaks(observations: Doubles, prominence: float | None) -> list[int]:
     """Returns the positions of the peaks; the surroundings of a peak end where a gap begins."""
-    from scipy.signal import find_peaks  # slow to import, and needed by nobody but rivers
+    from scipy.signal import find_peaks  # slow to import, and needed for rivers only
 
     is_observed = ~np.isnan(observations)
     if not is_observed.any():
@@ -77,7 +77,7 @@ def _distance_to_highest(observations: Doubles, forecasts: Doubles) -> int | Non
     middle = len(forecasts) // 2
     if np.isnan(observations).any() or not np.isfinite(forecasts).all():
         return None
-    # A plateau that fills the whole window does not tell when it peaked.
+    # A plateau that fills the whole window has no time of its peak.
     if not observations.min() < observations.max() == observations[middle]:
         return None
     highest = np.flatnonzero(forecasts == forecasts.max())

@@ -1,4 +1,4 @@
-"""What a careful person would notice about a panel, in plain words.
+"""Checks of a panel before it is used.
 
 report = check_panel(panel)
 report.findings        # errors, warnings and notes, each with where, how often and what to do

@@ -78,7 +78,7 @@ def _report_network(panel: Panel, findings: Findings) -> int:
 
 
 def check_panel(panel: Panel, report: Report = silent) -> CheckReport:
-    """Returns what a careful person would notice about a panel; `report` is told how far it has come.
+    """Returns what is noticeable about a panel; `report` is a progress callback.
 
     Besides the panel itself, at most 32 MB of readings (or the columns of two sensors, if that is more) and 300 bytes
     per row are in memory at a time, however many sensors there are.

@@ -1,4 +1,4 @@
-"""When sensors report and when they are silent."""
+"""When sensors report, and their gaps."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -11,9 +11,9 @@ from candor.core.text import duration, duration_option, listed, rounded_percent
 from candor.data.findings import Findings, Level
 from candor.data.panel import Panel
 
-# A record of 200 rows leaves some 20 to judge by: chance, not skill.
+# A record of 200 rows leaves some 20 for the evaluation, too few to show skill.
 LEAST_ROWS = 200
-# Silence in the last tenth of the record hits the part by which forecasts are judged.
+# Silence in the last tenth of the record falls into the test part.
 STOPPED_SHARE = 0.1
 # A tenth is bridged by most models; with more than half missing, most of what is learned there was never measured.
 SOME_MISSING, MOST_MISSING = 0.1, 0.5
@@ -92,7 +92,7 @@ def report_coverage(
     """Adds what there is to say about silence, from when each sensor reports, and at which rows any of them does."""
     if panel.times.length < LEAST_ROWS:
         findings.warning(
-            f"the record is short, {panel.times.length} rows: little to learn from and less to judge by", panel.name,
+            f"the record is short, {panel.times.length} rows: little to learn from and less to evaluate by", panel.name,
             hint=f"give {LEAST_ROWS} rows or more",
         )  # fmt: skip
     by_id = dict(zip(panel.sensor_ids, coverages, strict=True))

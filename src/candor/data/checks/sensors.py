@@ -1,4 +1,4 @@
-"""One sensor at a time: everything that its readings alone tell."""
+"""What the readings of one sensor show by themselves."""
 
 import hashlib
 from collections import defaultdict
@@ -19,13 +19,13 @@ from candor.data.panel import Panel
 # Sensors are copied out of the panel in blocks, so that a panel larger than memory is read in few sweeps. A block is
 # 16 MB, or one sensor if its column is longer; the last block and the next are in memory together.
 READINGS_PER_BLOCK = 4_000_000
-# Two sensors that hardly ever change can agree by chance: two rain gauges in a dry month.
+# Two sensors that hardly ever change can agree by coincidence: two rain gauges in a dry month.
 LEAST_CHANGES_OF_A_COPY = 10
 
 
 @dataclass(frozen=True)
 class SensorFacts:
-    """What the readings of one sensor tell; None where there is none."""
+    """What the readings of one sensor show; None where there are none."""
 
     coverage: Coverage  # when it reports
     # of the readings, in the sensor's unit
@@ -46,7 +46,7 @@ def columns_of(panel: Panel) -> Iterator[NDArray[np.float32]]:
 
 
 def examine_sensor(column: NDArray[np.float32], interval: timedelta) -> SensorFacts:
-    """Returns what the readings of one sensor tell: in order of time, NaN where missing."""
+    """Returns what the readings of one sensor show; they are in order of time, NaN where missing."""
     series = series_of(column)
     coverage = measure_coverage(series.rows, len(column))
     oddities, remaining = find_oddities(series)

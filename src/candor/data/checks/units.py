@@ -8,8 +8,8 @@ before a moment to the week after it must be
 3. still there between all that came before and all that came after, which rules out floods;
 4. as large as a known conversion asks for, in high readings and in low ones.
 
-Records shorter than eight weeks are not judged: what is usual there is not known. On months of real highway speeds four
-of five planted changes from mph to km/h are found; where a quantity itself doubles within days, only large factors are.
+Records shorter than eight weeks are not checked: what is usual there is not known. On months of highway speeds four of
+five planted changes from mph to km/h are found; where a quantity itself doubles within days, only large factors are.
 """
 
 from dataclasses import dataclass
