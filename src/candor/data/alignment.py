@@ -80,9 +80,8 @@ class KnownPanel:
         """Returns the description that `to_json` made the content of; anything else is refused."""
         try:
             times, sensors = header_axes(content)
-            no_rows = np.empty((0, len(sensors)), np.float32)
-            covariates = {name: Covariate(no_rows, unit) for name, unit in content["covariates"].items()}
-            panel = Panel(no_rows, times, sensors, Edges(**content["edges"]), covariates, content["name"])
+            edges = Edges(**content["edges"])
+            panel = Panel.without_rows(times, sensors, edges, content["covariates"], content["name"])
             lowest, highest = (np.array(content[name], np.float64) for name in ("lowest", "highest"))
             if not lowest.shape == highest.shape == (len(sensors),):
                 raise ValueError("every sensor needs a lowest and a highest reading")

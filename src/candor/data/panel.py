@@ -198,9 +198,37 @@ class Panel:
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 of the content: readings, times, zone, sensors, edges, covariates. Not of the name or origin."""
-        covariates = {name: (ArrayDigest().update(c.values).hexdigest(), c.unit) for name, c in self.covariates.items()}
-        values = ArrayDigest().update(self.values).hexdigest()
-        return fingerprint(self.times, self.sensors, self.edges, values, covariates)
+        covariates = {name: ArrayDigest().update(c.values).hexdigest() for name, c in self.covariates.items()}
+        return self.fingerprint_of(self.times, ArrayDigest().update(self.values).hexdigest(), covariates)
+
+    def fingerprint_of(self, times: TimeAxis, values: str, covariates: Mapping[str, str]) -> str:
+        """Returns the fingerprint of this panel with other rows, given their times and the digests of its arrays."""
+        return digest_of(
+            {
+                "start": times.start.isoformat(),
+                "interval": times.interval.total_seconds(),
+                "length": times.length,
+                "zone": times.zone,
+                "sensors": [asdict(sensor) for sensor in self.sensors],
+                "edges": self.edges.digest(),
+                "values": values,
+                "covariates": {name: [covariates[name], c.unit] for name, c in self.covariates.items()},
+            }
+        )
+
+    @staticmethod
+    def without_rows(
+        times: TimeAxis,
+        sensors: Sequence[Sensor],
+        edges: Edges,
+        units: Mapping[str, str],
+        name: str,
+        provenance: Mapping[str, Any] | None = None,
+    ) -> "Panel":
+        """Returns a panel that lacks only its rows, given the units of its covariates."""
+        empty = np.empty((0, len(sensors)), np.float32)
+        covariates = {name: Covariate(empty, unit) for name, unit in units.items()}
+        return Panel(empty, times, tuple(sensors), edges, covariates, name, provenance or {})
 
     def slice(self, start: int, stop: int) -> "Panel":
         """Returns the rows `start` to `stop - 1` without copying them."""
@@ -240,28 +268,6 @@ class Panel:
     def to_frame(self) -> pd.DataFrame:
         """Returns the readings as a data frame: local times down, sensor ids across."""
         return pd.DataFrame(self.values, index=self.times.local, columns=list(self.sensor_ids))
-
-
-def fingerprint(
-    times: TimeAxis,
-    sensors: Sequence[Sensor],
-    edges: Edges,
-    values_digest: str,
-    covariate_digests: Mapping[str, tuple[str, str]],
-) -> str:
-    """Returns the fingerprint of a panel whose arrays have the given digests."""
-    return digest_of(
-        {
-            "start": times.start.isoformat(),
-            "interval": times.interval.total_seconds(),
-            "length": times.length,
-            "zone": times.zone,
-            "sensors": [asdict(sensor) for sensor in sensors],
-            "edges": edges.digest(),
-            "values": values_digest,
-            "covariates": {name: list(digest) for name, digest in covariate_digests.items()},
-        }
-    )
 
 
 def _frozen(array: ArrayLike, kind: type[np.generic]) -> NDArray[Any]:

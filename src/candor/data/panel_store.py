@@ -7,7 +7,7 @@ covariates/NAME.parquet
 """
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -51,16 +51,7 @@ def save_panel(panel: Panel, folder: Path) -> None:
         for name, covariate in panel.covariates.items():
             with MatrixWriter(covariate_file(temporary, name), panel.times, panel.sensor_ids) as writer:
                 writer.write(covariate.values)
-        write_header(
-            temporary,
-            times=panel.times,
-            sensors=panel.sensors,
-            edges=panel.edges,
-            covariate_units={name: covariate.unit for name, covariate in panel.covariates.items()},
-            name=panel.name,
-            provenance=panel.provenance,
-            fingerprint=panel.fingerprint,
-        )
+        write_header(temporary, panel.times, panel, panel.fingerprint)
 
 
 def check_panel_place(folder: Path) -> None:
@@ -106,28 +97,18 @@ def covariate_file(folder: Path, name: str) -> Path:
     return folder / "covariates" / f"{name}.parquet"
 
 
-def write_header(
-    folder: Path,
-    *,
-    times: TimeAxis,
-    sensors: Sequence[Sensor],
-    edges: Edges,
-    covariate_units: Mapping[str, str],
-    name: str,
-    provenance: Mapping[str, Any],
-    fingerprint: str,
-) -> None:
-    """Writes all of a panel but its readings and covariates, which lie in `folder` already."""
-    pq.write_table(edge_table(edges, tuple(sensor.id for sensor in sensors)), folder / "edges.parquet")
+def write_header(folder: Path, times: TimeAxis, panel: Panel, fingerprint: str) -> None:
+    """Writes all of a panel but its rows, which lie in `folder` already, for all of `times`."""
+    pq.write_table(edge_table(panel.edges, panel.sensor_ids), folder / "edges.parquet")
     header = {
         "format": "candor-panel",
         "format_version": FORMAT_VERSION,
-        "name": name,
+        "name": panel.name,
         "fingerprint": fingerprint,
-        **axes_header(times, sensors),
-        "distance_unit": edges.distance_unit,
-        "covariates": dict(covariate_units),
-        "provenance": dict(provenance),
+        **axes_header(times, panel.sensors),
+        "distance_unit": panel.edges.distance_unit,
+        "covariates": {name: covariate.unit for name, covariate in panel.covariates.items()},
+        "provenance": dict(panel.provenance),
     }
     write_json(folder / HEADER, header)
 

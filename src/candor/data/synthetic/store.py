@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from candor.core.errors import InputError
 from candor.core.files import atomic_folder, check_version, read_json, sha256_of_file, write_json
 from candor.core.text import first_line
-from candor.data.panel import digest_of, fingerprint
+from candor.data.panel import Panel, digest_of
 from candor.data.panel_store import (
     HEADER,
     READINGS,
@@ -57,22 +57,17 @@ def write_synthetic(
     world = settle(recipe)
     check_panel_place(folder)
     with atomic_folder(folder) as temporary:
-        panel_fingerprint = _write_series(temporary, world, chunk_steps)
-        write_header(
-            temporary,
-            times=world.times,
-            sensors=world.network.sensors,
-            edges=world.network.edges,
-            covariate_units=recipe.physics.covariate_units,
-            name=world.name,
-            provenance=world.provenance,
-            fingerprint=panel_fingerprint,
+        network, times, units = world.network, world.times, recipe.physics.covariate_units
+        panel = Panel.without_rows(
+            times.slice(0, 0), network.sensors, network.edges, units, world.name, world.provenance
         )
-        _write_laws(temporary / "truth", world, panel_fingerprint)
+        fingerprint = panel.fingerprint_of(times, *_write_series(temporary, world, chunk_steps))
+        write_header(temporary, times, panel, fingerprint)
+        _write_laws(temporary / "truth", world, fingerprint)
 
 
-def _write_series(folder: Path, world: World, chunk_steps: int | None) -> str:
-    """Writes all series in step with each other; returns the fingerprint of the panel."""
+def _write_series(folder: Path, world: World, chunk_steps: int | None) -> tuple[str, dict[str, str]]:
+    """Writes all series in step with each other; returns the digests of the readings and the covariates."""
     units = world.recipe.physics.covariate_units
     ids = tuple(sensor.id for sensor in world.network.sensors)
     with ExitStack() as files:
@@ -85,13 +80,7 @@ def _write_series(folder: Path, world: World, chunk_steps: int | None) -> str:
                 writers[name].write(series)
             found = [chunk.shocks.time, chunk.shocks.sensor, chunk.shocks.size]
             shocks.write_table(pa.Table.from_arrays(found, schema=_SHOCK_COLUMNS))
-    return fingerprint(
-        world.times,
-        world.network.sensors,
-        world.network.edges,
-        writers["readings"].digest,
-        {name: (writers[name].digest, unit) for name, unit in units.items()},
-    )
+    return writers["readings"].digest, {name: writers[name].digest for name in units}
 
 
 def _write_laws(folder: Path, world: World, panel_fingerprint: str) -> None:
