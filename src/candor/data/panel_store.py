@@ -116,19 +116,14 @@ def write_header(folder: Path, times: TimeAxis, panel: Panel, fingerprint: str) 
 class MatrixWriter:
     """A Parquet file of a column per sensor, fed row blocks that follow each other in time.
 
-    Args:
-        path: the file to write.
-        times: when all the rows to come were read; leaving the `with` block checks their number.
-        ids: the sensors, in column order.
+    Leaving the `with` block checks that there is a row for each of `times`.
     """
 
     def __init__(self, path: Path, times: TimeAxis, ids: tuple[str, ...]) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._times = times
+        self._times, self._row, self._digest = times, 0, ArrayDigest()
         self._schema = pa.schema([("time", _STAMP), *((i, pa.float32()) for i in ids)])
         self._rows_at_a_time = max(1, _NUMBERS_PER_ROW_GROUP // max(len(ids), 1))
-        self._row = 0
-        self._digest = ArrayDigest()
         self._file = pq.ParquetWriter(
             path,
             self._schema,
@@ -159,9 +154,8 @@ class MatrixWriter:
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._file.close()
-        expected = self._times.length
-        if kind is None and self._row != expected:
-            raise ValueError(f"{self._row} rows were written where the axis has {expected}")
+        if kind is None and self._row != self._times.length:
+            raise ValueError(f"{self._row} rows were written where the axis has {self._times.length}")
 
 
 def is_panel_folder(path: Path) -> bool:
@@ -177,9 +171,8 @@ def load_panel(folder: Path) -> Panel:
     try:
         panel = _read_panel(folder, header)
     except SIGNS_OF_DAMAGE as error:
-        raise InputError(
-            f"the panel folder is damaged ({first_line(error)})", where=str(folder), hint="import it again"
-        ) from None
+        what = f"the panel folder is damaged ({first_line(error)})"
+        raise InputError(what, where=str(folder), hint="import it again") from None
     if panel.fingerprint != header.get("fingerprint"):
         what = "the content does not match its fingerprint: the files were changed or damaged"
         raise InputError(what, where=str(folder), hint="import it again")

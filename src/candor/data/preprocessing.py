@@ -24,12 +24,10 @@ Fill = Literal["zero", "last", "forward-backward"]
 def fill(
     values: NDArray[np.float32], how: Fill, before_first: NDArray[np.float32] | None = None
 ) -> NDArray[np.float32]:
-    """Returns the values with every gap filled; a sensor without any reading gets `before_first`, or zero.
+    """Returns the values, time x sensor, with every gap (NaN) filled by one of the rules above.
 
-    Args:
-        values: time x sensor, NaN where missing.
-        how: one of the rules above.
-        before_first: a value per sensor for the time before its first reading (rule `last`); NaN counts as zero.
+    A sensor without any reading gets its value of `before_first`, or zero where that is NaN or not given; so does the
+    time before a first reading by the rule `last`.
     """
     if how == "zero":
         return np.nan_to_num(values, nan=0.0)

@@ -60,11 +60,7 @@ def standard_offset(name: str, year: int) -> str:
 class TimeAxis:
     """Equally spaced moments.
 
-    Args:
-        start: the first moment, in UTC.
-        interval: the distance between two moments.
-        length: how many moments there are.
-        zone: where the sensors live: an IANA name or a fixed offset. Calendars and printed times use it.
+    `start` is in UTC; `zone` is where the sensors live, an IANA name or a fixed offset: calendars and texts use it.
     """
 
     start: datetime

@@ -73,11 +73,15 @@ class NumberReader:
         """Returns the numbers of one column, NaN for cells that hold none; `label` names it in the findings."""
         if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
             numbers, is_text = numbers_of(self._with_points(column))
-        elif _can_be_numbers(column):
-            numbers, is_text = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), None
         else:
-            numbers, is_text = np.full(len(column), np.nan), column.is_valid().to_numpy(zero_copy_only=False)
-        if is_text is not None and is_text.any():
+            try:
+                if pa.types.is_boolean(column.type):
+                    raise pa.ArrowInvalid("yes and no are not readings")
+                numbers = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+                is_text = np.zeros(len(column), np.bool_)
+            except pa.ArrowException:
+                numbers, is_text = np.full(len(column), np.nan), column.is_valid().to_numpy(zero_copy_only=False)
+        if is_text.any():
             self.text[label] += int(is_text.sum())
             self.examples.setdefault(label, str(column[int(is_text.argmax())].as_py())[:30])
         with np.errstate(over="ignore", invalid="ignore"):
@@ -129,15 +133,6 @@ class NumberReader:
         numbers = ", ".join(f"{number:g}" for number in self.options.missing)
         what = f"cells hold a number that stands for missing ({numbers})"
         add(self.sentinel, what, "say --missing with other numbers if these are readings", Level.NOTE)
-
-
-def _can_be_numbers(column: pa.Array) -> bool:
-    """Returns whether the type of a column can hold readings; yes and no are none."""
-    try:
-        column.slice(0, 0).cast(pa.float64(), safe=False)
-    except pa.ArrowException:
-        return False
-    return not pa.types.is_boolean(column.type)
 
 
 def id_text(cell: object) -> str:

@@ -282,8 +282,7 @@ class GridWriter:
         self._row_seen = np.zeros(grid.length, bool)
         # The precedence of the reading in each cell; None while all readings lie exactly on the grid.
         self._ranks: NDArray[np.unsignedinteger] | None = None
-        self.readings = 0
-        self.repeated_rows = 0
+        self.readings = self.repeated_rows = 0
 
     def write(self, block: Block) -> None:
         """Lays the readings of a block on the grid."""
@@ -298,10 +297,10 @@ class GridWriter:
             self._write_cells(cells, block.values[known], offsets[known])
 
     def _write_wide(self, rows: NDArray[np.int64], offsets: NDArray[np.int64], values: NDArray[np.float32]) -> None:
-        is_new = not self._row_seen[rows].any() and len(np.unique(rows)) == len(rows)
-        self.repeated_rows += len(rows) - len(np.unique(rows[~self._row_seen[rows]]))
+        repeated = len(rows) - len(np.unique(rows[~self._row_seen[rows]]))
+        self.repeated_rows += repeated
         self._row_seen[rows] = True
-        if is_new and not offsets.any():
+        if repeated == 0 and not offsets.any():
             self.readings += int(np.count_nonzero(~np.isnan(values)))
             self.values[rows] = values
             return

@@ -67,7 +67,12 @@ class StampReader:
         if len(texts) == 0:
             raise InputError("the time column is empty", where=where, hint="fill it, or name another")
         self._form = self._choose_form(texts, day_first)
-        self.has_zone = self._says_zone(texts)
+        moments, has_zone, _ = _read_texts(texts, self._form)
+        share = has_zone[~np.isnat(moments)].mean() if not np.isnat(moments).all() else 0.0
+        if 0.1 < share < 0.9:
+            what = "some times carry a zone and others do not"
+            raise InputError(what, where=where, hint="write all of them one way")
+        self.has_zone = bool(share > 0.5)
 
     @property
     def zones(self) -> tuple[str, ...]:
@@ -116,14 +121,6 @@ class StampReader:
             is_day_first = self._is_day_first(texts) if day_first is None else day_first
             return "day first" if is_day_first else "month first"
         return best
-
-    def _says_zone(self, texts: pa.Array) -> bool:
-        moments, has_zone, _ = _read_texts(texts, self._form)
-        share = has_zone[~np.isnat(moments)].mean() if not np.isnat(moments).all() else 0.0
-        if 0.1 < share < 0.9:
-            what = "some times carry a zone and others do not"
-            raise InputError(what, where=self._where, hint="write all of them one way")
-        return bool(share > 0.5)
 
     def _is_day_first(self, texts: pa.Array) -> bool:
         """Returns whether the day stands before the month in dates that end with the year, by all dates there are."""
