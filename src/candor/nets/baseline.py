@@ -7,7 +7,6 @@
         recipe = BaselineRecipe.of(epochs=100, learning_rate=1e-3)
 
         def __init__(self, sizes, frame): ...
-
         def forward(self, values, time_of_day, day_of_week, *more): ...  # z-scores in, z-scores out
 
 Every model reads z-scores of the same histories with gaps filled in the same way, and is evaluated on the same observed

@@ -15,6 +15,7 @@ from candor.nets.dropout import Dropout, current_generator
 from candor.nets.shapes import Bins, EncoderSizes, Graph, Readings, Tokens
 
 Groups = Float[Tensor, "batch group place width"]
+Places = Int[Tensor, "*shape"]
 
 NORM_FLOOR = 1e-5
 LEAST_PATCHES = 4  # without overlap; short histories have shorter patches
@@ -207,14 +208,12 @@ def with_calendar(values: Readings, *calendar: Float[Tensor, "batch time"]) -> F
     return torch.stack([values, *(series[:, :, None].expand_as(values) for series in calendar)], dim=-1)
 
 
-def slot_of_day(time_of_day: Int[Tensor, "*shape"], slots: int) -> Int[Tensor, "*shape"]:
+def slot_of_day(time_of_day: Places, slots: int) -> Places:
     """Returns the row of a table with so many rows a day."""
     return time_of_day * slots // BINS_PER_DAY
 
 
-def slot_of_week(
-    time_of_day: Int[Tensor, "*shape"], day_of_week: Int[Tensor, "*shape"], slots: int
-) -> Int[Tensor, "*shape"]:
+def slot_of_week(time_of_day: Places, day_of_week: Places, slots: int) -> Places:
     """Returns the row of a table of the week with so many rows a day."""
     return day_of_week * slots + slot_of_day(time_of_day, slots)
 

@@ -49,6 +49,7 @@ Path = Sequence[tuple[str, Tensor | float]]  # operators of an edge with their w
 
 States = Float[Tensor, "batch node width"]
 StatesInTime = Float[Tensor, "batch node time width"]
+OfHeads = Float[Tensor, "batch node head time depth"]
 
 DILATION = 2  # steps between the two that a convolution sees
 SPARSITY = 3  # times the logarithm of the steps is how many of them attend to others
@@ -295,9 +296,7 @@ class SparseAttention(nn.Module):
         states = self.norm(states + self.out(rearrange(seen, "b n h t d -> b n t (h d)")))
         return self.forward_norm(states + self.forward_part(states))
 
-    def weights(
-        self, queries: Float[Tensor, "batch node head time depth"], keys: Float[Tensor, "batch node head time depth"]
-    ) -> Float[Tensor, "batch node head time time2"]:
+    def weights(self, queries: OfHeads, keys: OfHeads) -> Float[Tensor, "batch node head time time2"]:
         """Returns the weights of all steps for each step."""
         scores = queries @ keys.transpose(-1, -2) / math.sqrt(queries.shape[-1])
         steps = scores.shape[-1]

@@ -1,5 +1,4 @@
-"""D2STGNN: Decoupled Dynamic Spatial-Temporal Graph Neural Network (Shao, Zhang, Wei, Wang, Xu, Cao, Jensen; VLDB
-2022).
+"""D2STGNN: Decoupled Dynamic Spatial-Temporal Graph Neural Network (Shao, Zhang, Wei, Wang et al.; VLDB 2022).
 
 Idea: a sensor's readings mix what diffused to it from its neighbours with what is its own. Every layer estimates the
 diffused part with a gate, explains it with graph convolutions, subtracts it, explains the rest with a recurrence and
@@ -41,6 +40,7 @@ NO_EDGE = 1e-7  # weight of a pair of nodes without an edge, so that every row o
 TABLES = 2  # of node identities, and so of dynamic graphs
 
 States = Float[Tensor, "time series width"]
+Calendar = Float[Tensor, "batch time calendar"]
 Signal = Float[Tensor, "batch time node width"]
 Supports = Float[Tensor, "batch support node node"]
 
@@ -122,7 +122,7 @@ class D2stgnn(BaselineNetwork):
 
     def supports(self, values: Readings, now: Float[Tensor, "batch calendar"]) -> Supports:
         """Returns the powers of the two dynamic graphs and of the learned static one, receiver x sender."""
-        dynamic = self.graphs(values, now, (self.downstream, self.upstream))
+        dynamic = self.graphs(values, now, self.downstream, self.upstream)
         static = powers(F.relu(self.upstream @ self.downstream.T).softmax(dim=-1), self.order)
         return torch.cat([dynamic, static.expand(values.shape[0], -1, -1, -1)], dim=1)
 
@@ -150,9 +150,7 @@ class DynamicGraphs(nn.Module):
         walks = torch.stack([transitions(frame.adjacency).T, transitions(frame.adjacency.T).T])  # receiver x sender
         self.walks = nn.Buffer(walks, persistent=False)
 
-    def forward(
-        self, values: Readings, now: Float[Tensor, "batch calendar"], tables: tuple[Tensor, Tensor]
-    ) -> Supports:
+    def forward(self, values: Readings, now: Tensor, *tables: Float[Tensor, "node identity"]) -> Supports:
         batch, _, nodes = values.shape
         rows = F.relu(self.first(rearrange(values, "batch time node -> (batch node) time")))
         recent = self.second(self.dropout(self.norm(rows))).view(batch, nodes, -1)
@@ -181,9 +179,7 @@ class DecouplingLayer(nn.Module):
         self.inherent = InherentBlock(sizes, history, future)
         self.without_inherent = None if is_last else Remainder(sizes.width)
 
-    def forward(
-        self, signal: Signal, supports: Supports, calendar: Tensor, identities: Tensor
-    ) -> tuple[Signal, Signal, Signal]:
+    def forward(self, signal: Signal, supports: Supports, calendar: Calendar, identities: Tensor) -> tuple[Signal, ...]:
         """Returns the signal for the next layer, and the hidden futures of the diffused and of the inherent part."""
         gated = signal * self.gate(calendar[:, -signal.shape[1] :], identities)
         diffused, diffused_future = self.diffusion(gated, supports)
@@ -201,9 +197,7 @@ class DiffusionGate(nn.Module):
         self.first = nn.Linear(2 * sizes.time_width + TABLES * sizes.node_width, sizes.gate_width)
         self.second = nn.Linear(sizes.gate_width, 1)
 
-    def forward(
-        self, calendar: Float[Tensor, "batch time calendar"], identities: Float[Tensor, "node identity"]
-    ) -> Float[Tensor, "batch time node 1"]:
+    def forward(self, calendar: Calendar, identities: Float[Tensor, "node identity"]) -> Signal:
         of_calendar, of_nodes = self.first.weight.tensor_split([calendar.shape[-1]], dim=1)
         by_node = F.linear(identities, of_nodes, self.first.bias)
         return torch.sigmoid(self.second(F.relu(F.linear(calendar, of_calendar)[:, :, None] + by_node)))

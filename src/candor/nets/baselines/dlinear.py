@@ -1,5 +1,4 @@
-"""DLinear: Decomposition-Linear (Zeng, Chen, Zhang, Xu: "Are Transformers Effective for Time Series Forecasting?", AAAI
-2023).
+"""DLinear: Decomposition-Linear ("Are Transformers Effective for Time Series Forecasting?", Zeng et al., AAAI 2023).
 
 Idea: a moving average splits the history into trend and remainder, and one linear layer each, shared by all sensors,
 maps them to the horizon. There is no normalisation, calendar or graph.

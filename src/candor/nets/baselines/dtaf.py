@@ -134,10 +134,9 @@ class Dtaf(BaselineNetwork):
 
     def _companions(self, values: Readings) -> tuple[Int[Tensor, "batch node"], Float[Tensor, "batch node"]]:
         """Returns for each series of each window another one at random, and the part of it that is added."""
-        shape = (values.shape[0], values.shape[2])
+        shape, generator = (values.shape[0], values.shape[2]), current_generator()
         if not self.training:
             return torch.arange(shape[1], device=values.device).expand(shape), values.new_zeros(shape)
-        generator = current_generator()
         partner = values.new_empty(shape, dtype=torch.int64).random_(0, shape[1], generator=generator)
         return partner, values.new_empty(shape).normal_(0, self.sizes.mixing, generator=generator)
 

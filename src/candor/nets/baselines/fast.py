@@ -33,6 +33,7 @@ from candor.nets.shapes import Bins, Forecast, Layers, Readings, Width
 RMS_FLOOR = 1e-8
 
 States = Float[Tensor, "batch node width"]
+Agents = Float[Tensor, "agent width"]
 Series = Float[Tensor, "batch node time"]
 Row = Int[Tensor, " batch"]  # of a table, for each window
 
@@ -92,9 +93,7 @@ class AgentBlock(nn.Module):
         self.router = ExpertRouter(frame.history, sizes.experts, frame.nodes)
         self.experts = GatedExperts(sizes.width, sizes.width, sizes.experts)
 
-    def forward(
-        self, states: States, agents: Float[Tensor, "agent width"], window: Series, slot: Row, day: Row
-    ) -> tuple[States, States]:
+    def forward(self, states: States, agents: Agents, window: Series, slot: Row, day: Row) -> tuple[States, States]:
         """Returns the states with what the mixture contributed, and that alone."""
         states = self.attention(self.norm(states), agents)
         contribution = self.experts(states, self.router(window, slot, day))
@@ -124,9 +123,7 @@ class GatedExperts(nn.Module):
         self.width = width
         self.maps = nn.Linear(inputs, 2 * experts * width)
 
-    def forward(
-        self, inputs: Float[Tensor, "batch node inputs"], weights: Float[Tensor, "batch node expert"]
-    ) -> States:
+    def forward(self, inputs: States, weights: Float[Tensor, "batch node expert"]) -> States:
         outputs = rearrange(F.glu(self.maps(inputs)), "b n (e d) -> b n e d", d=self.width)
         return torch.einsum("bne,bned->bnd", weights, outputs)
 
@@ -143,7 +140,7 @@ class AgentAttention(nn.Module):
         self.returned = nn.Linear(width, width)
         self.norm = nn.RMSNorm(width, eps=RMS_FLOOR)
 
-    def forward(self, states: States, agents: Float[Tensor, "agent width"]) -> States:
+    def forward(self, states: States, agents: Agents) -> States:
         queries, keys, values = self.of_nodes(states).chunk(3, dim=-1)  # batch node width, each
         agent_queries, agent_keys = self.of_agents(agents).chunk(2, dim=-1)  # agent width, each
         gathering = (self.scale * agent_queries @ keys.transpose(1, 2)).softmax(dim=-1)  # batch agent node

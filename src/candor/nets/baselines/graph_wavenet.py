@@ -33,6 +33,8 @@ CHANNELS = 2  # value, time of day
 ORDER = 2  # steps of the diffusion
 GRAPHS = 3  # along the edges, against them, learned
 
+States = Float[Tensor, "node batch time width"]  # a convolution leaves fewer of the oldest steps
+
 
 class DilatedSizes(Settings):
     """Sizes of layers of dilated convolutions, all of which the head reads."""
@@ -80,12 +82,7 @@ class GraphWavenet(BaselineNetwork):
         self.convolutions = nn.ModuleList(GatedConvolution(sizes.width, dilation) for dilation in dilations)
         self.skips = nn.ModuleList(nn.Linear(sizes.width, sizes.skip_width) for _ in dilations)
         self.diffusions = nn.ModuleList(GraphDiffusion(sizes.width, sizes.dropout) for _ in dilations[1:])
-        self.head = nn.Sequential(
-            nn.ReLU(),
-            nn.Linear(sizes.skip_width, sizes.head_width),
-            nn.ReLU(),
-            nn.Linear(sizes.head_width, frame.horizon),
-        )
+        self.head = make_head(sizes.skip_width, sizes.head_width, frame.horizon)
 
     def forward(self, values: Readings, time_of_day: Bins, day_of_week: Bins, *more: Tensor | None) -> Forecast:
         channels = with_calendar(values, time_of_day[:, : self.history] / BINS_PER_DAY)
@@ -102,6 +99,11 @@ class GraphWavenet(BaselineNetwork):
         return rearrange(self.head(found), "node batch horizon -> batch horizon node")
 
 
+def make_head(inputs: int, hidden: int, horizon: int) -> nn.Sequential:
+    """Returns the layers from what the head reads to the steps of the horizon."""
+    return nn.Sequential(nn.ReLU(), nn.Linear(inputs, hidden), nn.ReLU(), nn.Linear(hidden, horizon))
+
+
 class GatedConvolution(nn.Module):
     """tanh(W x) * sigmoid(V x), where x are the states of two steps, `dilation` apart."""
 
@@ -110,7 +112,7 @@ class GatedConvolution(nn.Module):
         self.dilation = dilation
         self.linear = nn.Linear(2 * width, 2 * width)
 
-    def forward(self, states: Float[Tensor, "a b time width"]) -> Float[Tensor, "a b shorter width"]:
+    def forward(self, states: States) -> States:
         pairs = torch.cat([states[:, :, : -self.dilation], states[:, :, self.dilation :]], dim=-1)
         signal, gate = self.linear(pairs).chunk(2, dim=-1)
         return torch.tanh(signal) * torch.sigmoid(gate)
@@ -125,12 +127,7 @@ class GraphDiffusion(nn.Module):
         self.dropout = Dropout(dropout)
         self.normalisation = FeatureNorm(width)
 
-    def forward(
-        self,
-        states: Float[Tensor, "node batch time width"],
-        outputs: Float[Tensor, "node batch shorter width"],
-        powers: tuple[Tensor, Tensor],
-    ) -> Float[Tensor, "node batch shorter width"]:
+    def forward(self, states: States, outputs: States, powers: tuple[Tensor, Tensor]) -> States:
         nodes, _, steps, width = outputs.shape
         flat = outputs.flatten(1)
         received = torch.cat([flat, *(matrices @ flat for matrices in powers)])  # apart: roads need no gradient

@@ -86,7 +86,10 @@ class Hyperd(BaselineNetwork):
         terms = {"prediction": targets.error(forecast)}
         slow = 1 + round((self.sizes.slow - 1) * forecast.shape[1] / _PUBLISHED_HORIZON)  # frequencies, with the mean
         if slow <= forecast.shape[1] // 2:  # else nothing would be left to the remainder
-            distance = F.mse_loss(profile, slow_part(forecast, slow))
+            spectrum = torch.fft.rfft(forecast, dim=1)
+            is_slow = torch.arange(spectrum.shape[1], device=forecast.device) < slow
+            slow_part = torch.fft.irfft(spectrum * is_slow[:, None], n=forecast.shape[1], dim=1)
+            distance = F.mse_loss(profile, slow_part)
             terms["dual_view"] = self.sizes.dual_view * targets.share * 2 * distance
         return forecast, terms
 
@@ -179,13 +182,6 @@ class ComplexLayer(nn.Module):
             F.relu(real @ real_weight - imaginary @ imaginary_weight + self.bias[0]),
             F.relu(imaginary @ real_weight + real @ imaginary_weight + self.bias[1]),
         )
-
-
-def slow_part(series: Forecast, frequencies: int) -> Forecast:
-    """Returns what the lowest frequencies of the horizon make up, the mean being the first of them."""
-    spectrum = torch.fft.rfft(series, dim=1)
-    is_slow = torch.arange(spectrum.shape[1], device=series.device) < frequencies
-    return torch.fft.irfft(spectrum * is_slow[:, None], n=series.shape[1], dim=1)
 
 
 def laplacian(adjacency: Graph) -> Graph:

@@ -19,7 +19,7 @@ those of the autoencoder are histories, not 24 steps. Clipping is off.
 from functools import partial
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from pydantic import NonNegativeFloat, PositiveFloat, PositiveInt
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -135,11 +135,7 @@ class LatentTsf(BaselineNetwork):
         return (BaselineStage(training, "autoencoder", AUTOENCODER_SHARE, build=build, kind=AutoencoderTrainable),)
 
 
-def carried_forward(
-    last: Float[Tensor, "batch node"],
-    values: Float[Tensor, "batch step node"],
-    mask: Bool[Tensor, "batch step node"],
-) -> Float[Tensor, "batch step node"]:
+def carried_forward(last: Float[Tensor, "batch node"], values: Forecast, mask: Tensor) -> Forecast:
     """Returns values in which each missing one is replaced by the value before it.
 
     Those before the first observed value are replaced by that one, as some protocols read zero where the last reading

@@ -1,5 +1,4 @@
-"""MSTHG (our reconstruction): multi-source information driven spatio-temporal hypergraph learning (Zhang, Leng, Yang,
-Li, Cao, Xia; WWW 2026).
+"""MSTHG (our reconstruction): multi-source spatio-temporal hypergraph learning (Zhang, Leng, Yang et al.; WWW 2026).
 
 Idea: relations of whole groups of sensors are lost in graphs of pairs, so sensors are grouped twice, by nearness and by
 the mutual information of their series. Features with calendar and frequencies pass through hypergraph convolutions on

@@ -22,6 +22,8 @@ from candor.nets.shapes import Bins, Forecast, Layers, Rate, Readings, Width
 
 CHANNELS = 3  # value, time of day, day of week
 
+States = Float[Tensor, "batch node width"]
+
 
 class StidSizes(Settings):
     """Sizes of STID; the embedded history and each identity are as wide as `width`."""
@@ -58,9 +60,7 @@ class Stid(BaselineNetwork):
         return self.head(self.blocks(side_by_side(series, self.nodes, slot[:, None], day[:, None]))).transpose(1, 2)
 
 
-def history_channels(
-    values: Readings, time_of_day: Bins, day_of_week: Bins
-) -> Float[Tensor, "batch node time_channel"]:
+def history_channels(values: Readings, time_of_day: Bins, day_of_week: Bins) -> States:
     """Returns what is read of every node: all steps with their value, time of day and day of week."""
     steps = values.shape[1]
     channels = with_calendar(values, time_of_day[:, :steps] / BINS_PER_DAY, day_of_week[:, :steps] / DAYS_PER_WEEK)
@@ -73,5 +73,5 @@ class ResidualBlock(Mlp):
     def __init__(self, width: int, dropout: float) -> None:
         super().__init__(width, width, width, dropout, nn.ReLU())
 
-    def forward(self, states: Float[Tensor, "batch node width"]) -> Float[Tensor, "batch node width"]:
+    def forward(self, states: States) -> States:
         return states + super().forward(states)

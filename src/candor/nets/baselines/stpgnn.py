@@ -32,7 +32,7 @@ from torch.nn import functional as F
 
 from candor.nets.baseline import BaselineNetwork, BaselineRecipe, Frame
 from candor.nets.baselines import baselines
-from candor.nets.baselines.graph_wavenet import DilatedSizes, GatedConvolution
+from candor.nets.baselines.graph_wavenet import DilatedSizes, GatedConvolution, make_head
 from candor.nets.layers import FeatureNorm, hops, slot_of_day
 from candor.nets.shapes import Bins, Forecast, Readings
 
@@ -75,12 +75,7 @@ class Stpgnn(BaselineNetwork):
         self.skips = nn.ModuleList(nn.Linear(sizes.width, sizes.skip_width) for _ in dilations)
         self.normalisations = nn.ModuleList(FeatureNorm(sizes.width) for _ in dilations[1:])
         steps = [1 + sum(dilations[number + 1 :]) for number in range(len(dilations))]
-        self.head = nn.Sequential(
-            nn.ReLU(),
-            nn.Linear(sizes.skip_width * sum(steps), sizes.head_width),
-            nn.ReLU(),
-            nn.Linear(sizes.head_width, frame.horizon),
-        )
+        self.head = make_head(sizes.skip_width * sum(steps), sizes.head_width, frame.horizon)
 
     def forward(self, values: Readings, time_of_day: Bins, day_of_week: Bins, *more: Tensor | None) -> Forecast:
         series = F.pad(values.transpose(1, 2), (self.padding, 0))
@@ -105,9 +100,7 @@ class PivotalLayer(nn.Module):
         self.daily = HopConvolution(width)
         self.pivotal = HopConvolution(width)
 
-    def forward(
-        self, states: States, daily: Graphs, pivotal: Graphs, share: Float[Tensor, ""]
-    ) -> Float[Tensor, "batch node shorter width"]:
+    def forward(self, states: States, daily: Graphs, pivotal: Graphs, share: Float[Tensor, ""]) -> States:
         earlier, later = states[:, :, : -self.dilation], states[:, :, self.dilation :]
         over_all = self.daily(self.convolution(states), daily)
         return later + share * self.pivotal(earlier, pivotal) + (1 - share) * over_all

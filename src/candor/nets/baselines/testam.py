@@ -150,16 +150,14 @@ class IdentityExpert(nn.Module):
         self.nodes = nn.Parameter(torch.empty(nodes, width))
         self.value = nn.Linear(1, width)
         self.join = nn.Linear(2 * width, width)
-        self.layers = nn.ModuleList(nn.Sequential(over_time(sizes), feed_forward(sizes)) for _ in range(sizes.layers))
+        self.layers = nn.Sequential(
+            *(nn.Sequential(over_time(sizes), feed_forward(sizes)) for _ in range(sizes.layers))
+        )
 
     def forward(self, values: Float[Tensor, "batch node time"], slots: Int[Tensor, "batch time"]) -> States:
         periodic, linear = self.clock(self.slots(slots)).split([1, self.nodes.shape[1] - 1], dim=-1)
-        clock = torch.cat([linear, periodic.sin()], dim=-1)
-        clock = clock[:, None] * self.nodes[:, None]  # batch node time width
-        states = self.join(torch.cat([self.value(values[..., None]), clock], dim=-1))
-        for layer in self.layers:
-            states = layer(states)
-        return states
+        clock = torch.cat([linear, periodic.sin()], dim=-1)[:, None] * self.nodes[:, None]  # batch node time width
+        return self.layers(self.join(torch.cat([self.value(values[..., None]), clock], dim=-1)))
 
 
 class SpatialExpert(nn.Module):

@@ -1,8 +1,7 @@
 """TimeBridge: non-stationarity matters for long-term forecasting (Liu, Wu, Hu, Li, Dai, Bao, Xia; ICML 2025).
 
 Idea: drift within a series makes patches look alike that are not, so attention among the patches of a series compares
-them without their local means. Drift that series have in common is what relates them, so attention across series keeps
-it.
+them without their local means. Drift in common relates series, so attention across series keeps it.
 
 Read: `Hank0626/TimeBridge` (MIT; `model`, `layers`, `experiments`, `scripts/TimeBridge.sh`). The objective adds the
 error of the forecast's Fourier coefficients to its absolute error. The means that are taken off run along the features

@@ -69,7 +69,8 @@ class TimeMixerPP(BaselineNetwork):
     def __init__(self, sizes: TimeMixerPPSizes, frame: Frame) -> None:
         super().__init__()
         width = sizes.width
-        halvings = halvings_of(frame.history, sizes.halvings)
+        possible = range(sizes.halvings, 0, -1)
+        halvings = next((number for number in possible if frame.history >> number >= LEAST_STEPS), 0)
         self.steps = [(frame.history >> halvings) << (halvings - scale) for scale in range(halvings + 1)]
         self.coarser = _circular(1, stride=2) if halvings else None
         self.weights = nn.Parameter(torch.ones(halvings + 1, frame.nodes, 1))
@@ -211,8 +212,3 @@ def fold(states: States, period: int) -> Image:
     """Returns states cycle by cycle, with zeros where the last one is not full."""
     lacking = -states.shape[-1] % period
     return rearrange(F.pad(states, (0, lacking)), "s d (c p) -> s d c p", p=period)
-
-
-def halvings_of(history: int, most: int) -> int:
-    """Returns how often a history can be halved so that six steps are left, at most as often as asked for."""
-    return next((number for number in range(most, 0, -1) if history >> number >= LEAST_STEPS), 0)
