@@ -35,12 +35,7 @@ def write_explanation(found: RunExplanation, folder: Path, report: Report = sile
 
 
 def make_page(explanation: Explanation, images: Mapping[str, bytes]) -> str:
-    """Return a whole page, which needs neither network nor script.
-
-    Args:
-        explanation: what it says.
-        images: its pictures as PNG, by the name of their files.
-    """
+    """Return a whole page, which needs neither network nor script; images are PNG, by the name of their files."""
     sections = [_section(finding, images) for finding in explanation.findings]
     return frame_page(explanation.title, explanation.subtitle, sections)
 

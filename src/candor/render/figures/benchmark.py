@@ -137,10 +137,8 @@ def draw_sweep(errors: Mapping[str, Sequence[float]], setting: str, title: str, 
 def errors_by_value(results: pd.DataFrame, setting: str) -> dict[str, list[float]]:
     """Return the mean absolute errors over all steps by value of a setting, one per seed."""
     chosen = results[(results["step"] == ALL_STEPS) & (results["metric"] == "mae")]
-    found: dict[str, list[float]] = {}
-    for model, value in zip(chosen["model"].tolist(), chosen["value"].tolist(), strict=True):
-        found.setdefault(str(model).removeprefix(f"{setting}="), []).append(float(value))
-    return found
+    values = {str(model): found.tolist() for model, found in chosen.groupby("model", sort=False)["value"]}
+    return {model.removeprefix(f"{setting}="): found for model, found in values.items()}
 
 
 def count_seeds(counts: Sequence[int]) -> str:

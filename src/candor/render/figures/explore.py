@@ -112,11 +112,8 @@ def _draw_lags(axes: Axes, picture: LagPicture) -> None:
         area, alpha = (7, 0.35) if is_crowded else (28, 0.75)
         axes.axhline(0, color=style.GREY, linewidth=0.8)
         for chosen, colour, name in kinds:
-            look: dict[str, Any] = {
-                "facecolors": "none" if colour == style.GREY else colour,
-                "edgecolors": colour,
-                "label": name,
-            }
+            face = "none" if colour == style.GREY else colour
+            look: dict[str, Any] = {"facecolors": face, "edgecolors": colour, "label": name}
             axes.scatter(distance[chosen], lag[chosen], s=area, alpha=alpha, **look)
     scale = 2 if is_crowded else 1
     axes.legend(fontsize=style.SMALL, loc="upper right", edgecolor="white", framealpha=0.9, markerscale=scale)

@@ -37,7 +37,6 @@ from candor.render.figures.style import (
 _MOST_MARKS, _MOST_DOTS = 60, 150  # of forecast steps and of readings that carry a mark
 _MOST_DAYS, _MOST_CLOCKS = 8, 6  # labels of patches there is room for
 _SENDER, _PEER = 0.42, 0.3  # inches of height
-_WAYS = {"forward": "along the edges", "reverse": "against the edges"}
 
 
 def draw_forecast(picture: ForecastPicture) -> Drawing:
@@ -180,7 +179,7 @@ def draw_arrivals(picture: ArrivalPicture) -> Drawing:
     key, *panels = figure.subplots(1 + len(heights), 1, height_ratios=(words, *heights))
     for axes, (direction, rows) in zip(panels, drawn.items(), strict=True):
         found = picture.directions[direction]
-        dress(axes, f"{_WAYS[direction]}, from these: share of what arrived [%]")
+        dress(axes, f"{style.BRANCHES[direction].words}, from these: share of what arrived [%]")
         width = 0.8 / len(picture.patches)
         for position, (patch, colour) in enumerate(zip(picture.patches, style.POSITION_COLOURS, strict=False)):
             bars = np.arange(rows) + width * (position - (len(picture.patches) - 1) / 2)

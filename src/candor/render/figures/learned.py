@@ -203,11 +203,7 @@ def _draw_groups(axes: Axes, groups: Sequence[WeightGroup], most: int) -> None:
 
 
 def draw_fusions(systems: Mapping[str, Mapping[str, Spread]]) -> Drawing:
-    """Draw the mean weights of several systems beside each other, with 10 % to 90 % as bars.
-
-    Args:
-        systems: by name, by branch: mean, 10th and 90th percentile of the weight.
-    """
+    """Draw the mean weights of several systems, by name and branch, with 10 % to 90 % as bars."""
     note = "Mean over sensors, windows of the test part and target patches; bars: 10 % to 90 %."
     height, title = 1.8 + 0.6 * len(systems), "What forecasts rest on, system by system"
     figure, axes = new_axes(title, note, "weight in the forecast", height=height)

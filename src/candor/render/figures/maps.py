@@ -3,7 +3,7 @@
 Sensors stand where they are if all places are known, else on a circle or a plan.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from textwrap import wrap
 from typing import Any, NamedTuple
 
@@ -23,7 +23,6 @@ from candor.render.figures.labels import write_labels
 from candor.render.figures.style import Drawing, add_key, new_figure, plain
 
 _MOST_NUMBERS, _MOST_EDGES, _MOST_RELATIONS = 30, 400, 16
-_COLOURS: Mapping[str, str] = {"forward": style.BLUE, "reverse": style.VERMILION}
 _QUIET = "#c4c4c4"
 _WIDEST_EDGE, _WIDEST_RELATION = 4.0, 3.2  # points
 _PANEL, _MAP, _LINE = 3.9, 7.2, 0.16  # inches: width of a direction, of a whole map, and height of a line of the key
@@ -56,21 +55,19 @@ def draw_edges(picture: EdgePicture) -> Drawing:
     for direction, title in style.DIRECTIONS.items():
         parts[direction].set_axis_off()
         if direction in picture.edges:
-            parts[direction].set_title(title, fontsize=style.SMALL + 1.5, color=_COLOURS[direction], loc="left")
-            _draw_weights(parts[direction], points, picture.edges[direction], _COLOURS[direction], bool(names))
+            parts[direction].set_title(
+                title, fontsize=style.SMALL + 1.5, color=style.DIRECTION_COLOURS[direction], loc="left"
+            )
+            _draw_weights(
+                parts[direction], points, picture.edges[direction], style.DIRECTION_COLOURS[direction], bool(names)
+            )
     _list_names(parts["key"], names)
-    tables = [
-        pd.DataFrame(
-            {
-                "direction": direction,
-                "from": [picture.sensors[place] for place in edges.sender],
-                "to": [picture.sensors[place] for place in edges.receiver],
-                "mean_weight": edges.weight,
-            }
-        )
+    table = [
+        (direction, picture.sensors[sender], picture.sensors[receiver], weight)
         for direction, edges in picture.edges.items()
+        for sender, receiver, weight in zip(edges.sender, edges.receiver, edges.weight, strict=True)
     ]
-    return Drawing(figure, pd.concat(tables, ignore_index=True))
+    return Drawing(figure, pd.DataFrame(table, columns=["direction", "from", "to", "mean_weight"]))
 
 
 def _between(edges: WeightedEdges) -> Integers:

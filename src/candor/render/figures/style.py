@@ -61,7 +61,8 @@ BRANCHES = {
     "forward": Look(ORANGE, "s-", "square", "along the edges"),
     "reverse": Look(GREEN, "^--", "triangle-up", "against the edges"),
 }
-DIRECTIONS = {"forward": "Forward: along the edges", "reverse": "Reverse: against the edges"}
+DIRECTIONS = {name: BRANCHES[name].label(name.capitalize()) for name in ("forward", "reverse")}
+DIRECTION_COLOURS = {"forward": BLUE, "reverse": VERMILION}  # on maps
 GATE_COLOURS = (ORANGE, GREEN, VERMILION, PURPLE)
 POSITION_COLOURS = (BLUE, ORANGE, GREEN, PURPLE)  # of the patches in a window, oldest first
 

@@ -42,14 +42,7 @@ _MOST_IN_A_PARAGRAPH = 3
 def make_index(
     entries: Mapping[str, Sequence[Entry]], missing: Sequence[Missing], troubles: Sequence[Trouble], newest: str
 ) -> str:
-    """Return the whole page.
-
-    Args:
-        entries: by name of the section.
-        missing: what could be made.
-        troubles: what could not be read.
-        newest: date of the newest result; empty if none is known.
-    """
+    """Return the whole page; entries are by section, and `newest` is the date of the newest result if one is known."""
     names: set[str] = set()
     sections = [
         Section(name, title, "\n".join(_article(entry, names) for entry in entries[name]))

@@ -1,7 +1,7 @@
 """Every table and figure of the paper for which there are results, in one folder with an index page."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -33,6 +33,10 @@ from candor.research.shock_rain_runs import RainComparison, read_comparison
 
 _FORMAT_VERSION = 1
 _SECTION_OF = {GridKind.BENCHMARK: "comparisons", GridKind.ABLATIONS: "ablations", GridKind.SWEEP: "sweeps"}
+_WEIGHTS: Mapping[object, float] = {
+    make_exploration: 5, make_grid: 2, make_fusions: 5, make_figures: 10, make_explanation: 25, make_costs: 2,
+}  # fmt: skip
+"""How long parts take, where that is longer than others do."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,46 +93,40 @@ def write_paper(folders: Sequence[Path], out: Path, report: Report = silent) -> 
 
 
 def _parts(found: Found) -> Iterator[Part]:
-    """Yield the work in the order of the sections; explanations take longest."""
+    """Yield the work in the order of the sections."""
     used: set[str] = set()
 
-    def folder(*words: str) -> str:
-        name = make_slug("-".join(words), used)
-        used.add(name)
-        return name
+    def part(
+        section: str, words: Sequence[str], source: str, make: Callable[..., Iterator[Entry]], *given: Any
+    ) -> Part:
+        used.add(name := make_slug("-".join(words), used))
+        return Part(section, name, source, partial(make, *given), _WEIGHTS.get(make, 1.0))
 
     own = data_of_runs(found.runs)
     for name in data_names(found):
         if name in own or is_here(name):
-            make = partial(make_exploration, name, own.get(name))
-            yield Part("data", folder("data", name), name, make, weight=5)
-    yield Part("method", folder("method"), "the method", make_schematics)
-    ablated = {task for grid in found.grids if grid.kind == GridKind.ABLATIONS for task in grid.tasks}
-    if len(ablated) > 1:
-        make_ablations = partial(make_ablations_together, found.grids)
-        yield Part("ablations", folder("ablations", "together"), "ablations", make_ablations)
+            yield part("data", ("data", name), name, make_exploration, name, own.get(name))
+    yield part("method", ("method",), "the method", make_schematics)
+    if len({task for grid in found.grids if grid.kind == GridKind.ABLATIONS for task in grid.tasks}) > 1:
+        yield part("ablations", ("ablations", "together"), "ablations", make_ablations_together, found.grids)
     if len(sweeps := [grid for grid in found.grids if grid.kind == GridKind.SWEEP]) > 1:
-        yield Part("sweeps", folder("sweeps", "together"), "sweeps", partial(make_sweeps_together, sweeps))
+        yield part("sweeps", ("sweeps", "together"), "sweeps", make_sweeps_together, sweeps)
     for grid in found.grids:
-        yield Part(
-            _SECTION_OF[grid.kind], folder(grid.folder.name), str(grid.folder), partial(make_grid, grid), weight=2
-        )
+        yield part(_SECTION_OF[grid.kind], (grid.folder.name,), str(grid.folder), make_grid, grid)
     if len(found.runs) > 1:
-        yield Part("runs", folder("runs", "together"), "runs", partial(make_fusions, found.runs), weight=5)
+        yield part("runs", ("runs", "together"), "runs", make_fusions, found.runs)
     for run in found.runs:
-        where = str(run.folder)
-        yield Part("runs", folder("figures", run.name), where, partial(make_figures, run), weight=10)
-        yield Part("runs", folder("explained", run.name), where, partial(make_explanation, run), weight=25)
+        yield part("runs", ("figures", run.name), str(run.folder), make_figures, run)
+        yield part("runs", ("explained", run.name), str(run.folder), make_explanation, run)
     for path in found.profiles:
-        make_cost = partial(make_costs, path, found.grids)
-        yield Part("costs", folder(path.parent.name), str(path), make_cost, weight=2)
+        yield part("costs", (path.parent.name,), str(path), make_costs, path, found.grids)
     if len(stored := _readable(found.shock_rains)) > 1:
-        yield Part("shock-rain", folder("shock-rain", "together"), "rain", partial(make_associations, stored))
+        yield part("shock-rain", ("shock-rain", "together"), "rain", make_associations, stored)
     for path in found.shock_rains:
-        name = "-".join(part for part in path.parent.parts[-2:] if part not in ("/", ".."))
-        yield Part("shock-rain", folder("shock-rain", name), str(path), partial(make_shock_rain, path))
+        words = ("shock-rain", *(word for word in path.parent.parts[-2:] if word not in ("/", "..")))
+        yield part("shock-rain", words, str(path), make_shock_rain, path)
     for path in found.truths:
-        yield Part("truth", folder("truth", path.parent.name), str(path), partial(make_truth, path))
+        yield part("truth", ("truth", path.parent.name), str(path), make_truth, path)
 
 
 def _readable(paths: Sequence[Path]) -> list[RainComparison]:

@@ -107,14 +107,7 @@ def make_fusions(runs: Sequence[FoundRun], folder: Path, report: Report) -> Iter
 
 
 def make_exploration(name: str, own: Path | None, folder: Path, report: Report) -> Iterator[Entry]:
-    """Draw the three views of data before any model into a folder and return their entry.
-
-    Args:
-        name: of the data.
-        own: folder of somebody's own data; None for a dataset of the catalogue.
-        folder: where to.
-        report: is told how far it has come.
-    """
+    """Draw the three views of data before any model into a folder; `own` is that of data beside the catalogue."""
     report("reading data", None)
     panel = load_dataset(name) if own is None else load_panel(own)
     write_exploration(explore(panel, report=report), folder)

@@ -26,14 +26,7 @@ _RAIN_CAPTION = (
 
 
 def make_costs(path: Path, grids: Sequence[FoundGrid], folder: Path, report: Report) -> Iterator[Entry]:
-    """Write the table and figures of a profile to a folder and return its entry.
-
-    Args:
-        path: of profile.json.
-        grids: that may have errors of the same models on the same preset.
-        folder: where to.
-        report: is told how far it has come.
-    """
+    """Write the table and figures of a profile; `grids` may have errors of its models on the same preset."""
     report("drawing costs", None)
     profile = read_profile(path)
     preset, table, errors = profile.circumstances.preset, cost_table(profile), find_errors(profile, grids)

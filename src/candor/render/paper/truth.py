@@ -18,13 +18,7 @@ _PULSES_CAPTION = "What arrives downstream of a pulse upstream, by the true dela
 
 
 def write_truth(cells: Sequence[Scored], folder: Path, command: str) -> list[Path]:
-    """Write the results as JSON, Markdown and CSV and the figures, each all or nothing, and return the files.
-
-    Args:
-        cells: that are done.
-        folder: where to.
-        command: that made them.
-    """
+    """Write results and the command that made them as JSON, Markdown, CSV and figures, and return the files."""
     write_json(folder / f"{NAME}.json", content_of(cells, command))
     with atomic_file(folder / f"{NAME}.md") as temporary:
         temporary.write_text(as_markdown(cells, command), encoding="utf-8")

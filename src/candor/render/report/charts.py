@@ -28,6 +28,7 @@ from candor.render.figures.style import at_tick, every, in_unit, round_times, ti
 
 INK = "ink"  # stands for the colour of the text, which differs by day and by night
 _ROOM = {"l": 8, "r": 12, "t": 8, "b": 8}  # pixels; labels make their own
+_MOST_LABELS = 40  # sensors that are named beside their bars
 _MOST_TICKS = 6  # of times, that a narrow screen has room for
 _BESIDE = 0.015  # of the width of an axis of times, left free at both ends
 _ASIDE = 0.00025  # of the width; nearer to a tick plotly shows the text of the tick to a mouse, not the name
@@ -72,12 +73,7 @@ def new_figure(across: str = "", up: str = "", **layout: Any) -> go.Figure:
 
 
 def use_moments(figure: go.Figure, moments: Sequence[datetime]) -> dict[float, str]:
-    """Return what moments are called on the horizontal axis, by their seconds since 1970, and set that axis.
-
-    Args:
-        figure: of the axis.
-        moments: all that it spans, equally far apart.
-    """
+    """Set the horizontal axis, which spans equally distant moments; return its names of them by their seconds."""
     seconds = [moment.timestamp() for moment in moments]
     names = distinct_times(moments, f"%d %b %Y {shared_time_format(moments)}")
     step = seconds[1] - seconds[0] if len(seconds) > 1 else 1.0
@@ -156,17 +152,17 @@ def draw_sensors(errors: Sequence[float | None], labels: Sequence[str], names: S
     known = [place for place in np.argsort(-_numbers(errors)) if errors[place] is not None]
     heights = _numbers([errors[place] for place in known])
     hover = [plain(names[place]) for place in known]
-    template = "%{customdata}<br>%{x:.4~g}<extra></extra>"
-    if len(known) > 40:
+    look: dict[str, Any] = {"customdata": hover, "marker": {"color": style.BLUE}}
+    height, says = 320, "Mean absolute error of every sensor, the largest first"
+    if len(known) > _MOST_LABELS:
         figure = new_figure("sensors, the hardest first", in_unit("mean absolute error", unit))
-        template = template.replace("%{x", "%{y")
-        figure.add_bar(y=heights, customdata=hover, marker={"color": style.BLUE}, hovertemplate=template)
-        return Chart(figure, 320, "Mean absolute error of every sensor, the largest first")
-    figure = new_figure(in_unit("MAE", unit))
-    figure.add_bar(x=heights, customdata=hover, orientation="h", marker={"color": style.BLUE}, hovertemplate=template)
-    ticks = [plain(labels[place]) for place in known]
-    figure.update_yaxes(autorange="reversed", tickvals=list(range(len(known))), ticktext=ticks, showgrid=False)
-    return Chart(figure, 90 + 24 * len(known), "Mean absolute error of every sensor, the largest first")
+        figure.add_bar(y=heights, hovertemplate="%{customdata}<br>%{y:.4~g}<extra></extra>", **look)
+    else:
+        figure, height = new_figure(in_unit("MAE", unit)), 90 + 24 * len(known)
+        figure.add_bar(x=heights, orientation="h", hovertemplate="%{customdata}<br>%{x:.4~g}<extra></extra>", **look)
+        ticks = [plain(labels[place]) for place in known]
+        figure.update_yaxes(autorange="reversed", tickvals=list(range(len(known))), ticktext=ticks, showgrid=False)
+    return Chart(figure, height, says)
 
 
 def draw_clock(clock: ClockErrors, unit: str) -> Chart:

@@ -20,7 +20,6 @@ from candor.render.report.charts import Chart, new_figure, plain
 MOST_EDGES = 4_000
 _MOST_NUMBERS = 40  # sensors that carry their number
 _CLASSES = (0.05, 0.15, 0.3, 0.5)  # of weights: each class has a width of its own
-_COLOURS = {"forward": style.BLUE, "reverse": style.VERMILION}
 _BEND = 0.12  # how far an edge swings out, of its length: edges along one river would lie on one another
 _STATIONS = np.array([0.0, 0.2, 0.4, 0.6, 0.8, 1.0])  # of the way, where the bent line has its corners
 _ARROW = 3  # the corner that carries the arrow
@@ -96,7 +95,9 @@ def draw_learned(places: Places, edges: WeightedEdges, direction: str, names: Se
         chosen = shown[classes == rank]
         width, arrow = scale * (0.6 + 1.3 * rank), scale * (9 + 3 * rank)
         lines = edges.sender[chosen], edges.receiver[chosen]
-        _add_edges(figure, places, *lines, _COLOURS[direction], width, arrow, opacity=0.35 + 0.15 * float(rank))
+        _add_edges(
+            figure, places, *lines, style.DIRECTION_COLOURS[direction], width, arrow, opacity=0.35 + 0.15 * float(rank)
+        )
     _add_sensors(figure, places, names, None)
     return Chart(figure, 420, f"Map of learned weights of edges, {direction}", aspect=places.aspect)
 

@@ -29,7 +29,6 @@ from candor.render.report.charts import Chart
 _MOST_OPEN_ROWS = 15  # longer tables are folded
 _HEAVIEST = 10  # learned edges in the table
 _LONGEST_LABEL = 22
-_WAYS = {"forward": "Along the edges", "reverse": "Against the edges"}
 
 
 class ReportSections:
@@ -217,11 +216,14 @@ class ReportSections:
         for direction, edges in learned.edges.items():
             if len(edges.weight):
                 chart = maps.draw_learned(places, edges, direction, self.names)
-                body += [heading(_WAYS[direction]), self._show(f"learned-{direction}", chart)]
+                body += [
+                    heading(style.BRANCHES[direction].words.capitalize()),
+                    self._show(f"learned-{direction}", chart),
+                ]
             columns = (column.tolist() for column in (edges.weight, edges.sender, edges.receiver))
             heard += [(weight, direction, *ends) for weight, *ends in zip(*columns, strict=True) if ends[0] != ends[1]]
         rows = [
-            (self.labels[sender], self.labels[receiver], _WAYS[direction].lower(), percent(weight))
+            (self.labels[sender], self.labels[receiver], style.BRANCHES[direction].words, percent(weight))
             for weight, direction, sender, receiver in sorted(heard, reverse=True)[:_HEAVIEST]
         ]
         body.append(folded(f"the {len(rows)} heaviest", table(("from", "heard by", "way", "share"), rows, words=3)))
