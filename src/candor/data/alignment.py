@@ -1,4 +1,4 @@
-"""Making somebody's new readings fit a trained model, or refusing them in plain words.
+"""New readings made to fit a trained model, or refused with a hint.
 
 known = KnownPanel.of(panel)                      # stored with the model: known.to_json(), KnownPanel.from_json(...)
 aligned = align(readings, known, history=48)
@@ -308,7 +308,7 @@ def _begin_early_enough(panel: Panel, history: int, allow_short: bool, findings:
 
 
 def _report_sensors(panel: Panel, known: KnownPanel, columns: list[int], history: int, findings: Findings) -> None:
-    """Adds warnings of sensors that are silent, stuck, or far from what training saw; absent ones are told already."""
+    """Adds warnings of sensors that are silent, stuck, or far from what training saw; absent ones have theirs already."""
     silent, stuck, far = [], [], []
     ranges = zip(known.lowest, known.highest, strict=True)
     for sensor, column, values, (low, high) in zip(panel.sensors, columns, columns_of(panel), ranges, strict=True):

@@ -1,4 +1,4 @@
-"""What was noticed about somebody's data: how bad, where, how often, and what to do about it."""
+"""Findings about data: what was found, how bad it is, where, how often, and what to do about it."""
 
 from collections.abc import Collection
 from dataclasses import dataclass

@@ -27,7 +27,7 @@ from candor.data.times import TimeAxis
 FORMAT_VERSION = 1
 HEADER = "panel.json"
 READINGS = "readings.parquet"
-# What reading a folder runs into when somebody or something changed it.
+# What reading a folder that was damaged or changed may raise.
 SIGNS_OF_DAMAGE = (
     *(LookupError, TypeError, ValueError, AttributeError, ArithmeticError),
     *(OSError, pa.ArrowException),
@@ -57,7 +57,7 @@ def save_panel(panel: Panel, folder: Path) -> None:
 def check_panel_place(folder: Path) -> None:
     """Refuses a place where no panel folder can be written, or where writing one would remove something else.
 
-    A panel folder is replaced as a whole. Long work asks this before it begins, since all of it would be in vain.
+    A panel folder is replaced as a whole. Long work checks this before it begins.
     """
     folder = Path(folder)
     with looking_at(folder):
@@ -81,7 +81,7 @@ def check_writable(path: Path) -> None:
         while not place.exists() and place != place.parent:
             place = place.parent
     try:
-        with tempfile.TemporaryFile(dir=place):  # asks the file system itself: rights alone do not tell
+        with tempfile.TemporaryFile(dir=place):  # file permissions alone do not tell whether it works
             pass
     except OSError as error:
         raise InputError(

@@ -118,7 +118,7 @@ class Protocol(Settings):
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """A panel cut by a protocol: what every model is given, and judged on."""
+    """A panel cut by a protocol: what every model is given, and evaluated on."""
 
     panel: Panel
     split: Split
@@ -136,10 +136,10 @@ def make_task(panel: Panel, protocol: Protocol) -> Task:
 
 
 def suggest_protocol(panel: Panel) -> Protocol:
-    """Returns a protocol for somebody's own data, by the interval of the readings.
+    """Returns a protocol for data without a preset, by the interval of the readings.
 
     Minutes: an hour ahead from an hour, as the traffic benchmarks do. Hours: a day ahead from two. Days: two weeks
-    ahead from four. The record is cut by time; gaps are filled without looking ahead and never judged.
+    ahead from four. The record is cut by time; gaps are filled without looking ahead and never scored.
     """
     interval = panel.times.interval
     if interval >= DAY:

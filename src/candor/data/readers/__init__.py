@@ -1,1 +1,1 @@
-"""From a stranger's files to a panel: `panels.py` is the way in, the other files are its steps."""
+"""From files to a panel: `panels.read_panel` is the entry, the other modules are its steps."""

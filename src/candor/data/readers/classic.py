@@ -186,7 +186,13 @@ def read_npz(path: Path | str, start: datetime | None, interval: timedelta | Non
         if values.size == 0:
             raise ValueError("its arrays are empty")
     ids = tuple(str(column) for column in range(values.shape[1]))
-    stamps = _regular_stamps(start, interval, len(values), where)
+    try:
+        first = start if start.tzinfo is None else start.astimezone(UTC).replace(tzinfo=None)
+        first + (len(values) - 1) * interval
+    except OverflowError:
+        what = "the record would end after the year 9999"
+        raise InputError(what, where=where, hint="give another --interval") from None
+    stamps = np.datetime64(first, "us") + np.arange(len(values)) * np.timedelta64(interval)
     zones = () if start.tzinfo is None else (str(start.tzinfo),)
     return WideReadings(stamps, values, ids, start.tzinfo is not None, zones)
 
@@ -242,17 +248,6 @@ def _joined_windows(past: NDArray[np.float32], future: NDArray[np.float32]) -> N
             if not np.array_equal(windows[:, step], part, equal_nan=True):
                 raise ValueError("its windows do not follow each other step by step")
     return record
-
-
-def _regular_stamps(start: datetime, interval: timedelta, length: int, where: str) -> Stamps:
-    try:
-        first = start if start.tzinfo is None else start.astimezone(UTC).replace(tzinfo=None)
-        first + (length - 1) * interval  # fails beyond the year 9999
-    except OverflowError:
-        what = "the record would end after the year 9999"
-        raise InputError(what, where=where, hint="give another --interval") from None
-    step = np.timedelta64(interval // timedelta(microseconds=1), "us")
-    return np.datetime64(first, "us") + np.arange(length) * step
 
 
 def _unpacked(source: Source) -> Source:

@@ -15,7 +15,8 @@ import pyarrow.parquet as pq
 from candor.core.errors import InputError
 from candor.core.text import counted, listed
 from candor.data.readers.cells import EMPTY_CELLS
-from candor.data.readers.sources import Source, TextLayout, sniff_layout, unreadable
+from candor.data.readers.small_tables import plain_words
+from candor.data.readers.sources import Source, TextLayout, sniff_layout
 from candor.data.readers.stamps import count_times
 
 _BLOCK_BYTES = 4 << 20
@@ -103,22 +104,23 @@ def _walk_csv(
     cells = pa_csv.ConvertOptions(
         column_types=types, include_columns=list(types), null_values=EMPTY_CELLS, strings_can_be_null=True
     )
-    with source.open() as stream, _plain_words(str(source.path)):
+    with source.open() as stream, _csv_errors(str(source.path)):
         for batch in pa_csv.open_csv(stream, reading, pa_csv.ParseOptions(delimiter=layout.delimiter), cells):
             texts = [column for column in batch.columns if pa.types.is_string(column.type)]
             if any(pc.any(pc.match_substring_regex(column, r"[\r\n]")).as_py() for column in texts):
-                raise _over_lines(str(source.path))
+                raise pa.ArrowInvalid("newlines_in_values")
             if batch.num_rows:
                 yield batch
 
 
 @contextmanager
-def _plain_words(where: str) -> Iterator[None]:
+def _csv_errors(where: str) -> Iterator[None]:
     try:
         yield
     except pa.ArrowInvalid as error:
-        if "newlines_in_values" in str(error):  # such a cell lies across two blocks
-            raise _over_lines(where) from None
+        if "newlines_in_values" in str(error):  # pyarrow itself says so of a cell that lies across two blocks
+            hint = "close its quotes, and take line breaks out of texts"
+            raise InputError("a cell runs over several lines", where=where, hint=hint) from None
         if "straddling" in str(error):
             what = f"a line is longer than {_BLOCK_BYTES >> 20} MB"
             raise InputError(what, where=where, hint="check that this is a table") from None
@@ -127,11 +129,6 @@ def _plain_words(where: str) -> Iterator[None]:
             hint = "a delimiter inside a name or number needs quotes; a cut file must be fetched again"
             raise InputError(what, where=where, hint=hint) from None
         raise
-
-
-def _over_lines(where: str) -> InputError:
-    hint = "close its quotes, and take line breaks out of texts"
-    return InputError("a cell runs over several lines", where=where, hint=hint)
 
 
 def parquet_columns(source: Source) -> Columns:
@@ -146,21 +143,15 @@ def parquet_columns(source: Source) -> Columns:
     def open_file() -> pq.ParquetFile:
         return pq.ParquetFile(source.path if content is None else pa.BufferReader(content))
 
-    try:
-        with open_file() as file:
-            names = tuple(file.schema_arrow.names)
-    except (pa.ArrowException, OSError, ValueError) as error:
-        raise unreadable(source.path, error) from None
+    with plain_words(source.path), open_file() as file:
+        names = tuple(file.schema_arrow.names)
 
     def batches(wanted: Sequence[int], numeric: Sequence[int] | None = None) -> Iterator[list[pa.Array]]:
         rows = max(1, _NUMBERS_PER_BATCH // max(len(wanted), 1))
-        try:
-            with open_file() as file:
-                for batch in file.iter_batches(rows, columns=[names[i] for i in wanted]):
-                    if batch.num_rows:
-                        yield [_plain(batch.column(names[i])) for i in wanted]
-        except (pa.ArrowException, OSError, ValueError, KeyError) as error:
-            raise unreadable(source.path, error) from None
+        with plain_words(source.path), open_file() as file:
+            for batch in file.iter_batches(rows, columns=[names[i] for i in wanted]):
+                if batch.num_rows:
+                    yield [_plain(batch.column(names[i])) for i in wanted]
 
     return Columns(names, batches, str(source.path))
 

@@ -330,5 +330,5 @@ class GridWriter:
         if len(seen) == 0:
             raise InputError("no reading lies on the time grid", hint="give the true --interval")
         first, stop = int(seen[0]), int(seen[-1]) + 1
-        self.values.flags.writeable = False  # a panel copies what somebody could still write to
+        self.values.flags.writeable = False  # a panel copies what can still be written to
         return self.values[first:stop], self._grid.grid.axis.slice(first, stop)

@@ -1,4 +1,4 @@
-"""How a stranger's readings are to be understood: everything a file does not say about itself."""
+"""How to read a file: everything that it does not say about itself."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -11,7 +11,7 @@ SENTINELS = (-9999.0, -99999.0, -999999.0)
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """What the reader of a file needs to be told, with defaults that fit most files.
+    """How to read a file, with defaults that fit most.
 
     Args:
         missing: numbers that stand for "no reading", such as -9999 (METR-LA: 0).

@@ -1,4 +1,4 @@
-"""From a stranger's files to a panel: readings, and if there are any, edges and descriptions of the sensors."""
+"""From files to a panel: readings, and if there are any, edges and descriptions of the sensors."""
 
 from pathlib import Path
 
@@ -51,7 +51,7 @@ def read_panel(
         options: what the files do not say about themselves.
         findings: a list to which everything noticed on the way is added.
         name: what to call the panel; the file's name by default.
-        report: is told how far the reading has come.
+        report: progress callback.
 
     Raises:
         InputError: if the files cannot be made into a panel.

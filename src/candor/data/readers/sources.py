@@ -1,4 +1,4 @@
-"""Opening a stranger's file: is it there, how is it packed, what divides its columns."""
+"""Opening a file: whether it is there, how it is packed, what divides its columns."""
 
 import csv
 import re
@@ -105,7 +105,7 @@ class TextLayout:
 
 
 def sniff_layout(source: Source) -> TextLayout:
-    """Returns the layout of a table of text, judged by its first megabytes.
+    """Returns the layout of a table of text by its first megabytes.
 
     The delimiter is the one by which most of the first lines have as many cells as the very first; of several, the one
     that makes the most cells.

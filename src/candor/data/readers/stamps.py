@@ -235,7 +235,7 @@ _DAY_IN_MICROSECONDS = 86_400_000_000  # microseconds
 
 
 class LocalClock:
-    """Converts stamps without a zone, in file order, remembering where in a repeated hour each sensor stands.
+    """Converts local stamps in file order to UTC, with a state of each sensor in the hour that autumn repeats.
 
     The hour that autumn repeats is summer time at first and standard time from the row on that shows a stamp again or
     turns back; in a file that runs backwards it is the other way round, and in one without order only a stamp shown
