@@ -308,7 +308,7 @@ def _begin_early_enough(panel: Panel, history: int, allow_short: bool, findings:
 
 
 def _report_sensors(panel: Panel, known: KnownPanel, columns: list[int], history: int, findings: Findings) -> None:
-    """Adds warnings of sensors that are silent, stuck, or far from what training saw; absent ones have theirs already."""
+    """Adds warnings of sensors that are there, but silent, stuck, or far from what training saw."""
     silent, stuck, far = [], [], []
     ranges = zip(known.lowest, known.highest, strict=True)
     for sensor, column, values, (low, high) in zip(panel.sensors, columns, columns_of(panel), ranges, strict=True):

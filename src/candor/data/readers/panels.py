@@ -62,20 +62,15 @@ def read_panel(
     source = open_readings(readings, options)
     values, times, ids = lay_on_grid(source, options, findings, where, report)
     zone = chosen_zone(source, options) or "UTC"
-    described = (
-        tuple(Sensor(sensor_id, unit=options.unit) for sensor_id in ids)
-        if sensors is None
-        else read_sensors(sensors, ids, options.unit, findings)
-    )
-    return Panel(
-        values=values,
-        times=times,
-        sensors=described,
-        edges=Edges.none() if edges is None else read_edges(edges, ids, findings, source.matrix_rows),
-        name=name or ("" if isinstance(readings, pd.DataFrame) else Path(readings).name.split(".")[0]),
-        provenance=_provenance(options, readings=readings, edges=edges, sensors=sensors)
-        | ({} if zone == times.zone else {"zone": zone}),
-    )
+    described = tuple(Sensor(sensor_id, unit=options.unit) for sensor_id in ids)
+    if sensors is not None:
+        described = read_sensors(sensors, ids, options.unit, findings)
+    network = Edges.none() if edges is None else read_edges(edges, ids, findings, source.matrix_rows)
+    provenance = _provenance(options, readings=readings, edges=edges, sensors=sensors)
+    if zone != times.zone:
+        provenance["zone"] = zone
+    file_name = "" if isinstance(readings, pd.DataFrame) else Path(readings).name.split(".")[0]
+    return Panel(values, times, described, network, name=name or file_name, provenance=provenance)
 
 
 def open_readings(readings: File | pd.DataFrame, options: ReadOptions) -> Readings:
@@ -86,9 +81,8 @@ def open_readings(readings: File | pd.DataFrame, options: ReadOptions) -> Readin
     if source.kind in {"nc", "nc4", "netcdf"}:
         return read_netcdf(source.path, options.variable)
     if options.variable is not None:
-        raise InputError(
-            "only NetCDF files have variables to choose from", where=str(readings), hint="leave --variable out"
-        )
+        what = "only NetCDF files have variables to choose from"
+        raise InputError(what, where=str(readings), hint="leave --variable out")
     if source.kind in {"parquet", "pq"}:
         return TableReadings(parquet_columns(source), options)
     if source.kind in _TEXT_TABLES:

@@ -231,7 +231,7 @@ def _year_last_dates(texts: pa.Array) -> set[tuple[int, int, int]]:
     return {(int(first), int(second), int(year)) for first, second, year in zip(*columns, strict=True)}
 
 
-_DAY_IN_MICROSECONDS = 86_400_000_000  # microseconds
+_DAY_IN_MICROSECONDS = 86_400_000_000
 
 
 class LocalClock:
@@ -243,9 +243,9 @@ class LocalClock:
     spring skips are no moments: they become NaT and are counted.
 
     Args:
-        zone: where the clock hangs.
+        zone: of the clock.
         direction: 1 for a file whose times run forwards, -1 for one that runs backwards, 0 for one without order.
-        is_on_grid: tells which moments fall on the grid of the file.
+        is_on_grid: which moments fall on the grid of the file.
     """
 
     def __init__(
