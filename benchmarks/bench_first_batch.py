@@ -48,9 +48,9 @@ def by_copies(path: str) -> object:
 
 def made_up(folder: Path) -> Path:
     """Returns a Parquet file of METR-LA's shape."""
-    chance = np.random.default_rng(0)
+    generator = np.random.default_rng(0)
     times = pd.date_range("2012-03-01", periods=34_272, freq="5min", name="timestamp")
-    values = chance.normal(58, 10, (len(times), 207)).astype(np.float32)
+    values = generator.normal(58, 10, (len(times), 207)).astype(np.float32)
     pd.DataFrame(values, index=times, columns=[str(i) for i in range(207)]).to_parquet(folder / "made-up.parquet")
     return folder / "made-up.parquet"
 

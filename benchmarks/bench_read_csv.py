@@ -21,13 +21,13 @@ BLOCK = 5_000
 
 def write_wide(path: Path) -> Path:
     """Writes ROWS x SENSORS readings with a time column, about half a gigabyte."""
-    chance = np.random.default_rng(0)
+    generator = np.random.default_rng(0)
     times = pd.date_range("2020-01-01", periods=ROWS, freq="5min").strftime("%Y-%m-%d %H:%M:%S").to_numpy()
     names = [f"s{i}" for i in range(SENSORS)]
     with path.open("wb") as file:
         file.write((",".join(["time", *names]) + "\n").encode())
         for first in range(0, ROWS, BLOCK):
-            values = np.round(chance.normal(60, 10, (BLOCK, SENSORS)), 2)
+            values = np.round(generator.normal(60, 10, (BLOCK, SENSORS)), 2)
             columns = [pa.array(times[first : first + BLOCK]), *(pa.array(values[:, i]) for i in range(SENSORS))]
             table = pa.table(columns, names=["time", *names])
             pa_csv.write_csv(table, file, pa_csv.WriteOptions(include_header=False))
@@ -36,7 +36,7 @@ def write_wide(path: Path) -> Path:
 
 def write_long(path: Path) -> Path:
     """Writes the columns time, sensor and value, a row per reading, about half a gigabyte."""
-    chance = np.random.default_rng(0)
+    generator = np.random.default_rng(0)
     sensors, rows = 100, 150_000
     times = pd.date_range("2020-01-01", periods=rows, freq="5min").strftime("%Y-%m-%d %H:%M:%S").to_numpy()
     names = np.array([f"sensor-{i:03d}" for i in range(sensors)])
@@ -44,7 +44,7 @@ def write_long(path: Path) -> Path:
         file.write(b"time,sensor,value\n")
         for first in range(0, rows, BLOCK):
             part = times[first : first + BLOCK]
-            values = np.round(chance.normal(60, 10, len(part) * sensors), 2)
+            values = np.round(generator.normal(60, 10, len(part) * sensors), 2)
             columns = {"time": np.repeat(part, sensors), "sensor": np.tile(names, len(part)), "value": values}
             pa_csv.write_csv(pa.table(columns), file, pa_csv.WriteOptions(include_header=False))
     return path

@@ -19,14 +19,14 @@ Numbers = NDArray[np.float64]
 
 def made_up(hours: int, stations: int, horizons: int, seeds: int) -> tuple[list[ModelActivity], Numbers]:
     """Returns activity that follows the rain a little, two hours late, and rain in spells."""
-    chance = np.random.default_rng(0)
-    rain = np.where(chance.random((hours, stations)) < 0.05, chance.gamma(1.0, 2.0, (hours, stations)), 0.0)
+    generator = np.random.default_rng(0)
+    rain = np.where(generator.random((hours, stations)) < 0.05, generator.gamma(1.0, 2.0, (hours, stations)), 0.0)
     rain[:, :] += np.roll(rain, 1, axis=0) / 2
     checkpoints = []
     for horizon in range(horizons):
         for seed in range(seeds):
-            activity = 0.1 * np.roll(rain, 2, axis=0) + chance.standard_normal((hours, stations))
-            activity[chance.random(activity.shape) < 0.05] = np.nan
+            activity = 0.1 * np.roll(rain, 2, axis=0) + generator.standard_normal((hours, stations))
+            activity[generator.random(activity.shape) < 0.05] = np.nan
             checkpoints.append(ModelActivity("", horizon, seed, activity))
     return checkpoints, rain
 

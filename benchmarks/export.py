@@ -37,9 +37,9 @@ def make_forecaster(preset: str) -> tuple[Candor, Panel]:
     """Returns CANDOR of a preset with random weights, and random readings that it can forecast from."""
     chosen = load_preset(preset)
     assert chosen.nodes is not None and chosen.recipe is not None
-    graph, chance = metr_la_edges(chosen.nodes), np.random.default_rng(0)
+    graph, generator = metr_la_edges(chosen.nodes), np.random.default_rng(0)
     panel = Panel(
-        values=(SPACE.mean + SPACE.deviation * chance.standard_normal((ROWS, chosen.nodes))).astype(np.float32),
+        values=(SPACE.mean + SPACE.deviation * generator.standard_normal((ROWS, chosen.nodes))).astype(np.float32),
         times=TimeAxis(datetime(2012, 3, 1, tzinfo=UTC), timedelta(minutes=5), ROWS),
         sensors=tuple(Sensor(str(number), unit="mph") for number in range(chosen.nodes)),
         edges=Edges(graph.source.astype(np.int32), graph.target.astype(np.int32), weight=graph.weight),

@@ -29,9 +29,9 @@ SHARES = (0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 1.0)
 
 def random_edges(nodes: int, count: int) -> EdgeArrays:
     """Returns as many different edges with random weights."""
-    chance = np.random.default_rng(0)
-    cells = chance.choice(nodes**2, count, replace=False)
-    return EdgeArrays(cells // nodes, cells % nodes, chance.random(count) + 0.1)
+    generator = np.random.default_rng(0)
+    cells = generator.choice(nodes**2, count, replace=False)
+    return EdgeArrays(cells // nodes, cells % nodes, generator.random(count) + 0.1)
 
 
 def training_step(nodes: int, degree: int, steps: int = 1) -> float:

@@ -118,10 +118,10 @@ def metr_la_edges(nodes: int) -> EdgeArrays:
     if is_official(nodes):
         matrix = adjacency_of(datasets.get("metr-la").load()).tocoo()
         return EdgeArrays(matrix.coords[0].astype(np.int64), matrix.coords[1].astype(np.int64), matrix.data)
-    chance = np.random.default_rng(0)
-    others = chance.choice(nodes**2, min(METR_LA_EDGES, nodes**2) - nodes, replace=False)
+    generator = np.random.default_rng(0)
+    others = generator.choice(nodes**2, min(METR_LA_EDGES, nodes**2) - nodes, replace=False)
     cells = np.union1d(others, np.arange(nodes) * (nodes + 1))
-    return EdgeArrays(cells // nodes, cells % nodes, chance.random(len(cells)) + 0.1)
+    return EdgeArrays(cells // nodes, cells % nodes, generator.random(len(cells)) + 0.1)
 
 
 def is_official(nodes: int) -> bool:

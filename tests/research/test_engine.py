@@ -138,8 +138,8 @@ def test_a_second_interruption_ends_a_process_that_will_not_stop(
 
     monkeypatch.setattr(candor.research.engine, "_prepare", lambda *_: process)
     with pytest.raises(KeyboardInterrupt):
-        run_locally(cells_of(suite("last-value")), tmp_path, 1, watch, lambda: done.append("told"))
-    assert done == ["start", "told", "terminate", "join", "kill", "join"]
+        run_locally(cells_of(suite("last-value")), tmp_path, 1, watch, lambda: done.append("stopping"))
+    assert done == ["start", "stopping", "terminate", "join", "kill", "join"]
 
 
 def test_a_cell_that_another_process_works_on_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -177,18 +177,18 @@ def test_a_cell_that_comes_to_its_end_is_done_whatever_was_said_of_it(
     assert cell.state(tmp_path) == CellState.DONE
 
 
-def test_a_cell_killed_while_it_is_judged_states_the_threads_that_trained_it(
+def test_a_cell_killed_while_it_is_evaluated_states_the_threads_that_trained_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (cell,) = cells_of(suite({"name": "stid", "model": "stid"}))
-    engine, told = candor.research.grid, list[int | None]()
+    engine, stated = candor.research.grid, list[int | None]()
 
     def kill(*_: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(engine, "train_cell", lambda folder, *_: ((folder / "model").mkdir(exist_ok=True), None))
     monkeypatch.setattr(engine, "summarise_run", lambda folder: SimpleNamespace(state=RunState.TRAINED))
-    monkeypatch.setattr(engine, "write_scores", lambda folder, *, is_candor, threads: told.append(threads))
+    monkeypatch.setattr(engine, "write_scores", lambda folder, *, is_candor, threads: stated.append(threads))
     monkeypatch.setattr(engine, "evaluate_run", kill)
     monkeypatch.setattr("torch.get_num_threads", lambda: 7)
     with pytest.raises(KeyboardInterrupt):
@@ -196,7 +196,7 @@ def test_a_cell_killed_while_it_is_judged_states_the_threads_that_trained_it(
     monkeypatch.setattr(engine, "evaluate_run", lambda *_: None)
     monkeypatch.setattr("torch.get_num_threads", lambda: 3)
     assert run_cell(cell, tmp_path) == CellState.DONE
-    assert told == [7]
+    assert stated == [7]
 
 
 def test_a_killed_cell_goes_on_with_as_many_threads_as_it_began_with(

@@ -34,16 +34,16 @@ def test_the_peak_lag_of_an_edge_is_its_delay(road: tuple[Panel, Truth]) -> None
 
 
 def test_unrelated_series_have_no_clear_peak_and_neither_have_slow_ones_that_share_a_season() -> None:
-    chance, days = np.random.default_rng(4), 365
+    generator, days = np.random.default_rng(4), 365
     times = TimeAxis(datetime(2023, 1, 1, tzinfo=UTC), timedelta(hours=24), days)
     sensors = tuple(Sensor(f"s{i}") for i in range(60))
     edges = Edges(np.arange(59, dtype=np.int32), np.arange(1, 60, dtype=np.int32))
-    noise = chance.standard_normal((days, 60)).astype(np.float32)
-    walks = np.cumsum(chance.standard_normal((days, 60)), axis=0).astype(np.float32)
+    noise = generator.standard_normal((days, 60)).astype(np.float32)
+    walks = np.cumsum(generator.standard_normal((days, 60)), axis=0).astype(np.float32)
     for values in (noise, walks):
         assert edge_lags(Panel(values, times, sensors, edges)).is_clear.mean() < 0.05
     hours = np.arange(24 * 28)[:, None]
-    shared = np.sin(2 * np.pi * hours / (24 * 56)) + 0.02 * chance.standard_normal((24 * 28, 60))
+    shared = np.sin(2 * np.pi * hours / (24 * 56)) + 0.02 * generator.standard_normal((24 * 28, 60))
     season = Panel(shared.astype(np.float32), HOURLY, sensors, edges)
     assert edge_lags(season).is_clear.mean() < 0.05
 

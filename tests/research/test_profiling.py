@@ -144,7 +144,7 @@ def test_every_model_is_measured_and_networks_have_the_parameters_they_are_built
 def test_trees_are_timed_as_many_as_their_settings_allow(monkeypatch: pytest.MonkeyPatch) -> None:
     kind, grown = forecasters.get("lightgbm"), []
     monkeypatch.setattr(kind, "_watch", lambda self, *_: lambda moment: grown.append(moment.iteration))
-    sizes = {"trees": 40, "leaves": 4, "rows": 500, "patience": 1}  # noise would stop at once if anybody judged it
+    sizes = {"trees": 40, "leaves": 4, "rows": 500, "patience": 1}  # noise would stop at once if it were validated
     measure(job(model="lightgbm", settings={"history": 12, "horizon": 6, "sizes": sizes}))
     assert grown == list(range(40))
 
@@ -364,8 +364,12 @@ def test_a_reconstruction_is_named_as_one_and_no_line_rests_on_it(against: Cost,
      pytest.param(20, "time", marks=pytest.mark.slow)],
 )  # fmt: skip
 def test_no_name_lies_on_another_or_leaves_the_axes(count: int, against: Cost) -> None:
-    chance = np.random.default_rng(3)
-    sizes, errors, seconds = 10 ** chance.uniform(4.5, 6, count), chance.uniform(2.8, 3.1, count), chance.random(count)
+    generator = np.random.default_rng(3)
+    sizes, errors, seconds = (
+        10 ** generator.uniform(4.5, 6, count),
+        generator.uniform(2.8, 3.1, count),
+        generator.random(count),
+    )
     made = zip(sizes.astype(int).tolist(), errors.tolist(), seconds.tolist(), strict=True)
     bubbles = [
         Bubble(f"model-number-{i}", error, 3, size, time, is_ours=i == 0) for i, (size, error, time) in enumerate(made)

@@ -95,9 +95,9 @@ def test_a_run_whose_shocks_are_the_rain_has_no_gates_to_ask(tmp_path: Path) -> 
     with pytest.raises(InputError, match="no shock gates"):
         activity_of(run, run.task())
     model = run.candor()
-    told = find_past(look_into(model, run.task().panel, 0, 150))
-    assert any("no shock gates" in sentence for sentence in told.sentences)
-    assert list(told.pictures["forecast-components"].gates) == ["accumulation", "release"]
+    past = find_past(look_into(model, run.task().panel, 0, 150))
+    assert any("no shock gates" in sentence for sentence in past.sentences)
+    assert list(past.pictures["forecast-components"].gates) == ["accumulation", "release"]
 
 
 @pytest.mark.usefixtures("no_pictures")

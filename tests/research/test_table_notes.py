@@ -48,10 +48,10 @@ def test_models_that_were_made_on_different_data_are_named() -> None:
 def test_a_budget_on_different_numbers_of_threads_is_told() -> None:
     results = made_results({"road": {"candor": [1.0], "stid": [2.0], "linear": [3.0], "lightgbm": [3.0]}})
     threads = results["model"].map({"candor": 4, "stid": 1, "linear": 4}).astype("Int64")  # of trees none is stated
-    told = "20 minutes of training each; the same minutes on different numbers of threads: 1 of stid and 4 of candor"
+    words = "20 minutes of training each; the same minutes on different numbers of threads: 1 of stid and 4 of candor"
     for budget in (20.0, None):
         (table,) = tables_of(results.assign(threads=threads, budget_minutes=budget), made_suite(), is_whole=True)
-        assert (told in table.note) == ("threads" in table.note) == (budget is not None)
+        assert (words in table.note) == ("threads" in table.note) == (budget is not None)
     assert "threads" not in note_of({"candor": [1.0], "stid": [2.0]}, threads=2, budget_minutes=20.0)
 
 

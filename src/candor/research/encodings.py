@@ -19,12 +19,7 @@ def encode_histories(
 ) -> Iterator[tuple[NDArray[np.int64], Encoding]]:
     """Yields the first rows of the history patches, window x patch, and what the network makes of these windows.
 
-    Args:
-        candor: fitted.
-        panel: the readings.
-        origins: first rows after the histories.
-        report: is told how far it has come.
-        what: is being done, in words.
+    Origins are the first rows after the histories; `what` names the work for the progress callback.
     """
     trainable, windows = candor.trained(), candor.windows(panel, origins)
     settings = trainable.network.settings

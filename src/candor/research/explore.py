@@ -100,8 +100,8 @@ def explore(
     Args:
         panel: any panel with readings.
         sensor: whose dynamics are shown; None means a lively one with many readings.
-        longest_lag: in steps, either way; None chooses by the interval.
-        report: is told how far it has come.
+        longest_lag: see `edge_lags`.
+        report: progress callback.
     """
     if not panel.mask.any():
         raise InputError("there are no readings", where=panel.name, hint="give a record with readings")
@@ -182,7 +182,7 @@ def _liveliest(panel: Panel, deviations: Numbers) -> list[int]:
 def choose_stretch(dynamics: pd.DataFrame, times: TimeAxis) -> slice:
     """Returns the stretch in which all dynamics coexist: few gaps, and even the rarest of the three kinds often.
 
-    It is as long as people look at: 3 days of minutes, 10 days of hours, a year of days.
+    It is 3 days of minutes, 10 days of hours or a year of days long.
     """
     length = len(dynamics)
     wanted = timedelta(days=3) if times.interval < timedelta(minutes=30) else timedelta(days=10)
@@ -223,7 +223,7 @@ def edge_lags(panel: Panel, longest: int | None = None, report: Report = silent)
     Args:
         panel: readings and edges.
         longest: lag in steps, either way; None means 24, for daily readings 14.
-        report: is told how far it has come.
+        report: progress callback.
     """
     if longest is None:
         longest = _LONGEST_LAG_OF_DAYS if panel.times.interval >= DAY else _LONGEST_LAG

@@ -243,11 +243,7 @@ def collect_whole(whole: Suite, grid: Path) -> tuple[pd.DataFrame, list[GridCell
     """Returns the scores of all that was ever done in the folder of a grid, and the cells there that are no part of it.
 
     Grids are often worked on in several goes. Cells of another suite, with another budget or with other settings are no
-    part of this one, and left out.
-
-    Args:
-        whole: all that may be done in the folder, but for further seeds.
-        grid: the folder.
+    part of this one, and left out. `whole` is all that may be done in the folder, but for further seeds.
     """
     there = [cell for cell in cells_in(grid) if cell.state(grid) == CellState.DONE]
     seeds = tuple(sorted({cell.seed for cell in there}))

@@ -142,7 +142,7 @@ def _measure_network(forecaster: NetworkForecaster, job: Job, report: Report) ->
 
 
 def _measure_rule(forecaster: Forecaster, job: Job, report: Report) -> dict[str, Any]:
-    """Returns what can be told of a model without a network: how long a forecast of the batch takes."""
+    """Returns the only cost of a model without a network: how long a forecast of the batch takes."""
     panel, origins = _readings(forecaster, job)
     report("fitting", 0.0)
     forecaster.fit(panel)  # without a validation part, which would leave few trees on readings that are noise

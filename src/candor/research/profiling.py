@@ -236,10 +236,9 @@ def make_cells(
     for contender in contenders:
         try:
             cells.append(ProfileCell(make_job(target, contender, profile.circumstances), profile.circumstances))
-        except InputError as error:
-            profile = profile.with_model(contender.name, str(error))
-        except ImportError as error:  # an extra that is not installed
-            profile = profile.with_model(contender.name, f"it cannot be imported: {error}")
+        except (InputError, ImportError) as error:
+            missing = "it cannot be imported: " if isinstance(error, ImportError) else ""  # an extra
+            profile = profile.with_model(contender.name, f"{missing}{error}")
     return cells, profile
 
 
@@ -304,13 +303,9 @@ def read_errors(results: Path, preset: str) -> TaskErrors:
 
 
 def errors_in(results: pd.DataFrame, preset: str, where: Path, suite: Suite | None) -> TaskErrors:
-    """Returns the errors on a preset from a table of results.
+    """Returns the errors on a preset from a table of results, by the metric that the suite ranks by (else MAE).
 
-    Args:
-        results: of a grid.
-        preset: the grid may have it under another name, see `labels_of`.
-        where: the file they come from.
-        suite: by whose ranking of the task errors are chosen; None takes mean absolute errors.
+    The grid may have the preset under another name, see `labels_of`.
     """
     overall = overall_errors(results)
     tasks = sorted(unique(overall, "task"))

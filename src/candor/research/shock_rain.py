@@ -76,7 +76,7 @@ class ShockRain:
 
     @property
     def p(self) -> float:
-        """The chance of such a statistic if rain and activity had nothing to do with one another."""
+        """The probability of such a statistic if rain and activity had nothing to do with one another."""
         return float((np.count_nonzero(self.null >= self.rho - _ROUNDING) + 1) / (len(self.null) + 1))
 
     @property

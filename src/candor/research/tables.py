@@ -101,12 +101,8 @@ def paper_tables_of(results: pd.DataFrame, suite: Suite, *, is_whole: bool = Fal
     """Returns tables shaped like the paper's.
 
     Where baselines are chosen once for several tasks, there is a table per dataset with its horizons side by side;
-    elsewhere, and for datasets with one horizon, a table per task with some of its steps.
-
-    Args:
-        results: as `collect` gives them.
-        suite: how models are ranked.
-        is_whole: whether all models are shown, or ours and the eight best baselines, reconstructions left out.
+    elsewhere, and for datasets with one horizon, a table per task with some of its steps. Arguments are those of
+    `tables_of`.
     """
     found: list[PaperTable] = []
     for rules, tasks in suite.parts_of(results["task"].tolist()):
@@ -148,13 +144,7 @@ def _line_up(ranked: pd.DataFrame, models: Sequence[str], metric: str, *, is_who
     """Returns who is shown in a table.
 
     Baselines are ranked by the unrounded mean error over all steps, seeds and tasks, if they have results on all tasks;
-    those without have no rank, and no place among the best.
-
-    Args:
-        ranked: the results that the ranking rests on.
-        models: those with results in this table.
-        metric: by which they are ranked.
-        is_whole: whether all models are shown.
+    those without have no rank, and no place among the best. `models` are those with results in this table.
     """
     means: dict[str, list[float]] = {}
     overall = overall_errors(ranked)
@@ -188,16 +178,10 @@ def _make_table(
     ranked: pd.DataFrame,
     is_whole: bool,
 ) -> PaperTable:
-    """Returns a table of errors, with the gain of ours below them.
+    """Returns a table of errors, of which a model may lack some, with the gain of ours below them.
 
-    Args:
-        title: what it shows.
-        errors: by model and place; a model may lack places.
-        heads: what stands over groups of columns, by the first part of their places.
-        rules: which metrics are shown, how models are ranked, and whether there is a gain.
-        results: what the errors come from.
-        ranked: the results that the ranking rests on.
-        is_whole: whether all models are shown; without rivals they are in any case.
+    Heads stand over groups of columns, by the first part of their places; errors come from `results`, and the ranking
+    rests on `ranked`. Without rivals all models are shown in any case.
     """
     metrics = _SHOWN[rules.metric]
     lineup = _line_up(ranked, list(errors), rules.metric, is_whole=is_whole or not rules.has_rivals)
@@ -302,10 +286,6 @@ def rain_table_of(results: pd.DataFrame, suite: Suite) -> PaperTable | None:
     """Returns the paper's table of models without and with rain by dataset; None if no model has results of both.
 
     Errors are means over seeds and horizons, over those that both of a pair have; of each pair the better is bold.
-
-    Args:
-        results: as `collect` gives them.
-        suite: whose contenders say which of them read rain.
     """
     datasets, metrics = unique(results, "data"), ("mae", "mse")
     overall = overall_errors(results).replace({"value": {inf: nan}})

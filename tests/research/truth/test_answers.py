@@ -34,7 +34,7 @@ def candor(task: Task, request: pytest.FixtureRequest) -> Candor:
 
 
 @pytest.fixture(scope="module")
-def told(candor: Candor, task: Task) -> ModelAnswers:
+def answers(candor: Candor, task: Task) -> ModelAnswers:
     return collect_answers(candor, replace(task, split=replace(task.split, test=ORIGINS)))
 
 
@@ -48,9 +48,9 @@ def explained(candor: Candor, task: Task) -> dict[tuple[int, int], ForecastExpla
     }
 
 
-def test_patches_are_told_of_as_the_explanations_of_their_windows_do(candor, task, told, explained) -> None:
+def test_patches_are_answered_as_the_explanations_of_their_windows_do(candor, task, answers, explained) -> None:
     starts = candor.trained().network.settings.history_starts
-    expected: dict[str, dict[tuple[int, int], list[float]]] = {name: {} for name in told.by_patch}
+    expected: dict[str, dict[tuple[int, int], list[float]]] = {name: {} for name in answers.by_patch}
     for (origin, column), one in explained.items():
         said = {
             "shock": one.components["shock"].raw_strength,
@@ -64,17 +64,17 @@ def test_patches_are_told_of_as_the_explanations_of_their_windows_do(candor, tas
             for start, value in zip(starts, by_patch, strict=True):
                 row = origin - PROTOCOL.history + start
                 expected[name].setdefault((row, column), []).append(value)
-    assert told.starts.tolist() == sorted({row for row, _ in expected["shock"]})
+    assert answers.starts.tolist() == sorted({row for row, _ in expected["shock"]})
     for name, by_place in expected.items():
         for (row, column), said in by_place.items():
-            place = told.starts.tolist().index(row)
-            assert told.by_patch[name][place, column] == pytest.approx(np.mean(said), rel=1e-4), name
+            place = answers.starts.tolist().index(row)
+            assert answers.by_patch[name][place, column] == pytest.approx(np.mean(said), rel=1e-4), name
 
 
-def test_edges_and_peers_are_those_of_the_explanations(task, told, explained) -> None:
+def test_edges_and_peers_are_those_of_the_explanations(task, answers, explained) -> None:
     ids, edges = task.panel.sensor_ids, task.panel.edges
-    likeness = np.zeros_like(told.likeness)
-    weights, arrived = np.zeros_like(told.weights), np.zeros_like(told.arrived)
+    likeness = np.zeros_like(answers.likeness)
+    weights, arrived = np.zeros_like(answers.weights), np.zeros_like(answers.arrived)
     place = {(ids[s], t): edge for edge, (s, t) in enumerate(zip(edges.source, edges.target, strict=True))}
     for (_, column), one in explained.items():
         for peer in one.peers:
@@ -84,30 +84,30 @@ def test_edges_and_peers_are_those_of_the_explanations(task, told, explained) ->
                 edge = place[found.sensor, column]
                 weights[edge, found.position] += found.weight / len(ORIGINS)
                 arrived[edge, found.position] += found.size / len(ORIGINS)
-    np.testing.assert_allclose(told.likeness, likeness, rtol=1e-4, atol=1e-6)
-    np.testing.assert_allclose(told.weights, weights, rtol=1e-4)
-    np.testing.assert_allclose(told.arrived, arrived, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(answers.likeness, likeness, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(answers.weights, weights, rtol=1e-4)
+    np.testing.assert_allclose(answers.arrived, arrived, rtol=1e-4, atol=1e-6)
 
 
-def test_weights_sum_to_one_over_senders_and_over_peers(task, told) -> None:
-    received = np.zeros((len(task.panel.sensors), told.weights.shape[1]))
-    np.add.at(received, task.panel.edges.target, told.weights)
+def test_weights_sum_to_one_over_senders_and_over_peers(task, answers) -> None:
+    received = np.zeros((len(task.panel.sensors), answers.weights.shape[1]))
+    np.add.at(received, task.panel.edges.target, answers.weights)
     np.testing.assert_allclose(received[np.unique(task.panel.edges.target)], 1, rtol=1e-5)
     senders = np.bincount(task.panel.edges.target)[task.panel.edges.target]
-    assert (told.weights[senders == 1] == 1).all() and (senders == 1).any()  # a lone sender's weight tells nothing
-    np.testing.assert_allclose(told.likeness.sum(axis=1), 1, rtol=1e-5)
-    assert not told.likeness.diagonal().any()
+    assert (answers.weights[senders == 1] == 1).all() and (senders == 1).any()  # a lone sender's weight tells nothing
+    np.testing.assert_allclose(answers.likeness.sum(axis=1), 1, rtol=1e-5)
+    assert not answers.likeness.diagonal().any()
 
 
-def test_sensors_resemble_each_other_as_their_descriptors_do(candor, task, told) -> None:
+def test_sensors_resemble_each_other_as_their_descriptors_do(candor, task, answers) -> None:
     """Window by window and pair by pair."""
-    expected = np.zeros_like(told.resemblance)
+    expected = np.zeros_like(answers.resemblance)
     for _, encoding in encode_histories(candor, task.panel, ORIGINS, silent, ""):
         for descriptor in encoding.functional.descriptor.numpy():
             for one, other in np.ndindex(expected.shape):
                 lengths = np.linalg.norm(descriptor[one]) * np.linalg.norm(descriptor[other])
                 expected[one, other] += descriptor[one] @ descriptor[other] / lengths / len(ORIGINS)
-    np.testing.assert_allclose(told.resemblance, expected, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(answers.resemblance, expected, rtol=1e-4, atol=1e-6)
 
 
 def test_the_response_to_pulses_is_the_change_of_plain_forecasts(candor, task) -> None:

@@ -36,8 +36,8 @@ def test_one_who_knows_the_transport_shows_every_delay_and_share() -> None:
 
 
 def test_a_response_is_the_mean_of_the_gradients_of_equal_lag() -> None:
-    chance = np.random.default_rng(1)
-    weights = chance.standard_normal((HISTORY, SENSORS, HORIZON, SENSORS))
+    generator = np.random.default_rng(1)
+    weights = generator.standard_normal((HISTORY, SENSORS, HORIZON, SENSORS))
     responses = pulse_responses(
         lambda histories: np.einsum("wts,tshr->whr", histories, weights), some_histories(), EDGES, LONGEST, size=0.3
     )
@@ -93,8 +93,8 @@ def test_a_regression_on_a_road_has_learned_the_planted_delays() -> None:
 
 
 def test_a_regression_finds_the_transport_of_plain_noise_exactly() -> None:
-    chance = np.random.default_rng(3)
-    own = chance.standard_normal((4_000, SENSORS)) * np.linspace(2, 1, SENSORS)
+    generator = np.random.default_rng(3)
+    own = generator.standard_normal((4_000, SENSORS)) * np.linspace(2, 1, SENSORS)
     total = own.copy()
     for step in range(5, len(total)):
         for source, target, delay, share in zip(EDGES.source, EDGES.target, DELAYS, ARRIVES, strict=True):

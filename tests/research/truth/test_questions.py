@@ -31,7 +31,7 @@ def network(request: pytest.FixtureRequest) -> Network:
     return made
 
 
-def chance() -> np.random.Generator:
+def generator() -> np.random.Generator:
     return np.random.default_rng(0)
 
 
@@ -46,7 +46,7 @@ def perfect(network: Network) -> ModelAnswers:
     filled, emptied = (np.maximum(sign * changes, 0).sum(axis=1) for sign in (1, -1))
     jumps = np.zeros(panel.values.shape)
     jumps[truth.shocks.time, truth.shocks.sensor] = np.abs(truth.shocks.size)
-    likeness = chance().random((sensors, sensors))
+    likeness = generator().random((sensors, sensors))
     for first, second in truth.twins:
         likeness[first, second] = likeness[second, first] = 2.0
     return ModelAnswers(
@@ -79,7 +79,7 @@ def values(scores: list[Score], question: str, measure: str) -> dict[str, float 
 
 def test_gates_that_know_all_shocks_score_one_and_changes_beat_levels(network: Network) -> None:
     panel, truth = network
-    found = score_shocks(truth, perfect(network), residuals_of(panel, TRAINED)[0], chance())
+    found = score_shocks(truth, perfect(network), residuals_of(panel, TRAINED)[0], generator())
     for measure in ("AUROC", "average precision"):
         by_answer = values(found, "shocks", measure)
         assert by_answer["shock gates"] == 1 and by_answer["size of shock"] < by_answer[RANDOM]
@@ -111,7 +111,7 @@ def test_one_who_knows_the_edges_scores_one_by_weights_positions_and_pulses(netw
     responses = responses_of(truth)
     found = score_edges(
         truth, perfect(network), responses, responses[:, ::-1], panel.edges, panel.values.astype(float), residuals,
-        chance(),
+        generator(),
     )  # fmt: skip
     delays = values(found, "delays", "rank correlation")
     assert delays["peak of the pulse response"] == pytest.approx(1)
@@ -137,7 +137,7 @@ def test_the_age_of_what_arrives_is_weighed_by_its_size() -> None:
 def test_relations_that_know_the_twins_find_them_first(network: Network) -> None:
     panel, truth = network
     usual = usual_readings(panel, TRAINED)
-    found = score_twins(truth, perfect(network), panel.values.astype(float), usual, chance())
+    found = score_twins(truth, perfect(network), panel.values.astype(float), usual, generator())
     for measure in ("precision of the first", "found among three"):
         by_answer = values(found, "twins", measure)
         assert by_answer["functional relations"] == 1 and by_answer["resemblance of backgrounds"] == 0
@@ -146,7 +146,7 @@ def test_relations_that_know_the_twins_find_them_first(network: Network) -> None
 
 def test_components_that_follow_the_store_score_one(network: Network) -> None:
     panel, truth = network
-    found = score_storage(truth, perfect(network), residuals_of(panel, TRAINED)[0], chance())
+    found = score_storage(truth, perfect(network), residuals_of(panel, TRAINED)[0], generator())
     for question in ("accumulation", "release"):
         by_answer = values(found, question, "rank correlation")
         assert by_answer[f"size of {question}"] == pytest.approx(1)
@@ -172,16 +172,16 @@ def test_usual_readings_come_from_the_training_part_alone(network: Network) -> N
 
 
 def test_lags_are_those_of_a_series_that_was_delayed() -> None:
-    first = chance().standard_normal(500)
+    first = generator().standard_normal(500)
     series = np.stack([first, np.roll(first, 5), np.full(500, 2.0)], axis=1)
     lags, peaks = lagged_peaks(series, np.array([0, 0]), np.array([1, 2]), 8)
     np.testing.assert_array_equal(lags, [5, 1])
     np.testing.assert_allclose(peaks, [1, 0], atol=0.01)
 
 
-def test_answers_that_cannot_be_judged_are_refused() -> None:
+def test_answers_that_cannot_be_scored_are_refused() -> None:
     measures = {"mean": lambda numbers: float(numbers.mean())}
     with pytest.raises(ValueError, match="shape"):
-        score_answers("it", measures, [Answer("a", np.zeros(3)), Answer("b", np.zeros(2))], chance())
+        score_answers("it", measures, [Answer("a", np.zeros(3)), Answer("b", np.zeros(2))], generator())
     with pytest.raises(ValueError, match="not a number"):
-        score_answers("it", measures, [Answer("a", np.array([1.0, np.nan]))], chance())
+        score_answers("it", measures, [Answer("a", np.array([1.0, np.nan]))], generator())

@@ -64,14 +64,14 @@ def test_a_perfect_answer_scores_one_and_its_opposite_the_least() -> None:
 
 
 def test_random_gates_are_worth_a_half_within_the_bounds_of_chance() -> None:
-    chance = np.random.default_rng(0)
-    labels = chance.random(600) < 0.1
+    generator = np.random.default_rng(0)
+    labels = generator.random(600) < 0.1
     positives, trials = int(labels.sum()), 400
-    areas = np.array([area_under_curve(labels, chance.random(600)) for _ in range(trials)])
+    areas = np.array([area_under_curve(labels, generator.random(600)) for _ in range(trials)])
     deviation = np.sqrt(601 / (12 * positives * (600 - positives)))  # of the rank-sum statistic
     assert abs(areas.mean() - 0.5) < 4 * deviation / np.sqrt(trials)
     assert areas.std() == pytest.approx(deviation, rel=0.15)
-    precisions = [average_precision(labels, chance.random(600)) for _ in range(trials)]
+    precisions = [average_precision(labels, generator.random(600)) for _ in range(trials)]
     assert np.mean(precisions) == pytest.approx(labels.mean(), rel=0.15)
 
 

@@ -140,9 +140,7 @@ def _written(settings: Mapping[str, Any]) -> list[str]:
 def read_grid(folder: Path, cells: Sequence[GridCell] = ()) -> FoundGrid | None:
     """Returns the grid in a folder; None if it has no results yet.
 
-    Args:
-        folder: of the grid.
-        cells: those whose cell.json is there. Where results.parquet is not, what they scored is collected.
+    Where results.parquet is not there, what the cells scored is collected: those whose cell.json is there.
     """
     path = folder / RESULTS
     results = read_results(path) if path.is_file() else collect(cells, folder)

@@ -43,11 +43,7 @@ class Origin:
 def data_in_words(name: str, checksum: str = "", unit: str = "", *, is_dataset: bool = False) -> str:
     """Returns what data are: the title that the catalogue gives, unit and the beginning of the checksum.
 
-    Args:
-        name: of the data.
-        checksum: of their content.
-        unit: of the readings.
-        is_dataset: whether the checksum is that of a whole dataset, and can be compared with what the catalogue knows.
+    The checksum of a whole dataset (`is_dataset`) is compared with what the catalogue knows.
     """
     title = f": {datasets.get(name).title}" if name in datasets else ""
     parts = [f"{name}{title}", *([f"unit {unit}"] if unit else [])]
@@ -57,12 +53,7 @@ def data_in_words(name: str, checksum: str = "", unit: str = "", *, is_dataset: 
 
 
 def protocol_in_words(protocol: Mapping[str, Any], windows: Mapping[str, int] | None = None) -> str:
-    """Returns what is read, what is forecast, how the record is cut and which targets count.
-
-    Args:
-        protocol: content of a `Protocol`.
-        windows: how many there are in each part, where that is known.
-    """
+    """Returns what is read and forecast, how the record is cut (with known numbers of windows), which targets count."""
     history, horizon = counted(int(protocol["history"]), "step"), int(protocol["horizon"])
     first, last = protocol.get("first"), protocol.get("last")
     span = f" from {first or 'its beginning'} to {last or 'its end'}" if first or last else ""

@@ -1,6 +1,7 @@
 """Tables beside those of a grid: costs, truth, rain, settings and ablations of several tasks, as plain data."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from candor.core.errors import InputError
@@ -9,7 +10,7 @@ from candor.research.ablations import Change, paired_changes, parameters_of, spl
 from candor.research.grid import RESULTS, overall_errors
 from candor.research.paper.found import FoundGrid, GridKind
 from candor.research.paper.origins import circumstances_in_words
-from candor.research.profiling import Profile, TaskErrors, errors_in, labels_of
+from candor.research.profiling import Profile, TaskErrors, errors_in
 from candor.research.tables import PaperTable, TableCell, mean_and_spread, tables_of
 from candor.research.truth.results import Row
 
@@ -94,26 +95,23 @@ def sensitivity_table(sweeps: Sequence[FoundGrid]) -> PaperTable:
 def find_errors(profile: Profile, grids: Sequence[FoundGrid]) -> TaskErrors | None:
     """Returns the errors of the benchmark grid that has most of the profile's models on its preset, if there is one."""
     preset, measured = profile.circumstances.preset, {model.name for model in profile.models}
-    best: TaskErrors | None = None
+    found: list[TaskErrors] = []
     for grid in grids:
-        if grid.kind != GridKind.BENCHMARK:
-            continue
-        if not set(labels_of(preset)) & set(grid.tasks):
-            continue
-        try:
-            found = errors_in(grid.results, preset, grid.folder / RESULTS, grid.suite)
-        except InputError:  # the grid has other scores on the preset, but not these
-            continue
-        shared = measured & set(found.by_model)
-        if shared and (best is None or len(shared) > len(measured & set(best.by_model))):
-            best = found
-    return best
+        if grid.kind == GridKind.BENCHMARK:
+            with suppress(InputError):  # of a grid that has no scores on the preset, or none by its metric
+                found.append(errors_in(grid.results, preset, grid.folder / RESULTS, grid.suite))
+    best = max(found, key=lambda errors: len(measured & set(errors.by_model)), default=None)
+    return best if best and measured & set(best.by_model) else None
 
 
 def cost_table(profile: Profile) -> PaperTable:
     """Returns a row per model, smallest first: parameters, operations, times and memory, a dash where it has none."""
-    at = profile.circumstances
-    rows = []
+    at, rows = profile.circumstances, []
+    notes = [circumstances_in_words(at)]
+    if any(model.parameters is None for model in profile.models):
+        notes.append("models without a network have no costs but the time of a forecast")
+    if any(model.is_reconstruction for model in profile.models):
+        notes.append("(reconstruction): rebuilt by us from what is published, without the authors' code")
     for model in profile.models:
         texts = (
             NOTHING if model.parameters is None else f"{model.parameters:,}",
@@ -128,18 +126,8 @@ def cost_table(profile: Profile) -> PaperTable:
         groups=((f"batch of {at.batch} windows", len(_COSTS)),),
         columns=_COSTS,
         rows=tuple(rows),
-        note="; ".join([circumstances_in_words(at), *_cost_notes(profile)]),
+        note="; ".join(notes),
     )
-
-
-def _cost_notes(profile: Profile) -> list[str]:
-    """Returns what has to be said of some of the rows."""
-    notes = []
-    if any(model.parameters is None for model in profile.models):
-        notes.append("models without a network have no costs but the time of a forecast")
-    if any(model.is_reconstruction for model in profile.models):
-        notes.append("(reconstruction): rebuilt by us from what is published, without the authors' code")
-    return notes
 
 
 def truth_tables(rows: Sequence[Row]) -> list[PaperTable]:
@@ -153,17 +141,10 @@ def truth_tables(rows: Sequence[Row]) -> list[PaperTable]:
             by_dataset = {row.dataset: row for row in asked if (row.answer, row.is_ours) == (answer, is_ours)}
             cells = tuple(_truth_cell(by_dataset.get(name), asked) for name in datasets)
             shown.append((f"candor: {answer}" if is_ours else answer, cells))
-        goal = asked[0].goal
-        tables.append(
-            PaperTable(
-                title=f"{question}: {measure}",
-                groups=(("score", len(datasets)),),
-                columns=tuple(datasets),
-                rows=tuple(shown),
-                note="Mean over seeds ± standard deviation, held-out test part"
-                + ("" if goal is None else f"; goal of candor: {goal:g}"),
-            )
-        )
+        goal = "" if asked[0].goal is None else f"; goal of candor: {asked[0].goal:g}"
+        note = f"Mean over seeds ± standard deviation, held-out test part{goal}"
+        groups = (("score", len(datasets)),)
+        tables.append(PaperTable(f"{question}: {measure}", groups, tuple(datasets), tuple(shown), note))
     return tables
 
 

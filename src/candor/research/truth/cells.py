@@ -127,11 +127,7 @@ def cells_of(
 ) -> list[TruthCell]:
     """Returns the cells, seed by seed, so that a command that is stopped leaves whole rounds.
 
-    Args:
-        datasets: names of synthetic datasets.
-        seeds: of network and training alike.
-        overrides: settings of protocol, model and training; those that begin with `data.` are of the network.
-        budget_minutes: of training, for every cell.
+    Overrides are settings of protocol, model and training; those that begin with `data.` are of the network.
     """
     for name in datasets:
         if name not in MAKERS:

@@ -53,7 +53,7 @@ def pulse_responses(
         edges: from whose sources pulses are sent.
         longest: the longest lag, in steps; neither history nor horizon may be shorter.
         size: of the pulse, on the scale of the histories.
-        report: is told how far it has come.
+        report: progress callback.
     """
     if size <= 0 or not 1 <= longest <= histories.shape[1]:
         raise ValueError("a pulse needs a size above zero, and its ages must lie in the history")

@@ -74,11 +74,10 @@ def rows_of(cells: Sequence[Scored]) -> list[Row]:
     """Returns the rows of some cells, in the order of their datasets, questions and answers."""
     datasets = list(dict.fromkeys(scored.cell.dataset for scored in cells))
     found: dict[tuple[str, str, str, str, bool], dict[int, float | None]] = {}
-    for dataset in datasets:
-        for scored in (scored for scored in cells if scored.cell.dataset == dataset):
-            for score in scored.scores:
-                key = dataset, score.question, score.measure, score.answer, score.is_ours
-                found.setdefault(key, {})[scored.cell.seed] = score.value
+    for scored in sorted(cells, key=lambda scored: datasets.index(scored.cell.dataset)):
+        for score in scored.scores:
+            key = scored.cell.dataset, score.question, score.measure, score.answer, score.is_ours
+            found.setdefault(key, {})[scored.cell.seed] = score.value
     return [Row(*key, by_seed) for key, by_seed in found.items()]
 
 
@@ -133,30 +132,22 @@ def read_truth(path: Path) -> tuple[list[Scored], str]:
     cells = []
     for described in content["cells"]:
         cell = parse_settings(TruthCell, described["cell"], str(path))
-        scores = tuple(_scores(content["rows"], cell))
+        seed = str(cell.seed)
+        scores = tuple(
+            Score(row["question"], row["measure"], row["answer"], row["is_ours"], row["by_seed"][seed])
+            for row in content["rows"]
+            if row["dataset"] == cell.dataset and seed in row["by_seed"]
+        )
         cells.append(Scored(cell, scores, read_curves(described["curves"]), described["circumstances"]))
     if not cells:
         raise InputError("there are no cells in these results", where=str(path))
     return cells, str(content["command"])
 
 
-def _scores(rows: Sequence[dict[str, Any]], cell: TruthCell) -> list[Score]:
-    seed = str(cell.seed)
-    return [
-        Score(row["question"], row["measure"], row["answer"], row["is_ours"], row["by_seed"][seed])
-        for row in rows
-        if row["dataset"] == cell.dataset and seed in row["by_seed"]
-    ]
-
-
 def score_frame(rows: Sequence[Row]) -> pd.DataFrame:
     """Returns the table for a CSV file, a column per seed."""
-    found = []
-    for row in rows:
-        content = row.content()
-        by_seed = content.pop("by_seed")
-        found.append(content | {f"seed_{seed}": value for seed, value in by_seed.items()})
-    return pd.DataFrame(found)
+    contents = [row.content() | {f"seed_{seed}": value for seed, value in row.by_seed.items()} for row in rows]
+    return pd.DataFrame(contents).drop(columns="by_seed", errors="ignore")
 
 
 def curve_frame(cells: Sequence[Scored]) -> pd.DataFrame:

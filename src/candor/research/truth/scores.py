@@ -54,12 +54,7 @@ def score_answers(
 ) -> list[Score]:
     """Returns the score of every answer by every measure, and the mean score of random numbers in their place.
 
-    Args:
-        question: what was asked.
-        measures: by name.
-        answers: at least one; all of the same shape.
-        generator: of the random answers.
-        draw: draws one of them.
+    There is at least one answer, and all have the same shape; `draw` draws a random one.
     """
     shape = answers[0].values.shape
     for answer in answers:
