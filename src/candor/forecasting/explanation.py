@@ -113,33 +113,21 @@ class FusedPatch:
 
 @dataclass(frozen=True, eq=False)
 class ForecastExplanation:
-    """The forecast of one sensor and where it came from.
+    """The forecast of one sensor and where it came from."""
 
-    Args:
-        sensor: id of the sensor.
-        time: of the first forecast step, on the local clock.
-        unit: of the forecast.
-        times: of the forecast steps.
-        forecast: by step.
-        patches: the patches that the history was cut into, oldest first.
-        components: background, accumulation, release and shock by name; none if the network does not decompose.
-        gates: what chose accumulation, release and shock.
-        contributions: what came along edges in one step, the largest first; self-loops contribute nothing.
-        peers: functional relations, the heaviest first.
-        fusion: how much the branches count, by target patch.
-    """
-
-    sensor: str
-    time: datetime
-    unit: str
-    times: tuple[datetime, ...]
-    forecast: Numbers
-    patches: tuple[Span, ...]
+    sensor: str  # id of the sensor
+    time: datetime  # of the first forecast step, on the local clock
+    unit: str  # of the forecast
+    times: tuple[datetime, ...]  # of the forecast steps
+    forecast: Numbers  # by step
+    patches: tuple[Span, ...]  # the patches that the history was cut into, oldest first
+    # background, accumulation, release and shock by name; none if the network does not decompose
     components: dict[str, Component]
-    gates: Gates | None
+    gates: Gates | None  # what chose accumulation, release and shock
+    # what came along edges in one step, the largest first; self-loops contribute nothing
     contributions: tuple[Contribution, ...]
-    peers: tuple[Peer, ...]
-    fusion: tuple[FusedPatch, ...]
+    peers: tuple[Peer, ...]  # functional relations, the heaviest first
+    fusion: tuple[FusedPatch, ...]  # how much the branches count, by target patch
 
 
 def find_sensor(panel: Panel, sensor: str) -> int:
