@@ -15,7 +15,7 @@ from candor.forecasting.contract import check_forecaster
 from candor.forecasting.forecaster import REFUSE_UNKNOWN
 
 # Two steps: the second shows what the first left in the optimiser, and in what draws chance.
-TWO_STEPS = {"epochs": 1, "epoch_windows": 96, "batch": 48, "validation_windows": 24}
+TWO_STEPS = {"epochs": 1, "epoch_windows": 32, "batch": 16, "validation_windows": 8}
 
 
 def quick(name: str) -> dict[str, Any]:
