@@ -30,11 +30,10 @@ from candor.forecasting import forecasters
 from candor.presets import preset_names
 from candor.runs.bundle import demo_bundle
 from candor.runs.run import load_run
-from candor.service.app import make_service
 from candor.service.metrics import PATHS, Metrics
 from candor.service.models import open_models
 from candor.service.schemas import ForecastRequest
-from candor.service.server import store_file
+from candor.service.server import make_service, store_file
 from candor.service.settings import ServiceSettings
 
 REPOSITORY = Path(__file__).parents[1]

@@ -14,9 +14,9 @@ from candor.forecasting.contract import sample_panel
 from candor.runs import evaluate
 from candor.runs.fit import train_model
 from candor.runs.run import load_run
-from candor.service.app import make_service
 from candor.service.metrics import Metrics
 from candor.service.models import open_models
+from candor.service.server import make_service
 from candor.service.settings import ServiceSettings
 
 ROWS = 200

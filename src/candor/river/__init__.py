@@ -1,7 +1,8 @@
 """The basin builder: from the public services of the USGS and NASA to a panel of hourly readings on a directed river.
 
 settings        what is to be built; the paper's three basins
-client, cache   requests to services: each once, politely, with responses kept on disk
+retries         how often and after what pauses a request is repeated
+client, cache   requests to services: each once, several at a time, with responses kept on disk
 stations        which sites measure a quantity, which sensor represents each, and its hourly values
 readings        what the sensors measured, and which readings count
 network         which station lies downstream of which, and how far along the river

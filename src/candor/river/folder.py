@@ -28,8 +28,7 @@ _LONG_AGO = (1980, 1, 1, 0, 0, 0)  # no time of its own: the same basin makes th
 def save_basin(basin: Basin, folder: Path, preset: str | None = None) -> list[Difference]:
     """Writes the basin to `folder`, all or nothing, and returns its numbers beside those of the paper's table.
 
-    Raises:
-        InputError: if the folder holds anything but an earlier panel, or cannot be written.
+    A folder that holds anything but an earlier panel is refused.
     """
     folder = Path(folder)
     check_panel_place(folder)

@@ -46,21 +46,13 @@ _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)  # before any reading
 
 @dataclass(frozen=True)
 class Feed:
-    """What is followed.
+    """What is followed: a basin, by the rules it was built by."""
 
-    Args:
-        basin: sensors, hours and zone of the basin; its rows are not used.
-        settings: by which rules it was built.
-        sensors: the sensor (time series) that speaks for each site.
-        hours: how many rows a forecast needs.
-        folder: where the records of the sites are kept.
-    """
-
-    basin: Panel
+    basin: Panel  # its sensors, hours and zone; its rows are not used
     settings: BasinSettings
-    sensors: Mapping[str, str]
-    hours: int
-    folder: Path
+    sensors: Mapping[str, str]  # the sensor (time series) that represents each site
+    hours: int  # how many rows a forecast needs
+    folder: Path  # where the records of the sites are kept
 
     @staticmethod
     def of(basin: Panel, provenance: Mapping[str, Any], hours: int, folder: Path) -> "Feed":
@@ -119,12 +111,7 @@ def follow(
 ) -> Followed:
     """Returns the latest hours of all sites, after fetching what is new.
 
-    Args:
-        feed: what is followed.
-        now: the present, with a zone; nothing later is asked for.
-        retry_policy: how often and after what pauses a request is repeated.
-        is_offline: takes what is on disk, however old it is, and sends nothing.
-        report: progress callback.
+    Nothing later than `now` is fetched. Offline, what is on disk is taken, however old it is.
     """
     now, axis = now.astimezone(UTC).replace(microsecond=0), feed.axis(now)
     if is_offline and (last := _last_kept(feed, now)) is not None:

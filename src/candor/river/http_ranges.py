@@ -35,9 +35,7 @@ class RemoteReader:
     def read(self, url: str, use: Callable[[RawIOBase], Result]) -> tuple[Result, int]:
         """Returns what `use` makes of the file, and how many bytes of it were carried; `use` may be called often.
 
-        Raises:
-            FileNotFoundError: if there is no such file.
-            InputError: if the login is refused, or the archive does not answer.
+        Raises FileNotFoundError if there is no such file.
         """
         file = _PartialFile()
         carried = self._fetch(url, file, 0, BLOCK)

@@ -162,8 +162,8 @@ def fetch_rain(
     what is not there; with everything there it needs neither network nor login.
 
     Args:
-        sensors: where; each needs a latitude and a longitude.
-        times: when; hourly, on the hour or the half hour of UTC.
+        sensors: each needs a latitude and a longitude.
+        times: hourly, on the hour or the half hour of UTC.
         folder: where half hours that were read are kept.
         archive: where half hours are read; None logs in to NASA's when something is lacking.
         log_in: how to; None takes what the environment or the file .netrc says.

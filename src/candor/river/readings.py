@@ -32,23 +32,14 @@ _PROPERTIES = ("time_series_id", "time", "value", "unit_of_measure", "approval_s
 
 @dataclass(frozen=True)
 class SensorReadings:
-    """The valid readings of one sensor, in order of time (UTC, strictly increasing), and what was left out.
-
-    Args:
-        times: of the readings, in microseconds.
-        values: in `unit`, finite.
-        unit: as the service writes it.
-        left_out: how many readings were left out, by cause.
-        approvals: how many of the valid readings have which approval status.
-        qualifiers: how many of all readings carry which qualifier.
-    """
+    """The valid readings of one sensor, in order of time (UTC, strictly increasing), and what was left out."""
 
     times: NDArray[np.datetime64] = field(default_factory=lambda: np.empty(0, "datetime64[us]"))
-    values: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
-    unit: str = ""
-    left_out: Mapping[str, int] = field(default_factory=dict)
-    approvals: Mapping[str, int] = field(default_factory=dict)
-    qualifiers: Mapping[str, int] = field(default_factory=dict)
+    values: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))  # in `unit`, finite
+    unit: str = ""  # as the service writes it
+    left_out: Mapping[str, int] = field(default_factory=dict)  # how many, by cause
+    approvals: Mapping[str, int] = field(default_factory=dict)  # how many of the valid readings, by approval status
+    qualifiers: Mapping[str, int] = field(default_factory=dict)  # how many of all readings, by qualifier
 
 
 def fetch_readings(

@@ -17,36 +17,24 @@ Result = TypeVar("Result")
 class RetryPolicy:
     """How often and after what pauses a request is repeated.
 
-    Args:
-        at_once: most requests under way at a time.
-        attempts: most attempts of one request.
-        first_wait: seconds before the second attempt where the service names no time; doubled for each further one.
-        quota_wait: seconds before any attempt after "too many requests" where the service names no time. The USGS
-            counts by the hour, so that five such pauses outlast the longest one.
-        longest_wait: seconds; a service that asks for more is not waited for.
+    Waits are in seconds. Where a service names no time, the wait doubles with each attempt, but not over a quota: the
+    USGS counts by the hour, and five such waits outlast the longest one.
     """
 
-    at_once: int = 4
-    attempts: int = 6
+    at_once: int = 4  # most requests under way at a time
+    attempts: int = 6  # of one request
     first_wait: float = 5.0
     quota_wait: float = 780.0
-    longest_wait: float = 3900.0
+    longest_wait: float = 3900.0  # a service that asks for more is not waited for
 
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a request failed.
+    """Why a request failed."""
 
-    Args:
-        error: what to raise if it is not repeated.
-        may_pass: whether to repeat it.
-        wished: seconds that the service asks to wait (Retry-After), if it does.
-        is_over_quota: whether it was one request too many, and the service names no time.
-    """
-
-    error: InputError
+    error: InputError  # to raise if it is not repeated
     may_pass: bool
-    wished: float | None = None
+    wished: float | None = None  # seconds that the service asks to wait (Retry-After), if it does
     is_over_quota: bool = False
 
 
@@ -65,10 +53,7 @@ class Clock:
 class Retries:
     """Repeats requests of several threads; all of them pause together, as quotas and disturbances are common to them.
 
-    Args:
-        policy: how often, and after what pauses.
-        tell: is called before each pause with its seconds.
-        clock: replaced in tests.
+    `tell` is called before each pause with its seconds; the clock is replaced in tests.
     """
 
     def __init__(
@@ -91,13 +76,8 @@ class Retries:
     def call(self, send: Callable[[], Result], diagnose: Callable[[Exception], Failure | None]) -> Result:
         """Returns what `send` returns, called again after a pause where a failure may pass.
 
-        Args:
-            send: sends the request.
-            diagnose: says what is behind an exception; None lets it through.
-
-        Raises:
-            InputError: if it does not pass.
-            CancelledError: after `end`.
+        `diagnose` says what is behind an exception; None lets it through. Raises the error of a failure that does not
+        pass, and CancelledError after `end`.
         """
         for attempt in count(1):
             self._wait()

@@ -158,21 +158,13 @@ def common_zone(sites: Sequence[Site]) -> str:
 
 @dataclass(frozen=True)
 class Station:
-    """A site with its hourly values.
-
-    Args:
-        site: where it is.
-        values: in the unit of its readings, one per hour of the axis, NaN where missing.
-        sensor: id of the sensor (time series) that represents the site; empty where none sent anything.
-        readings: what that sensor sent.
-        observed: hours with a value, for every sensor of the site.
-    """
+    """A site with its hourly values."""
 
     site: Site
-    values: NDArray[np.float32]
-    sensor: str
-    readings: SensorReadings
-    observed: Mapping[str, int] = field(default_factory=dict)
+    values: NDArray[np.float32]  # in the unit of its readings, one per hour of the axis, NaN where missing
+    sensor: str  # id of the sensor (time series) that represents the site; empty where none sent anything
+    readings: SensorReadings  # what that sensor sent
+    observed: Mapping[str, int] = field(default_factory=dict)  # hours with a value, for every sensor of the site
 
     @property
     def missing_share(self) -> float:

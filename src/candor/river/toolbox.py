@@ -32,8 +32,7 @@ class Confluence:
 def topological_order(panel: Panel) -> tuple[str, ...]:
     """Returns the ids of the sensors, each after all that lie upstream of it; where that allows, in panel order.
 
-    Raises:
-        InputError: if water could flow in a circle; the circle is named.
+    A network in which water could flow in a circle is refused, here and wherever an order is needed.
     """
     if circle := find_cycle(panel):
         names = [*circle[:_MOST_NAMES], *(["..."] if len(circle) > _MOST_NAMES else []), circle[0]]
@@ -77,11 +76,7 @@ def upstream_sets(panel: Panel) -> dict[str, frozenset[str]]:
 
 
 def direct_edges(panel: Panel) -> NDArray[np.bool_]:
-    """Returns for every edge whether it is the only way: no other sensor lies between its two ends.
-
-    Raises:
-        InputError: if water could flow in a circle, where there is no next sensor.
-    """
+    """Returns for every edge whether it is the only way: no other sensor lies between its two ends."""
     topological_order(panel)
     reaching = _is_downstream(panel).astype(np.float32)  # counts ways exactly, and fast
     has_stop = reaching @ reaching > 0
@@ -91,13 +86,8 @@ def direct_edges(panel: Panel) -> NDArray[np.bool_]:
 def confluences(panel: Panel, same_place_km: float = 0.5) -> tuple[Confluence, ...]:
     """Returns the sensors where branches meet, in panel order, with the sensors directly upstream on each branch.
 
-    Args:
-        panel: sensors and edges.
-        same_place_km: sensors directly upstream that stand this near to one another, such as one at the surface and
-            one at the bottom, are one branch. Where coordinates are unknown each sensor is a branch.
-
-    Raises:
-        InputError: if water could flow in a circle.
+    Sensors directly upstream that stand nearer than `same_place_km` to one another, such as one at the surface and one
+    at the bottom, are one branch. Where coordinates are unknown each sensor is a branch.
     """
     is_direct = direct_edges(panel)
     source, target = panel.edges.source[is_direct], panel.edges.target[is_direct]

@@ -24,16 +24,7 @@ class StrictJSONResponse(JSONResponse):
 
 
 class RefusedError(InputError):
-    """A request that is answered with a status of 400 or more.
-
-    Args:
-        status: the HTTP status.
-        code: identifies the kind of error, in snake_case.
-        what: what was found, and what was expected instead.
-        where: the part of the request it was found in.
-        hint: what the client can do about it.
-        headers: further headers of the response.
-    """
+    """A request that is answered with a status of 400 or more, and a code in snake_case for the kind of error."""
 
     def __init__(
         self,

@@ -117,12 +117,7 @@ class LoadedModel:
 class ServedModel:
     """A model under its name.
 
-    Args:
-        name: what clients call it.
-        source: the run directory, or the file of a bundle.
-        store: the file for readings that clients send.
-        settings: limits of the service.
-        metrics: of the service.
+    Its source is a run directory, or the file of a bundle; the store is the file for readings that clients send.
     """
 
     def __init__(self, name: str, source: Path, store: Path, settings: ServiceSettings, metrics: Metrics) -> None:
@@ -225,11 +220,7 @@ def _signature(source: Path) -> Signature:
 
 
 class Models:
-    """All models of a service by name, and the thread that reloads them.
-
-    Args:
-        seconds: between two looks at their files.
-    """
+    """All models of a service by name, and the thread that looks every few seconds whether to reload them."""
 
     def __init__(self, seconds: float) -> None:
         self.served: dict[str, ServedModel] = {}

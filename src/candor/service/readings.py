@@ -46,11 +46,7 @@ def align_readings(
 def align_for_client(loaded: LoadedModel, panel: Panel, now: datetime | None, *, allow_short: bool = False) -> Aligned:
     """Returns readings in the order and on the grid of the model; hints are for clients of a service.
 
-    Args:
-        loaded: of the model.
-        panel: the readings.
-        now: the present; None checks neither for outdated readings nor for ones of the future.
-        allow_short: whether missing steps of a short history count as gaps.
+    Without a `now` nothing is said of readings that are outdated or of the future.
     """
     model = loaded.forecaster
     try:

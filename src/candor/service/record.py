@@ -19,10 +19,7 @@ _MOST_CELLS_AT_A_TIME = 4_000_000  # 16 MB
 class Record:
     """One growing record on the grid of a model; rows are numbered by that grid.
 
-    Args:
-        known: the sensors of the model and their grid, without rows.
-        own: the record of the run; None if it is not available.
-        store: what clients sent.
+    The sensors and the grid are those of `known`; `own` is the record of the run, None if it is not available.
     """
 
     def __init__(self, known: Panel, own: Panel | None, store: ReadingStore) -> None:

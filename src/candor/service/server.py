@@ -1,4 +1,4 @@
-"""The process that serves: opens runs, listens, limits how long clients may take, and shuts down in good order."""
+"""The process that serves: opens runs, assembles the application, listens, and shuts down in good order."""
 
 import asyncio
 import logging
@@ -6,7 +6,8 @@ import os
 import signal
 import socket
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from hashlib import sha256
 from pathlib import Path
 from types import FrameType
@@ -15,18 +16,28 @@ from typing import Any, ClassVar
 import h11
 import pooch
 import uvicorn
+from anyio.to_thread import current_default_thread_limiter
+from fastapi import Depends, FastAPI
+from fastapi.security import HTTPBearer
+from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from candor import __version__
 from candor.core.errors import InputError
 from candor.runs.bundle import demo_bundle
-from candor.service.app import make_service
+from candor.service import middleware
 from candor.service.auth import check_binding
-from candor.service.errors import RefusedError
+from candor.service.errors import RefusedError, add_error_handlers
 from candor.service.metrics import Metrics
-from candor.service.middleware import ConnectionDrain
-from candor.service.models import name_of, open_models
+from candor.service.models import Models, name_of, open_models
+from candor.service.page import page_routes
+from candor.service.routes import forecast_routes, model_routes, reading_routes, state_routes
 from candor.service.settings import ServiceSettings
 
+_DESCRIPTION = (
+    "Forecasts of a network of sensors. Times are ISO 8601; answers carry the offset of the model's zone. Numbers are "
+    "in the unit of their sensor. Every error has the same shape."
+)
 STORE_FOLDER = ".candor-service"
 _DIGEST_LETTERS = 12
 _BACKLOG = 2048
@@ -39,7 +50,7 @@ class Server(uvicorn.Server):
     """uvicorn with a graceful shutdown: new requests are refused, accepted ones answered, and the exit code is 0."""
 
     def __init__(
-        self, config: uvicorn.Config, drain: ConnectionDrain, drain_seconds: float, announce: Announce
+        self, config: uvicorn.Config, drain: middleware.ConnectionDrain, drain_seconds: float, announce: Announce
     ) -> None:
         super().__init__(config)
         self._drain = drain
@@ -134,6 +145,41 @@ class TimeoutProtocol(H11Protocol):
     def _stop_timer(self, name: str) -> None:
         if name in self._timers:
             self._timers.pop(name).cancel()
+
+
+def make_service(
+    models: Models, settings: ServiceSettings, metrics: Metrics
+) -> tuple[ASGIApp, middleware.ConnectionDrain]:
+    """Returns the service of some models, which closes them when it ends, and the middleware that shuts it down."""
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        # Python runs one thread at a time: more of them would only delay the event loop.
+        current_default_thread_limiter().total_tokens = settings.threads
+        models.start()
+        try:
+            yield
+        finally:
+            models.close()
+
+    app = FastAPI(
+        title="candor", version=__version__, description=_DESCRIPTION, lifespan=lifespan,
+        openapi_url="/v1/openapi.json", docs_url=None, redoc_url=None, redirect_slashes=False,
+    )  # fmt: skip
+    add_error_handlers(app)
+    app.include_router(state_routes(models, metrics))
+    # AccessControl checks the token; the dependency only makes the OpenAPI document mention it.
+    guards = [] if settings.token is None else [Depends(HTTPBearer(auto_error=False))]
+    for routes in (
+        model_routes(models, settings),
+        forecast_routes(models, settings),
+        reading_routes(models, settings, metrics),
+    ):
+        app.include_router(routes, prefix="/v1", dependencies=guards)
+    app.include_router(page_routes())
+    limited = middleware.BodyLimit(middleware.ConcurrencyLimit(app, settings.most_waiting), settings)
+    drain = middleware.ConnectionDrain(middleware.AccessControl(limited, settings))
+    return middleware.MeasuredRequests(middleware.SecurityHeaders(drain), metrics), drain
 
 
 def serve(sources: Sequence[Path], settings: ServiceSettings, announce: Announce = log.info) -> None:
