@@ -206,14 +206,12 @@ def test_what_is_damaged_is_named_and_leaves_nothing(made: Paper) -> None:
     assert not (made.folder / "damaged").exists() and not (made.folder / "two").exists()
 
 
-@pytest.mark.usefixtures("grids_alone")
+@pytest.mark.usefixtures("grids_alone", "no_pictures")
 def test_two_runs_give_the_same_bytes_even_inside_the_folder_that_is_searched(tmp_path: Path) -> None:
     save(results(RIVALS), tmp_path / "grid")
-    with without_paint():
-        write_truth(tmp_path / "truth")
-    with without_paint(but=("truth.svg",)):
-        first, second = (tree(write_paper([tmp_path], tmp_path / "paper").folder) for _ in range(2))
-    assert first == second and {"grid/tables.md", "truth-truth/truth.svg", "index.html"} <= set(first)
+    save(results(PARTS), tmp_path / "parts")
+    first, second = (tree(write_paper([tmp_path], tmp_path / "paper").folder) for _ in range(2))
+    assert first == second and {"grid/tables.md", "parts/ablations.csv", "index.html"} <= set(first)
 
 
 def test_what_is_missing_is_listed_with_its_command(made: Paper, tmp_path: Path) -> None:
