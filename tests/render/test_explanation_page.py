@@ -5,7 +5,7 @@ from base64 import b64decode
 
 from read_report import Reader
 
-from candor.explain.explanation import Explanation, Finding, Table
+from candor.explain.explanation import Explanation, ModelFinding, Table
 from candor.explain.pictures import RolePicture, Spread
 from candor.render.explanation_page import make_page
 
@@ -17,8 +17,8 @@ def page_of(text: str) -> str:
     picture = RolePicture({"release": dict.fromkeys(kinds, Spread(0.1, 0.0, 0.2))}, 3)
     table = Table(text, [text, "number"], [[text, "1"]])
     findings = (
-        Finding("roles", text, (text, "second"), {}, {"roles": picture}, table),
-        Finding("forecast", "One sentence", (text,)),
+        ModelFinding("roles", text, (text, "second"), {}, {"roles": picture}, table),
+        ModelFinding("forecast", "One sentence", (text,)),
     )
     return make_page(Explanation(text, text, findings), {"roles": b"\x89PNG picture"})
 

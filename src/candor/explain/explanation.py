@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from candor.explain.pictures import Picture
+from candor.explain.pictures import AnyPicture
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,14 +18,14 @@ class Table:
 
 
 @dataclass(frozen=True, eq=False)
-class Finding:
+class ModelFinding:
     """The answer to one question."""
 
     name: str  # of its files
     title: str  # the question, or what it is about
     sentences: tuple[str, ...]  # the answer, or which part the network lacks for one
     numbers: Mapping[str, Any] = field(default_factory=dict)  # the answer for scripts
-    pictures: Mapping[str, Picture] = field(default_factory=dict)  # by the name of their files
+    pictures: Mapping[str, AnyPicture] = field(default_factory=dict)  # by the name of their files
     table: Table | None = None
 
 
@@ -35,9 +35,9 @@ class Explanation:
 
     title: str
     subtitle: str
-    findings: tuple[Finding, ...]
+    findings: tuple[ModelFinding, ...]
 
     @property
-    def pictures(self) -> dict[str, Picture]:
+    def pictures(self) -> dict[str, AnyPicture]:
         """All pictures, by the name of their files."""
         return {name: picture for finding in self.findings for name, picture in finding.pictures.items()}

@@ -14,14 +14,14 @@ from candor.explain.analyses.fusion import BRANCH_WORDS
 from candor.explain.analyses.reconstruction import EmbeddingInverse, picture_reconstruction
 from candor.explain.analyses.relations import connected_within
 from candor.explain.analyses.states import WindowStates, window_states
-from candor.explain.explanation import Explanation, Finding, Table
+from candor.explain.explanation import Explanation, ModelFinding, Table
 from candor.explain.pictures import (
+    AnyPicture,
     ArrivalPicture,
     BranchPicture,
     ComponentPicture,
     ForecastPicture,
     PeerPicture,
-    Picture,
     Senders,
 )
 from candor.forecasting.candor import Candor
@@ -163,7 +163,7 @@ def explain_forecast(candor: Candor, panel: Panel, column: int, origin: int, sub
     return Explanation(f"{one.name}, from {one.when(one.found.time)}", subtitle, findings)
 
 
-def find_forecast(one: OneForecast) -> Finding:
+def find_forecast(one: OneForecast) -> ModelFinding:
     """Return the forecast itself, in words."""
     picture = one.forecast
     values, times, digits = picture.forecast, picture.times, one.digits
@@ -186,10 +186,10 @@ def find_forecast(one: OneForecast) -> Finding:
             f"{significant(float(picture.lower[-1]), digits)} and {in_words(picture.upper[-1])}."
         )
     sentences.append(_outcome(one))
-    pictures: dict[str, Picture] = {"forecast-readings": picture}
+    pictures: dict[str, AnyPicture] = {"forecast-readings": picture}
     if one.following is not None:
         pictures["forecast-next"] = one.following
-    return Finding("forecast-readings", "The forecast", tuple(sentences), {}, pictures, _steps(one))
+    return ModelFinding("forecast-readings", "The forecast", tuple(sentences), {}, pictures, _steps(one))
 
 
 def _outcome(one: OneForecast) -> str:
@@ -218,7 +218,7 @@ def _steps(one: OneForecast) -> Table:
     return Table("All steps", ["time", *(f"{name}{unit}" for name in known)], rows)
 
 
-def find_past(one: OneForecast) -> Finding:
+def find_past(one: OneForecast) -> ModelFinding:
     """Return what the past was made of."""
     name, title, found, states = "forecast-past", "What the past was made of", one.found, one.states
     observed = states.observed[0, :, one.column]
@@ -228,7 +228,7 @@ def find_past(one: OneForecast) -> Finding:
     steps, patches = f"{len(observed)} steps", f"{len(found.patches)} patches"
     read = f"The network read {steps}, from {one.when(first)} on, in {patches}{filled}."
     if found.gates is None:
-        return Finding(name, title, (read, "It does not split the past into components: it takes it as it is."))
+        return ModelFinding(name, title, (read, "It does not split the past into components: it takes it as it is."))
     sentences = [read, _strongest(one)]
     if (activity := found.gates.shock_activity) is not None:
         most = int(activity.argmax())
@@ -238,7 +238,7 @@ def find_past(one: OneForecast) -> Finding:
         )
     else:
         sentences.append("It has no shock gates: rain stands for shocks.")
-    pictures: dict[str, Picture] = {}
+    pictures: dict[str, AnyPicture] = {}
     if EmbeddingInverse(states.network.embedding).is_exact:
         rebuilt = picture_reconstruction(states, one.panel, one.column)
         covered = np.flatnonzero(~np.isnan(rebuilt.current))
@@ -248,7 +248,7 @@ def find_past(one: OneForecast) -> Finding:
         pictures["forecast-past"] = rebuilt
     if (split := picture_components(found, one.name)) is not None:
         pictures["forecast-components"] = split
-    return Finding(name, title, tuple(sentences), {}, pictures)
+    return ModelFinding(name, title, tuple(sentences), {}, pictures)
 
 
 def _strongest(one: OneForecast) -> str:
@@ -263,12 +263,12 @@ def _strongest(one: OneForecast) -> str:
     return f"Each compared with itself, components were strongest: {'; '.join(parts)}."
 
 
-def find_arrivals(one: OneForecast) -> Finding:
+def find_arrivals(one: OneForecast) -> ModelFinding:
     """Return what arrived along which edge, and from when."""
     name, title = "forecast-arrivals", "What arrived along the edges"
     directions = one.states.network.settings.directions
     if not directions:
-        return Finding(name, title, ("This network has no physical branch: nothing travels along edges.",))
+        return ModelFinding(name, title, ("This network has no physical branch: nothing travels along edges.",))
     found: dict[str, Senders | None] = {direction: _senders(one, direction) for direction in directions}
     sentences = [
         _from_whom(one, direction, senders)
@@ -284,11 +284,11 @@ def find_arrivals(one: OneForecast) -> Finding:
         if senders is not None
     }
     if not arrived:
-        return Finding(name, title, tuple(sentences))
+        return ModelFinding(name, title, tuple(sentences))
     spans = {step.position: step.patch for step in one.found.contributions}
     patches = [one.span(spans[position]) for position in sorted(spans)]
     picture = ArrivalPicture(one.name, patches, arrived)
-    return Finding(name, title, tuple(sentences), {}, {name: picture}, _arrival_table(one))
+    return ModelFinding(name, title, tuple(sentences), {}, {name: picture}, _arrival_table(one))
 
 
 def _senders(one: OneForecast, direction: str) -> Senders | None:
@@ -332,14 +332,16 @@ def _arrival_table(one: OneForecast) -> Table:
     return Table("All that arrived", head, rows, words=3)
 
 
-def find_peers(one: OneForecast) -> Finding:
+def find_peers(one: OneForecast) -> ModelFinding:
     """Return the sensors that the functional branch relates to this one, wherever they stand."""
     name, title = "forecast-peers", "Which sensors it listens to"
     if one.states.functional is None:
-        return Finding(name, title, ("This network has no functional branch: it listens to nobody beyond the edges.",))
+        return ModelFinding(
+            name, title, ("This network has no functional branch: it listens to nobody beyond the edges.",)
+        )
     if not one.found.peers:
         lacking = "There are no peers: this network relates no sensors, or there is only this one."
-        return Finding(name, title, (lacking,))
+        return ModelFinding(name, title, (lacking,))
     weights: dict[str, float] = {}
     alike = {peer.sensor: peer.resemblance for peer in one.found.peers}
     for peer in one.found.peers:
@@ -364,17 +366,17 @@ def find_peers(one: OneForecast) -> Finding:
         is_beyond=is_beyond,
         orders=orders,
     )
-    return Finding(name, title, sentences, {}, {name: picture})
+    return ModelFinding(name, title, sentences, {}, {name: picture})
 
 
-def find_branches(one: OneForecast) -> Finding:
+def find_branches(one: OneForecast) -> ModelFinding:
     """Return how much each branch counted."""
     name, title, found, unit = "forecast-branches", "How much each branch counted", one.found, one.forecast.unit
     weights = {branch: np.array([getattr(patch, branch) for patch in found.fusion]) for branch in one.alone}
     if len(weights) == 1:
         (only,) = weights
         sentence = f"There is one branch, {only}: the forecast rests on {BRANCH_WORDS[only]} alone."
-        return Finding(name, title, (sentence,))
+        return ModelFinding(name, title, (sentence,))
     sentences = [
         f"{branch.capitalize()} ({BRANCH_WORDS[branch]}) counts {rounded_percent(float(own.mean()))} on average, "
         f"{rounded_percent(float(own[0]))} at the beginning of the horizon and {rounded_percent(float(own[-1]))} at "
@@ -393,7 +395,7 @@ def find_branches(one: OneForecast) -> Finding:
         weights={branch: _by_step(found, own) for branch, own in weights.items()},
         happened=one.happened,
     )
-    return Finding(name, title, tuple(sentences), {}, {name: picture})
+    return ModelFinding(name, title, tuple(sentences), {}, {name: picture})
 
 
 def _by_step(found: ForecastExplanation, weights: Floats) -> Doubles:

@@ -28,12 +28,12 @@ class Spread(NamedTuple):
         return cls(float(values.mean(dtype=np.float64)), float(low), float(high))
 
 
-class Picture:
+class AnyPicture:
     """What one figure shows."""
 
 
 @dataclass(frozen=True, eq=False)
-class MapPicture(Picture):
+class MapPicture(AnyPicture):
     """What a figure shows of sensors on a map."""
 
     sensors: Sequence[str]  # ids
@@ -42,7 +42,7 @@ class MapPicture(Picture):
 
 
 @dataclass(frozen=True, eq=False)
-class ForecastPicture(Picture):
+class ForecastPicture(AnyPicture):
     """One forecast of one sensor, in its unit, with what was read before and what happened."""
 
     sensor: str  # what people call it
@@ -58,7 +58,7 @@ class ForecastPicture(Picture):
 
 
 @dataclass(frozen=True, eq=False)
-class ComponentPicture(Picture):
+class ComponentPicture(AnyPicture):
     """What the history of one sensor was split into, by patch."""
 
     sensor: str
@@ -69,7 +69,7 @@ class ComponentPicture(Picture):
 
 
 @dataclass(frozen=True, eq=False)
-class ReconstructionPicture(Picture):
+class ReconstructionPicture(AnyPicture):
     """Histories of one sensor, one after the other, and what its components rebuild of them, in its unit."""
 
     sensor: str
@@ -92,7 +92,7 @@ class Senders:
 
 
 @dataclass(frozen=True, eq=False)
-class ArrivalPicture(Picture):
+class ArrivalPicture(AnyPicture):
     """What arrived at one sensor along edges."""
 
     sensor: str
@@ -102,7 +102,7 @@ class ArrivalPicture(Picture):
 
 
 @dataclass(frozen=True, eq=False)
-class PeerPicture(Picture):
+class PeerPicture(AnyPicture):
     """Sensors that the functional branch relates to one sensor, the heaviest first."""
 
     sensor: str
@@ -115,7 +115,7 @@ class PeerPicture(Picture):
 
 
 @dataclass(frozen=True, eq=False)
-class BranchPicture(Picture):
+class BranchPicture(AnyPicture):
     """What each branch alone would have forecast for one sensor, and how much it counted, by forecast step."""
 
     sensor: str
@@ -141,7 +141,7 @@ FUSION_CLOCKS = ("hour of day", "month", "weekday")
 
 
 @dataclass(frozen=True, eq=False)
-class FusionPicture(Picture):
+class FusionPicture(AnyPicture):
     """Fusion weights altogether, and by hour of day, weekday, month and step ahead."""
 
     overall: Mapping[str, Spread]  # by branch
@@ -184,7 +184,7 @@ class OperatorWeights:
 
 
 @dataclass(frozen=True, eq=False)
-class OperatorPicture(Picture):
+class OperatorPicture(AnyPicture):
     """Weights of edges as given, as learned for all windows, and as windows vary, by direction."""
 
     sensors: Sequence[str]  # ids
@@ -206,7 +206,7 @@ class RelationPicture(MapPicture):
 
 
 @dataclass(frozen=True, eq=False)
-class EmbeddingPicture(Picture):
+class EmbeddingPicture(AnyPicture):
     """States of the components in the plane in which they spread most, and how far apart components are."""
 
     points: Mapping[str, Floats]  # by component, state x 2
@@ -217,7 +217,7 @@ class EmbeddingPicture(Picture):
 
 
 @dataclass(frozen=True, eq=False)
-class PropagationPicture(Picture):
+class PropagationPicture(AnyPicture):
     """How residuals become contributions: one window patch by patch, and all windows by lag."""
 
     sensors: Sequence[str]  # ids
@@ -232,7 +232,7 @@ class PropagationPicture(Picture):
 
 
 @dataclass(frozen=True, eq=False)
-class RolePicture(Picture):
+class RolePicture(AnyPicture):
     """How components align with states of the physical branch, by what is compared and then by kind.
 
     Kinds: states before training (before), after it (after), after it with another window's states (after_apart), and
@@ -254,7 +254,7 @@ class Epoch:
 
 
 @dataclass(frozen=True, eq=False)
-class TrainingPicture(Picture):
+class TrainingPicture(AnyPicture):
     """The errors by epoch, in the unit."""
 
     epochs: Sequence[Epoch]

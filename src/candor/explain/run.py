@@ -22,10 +22,10 @@ from candor.explain.analyses.relations import find_relations
 from candor.explain.analyses.roles import find_roles
 from candor.explain.analyses.states import untrained, window_states
 from candor.explain.choices import MOST_WINDOWS, choose_forecast, choose_windows
-from candor.explain.explanation import Explanation, Finding
+from candor.explain.explanation import Explanation, ModelFinding
 from candor.explain.forecast import explain_forecast, picture_components, picture_forecast
 from candor.explain.overview import training_of
-from candor.explain.pictures import Picture
+from candor.explain.pictures import AnyPicture
 from candor.forecasting.candor import Candor
 from candor.nets.candor.candor import CandorNetwork
 from candor.runs.run import Run
@@ -45,7 +45,7 @@ class RunExplanation:
     summary: Mapping[str, Any]  # all numbers, as summary.json holds them
 
     @property
-    def pictures(self) -> dict[str, Picture]:
+    def pictures(self) -> dict[str, AnyPicture]:
         """All pictures, by the name of their files."""
         return self.run.pictures | self.forecast.pictures
 
@@ -75,12 +75,12 @@ def explain_run(
     findings = list(_analyses(candor, task, origins, column, origin, report))
     if (training := training_of(run.folder, panel.unit)) is not None:
         sentence = f"Of {len(training.epochs)} epochs, the weights of epoch {training.kept + 1} were kept."
-        findings.append(Finding("training", "How did its errors fall?", (sentence,), {}, {"training": training}))
+        findings.append(ModelFinding("training", "How did its errors fall?", (sentence,), {}, {"training": training}))
     report("explaining | one forecast", 0.95)
     data = f"{run.record.model} on {run.record.data}"
     forecast = explain_forecast(candor, panel, column, origin, f"Where this forecast of {data} came from.")
     title = f"Where does one forecast come from? {sensor_label(panel.sensors[column].id, panel.sensors[column].name)}"
-    findings.append(Finding("forecast", title, forecast.findings[0].sentences))
+    findings.append(ModelFinding("forecast", title, forecast.findings[0].sentences))
     subtitle = f"What the run {run.folder.name} learned and how it uses that; unit {run.record.unit or 'unknown'}."
     summary = {
         "format": FORMAT,
@@ -109,7 +109,7 @@ def affordable_windows(network: CandorNetwork) -> int:
 
 def _analyses(
     candor: Candor, task: Task, origins: Origins, column: int, origin: int, report: Report
-) -> Iterator[Finding]:
+) -> Iterator[ModelFinding]:
     """Yield the findings over many windows, in the order of the paper."""
     trained, panel, windows = candor.trained(), task.panel, candor.windows(task.panel, origins)
     after = window_states(trained, windows, within(report, "explaining", "trained", 0.0, 0.5))
@@ -151,7 +151,7 @@ def _finite(content: Any) -> Any:
 
 def run_pictures(
     run: Run, sensor: str | None = None, time: datetime | str | None = None, report: Report = silent
-) -> dict[str, Picture]:
+) -> dict[str, AnyPicture]:
     """Return the pictures of a run of CANDOR that need no analyses, by the name of their files.
 
     Args are those of `explain_run`; sensor and time are of the forecast and the components that are shown.
@@ -160,7 +160,7 @@ def run_pictures(
     panel, length = task.panel, task.panel.times.length
     column, origin = choose_forecast(task, candor, sensor, time)
     forecast = picture_forecast(candor, panel, column, origin)
-    pictures: dict[str, Picture] = {
+    pictures: dict[str, AnyPicture] = {
         "forecast": forecast,
         "forecast-next": picture_forecast(candor, panel, column, length),
     }

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from candor.core.files import atomic_folder, check_replaceable, write_json
 from candor.core.progress import Report, silent
-from candor.explain.explanation import Explanation, Finding
+from candor.explain.explanation import Explanation, ModelFinding
 from candor.explain.run import FORMAT, RunExplanation
 from candor.render.figures.gallery import write_figures
 from candor.render.html import Section, bullets, figure_links, folded, frame_page, paragraphs, table
@@ -27,7 +27,7 @@ def write_explanation(found: RunExplanation, folder: Path, report: Report = sile
     with atomic_folder(folder) as temporary:
         write_figures(found.pictures, temporary, report)
         images = {name: (temporary / f"{name}.png").read_bytes() for name in found.pictures}
-        made = Finding("circumstances", "How this was made", found.circumstances)
+        made = ModelFinding("circumstances", "How this was made", found.circumstances)
         index = Explanation(found.run.title, found.run.subtitle, (*found.run.findings, made))
         (temporary / INDEX).write_text(make_page(index, images), encoding="utf-8")
         (temporary / FORECAST_PAGE).write_text(make_page(found.forecast, images), encoding="utf-8")
@@ -40,7 +40,7 @@ def make_page(explanation: Explanation, images: Mapping[str, bytes]) -> str:
     return frame_page(explanation.title, explanation.subtitle, sections)
 
 
-def _section(finding: Finding, images: Mapping[str, bytes]) -> Section:
+def _section(finding: ModelFinding, images: Mapping[str, bytes]) -> Section:
     parts = [bullets(finding.sentences) if len(finding.sentences) > 1 else paragraphs(finding.sentences)]
     for name in finding.pictures:
         source = f"data:image/png;base64,{b64encode(images[name]).decode()}"

@@ -1,1 +1,1 @@
-"""What a run learned, over many windows: a question a file, answered by a `Finding`."""
+"""What a run learned, over many windows: a question a file, answered by a `ModelFinding`."""

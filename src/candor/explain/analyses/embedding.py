@@ -12,7 +12,7 @@ from scipy.spatial.distance import cdist
 from candor.core.arrays import Doubles, Integers
 from candor.core.text import rounded_percent
 from candor.explain.analyses.states import WindowStates
-from candor.explain.explanation import Finding
+from candor.explain.explanation import ModelFinding
 from candor.explain.pictures import EmbeddingPicture
 from candor.nets.candor.decomposition import COMPONENT_NAMES
 
@@ -65,10 +65,10 @@ def separation(states: Mapping[str, Doubles]) -> dict[str, float]:
     return means | {"all": float(found.mean())}
 
 
-def find_embedding(before: WindowStates, after: WindowStates) -> Finding:
+def find_embedding(before: WindowStates, after: WindowStates) -> ModelFinding:
     """Return how far apart the components are, before training and after it."""
     if after.components is None:
-        return Finding(NAME, TITLE, ("This network does not split the past into components.",))
+        return ModelFinding(NAME, TITLE, ("This network does not split the past into components.",))
     states = sample_states(after)
     coordinates, shares = principal_plane(np.concatenate(list(states.values())))
     first, last = separation(sample_states(before)), separation(states)
@@ -83,4 +83,4 @@ def find_embedding(before: WindowStates, after: WindowStates) -> Finding:
     )
     numbers = {"before": first, "after": last, "variance_shares": list(shares), "states_of_each": count}
     note = f"{count:,} states of each component, drawn at random. Separation at full width: {_SCALE}."
-    return Finding(NAME, TITLE, sentences, numbers, {NAME: EmbeddingPicture(points, shares, first, last, note)})
+    return ModelFinding(NAME, TITLE, sentences, numbers, {NAME: EmbeddingPicture(points, shares, first, last, note)})

@@ -21,7 +21,7 @@ from candor.core.text import duration, rounded_percent
 from candor.data.panel import Panel
 from candor.data.protocol import Origins
 from candor.data.times import DAY
-from candor.explain.explanation import Finding
+from candor.explain.explanation import ModelFinding
 from candor.explain.pictures import FUSION_CLOCKS, FusionPicture, Spread, WeightGroup
 from candor.forecasting.candor import Candor
 from candor.forecasting.inference import infer
@@ -77,17 +77,17 @@ def fusion_weights(candor: Candor, panel: Panel, origins: Origins, report: Repor
     )
 
 
-def find_fusion(found: FusionWeights) -> Finding:
+def find_fusion(found: FusionWeights) -> ModelFinding:
     """Return how much the branches count."""
     if len(found.weights) == 1:
         (branch,) = found.weights
         sentence = f"This network has one branch, {branch} ({BRANCH_WORDS[branch]}): it counts for everything."
-        return Finding(NAME, TITLE, (sentence,))
+        return ModelFinding(NAME, TITLE, (sentence,))
     if not found.is_learned:
         share = 1 / len(found.weights)
         same = f"each has {rounded_percent(share)} everywhere"
         sentence = f"This network does not learn how much its branches count: {same}."
-        return Finding(NAME, TITLE, (sentence,), {branch: {"mean": share} for branch in found.weights})
+        return ModelFinding(NAME, TITLE, (sentence,), {branch: {"mean": share} for branch in found.weights})
     picture = picture_fusion(found)
     sentences = [
         f"{branch.capitalize()} ({BRANCH_WORDS[branch]}): {rounded_percent(mean)} on average, from "
@@ -101,7 +101,7 @@ def find_fusion(found: FusionWeights) -> Finding:
         branch: {"mean": spread.mean, "low_10": spread.low, "high_90": spread.high}
         for branch, spread in picture.overall.items()
     }
-    return Finding(NAME, TITLE, tuple(sentences), numbers, {NAME: picture})
+    return ModelFinding(NAME, TITLE, tuple(sentences), numbers, {NAME: picture})
 
 
 def picture_fusion(found: FusionWeights) -> FusionPicture:

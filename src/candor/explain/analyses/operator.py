@@ -18,8 +18,8 @@ from candor.core.text import rounded_percent
 from candor.data.panel import Panel
 from candor.data.protocol import Origins
 from candor.explain.analyses.states import WindowStates
-from candor.explain.explanation import Finding
-from candor.explain.pictures import EdgePicture, OperatorPicture, OperatorWeights, Picture, WeightedEdges
+from candor.explain.explanation import ModelFinding
+from candor.explain.pictures import AnyPicture, EdgePicture, OperatorPicture, OperatorWeights, WeightedEdges
 from candor.explain.places import sensors_of
 from candor.forecasting.candor import Candor
 from candor.forecasting.explanation import network_states
@@ -95,13 +95,13 @@ def _centred(scores: Tensor, support: DirectionalSupport) -> Doubles:
     return centred
 
 
-def find_operator(states: WindowStates, panel: Panel) -> Finding:
+def find_operator(states: WindowStates, panel: Panel) -> ModelFinding:
     """Return what the operator learned about edges."""
     if not states.paths:
-        return Finding(NAME, TITLE, ("This network has no physical branch: it does not use the edges.",))
+        return ModelFinding(NAME, TITLE, ("This network has no physical branch: it does not use the edges.",))
     parts = {direction: operator_parts(states, direction) for direction in states.paths}
     if not any(len(part.sender) for part in parts.values()):
-        return Finding(NAME, TITLE, ("There are no edges, so there is no operator on them.",))
+        return ModelFinding(NAME, TITLE, ("There are no edges, so there is no operator on them.",))
     is_learned = all(part.shared_scores is not None for part in parts.values())
     sentences: list[str] = []
     numbers: dict[str, dict[str, float]] = {}
@@ -129,11 +129,11 @@ def find_operator(states: WindowStates, panel: Panel) -> Finding:
         direction: WeightedEdges(part.sender, part.receiver, part.whole.mean(axis=(0, 1)))
         for direction, part in parts.items()
     }
-    pictures: dict[str, Picture] = {
+    pictures: dict[str, AnyPicture] = {
         NAME: OperatorPicture(panel.sensor_ids, weights, windows),
         "edges": picture_edges(means, panel, windows),
     }
-    return Finding(NAME, TITLE, tuple(sentences), numbers, pictures)
+    return ModelFinding(NAME, TITLE, tuple(sentences), numbers, pictures)
 
 
 def _weights(part: OperatorParts) -> OperatorWeights:

@@ -23,7 +23,7 @@ from candor.core.arrays import Doubles, Integers
 from candor.core.text import rounded_percent
 from candor.data.panel import Panel
 from candor.explain.analyses.states import WindowStates
-from candor.explain.explanation import Finding
+from candor.explain.explanation import ModelFinding
 from candor.explain.pictures import PropagationPicture
 from candor.nets.candor.physical import PathStates
 
@@ -134,12 +134,12 @@ def _changes(states: WindowStates, span: int, position: int) -> tuple[float, flo
     return _size(of_own), _size(of_others)
 
 
-def find_propagation(states: WindowStates, panel: Panel, window: int) -> Finding:
+def find_propagation(states: WindowStates, panel: Panel, window: int) -> ModelFinding:
     """Return whether and when residuals become contributions, with one of the windows as an example."""
     if not states.paths:
-        return Finding(NAME, TITLE, ("This network has no physical branch: nothing travels along edges.",))
+        return ModelFinding(NAME, TITLE, ("This network has no physical branch: nothing travels along edges.",))
     if len(states.origins) < 2:
-        return Finding(NAME, TITLE, ("There is one window only: what is usual is not known, and so not what travels.",))
+        return ModelFinding(NAME, TITLE, ("There is one window only: what is usual is not known, nor what travels.",))
     found = study_propagation(states)
     causal = np.where((found.lags >= 1) & (found.lags <= len(found.own)), found.likeness, np.nan)
     own, others = (
@@ -180,7 +180,7 @@ def find_propagation(states: WindowStates, panel: Panel, window: int) -> Finding
         windows=len(states.origins),
         **vars(found),
     )
-    return Finding(NAME, TITLE, tuple(sentences), numbers, {NAME: picture})
+    return ModelFinding(NAME, TITLE, tuple(sentences), numbers, {NAME: picture})
 
 
 def _unusual(states: WindowStates, of_path: Tensor, window: int) -> Doubles:

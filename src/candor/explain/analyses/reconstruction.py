@@ -22,7 +22,7 @@ from candor.core.arrays import Doubles
 from candor.core.text import amount, rounded_percent, sensor_label, significant
 from candor.data.panel import Panel
 from candor.explain.analyses.states import WindowStates
-from candor.explain.explanation import Finding
+from candor.explain.explanation import ModelFinding
 from candor.explain.pictures import ReconstructionPicture
 from candor.nets.candor.decomposition import Components, PatchEmbedding
 
@@ -122,7 +122,7 @@ def reconstruction_errors(states: WindowStates) -> Reconstruction:
     )
 
 
-def find_reconstruction(states: WindowStates, shown: WindowStates, panel: Panel, column: int) -> Finding:
+def find_reconstruction(states: WindowStates, shown: WindowStates, panel: Panel, column: int) -> ModelFinding:
     """Return how well the history is rebuilt, with the trajectories of one sensor.
 
     Args:
@@ -133,7 +133,7 @@ def find_reconstruction(states: WindowStates, shown: WindowStates, panel: Panel,
     """
     if states.components is None:
         sentence = "This network does not split the past into components, so there is nothing to rebuild it from."
-        return Finding(NAME, TITLE, (sentence,))
+        return ModelFinding(NAME, TITLE, (sentence,))
     found, unit = reconstruction_errors(states), panel.unit
     references = {
         "the background of the same patch, background and accumulation": found.current,
@@ -163,7 +163,7 @@ def find_reconstruction(states: WindowStates, shown: WindowStates, panel: Panel,
     }
     is_readable = found.of_embedding is not None
     pictures = {NAME: picture_reconstruction(shown, panel, column, found)} if is_readable else {}
-    return Finding(NAME, TITLE, tuple(sentences), numbers, pictures)
+    return ModelFinding(NAME, TITLE, tuple(sentences), numbers, pictures)
 
 
 def picture_reconstruction(

@@ -14,7 +14,7 @@ from candor.core.arrays import Booleans, Doubles, Integers
 from candor.core.text import counted, rounded_percent, sensor_label, significant
 from candor.data.panel import Panel
 from candor.explain.analyses.states import WindowStates
-from candor.explain.explanation import Finding
+from candor.explain.explanation import ModelFinding
 from candor.explain.pictures import RelationPicture
 from candor.explain.places import sensors_of
 from candor.graph import downstream_pairs, great_circle_km
@@ -83,13 +83,15 @@ def functional_weights(states: WindowStates, panel: Panel) -> FunctionalWeights:
     )
 
 
-def find_relations(states: WindowStates, panel: Panel) -> Finding:
+def find_relations(states: WindowStates, panel: Panel) -> ModelFinding:
     """Return the functional relations beyond the topology."""
     if states.functional is None:
-        return Finding(NAME, TITLE, ("This network has no functional branch: it relates no sensors beyond the edges.",))
+        return ModelFinding(
+            NAME, TITLE, ("This network has no functional branch: it relates no sensors beyond the edges.",)
+        )
     if not states.functional.neighbour.shape[-1]:
         lacking = "There is a single sensor." if len(panel.sensors) == 1 else "This network has no relation channels."
-        return Finding(NAME, TITLE, (f"{lacking} Nothing can be related.",))
+        return ModelFinding(NAME, TITLE, (f"{lacking} Nothing can be related.",))
     found, orders = functional_weights(states, panel), states.network.settings.spatial_orders
     names = [sensor_label(sensor.id, sensor.name) for sensor in panel.sensors]
     receiver, peer, weight = found.beyond()
@@ -129,4 +131,4 @@ def find_relations(states: WindowStates, panel: Panel) -> Finding:
         note=f"Arrows lead to the sensor that hears; widths are mean weights over {len(states.origins):,} windows. "
         f"No walk of up to {steps} joins the two.",
     )
-    return Finding(NAME, TITLE, tuple(sentences), numbers, {NAME: picture})
+    return ModelFinding(NAME, TITLE, tuple(sentences), numbers, {NAME: picture})

@@ -17,7 +17,7 @@ from torch.nn import functional as F
 
 from candor.core.arrays import Doubles
 from candor.explain.analyses.states import WindowStates
-from candor.explain.explanation import Finding
+from candor.explain.explanation import ModelFinding
 from candor.explain.pictures import RolePicture, Spread
 
 NAME, TITLE = "roles", "Do the components play their parts?"
@@ -73,13 +73,13 @@ def alignments(states: WindowStates) -> dict[str, Alignments]:
     return found
 
 
-def find_roles(before: WindowStates, after: WindowStates) -> Finding:
+def find_roles(before: WindowStates, after: WindowStates) -> ModelFinding:
     """Return the alignments before training and after it."""
     if after.components is None or not after.paths:
         lacking = "components" if after.components is None else "physical branch"
-        return Finding(NAME, TITLE, (f"This network has no {lacking}, so there are no parts to compare.",))
+        return ModelFinding(NAME, TITLE, (f"This network has no {lacking}, so there are no parts to compare.",))
     if len(after.origins) < 2:
-        return Finding(NAME, TITLE, ("There is one window only, and no other to compare it with.",))
+        return ModelFinding(NAME, TITLE, ("There is one window only, and no other to compare it with.",))
     first, last = alignments(before), alignments(after)
     rows = {
         role: {
@@ -105,4 +105,4 @@ def find_roles(before: WindowStates, after: WindowStates) -> Finding:
     )
     numbers = {role: {name: part._asdict() for name, part in row.items()} for role, row in rows.items()}
     picture = RolePicture({_PARTNERS[role]: row for role, row in rows.items()}, windows=len(after.origins))
-    return Finding(NAME, TITLE, tuple(sentences), numbers, {NAME: picture})
+    return ModelFinding(NAME, TITLE, tuple(sentences), numbers, {NAME: picture})

@@ -6,7 +6,7 @@ from typing import Any
 
 from candor.core.progress import Report, silent
 from candor.explain import pictures
-from candor.explain.pictures import Picture
+from candor.explain.pictures import AnyPicture
 from candor.render.figures import forecast, learned, maps
 from candor.render.figures.style import Drawing
 
@@ -30,12 +30,12 @@ _DRAWN_BY: Mapping[type, Callable[[Any], Drawing]] = {
 }
 
 
-def draw(picture: Picture) -> Drawing:
+def draw(picture: AnyPicture) -> Drawing:
     """Return the figure of a picture with its numbers."""
     return _DRAWN_BY[type(picture)](picture)
 
 
-def write_figures(found: Mapping[str, Picture], folder: Path, report: Report = silent) -> list[Path]:
+def write_figures(found: Mapping[str, AnyPicture], folder: Path, report: Report = silent) -> list[Path]:
     """Draw pictures into files by their names: PNG, SVG, and the numbers as CSV; return what was written."""
     written: list[Path] = []
     for done, (name, picture) in enumerate(found.items()):

@@ -11,7 +11,7 @@ from candor.data.panel import Panel
 from candor.data.panel_store import load_panel
 from candor.explain.analyses.fusion import MOST_WINDOWS, fusion_weights
 from candor.explain.choices import choose_windows
-from candor.explain.explanation import Finding
+from candor.explain.explanation import ModelFinding
 from candor.explain.pictures import Spread
 from candor.explain.run import explain_run, run_pictures
 from candor.render.explanation_page import FORECAST_PAGE, INDEX, write_explanation
@@ -75,7 +75,7 @@ def make_explanation(run: FoundRun, folder: Path, report: Report) -> Iterator[En
     )
 
 
-def _told(finding: Finding) -> str:
+def _told(finding: ModelFinding) -> str:
     end = "" if finding.title.endswith(("?", ".")) else ":"
     return " ".join([f"{finding.title}{end}", *finding.sentences])
 
