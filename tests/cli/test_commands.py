@@ -324,7 +324,8 @@ def test_options_of_files_are_refused_where_data_say_it_of_themselves(candor, tw
 
 
 def test_every_command_has_help() -> None:
-    for command in (*app.app.registered_commands, *app.data_app.registered_commands):
+    groups = (app.app, app.data_app, app.runs_app, app.model_app)
+    for command in (command for group in groups for command in group.registered_commands):
         assert command.callback is not None
         assert command.callback.__doc__
 

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from made_runs import PROTOCOL, make_run
 
-from candor.cli import app
 from candor.cli import run as typed
 
 
@@ -102,9 +101,3 @@ def test_runs_under_other_rules_are_shown_and_not_ranked(candor, runs: Path) -> 
     assert "the protocols differ in horizon: 6, 3" in shown.out
     assert candor("runs", "compare", "runs/judged", "runs/nowhere").code == 2
     assert candor("runs", "compare").code == 2
-
-
-def test_every_command_on_runs_has_help() -> None:
-    for command in app.runs_app.registered_commands:
-        assert command.callback is not None
-        assert command.callback.__doc__
