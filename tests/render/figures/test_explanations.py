@@ -14,6 +14,7 @@ from pictures import assert_texts_stand_apart
 
 from candor.core.text import sensor_label
 from candor.explain.pictures import (
+    AnyPicture,
     ArrivalPicture,
     BranchPicture,
     EmbeddingPicture,
@@ -21,7 +22,6 @@ from candor.explain.pictures import (
     OperatorPicture,
     OperatorWeights,
     PeerPicture,
-    Picture,
     PropagationPicture,
     ReconstructionPicture,
     RelationPicture,
@@ -139,7 +139,7 @@ def branches(steps: int = 24, frequency: str = "h") -> BranchPicture:
     )  # fmt: skip
 
 
-PICTURES: dict[str, Callable[[], Picture]] = {
+PICTURES: dict[str, Callable[[], AnyPicture]] = {
     "reconstruction of hours": lambda: reconstruction(),
     "embedding": lambda: embedding(),
     "propagation of many": lambda: propagation(207, 24, 4),
