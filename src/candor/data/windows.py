@@ -43,14 +43,12 @@ class Batch:
 
 
 class Windows:
-    """The windows of a panel at given origins, with filled inputs.
+    """The windows of a panel, whose readings are the targets, at given origins.
 
     Args:
         panel: where the targets come from.
         inputs: what models read, time x sensor, filled and if wanted scaled; shared, never copied.
-        origins: the rows of the first targets, each with a full history before it and a full horizon in the panel.
-        history: rows read before an origin.
-        horizon: rows forecast from an origin on.
+        origins: the rows of the first targets, each with all `history` rows before it and all of its `horizon`.
         covariates: further quantities that models read, time x sensor x quantity, filled and scaled.
     """
 

@@ -35,7 +35,7 @@ _WEIGHT = ("weight", "weights", "w", "similarity", "strength")
 
 @dataclass(frozen=True)
 class _Task:
-    """Edges among these sensors are to be read; `matrix_rows` are those of a matrix without ids, if that is known."""
+    """The sensors to find edges among, those of the rows of a matrix without ids (if known), and where to report."""
 
     sensors: IdLookup
     matrix_rows: Sequence[str]

@@ -114,11 +114,10 @@ def lay_on_grid(
     _report_times(readings, survey, grid, writer, findings, where)
     if writer.readings == 0:
         raise InputError("there is not a single reading", where=where, hint="one column of numbers per sensor")
-    _refuse_several_quantities(readings, survey, writer, where)
     # Columns of text without one number, such as remarks or quality flags, are no sensors.
     texts = [i for i, one in enumerate(readings.ids) if numbers.text[one] and np.isnan(values[:, i]).all()]
     texts = [] if readings.is_long else texts
-    _refuse_rows_of_several_sensors(readings, survey, bool(texts), where)
+    _refuse_mixed_rows(readings, survey, writer, bool(texts), where)
     if not texts:
         return values, times, tuple(readings.ids)
     hint = "remove them from the file, or correct them if they are sensors"
@@ -145,8 +144,12 @@ def _refuse_empty_cells(readings: Readings, survey: StampSurvey, grid: FileGrid,
         )
 
 
-def _refuse_rows_of_several_sensors(readings: Readings, survey: StampSurvey, has_text: bool, where: str) -> None:
-    """Refuses a long table that was taken for a wide one, because its columns have names of their own."""
+def _refuse_mixed_rows(readings: Readings, survey: StampSurvey, writer: GridWriter, has_text: bool, where: str) -> None:
+    """Refuses a long table that was taken for a wide one, because its columns have names of their own.
+
+    So it does one whose sensors read several things at once: the last of them would stand for all. A coarse grid has
+    several readings a cell too, but those have stamps of their own; rows without a reading share one.
+    """
     rows_per_time = (survey.rows - survey.unreadable) / len(survey.distinct)
     if not readings.is_long and rows_per_time > (_ROWS_PER_TIME if has_text else 2):
         raise InputError(
@@ -155,13 +158,6 @@ def _refuse_rows_of_several_sensors(readings: Readings, survey: StampSurvey, has
             hint="call the columns time, sensor and value; if one holds the date and another the time of day, "
             "put both into one, such as 2020-10-08 06:00",
         )
-
-
-def _refuse_several_quantities(readings: Readings, survey: StampSurvey, writer: GridWriter, where: str) -> None:
-    """Refuses a long table whose sensors read several things at once: the last of them would stand for all.
-
-    A coarse grid has several readings a cell too, but those have stamps of their own; rows without a reading share one.
-    """
     if not readings.is_long or not readings.unused:
         return
     per_cell = writer.readings / int(np.count_nonzero(~np.isnan(writer.values)))

@@ -64,18 +64,15 @@ class Readings(ABC):
         """Yields all readings in file order, cleaned and counted by `numbers`."""
 
 
+@dataclass(eq=False)
 class WideReadings(Readings):
     """Readings that already stand in memory: a row per stamp, a column per sensor."""
 
-    def __init__(
-        self,
-        row_stamps: Stamps,
-        values: NDArray[np.float32],
-        ids: tuple[str, ...],
-        has_zone: bool,
-        zones: tuple[str, ...] = (),
-    ) -> None:
-        self.row_stamps, self.values, self.ids, self.has_zone, self.zones = row_stamps, values, ids, has_zone, zones
+    row_stamps: Stamps
+    values: NDArray[np.float32]
+    ids: tuple[str, ...]
+    has_zone: bool
+    zones: tuple[str, ...] = ()
 
     def stamps(self) -> Iterator[tuple[Stamps, None]]:
         """Yields all stamps at once."""
