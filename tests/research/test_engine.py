@@ -52,11 +52,12 @@ def suite(*contenders: object, **changes: object) -> Suite:
 
 @pytest.fixture(scope="module")
 def worked(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[GridCell], Path]:
-    """Three cells that two processes at a time worked on, of which the first cannot be done, and their folder."""
+    """Three cells and their folder: the first cannot be done while another process works on the last."""
     grid = tmp_path_factory.mktemp("grid")
     odd = {"name": "odd", "model": "stid", "settings": {"wings": 2}}
     cells = cells_of(suite(odd, "last-value", {"name": "stid", "model": "stid", "settings": FEW}))
-    run_locally(cells, grid, workers=2)
+    run_cell(cells[1], grid)
+    run_locally([cells[0], cells[2]], grid, workers=2)
     return cells, grid
 
 

@@ -228,14 +228,11 @@ def collect(cells: Sequence[GridCell], grid: Path) -> pd.DataFrame:
 def _rows(cell: GridCell, folder: Path) -> list[dict[str, Any]]:
     scored, content = read_json(folder / SCORES), cell.content()
     data, horizon, values = (scored.pop(key) for key in ("data", "horizon", "values"))
-    place = {"task": cell.task.label, "data": data, "horizon": horizon}
-    place |= {"model": cell.contender.name, "seed": cell.seed}
+    task, model, seed = cell.place
+    place = {"task": task, "data": data, "horizon": horizon, "model": model, "seed": seed}
     circumstances = {name: json.dumps(value) if isinstance(value, dict) else value for name, value in scored.items()}
-    circumstances |= {
-        "changes": json.dumps(content["contender"]["settings"]),
-        "budget_minutes": cell.budget_minutes,
-        "cell": json.dumps(content),
-    }
+    circumstances |= {"changes": json.dumps(content["contender"]["settings"]), "budget_minutes": cell.budget_minutes}
+    circumstances["cell"] = json.dumps(content)
     return [place | value | circumstances for value in values]
 
 

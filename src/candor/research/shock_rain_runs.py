@@ -196,8 +196,8 @@ def _rows_compared(checkpoints: Sequence[ModelActivity], margin: int) -> slice:
     """Returns the rows that patches cover, and before and after them as many as lags reach, if the record has them."""
     covered = np.flatnonzero(np.any([~np.isnan(c.activity).all(axis=1) for c in checkpoints], axis=0))
     if not len(covered):
-        hint = "train with a protocol whose shares leave one"
-        raise InputError("the test part is empty: no window covers any hour", hint=hint)
+        what = "the test part is empty: no window covers any hour"
+        raise InputError(what, hint="train with a protocol whose shares leave one")
     length = len(checkpoints[0].activity)
     return slice(max(int(covered[0]) - margin, 0), min(int(covered[-1]) + 1 + margin, length))
 
@@ -210,11 +210,8 @@ def activity_of(run: Run, task: Task, report: Report = silent) -> NDArray[np.flo
     candor = run.candor()
     settings = candor.trained().network.settings
     if not settings.gates_shocks:
-        raise InputError(
-            "this variant of CANDOR has no shock gates",
-            where=str(run.folder),
-            hint="give a run of the full model",
-        )
+        what, hint = "this variant of CANDOR has no shock gates", "give a run of the full model"
+        raise InputError(what, where=str(run.folder), hint=hint)
     length, sensors = task.panel.times.length, len(task.panel.sensors)
     total, covering = np.zeros((length, sensors)), np.zeros((length, 1))
     begun, patches = np.zeros_like(total), np.zeros_like(covering)  # sums over patches by their first reading

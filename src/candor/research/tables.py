@@ -190,7 +190,11 @@ def _make_table(
     rows = []
     for model in lineup.models:
         cells = [
-            TableCell(_text(errors[model].get(place), place), model in best[place][0], model in best[place][1])
+            TableCell(
+                mean_and_spread(errors[model].get(place, ()), 2 if place[1] == "mape" else 3),
+                is_best=model in best[place][0],
+                is_second=model in best[place][1],
+            )
             for place in places
         ]
         rows.append((shown_name(model), tuple(cells)))
@@ -240,10 +244,6 @@ def _means(errors: Errors, models: Sequence[str], place: Place) -> dict[str, flo
     """Returns the mean errors of models that are numbers."""
     means = {model: mean(errors[model][place]) for model in models if place in errors.get(model, ())}
     return {model: value for model, value in means.items() if isfinite(value)}
-
-
-def _text(values: Sequence[float] | None, place: Place) -> str:
-    return mean_and_spread(values or (), 2 if place[1] == "mape" else 3)
 
 
 def mean_and_spread(values: Sequence[float], digits: int) -> str:

@@ -214,9 +214,8 @@ def find_results(folders: Sequence[Path]) -> Found:
     """Returns everything that is in some folders and the folders in them; a folder that is a run is drawn itself."""
     for folder in folders:
         if not folder.is_dir():
-            raise InputError(
-                "there is no such folder", where=str(folder), hint="name folders that commands of candor wrote to"
-            )
+            hint = "name folders that commands of candor wrote to"
+            raise InputError("there is no such folder", where=str(folder), hint=hint)
     found = Found(tuple(folders))
     files = _files(folders)
     found.profiles, found.shock_rains = files[PROFILE], files[_SHOCK_RAIN]
