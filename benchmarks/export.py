@@ -25,6 +25,7 @@ from candor.data.panel import Edges, Panel, Sensor
 from candor.data.preprocessing import Scaler
 from candor.data.times import TimeAxis
 from candor.forecasting.candor import Candor
+from candor.nets.trainable import tensors_of
 from candor.presets import load_preset
 from candor.runs.onnx import OnnxFile, export_onnx, open_session
 from speed import SPACE, least_seconds, metr_la_edges
@@ -61,7 +62,7 @@ def ways(made: Candor, panel: Panel, written: OnnxFile, batch: int, threads: int
     """Returns the ways to the same forecasts of `batch` windows."""
     origins = np.arange(made.history, made.history + batch)
     windows, trainable = made.windows(panel, origins).batch(slice(None)), made.trained()
-    tensors, session = windows.tensors(), open_session(written.path, threads)
+    tensors, session = tensors_of(windows), open_session(written.path, threads)
     inputs = {name: tensors[name].numpy() for name in written.inputs if name != "readings"}
     inputs["readings"] = np.stack([panel.values[origin - made.history : origin] for origin in origins])
 

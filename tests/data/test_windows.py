@@ -13,6 +13,7 @@ from candor.data.preprocessing import fill
 from candor.data.protocol import split_origins
 from candor.data.times import TimeAxis, calendar_of
 from candor.data.windows import Batch, Windows, count_inputs
+from candor.nets.trainable import tensors_of
 
 Case = tuple[Panel, int, int, np.ndarray]
 PARTS = ("inputs", "input_mask", "targets", "target_mask", "time_of_day", "day_of_week", "week_of_year")
@@ -164,7 +165,7 @@ def test_tensors_are_the_arrays_with_calendars_for_embedding_tables() -> None:
     torch = pytest.importorskip("torch")
     panel = panel_of(np.arange(40, dtype=np.float32).reshape(20, 2))
     batch: Batch = windows_of(panel, 4, 4, np.array([8, 9])).batch(slice(None))
-    tensors = batch.tensors()
+    tensors = tensors_of(batch)
     assert set(tensors) == set(PARTS)
     for part in PARTS:
         np.testing.assert_array_equal(tensors[part].numpy(), getattr(batch, part))

@@ -31,6 +31,7 @@ from candor.forecasting import LastValue, forecasters, load_forecaster
 from candor.forecasting.candor import Candor
 from candor.forecasting.contract import sample_panel
 from candor.forecasting.own_data import choose_recipe, choose_settings
+from candor.nets.trainable import tensors_of
 from candor.runs import evaluate
 from candor.runs.fit import Limits, TrainingStoppedError, resume_run, train_model
 from candor.runs.resumable import find_initial_weights, notes_on_refits
@@ -161,7 +162,7 @@ def test_a_network_that_keeps_the_level_reads_it_and_adds_the_same_anchor() -> N
     panel = river_panel()
     takes_off = made_trainable(panel)
     keeps = replace(takes_off, keeps_level=True)
-    batch = made_windows(panel, takes_off, 5).batch(np.arange(5)).tensors()
+    batch = tensors_of(made_windows(panel, takes_off, 5).batch(np.arange(5)))
     inputs, (read, anchor), (kept, same) = batch["inputs"], takes_off.anchored(batch), keeps.anchored(batch)
     assert torch.equal(kept, inputs) and torch.equal(anchor, same) and not torch.equal(read, inputs)
     network = keeps.network(inputs, batch["time_of_day"], batch["day_of_week"])

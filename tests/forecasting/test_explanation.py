@@ -16,6 +16,7 @@ from candor.forecasting.candor import Candor
 from candor.forecasting.contract import sample_panel
 from candor.forecasting.explanation import ForecastExplanation, network_states
 from candor.nets.candor.candor import Encoding
+from candor.nets.trainable import tensors_of
 
 ROW = 400
 
@@ -49,9 +50,9 @@ def time_of(panel: Panel, row: int) -> datetime:
 
 def states_at(candor: Candor, panel: Panel, row: int) -> Encoding:
     with torch.no_grad():
-        return network_states(candor.trained(), candor.windows(panel, np.array([row])).batch(np.array([0])).tensors())[
-            0
-        ]
+        return network_states(
+            candor.trained(), tensors_of(candor.windows(panel, np.array([row])).batch(np.array([0])))
+        )[0]
 
 
 def explain(candor: Candor, panel: Panel, column: int) -> ForecastExplanation:
@@ -88,7 +89,7 @@ def test_components_and_gates_are_those_of_the_pass_that_predicts(candor: Candor
     trainable, seen = candor.trained(), []
     trainable.network.decomposition.register_forward_hook(lambda module, inputs, output: seen.append(output))
     with torch.no_grad():
-        trainable.forecast(candor.windows(panel, np.array([ROW])).batch(np.array([0])).tensors())
+        trainable.forecast(tensors_of(candor.windows(panel, np.array([ROW])).batch(np.array([0]))))
     (components,) = seen
     found = explain(candor, panel, 1)
     patches = len(found.patches)

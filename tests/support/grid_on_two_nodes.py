@@ -14,8 +14,9 @@ import psutil
 from ray.cluster_utils import Cluster
 
 from candor.core.files import write_json
-from candor.research.engine import run_on_cluster, status_of
+from candor.research.engine import status_of
 from candor.research.grid import GridCell, cells_of
+from candor.research.ray_cluster import run_on_cluster
 from candor.research.suites import Contender, Suite
 from candor.runs.run import TRAINING
 from candor.training.checkpoint import Checkpoint

@@ -18,7 +18,7 @@ from candor.data.panel import Edges, Panel, Sensor
 from candor.data.times import TimeAxis
 from candor.data.windows import Windows
 from candor.nets.recipe import TrainingSettings
-from candor.nets.trainable import Objective, StepContext, Trainable
+from candor.nets.trainable import Objective, StepContext, Trainable, tensors_of
 from candor.training.batch_plan import BatchPlan, find_batch_plan
 from candor.training.checkpoint import Checkpoint
 from candor.training.loop import Stopped, Trainer, TrainingData
@@ -107,7 +107,7 @@ def test_three_steps_are_those_of_adam_on_the_whole_batch(name: str, kind: type[
             optimiser.step()
         return twin.network.state_dict()
 
-    batch, decay, clip, floor = data().training.batch(slice(None)).tensors(), 0.5, 0.02, 0.01
+    batch, decay, clip, floor = tensors_of(data().training.batch(slice(None))), 0.5, 0.02, 0.01
     steps = {"epochs": 3, "batch": 100, "optimiser": name}
     ours = trainer(settings=steps | {"weight_decay": decay, "clip": clip, "adam_floor": floor})
     ours.run()
@@ -184,7 +184,7 @@ def test_the_best_epoch_is_kept_and_its_error_is_that_of_its_weights(tmp_path: P
     assert ours.progress.best_epoch == int(np.argmin(errors)) and ours.progress.best_error == min(errors)
     best = Line(nn.Linear(1, 2))
     best.network.load_state_dict(weights)
-    batch = data().validation.batch(slice(None)).tensors()
+    batch = tensors_of(data().validation.batch(slice(None)))
     error = (best.forecast(batch) - batch["targets"])[batch["target_mask"]].abs().mean()
     assert float(error.detach()) == pytest.approx(min(errors), rel=1e-5)
     assert all(torch.equal(Checkpoint(tmp_path).load_best()[name], weights[name]) for name in weights)

@@ -173,7 +173,7 @@ def _together() -> Iterator[None]:
 def _interruption() -> Iterator[Callable[[], str | None]]:
     """Yield what says why training should stop; one that was stopped exits with the code of an interruption."""
     from candor.runs.fit import TrainingStoppedError
-    from candor.training.processes import stopping_on_interrupt
+    from candor.training.interruption import stopping_on_interrupt
 
     try:
         with stopping_on_interrupt(say) as reason:

@@ -41,7 +41,9 @@ def work_on(
             show(running)
 
         if ray is not None:
-            engine.run_on_cluster(left, root, ray, watch)
+            from candor.research.ray_cluster import run_on_cluster
+
+            run_on_cluster(left, root, ray, watch)
         else:
             engine.run_locally(left, root, workers, watch, lambda: say(_STOPPING), **options)
 

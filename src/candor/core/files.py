@@ -29,7 +29,7 @@ class MissingFileError(InputError):
 
 @contextmanager
 def atomic_file(path: Path) -> Iterator[Path]:
-    """Yields a temporary sibling of `path` that replaces it only when the block ends well.
+    """Yield a temporary sibling of `path` that replaces it only when the block ends well.
 
     It has the rights of the file that it replaces, else those that the user's new files have.
     """
@@ -39,7 +39,7 @@ def atomic_file(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def atomic_folder(path: Path) -> Iterator[Path]:
-    """Yields a temporary folder that takes the place of `path` only when the block ends well.
+    """Yield a temporary folder that takes the place of `path` only when the block ends well.
 
     On Linux the old folder and the new one change places in one step, so that a program that is killed at any moment
     leaves one of them whole under `path`. Systems and file systems that cannot do this (NFS) need two steps, and a kill
@@ -57,7 +57,7 @@ def _replacing(
     rights_to_write: int,
     swap_in: Callable[[Path, Path], object],
 ) -> Iterator[Path]:
-    """Yields a new sibling of `path`, flushes what is written to it, and puts it in place."""
+    """Yield a new sibling of `path`, flushes what is written to it, and put it in place."""
     with in_plain_words(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         # A name that `remove_leftovers` knows. `tempfile` has such names too, but what it makes is for its owner only,
@@ -79,7 +79,7 @@ def _replacing(
 
 @contextmanager
 def locked_folder(folder: Path) -> Iterator[None]:
-    """Holds the lock of a folder, made if it is not there, until the block or the process ends.
+    """Hold the lock of a folder, made if it is not there, until the block or the process ends.
 
     Raises BlockingIOError if another process holds it. Where there are no locks, on Windows and on some network file
     systems, nothing is held.
@@ -105,7 +105,7 @@ def locked_folder(folder: Path) -> Iterator[None]:
 
 
 def remove_leftovers(path: Path) -> None:
-    """Removes what killed writers of `path` left beside it; no other process may be writing it.
+    """Remove what killed writers of `path` left beside it; no other process may be writing it.
 
     A whole folder that was to be replaced in two steps (see `atomic_folder`) is no leftover: it may be the only one.
     """
@@ -118,7 +118,7 @@ def remove_leftovers(path: Path) -> None:
 
 @contextmanager
 def in_plain_words(path: Path) -> Iterator[None]:
-    """Turns what the file system, or a writer of tensors, says into an error that people can act on."""
+    """Turn what the file system, or a writer of tensors, says into an error that people can act on."""
     try:
         yield
     except InputError:
@@ -136,7 +136,7 @@ def in_plain_words(path: Path) -> Iterator[None]:
 
 @contextmanager
 def looking_at(path: Path) -> Iterator[None]:
-    """Turns the refusal of the file system to look at a path into an error that people can act on."""
+    """Turn the refusal of the file system to look at a path into an error that people can act on."""
     try:
         yield
     except InputError:
@@ -146,7 +146,7 @@ def looking_at(path: Path) -> Iterator[None]:
 
 
 def out_of_reach(path: Path | str, error: OSError) -> InputError:
-    """Returns the plain-words form of what the file system said about a path that was only looked at."""
+    """Return the plain-words form of what the file system said about a path that was only looked at."""
     return InputError(
         f"this cannot be looked at ({error.strerror or error})",
         where=str(path),
@@ -155,7 +155,7 @@ def out_of_reach(path: Path | str, error: OSError) -> InputError:
 
 
 def _swap_in(temporary: Path, path: Path) -> None:
-    """Puts the new folder where the old one was; the old one goes only after the new one stands."""
+    """Put the new folder where the old one was; the old one goes only after the new one stands."""
     if not os.path.lexists(path):
         temporary.replace(path)
     elif not _exchange(temporary, path):
@@ -170,7 +170,7 @@ def _swap_in(temporary: Path, path: Path) -> None:
 
 
 def _bring_back(old: Path, path: Path, reason: BaseException) -> None:
-    """Puts the old folder where it was if nothing stands there; if that fails, says where it lies."""
+    """Put the old folder where it was if nothing stands there; if that fails, say where it lies."""
     if os.path.lexists(old) and not os.path.lexists(path):
         try:
             old.replace(path)
@@ -185,7 +185,7 @@ def _bring_back(old: Path, path: Path, reason: BaseException) -> None:
 
 
 def _exchange(one: Path, other: Path) -> bool:
-    """Lets two paths change places in one step; returns whether the system can do that."""
+    """Let two paths change places in one step; returns whether the system can do that."""
     here, exchange = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of Linux
     try:
         rename = ctypes.CDLL(None).renameat2
@@ -196,7 +196,7 @@ def _exchange(one: Path, other: Path) -> bool:
 
 
 def _remove(path: Path) -> None:
-    """Removes whatever stands under a path; what cannot be removed stays."""
+    """Remove whatever stands under a path; what cannot be removed stays."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
     else:
@@ -210,14 +210,14 @@ def _flush_to_disk(path: Path) -> None:
 
 
 def write_json(path: Path, content: Any) -> None:
-    """Writes readable JSON atomically; NaN has no place in JSON and is refused."""
+    """Write readable JSON atomically; NaN has no place in JSON and is refused."""
     text = json.dumps(content, indent=2, allow_nan=False, ensure_ascii=False)
     with atomic_file(path) as temporary:
         temporary.write_text(text + "\n", encoding="utf-8")
 
 
 def read_json(path: Path) -> Any:
-    """Returns the content of a JSON file, or says in plain words why it cannot."""
+    """Return the content of a JSON file, or say in plain words why it cannot."""
     try:
         return json.loads(Path(path).read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -227,7 +227,7 @@ def read_json(path: Path) -> Any:
 
 
 def is_of_format(path: Path, name: str) -> bool:
-    """Returns whether a JSON file is there that states a format, which marks the folders that candor writes."""
+    """Return whether a JSON file is there that states a format, which marks the folders that candor writes."""
     try:
         content = read_json(path)
     except InputError:
@@ -236,14 +236,14 @@ def is_of_format(path: Path, name: str) -> bool:
 
 
 def check_version(found: object, version: int, thing: str, where: Path | str, hint: str) -> None:
-    """Refuses what was written in another version of its format."""
+    """Refuse what was written in another version of its format."""
     if found != version:
         what = f"the {thing} has format version {found}; this candor reads {version}"
         raise InputError(what, where=str(where), hint=hint)
 
 
 def check_replaceable(folder: Path, mark: str, form: str, what: str) -> None:
-    """Refuses a folder that holds anything but an earlier one of its kind: all of it would be lost.
+    """Refuse a folder that holds anything but an earlier one of its kind: all of it would be lost.
 
     Args:
         folder: that is to be made anew.
@@ -263,6 +263,6 @@ def check_replaceable(folder: Path, mark: str, form: str, what: str) -> None:
 
 
 def sha256_of_file(path: Path) -> str:
-    """Returns the SHA-256 of a file's bytes, read in pieces."""
+    """Return the SHA-256 of a file's bytes, read in pieces."""
     with Path(path).open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -8,7 +8,7 @@ from candor.core.errors import InputError
 
 @contextmanager
 def needing_packages(purpose: str, *, extra: str = "", packages: str = "", where: str = "") -> Iterator[None]:
-    """Refuses a purpose where a package that is imported in the block is not installed, and says how to install it.
+    """Refuse a purpose where a package that is imported in the block is not installed, and say how to install it.
 
     Args:
         purpose: what needs the packages, as the subject of a sentence.

@@ -10,11 +10,11 @@ Words after " | " say how it stands now and may change while the same work goes 
 
 
 def silent(what: str, share: float | None) -> None:
-    """Does nothing: the default callback."""
+    """Do nothing: the default callback."""
 
 
 def within(report: Report, whole: str, part: str, begin: float, end: float) -> Report:
-    """Returns a callback for the part of a work from share `begin` to `end`, reported under the whole's name.
+    """Return a callback for the part of a work from share `begin` to `end`, reported under the whole's name.
 
     Work that has several stages begins anew at each; the reported share never goes back.
     """

@@ -20,7 +20,7 @@ class Registry(Generic[Entry]):
         self._homes: dict[str, str | Callable[[], Entry]] = {}
 
     def announce(self, name: str, home: str | Callable[[], Entry]) -> None:
-        """Names an entry that is made when it is first needed, so that nothing is imported before.
+        """Name an entry that is made when it is first needed, so that nothing is imported before.
 
         Args:
             name: of the entry.
@@ -29,7 +29,7 @@ class Registry(Generic[Entry]):
         self._homes[name] = home
 
     def register(self, name: str) -> Callable[[Decorated], Decorated]:
-        """Returns a decorator that files an entry under `name`, which must be free."""
+        """Return a decorator that files an entry under `name`, which must be free."""
 
         def file_entry(entry: Decorated) -> Decorated:
             if name in self._entries:
@@ -41,7 +41,7 @@ class Registry(Generic[Entry]):
         return file_entry
 
     def get(self, name: str) -> Entry:
-        """Returns the entry called `name`."""
+        """Return the entry called `name`."""
         if name in self._homes and name not in self._entries:
             home = self._homes[name]
             if isinstance(home, str):
@@ -58,7 +58,7 @@ class Registry(Generic[Entry]):
         )
 
     def names(self) -> list[str]:
-        """Returns all names, sorted."""
+        """Return all names, sorted."""
         return sorted({*self._entries, *self._homes})
 
     def __contains__(self, name: object) -> bool:

@@ -26,7 +26,7 @@ class Settings(BaseModel):
 
 
 def parse_settings(kind: type[Kind], content: Any, where: str) -> Kind:
-    """Returns settings of the given kind from plain content, or says which keys are wrong and why."""
+    """Return settings of the given kind from plain content, or say which keys are wrong and why."""
     if too_large := ", ".join(_too_large(content)):
         what = f"{too_large}: a whole number of more than {MOST_DIGITS} digits is nothing that can be counted with"
         raise InputError(what, where=where, hint="give a smaller number")
@@ -42,7 +42,7 @@ def parse_settings(kind: type[Kind], content: Any, where: str) -> Kind:
 
 
 def _too_large(content: Any, name: str = "") -> Iterator[str]:
-    """Yields the names of whole numbers that are out of all proportion."""
+    """Yield the names of whole numbers that are out of all proportion."""
     if isinstance(content, Mapping):
         for key, value in content.items():
             yield from _too_large(value, f"{name}.{key}" if name else str(key))
@@ -54,7 +54,7 @@ def _too_large(content: Any, name: str = "") -> Iterator[str]:
 
 
 def flattened(content: Mapping[str, Any], before: str = "") -> dict[str, Any]:
-    """Returns settings within settings under one name each, such as `training.epochs`."""
+    """Return settings within settings under one name each, such as `training.epochs`."""
     flat: dict[str, Any] = {}
     for key, value in content.items():
         name = f"{before}{key}"
@@ -63,7 +63,7 @@ def flattened(content: Mapping[str, Any], before: str = "") -> dict[str, Any]:
 
 
 def parse_overrides(pairs: Sequence[str]) -> dict[str, Any]:
-    """Returns settings written as `key=value` on the command line; values are read as YAML."""
+    """Return settings written as `key=value` on the command line; values are read as YAML."""
     overrides: dict[str, Any] = {}
     for pair in pairs:
         key, equals, value = pair.partition("=")
@@ -81,7 +81,7 @@ def parse_overrides(pairs: Sequence[str]) -> dict[str, Any]:
 
 
 def read_yaml(text: str, where: str) -> Mapping[str, Any]:
-    """Returns the mapping that a YAML text holds."""
+    """Return the mapping that a YAML text holds."""
     try:
         content = yaml.safe_load(text)
     except NOT_YAML as error:

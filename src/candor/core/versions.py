@@ -10,13 +10,13 @@ _PACKAGES = ("candor-forecast", "numpy", "pandas", "pyarrow", "scipy", "torch")
 
 
 def versions() -> dict[str, str]:
-    """Returns the versions of Python and of the packages that numbers depend on; nothing is imported for it."""
+    """Return the versions of Python and of the packages that numbers depend on; nothing is imported for it."""
     return {"python": platform.python_version()} | {package: version_of(package) for package in _PACKAGES}
 
 
 @cache
 def version_of(package: str) -> str:
-    """Returns the version of a package, in words where it is not installed."""
+    """Return the version of a package, in words where it is not installed."""
     try:
         return version(package)
     except PackageNotFoundError:
@@ -25,7 +25,7 @@ def version_of(package: str) -> str:
 
 @cache
 def code_checksum() -> str:
-    """Returns the SHA-256 of this package's code, which in a clone changes between versions."""
+    """Return the SHA-256 of this package's code, which in a clone changes between versions."""
     package, found = Path(__file__).parents[1], sha256()
     for path in sorted(package.rglob("*.py")):
         found.update(path.relative_to(package).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")

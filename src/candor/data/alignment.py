@@ -54,7 +54,7 @@ class KnownPanel:
 
     @staticmethod
     def of(panel: Panel, train_end: int | None = None, covariates: Collection[str] | None = None) -> "KnownPanel":
-        """Returns what a model needs to remember of the rows up to `train_end` and the `covariates` it was trained on.
+        """Return what a model needs to remember of the rows up to `train_end` and the `covariates` it was trained on.
 
         None stands for all.
         """
@@ -64,7 +64,7 @@ class KnownPanel:
         return KnownPanel(known, tuple(lowest.tolist()), tuple(highest.tolist()))
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the description as content of a JSON file; times and sensors as in the header of a panel folder."""
+        """Return the description as content of a JSON file; times and sensors as in the header of a panel folder."""
         lowest, highest = ([None if np.isnan(x) else x for x in part] for part in (self.lowest, self.highest))
         return {
             "name": self.panel.name,
@@ -77,7 +77,7 @@ class KnownPanel:
 
     @staticmethod
     def from_json(content: Any, where: str = "") -> "KnownPanel":
-        """Returns the description that `to_json` made the content of; anything else is refused."""
+        """Return the description that `to_json` made the content of; anything else is refused."""
         try:
             times, sensors = header_axes(content)
             edges = Edges(**content["edges"])
@@ -115,7 +115,7 @@ def align(
     least_share: float = 0.5,
     allow_short: bool = False,
 ) -> Aligned:
-    """Returns the readings as the model knows them; the next row after the last is the first to forecast.
+    """Return the readings as the model knows them; the next row after the last is the first to forecast.
 
     Readings from later than `now` are refused: either the zone is wrong, and with it all other times, or they were
     never measured. Up to an interval later may be a clock that is a little off: these are left out.
@@ -146,7 +146,7 @@ def align(
 
 
 def _find_sensors(readings: Panel, known: Panel, least_share: float, findings: Findings) -> list[int]:
-    """Returns the column of each of the model's sensors, -1 for those that are not there."""
+    """Return the column of each of the model's sensors, -1 for those that are not there."""
     wanted, given = known.sensor_ids, readings.sensor_ids
     exact = set(wanted) & set(given)
     alike, claims = _lookalikes(wanted, given), _lookalikes(given, wanted)
@@ -173,7 +173,7 @@ def _find_sensors(readings: Panel, known: Panel, least_share: float, findings: F
 
 
 def _lookalikes(ids: Sequence[str], others: Sequence[str]) -> dict[str, list[str]]:
-    """Returns for each id the others that differ at most in case, spaces around, zeros before, or a left-out agency."""
+    """Return for each id the others that differ at most in case, spaces around, zeros before, or a left-out agency."""
     parts = {sensor: _SENSOR_ID.findall(sensor.strip().casefold())[0] for sensor in (*ids, *others)}
     by_number = defaultdict(list)
     for other in others:
@@ -186,7 +186,7 @@ def _lookalikes(ids: Sequence[str], others: Sequence[str]) -> dict[str, list[str
 
 
 def _take_sensors(readings: Panel, known: Panel, columns: list[int], findings: Findings) -> Panel:
-    """Returns the model's sensors and covariates in its order and units; what is not there is NaN."""
+    """Return the model's sensors and covariates in its order and units; what is not there is NaN."""
     if absent := [name for name in known.covariates if name not in readings.covariates]:
         what = f"the model also reads {listed(absent)}; the readings come with {listed(readings.covariates) or 'none'}"
         raise InputError(what, where=readings.name, hint="give a panel with these, or train a model without them")
@@ -212,7 +212,7 @@ def _take_sensors(readings: Panel, known: Panel, columns: list[int], findings: F
 def _convert(
     values: NDArray[np.float32], units: list[str], wanted: list[str], what: str, where: str, findings: Findings
 ) -> NDArray[np.float32]:
-    """Returns the values, time x sensor, each sensor in the unit that is wanted of it."""
+    """Return the values, time x sensor, each sensor in the unit that is wanted of it."""
     values = values.copy()
     pairs = list(zip(units, wanted, strict=True))
     for unit, other in dict.fromkeys(pairs):
@@ -240,7 +240,7 @@ def _convert(
 
 
 def _lay_on_grid(panel: Panel, known: TimeAxis, findings: Findings) -> Panel:
-    """Returns the panel on the model's time grid and in its zone."""
+    """Return the panel on the model's time grid and in its zone."""
     times, own, wanted = panel.times, panel.times.interval, known.interval
     if wanted % own:
         raise InputError(
@@ -275,7 +275,7 @@ def _lay_on_grid(panel: Panel, known: TimeAxis, findings: Findings) -> Panel:
 
 
 def _end_at_last_reading(panel: Panel, now: datetime | None, findings: Findings) -> Panel:
-    """Returns the rows up to the last one with a reading, none of them later than `now`."""
+    """Return the rows up to the last one with a reading, none of them later than `now`."""
     times, rows = panel.times, np.flatnonzero(panel.mask.any(axis=1))
     past = rows if now is None else rows[rows < times.index_after(now)]
     if now is not None and (len(past) == 0 or times.start + int(rows[-1]) * times.interval > now + times.interval):
@@ -293,7 +293,7 @@ def _end_at_last_reading(panel: Panel, now: datetime | None, findings: Findings)
 
 
 def _begin_early_enough(panel: Panel, history: int, allow_short: bool, findings: Findings) -> Panel:
-    """Returns the panel with enough rows for the model's history."""
+    """Return the panel with enough rows for the model's history."""
     length, missing = panel.times.length, history - panel.times.length
     if missing <= 0:
         return panel
@@ -308,7 +308,7 @@ def _begin_early_enough(panel: Panel, history: int, allow_short: bool, findings:
 
 
 def _report_sensors(panel: Panel, known: KnownPanel, columns: list[int], history: int, findings: Findings) -> None:
-    """Adds warnings of sensors that are there, but silent, stuck, or far from what training saw."""
+    """Add warnings of sensors that are there, but silent, stuck, or far from what training saw."""
     silent, stuck, far = [], [], []
     ranges = zip(known.lowest, known.highest, strict=True)
     for sensor, column, values, (low, high) in zip(panel.sensors, columns, columns_of(panel), ranges, strict=True):
@@ -331,7 +331,7 @@ def _report_sensors(panel: Panel, known: KnownPanel, columns: list[int], history
 
 
 def _report_age(times: TimeAxis, now: datetime | None, horizon: int | None, findings: Findings) -> None:
-    """Adds a warning if the last reading is old."""
+    """Add a warning if the last reading is old."""
     age = timedelta(0) if now is None else now - (times.end - times.interval)
     if age > STALE_INTERVALS * times.interval:
         last, begin = times.short(times.length - 1), times.short(times.length)

@@ -34,15 +34,15 @@ class Findings(list[Finding]):
             self.append(Finding(level, what, where, count, hint))
 
     def error(self, what: str, where: str = "", count: int = 1, hint: str = "") -> None:
-        """Adds an error: the data cannot be used as they are."""
+        """Add an error: the data cannot be used as they are."""
         self._add(Level.ERROR, what, where, count, hint)
 
     def warning(self, what: str, where: str = "", count: int = 1, hint: str = "") -> None:
-        """Adds a warning: the data can be used, but something was left out or looks wrong."""
+        """Add a warning: the data can be used, but something was left out or looks wrong."""
         self._add(Level.WARNING, what, where, count, hint)
 
     def note(self, what: str, where: str = "", count: int = 1, hint: str = "") -> None:
-        """Adds a note: a choice that was made, or a fact worth knowing."""
+        """Add a note: a choice that was made, or a fact worth knowing."""
         self._add(Level.NOTE, what, where, count, hint)
 
     def about(
@@ -55,7 +55,7 @@ class Findings(list[Finding]):
         count: int = 0,
         level: Level = Level.WARNING,
     ) -> None:
-        """Adds a finding about some cases, if there are any; the first few are named beside the file `where`.
+        """Add a finding about some cases, if there are any; the first few are named beside the file `where`.
 
         They are counted unless a `count` is given.
         """

@@ -21,7 +21,7 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 def to_microseconds(moment: datetime) -> int:
-    """Returns the microseconds from 1970 UTC to a moment."""
+    """Return the microseconds from 1970 UTC to a moment."""
     return (moment - EPOCH) // _MICROSECOND
 
 
@@ -42,37 +42,37 @@ class Grid:
         return self.axis.interval // _MICROSECOND
 
     def rows(self, moments: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Returns the row that each moment belongs to."""
+        """Return the row that each moment belongs to."""
         return np.asarray(-((self.step // 2 - (moments - self.start)) // self.step))
 
     def row(self, moment: int) -> int:
-        """Returns the row that one moment belongs to."""
+        """Return the row that one moment belongs to."""
         return int(self.rows(np.array([moment]))[0])
 
     def offsets(self, moments: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Returns how far moments lie after their rows, in microseconds; before them is negative."""
+        """Return how far moments lie after their rows, in microseconds; before them is negative."""
         return moments - self.start - self.rows(moments) * self.step
 
     def edge(self, row: int) -> int:
-        """Returns the first whole microsecond that belongs to a row."""
+        """Return the first whole microsecond that belongs to a row."""
         return self.start + row * self.step - (self.step - 1 - self.step // 2)
 
     def local(self, row: int) -> str:
-        """Returns the time of a row on the local clock, as ISO text with its offset."""
+        """Return the time of a row on the local clock, as ISO text with its offset."""
         return self.axis.iso(row)
 
     def locals(self, first: int, stop: int) -> list[str]:
-        """Returns the local times of several rows."""
+        """Return the local times of several rows."""
         return [moment.isoformat() for moment in self.axis.slice(first, stop).local]
 
 
 def precedence(offsets: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Returns a number for each reading from its offset; in one cell the lowest counts, of equal ones the last."""
+    """Return a number for each reading from its offset; in one cell the lowest counts, of equal ones the last."""
     return 2 * np.abs(offsets) - (offsets > 0)
 
 
 def winners(cells: NDArray[np.int64], ranks: NDArray[np.int64]) -> NDArray[np.intp]:
-    """Returns the positions of the readings that count, one for every cell that occurs, given their precedence."""
+    """Return the positions of the readings that count, one for every cell that occurs, given their precedence."""
     order = np.lexsort((-ranks, cells))  # stable: of equal ones the last stays last
     is_last = np.ones(len(order), np.bool_)
     is_last[:-1] = np.diff(cells[order]) != 0
@@ -87,7 +87,7 @@ def lay(
     moments: NDArray[np.int64],
     readings: NDArray[np.float32],
 ) -> None:
-    """Lays readings of some columns and moments over `values`, row x sensor, whose first row is `first` of the grid.
+    """Lay readings of some columns and moments over `values`, row x sensor, whose first row is `first` of the grid.
 
     NaN withdraws what was there: an earlier reading of the same sensor and moment, and what stood in the cell unless
     another reading belongs there.
@@ -106,7 +106,7 @@ def lay(
 def lay_series(
     grid: Grid, moments: NDArray[np.int64], readings: NDArray[np.float64], *, takes_mean: bool = False
 ) -> NDArray[np.float32]:
-    """Returns one sensor's value for every row of the grid's axis, NaN where no reading belongs to it.
+    """Return one sensor's value for every row of the grid's axis, NaN where no reading belongs to it.
 
     `readings` are finite; those beyond the axis are left out. With `takes_mean` a row takes the mean of all its
     readings instead of the one that counts.
@@ -126,7 +126,7 @@ def lay_series(
 def lay_rows(
     grid: Grid, moments: NDArray[np.int64], values: NDArray[np.float32], first: int, stop: int
 ) -> NDArray[np.float32]:
-    """Returns whole rows of readings, one for each moment and a column for each sensor, laid on rows of the grid."""
+    """Return whole rows of readings, one for each moment and a column for each sensor, laid on rows of the grid."""
     rows, offsets = grid.rows(moments) - first, grid.offsets(moments)
     laid = np.full((stop - first, values.shape[1]), np.nan, np.float32)
     order = np.argsort(-precedence(offsets), kind="stable")  # what counts comes last

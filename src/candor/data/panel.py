@@ -35,7 +35,7 @@ class ArrayDigest:
         self._hash = hashlib.sha256()
 
     def update(self, rows: NDArray[np.float32]) -> "ArrayDigest":
-        """Feeds further rows."""
+        """Feed further rows."""
         for first in range(0, len(rows), _ROWS_AT_A_TIME):
             block = np.array(rows[first : first + _ROWS_AT_A_TIME], dtype="<f4", order="C")
             block[np.isnan(block)] = np.nan
@@ -44,12 +44,12 @@ class ArrayDigest:
         return self
 
     def hexdigest(self) -> str:
-        """Returns the digest of all rows fed so far."""
+        """Return the digest of all rows fed so far."""
         return self._hash.hexdigest()
 
 
 def digest_of(parts: dict[str, Any]) -> str:
-    """Returns the SHA-256 of a JSON-like structure in one canonical spelling."""
+    """Return the SHA-256 of a JSON-like structure in one canonical spelling."""
     text = json.dumps(parts, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -109,11 +109,11 @@ class Edges:
 
     @staticmethod
     def none() -> "Edges":
-        """Returns the edges of a network that has none."""
+        """Return the edges of a network that has none."""
         return Edges(np.empty(0, np.int32), np.empty(0, np.int32))
 
     def among(self, positions: Sequence[int], sensors: int) -> "Edges":
-        """Returns the edges among the sensors at `positions`, numbered by their place in that list."""
+        """Return the edges among the sensors at `positions`, numbered by their place in that list."""
         place = np.full(sensors, -1, np.int32)
         place[list(positions)] = np.arange(len(positions), dtype=np.int32)
         source, target = place[self.source], place[self.target]
@@ -122,7 +122,7 @@ class Edges:
         return replace(self, **(parts | {"source": source[kept], "target": target[kept]}))
 
     def digest(self) -> dict[str, Any]:
-        """Returns what the fingerprint says of the edges; their order does not matter."""
+        """Return what the fingerprint says of the edges; their order does not matter."""
         order = np.lexsort((self.target, self.source))
         parts = {name: part[order].tolist() for name, part in self._parts().items()}
         return parts | {"distance_unit": self.distance_unit}
@@ -202,7 +202,7 @@ class Panel:
         return self.fingerprint_of(self.times, ArrayDigest().update(self.values).hexdigest(), covariates)
 
     def fingerprint_of(self, times: TimeAxis, values: str, covariates: Mapping[str, str]) -> str:
-        """Returns the fingerprint of this panel with other rows, given their times and the digests of its arrays."""
+        """Return the fingerprint of this panel with other rows, given their times and the digests of its arrays."""
         return digest_of(
             {
                 "start": times.start.isoformat(),
@@ -225,23 +225,23 @@ class Panel:
         name: str,
         provenance: Mapping[str, Any] | None = None,
     ) -> "Panel":
-        """Returns a panel that lacks only its rows, given the units of its covariates."""
+        """Return a panel that lacks only its rows, given the units of its covariates."""
         empty = np.empty((0, len(sensors)), np.float32)
         covariates = {name: Covariate(empty, unit) for name, unit in units.items()}
         return Panel(empty, times, tuple(sensors), edges, covariates, name, provenance or {})
 
     def slice(self, start: int, stop: int) -> "Panel":
-        """Returns the rows `start` to `stop - 1` without copying them."""
+        """Return the rows `start` to `stop - 1` without copying them."""
         start, stop = max(start, 0), min(stop, self.times.length)
         return self.mapped(lambda values: values[start:stop], times=self.times.slice(start, stop))
 
     def mapped(self, change: Callable[[NDArray[np.float32]], NDArray[np.float32]], **parts: Any) -> "Panel":
-        """Returns the panel with its readings and covariates changed alike, and with other parts replaced."""
+        """Return the panel with its readings and covariates changed alike, and with other parts replaced."""
         covariates = {name: replace(c, values=change(c.values)) for name, c in self.covariates.items()}
         return replace(self, values=change(self.values), covariates=covariates, **parts)
 
     def between(self, first: str | datetime | None, last: str | datetime | None) -> "Panel":
-        """Returns the rows from `first` to `last`, both included; a bare date as `last` means its whole day."""
+        """Return the rows from `first` to `last`, both included; a bare date as `last` means its whole day."""
         start = 0 if first is None else self.times.index_of(first)
         stop = self.times.length if last is None else self.times.index_after(last)
         if stop <= max(start, 0) or start >= self.times.length:
@@ -252,11 +252,11 @@ class Panel:
         return self.slice(start, stop)
 
     def in_zone(self, zone: str) -> "Panel":
-        """Returns the same readings of the same moments, with another zone beside them."""
+        """Return the same readings of the same moments, with another zone beside them."""
         return self if zone == self.times.zone else replace(self, times=replace(self.times, zone=zone))
 
     def select(self, ids: Sequence[str]) -> "Panel":
-        """Returns the panel of the sensors `ids`, in that order, with the edges among them."""
+        """Return the panel of the sensors `ids`, in that order, with the edges among them."""
         position = {sensor_id: i for i, sensor_id in enumerate(self.sensor_ids)}
         if unknown := [sensor_id for sensor_id in ids if sensor_id not in position]:
             hint = f"known: {listed(self.sensor_ids, 10)}"
@@ -266,12 +266,12 @@ class Panel:
         return self.mapped(lambda values: values[:, columns], sensors=sensors, edges=edges)
 
     def to_frame(self) -> pd.DataFrame:
-        """Returns the readings as a data frame: local times down, sensor ids across."""
+        """Return the readings as a data frame: local times down, sensor ids across."""
         return pd.DataFrame(self.values, index=self.times.local, columns=list(self.sensor_ids))
 
 
 def _frozen(array: ArrayLike, kind: type[np.generic]) -> NDArray[Any]:
-    """Returns the array read-only: itself if nobody can write to it or to what it is a view of, else a copy."""
+    """Return the array read-only: itself if nobody can write to it or to what it is a view of, else a copy."""
     given = np.asarray(array)
     owner: object = given
     while isinstance(owner, np.ndarray) and not owner.flags.writeable:
@@ -284,7 +284,7 @@ def _frozen(array: ArrayLike, kind: type[np.generic]) -> NDArray[Any]:
 
 
 def adjacency_of(panel: Panel) -> "csr_array":
-    """Returns J, sensor x sensor, where J[i, j] > 0 is the weight of the edge from i to j; no edges are legal.
+    """Return J, sensor x sensor, where J[i, j] > 0 is the weight of the edge from i to j; no edges are legal.
 
     Weights are those of the edges, else a Gaussian of their distances, else 1.
     """

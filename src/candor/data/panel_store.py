@@ -39,7 +39,7 @@ _STAMP = pa.timestamp("us", "UTC")
 
 
 def save_panel(panel: Panel, folder: Path) -> None:
-    """Writes the panel to `folder`, replacing a panel that was there only when all of it is written.
+    """Write the panel to `folder`, replacing a panel that was there only when all of it is written.
 
     Raises:
         InputError: if the folder holds anything else, or cannot be written.
@@ -55,7 +55,7 @@ def save_panel(panel: Panel, folder: Path) -> None:
 
 
 def check_panel_place(folder: Path) -> None:
-    """Refuses a place where no panel folder can be written, or where writing one would remove something else.
+    """Refuse a place where no panel folder can be written, or where writing one would remove something else.
 
     A panel folder is replaced as a whole. Long work checks this before it begins.
     """
@@ -75,7 +75,7 @@ def check_panel_place(folder: Path) -> None:
 
 
 def check_writable(path: Path) -> None:
-    """Refuses a path beside which nothing can be written; leaves nothing behind."""
+    """Refuse a path beside which nothing can be written; leaves nothing behind."""
     place = Path(path).parent
     with looking_at(path):
         while not place.exists() and place != place.parent:
@@ -90,7 +90,7 @@ def check_writable(path: Path) -> None:
 
 
 def covariate_file(folder: Path, name: str) -> Path:
-    """Returns where a panel folder keeps the covariate called `name`."""
+    """Return where a panel folder keeps the covariate called `name`."""
     if Path(name).name != name:
         what = f"a covariate called {name!r} cannot be saved: its name becomes the name of a file"
         raise InputError(what, where=str(folder), hint="give it a name without slashes")
@@ -98,7 +98,7 @@ def covariate_file(folder: Path, name: str) -> Path:
 
 
 def write_header(folder: Path, times: TimeAxis, panel: Panel, fingerprint: str) -> None:
-    """Writes all of a panel but its rows, which lie in `folder` already, for all of `times`."""
+    """Write all of a panel but its rows, which lie in `folder` already, for all of `times`."""
     pq.write_table(edge_table(panel.edges, panel.sensor_ids), folder / "edges.parquet")
     header = {
         "format": "candor-panel",
@@ -133,7 +133,7 @@ class MatrixWriter:
         )
 
     def write(self, block: NDArray[np.float32]) -> None:
-        """Writes further rows, time x sensor."""
+        """Write further rows, time x sensor."""
         self._digest.update(block)
         for first in range(0, len(block), self._rows_at_a_time):
             part = block[first : first + self._rows_at_a_time]
@@ -159,13 +159,13 @@ class MatrixWriter:
 
 
 def is_panel_folder(path: Path) -> bool:
-    """Returns whether `path` is a folder written by `save_panel`."""
+    """Return whether `path` is a folder written by `save_panel`."""
     with looking_at(path):
         return (Path(path) / HEADER).is_file()
 
 
 def load_panel(folder: Path) -> Panel:
-    """Returns the panel saved in `folder`; a damaged or changed one is refused."""
+    """Return the panel saved in `folder`; a damaged or changed one is refused."""
     folder = Path(folder)
     header = read_json(folder / HEADER)
     try:
@@ -195,14 +195,14 @@ def _read_panel(folder: Path, header: dict[str, Any]) -> Panel:
 
 
 def axes_header(times: TimeAxis, sensors: Sequence[Sensor]) -> dict[str, Any]:
-    """Returns the entries of a panel's header that describe its times and sensors."""
+    """Return the entries of a panel's header that describe its times and sensors."""
     start, seconds = times.start.isoformat(), times.interval.total_seconds()
     axis = {"start": start, "interval_seconds": seconds, "length": times.length, "zone": times.zone}
     return {"times": axis, "sensors": [asdict(sensor) for sensor in sensors]}
 
 
 def header_axes(header: dict[str, Any]) -> tuple[TimeAxis, tuple[Sensor, ...]]:
-    """Returns the times and the sensors that a panel's header describes."""
+    """Return the times and the sensors that a panel's header describes."""
     axis = header["times"]
     start, interval = datetime.fromisoformat(axis["start"]), timedelta(seconds=axis["interval_seconds"])
     sensors = tuple(Sensor(**sensor) for sensor in header["sensors"])
@@ -210,7 +210,7 @@ def header_axes(header: dict[str, Any]) -> tuple[TimeAxis, tuple[Sensor, ...]]:
 
 
 def read_matrix(path: Path, times: TimeAxis, ids: tuple[str, ...]) -> NDArray[np.float32]:
-    """Returns what a `MatrixWriter` wrote, time x sensor; other times or sensors are refused."""
+    """Return what a `MatrixWriter` wrote, time x sensor; other times or sensors are refused."""
     with pq.ParquetFile(path) as file:
         names = tuple(file.schema_arrow.names)
         if names != ("time", *ids) or file.metadata.num_rows != times.length:
@@ -230,7 +230,7 @@ def read_matrix(path: Path, times: TimeAxis, ids: tuple[str, ...]) -> NDArray[np
 
 
 def edge_table(edges: Edges, ids: tuple[str, ...]) -> pa.Table:
-    """Returns the edges as a table: from, to, distance and/or weight."""
+    """Return the edges as a table: from, to, distance and/or weight."""
     ends = {"from": edges.source, "to": edges.target}
     columns = {name: pa.array([ids[i] for i in end], pa.string()) for name, end in ends.items()}
     numbers = {"distance": edges.distance, "weight": edges.weight}

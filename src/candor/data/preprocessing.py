@@ -24,7 +24,7 @@ Fill = Literal["zero", "last", "forward-backward"]
 def fill(
     values: NDArray[np.float32], how: Fill, before_first: NDArray[np.float32] | None = None
 ) -> NDArray[np.float32]:
-    """Returns the values, time x sensor, with every gap (NaN) filled by one of the rules above.
+    """Return the values, time x sensor, with every gap (NaN) filled by one of the rules above.
 
     A sensor without any reading gets its value of `before_first`, or zero where that is NaN or not given; so does the
     time before a first reading by the rule `last`.
@@ -42,7 +42,7 @@ def fill(
 
 
 def last_reading(values: NDArray[np.float32]) -> NDArray[np.int32]:
-    """Returns for each cell the row of the latest reading at or before it, and 0 where there is none yet."""
+    """Return for each cell the row of the latest reading at or before it, and 0 where there is none yet."""
     rows = np.arange(len(values), dtype=np.int32)[:, None]
     return np.maximum.accumulate(np.where(np.isnan(values), np.int32(0), rows), axis=0)
 
@@ -55,16 +55,16 @@ class Scaler:
     deviation: float
 
     def scale(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Returns z-scores."""
+        """Return z-scores."""
         return ((values - self.mean) / self.deviation).astype(np.float32)
 
     def unscale(self, scores: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Returns values in the sensors' unit."""
+        """Return values in the sensors' unit."""
         return (scores * self.deviation + self.mean).astype(np.float32)
 
 
 def fit_scaler(values: NDArray[np.float32], row_weights: NDArray[np.int64] | None = None) -> Scaler:
-    """Returns the scaler of all readings, each row counted `row_weights` times; NaN does not count.
+    """Return the scaler of all readings, each row counted `row_weights` times; NaN does not count.
 
     With `count_inputs` of its windows as weights the result equals that of stacking all training windows (traffic
     protocol); without weights each row of the training period counts once (water and own data).

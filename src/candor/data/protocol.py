@@ -36,7 +36,7 @@ class Split:
 def split_origins(
     length: int, history: int, horizon: int, kind: SplitKind, shares: tuple[float, float, float]
 ) -> Split:
-    """Returns the split of a record of `length` rows.
+    """Return the split of a record of `length` rows.
 
     windows
         All windows are listed and the list is cut: training and test get their rounded shares, validation the rest.
@@ -109,7 +109,7 @@ class Protocol(Settings):
         return self
 
     def reported_steps(self) -> tuple[int, ...]:
-        """Returns the forecast steps (1 is the first) that get a row of their own."""
+        """Return the forecast steps (1 is the first) that get a row of their own."""
         if wanted := tuple(step for step in self.steps if step <= self.horizon):
             return wanted
         quarters = (1, self.horizon // 4, self.horizon // 2, self.horizon)
@@ -126,7 +126,7 @@ class Task:
 
 
 def make_task(panel: Panel, protocol: Protocol) -> Task:
-    """Returns the task that the protocol makes of a panel."""
+    """Return the task that the protocol makes of a panel."""
     if protocol.first is not None or protocol.last is not None:
         panel = panel.between(protocol.first, protocol.last)
     if protocol.targets == "filled":
@@ -136,7 +136,7 @@ def make_task(panel: Panel, protocol: Protocol) -> Task:
 
 
 def suggest_protocol(panel: Panel) -> Protocol:
-    """Returns a protocol for data without a preset, by the interval of the readings.
+    """Return a protocol for data without a preset, by the interval of the readings.
 
     Minutes: an hour ahead from an hour, as the traffic benchmarks do. Hours: a day ahead from two. Days: two weeks
     ahead from four. The record is cut by time; gaps are filled without looking ahead and never scored.

@@ -20,7 +20,7 @@ DAY = timedelta(days=1)
 
 
 def zone_from_name(name: str) -> tzinfo:
-    """Returns the zone called `name`: an IANA name, `UTC`, or a fixed offset such as `UTC-08:00`."""
+    """Return the zone called `name`: an IANA name, `UTC`, or a fixed offset such as `UTC-08:00`."""
     if name.upper() in {"UTC", "GMT", "Z"}:
         return UTC
     if match := _FIXED_OFFSET.fullmatch(name):
@@ -38,14 +38,14 @@ def zone_from_name(name: str) -> tzinfo:
 
 
 def plain_zone(name: str) -> str | None:
-    """Returns the zone called `name` as it is spelled here, None if there is no such zone."""
+    """Return the zone called `name` as it is spelled here, None if there is no such zone."""
     with suppress(InputError):
         return str(zone_from_name(name))
     return None
 
 
 def standard_offset(name: str, year: int) -> str:
-    """Returns the fixed offset that the zone `name` keeps in the winter of `year`, the smaller one of the two.
+    """Return the fixed offset that the zone `name` keeps in the winter of `year`, the smaller one of the two.
 
     Not what zoneinfo calls standard: in Dublin that is summer time.
     """
@@ -98,30 +98,30 @@ class TimeAxis:
         return self.start + self.length * self.interval
 
     def at(self, row: int) -> datetime:
-        """Returns the local time of a row, which may lie outside the axis."""
+        """Return the local time of a row, which may lie outside the axis."""
         return (self.start + row * self.interval).astimezone(zone_from_name(self.zone))
 
     def iso(self, row: int) -> str:
-        """Returns the local time of a row as ISO text with its offset."""
+        """Return the local time of a row as ISO text with its offset."""
         return self.at(row).isoformat()
 
     def short(self, row: int) -> str:
-        """Returns the local time of a row for sentences, to the minute, or to what a finer interval needs."""
+        """Return the local time of a row for sentences, to the minute, or to what a finer interval needs."""
         return format_time(self.at(row), f"%Y-%m-%d {time_format(self.interval) or '%H:%M'}")
 
     def slice(self, start: int, stop: int) -> "TimeAxis":
-        """Returns the axis of the moments `start` to `stop - 1`; `stop` may lie beyond the end."""
+        """Return the axis of the moments `start` to `stop - 1`; `stop` may lie beyond the end."""
         return replace(self, start=self.start + start * self.interval, length=max(stop - start, 0))
 
     def index_of(self, moment: str | datetime) -> int:
-        """Returns the index of the first axis moment at or after `moment`, which may lie outside the axis.
+        """Return the index of the first axis moment at or after `moment`, which may lie outside the axis.
 
         A moment without a zone is read on the local clock; where the clock showed it twice, the first time counts.
         """
         return -(-self._elapsed(moment, is_first=True) // self.interval)
 
     def index_after(self, moment: str | datetime) -> int:
-        """Returns the index of the first axis moment later than `moment`, which may lie outside the axis.
+        """Return the index of the first axis moment later than `moment`, which may lie outside the axis.
 
         A bare date stands for its whole day. A moment without a zone is read on the local clock; where the clock showed
         it twice, the second time counts.
@@ -131,7 +131,7 @@ class TimeAxis:
         return self._elapsed(moment, is_first=False) // self.interval + 1
 
     def _elapsed(self, moment: str | datetime, *, is_first: bool) -> timedelta:
-        """Returns the time from the start of the axis to `moment`."""
+        """Return the time from the start of the axis to `moment`."""
         skipped: Literal["shift_forward", "shift_backward"] = "shift_forward" if is_first else "shift_backward"
         try:
             stamp = pd.Timestamp(datetime.fromisoformat(moment) if isinstance(moment, str) else moment)
@@ -161,7 +161,7 @@ class Calendar:
 
 
 def calendar_of(times: TimeAxis) -> Calendar:
-    """Returns the calendar of all moments of the axis."""
+    """Return the calendar of all moments of the axis."""
     local = times.local
     seconds = local.hour * 3600 + local.minute * 60 + local.second
     if times.interval % DAY == timedelta(0):

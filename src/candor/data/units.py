@@ -18,7 +18,7 @@ _LITRE = re.compile(r"(?<![A-Za-z])([munpdchk]?)L(?![A-Za-z])")
 
 
 def plain_unit(unit: str) -> str:
-    """Returns one name for all spellings of a unit: mg/L is mg/l, cfs is ft3/s, °C is degc.
+    """Return one name for all spellings of a unit: mg/L is mg/l, cfs is ft3/s, °C is degc.
 
     Units outside the table keep their case, for MW are not mW; a litre may be written l or L in all of them.
     """
@@ -29,7 +29,7 @@ def plain_unit(unit: str) -> str:
 
 
 def distinct_units(units: Iterable[str]) -> list[str]:
-    """Returns the units that are not the same as an earlier one, each as it was spelled first."""
+    """Return the units that are not the same as an earlier one, each as it was spelled first."""
     first: dict[str, str] = {}
     for unit in units:
         first.setdefault(plain_unit(unit), unit)

@@ -1,7 +1,7 @@
 """Windows by index into shared arrays: nothing is copied until a batch is asked for."""
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -10,9 +10,6 @@ from numpy.typing import NDArray
 from candor.data.panel import Panel
 from candor.data.protocol import Origins
 from candor.data.times import calendar_of
-
-if TYPE_CHECKING:
-    import torch
 
 
 @dataclass(frozen=True)
@@ -32,14 +29,6 @@ class Batch:
     day_of_week: NDArray[np.int16]
     week_of_year: NDArray[np.int16]
     covariates: NDArray[np.float32] | None = None
-
-    def tensors(self) -> "dict[str, torch.Tensor]":
-        """Returns the arrays that are there as tensors by name, calendar positions as int64 for embedding tables."""
-        import torch
-
-        arrays = {name: torch.from_numpy(array) for name, array in vars(self).items() if array is not None}
-        calendar = {name: arrays[name].long() for name in ("time_of_day", "day_of_week", "week_of_year")}
-        return arrays | calendar
 
 
 class Windows:
@@ -76,7 +65,7 @@ class Windows:
         return len(self.origins)
 
     def batch(self, indices: NDArray[np.integer] | slice) -> Batch:
-        """Returns the windows at `indices` (places in `origins`) as one batch."""
+        """Return the windows at `indices` (places in `origins`) as one batch."""
         origins = self.origins[indices]
         first = origins - self.history
         past = {name: views[first] for name, views in self._past.items()}
@@ -91,7 +80,7 @@ def future_windows(
     horizon: int,
     covariates: NDArray[np.float32] | None = None,
 ) -> Windows:
-    """Returns windows to forecast from, see `Windows`: nothing from an origin on has to exist, targets are missing."""
+    """Return windows to forecast from, see `Windows`: nothing from an origin on has to exist, targets are missing."""
     ahead = replace(
         panel,
         values=np.concatenate([panel.values, np.full((horizon, len(panel.sensors)), np.nan, np.float32)]),
@@ -103,7 +92,7 @@ def future_windows(
 
 
 def count_inputs(origins: Origins, history: int, length: int) -> NDArray[np.int64]:
-    """Returns for each of `length` rows how many of the windows at `origins` read it."""
+    """Return for each of `length` rows how many of the windows at `origins` read it."""
     change = np.zeros(length + 1, np.int64)
     np.add.at(change, origins - history, 1)
     np.add.at(change, origins, -1)
@@ -111,7 +100,7 @@ def count_inputs(origins: Origins, history: int, length: int) -> NDArray[np.int6
 
 
 def _views(array: NDArray[Any], rows: int) -> NDArray[Any]:
-    """Returns all stretches of `rows` rows as a view: stretch x row (x sensor x ...)."""
+    """Return all stretches of `rows` rows as a view: stretch x row (x sensor x ...)."""
     if len(array) < rows:
         return np.empty((0, rows, *array.shape[1:]), array.dtype)
     return np.moveaxis(sliding_window_view(array, rows, axis=0), -1, 1)

@@ -15,7 +15,7 @@ _FORMAT = "candor-export-1"
 
 
 def export_panel(panel: Panel, folder: Path, format: str) -> list[Path]:
-    """Writes readings, covariates, edges and sensors as CSV or Parquet files and returns their paths."""
+    """Write readings, covariates, edges and sensors as CSV or Parquet files and return their paths."""
     if format not in {"csv", "parquet"}:
         raise InputError(f"{format!r} is not a format of export", hint="say --format csv or --format parquet")
     for name in panel.covariates:
@@ -47,7 +47,7 @@ def export_panel(panel: Panel, folder: Path, format: str) -> list[Path]:
 
 
 def _earlier_export(folder: Path, files: list[Path]) -> dict[str, str]:
-    """Returns the checksums that exports to a folder left; refuses to write over anything that they did not write."""
+    """Return the checksums that exports to a folder left; refuses to write over anything that they did not write."""
     if is_panel_folder(folder):
         raise InputError("this is a panel folder, which has files of its own", where=str(folder), hint="name another")
     written: dict[str, str] = {}

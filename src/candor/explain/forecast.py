@@ -27,6 +27,7 @@ from candor.explain.pictures import (
 from candor.forecasting.candor import Candor
 from candor.forecasting.explanation import ForecastExplanation, Span, network_states
 from candor.forecasting.forecaster import Forecaster
+from candor.nets.trainable import tensors_of
 
 COVERAGE = 0.9
 PAST_HORIZONS = 3  # readings shown before a forecast, in horizons
@@ -91,7 +92,7 @@ class OneForecast:
 def look_into(candor: Candor, panel: Panel, column: int, origin: int) -> OneForecast:
     """Return all that is known of the forecast of one sensor from a row on."""
     trainable, windows = candor.trained(), candor.windows(panel, np.array([origin]))
-    batch = windows.batch(np.array([0])).tensors()
+    batch = tensors_of(windows.batch(np.array([0])))
     states, _ = network_states(trainable, batch)
     _, anchor = trainable.anchored(batch)
     scaler, length = trainable.scaler, panel.times.length

@@ -27,6 +27,7 @@ from candor.explain.scores import Scores, score_run
 from candor.forecasting.candor import Candor
 from candor.forecasting.explanation import network_states, split_history
 from candor.forecasting.forecaster import Forecaster
+from candor.nets.trainable import tensors_of
 from candor.runs.run import TRAINING, Run, RunRecord
 from candor.training.checkpoint import Checkpoint
 
@@ -154,7 +155,7 @@ def find_learned(candor: Candor, task: Task, report: Report = silent) -> Learned
 def _components(candor: Candor, panel: Panel) -> ComponentPicture | None:
     """Return what the history before the next forecast was split into, sensor x patch."""
     trainable, origins = candor.trained(), np.array([panel.times.length])
-    states, _ = network_states(trainable, candor.windows(panel, origins).batch(np.array([0])).tensors())
+    states, _ = network_states(trainable, tensors_of(candor.windows(panel, origins).batch(np.array([0]))))
     components, gates = split_history(states, slice(None), trainable.network.settings.gates_shocks)
     one = candor.explain(panel, panel.sensor_ids[0])  # has the times of the patches
     return picture_components(replace(one, components=components, gates=gates), "")

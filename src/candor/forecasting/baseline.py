@@ -41,15 +41,15 @@ class BaselineForecaster(NetworkForecaster):
     """Sizes with which the model can be tried in a second."""
 
     def used_recipe(self) -> BaselineRecipe:
-        """Returns the recipe for the horizon."""
+        """Return the recipe for the horizon."""
         return self.kind.recipe_for(self.recipe, self.horizon)
 
     def stages(self) -> tuple[BaselineStage, ...]:
-        """Returns the trainings that come before the network's own, in their order."""
+        """Return the trainings that come before the network's own, in their order."""
         return self.kind.stages(self.sizes, self.recipe)
 
     def build(self, frame: Frame) -> BaselineNetwork:
-        """Returns the network with first weights."""
+        """Return the network with first weights."""
         return self.kind(self.sizes, frame)
 
     def _trainable(self, state: State, scaler: Scaler, nodes: int) -> BaselineTrainable:
@@ -72,7 +72,7 @@ class BaselineForecaster(NetworkForecaster):
         trainable.network.prepare(training)
 
     def quantities_read(self) -> tuple[str, ...]:
-        """Returns the covariates that the network reads."""
+        """Return the covariates that the network reads."""
         return self.covariates
 
     def _learn_covariates(self, panel: Panel, split: Split) -> State:
@@ -85,7 +85,7 @@ class BaselineForecaster(NetworkForecaster):
 
 
 def baseline_forecaster(name: str) -> type[BaselineForecaster]:
-    """Returns the forecaster class of a published model: its sizes and its recipe are the defaults of the fields."""
+    """Return the forecaster class of a published model: its sizes and its recipe are the defaults of the fields."""
     kind = baselines.get(name)
     content = {
         "__annotations__": {"recipe": type(kind.recipe), "sizes": type(kind.sizes)},

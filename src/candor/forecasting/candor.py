@@ -45,7 +45,7 @@ class Candor(NetworkForecaster):
         return self
 
     def used_recipe(self) -> Recipe:
-        """Returns the recipe, or the one that `fit` chose; the default one before it has chosen."""
+        """Return the recipe, or the one that `fit` chose; the default one before it has chosen."""
         chosen: Recipe | None = self.recipe or self.__dict__.get("_chosen")
         if chosen is not None:
             return chosen
@@ -75,11 +75,11 @@ class Candor(NetworkForecaster):
         return np.log1p(covariates)
 
     def quantities_read(self) -> tuple[str, ...]:
-        """Returns rain, if the network reads it."""
+        """Return rain, if the network reads it."""
         return ("rain",) if self.used_recipe().model_settings(1, self.history, self.horizon).reads_rain else ()
 
     def explain(self, panel: Panel, sensor: str, time: datetime | str | None = None) -> ForecastExplanation:
-        """Returns where the forecast of one sensor came from, beside the forecast itself, in the sensor's unit.
+        """Return where the forecast of one sensor came from, beside the forecast itself, in the sensor's unit.
 
         Args:
             panel: as for `predict`.

@@ -24,7 +24,7 @@ _ROWS = 600
 
 
 def check_forecaster(make: Callable[[], Forecaster]) -> None:
-    """Raises AssertionError with a sentence unless the forecasters that `make` returns keep the contract."""
+    """Raise AssertionError with a sentence unless the forecasters that `make` returns keep the contract."""
     contract = _Contract(make)
     for name in vars(_Contract):
         if name.startswith("check_"):
@@ -32,7 +32,7 @@ def check_forecaster(make: Callable[[], Forecaster]) -> None:
 
 
 def sample_panel() -> Panel:
-    """Returns hourly readings of five sensors in a row: one with gaps, one that is silent at the end, one dead."""
+    """Return hourly readings of five sensors in a row: one with gaps, one that is silent at the end, one dead."""
     generator = np.random.default_rng(7)
     hours = np.arange(_ROWS)[:, None]
     values = 10 + np.sin(2 * np.pi * (hours / 24 + np.arange(5) / 10)) + 0.1 * generator.standard_normal((_ROWS, 5))

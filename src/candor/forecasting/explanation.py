@@ -24,6 +24,7 @@ from candor.nets.candor.decomposition import COMPONENT_NAMES, Components
 from candor.nets.candor.functional import FunctionalStates, resemblances
 from candor.nets.candor.physical import PhysicalBranch
 from candor.nets.candor.trainable import CandorTrainable, rain_in
+from candor.nets.trainable import tensors_of
 
 Direction = Literal["forward", "reverse"]
 Numbers = NDArray[np.float32]
@@ -57,7 +58,7 @@ class Gates:
     shock_following: Numbers | None  # of the residual from the background of the next patch, g_V, or None
 
     def by_name(self) -> dict[str, Numbers]:
-        """Returns the gates that there are, by name."""
+        """Return the gates that there are, by name."""
         found = {
             "accumulation": self.accumulation,
             "release": self.release,
@@ -131,14 +132,14 @@ class ForecastExplanation:
 
 
 def find_sensor(panel: Panel, sensor: str) -> int:
-    """Returns the column of a sensor."""
+    """Return the column of a sensor."""
     if sensor not in panel.sensor_ids:
         panel.select([sensor])  # says which sensors there are
     return panel.sensor_ids.index(sensor)
 
 
 def find_origin(panel: Panel, time: datetime | str | None, history: int) -> int:
-    """Returns the row of the first step at or after a time; None means the row after the last one.
+    """Return the row of the first step at or after a time; None means the row after the last one.
 
     Args:
         panel: the readings.
@@ -162,7 +163,7 @@ def find_origin(panel: Panel, time: datetime | str | None, history: int) -> int:
 
 
 def network_states(trainable: CandorTrainable, batch: dict[str, Tensor]) -> tuple[Encoding, Tensor]:
-    """Returns all states of the network for some windows, and the forecasts they give in the sensors' unit."""
+    """Return all states of the network for some windows, and the forecasts they give in the sensors' unit."""
     values, anchor = trainable.anchored(batch)
     network, scaler = trainable.network, trainable.scaler
     clock = batch["time_of_day"], batch["day_of_week"]
@@ -173,9 +174,9 @@ def network_states(trainable: CandorTrainable, batch: dict[str, Tensor]) -> tupl
 
 @torch.no_grad()
 def explain_window(trainable: CandorTrainable, windows: Windows, panel: Panel, column: int) -> ForecastExplanation:
-    """Returns the explanation of the forecast of one sensor from the only window of `windows`."""
+    """Return the explanation of the forecast of one sensor from the only window of `windows`."""
     (origin,) = windows.origins
-    states, forecast = network_states(trainable, windows.batch(np.array([0])).tensors())
+    states, forecast = network_states(trainable, tensors_of(windows.batch(np.array([0]))))
     settings, ids = trainable.network.settings, panel.sensor_ids
     begin, end, length = int(origin) - settings.history, int(origin) + settings.horizon, settings.patch_length
     times = tuple(panel.times.slice(begin, end).local.to_pydatetime())
@@ -206,7 +207,7 @@ def explain_window(trainable: CandorTrainable, windows: Windows, panel: Panel, c
 def split_history(
     states: Encoding, column: int | slice, gates_shocks: bool
 ) -> tuple[dict[str, Component], Gates | None]:
-    """Returns the components of the history of one sensor, or of several, and what chose them; nothing if undivided.
+    """Return the components of the history of one sensor, or of several, and what chose them; nothing if undivided.
 
     Args:
         states: of one window.
@@ -233,7 +234,7 @@ def split_history(
 def _contributions(
     physical: PhysicalBranch | None, states: Encoding, ids: tuple[str, ...], patches: tuple[Span, ...], column: int
 ) -> Iterator[Contribution]:
-    """Yields what arrived in one step along the edges of the directions that the network has."""
+    """Yield what arrived in one step along the edges of the directions that the network has."""
     if physical is None:
         return
     for direction, found in states.paths.items():
@@ -274,5 +275,5 @@ def _peers(functional: FunctionalStates | None, ids: tuple[str, ...], column: in
 
 
 def _size(states: Tensor) -> Tensor:
-    """Returns the root mean square over hidden."""
+    """Return the root mean square over hidden."""
     return states.square().mean(dim=-1).sqrt()

@@ -46,12 +46,12 @@ class ForecastTable:
         return "lower" in self.columns
 
     def to_json(self) -> list[dict[str, Any]]:
-        """Returns the rows as content of JSON: local times with their offset, numbers with seven digits."""
+        """Return the rows as content of JSON: local times with their offset, numbers with seven digits."""
         numbers = [plain_numbers(column.ravel()) for column in self.columns.values()]
         return [dict(zip(self._names, row, strict=True)) for row in self._rows(self.times.iso, numbers)]
 
     def write(self, path: Path) -> None:
-        """Writes the rows as CSV or Parquet, by the ending of the path, all or nothing."""
+        """Write the rows as CSV or Parquet, by the ending of the path, all or nothing."""
         check_table_path(path)
         with atomic_file(path) as temporary:
             (self._write_parquet if path.suffix == ".parquet" else self._write_csv)(temporary)
@@ -61,7 +61,7 @@ class ForecastTable:
         return ("time", "sensor", "step", *self.columns)
 
     def _rows(self, time_of: Callable[[int], Any], numbers: Sequence[Iterable[Any]]) -> Iterator[tuple[Any, ...]]:
-        """Yields time, sensor, step and the numbers of each row."""
+        """Yield time, sensor, step and the numbers of each row."""
         times = [time_of(step) for step in range(self.times.length)]
         places = ((time, sensor, step) for step, time in enumerate(times, start=1) for sensor in self.sensors)
         for place, *row in zip(places, *numbers, strict=True):
@@ -105,11 +105,11 @@ class ForecastOptions:
         return self.above if self.below is None else self.below
 
     def forecast(self, forecaster: Forecaster, recent: Panel) -> ForecastTable:
-        """Returns the forecast after the last row, with intervals and probabilities."""
+        """Return the forecast after the last row, with intervals and probabilities."""
         return self.table(forecaster, recent, forecaster.predict(recent)[0])
 
     def table(self, forecaster: Forecaster, recent: Panel, forecast: NDArray[np.float32]) -> ForecastTable:
-        """Returns a forecast that was made already, with intervals and probabilities.
+        """Return a forecast that was made already, with intervals and probabilities.
 
         Args:
             forecaster: whose forecast it is.
@@ -130,7 +130,7 @@ class ForecastOptions:
         return ForecastTable(steps, recent.sensor_ids, columns)
 
     def report_short_intervals(self, forecaster: Forecaster, findings: Findings) -> None:
-        """Adds a warning where so few errors of a model are known that intervals cannot reach the coverage."""
+        """Add a warning where so few errors of a model are known that intervals cannot reach the coverage."""
         if forecaster.calibration_ is None:
             return
         borrowing = forecaster.calibration_.borrowing(self.coverage)
@@ -143,7 +143,7 @@ class ForecastOptions:
 
 
 def check_table_path(path: Path) -> None:
-    """Refuses a file for a table that would be neither CSV nor Parquet."""
+    """Refuse a file for a table that would be neither CSV nor Parquet."""
     if path.suffix not in {".csv", ".parquet"}:
         raise InputError(
             "tables are written as CSV or Parquet", where=str(path), hint="give a name that ends in .csv or .parquet"
@@ -151,10 +151,10 @@ def check_table_path(path: Path) -> None:
 
 
 def plain_numbers(values: Iterable[float]) -> list[float | None]:
-    """Returns numbers as JSON has them: seven digits, and null for NaN."""
+    """Return numbers as JSON has them: seven digits, and null for NaN."""
     return [None if value != value else rounded(float(value)) for value in values]
 
 
 def rounded(value: float) -> float:
-    """Returns a number with the seven digits that single precision has."""
+    """Return a number with the seven digits that single precision has."""
     return float(f"{value:.7g}")

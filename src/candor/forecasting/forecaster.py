@@ -48,7 +48,7 @@ openers: list[Callable[[Path], "Forecaster"]] = []
 
 
 def label_of(model: str) -> str:
-    """Returns the name of a model as people are shown it, which says of a reconstruction that it is one."""
+    """Return the name of a model as people are shown it, which says of a reconstruction that it is one."""
     return f"{model} (reconstruction)" if forecasters.get(model).is_reconstruction else model
 
 
@@ -87,7 +87,7 @@ class Forecaster(ABC):
         *,
         budget_seconds: float | None = None,
     ) -> Self:
-        """Learns from the training part of the panel, or from all of it when there is no split.
+        """Learn from the training part of the panel, or from all of it when there is no split.
 
         Args:
             panel: the readings.
@@ -112,19 +112,19 @@ class Forecaster(ABC):
         return self
 
     def selection(self, split: Split) -> Split:
-        """Returns the split with those validation origins that choose between states of the model while it learns.
+        """Return the split with those validation origins that choose between states of the model while it learns.
 
         By default the first half, so that the second measures errors of a model that was not chosen by it.
         """
         return dataclasses.replace(split, validation=halve_validation(split, self.horizon)[0])
 
     def _own_split(self, panel: Panel) -> Split:
-        """Returns the split where `fit` is given none: by default it trains on everything."""
+        """Return the split where `fit` is given none: by default it trains on everything."""
         origins = np.arange(self.history, panel.times.length - self.horizon + 1, dtype=np.int64)
         return Split(origins, origins[:0], origins[:0], panel.times.length)
 
     def _remember(self, panel: Panel, split: Split) -> None:
-        """Stores what other panels are compared with later."""
+        """Store what other panels are compared with later."""
         self.fingerprint_: str = panel.fingerprint
         self.trained_on_ = KnownPanel.of(panel, split.train_end, self.quantities_read())
 
@@ -139,11 +139,11 @@ class Forecaster(ABC):
         return self.rows_needed
 
     def quantities_read(self) -> tuple[str, ...]:
-        """Returns the names of the panel's covariates that the forecaster reads; by default none."""
+        """Return the names of the panel's covariates that the forecaster reads; by default none."""
         return ()
 
     def _calibrate(self, panel: Panel, split: Split, report: Report) -> None:
-        """Learns how far forecasts are off from the second half of validation; if nothing is there, `None`."""
+        """Learn how far forecasts are off from the second half of validation; if nothing is there, `None`."""
         self.calibration_: Calibration | None = None
         _, origins = halve_validation(split, self.horizon)
         most = max(_LEAST_WINDOWS, _MOST_RESIDUALS // (self.horizon * len(panel.sensors)))
@@ -160,7 +160,7 @@ class Forecaster(ABC):
             self.calibration_ = calibrate(residuals)
 
     def predict(self, panel: Panel, origins: Origins | None = None) -> NDArray[np.float32]:
-        """Returns forecasts in the sensors' units, origin x horizon x sensor.
+        """Return forecasts in the sensors' units, origin x horizon x sensor.
 
         Args:
             panel: readings of the sensors the forecaster was fitted on; for a given origin only rows before it are
@@ -183,7 +183,7 @@ class Forecaster(ABC):
         return refuse_unbounded(self._forecast(panel, origins), panel.name)
 
     def predict_in_batches(self, panel: Panel, origins: Origins) -> Iterator[tuple[Origins, NDArray[np.float32]]]:
-        """Yields origins and their forecasts, origin x horizon x sensor, so many at a time as memory should hold."""
+        """Yield origins and their forecasts, origin x horizon x sensor, so many at a time as memory should hold."""
         windows = max(1, _NUMBERS_PER_BATCH // ((self.history + self.horizon) * len(panel.sensors)))
         for first in range(0, len(origins), windows):
             batch = origins[first : first + windows]
@@ -192,7 +192,7 @@ class Forecaster(ABC):
     def predict_interval(
         self, panel: Panel, origins: Origins | None = None, coverage: ArrayLike = 0.9
     ) -> IntervalForecast:
-        """Returns forecasts with intervals that hold the observation with a probability of `coverage`.
+        """Return forecasts with intervals that hold the observation with a probability of `coverage`.
 
         Args:
             panel: as for `predict`.
@@ -209,7 +209,7 @@ class Forecaster(ABC):
     def probability_below(
         self, panel: Panel, threshold: ArrayLike, origins: Origins | None = None
     ) -> NDArray[np.float64]:
-        """Returns the probability that the observation lies below a threshold, origin x horizon x sensor.
+        """Return the probability that the observation lies below a threshold, origin x horizon x sensor.
 
         Args:
             panel: as for `predict`.
@@ -220,19 +220,19 @@ class Forecaster(ABC):
 
     @abstractmethod
     def _learn(self, panel: Panel, split: Split, report: Report) -> State:
-        """Returns what is learned from the training part."""
+        """Return what is learned from the training part."""
 
     @abstractmethod
     def _forecast(self, panel: Panel, origins: Origins) -> NDArray[np.float32]:
-        """Returns finite forecasts, origin x horizon x sensor, from the rows before each origin."""
+        """Return finite forecasts, origin x horizon x sensor, from the rows before each origin."""
 
     def settings(self) -> dict[str, Any]:
-        """Returns the constructor's arguments as plain content, such as JSON holds."""
+        """Return the constructor's arguments as plain content, such as JSON holds."""
         content: dict[str, Any] = TypeAdapter(type(self)).dump_python(self, mode="json")
         return content
 
     def save(self, folder: Path | str) -> None:
-        """Writes the fitted forecaster to a folder, all or nothing; a folder with anything but a model is refused."""
+        """Write the fitted forecaster to a folder, all or nothing; a folder with anything but a model is refused."""
         self._check_fitted()
         folder = Path(folder)
         there = folder.iterdir() if folder.is_dir() else [folder] if folder.exists() else []
@@ -259,7 +259,7 @@ class Forecaster(ABC):
 
     @classmethod
     def load(cls, path: Path | str) -> Self:
-        """Returns the fitted forecaster at a path; one of another kind is refused, `Forecaster.load` takes them all.
+        """Return the fitted forecaster at a path; one of another kind is refused, `Forecaster.load` takes them all.
 
         Args:
             path: a folder written by `save`, a run directory, or a bundle, as a folder or as one file.
@@ -280,7 +280,7 @@ class Forecaster(ABC):
             raise NotFittedError(f"this {self.name} forecaster is not fitted yet", hint="call fit(panel) first")
 
     def known_errors(self) -> Calibration:
-        """Returns the calibration; without one there are no intervals and no probabilities."""
+        """Return the calibration; without one there are no intervals and no probabilities."""
         self._check_fitted()
         if self.calibration_ is None:
             raise NotFittedError(
@@ -312,7 +312,7 @@ class Forecaster(ABC):
 
 
 def halve_validation(split: Split, horizon: int) -> tuple[Origins, Origins]:
-    """Returns the validation origins that choose between states of a model, and those that measure its errors.
+    """Return the validation origins that choose between states of a model, and those that measure its errors.
 
     The validation part is cut in the middle. No target of the second half is one of the test part, which matters where
     windows were cut and neighbours share targets. Windows of the first half whose targets reach into the second are
@@ -331,7 +331,7 @@ def halve_validation(split: Split, horizon: int) -> tuple[Origins, Origins]:
 
 
 def refuse_unbounded(forecast: NDArray[np.float32], where: str = "readings") -> NDArray[np.float32]:
-    """Returns the forecast; one that is not finite is refused."""
+    """Return the forecast; one that is not finite is refused."""
     if not np.isfinite(forecast).all():
         raise InputError(
             "the forecast is not a number: readings are out of all proportion, or the model is damaged",
@@ -342,12 +342,12 @@ def refuse_unbounded(forecast: NDArray[np.float32], where: str = "readings") -> 
 
 
 def load_forecaster(path: Path | str) -> Forecaster:
-    """Returns the fitted forecaster at a path, of whatever kind: see `Forecaster.load`."""
+    """Return the fitted forecaster at a path, of whatever kind: see `Forecaster.load`."""
     return Forecaster.load(path)
 
 
 def read_model(folder: Path) -> Forecaster:
-    """Returns the fitted forecaster that `save` wrote to a folder."""
+    """Return the fitted forecaster that `save` wrote to a folder."""
     content, where = read_json(folder / _MODEL), str(folder / _MODEL)
     if not isinstance(content, dict) or content.get("format") != "candor-model":
         raise InputError("this is not a saved candor model", where=where)

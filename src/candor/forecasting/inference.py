@@ -9,6 +9,7 @@ from torch import Tensor
 
 from candor.core.progress import Report, silent
 from candor.data.windows import Batch
+from candor.nets.trainable import tensors_of
 from candor.training.batches import Indices, micro_batches
 from candor.training.replicas import Network, ThreadReplicas
 
@@ -24,7 +25,7 @@ class WindowSource(Protocol):
     def __len__(self) -> int: ...
 
     def batch(self, indices: Indices) -> Batch:
-        """Returns the windows at indices as one batch."""
+        """Return the windows at indices as one batch."""
 
 
 def infer(
@@ -36,7 +37,7 @@ def infer(
     *,
     threads: int | None = None,
 ) -> Iterator[Result]:
-    """Yields what `compute` makes of each batch of windows, in their order and without gradients.
+    """Yield what `compute` makes of each batch of windows, in their order and without gradients.
 
     Args:
         trainable: the network, in evaluation mode.
@@ -51,7 +52,7 @@ def infer(
 
     @torch.no_grad()  # in the thread that does the work: the mode is a thread's own
     def work(replica: Network, places: Indices) -> Result:
-        return compute(replica, windows.batch(places).tensors())
+        return compute(replica, tensors_of(windows.batch(places)))
 
     with ThreadReplicas(trainable, threads) as replicas:
         for places, result in zip(batches, replicas.map(work, batches), strict=True):

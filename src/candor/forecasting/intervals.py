@@ -59,7 +59,7 @@ class _Pool:
     size: Numbers | None = None
 
     def ends(self, tail: NDArray[np.float64]) -> tuple[Numbers, Numbers, NDArray[np.bool_]]:
-        """Returns the residuals that leave out a share `tail` on each side, and whether there are enough for it.
+        """Return the residuals that leave out a share `tail` on each side, and whether there are enough for it.
 
         Where there are too few these are the extremes, and +inf and -inf where there is none.
         """
@@ -73,7 +73,7 @@ class _Pool:
         return lower, upper, np.broadcast_to(whole >= 1, lower.shape)
 
     def shares_below(self, step: int, sensor: int, residual: NDArray[np.float64]) -> tuple[Numbers, Numbers]:
-        """Returns bounds of the probability that a new residual of one cell lies below those given.
+        """Return bounds of the probability that a new residual of one cell lies below those given.
 
         Both are the same among the residuals of the pool: linear between two of them, the middle of the jump at one.
         """
@@ -117,7 +117,7 @@ class Calibration:
             raise ValueError("the residuals are not sorted")
 
     def interval(self, forecast: Numbers, coverage: ArrayLike = 0.9) -> Ends:
-        """Returns the lower and upper ends of intervals that hold the observation with a probability of `coverage`.
+        """Return the lower and upper ends of intervals that hold the observation with a probability of `coverage`.
 
         Args:
             forecast: origin x step x sensor, in the sensor's unit; so are the ends.
@@ -128,7 +128,7 @@ class Calibration:
         return forecast + lower, forecast + upper
 
     def probability_below(self, forecast: Numbers, threshold: ArrayLike) -> NDArray[np.float64]:
-        """Returns the probability, between 0 and 1 and neither of them, that the observation lies below a threshold.
+        """Return the probability, between 0 and 1 and neither of them, that the observation lies below a threshold.
 
         It never falls as the threshold rises; at an interval's ends it is half the miss rate from either side.
 
@@ -147,25 +147,25 @@ class Calibration:
         return probability
 
     def borrowing(self, coverage: float = 0.9) -> Borrowing:
-        """Returns how many cells need residuals of others for a coverage."""
+        """Return how many cells need residuals of others for a coverage."""
         _, _, rung = self._ends(coverage)
         sensor, network, beyond = (int((rung == number).sum()) for number in (1, 2, 3))
         return Borrowing(self.counts.size, sensor, network + beyond, beyond)
 
     def to_state(self) -> dict[str, NDArray[Any]]:
-        """Returns plain arrays from which `from_state` makes the same calibration."""
+        """Return plain arrays from which `from_state` makes the same calibration."""
         return {"residuals": self.residuals, "counts": self.counts}
 
     @staticmethod
     def from_state(state: Mapping[str, NDArray[Any]]) -> "Calibration":
-        """Returns the calibration that was turned into these arrays."""
+        """Return the calibration that was turned into these arrays."""
         try:
             return Calibration(state["residuals"], state["counts"])
         except (KeyError, ValueError) as error:
             raise InputError(f"the saved calibration is damaged ({error})", hint="calibrate again") from None
 
     def _ends(self, coverage: ArrayLike) -> tuple[Numbers, Numbers, NDArray[np.int64]]:
-        """Returns the residuals at both ends, and which pool was enough: 0 own, 1 sensor, 2 network, 3 none."""
+        """Return the residuals at both ends, and which pool was enough: 0 own, 1 sensor, 2 network, 3 none."""
         tail = (1.0 - _checked(coverage)) / 2
         lower, upper, is_enough = self._own.ends(tail)
         rung = np.where(is_enough, 0, 1)
@@ -181,7 +181,7 @@ class Calibration:
         return lower, upper, rung
 
     def _share_below(self, step: int, sensor: int, residual: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Returns the probability that a new residual of one cell lies below each of those given."""
+        """Return the probability that a new residual of one cell lies below each of those given."""
         least, greatest = self._own.shares_below(step, sensor, residual)
         for pool in self._lenders():
             # Beyond the extremes of a pool only bounds are known; a wider pool says more.
@@ -198,7 +198,7 @@ class Calibration:
         return _Pool(self.residuals, self.counts)
 
     def _lenders(self) -> Iterator[_Pool]:
-        """Yields the pools a cell may borrow from, the nearest first; each is made when it is first needed."""
+        """Yield the pools a cell may borrow from, the nearest first; each is made when it is first needed."""
         yield self._of_sensors
         yield self._of_network
 
@@ -232,7 +232,7 @@ def _checked(coverage: ArrayLike) -> NDArray[np.float64]:
 
 
 def calibrate(residuals: Numbers) -> Calibration:
-    """Returns the calibration that follows from residuals of windows the forecaster did not learn from.
+    """Return the calibration that follows from residuals of windows the forecaster did not learn from.
 
     Of each step and sensor at most 999 residuals are kept, evenly spread over the windows in which there is one; fewer,
     but at least 99, where there would be more than five million in all. The choice does not depend on their values, so
@@ -267,7 +267,7 @@ def calibrate(residuals: Numbers) -> Calibration:
 
 
 def _typical_sizes(residuals: Numbers, counts: NDArray[np.int64]) -> Numbers:
-    """Returns the typical size of residuals, step x sensor, in the sensor's unit and greater than zero.
+    """Return the typical size of residuals, step x sensor, in the sensor's unit and greater than zero.
 
     It is the mean absolute residual of the sensor, times how much larger residuals are at this step for all sensors,
     because a cell may have too few residuals of its own.
@@ -290,7 +290,7 @@ def _typical_sizes(residuals: Numbers, counts: NDArray[np.int64]) -> Numbers:
 
 
 def _known_or_nan(total: NDArray[Any], count: NDArray[Any]) -> NDArray[np.float64]:
-    """Returns total / count, NaN where either is zero: no size follows from nothing, or from zeros alone."""
+    """Return total / count, NaN where either is zero: no size follows from nothing, or from zeros alone."""
     quotient = np.full(total.shape, np.nan)
     np.divide(total, count, out=quotient, where=(total > 0) & (count > 0))
     return quotient
@@ -327,7 +327,7 @@ class AdaptiveCoverage:
         self._last_row: int | None = None
 
     def interval(self, origin: int, forecast: Numbers) -> Ends:
-        """Returns the lower and upper ends, step x sensor, for the forecast whose first target is row `origin`."""
+        """Return the lower and upper ends, step x sensor, for the forecast whose first target is row `origin`."""
         if self._last_row is not None and origin <= self._last_row:
             raise ValueError(f"the forecast for row {origin} on comes after the reading of row {self._last_row}")
         lower, upper = self.calibration.interval(forecast[None], self.asked)
@@ -335,7 +335,7 @@ class AdaptiveCoverage:
         return lower[0], upper[0]
 
     def observe(self, row: int, reading: Numbers) -> None:
-        """Learns from the readings of all sensors at one row, NaN where missing; rows come in order of time."""
+        """Learn from the readings of all sensors at one row, NaN where missing; rows come in order of time."""
         if self._last_row is not None and row <= self._last_row:
             raise ValueError(f"the reading of row {row} comes after that of row {self._last_row}")
         self._last_row = row
@@ -349,7 +349,7 @@ class AdaptiveCoverage:
         self._pending = {origin: ends for origin, ends in self._pending.items() if origin + steps > row + 1}
 
     def walk(self, origins: NDArray[np.int64], forecast: Numbers, readings: Numbers) -> Ends:
-        """Returns the lower and upper ends of all forecasts, origin x step x sensor, made one after the other.
+        """Return the lower and upper ends of all forecasts, origin x step x sensor, made one after the other.
 
         Args:
             origins: row of the first target of each forecast, rising.

@@ -86,7 +86,7 @@ class LightGbm(Forecaster):
         return state | {"trees": np.frombuffer(text.encode(), np.uint8).copy()}
 
     def _watch(self, library: Any, report: Report) -> Callable[[Any], None]:
-        """Returns a callback that reports after every tree, and ends the growth at the deadline."""
+        """Return a callback that reports after every tree, and end the growth at the deadline."""
         errors: list[float] = []
 
         def after_tree(environment: Any) -> None:
@@ -124,11 +124,11 @@ class _Table:
         self.sensor_column = 2 * forecaster.history + 4
 
     def last(self, origins: Origins, sensors: NDArray[np.int64]) -> NDArray[np.float32]:
-        """Returns the readings just before the origins."""
+        """Return the readings just before the origins."""
         return self._values[origins - 1, sensors]
 
     def features(self, origins: Origins, steps: NDArray[np.int64], sensors: NDArray[np.int64]) -> NDArray[np.float32]:
-        """Returns a row per triple: history and neighbours around the last reading, step, calendar, level, sensor."""
+        """Return a row per triple: history and neighbours around the last reading, step, calendar, level, sensor."""
         seen = origins[:, None] + np.arange(-self._forecaster.history, 0)
         level = self.last(origins, sensors)
         rows = origins + steps
@@ -143,7 +143,7 @@ class _Table:
     def draw(
         self, origins: Origins, rows: int, generator: np.random.Generator
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Returns features and targets of observed targets at random windows, steps and sensors."""
+        """Return features and targets of observed targets at random windows, steps and sensors."""
         counts = len(origins), self._forecaster.horizon, self._values.shape[1]
         window, steps, sensors = (generator.integers(0, count, rows) for count in counts)
         observed = ~np.isnan(self._targets[origins[window] + steps, sensors])
@@ -152,7 +152,7 @@ class _Table:
 
 
 def _neighbours(panel: Panel) -> NDArray[np.float32]:
-    """Returns for each sensor how much the senders of its edges count; a sensor without any counts itself."""
+    """Return for each sensor how much the senders of its edges count; a sensor without any counts itself."""
     weights = adjacency_of(panel).toarray().T  # receiver x sender
     np.fill_diagonal(weights, 0.0)
     np.fill_diagonal(weights, weights.sum(axis=1) == 0)

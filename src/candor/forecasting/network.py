@@ -50,22 +50,22 @@ class NetworkForecaster(Forecaster):
 
     @abstractmethod
     def used_recipe(self) -> NetworkRecipe:
-        """Returns how the network learns."""
+        """Return how the network learns."""
 
     @abstractmethod
     def _trainable(self, state: State, scaler: Scaler, nodes: int) -> Trainable:
-        """Returns the network with first weights, for the graph and the scaler of a state."""
+        """Return the network with first weights, for the graph and the scaler of a state."""
 
     def stages(self) -> tuple[Stage, ...]:
-        """Returns the trainings that come before the network's own, in their order; by default there are none."""
+        """Return the trainings that come before the network's own, in their order; by default there are none."""
         return ()
 
     def _stage_trainable(self, stage: Stage, state: State, scaler: Scaler, nodes: int) -> Trainable:
-        """Returns what a stage trains, with first weights; for forecasters that have stages."""
+        """Return what a stage trains, with first weights; for forecasters that have stages."""
         raise ValueError(f"{self.name} has no stage {stage.name}")
 
     def _prepare(self, trainable: Trainable, training: Windows) -> None:
-        """Initialises the network from the training windows before it learns; by default not at all."""
+        """Initialise the network from the training windows before it learns; by default not at all."""
 
     def fit(
         self,
@@ -79,7 +79,7 @@ class NetworkForecaster(Forecaster):
         trains_on: bool = True,
         budget_seconds: float | None = None,
     ) -> Self:
-        """Trains the network; without a split the last fifth of the panel chooses weights and calibrates intervals.
+        """Train the network; without a split the last fifth of the panel chooses weights and calibrates intervals.
 
         Args:
             panel: the readings.
@@ -108,7 +108,7 @@ class NetworkForecaster(Forecaster):
         return Split(train, whole.train[whole.train >= end], whole.test, end)
 
     def selection(self, split: Split) -> Split:
-        """Returns the split whose validation part chooses the best weights."""
+        """Return the split whose validation part chooses the best weights."""
         return split if self.used_recipe().selection == "whole" else super().selection(split)
 
     def _learn(self, panel: Panel, split: Split, report: Report) -> State:
@@ -131,7 +131,7 @@ class NetworkForecaster(Forecaster):
         return state | {f"{WEIGHTS}{name}": tensor.numpy() for name, tensor in weights.items()}
 
     def _first_weights(self, session: Session, state: State, scaler: Scaler) -> tuple[State, Trainable]:
-        """Returns what the network is built from, and the network as its own training begins: after all stages."""
+        """Return what the network is built from, and the network as its own training begins: after all stages."""
         is_begun, earlier = session.has_reached_the_last(), None
         found = session.load_found() if is_begun else found_in(self._start_from)
         for stage in () if is_begun or self._start_from else self.stages():
@@ -147,7 +147,7 @@ class NetworkForecaster(Forecaster):
         return state, trainable
 
     def check_start(self, panel: Panel, start: State) -> None:
-        """Refuses weights that do not fit the network this forecaster would train on a panel.
+        """Refuse weights that do not fit the network this forecaster would train on a panel.
 
         Args:
             panel: the readings.
@@ -178,7 +178,7 @@ class NetworkForecaster(Forecaster):
         scaler: Scaler,
         earlier: Trainable | None,
     ) -> Trainable:
-        """Returns a network that is initialised from the training windows and from what the stage before learned."""
+        """Return a network that is initialised from the training windows and from what the stage before learned."""
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
             trainable = make(state, scaler, len(session.data.sensors))
@@ -193,15 +193,15 @@ class NetworkForecaster(Forecaster):
         return fit_scaler(panel.values[: split.train_end])
 
     def _transform(self, covariates: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Returns covariates as they are standardised; by default as they are measured."""
+        """Return covariates as they are standardised; by default as they are measured."""
         return covariates
 
     def _learn_covariates(self, panel: Panel, split: Split) -> State:
-        """Returns what is learned of the covariates that the network reads."""
+        """Return what is learned of the covariates that the network reads."""
         return learn_covariates(panel, self.quantities_read(), split.train_end, self._transform)
 
     def _covariates(self, panel: Panel, state: State) -> NDArray[np.float32] | None:
-        """Returns the covariates that the network reads, time x sensor x quantity, filled and standardised."""
+        """Return the covariates that the network reads, time x sensor x quantity, filled and standardised."""
         return read_covariates(panel, self.quantities_read(), state, self._transform)
 
     def _forecast(self, panel: Panel, origins: Origins) -> NDArray[np.float32]:
@@ -211,7 +211,7 @@ class NetworkForecaster(Forecaster):
         return torch.cat(forecasts).numpy()
 
     def trained(self) -> Trainable:
-        """Returns the network with the weights it learned, ready for use.
+        """Return the network with the weights it learned, ready for use.
 
         It is built once and shared, also between threads: do not train it or change its weights.
         """
@@ -229,29 +229,29 @@ class NetworkForecaster(Forecaster):
         return Scaler(*map(float, self.state_["scaler"]))
 
     def windows(self, panel: Panel, origins: Origins) -> Windows:
-        """Returns the windows before origins as the network reads them; nothing from an origin on has to exist."""
+        """Return the windows before origins as the network reads them; nothing from an origin on has to exist."""
         panel = panel.in_zone(self.trained_on_.panel.times.zone)  # an explanation is asked for on any clock
         inputs = self._scaler().scale(fill(panel.values, self.fill, self.state_["means"]))
         return future_windows(panel, inputs, origins, self.history, self.horizon, self._covariates(panel, self.state_))
 
 
 def edges_of(state: State) -> EdgeArrays:
-    """Returns the weighted graph that a network was made for."""
+    """Return the weighted graph that a network was made for."""
     return EdgeArrays(state["edges/source"], state["edges/target"], state["edges/weight"])
 
 
 def found_in(state: State) -> dict[str, Any]:
-    """Returns what the stages before a network found that it was built from; empty if there is nothing."""
+    """Return what the stages before a network found that it was built from; empty if there is nothing."""
     return json.loads(state[FOUND].tobytes()) if FOUND in state else {}
 
 
 def found_state(found: dict[str, Any]) -> State:
-    """Returns what stages found as a part of a state, see `found_in`."""
+    """Return what stages found as a part of a state, see `found_in`."""
     return {FOUND: np.frombuffer(json.dumps(found).encode(), np.uint8).copy()} if found else {}
 
 
 def _frame_state(panel: Panel) -> State:
-    """Returns the edges and the interval of a panel, for which a network is made."""
+    """Return the edges and the interval of a panel, for which a network is made."""
     matrix = adjacency_of(panel).tocoo()
     source, target = (ends.astype(np.int64) for ends in matrix.coords)
     edges = {"edges/source": source, "edges/target": target, "edges/weight": matrix.data.astype(np.float64)}
@@ -264,7 +264,7 @@ def _weights(state: State) -> dict[str, torch.Tensor]:
 
 
 def learn_covariates(panel: Panel, names: Sequence[str], train_end: int, transform: Transform = np.asarray) -> State:
-    """Returns mean and deviation of each covariate over all sensors and the rows before `train_end`."""
+    """Return mean and deviation of each covariate over all sensors and the rows before `train_end`."""
     if not names:
         return {}
     seen = _stacked(panel, names, transform)[:train_end].astype(np.float64)
@@ -283,7 +283,7 @@ def learn_covariates(panel: Panel, names: Sequence[str], train_end: int, transfo
 def read_covariates(
     panel: Panel, names: Sequence[str], state: State, transform: Transform = np.asarray
 ) -> NDArray[np.float32] | None:
-    """Returns the covariates as z-scores, time x sensor x quantity; what is unknown counts as usual, zero."""
+    """Return the covariates as z-scores, time x sensor x quantity; what is unknown counts as usual, zero."""
     if not names:
         return None
     means, deviations = state[COVARIATES]

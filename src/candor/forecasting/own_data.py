@@ -23,7 +23,7 @@ _SECTIONS: dict[str, Any] = {"training": TrainingSettings, "model": ModelSetting
 
 
 def choose_protocol(panel: Panel, preset: str | None, overrides: Mapping[str, Any]) -> tuple[Protocol, dict[str, Any]]:
-    """Returns the protocol of the preset, or one that fits the panel, with overrides; and the overrides left over."""
+    """Return the protocol of the preset, or one that fits the panel, with overrides; and the overrides left over."""
     protocol = load_preset(preset).protocol if preset else suggest_protocol(panel)
     rest = dict(overrides)
     for_protocol = {key: rest.pop(key) for key in overrides if key in Protocol.model_fields}
@@ -37,7 +37,7 @@ def choose_protocol(panel: Panel, preset: str | None, overrides: Mapping[str, An
 def choose_settings(
     model: str, task: Task, preset: str | None, overrides: Mapping[str, Any]
 ) -> tuple[dict[str, Any], list[str]]:
-    """Returns the settings of a model for a task, beside those that follow from the protocol, and why in sentences."""
+    """Return the settings of a model for a task, beside those that follow from the protocol, and why in sentences."""
     if model == "candor":
         recipe, reasons = choose_recipe(task, preset, overrides)
         return {"recipe": recipe.model_dump()}, reasons
@@ -77,7 +77,7 @@ def _at(content: Mapping[str, Any], path: tuple[str, ...]) -> Mapping[str, Any]:
 
 
 def choose_recipe(task: Task, preset: str | None, overrides: Mapping[str, Any]) -> tuple[Recipe, list[str]]:
-    """Returns how CANDOR is trained on a task, and what was chosen and why in plain sentences."""
+    """Return how CANDOR is trained on a task, and what was chosen and why in plain sentences."""
     placed = _in_sections(overrides)
     settled = load_preset(preset).recipe if preset else None
     wanted = placed.get("training") or {}
@@ -108,7 +108,7 @@ def choose_recipe(task: Task, preset: str | None, overrides: Mapping[str, Any]) 
 
 
 def _following(settled: Recipe, task: Task, wanted: Mapping[str, Any]) -> Recipe:
-    """Returns the recipe of a preset with its schedules in proportion to the epochs and the horizon there are."""
+    """Return the recipe of a preset with its schedules in proportion to the epochs and the horizon there are."""
     training, horizon = settled.training, task.protocol.horizon
     epochs = parse_settings(TrainingSettings, wanted, "settings").epochs if "epochs" in wanted else training.epochs
     if epochs == training.epochs and training.prefix(epochs - 1, horizon) == horizon:
@@ -117,7 +117,7 @@ def _following(settled: Recipe, task: Task, wanted: Mapping[str, Any]) -> Recipe
 
 
 def _fitting(task: Task, wanted: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns a recipe that follows from interval, horizon and length of the record.
+    """Return a recipe that follows from interval, horizon and length of the record.
 
     The schedules fit the settings of training that are `wanted`.
     """
@@ -140,7 +140,7 @@ def _fitting(task: Task, wanted: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _reasons(task: Task, preset: str | None, recipe: Recipe, own: set[str]) -> list[str]:
-    """Returns why a recipe is as it is, in sentences; settings given by hand (`own`) need no reason."""
+    """Return why a recipe is as it is, in sentences; settings given by hand (`own`) need no reason."""
     training, windows, horizon = recipe.training, len(task.split.train), task.protocol.horizon
     sizes = recipe.model_settings(1, task.protocol.history, horizon)
     of_epoch = min(windows, training.epoch_windows or windows)
@@ -176,7 +176,7 @@ def _reasons(task: Task, preset: str | None, recipe: Recipe, own: set[str]) -> l
 
 
 def _spans_in_words(task: Task, preset: str | None) -> str:
-    """Returns a sentence about history and horizon: usual for the interval, those of a preset, or chosen by hand."""
+    """Return a sentence about history and horizon: usual for the interval, those of a preset, or chosen by hand."""
     interval = task.panel.times.interval
     usual = load_preset(preset).protocol if preset else suggest_protocol(task.panel)
     why = f"as in the preset {preset}" if preset else f"usual for readings every {duration(interval)}"
@@ -190,7 +190,7 @@ def _spans_in_words(task: Task, preset: str | None) -> str:
 
 
 def _in_sections(overrides: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns settings under the section they belong to: `epochs` and `training.epochs` mean the same."""
+    """Return settings under the section they belong to: `epochs` and `training.epochs` mean the same."""
     _refuse_groups(overrides, _SECTIONS)
     placed: dict[str, Any] = {}
     for key, value in overrides.items():
@@ -212,7 +212,7 @@ def _in_sections(overrides: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _refuse_groups(overrides: Mapping[str, Any], groups: Collection[str]) -> None:
-    """Refuses one value for a group of settings, such as `training=3`, and `model` and `seed`, which are options.
+    """Refuse one value for a group of settings, such as `training=3`, and `model` and `seed`, which are options.
 
     A seed among the settings would differ from that in the run's record.
     """

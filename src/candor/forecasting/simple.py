@@ -23,7 +23,7 @@ _MOST_SEASONS_BACK = 4
 
 
 def training_means(panel: Panel, split: Split) -> NDArray[np.float32]:
-    """Returns each sensor's mean over the training period, or that of all sensors, or zero."""
+    """Return each sensor's mean over the training period, or that of all sensors, or zero."""
     values = panel.values[: split.train_end].astype(np.float64)
     count, total = np.count_nonzero(~np.isnan(values), axis=0), np.nansum(values, axis=0)
     overall = total.sum() / count.sum() if count.sum() else 0.0
@@ -87,7 +87,7 @@ class SeasonalNaive(Forecaster):
         return min(known, key=errors.__getitem__, default=1)
 
     def _error(self, values: NDArray[np.float32], season: int) -> float:
-        """Returns the mean error over all steps of the horizon, NaN where a step met no pair of readings."""
+        """Return the mean error over all steps of the horizon, NaN where a step met no pair of readings."""
         lags, steps = np.unique(self._back(season), return_counts=True)
         differences = [np.abs(values[lag:] - values[:-lag]) for lag in lags]
         if any(np.isnan(difference).all() for difference in differences):
@@ -95,7 +95,7 @@ class SeasonalNaive(Forecaster):
         return float(np.average([np.nanmean(difference) for difference in differences], weights=steps))
 
     def _back(self, season: int) -> NDArray[np.int64]:
-        """Returns for every step of the horizon how far back the reading lies that is repeated."""
+        """Return for every step of the horizon how far back the reading lies that is repeated."""
         return (np.arange(self.horizon) // season + 1) * season
 
     def _forecast(self, panel: Panel, origins: Origins) -> NDArray[np.float32]:
@@ -133,7 +133,7 @@ def _slots_per_day(interval: timedelta) -> int:
 
 
 def _time_of_week(times: TimeAxis) -> NDArray[np.int64]:
-    """Returns the slot of the week, one per interval (per day for daily data), on the local clock."""
+    """Return the slot of the week, one per interval (per day for daily data), on the local clock."""
     local, interval = times.local, times.interval.total_seconds()
     seconds = np.asarray(local.hour * 3600 + local.minute * 60 + local.second)
     return np.asarray(local.day_of_week) * _slots_per_day(times.interval) + (seconds // interval).astype(np.int64)
@@ -170,7 +170,7 @@ class Linear(Forecaster):
         return {"weights": weights.astype(np.float32), "mean": means, "scale": scale}
 
     def _windows(self, series: NDArray[np.float32], origins: Origins) -> NDArray[np.float32]:
-        """Returns the windows before the origins with a one at the end of each: origin x (history + 1) (x sensor)."""
+        """Return the windows before the origins with a one at the end of each: origin x (history + 1) (x sensor)."""
         windows = series[origins[:, None] + np.arange(-self.history, 0)]
         return np.concatenate([windows, np.ones_like(windows[:, :1])], axis=1)
 
@@ -184,7 +184,7 @@ class Linear(Forecaster):
 
 
 def _ridge(windows: NDArray[np.float64], targets: NDArray[np.float64], penalty: float) -> NDArray[np.float64]:
-    """Returns the weights of every step, step x window; a window counts for the steps whose target was measured.
+    """Return the weights of every step, step x window; a window counts for the steps whose target was measured.
 
     The penalty pulls towards the last value of the window, so that few or no samples give the last-value rule.
     """

@@ -12,7 +12,7 @@ _SEARCH_MARGIN = 1e-9  # added to search radii on the unit sphere, about 6 mm: n
 
 
 def nearest_neighbours(latitude: ArrayLike, longitude: ArrayLike, k: int) -> EdgeList:
-    """Returns edges to every sensor from each of its `k` nearest others, with lengths in km, by (source, target).
+    """Return edges to every sensor from each of its `k` nearest others, with lengths in km, by (source, target).
 
     A sensor with an unknown coordinate (NaN) has no edges; where there are fewer than `k` others, all of them count.
     Neighbours equally near are taken from south to north, then from west to east, then by position, so that the edges

@@ -17,7 +17,7 @@ _ROUNDING = 1e-9
 def downstream_pairs(
     source: ArrayLike, target: ArrayLike, length: ArrayLike, sensors: int, limit: float | None = None
 ) -> EdgeList:
-    """Returns all ordered pairs (i, j), i != j, where j is downstream of i, and how far it is.
+    """Return all ordered pairs (i, j), i != j, where j is downstream of i, and how far it is.
 
     Downstream means along the segments, in their direction; the distance is that of the shortest way, in the unit of
     `length`. Cycles, self-loops, segments of length zero and several segments between the same two sensors (the
@@ -60,7 +60,7 @@ def downstream_pairs(
 
 
 def components(source: ArrayLike, target: ArrayLike, sensors: int) -> NDArray[np.int32]:
-    """Returns for every sensor the number of the weakly connected component it belongs to.
+    """Return for every sensor the number of the weakly connected component it belongs to.
 
     Components are numbered from 0 in the order of their first sensor; directions do not matter.
     """
@@ -71,6 +71,6 @@ def components(source: ArrayLike, target: ArrayLike, sensors: int) -> NDArray[np
 
 
 def isolated(source: ArrayLike, target: ArrayLike, sensors: int) -> NDArray[np.int32]:
-    """Returns the positions, ascending, of the sensors that have no edge besides self-loops."""
+    """Return the positions, ascending, of the sensors that have no edge besides self-loops."""
     groups = components(source, target, sensors)
     return np.flatnonzero(np.bincount(groups, minlength=1)[groups] == 1).astype(np.int32)

@@ -25,7 +25,7 @@ _ROUNDING = 1e-9
 
 
 def edge_positions(source: ArrayLike, target: ArrayLike, sensors: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Returns both ends of every edge as positions from 0 to `sensors` - 1; others raise ValueError."""
+    """Return both ends of every edge as positions from 0 to `sensors` - 1; others raise ValueError."""
     ends = []
     for name, given in (("source", np.asarray(source)), ("target", np.asarray(target))):
         if given.ndim != 1:
@@ -41,7 +41,7 @@ def edge_positions(source: ArrayLike, target: ArrayLike, sensors: int) -> tuple[
 
 
 def edge_lengths(distance: ArrayLike) -> NDArray[np.float64]:
-    """Returns the lengths of edges; what is not a plain list of finite numbers of zero or more raises ValueError."""
+    """Return the lengths of edges; what is not a plain list of finite numbers of zero or more raises ValueError."""
     lengths = np.asarray(distance, dtype=np.float64)
     if lengths.ndim != 1:
         raise ValueError(f"edge lengths must be a plain list, not an array of {lengths.ndim} axes")
@@ -53,7 +53,7 @@ def edge_lengths(distance: ArrayLike) -> NDArray[np.float64]:
 def great_circle_km(
     latitude: ArrayLike, longitude: ArrayLike, other_latitude: ArrayLike, other_longitude: ArrayLike
 ) -> NDArray[np.float64]:
-    """Returns the great-circle distance in km between points given in degrees (haversine), NaN where one is NaN.
+    """Return the great-circle distance in km between points given in degrees (haversine), NaN where one is NaN.
 
     The arguments broadcast against each other. A latitude beyond 90 or a longitude beyond 360 raises InputError.
     """
@@ -79,7 +79,7 @@ def _degrees(name: str, given: ArrayLike, largest: int) -> NDArray[np.float64]:
 def gaussian_weights(
     distance: ArrayLike, sigma: float | None = None, threshold: float | None = None
 ) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-    """Returns the weights exp(-(d / sigma)^2) of the edges that are kept, and which ones are kept.
+    """Return the weights exp(-(d / sigma)^2) of the edges that are kept, and which ones are kept.
 
     Every weight is at least `SMALLEST_WEIGHT`, so that a long edge never vanishes unasked:
 
@@ -106,7 +106,7 @@ def gaussian_weights(
 
 
 def _widths_away(lengths: NDArray[np.float64], sigma: float | None) -> NDArray[np.float64]:
-    """Returns the lengths in units of sigma; zero where the default sigma says nothing."""
+    """Return the lengths in units of sigma; zero where the default sigma says nothing."""
     if sigma is None:
         # Equal lengths can have a standard deviation of 1e-17 instead of zero, hence not sd == 0.
         longest = float(lengths.max(initial=0.0))
@@ -125,7 +125,7 @@ def _widths_away(lengths: NDArray[np.float64], sigma: float | None) -> NDArray[n
 
 
 def adjacency(source: ArrayLike, target: ArrayLike, weight: ArrayLike, sensors: int) -> csr_array:
-    """Returns the adjacency J, sensors x sensors, float32: J[i, j] is the weight from i to j, larger is closer.
+    """Return the adjacency J, sensors x sensors, float32: J[i, j] is the weight from i to j, larger is closer.
 
     An edge that is listed twice, a position that is not that of a sensor, and a weight that is not positive and finite
     as a float32 raise ValueError.
@@ -149,7 +149,7 @@ def adjacency(source: ArrayLike, target: ArrayLike, weight: ArrayLike, sensors: 
 
 
 def row_normalised(matrix: Any) -> csr_array:
-    """Returns a matrix, sparse or dense, with every row divided by its sum, float32; zero rows stay zero.
+    """Return a matrix, sparse or dense, with every row divided by its sum, float32; zero rows stay zero.
 
     Entries that are stored but zero are not stored in the result. A positive entry stays positive however small its
     share is (at least `SMALLEST_WEIGHT`), so its logarithm is finite. Negative and infinite entries raise ValueError.
@@ -166,7 +166,7 @@ def row_normalised(matrix: Any) -> csr_array:
 
 
 def directional_supports(adjacency: Any) -> tuple[csr_array, csr_array]:
-    """Returns T_forward and T_reverse of the adjacency J, both sensors x sensors, float32.
+    """Return T_forward and T_reverse of the adjacency J, both sensors x sensors, float32.
 
     Every column of a support sums to one, or to zero for a sensor that no edge leaves (forward) or reaches (reverse).
     Self-loops are kept, none are added, and a network without edges is legal.

@@ -37,7 +37,7 @@ class IntervalAccumulator(Accumulator):
         return f"{super().__str__()} at a coverage of {self.coverage}"
 
     def update(self, lower: Floats, upper: Floats, target: Floats, mask: Booleans | None = None) -> None:
-        """Adds a batch of windows; a batch that is refused leaves the scores as they were.
+        """Add a batch of windows; a batch that is refused leaves the scores as they were.
 
         Args:
             lower: lower ends of the intervals, window x horizon x sensor, in the sensors' units.

@@ -17,7 +17,7 @@ class PeakTiming:
 
 
 def peak_timing(observed: ArrayLike, forecast: ArrayLike, window: int, prominence: float | None = None) -> PeakTiming:
-    """Returns the mean distance, in steps, from observed peaks to the highest forecast near each.
+    """Return the mean distance, in steps, from observed peaks to the highest forecast near each.
 
     A peak counts if the series is observed and forecast throughout `window` steps on both sides (so none counts nearer
     than that to either end) and nothing observed there is higher: a lesser peak beside a greater one would charge even
@@ -54,7 +54,7 @@ def peak_timing(observed: ArrayLike, forecast: ArrayLike, window: int, prominenc
 
 
 def _prominent_peaks(observations: Doubles, prominence: float | None) -> list[int]:
-    """Returns the positions of the peaks; the surroundings of a peak end where a gap begins."""
+    """Return the positions of the peaks; the surroundings of a peak end where a gap begins."""
     from scipy.signal import find_peaks  # slow to import, and needed for rivers only
 
     is_observed = ~np.isnan(observations)
@@ -70,7 +70,7 @@ def _prominent_peaks(observations: Doubles, prominence: float | None) -> list[in
 
 
 def _distance_to_highest(observations: Doubles, forecasts: Doubles) -> int | None:
-    """Returns the steps from the middle, where the observed peak is, to the nearest of the highest forecasts.
+    """Return the steps from the middle, where the observed peak is, to the nearest of the highest forecasts.
 
     None where either series has a gap, or the middle observation is not the highest.
     """

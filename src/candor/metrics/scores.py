@@ -36,7 +36,7 @@ class PairStatistics:
 
     @staticmethod
     def of_pairs(forecast: Floats, target: Floats, mask: Booleans) -> "PairStatistics":
-        """Returns the statistics of single pairs, a cell each, without those the mask hides."""
+        """Return the statistics of single pairs, a cell each, without those the mask hides."""
         # Selected before any arithmetic, so that a NaN behind the mask cannot spread.
         seen, observed = (np.where(mask, array, 0.0).astype(np.float64) for array in (forecast, target))
         error, is_nonzero = np.abs(seen - observed), observed != 0
@@ -45,7 +45,7 @@ class PairStatistics:
         return PairStatistics(sums, np.stack([observed, seen]), np.zeros((3, *mask.shape)))
 
     def pooled(self, axis: int) -> "PairStatistics":
-        """Returns the statistics of all pairs along one axis of the cells taken together."""
+        """Return the statistics of all pairs along one axis of the cells taken together."""
         axis, count = axis + 1, self.sums[:1]
         # Measured from the first mean there is: equal means then differ by exactly nothing, and a constant series is
         # recognised as one instead of showing a spread made of rounding errors.
@@ -59,12 +59,12 @@ class PairStatistics:
         return PairStatistics(self.sums.sum(axis), (anchor + centre).squeeze(axis), spreads)
 
     def __add__(self, other: "PairStatistics") -> "PairStatistics":
-        """Returns, cell by cell, the statistics of the pairs of both."""
+        """Return, cell by cell, the statistics of the pairs of both."""
         pairs = ((self.sums, other.sums), (self.means, other.means), (self.spreads, other.spreads))
         return PairStatistics(*(np.stack(both, axis=1) for both in pairs)).pooled(axis=0)
 
     def scores(self) -> Scores:
-        """Returns the scores of each cell by name, see `ScoreAccumulator`; NaN where one is undefined."""
+        """Return the scores of each cell by name, see `ScoreAccumulator`; NaN where one is undefined."""
         count, absolute, squared, relative, nonzero = self.sums
         (target_mean, forecast_mean), (target_spread, _, shared_spread) = self.means, self.spreads
         target_width, forecast_width = np.sqrt(self.spreads[:2])
@@ -107,7 +107,7 @@ class Accumulator:
         return f"{self.horizon} steps x {self.sensors} sensors"
 
     def merge(self, other: Self) -> Self:
-        """Returns an accumulator of the windows of both, which stay as they are."""
+        """Return an accumulator of the windows of both, which stay as they are."""
         if str(self) != str(other):
             raise ValueError(f"scores of {self} cannot be merged with scores of {other}")
         both = copy(self)
@@ -119,7 +119,7 @@ class Accumulator:
     @overload
     def scores(self, over: Literal["step", "sensor"]) -> Scores: ...
     def scores(self, over: Literal["overall", "step", "sensor"] = "overall") -> dict[str, float] | Scores:
-        """Returns the scores by name, NaN where a score is undefined.
+        """Return the scores by name, NaN where a score is undefined.
 
         Args:
             over: `step` pools the sensors and gives an array per score with an entry per step; `sensor` pools the
@@ -143,7 +143,7 @@ class Accumulator:
         raise NotImplementedError
 
     def _check(self, arrays: Mapping[str, Floats], mask: Booleans) -> None:
-        """Refuses arrays that are not window x horizon x sensor, or not finite where the target is observed."""
+        """Refuse arrays that are not window x horizon x sensor, or not finite where the target is observed."""
         for name, array in {**arrays, "mask": mask}.items():
             if array.ndim != 3 or array.shape[1:] != (self.horizon, self.sensors):
                 raise ValueError(f"the {name} has shape {array.shape}; expected are windows x {self}")
@@ -156,7 +156,7 @@ class Accumulator:
                 raise ValueError(f"{wrong} numbers of the {name} are not finite where the target is observed")
 
     def _parts(self, windows: int) -> Iterator[slice]:
-        """Yields the windows in pieces of bounded size."""
+        """Yield the windows in pieces of bounded size."""
         at_a_time = max(1, _NUMBERS_AT_A_TIME // (self.horizon * self.sensors))
         for first in range(0, windows, at_a_time):
             yield slice(first, first + at_a_time)
@@ -193,7 +193,7 @@ class ScoreAccumulator(Accumulator):
         self._statistics = PairStatistics(*(np.zeros((numbers, horizon, sensors)) for numbers in (5, 2, 3)))
 
     def update(self, forecast: Floats, target: Floats, mask: Booleans) -> None:
-        """Adds a batch of windows; a batch that is refused leaves the scores as they were.
+        """Add a batch of windows; a batch that is refused leaves the scores as they were.
 
         Args:
             forecast: what was forecast, window x horizon x sensor, in the sensors' units.
@@ -227,7 +227,7 @@ def skill(score: float, reference: float) -> float: ...
 @overload
 def skill(score: NDArray[Any], reference: float | NDArray[Any]) -> Doubles: ...
 def skill(score: float | NDArray[Any], reference: float | NDArray[Any]) -> float | Doubles:
-    """Returns 1 - score / reference, the share of the reference's error that is avoided.
+    """Return 1 - score / reference, the share of the reference's error that is avoided.
 
     Without unit (Murphy, 1988); for errors such as `mae`, where 0 is perfect. 1 is perfect, 0 as good as the
     reference, below 0 worse. NaN where the reference is 0 or either is NaN.
@@ -237,7 +237,7 @@ def skill(score: float | NDArray[Any], reference: float | NDArray[Any]) -> float
 
 
 def as_json(scores: Mapping[str, float | NDArray[Any]]) -> dict[str, Any]:
-    """Returns the scores as plain numbers and lists, with None where a score is undefined."""
+    """Return the scores as plain numbers and lists, with None where a score is undefined."""
     content = {}
     for name, score in scores.items():
         known = np.asarray(score).astype(object)
@@ -247,13 +247,13 @@ def as_json(scores: Mapping[str, float | NDArray[Any]]) -> dict[str, Any]:
 
 
 def ratio(numerator: NDArray[Any], denominator: NDArray[Any]) -> Doubles:
-    """Returns numerator / denominator, NaN where the denominator is zero."""
+    """Return numerator / denominator, NaN where the denominator is zero."""
     quotient = np.full(np.broadcast_shapes(numerator.shape, denominator.shape), np.nan)
     np.divide(numerator, denominator, out=quotient, where=denominator != 0)
     return quotient
 
 
 def _mean_of_defined(values: Doubles, axis: int = 0) -> Doubles:
-    """Returns the mean of what is defined along an axis, NaN where nothing is."""
+    """Return the mean of what is defined along an axis, NaN where nothing is."""
     is_defined = ~np.isnan(values)
     return ratio(np.where(is_defined, values, 0.0).sum(axis), is_defined.sum(axis))

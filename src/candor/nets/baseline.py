@@ -41,7 +41,7 @@ class BaselineRecipe(NetworkRecipe):
 
     @classmethod
     def of(cls, **settings: Any) -> Self:
-        """Returns the recipe with some settings of its own and some of its `TrainingSettings`, side by side.
+        """Return the recipe with some settings of its own and some of its `TrainingSettings`, side by side.
 
         Unless they say otherwise weights do not decay and gradients are not clipped.
         """
@@ -81,13 +81,13 @@ class Targets:
     done: float = 0.0  # share of the epochs that have ended
 
     def error(self, forecast: Forecast) -> Tensor:
-        """Returns this micro-batch's part of the mean error that the recipe minimises."""
+        """Return this micro-batch's part of the mean error that the recipe minimises."""
         misses = self.misses(forecast)
         sizes = self.unit**2 * misses.square() if self.is_squared else self.unit * misses.abs()
         return sizes.sum() / max(self.valid, 1)
 
     def misses(self, forecast: Forecast) -> Float[Tensor, "batch prefix node"]:
-        """Returns the forecast's errors in z-scores, zero where the target is missing."""
+        """Return the forecast's errors in z-scores, zero where the target is missing."""
         return torch.where(self.mask, forecast[:, : self.wanted.shape[1]] - self.wanted, 0.0)
 
 
@@ -113,28 +113,28 @@ class BaselineNetwork(nn.Module, ABC):
     ) -> Forecast: ...
 
     def objective(self, inputs: tuple[Tensor, ...], targets: Targets) -> tuple[Forecast, Terms]:
-        """Returns the forecast of a micro-batch, and its part of every term of the objective, to be added up."""
+        """Return the forecast of a micro-batch, and its part of every term of the objective, to be added up."""
         forecast = self(*inputs)
         return forecast, {"prediction": targets.error(forecast)}
 
     def prepare(self, training: Windows) -> None:
-        """Looks at the training windows once before training; what it keeps must be in parameters or buffers."""
+        """Look at the training windows once before training; what it keeps must be in parameters or buffers."""
 
     def inherit(self, earlier: nn.Module) -> None:
-        """Takes over what the network of the stage before has learned; by default nothing."""
+        """Take over what the network of the stage before has learned; by default nothing."""
 
     def found(self) -> dict[str, Any]:
-        """Returns what a stage found that later networks are built from (`Frame.found`), as JSON holds it."""
+        """Return what a stage found that later networks are built from (`Frame.found`), as JSON holds it."""
         return {}
 
     @classmethod
     def recipe_for(cls, recipe: BaselineRecipe, horizon: int) -> BaselineRecipe:
-        """Returns the recipe for a horizon; by default it is the same for all."""
+        """Return the recipe for a horizon; by default it is the same for all."""
         return recipe
 
     @classmethod
     def stages(cls, sizes: Any, recipe: Any) -> "tuple[BaselineStage, ...]":
-        """Returns the trainings that come before the network's own, in their order; by default there are none."""
+        """Return the trainings that come before the network's own, in their order; by default there are none."""
         return ()
 
 
@@ -148,7 +148,7 @@ class BaselineTrainable(Trainable):
     recipe: BaselineRecipe
 
     def objective(self, batch: dict[str, Tensor], step: StepContext) -> Objective:
-        """Returns the part of the objective that a micro-batch adds."""
+        """Return the part of the objective that a micro-batch adds."""
         deviation = self.scaler.deviation
         scores = (batch["targets"][:, : step.prefix] - self.scaler.mean) / deviation
         mask = batch["target_mask"][:, : step.prefix]
@@ -167,15 +167,15 @@ class BaselineTrainable(Trainable):
         return Objective(torch.stack(list(terms.values())).sum(), error, terms)
 
     def forecast(self, batch: dict[str, Tensor]) -> Tensor:
-        """Returns the forecast in the sensors' unit."""
+        """Return the forecast in the sensors' unit."""
         return self.network(*_inputs(batch)) * self.scaler.deviation + self.scaler.mean
 
     def inherit(self, earlier: Trainable) -> None:
-        """Takes over what the stage before has learned."""
+        """Take over what the stage before has learned."""
         self.network.inherit(earlier.network)
 
     def found(self) -> dict[str, Any]:
-        """Returns what later networks are built from."""
+        """Return what later networks are built from."""
         return self.network.found()
 
 

@@ -30,12 +30,12 @@ class Dropout(nn.Module):
 
 
 def dropout_mask_plain(shape: tuple[int, ...], rate: float, like: Tensor) -> Tensor:
-    """Returns a mask of zeros and 1 / (1 - rate), of the type and on the device of `like`."""
+    """Return a mask of zeros and 1 / (1 - rate), of the type and on the device of `like`."""
     return like.new_empty(shape).bernoulli_(1 - rate, generator=current_generator()).div_(1 - rate)
 
 
 def dropout_mask(shape: tuple[int, ...], rate: float, like: Tensor) -> Tensor:
-    """Returns such a mask; on a processor with the nearest of 65,536 rates, and its factor: the mean is exact."""
+    """Return such a mask; on a processor with the nearest of 65,536 rates, and its factor: the mean is exact."""
     if like.device.type != "cpu":
         return dropout_mask_plain(shape, rate, like)
     entries = math.prod(shape)
@@ -47,13 +47,13 @@ def dropout_mask(shape: tuple[int, ...], rate: float, like: Tensor) -> Tensor:
 
 
 def current_generator() -> torch.Generator | None:
-    """Returns the generator of this thread; None is PyTorch's own, which all threads share."""
+    """Return the generator of this thread; None is PyTorch's own, which all threads share."""
     return getattr(_THREAD, "generator", None)
 
 
 @contextmanager
 def drawing_from(generator: torch.Generator) -> Iterator[None]:
-    """Draws masks from a generator while the block runs in this thread."""
+    """Draw masks from a generator while the block runs in this thread."""
     before = current_generator()
     _THREAD.generator = generator
     try:

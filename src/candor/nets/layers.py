@@ -13,6 +13,7 @@ from candor.data.times import BINS_PER_DAY, DAYS_PER_WEEK
 from candor.data.windows import Windows
 from candor.nets.dropout import Dropout, current_generator
 from candor.nets.shapes import Bins, EncoderSizes, Graph, Readings, Tokens
+from candor.nets.trainable import tensors_of
 
 Groups = Float[Tensor, "batch group place width"]
 Places = Int[Tensor, "*shape"]
@@ -42,12 +43,12 @@ class Mlp(nn.Module):
         return self.finish(self.first(inputs))
 
     def finish(self, hidden: Float[Tensor, "*rows hidden"]) -> Float[Tensor, "*rows outputs"]:
-        """Returns the output for the sum of the first layer, for callers that compute it part by part."""
+        """Return the output for the sum of the first layer, for callers that compute it part by part."""
         return self.second(self.dropout(self.activation(hidden)))
 
 
 def split_linear(layer: nn.Linear, *widths: int) -> tuple[Tensor, ...]:
-    """Returns the blocks of a layer's weight that belong to the parts of a concatenated input.
+    """Return the blocks of a layer's weight that belong to the parts of a concatenated input.
 
     W [x || y] = W_x x + W_y y: parts that are shared by nodes, samples or patches are multiplied once and broadcast.
     """
@@ -57,7 +58,7 @@ def split_linear(layer: nn.Linear, *widths: int) -> tuple[Tensor, ...]:
 
 
 def sinusoidal_positions(count: int, width: int) -> Float[Tensor, "count width"]:
-    """Returns encodings of positions 0, 1, ...: sine at even features, cosine at odd (eq. app_fusion_position)."""
+    """Return encodings of positions 0, 1, ...: sine at even features, cosine at odd (eq. app_fusion_position)."""
     position = torch.arange(count, dtype=torch.float64)[:, None]
     feature = torch.arange(width)
     angle = position / 10000 ** ((feature - feature % 2) / width)
@@ -72,7 +73,7 @@ def attend(
     dropout: Dropout | None = None,
     mask: Bool[Tensor, "token token2"] | None = None,
 ) -> Tokens:
-    """Returns scaled dot-product attention of several heads (Vaswani et al. 2017), the heads side by side.
+    """Return scaled dot-product attention of several heads (Vaswani et al. 2017), the heads side by side.
 
     Dropout is applied to the weights; the mask says which tokens may attend to which.
     """
@@ -135,7 +136,7 @@ class EncoderLayer(nn.Module):
         return self.feed_forward(self.attention_norm(tokens + self.dropout(self.attention(tokens, tokens))))
 
     def feed_forward(self, tokens: Tokens) -> Tokens:
-        """Returns tokens after the second half of the layer."""
+        """Return tokens after the second half of the layer."""
         return self.norm(tokens + self.dropout(self.second(self.dropout(F.gelu(self.first(tokens))))))
 
 
@@ -156,40 +157,40 @@ class FeatureNorm(nn.BatchNorm1d):
 def standardise(
     series: Float[Tensor, "*shape"], dim: int = 1, correction: int = 0
 ) -> tuple[Float[Tensor, "*shape"], Tensor, Tensor]:
-    """Returns series with mean 0 and deviation 1 within each window, their means and their deviations."""
+    """Return series with mean 0 and deviation 1 within each window, their means and their deviations."""
     mean = series.mean(dim=dim, keepdim=True)
     deviation = (series.var(dim=dim, keepdim=True, correction=correction) + _VARIANCE_FLOOR).sqrt()
     return (series - mean) / deviation, mean, deviation
 
 
 def moving_average(series: Float[Tensor, "row series time"], steps: int) -> Float[Tensor, "row series time"]:
-    """Returns the centred moving average; beyond its ends a series goes on with its first and last value."""
+    """Return the centred moving average; beyond its ends a series goes on with its first and last value."""
     longer = F.pad(series, (steps // 2, (steps - 1) // 2), mode="replicate")
     return F.avg_pool1d(longer, steps, stride=1)
 
 
 def odd_at_most(size: int) -> int:
-    """Returns the largest odd number up to a size, at least 1: a window of so many steps has a middle."""
+    """Return the largest odd number up to a size, at least 1: a window of so many steps has a middle."""
     return max(1, size - 1 + size % 2)
 
 
 def patch_length(longest: int, history: int, least_patches: int = LEAST_PATCHES) -> int:
-    """Returns the steps of a patch, so few that a history has at least so many patches."""
+    """Return the steps of a patch, so few that a history has at least so many patches."""
     return max(1, min(longest, history // least_patches))
 
 
 def cut_patches(series: Readings, patch: int) -> Float[Tensor, "batch node patch step"]:
-    """Returns patches side by side; where they do not fill the series its oldest steps are left out."""
+    """Return patches side by side; where they do not fill the series its oldest steps are left out."""
     return rearrange(series[:, series.shape[1] % patch :], "b (t p) n -> b n t p", p=patch)
 
 
 def normal_like(tensor: Tensor) -> Tensor:
-    """Returns standard normal numbers from the generator that dropout masks are drawn from."""
+    """Return standard normal numbers from the generator that dropout masks are drawn from."""
     return torch.empty_like(tensor).normal_(generator=current_generator())
 
 
 def side_by_side(*parts: Float[Tensor, "*#rows _"]) -> Float[Tensor, "*rows width"]:
-    """Returns the features of all parts, each repeated along the axes that only others have."""
+    """Return the features of all parts, each repeated along the axes that only others have."""
     rows = torch.broadcast_shapes(*(part.shape[:-1] for part in parts))
     return torch.cat([part.expand(*rows, -1) for part in parts], dim=-1)
 
@@ -198,34 +199,34 @@ def side_by_side(*parts: Float[Tensor, "*#rows _"]) -> Float[Tensor, "*rows widt
 
 
 def calendar_series(time_of_day: Bins, day_of_week: Bins, steps: int) -> Float[Tensor, "batch time 2"]:
-    """Returns time of day and day of week of the first steps, each as a series from -1/2 to 1/2."""
+    """Return time of day and day of week of the first steps, each as a series from -1/2 to 1/2."""
     both = torch.stack([time_of_day / (BINS_PER_DAY - 1), day_of_week / (DAYS_PER_WEEK - 1)], dim=-1)
     return both[:, :steps] - 0.5
 
 
 def with_calendar(values: Readings, *calendar: Float[Tensor, "batch time"]) -> Float[Tensor, "batch time node channel"]:
-    """Returns the channels of every reading: its value, and numbers that tell its time."""
+    """Return the channels of every reading: its value, and numbers that tell its time."""
     return torch.stack([values, *(series[:, :, None].expand_as(values) for series in calendar)], dim=-1)
 
 
 def slot_of_day(time_of_day: Places, slots: int) -> Places:
-    """Returns the row of a table with so many rows a day."""
+    """Return the row of a table with so many rows a day."""
     return time_of_day * slots // BINS_PER_DAY
 
 
 def slot_of_week(time_of_day: Places, day_of_week: Places, slots: int) -> Places:
-    """Returns the row of a table of the week with so many rows a day."""
+    """Return the row of a table of the week with so many rows a day."""
     return day_of_week * slots + slot_of_day(time_of_day, slots)
 
 
 def training_batches(training: Windows) -> Iterator[dict[str, Tensor]]:
-    """Yields all training windows, as many at a time as fit into memory."""
+    """Yield all training windows, as many at a time as fit into memory."""
     for begin in range(0, len(training), _WINDOWS_AT_A_TIME):
-        yield training.batch(slice(begin, begin + _WINDOWS_AT_A_TIME)).tensors()
+        yield tensors_of(training.batch(slice(begin, begin + _WINDOWS_AT_A_TIME)))
 
 
 def training_rows(training: Windows) -> Iterator[tuple[Tensor, ...]]:
-    """Yields values, masks, times of day and days of week of the rows that training windows read, each row once."""
+    """Yield values, masks, times of day and days of week of the rows that training windows read, each row once."""
     last = training.history - 1
     for number, batch in enumerate(training_batches(training)):
         fields = [batch[name] for name in ("inputs", "input_mask", "time_of_day", "day_of_week")]
@@ -235,7 +236,7 @@ def training_rows(training: Windows) -> Iterator[tuple[Tensor, ...]]:
 
 
 def weekly_sums(training: Windows, slots: int) -> tuple[Float[Tensor, "slot node"], Float[Tensor, "slot node"]]:
-    """Returns sums and counts of the observed training readings in every slot of the week, in double precision."""
+    """Return sums and count of the observed training readings in every slot of the week, in double precision."""
     sums = counts = torch.zeros(())
     for values, mask, time_of_day, day_of_week in training_rows(training):
         if not sums.ndim:
@@ -250,19 +251,19 @@ def weekly_sums(training: Windows, slots: int) -> tuple[Float[Tensor, "slot node
 
 
 def xavier_table(*shape: int) -> nn.Parameter:
-    """Returns learned vectors with Xavier's uniform first values."""
+    """Return learned vectors with Xavier's uniform first values."""
     return nn.Parameter(nn.init.xavier_uniform_(torch.empty(shape)))
 
 
 def uniform_table(*shape: int, bound: float) -> nn.Parameter:
-    """Returns learned vectors with uniform first values between a bound and its negative."""
+    """Return learned vectors with uniform first values between a bound and its negative."""
     return nn.Parameter(torch.empty(shape).uniform_(-bound, bound))
 
 
 def hops(
     states: Float[Tensor, "*#rows node width"], graph: Float[Tensor, "*#rows node2 node"], count: int
 ) -> list[Tensor]:
-    """Returns states, and what one, two, ... steps over a graph, receiver x sender, bring to every node."""
+    """Return states, and what one, two, ... steps over a graph, receiver x sender, bring to every node."""
     found = [states]
     for _ in range(count):
         found.append(graph @ found[-1])
@@ -270,13 +271,13 @@ def hops(
 
 
 def transitions(adjacency: Graph) -> Graph:
-    """Returns the shares of what each node sends, sender x receiver; a node without edges sends nothing."""
+    """Return the shares of what each node sends, sender x receiver; a node without edges sends nothing."""
     sums = adjacency.sum(dim=1, keepdim=True)
     return torch.where(sums > 0, adjacency / sums.clamp(min=torch.finfo(sums.dtype).tiny), 0.0)
 
 
 def scaled_by_degrees(adjacency: Graph) -> Graph:
-    """Returns the weights divided by the roots of the outgoing weights of both ends."""
+    """Return the weights divided by the roots of the outgoing weights of both ends."""
     degree = adjacency.sum(dim=1)
     root = torch.where(degree > 0, degree.clamp(min=torch.finfo(degree.dtype).tiny).rsqrt(), 0.0)
     return root[:, None] * adjacency * root

@@ -56,24 +56,24 @@ class TrainingSettings(Settings):
     """Epochs without a better validation error after which training ends."""
 
     def prefix(self, epoch: int, horizon: int) -> int:
-        """Returns how many steps of the horizon are supervised."""
+        """Return how many steps of the horizon are supervised."""
         if self.curriculum == 0 or epoch < self.warm_up:
             return horizon
         return min(horizon, self.curriculum * (1 + (epoch - self.warm_up) // self.period))
 
     def rate(self, epoch: int) -> float:
-        """Returns the learning rate."""
+        """Return the learning rate."""
         if self.schedule == "cosine":
             return self.learning_rate * (1 + math.cos(math.pi * epoch / self.epochs)) / 2
         passed = sum(milestone <= epoch for milestone in self.milestones)
         return self.learning_rate * self.decay**passed
 
     def is_active(self, epoch: int) -> bool:
-        """Returns whether the activation epoch is reached."""
+        """Return whether the activation epoch is reached."""
         return epoch >= self.activation
 
     def within(self, windows: int, affordable: int, horizon: int) -> "TrainingSettings":
-        """Returns the settings with all schedules shortened to the time there is, or unchanged if they fit.
+        """Return the settings with all schedules shortened to the time there is, or unchanged if they fit.
 
         Args:
             windows: training windows there are.
@@ -97,7 +97,7 @@ class TrainingSettings(Settings):
         )
 
     def in_epochs(self, epochs: int, horizon: int) -> "TrainingSettings":
-        """Returns the settings for so many epochs, with all schedules in proportion.
+        """Return the settings for so many epochs, with all schedules in proportion.
 
         The last epoch learns the whole horizon, and losses that start at e_0 start after the first epoch at the
         earliest, if there are two. Milestones that fall into the same epoch all count, so that the final learning rate
@@ -121,7 +121,7 @@ class TrainingSettings(Settings):
 
 
 def in_whole_batches(windows: int, size: int, there: int) -> int:
-    """Returns how many windows an epoch takes if it wants `windows` of `there`: all, or whole batches, at least one.
+    """Return how many windows an epoch takes if it wants `windows` of `there`: all, or whole batches, at least one.
 
     A last batch of a window or two would move the weights as far as all the others.
     """

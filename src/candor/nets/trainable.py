@@ -4,7 +4,10 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import Tensor, nn
+
+from candor.data.windows import Batch
 
 
 @dataclass(frozen=True)
@@ -35,23 +38,29 @@ class Objective:
     """Its part of every term of the objective by name, to be read."""
 
 
+def tensors_of(batch: Batch) -> dict[str, Tensor]:
+    """Return the arrays of a batch as tensors by name, calendar positions as int64 for embedding tables."""
+    arrays = {name: torch.from_numpy(array) for name, array in vars(batch).items() if array is not None}
+    return arrays | {name: arrays[name].long() for name in ("time_of_day", "day_of_week", "week_of_year")}
+
+
 class Trainable(ABC):
-    """A network with its objective. Inputs are batches by name, as `candor.data.windows.Batch.tensors` gives them."""
+    """A network with its objective. Inputs are batches by name, as `tensors_of` gives them."""
 
     network: nn.Module
     horizon: int
 
     @abstractmethod
     def objective(self, batch: dict[str, Tensor], step: StepContext) -> Objective:
-        """Returns the part of the objective that a micro-batch adds; the parts of a batch sum up to its objective."""
+        """Return the part of the objective that a micro-batch adds; the parts of a batch sum up to its objective."""
 
     @abstractmethod
     def forecast(self, batch: dict[str, Tensor]) -> Tensor:
-        """Returns the forecast in the sensors' unit, window x horizon x sensor."""
+        """Return the forecast in the sensors' unit, window x horizon x sensor."""
 
     def inherit(self, earlier: "Trainable") -> None:  # noqa: B027 - most have no stage before them
-        """Takes over what the stage before learned; by default nothing."""
+        """Take over what the stage before learned; by default nothing."""
 
     def found(self) -> dict[str, Any]:
-        """Returns what later stages are built from besides weights, such as a choice of parts, as JSON holds it."""
+        """Return what later stages are built from besides weights, such as a choice of parts, as JSON holds it."""
         return {}

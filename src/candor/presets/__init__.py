@@ -29,7 +29,7 @@ class Preset(Settings):
     """By name of a baseline, what its authors settled for this dataset in place of its defaults."""
 
     def model_settings(self) -> ModelSettings:
-        """Returns the sizes of CANDOR for this preset."""
+        """Return the sizes of CANDOR for this preset."""
         if self.nodes is None or self.recipe is None:
             raise InputError(
                 f"the preset for {self.data} has no sizes of the model",
@@ -39,12 +39,12 @@ class Preset(Settings):
 
 
 def preset_names() -> list[str]:
-    """Returns the names of all presets, sorted."""
+    """Return the names of all presets, sorted."""
     return sorted(_contents())
 
 
 def load_preset(name: str) -> Preset:
-    """Returns the preset called `name`."""
+    """Return the preset called `name`."""
     if name not in _contents():
         raise InputError(f"there is no preset called {name!r}", hint=f"known: {', '.join(preset_names())}")
     return parse_settings(Preset, _contents()[name], f"preset {name}")
@@ -52,7 +52,7 @@ def load_preset(name: str) -> Preset:
 
 @cache
 def _contents() -> dict[str, dict[str, Any]]:
-    """Returns the content of every preset by name."""
+    """Return the content of every preset by name."""
     found = {}
     for entry in files(__name__).iterdir():
         if not entry.name.endswith(".yaml"):
@@ -67,7 +67,7 @@ def _contents() -> dict[str, dict[str, Any]]:
 
 
 def merge(content: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the content with changes laid over it, section by section."""
+    """Return the content with changes laid over it, section by section."""
     merged = dict(content)
     for key, value in changes.items():
         both = isinstance(value, Mapping) and isinstance(merged.get(key), Mapping)

@@ -51,7 +51,7 @@ SWEEPS: Mapping[str, tuple[Any, ...]] = {
 
 
 def ablation(preset: str, variants: Sequence[str], settings: Mapping[str, Any], **limits: Any) -> Suite:
-    """Returns the grid of the full model and its variants on a preset.
+    """Return the grid of the full model and its variants on a preset.
 
     Args:
         preset: names dataset and protocol.
@@ -67,7 +67,7 @@ def ablation(preset: str, variants: Sequence[str], settings: Mapping[str, Any], 
 
 
 def sweep(preset: str, setting: str, values: Sequence[Any], settings: Mapping[str, Any], **limits: Any) -> Suite:
-    """Returns the grid of the model with one setting varied; a value that is given twice counts once."""
+    """Return the grid of the model with one setting varied; a value that is given twice counts once."""
     own = {f"{setting}={value}": {setting: value} for value in values}
     return _suite("sweep", f"{setting} of CANDOR on {preset}", preset, own, settings, limits)
 
@@ -95,7 +95,7 @@ def _suite(
 
 
 def parse_values(text: str) -> tuple[str, list[Any]]:
-    """Returns a setting and its values from e.g. `pairs=4,8` or `milestones=[1,2],[3]`; bare names have the paper's.
+    """Return a setting and its values from e.g. `pairs=4,8` or `milestones=[1,2],[3]`; bare names have the paper's.
 
     Values are YAML, so that commas within brackets belong to a value.
     """
@@ -111,7 +111,7 @@ def parse_values(text: str) -> tuple[str, list[Any]]:
 
 
 def values_in(grid: Path, setting: str, values: Sequence[Any]) -> list[Any]:
-    """Returns values of a setting with those that were ever tried in a folder: numbers by size, others as they come."""
+    """Return values of a setting with those that were ever tried in a folder: numbers by size, others as they come."""
     tried = [cell.contender.settings.get(setting) for cell in cells_in(grid) if cell.suite == "sweep"]
     found = [*values, *(value for value in tried if value is not None)]
     return sorted(found) if all(isinstance(value, int | float) for value in found) else found
@@ -135,7 +135,7 @@ class Change:
 
 
 def paired_changes(results: pd.DataFrame, metrics: tuple[str, ...] = METRICS) -> list[Change]:
-    """Returns the changes of all variants in the results of one task; seeds without a number in both are left out."""
+    """Return the changes of all variants in the results of one task; seeds without a number in both are left out."""
     overall, sizes, found = overall_errors(results), parameters_of(results), []
     for metric in metrics:
         errors = overall[overall["metric"] == metric].pivot_table("value", "seed", "model", aggfunc="last")
@@ -154,7 +154,7 @@ def paired_changes(results: pd.DataFrame, metrics: tuple[str, ...] = METRICS) ->
 
 
 def split_changes(changes: Sequence[Change]) -> dict[str, list[Change]]:
-    """Returns the changes by what they are about, `ablations` and `interventions`; what there is none of is absent."""
+    """Return the changes by what they are about, `ablations` and `interventions`; what there is none of is absent."""
     found: dict[str, list[Change]] = {}
     for change in changes:
         found.setdefault("interventions" if change.is_intervention else "ablations", []).append(change)
@@ -162,7 +162,7 @@ def split_changes(changes: Sequence[Change]) -> dict[str, list[Change]]:
 
 
 def parameters_of(results: pd.DataFrame) -> dict[str, int]:
-    """Returns the number of parameters by model, of those whose results state it."""
+    """Return the number of parameters by model, of those whose results state it."""
     if "parameters" not in results:
         return {}
     stated = results.dropna(subset="parameters")

@@ -17,7 +17,7 @@ from candor.nets.candor.trainable import CandorTrainable, rain_in
 def encode_histories(
     candor: Candor, panel: Panel, origins: NDArray[np.int64], report: Report, what: str
 ) -> Iterator[tuple[NDArray[np.int64], Encoding]]:
-    """Yields the first rows of the history patches, window x patch, and what the network makes of these windows.
+    """Yield the first rows of the history patches, window x patch, and what the network makes of these windows.
 
     Origins are the first rows after the histories; `what` names the work for the progress callback.
     """

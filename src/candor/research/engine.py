@@ -1,8 +1,9 @@
-"""The engine of every study: cells of work, each done once in a folder of its own, by processes or on a Ray cluster.
+"""The engine of every study: cells of work, each done once in a folder of its own, in processes of this machine.
 
 The grids of `candor benchmark`, `ablate` and `sweep`, the networks of `candor truth` and the models of `candor profile`
 are lists of cells. A cell that is done, or that another process works on, is left alone; one that was stopped or killed
-goes on from what it wrote; one that failed says why and is tried again the next time.
+goes on from what it wrote; one that failed says why and is tried again the next time. `ray_cluster.py` runs the same
+cells on a Ray cluster.
 
 cell.json     what the cell is; another cell in its place is refused
 scores.json   the result (of `candor truth`: truth.json); a cell that has it is done
@@ -10,7 +11,6 @@ status.json   what is being done now and by which process, for those who watch
 failure.json  why it failed
 """
 
-import logging
 import multiprocessing
 import os
 import signal
@@ -27,14 +27,12 @@ from typing import Any, ClassVar
 
 from candor.core.errors import InputError
 from candor.core.files import MissingFileError, locked_folder, read_json, write_json
-from candor.core.optional import needing_packages
 from candor.core.progress import Report
 from candor.runs.fit import BusyError, TrainingStoppedError
 
 CELL, SCORES, STATUS, FAILURE = "cell.json", "scores.json", "status.json", "failure.json"
 _TRIES = 2  # a process may be killed through no fault of its cell
-_TRIES_AFTER_LOSS = 5  # of a machine of the cluster
-_SECONDS_BETWEEN_LOOKS = 0.2
+SECONDS_BETWEEN_LOOKS = 0.2
 _SECONDS_BETWEEN_STATUS = 1.0
 
 
@@ -65,18 +63,18 @@ class Cell(ABC):
 
     @abstractmethod
     def content(self) -> dict[str, Any]:
-        """Returns what the cell is, as the content of cell.json."""
+        """Return what the cell is, as the content of cell.json."""
 
     @abstractmethod
     def work(self, folder: Path, report: Report, interruption: Interruption) -> None:
-        """Does what is not done yet and writes the result; raises `TrainingStoppedError` if it is interrupted."""
+        """Do what is not done yet and write the result; raises `TrainingStoppedError` if it is interrupted."""
 
     def is_done(self, folder: Path) -> bool:
-        """Returns whether the result is there and still holds."""
+        """Return whether the result is there and still holds."""
         return (folder / self.result).is_file()
 
     def state(self, root: Path) -> CellState:
-        """Returns how far the cell is below the folder of all cells; another cell in its place is refused."""
+        """Return how far the cell is below the folder of all cells; another cell in its place is refused."""
         folder = root / self.name
         if not (folder / CELL).is_file():
             return CellState.WAITING
@@ -100,7 +98,7 @@ Watch = Callable[[Sequence[Cell]], None]
 
 
 def run_cell(cell: Cell, root: Path, interruption: Interruption = lambda: None) -> CellState:
-    """Returns the state of a cell after work on it in this process.
+    """Return the state of a cell after work on it in this process.
 
     It is busy, and left alone, while another process works on it, and only begun if it was interrupted. Failures are
     written down, whatever they are: they must not stop the other cells.
@@ -143,7 +141,7 @@ def _run_locked(cell: Cell, folder: Path, interruption: Interruption) -> CellSta
 
 
 def status_of(cell: Cell, root: Path) -> dict[str, Any]:
-    """Returns what a cell is doing now, the share of it that is done, and the process; empty if nothing is known."""
+    """Return what a cell is doing now, the share of it that is done, and the process; empty if nothing is known."""
     try:
         content = read_json(root / cell.name / STATUS)
     except InputError:  # nothing yet, or no longer
@@ -161,12 +159,12 @@ def _write_failure(cell: Cell, folder: Path, error: Exception) -> None:
 
 
 def write_loss(cell: Cell, root: Path, what: str) -> None:
-    """Writes down that the process of a cell was lost."""
+    """Write down that the process of a cell was lost."""
     _write_failure(cell, root / cell.name, InputError(what))
 
 
 def failure_of(cell: Cell, root: Path) -> InputError | None:
-    """Returns why a cell failed; None if it did not."""
+    """Return why a cell failed; None if it did not."""
     path = root / cell.name / FAILURE
     if not path.is_file():
         return None
@@ -183,7 +181,7 @@ def run_locally(
     *,
     tries: int = _TRIES,
 ) -> None:
-    """Works on all cells, `workers` at a time, each in a process of its own with its share of the cores.
+    """Work on all cells, `workers` at a time, each in a process of its own with its share of the cores.
 
     An interruption (KeyboardInterrupt) lets the cells save and stop; they go on the next time. Models that are fitted
     in one go come to their end first; a second interruption ends all at once.
@@ -208,7 +206,7 @@ def run_locally(
                 with _environment("OMP_NUM_THREADS", str(threads)):  # read when PyTorch is imported in the new process
                     process.start()
             watch([cell for _, cell, _ in running.values()])
-            time.sleep(_SECONDS_BETWEEN_LOOKS)
+            time.sleep(SECONDS_BETWEEN_LOOKS)
             for name, (process, cell, attempt) in list(running.items()):
                 if process.is_alive():
                     continue
@@ -227,7 +225,7 @@ def run_locally(
 
 
 def _end_processes(processes: Iterable[BaseProcess]) -> None:
-    """Asks those that were started to end, and waits for them; an interruption while it waits ends them at once."""
+    """Ask those that were started to end, and wait for them; an interruption while it waits ends them at once."""
     started = [process for process in processes if process.pid is not None]
     try:
         for process in started:
@@ -243,7 +241,7 @@ def _end_processes(processes: Iterable[BaseProcess]) -> None:
 
 
 def usable_cores() -> int:
-    """Returns the cores that this process may use: fewer than the machine has under `taskset` or in a container."""
+    """Return the cores that this process may use: fewer than the machine has under `taskset` or in a container."""
     if hasattr(os, "sched_getaffinity"):  # not on macOS and Windows
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -254,7 +252,7 @@ def _prepare(cell: Cell, root: Path) -> BaseProcess:
 
 
 def _work(cell: Cell, root: Path) -> None:
-    """Works on one cell in a process of its own; being asked to stop saves and stops."""
+    """Work on one cell in a process of its own; being asked to stop saves and stops."""
     asked: list[str] = []
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: asked.append("the command was stopped"))
@@ -265,7 +263,7 @@ def _work(cell: Cell, root: Path) -> None:
 
 @contextmanager
 def stopped_by_sigterm() -> Iterator[None]:
-    """Makes SIGTERM what Ctrl-C is: cells under way are told to save and stop, and none lives on alone."""
+    """Make SIGTERM what Ctrl-C is: cells under way are told to save and stop, and none lives on alone."""
 
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
@@ -287,40 +285,3 @@ def _environment(name: str, value: str) -> Iterator[None]:
         del os.environ[name]
         if before is not None:
             os.environ[name] = before
-
-
-def run_on_cluster(cells: Sequence[Cell], root: Path, address: str, watch: Watch = lambda running: None) -> None:
-    """Works on all cells on the Ray cluster at `address`, each on one core, as many at a time as there are cores.
-
-    All machines must see the folder of the cells under the same path and have the same data and version of candor. A
-    cell whose machine is lost is handed out again and goes on from its checkpoint.
-    """
-    with needing_packages("working on a cluster", extra="cluster"):
-        import ray
-    try:
-        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
-    except (ConnectionError, OSError, RuntimeError, ValueError) as error:
-        raise InputError(
-            f"there is no Ray cluster at {address} ({error})", hint="start one: ray start --head, see docs/benchmark.md"
-        ) from None
-    remote = ray.remote(num_cpus=1, max_retries=_TRIES_AFTER_LOSS)(_work_on_one_core)
-    pending = {remote.remote(cell, root.resolve()): cell for cell in cells}
-    try:
-        while pending:
-            done, _ = ray.wait(list(pending), num_returns=1, timeout=_SECONDS_BETWEEN_LOOKS)
-            for handle in done:
-                cell = pending.pop(handle)
-                try:
-                    ray.get(handle)
-                except ray.exceptions.RayError as error:
-                    write_loss(cell, root, f"lost on the cluster: {type(error).__name__}")
-            watch([cell for cell in pending.values() if status_of(cell, root)])  # the others wait for a free node
-    finally:
-        ray.shutdown()
-
-
-def _work_on_one_core(cell: Cell, root: Path) -> str:
-    import torch
-
-    torch.set_num_threads(1)
-    return run_cell(cell, root).value

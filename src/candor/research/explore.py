@@ -95,7 +95,7 @@ class ExplorePicture:
 def explore(
     panel: Panel, sensor: str | None = None, longest_lag: int | None = None, report: Report = silent
 ) -> ExplorePicture:
-    """Returns the three parts of the figure.
+    """Return the three parts of the figure.
 
     Args:
         panel: any panel with readings.
@@ -126,7 +126,7 @@ def explore(
 
 
 def find_dynamics(readings: NDArray[np.floating], times: TimeAxis) -> pd.DataFrame:
-    """Returns what happens at one sensor by step, from its readings, NaN where missing, by plain statistics.
+    """Return what happens at one sensor by step, from its readings, NaN where missing, by plain statistics.
 
     reading     as given
     background  running median over a day (over 29 steps where a step is a day or longer)
@@ -159,12 +159,12 @@ def find_dynamics(readings: NDArray[np.floating], times: TimeAxis) -> pd.DataFra
 
 
 def _quantile(values: "pd.Series[float]", share: float) -> float:
-    """Returns a quantile of what is known, 0 where nothing is."""
+    """Return a quantile of what is known, 0 where nothing is."""
     return float(np.nan_to_num(values.quantile(share)))
 
 
 def _liveliest(panel: Panel, deviations: Numbers) -> list[int]:
-    """Returns columns of a few sensors, first those that deviate much from what is usual compared with how they jitter.
+    """Return columns of a few sensors, first those that deviate much from what is usual compared with how they jitter.
 
     They have 95 % of the most readings that a sensor has, or more.
     """
@@ -180,7 +180,7 @@ def _liveliest(panel: Panel, deviations: Numbers) -> list[int]:
 
 
 def choose_stretch(dynamics: pd.DataFrame, times: TimeAxis) -> slice:
-    """Returns the stretch in which all dynamics coexist: few gaps, and even the rarest of the three kinds often.
+    """Return the stretch in which all dynamics coexist: few gaps, and even the rarest of the three kinds often.
 
     It is 3 days of minutes, 10 days of hours or a year of days long.
     """
@@ -213,7 +213,7 @@ def _label(panel: Panel, column: int) -> str:
 
 
 def edge_lags(panel: Panel, longest: int | None = None, report: Report = silent) -> pd.DataFrame:
-    """Returns for each edge the lag at which the ends' deviations correlate most: lag (steps), correlation, is_clear.
+    """Return for each edge the lag at which the ends' deviations correlate most: lag (steps), correlation, is_clear.
 
     A positive lag means that the target follows the source. Lag 0 may be a common cause, such as rain on both. A peak
     is clear if it is beyond what chance makes of series that are related to themselves only, and if correlations fall
@@ -246,7 +246,7 @@ def edge_lags(panel: Panel, longest: int | None = None, report: Report = silent)
 def _standard_errors(
     deviations: Numbers, source: NDArray[np.integer], target: NDArray[np.integer], longest: int
 ) -> Numbers:
-    """Returns the standard error of each edge's correlations if its ends were unrelated (Bartlett 1946).
+    """Return the standard error of each edge's correlations if its ends were unrelated (Bartlett 1946).
 
     It is larger than that of independent readings by how much both ends resemble their own past.
     """
@@ -279,13 +279,13 @@ def _picture_lags(panel: Panel, longest: int | None, report: Report) -> LagPictu
 
 
 def _straight(panel: Panel, first: NDArray[np.integer], second: NDArray[np.integer]) -> Numbers:
-    """Returns the straight distances of sensors in km, NaN where a place is unknown."""
+    """Return the straight distances of sensors in km, NaN where a place is unknown."""
     places = np.array([(sensor.latitude, sensor.longitude) for sensor in panel.sensors], np.float64)  # None is NaN
     return great_circle_km(*places[first].T, *places[second].T)
 
 
 def distant_pairs(panel: Panel) -> DistantPairs:
-    """Returns the pairs of sensors without a path between them; where every two have one, the farthest tenth by hops.
+    """Return the pairs of sensors without a path between them; where every two have one, the farthest tenth by hops.
 
     Where places are known, pairs no farther apart than half of the edges are long are left out: two sensors in one
     place are not distant, whatever the graph says.
@@ -316,7 +316,7 @@ def distant_pairs(panel: Panel) -> DistantPairs:
 
 
 def _hops(panel: Panel) -> Numbers:
-    """Returns the least edges from any sensor to any other, whichever of the two is downstream; inf without a path."""
+    """Return the least edges from any sensor to any other, whichever of the two is downstream; inf without a path."""
     source, target = panel.edges.source, panel.edges.target
     begin, end, hops = downstream_pairs(source, target, np.ones(len(source)), len(panel.sensors))
     result = np.full((len(panel.sensors), len(panel.sensors)), np.inf)
@@ -325,7 +325,7 @@ def _hops(panel: Panel) -> Numbers:
 
 
 def _are_near(panel: Panel, first: NDArray[np.integer], second: NDArray[np.integer]) -> NDArray[np.bool_] | None:
-    """Returns which pairs are no farther apart than half of the edges are long; None where that is not known."""
+    """Return which pairs are no farther apart than half of the edges are long; None where that is not known."""
     lengths = _straight(panel, panel.edges.source, panel.edges.target)
     lengths = lengths[~np.isnan(lengths) & (panel.edges.source != panel.edges.target)]
     if not len(lengths):

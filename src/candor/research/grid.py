@@ -63,11 +63,11 @@ class GridCell(Settings, Cell):
         return self.task.label, self.contender.name, self.seed
 
     def content(self) -> dict[str, Any]:
-        """Returns all fields."""
+        """Return all fields."""
         return self.model_dump(mode="json")
 
     def work(self, folder: Path, report: Report, interruption: Interruption) -> None:
-        """Trains, evaluates and writes the scores."""
+        """Train, evaluate and write the scores."""
         threads = self._threads(folder)
 
         def begin(limits: Limits) -> tuple[Run, Task]:
@@ -93,7 +93,7 @@ class GridCell(Settings, Cell):
         write_scores(folder, is_candor=self.contender.model == "candor", threads=threads)
 
     def _threads(self, folder: Path) -> int | None:
-        """Returns how many threads a network is, or in an earlier session was, trained with; None if unknown.
+        """Return how many threads a network is, or in an earlier session was, trained with; None if unknown.
 
         A training that goes on takes as many as it began with.
         """
@@ -112,7 +112,7 @@ class GridCell(Settings, Cell):
 
 
 def cells_of(suite: Suite) -> list[GridCell]:
-    """Returns all cells of a suite, seed by seed, so that a grid that is stopped has whole rounds."""
+    """Return all cells of a suite, seed by seed, so that a grid that is stopped has whole rounds."""
     return [
         GridCell(suite=suite.name, task=task, contender=contender, seed=seed, budget_minutes=suite.budget_minutes)
         for seed in suite.seeds
@@ -122,7 +122,7 @@ def cells_of(suite: Suite) -> list[GridCell]:
 
 
 def cells_in(grid: Path) -> list[GridCell]:
-    """Returns the cells that were ever begun in the folder of a grid, in the order of their names."""
+    """Return the cells that were ever begun in the folder of a grid, in the order of their names."""
     found = []
     for path in sorted(grid.glob(f"*/*/seed-*/{CELL}")):
         with suppress(InputError):  # gone for a moment where the run of a simple rule replaces its folder, or no cell
@@ -133,7 +133,7 @@ def cells_in(grid: Path) -> list[GridCell]:
 
 
 def parse_cell(content: Any) -> GridCell:
-    """Returns a cell from the content of its cell.json."""
+    """Return a cell from the content of its cell.json."""
     return parse_settings(GridCell, content, "cell")
 
 
@@ -144,7 +144,7 @@ def train_cell(
     report: Report,
     interruption: Interruption = lambda: None,
 ) -> tuple[Run, Task | None]:
-    """Returns the trained run of a cell, which may be there already, or goes on, or begins within its limits.
+    """Return the trained run of a cell, which may be there already, or go on, or begins within its limits.
 
     Args:
         folder: of the cell.
@@ -166,7 +166,7 @@ def train_cell(
 
 
 def write_scores(folder: Path, *, is_candor: bool, threads: int | None) -> None:
-    """Writes what an evaluated run scored with all it depends on, so that it can be read where the run is not.
+    """Write what an evaluated run scored with all it depends on, so that it can be read where the run is not.
 
     Args:
         folder: of the cell.
@@ -198,7 +198,7 @@ def _count_parameters(folder: Path) -> int:
 
 
 def _training(folder: Path) -> dict[str, Any]:
-    """Returns how long a model learned and how far it came; models fitted in one go have no epochs.
+    """Return how long a model learned and how far it came; models fitted in one go have no epochs.
 
     From how many windows it learned, and by which schedule, is stated where a budget shortened it; elsewhere its
     settings state it.
@@ -216,7 +216,7 @@ def _training(folder: Path) -> dict[str, Any]:
 
 
 def collect(cells: Sequence[GridCell], grid: Path) -> pd.DataFrame:
-    """Returns one row per cell that is done, step and metric; step 0 stands for all steps together."""
+    """Return one row per cell that is done, step and metric; step 0 stands for all steps together."""
     rows = [row for cell in cells if cell.state(grid) == CellState.DONE for row in _rows(cell, grid / cell.name)]
     if not rows:
         return pd.DataFrame(columns=_PLACE)
@@ -237,7 +237,7 @@ def _rows(cell: GridCell, folder: Path) -> list[dict[str, Any]]:
 
 
 def collect_whole(whole: Suite, grid: Path) -> tuple[pd.DataFrame, list[GridCell]]:
-    """Returns the scores of all that was ever done in the folder of a grid, and the cells there that are no part of it.
+    """Return the scores of all that was ever done in the folder of a grid, and the cells there that are no part of it.
 
     Grids are often worked on in several goes. Cells of another suite, with another budget or with other settings are no
     part of this one, and left out. `whole` is all that may be done in the folder, but for further seeds.
@@ -252,13 +252,13 @@ def collect_whole(whole: Suite, grid: Path) -> tuple[pd.DataFrame, list[GridCell
 
 
 def save_results(results: pd.DataFrame, path: Path) -> None:
-    """Writes the table as Parquet, all or nothing."""
+    """Write the table as Parquet, all or nothing."""
     with atomic_file(path) as temporary:
         results.to_parquet(temporary, index=False)
 
 
 def read_results(path: Path) -> pd.DataFrame:
-    """Returns the table that `save_results` wrote."""
+    """Return the table that `save_results` wrote."""
     try:
         results = pd.read_parquet(path)
     except FileNotFoundError:
@@ -276,15 +276,15 @@ def read_results(path: Path) -> pd.DataFrame:
 
 
 def cells_of_results(results: pd.DataFrame) -> list[GridCell]:
-    """Returns the cells of a table of results; none where it was written before they were kept in it."""
+    """Return the cells of a table of results; none where it was written before they were kept in it."""
     return [parse_cell(json.loads(text)) for text in results["cell"].unique()] if "cell" in results else []
 
 
 def unique(results: pd.DataFrame, column: str) -> list[str]:
-    """Returns what stands in a column, each once, in order."""
+    """Return what stands in a column, each once, in order."""
     return [str(name) for name in results[column].unique()]
 
 
 def overall_errors(results: pd.DataFrame) -> pd.DataFrame:
-    """Returns the rows of scores over all steps."""
+    """Return the rows of scores over all steps."""
     return results[results["step"] == ALL_STEPS]

@@ -27,7 +27,7 @@ from candor.data.times import TimeAxis
 from candor.data.windows import Windows
 from candor.forecasting import Forecaster, forecasters
 from candor.forecasting.network import NetworkForecaster
-from candor.nets.trainable import StepContext, Trainable
+from candor.nets.trainable import StepContext, Trainable, tensors_of
 
 HOW = {
     "parameters": "numbers of the network that learn or that a forecast uses, such as an autoencoder that an earlier "
@@ -103,7 +103,7 @@ class Job:
 
 
 def measure(job: Job, report: Report = silent) -> ModelProfile:
-    """Returns the costs of a model, measured in this process, whose other work would count as well."""
+    """Return the costs of a model, measured in this process, whose other work would count as well."""
     forecaster = parse_settings(forecasters.get(job.model), dict(job.settings), f"model {job.model}")
     if isinstance(forecaster, NetworkForecaster):
         costs = _measure_network(forecaster, job, report)
@@ -114,7 +114,7 @@ def measure(job: Job, report: Report = silent) -> ModelProfile:
 
 
 def _measure_network(forecaster: NetworkForecaster, job: Job, report: Report) -> dict[str, Any]:
-    """Returns all costs of a network by their names in `ModelProfile`."""
+    """Return all costs of a network by their names in `ModelProfile`."""
     _wake_up()
     before = _begin_account()
     trainable, batch = _build(forecaster, job)
@@ -142,7 +142,7 @@ def _measure_network(forecaster: NetworkForecaster, job: Job, report: Report) ->
 
 
 def _measure_rule(forecaster: Forecaster, job: Job, report: Report) -> dict[str, Any]:
-    """Returns the only cost of a model without a network: how long a forecast of the batch takes."""
+    """Return the only cost of a model without a network: how long a forecast of the batch takes."""
     panel, origins = _readings(forecaster, job)
     report("fitting", 0.0)
     forecaster.fit(panel)  # without a validation part, which would leave few trees on readings that are noise
@@ -152,7 +152,7 @@ def _measure_rule(forecaster: Forecaster, job: Job, report: Report) -> dict[str,
 
 
 def count_parameters(network: nn.Module, forecast: Callable[[], Tensor]) -> int:
-    """Returns how many parameters of a network learn, together with those that do not but that a forecast uses."""
+    """Return how many parameters of a network learn, together with those that do not but that a forecast uses."""
     counted: list[Tensor | None] = [parameter for parameter in network.parameters() if parameter.requires_grad]
     frozen = [parameter for parameter in network.parameters() if not parameter.requires_grad]
     if frozen:
@@ -165,7 +165,7 @@ def count_parameters(network: nn.Module, forecast: Callable[[], Tensor]) -> int:
 
 
 def count_operations(work: Callable[[], object]) -> int:
-    """Returns the floating-point operations of some work, see `HOW`."""
+    """Return the floating-point operations of some work, see `HOW`."""
     # PyTorch does not count its fused attention on processors; written out as matrix products it does.
     with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False, custom_mapping=_FURTHER) as counter:
         work()
@@ -173,7 +173,7 @@ def count_operations(work: Callable[[], object]) -> int:
 
 
 def _build(forecaster: NetworkForecaster, job: Job) -> tuple[Trainable, dict[str, Tensor]]:
-    """Returns the network with first weights, and a batch of random windows."""
+    """Return the network with first weights, and a batch of random windows."""
     panel, origins = _readings(forecaster, job)
     windows = Windows(panel, panel.values, origins, forecaster.history, forecaster.horizon)
     matrix = adjacency_of(panel).tocoo()
@@ -183,17 +183,17 @@ def _build(forecaster: NetworkForecaster, job: Job) -> tuple[Trainable, dict[str
     torch.manual_seed(0)
     trainable = forecaster._trainable(state, Scaler(0.0, 1.0), job.nodes)
     forecaster._prepare(trainable, windows)
-    return trainable, windows.batch(slice(None)).tensors()
+    return trainable, tensors_of(windows.batch(slice(None)))
 
 
 def _readings(forecaster: Forecaster, job: Job) -> tuple[Panel, Origins]:
-    """Returns random readings that are just enough for a batch, and the origins of its windows."""
+    """Return random readings that are just enough for a batch, and the origins of its windows."""
     history, rows = forecaster.history, forecaster.history + forecaster.horizon + job.batch - 1
     return random_panel(job.nodes, job.edges, job.interval, rows), np.arange(job.batch) + history
 
 
 def _train(trainable: Trainable, optimiser: torch.optim.Optimizer, batch: dict[str, Tensor]) -> None:
-    """Takes one step of the optimiser on a whole batch."""
+    """Take one step of the optimiser on a whole batch."""
     optimiser.zero_grad(set_to_none=True)
     valid = int(batch["target_mask"].sum())
     objective = trainable.objective(batch, StepContext(trainable.horizon, True, valid, 1.0)).total
@@ -203,7 +203,7 @@ def _train(trainable: Trainable, optimiser: torch.optim.Optimizer, batch: dict[s
 
 
 def _mean_seconds(work: Callable[[], object], job: Job, report: Report, what: str, begin: float) -> float:
-    """Returns the mean time of some passes after a few that do not count: half of the job, from share `begin` on."""
+    """Return the mean time of some passes after a few that do not count: half of the job, from share `begin` on."""
     spent, rounds = 0.0, job.warm_ups + job.passes
     for number in range(rounds):
         began = time.perf_counter()
@@ -214,7 +214,7 @@ def _mean_seconds(work: Callable[[], object], job: Job, report: Report, what: st
 
 
 def _wake_up() -> None:
-    """Takes a step of a tiny network, so that what PyTorch loads at its first is not on the account of the model."""
+    """Take a step of a tiny network, so that what PyTorch loads at its first is not on the account of the model."""
     layer = nn.Linear(8, 8)
     layer(torch.ones(4, 8)).sum().backward()
     nn.utils.clip_grad_norm_(layer.parameters(), _CLIP)
@@ -222,7 +222,7 @@ def _wake_up() -> None:
 
 
 def _begin_account() -> int | None:
-    """Returns the bytes that this process holds now, and lets its peak begin anew; None where there is no /proc."""
+    """Return the bytes that this process holds now, and lets its peak begin anew; None where there is no /proc."""
     try:
         Path("/proc/self/clear_refs").write_text("5")
         return _account("VmRSS")
@@ -236,6 +236,6 @@ def _account(field: str) -> int:
 
 
 def random_panel(nodes: int, edges: Edges, interval: timedelta, rows: int) -> Panel:
-    """Returns readings that are z-scores, none of them missing, the same whenever they are made."""
+    """Return readings that are z-scores, none of them missing, the same whenever they are made."""
     values = np.random.default_rng(0).standard_normal((rows, nodes), dtype=np.float32)
     return Panel(values, TimeAxis(_START, interval, rows), tuple(Sensor(str(node)) for node in range(nodes)), edges)

@@ -26,7 +26,7 @@ Numbers = NDArray[np.float64]
 
 
 def slots_of(times: TimeAxis) -> NDArray[np.int64]:
-    """Returns the slot of each moment: its time of the week on the local clock, or for days its week of the year."""
+    """Return the slot of each moment: its time of the week on the local clock, or for days its week of the year."""
     calendar = calendar_of(times)
     if times.interval >= DAY:
         return calendar.week_of_year.astype(np.int64)
@@ -34,20 +34,20 @@ def slots_of(times: TimeAxis) -> NDArray[np.int64]:
 
 
 def profiles_of(panel: Panel) -> tuple[Numbers, NDArray[np.int64]]:
-    """Returns the mean reading of each slot, slot x sensor, NaN where there is none, and the slot of each row."""
+    """Return the mean reading of each slot, slot x sensor, NaN where there is none, and the slot of each row."""
     _, place = np.unique(slots_of(panel.times), return_inverse=True)
     return pd.DataFrame(panel.values, dtype=np.float64).groupby(place).mean().to_numpy(), place
 
 
 def deviations_of(panel: Panel) -> Numbers:
-    """Returns the readings minus what is usual for their slot, time x sensor, in the sensors' units."""
+    """Return the readings minus what is usual for their slot, time x sensor, in the sensors' units."""
     profiles, place = profiles_of(panel)
     deviations: Numbers = panel.values - profiles[place]
     return deviations
 
 
 def standardise(series: NDArray[np.floating[Any]]) -> Numbers:
-    """Returns each series with mean 0 and variance 1 over what is known of it; one that never changes becomes 0."""
+    """Return each series with mean 0 and variance 1 over what is known of it; one that never changes becomes 0."""
     values = series.astype(np.float64)
     known = ~np.isnan(values)
     count = np.maximum(known.sum(axis=0), 1)
@@ -70,7 +70,7 @@ class Spectra:
 
 
 def spectra_of(series: NDArray[np.floating[Any]]) -> Spectra:
-    """Returns the transforms of standardised series (time x series, NaN where missing)."""
+    """Return the transforms of standardised series (time x series, NaN where missing)."""
     known = ~np.isnan(series)
     scaled = np.where(known, standardise(series), 0.0)
     parts = (known.astype(np.float64), scaled, scaled**2)
@@ -78,7 +78,7 @@ def spectra_of(series: NDArray[np.floating[Any]]) -> Spectra:
 
 
 def correlations(first: Spectra, second: Spectra) -> Numbers:
-    """Returns the correlations, rotation x series; NaN where too few pairs are known, or one side hardly changes."""
+    """Return the correlations, rotation x series; NaN where too few pairs are known, or one side hardly changes."""
 
     def summed(one: NDArray[np.complex128], other: NDArray[np.complex128]) -> Numbers:
         result: Numbers = irfft(one * other.conj(), n=first.length, axis=0)
@@ -93,7 +93,7 @@ def correlations(first: Spectra, second: Spectra) -> Numbers:
 
 
 def pair_correlations(series: Numbers) -> Numbers:
-    """Returns the correlation of every two series over what both know, series x series; NaN as for `correlations`."""
+    """Return the correlation of every two series over what both know, series x series; NaN as for `correlations`."""
     known = (~np.isnan(series)).astype(np.float64)
     values = np.nan_to_num(standardise(series))
     sums, squares = values.T @ known, (values**2).T @ known  # of the first; transposed those of the second
@@ -103,7 +103,7 @@ def pair_correlations(series: Numbers) -> Numbers:
 def _correlation(
     pairs: Numbers, sums: tuple[Numbers, Numbers], squares: tuple[Numbers, Numbers], products: Numbers
 ) -> Numbers:
-    """Returns Pearson's correlations from sums over pairs: their number, both sides, both squares, the products."""
+    """Return Pearson's correlations from sums over pairs: their number, both sides, both squares, the products."""
     count = np.maximum(pairs, 1)
     means = [total / count for total in sums]
     variances = [total / count - mean**2 for total, mean in zip(squares, means, strict=True)]
@@ -120,7 +120,7 @@ def lagged_correlations(
     longest: int,
     report: Report = silent,
 ) -> Numbers:
-    """Returns the correlation along each edge, edge x lag from -longest to longest; positive: the target follows.
+    """Return the correlation along each edge, edge x lag from -longest to longest; positive: the target follows.
 
     Pairs overlap plainly: nothing comes round from the other end of the record.
     """

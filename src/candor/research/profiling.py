@@ -72,7 +72,7 @@ class Profile(Settings):
     failed: dict[str, str] = Field(default_factory=dict)  # why some could not be measured, by name
 
     def with_model(self, name: str, found: ModelProfile | str) -> "Profile":
-        """Returns the profile with what was found of a model: its costs, or why there are none."""
+        """Return the profile with what was found of a model: its costs, or why there are none."""
         kept = [model for model in self.models if model.name != name]
         failed = {other: why for other, why in self.failed.items() if other != name}
         if isinstance(found, str):
@@ -81,7 +81,7 @@ class Profile(Settings):
         return self.model_copy(update={"models": tuple(models), "failed": failed})
 
     def save(self, folder: Path) -> list[Path]:
-        """Writes profile.json and profile.csv, where reconstructions are named as such, and returns their paths."""
+        """Write profile.json and profile.csv, where reconstructions are named as such, and return their paths."""
         content = self.model_dump(mode="json")
         write_json(folder / PROFILE, content | {"how": HOW})
         costs = pd.DataFrame(content["models"], columns=list(ModelProfile.model_fields), dtype=object)
@@ -104,7 +104,7 @@ class ProfileTarget:
 
 
 def find_target(name: str) -> ProfileTarget:
-    """Returns the dataset of a preset, or a made-up network of its size where the data are absent."""
+    """Return the dataset of a preset, or a made-up network of its size where the data are absent."""
     preset = load_preset(name)
     if datasets.get(preset.data).is_available():
         return ProfileTarget(name, preset, load_dataset(preset.data), f"that of {preset.data}")
@@ -121,7 +121,7 @@ def find_target(name: str) -> ProfileTarget:
 
 
 def random_edges(nodes: int, count: int) -> Edges:
-    """Returns weighted edges between different sensors, the same whenever they are made."""
+    """Return weighted edges between different sensors, the same whenever they are made."""
     generator = np.random.default_rng(0)
     places = generator.choice(nodes * (nodes - 1), count, replace=False)
     source, other = np.divmod(places, nodes - 1)
@@ -130,7 +130,7 @@ def random_edges(nodes: int, count: int) -> Edges:
 
 
 def choose_contenders(target: ProfileTarget, names: Sequence[str] | None = None) -> list[Contender]:
-    """Returns the models to measure; names that nobody knows are refused.
+    """Return the models to measure; names that nobody knows are refused.
 
     They are names of models, or of CANDOR with a size (candor-small); None takes all, CANDOR in every size.
     """
@@ -148,7 +148,7 @@ def choose_contenders(target: ProfileTarget, names: Sequence[str] | None = None)
 
 
 def circumstances_of(target: ProfileTarget, batch: int, warm_ups: int, passes: int) -> Circumstances:
-    """Returns the circumstances of measurements on this machine."""
+    """Return the circumstances of measurements on this machine."""
     protocol, installed = target.preset.protocol, versions()
     return Circumstances(
         preset=target.name,
@@ -172,7 +172,7 @@ def circumstances_of(target: ProfileTarget, batch: int, warm_ups: int, passes: i
 
 
 def read_profile(path: Path) -> Profile:
-    """Returns the profile that `candor profile` wrote to a file."""
+    """Return the profile that `candor profile` wrote to a file."""
     content = read_json(path)
     if not isinstance(content, dict):
         raise InputError("this is not a profile that can be read", where=str(path))
@@ -180,7 +180,7 @@ def read_profile(path: Path) -> Profile:
 
 
 def load_profile(folder: Path, circumstances: Circumstances, *, is_anew: bool = False) -> Profile:
-    """Returns what was measured in a folder under the same circumstances before; an empty profile if there is none.
+    """Return what was measured in a folder under the same circumstances before; an empty profile if there is none.
 
     Other circumstances are refused, or replaced by an empty profile if `is_anew`.
     """
@@ -212,12 +212,12 @@ class ProfileCell(Cell):
         return self.job.name
 
     def content(self) -> dict[str, Any]:
-        """Returns the model, its settings and the circumstances."""
+        """Return the model, its settings and the circumstances."""
         parts = {"model": self.job.model, "settings": dict(self.job.settings), "circumstances": self.circumstances}
         return {name: to_jsonable_python(part) for name, part in parts.items()}
 
     def work(self, folder: Path, report: Report, interruption: Interruption) -> None:
-        """Measures the model."""
+        """Measure the model."""
 
         def checked(what: str, share: float | None) -> None:
             if reason := interruption():
@@ -231,7 +231,7 @@ class ProfileCell(Cell):
 def make_cells(
     target: ProfileTarget, contenders: Sequence[Contender], profile: Profile
 ) -> tuple[list[ProfileCell], Profile]:
-    """Returns the cells of models to be measured, and the profile with the names of those that cannot be made."""
+    """Return the cells of models to be measured, and the profile with the names of those that cannot be made."""
     cells = []
     for contender in contenders:
         try:
@@ -243,7 +243,7 @@ def make_cells(
 
 
 def add_cells(profile: Profile, cells: Sequence[ProfileCell], root: Path) -> Profile:
-    """Returns the profile with what was measured in cells, and why others failed."""
+    """Return the profile with what was measured in cells, and why others failed."""
     for cell in cells:
         if cell.is_done(root / cell.name):
             content = read_json(root / cell.name / SCORES)
@@ -254,7 +254,7 @@ def add_cells(profile: Profile, cells: Sequence[ProfileCell], root: Path) -> Pro
 
 
 def make_job(target: ProfileTarget, contender: Contender, circumstances: Circumstances) -> Job:
-    """Returns what has to be measured of a contender."""
+    """Return what has to be measured of a contender."""
     protocol = target.preset.protocol
     task = make_task(target.panel, protocol)
     settings, _ = choose_settings(contender.model, task, target.name, contender.settings)
@@ -281,7 +281,7 @@ class TaskErrors:
     where: Path  # the file they come from
 
     def check_any_of(self, names: Collection[str]) -> None:
-        """Refuses results that have none of some models."""
+        """Refuse results that have none of some models."""
         if not any(name in self.by_model for name in names):
             raise InputError(
                 "there are no results of the models that are measured",
@@ -291,7 +291,7 @@ class TaskErrors:
 
 
 def read_errors(results: Path, preset: str) -> TaskErrors:
-    """Returns the errors on a preset from the folder of a grid, or from its results.parquet.
+    """Return the errors on a preset from the folder of a grid, or from its results.parquet.
 
     Its suite is known by its cells, or else by the name of its folder.
     """
@@ -303,7 +303,7 @@ def read_errors(results: Path, preset: str) -> TaskErrors:
 
 
 def errors_in(results: pd.DataFrame, preset: str, where: Path, suite: Suite | None) -> TaskErrors:
-    """Returns the errors on a preset from a table of results, by the metric that the suite ranks by (else MAE).
+    """Return the errors on a preset from a table of results, by the metric that the suite ranks by (else MAE).
 
     The grid may have the preset under another name, see `labels_of`.
     """
@@ -324,7 +324,7 @@ def errors_in(results: pd.DataFrame, preset: str, where: Path, suite: Suite | No
 
 
 def labels_of(preset: str) -> list[str]:
-    """Returns the labels of tasks that are a preset: its own, and those of others that are given its horizon."""
+    """Return the labels of tasks that are a preset: its own, and those of others that are given its horizon."""
     if preset not in preset_names():
         return [preset]
 
@@ -338,7 +338,7 @@ def labels_of(preset: str) -> list[str]:
 
 
 def _processor() -> str:
-    """Returns what the processor calls itself."""
+    """Return what the processor calls itself."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:

@@ -108,7 +108,7 @@ def compare_with_rain(
     least_shift: int = 1,
     curves_kept: int = 1_000,
 ) -> ShockRain:
-    """Returns the comparison of shock activity with rain.
+    """Return the comparison of shock activity with rain.
 
     Args:
         checkpoints: trained models, at least one, on the stations and hours of `rain`.
@@ -153,7 +153,7 @@ def compare_with_rain(
 
 
 def _mean_of_known(values: Numbers, axis: int) -> Numbers:
-    """Returns the mean over an axis of what is not NaN, NaN where all of it is."""
+    """Return the mean over an axis of what is not NaN, NaN where all of it is."""
     known = ~np.isnan(values)
     count = known.sum(axis=axis)
     total = np.where(known, values, 0.0).sum(axis=axis)
@@ -162,7 +162,7 @@ def _mean_of_known(values: Numbers, axis: int) -> Numbers:
 
 
 def lags_in_steps(longest: float, step: float, interval: float) -> list[int]:
-    """Returns the lags from -longest to longest, in steps of a record; all three arguments in hours. 0 is one lag."""
+    """Return the lags from -longest to longest, in steps of a record; all three arguments in hours. 0 is one lag."""
     stride, reach = step / interval, longest / interval
     if not (stride >= 1 and abs(stride - round(stride)) < 1e-9 and (longest >= step or longest == 0)):
         raise InputError(
@@ -174,7 +174,7 @@ def lags_in_steps(longest: float, step: float, interval: float) -> list[int]:
 
 
 def _ranks(series: NDArray[np.floating[Any]], margin: int) -> Numbers:
-    """Returns mean ranks of what is known of each series, followed by `margin` missing steps."""
+    """Return mean ranks of what is known of each series, followed by `margin` missing steps."""
     ranks: Numbers = rankdata(series, axis=0, nan_policy="omit")
     return np.pad(ranks, ((0, margin), (0, 0)), constant_values=np.nan)
 

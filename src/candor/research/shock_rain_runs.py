@@ -82,7 +82,7 @@ class RainComparison:
 
 
 def read_comparison(path: Path) -> RainComparison:
-    """Returns what `candor shock-rain` wrote to a file and beside it."""
+    """Return what `candor shock-rain` wrote to a file and beside it."""
     content = read_json(path)
     if not isinstance(content, dict) or (lacking := [key for key in _KEYS if key not in content]):
         named = f" ({', '.join(lacking)} missing)" if isinstance(content, dict) else ""
@@ -100,7 +100,7 @@ def compare_runs(
     lags: LagChoice | None = None,
     report: Report = silent,
 ) -> RainComparison:
-    """Returns the comparison of the shock activity of runs of CANDOR with rain.
+    """Return the comparison of the shock activity of runs of CANDOR with rain.
 
     The runs must be of the same stations and hours; runs with the same horizon are its checkpoints.
     """
@@ -171,7 +171,7 @@ def compare_runs(
 
 
 def _results(found: ShockRain, hours: float) -> dict[str, Any]:
-    """Returns the test and what was found by horizon, of a record with so many hours from one reading to the next."""
+    """Return the test and what was found by horizon, of a record with so many hours from one reading to the next."""
     null_mean = float(found.null.mean())
     return {
         "rho": found.rho,
@@ -193,7 +193,7 @@ def _or_none(number: float) -> float | None:
 
 
 def _rows_compared(checkpoints: Sequence[ModelActivity], margin: int) -> slice:
-    """Returns the rows that patches cover, and before and after them as many as lags reach, if the record has them."""
+    """Return the rows that patches cover, and before and after them as many as lags reach, if the record has them."""
     covered = np.flatnonzero(np.any([~np.isnan(c.activity).all(axis=1) for c in checkpoints], axis=0))
     if not len(covered):
         what = "the test part is empty: no window covers any hour"
@@ -203,7 +203,7 @@ def _rows_compared(checkpoints: Sequence[ModelActivity], margin: int) -> slice:
 
 
 def activity_of(run: Run, task: Task, report: Report = silent) -> NDArray[np.float64]:
-    """Returns the shock activity (g_U + g_V)/2 of a run of CANDOR from 0 to 1, time x sensor on the axis of its task.
+    """Return the shock activity (g_U + g_V)/2 of a run of CANDOR from 0 to 1, time x sensor on the axis of its task.
 
     A reading gets the mean over all history patches of all windows of the test part that cover it, NaN if none does.
     """
@@ -228,7 +228,7 @@ def activity_of(run: Run, task: Task, report: Report = silent) -> NDArray[np.flo
 
 
 def rain_of(panel: Panel, choice: RainChoice) -> tuple[NDArray[np.float32], tuple[str, ...]]:
-    """Returns the rain of a panel's stations, time x station, and the gauge that serves each of them.
+    """Return the rain of a panel's stations, time x station, and the gauge that serves each of them.
 
     The gauge of a station is the covariate of the same sensor, or a column of the file of rainfall: at the interval of
     the panel, and of the name that a small table with the columns `station` and `gauge` gives, or else the station's.
@@ -282,7 +282,7 @@ def _rain_in_file(panel: Panel, rainfall: Path, gauges: Path | None) -> tuple[ND
 
 
 def _read_gauges(path: Path) -> dict[str, str]:
-    """Returns the gauge of each station, from a small table with the columns `station` and `gauge`."""
+    """Return the gauge of each station, from a small table with the columns `station` and `gauge`."""
     table = read_small_table(path)
     names = table.names
     if not {"station", "gauge"} <= set(names):

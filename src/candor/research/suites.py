@@ -80,7 +80,7 @@ class Suite(Settings):
         tasks: Iterable[str] | None = None,
         settings: Mapping[str, Any] | None = None,
     ) -> "Suite":
-        """Returns the suite with something else where it is given.
+        """Return the suite with something else where it is given.
 
         Models are names of contenders of the suite, or of registered models; tasks are labels. Settings of the protocol
         are for all contenders, others for the networks among them; a contender's own go before these.
@@ -99,7 +99,7 @@ class Suite(Settings):
         return chosen._with_settings(settings) if settings else chosen
 
     def parts_of(self, labels: Iterable[str]) -> list[tuple["Suite", list[str]]]:
-        """Returns the labels by how they are ranked, each time with the suite that says how; the rest comes last."""
+        """Return the labels by how they are ranked, each time with the suite that says how; the rest comes last."""
         left, found = list(dict.fromkeys(labels)), []
         for part in self.parts:
             rules = self.model_copy(update={"metric": part.metric, "ranking": part.ranking, "parts": ()})
@@ -109,12 +109,12 @@ class Suite(Settings):
         return [(rules, some) for rules, some in found if some]
 
     def metric_of(self, label: str) -> Metric:
-        """Returns by which error models are ranked on a task."""
+        """Return by which error models are ranked on a task."""
         ((rules, _),) = self.parts_of([label])
         return rules.metric
 
     def available(self) -> tuple["Suite", list[str]]:
-        """Returns the suite without tasks whose data are not on this machine, and the labels of those."""
+        """Return the suite without tasks whose data are not on this machine, and the labels of those."""
         names = {task: load_preset(task.preset).data for task in self.tasks}
         here = tuple(task for task, data in names.items() if datasets.get(data).is_available())
         left_out = [task.label for task in self.tasks if task not in here]
@@ -164,12 +164,12 @@ class Suite(Settings):
 
 
 def suite_names() -> list[str]:
-    """Returns the names of all suites, sorted."""
+    """Return the names of all suites, sorted."""
     return sorted(entry.name.removesuffix(".yaml") for entry in _FOLDER.iterdir() if entry.name.endswith(".yaml"))
 
 
 def load_suite(name: str) -> Suite:
-    """Returns the suite called `name`."""
+    """Return the suite called `name`."""
     if name not in suite_names():
         raise InputError(f"there is no suite called {name!r}", hint=f"known: {', '.join(suite_names())}")
     content = dict(read_yaml((_FOLDER / f"{name}.yaml").read_text(encoding="utf-8"), f"suite {name}"))

@@ -13,13 +13,13 @@ _MOST_NAMED = 4
 
 
 def is_reconstruction(model: str) -> bool:
-    """Returns whether a contender is a model that was rebuilt without its authors' code, with whatever settings."""
+    """Return whether a contender is a model that was rebuilt without its authors' code, with whatever settings."""
     kinds = [name for name in forecasters.names() if model == name or model.startswith(f"{name}-")]
     return bool(kinds) and forecasters.get(max(kinds, key=len)).is_reconstruction
 
 
 def shown_name(model: str) -> str:
-    """Returns the name of a contender as people are shown it: of a reconstruction it says so."""
+    """Return the name of a contender as people are shown it: of a reconstruction it says so."""
     return f"{model} (reconstruction)" if is_reconstruction(model) else model
 
 
@@ -28,17 +28,17 @@ def _whose(models: Sequence[str]) -> str:
 
 
 def unit_of(results: pd.DataFrame) -> str:
-    """Returns the unit of errors as it is printed."""
+    """Return the unit of errors as it is printed."""
     return str(results["unit"].iloc[0] or "the unit of the sensors")
 
 
 def budgets_of(results: pd.DataFrame) -> list[str]:
-    """Returns the minutes of training that cells were given, as they are printed; none where there was no budget."""
+    """Return the minutes of training that cells were given, as they are printed; none where there was no budget."""
     return [f"{budget:g}" for budget in sorted({float(budget) for budget in results["budget_minutes"].dropna()})]
 
 
 def protocol_of(results: pd.DataFrame) -> list[str]:
-    """Returns under which rules results were made: windows, aggregation, mask, split, budget and changed settings.
+    """Return under which rules results were made: windows, aggregation, mask, split, budget and changed settings.
 
     What keeps them from being compared is among it.
     """
@@ -56,7 +56,7 @@ def protocol_of(results: pd.DataFrame) -> list[str]:
 
 
 def differences_of(results: pd.DataFrame) -> list[str]:
-    """Returns what keeps models from being compared, with whose it is: other data, or more training in the same time.
+    """Return what keeps models from being compared, with whose it is: other data, or more training in the same time.
 
     Results from before threads were counted do not state theirs.
     """
@@ -76,12 +76,12 @@ def differences_of(results: pd.DataFrame) -> list[str]:
 
 
 def _models_by(results: pd.DataFrame, column: str) -> dict[Any, list[str]]:
-    """Returns the models by what stands in a column."""
+    """Return the models by what stands in a column."""
     return {value: list(some["model"].unique()) for value, some in results.groupby(column, sort=False)}
 
 
 def seeds_of(results: pd.DataFrame) -> str:
-    """Returns which seeds there are, and which models have others."""
+    """Return which seeds there are, and which models have others."""
     every = sorted(set(results["seed"].tolist()))
     others: dict[str, list[str]] = {}
     for model, of_model in results.groupby("model", sort=False):
@@ -98,7 +98,7 @@ def _numbered(seeds: Sequence[int]) -> str:
 
 
 def _split(splits: "pd.Series[str]") -> list[str]:
-    """Returns how the record was cut, with the numbers of windows where they are the same on all tasks."""
+    """Return how the record was cut, with the numbers of windows where they are the same on all tasks."""
     first, *others = (json.loads(split) for split in splits.unique())
     if not first:
         return []
@@ -108,7 +108,7 @@ def _split(splits: "pd.Series[str]") -> list[str]:
 
 
 def _changes(results: pd.DataFrame) -> list[str]:
-    """Returns which settings are not a model's usual ones, and whose."""
+    """Return which settings are not a model's usual ones, and whose."""
     models: dict[str, list[str]] = {}
     if "changes" in results:
         for changes, names in _models_by(results, "changes").items():

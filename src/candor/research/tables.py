@@ -68,7 +68,7 @@ class _Lineup:
 
 
 def is_ours(model: str) -> bool:
-    """Returns whether a contender is CANDOR, of whatever size."""
+    """Return whether a contender is CANDOR, of whatever size."""
     return model.split("-")[0] == _OURS
 
 
@@ -77,7 +77,7 @@ def _is_rival(model: str) -> bool:
 
 
 def tables_of(results: pd.DataFrame, suite: Suite, *, is_whole: bool = False) -> list[PaperTable]:
-    """Returns a table per task: errors over all steps, and at the steps that all its models report.
+    """Return a table per task: errors over all steps, and at the steps that all its models report.
 
     Args:
         results: as `collect` gives them.
@@ -98,7 +98,7 @@ def tables_of(results: pd.DataFrame, suite: Suite, *, is_whole: bool = False) ->
 
 
 def paper_tables_of(results: pd.DataFrame, suite: Suite, *, is_whole: bool = False) -> list[PaperTable]:
-    """Returns tables shaped like the paper's.
+    """Return tables shaped like the paper's.
 
     Where baselines are chosen once for several tasks, there is a table per dataset with its horizons side by side;
     elsewhere, and for datasets with one horizon, a table per task with some of its steps. Arguments are those of
@@ -118,7 +118,7 @@ def paper_tables_of(results: pd.DataFrame, suite: Suite, *, is_whole: bool = Fal
 
 
 def _side_by_side(data: str, results: pd.DataFrame, ranked: pd.DataFrame, rules: Suite, is_whole: bool) -> PaperTable:
-    """Returns the table of a dataset, with the mean of each seed over its horizons; ranks rest on more than this."""
+    """Return the table of a dataset, with the mean of each seed over its horizons; ranks rest on more than this."""
     horizons = results.drop_duplicates("task").sort_values("horizon", kind="stable")
     heads = {str(task): f"H = {horizon}" for task, horizon in zip(horizons["task"], horizons["horizon"], strict=True)}
     overall = overall_errors(results)
@@ -132,7 +132,7 @@ def _side_by_side(data: str, results: pd.DataFrame, ranked: pd.DataFrame, rules:
 
 
 def _errors(results: pd.DataFrame, by: str) -> dict[str, dict[Place, list[float]]]:
-    """Returns the errors by model, by what stands in another column, and by metric."""
+    """Return the errors by model, by what stands in another column, and by metric."""
     found: dict[str, dict[Place, list[float]]] = {}
     columns = (results[name].tolist() for name in ("model", by, "metric", "value"))
     for model, key, metric, value in zip(*columns, strict=True):
@@ -141,7 +141,7 @@ def _errors(results: pd.DataFrame, by: str) -> dict[str, dict[Place, list[float]
 
 
 def _line_up(ranked: pd.DataFrame, models: Sequence[str], metric: str, *, is_whole: bool) -> _Lineup:
-    """Returns who is shown in a table.
+    """Return who is shown in a table.
 
     Baselines are ranked by the unrounded mean error over all steps, seeds and tasks, if they have results on all tasks;
     those without have no rank, and no place among the best. `models` are those with results in this table.
@@ -165,7 +165,7 @@ def _line_up(ranked: pd.DataFrame, models: Sequence[str], metric: str, *, is_who
 
 
 def _worth(error: float) -> tuple[bool, float]:
-    """Returns what errors are sorted by, smallest first and at the end those that are not numbers."""
+    """Return what errors are sorted by, smallest first and at the end those that are not numbers."""
     return not isfinite(error), error
 
 
@@ -178,7 +178,7 @@ def _make_table(
     ranked: pd.DataFrame,
     is_whole: bool,
 ) -> PaperTable:
-    """Returns a table of errors, of which a model may lack some, with the gain of ours below them.
+    """Return a table of errors, of which a model may lack some, with the gain of ours below them.
 
     Heads stand over groups of columns, by the first part of their places; errors come from `results`, and the ranking
     rests on `ranked`. Without rivals all models are shown in any case.
@@ -214,7 +214,7 @@ def _make_table(
 
 
 def strict_wins(results: pd.DataFrame, metric: str) -> dict[str, tuple[int, int]]:
-    """Returns for each of ours how often its worst seed beats the best seed of a baseline, and out of how many times.
+    """Return for each of ours how often its worst seed beats the best seed of a baseline, and out of how many times.
 
     Errors are those over all steps; there is a comparison for every task and baseline.
     """
@@ -233,7 +233,7 @@ def strict_wins(results: pd.DataFrame, metric: str) -> dict[str, tuple[int, int]
 
 
 def _best_two(errors: Errors, models: Sequence[str], place: Place) -> tuple[set[str], set[str]]:
-    """Returns the models with the smallest and with the second smallest mean error; several where they are equal."""
+    """Return the models with the smallest and with the second smallest mean error; several where they are equal."""
     means = _means(errors, models, place)
     numbers = sorted(set(means.values()))
     first, second = ({model for model in means if means[model] in wanted} for wanted in (numbers[:1], numbers[1:2]))
@@ -241,13 +241,13 @@ def _best_two(errors: Errors, models: Sequence[str], place: Place) -> tuple[set[
 
 
 def _means(errors: Errors, models: Sequence[str], place: Place) -> dict[str, float]:
-    """Returns the mean errors of models that are numbers."""
+    """Return the mean errors of models that are numbers."""
     means = {model: mean(errors[model][place]) for model in models if place in errors.get(model, ())}
     return {model: value for model, value in means.items() if isfinite(value)}
 
 
 def mean_and_spread(values: Sequence[float], digits: int) -> str:
-    """Returns the mean of numbers, with their standard deviation if there are several; a dash without any."""
+    """Return the mean of numbers, with their standard deviation if there are several; a dash without any."""
     if not values:
         return NOTHING
     spread = f" ± {stdev(values):.{digits}f}" if len(values) > 1 and all(map(isfinite, values)) else ""
@@ -255,7 +255,7 @@ def mean_and_spread(values: Sequence[float], digits: int) -> str:
 
 
 def _gain(errors: Errors, ours: str, baselines: Sequence[str], place: Place) -> TableCell:
-    """Returns by how much our error is below that of the best baseline."""
+    """Return by how much our error is below that of the best baseline."""
     best, mine = min(_means(errors, baselines, place).values(), default=0.0), _means(errors, [ours], place)
     if not mine or best <= 0:
         return TableCell(NOTHING)
@@ -263,7 +263,7 @@ def _gain(errors: Errors, ours: str, baselines: Sequence[str], place: Place) -> 
 
 
 def _note(results: pd.DataFrame, lineup: _Lineup, metric: str, wins: Mapping[str, tuple[int, int]]) -> str:
-    """Returns the note of a table of results whose models are ranked by a metric; `wins` as of `strict_wins`."""
+    """Return the note of a table of results whose models are ranked by a metric; `wins` as of `strict_wins`."""
     shown = results[results["model"].isin(lineup.models)]
     if shown.empty:
         return ""
@@ -283,7 +283,7 @@ def _note(results: pd.DataFrame, lineup: _Lineup, metric: str, wins: Mapping[str
 
 
 def rain_table_of(results: pd.DataFrame, suite: Suite) -> PaperTable | None:
-    """Returns the paper's table of models without and with rain by dataset; None if no model has results of both.
+    """Return the paper's table of models without and with rain by dataset; None if no model has results of both.
 
     Errors are means over seeds and horizons, over those that both of a pair have; of each pair the better is bold.
     """
@@ -322,7 +322,7 @@ def rain_table_of(results: pd.DataFrame, suite: Suite) -> PaperTable | None:
 
 
 def _pairs(suite: Suite) -> Iterator[tuple[Contender, Contender]]:
-    """Yields contenders that differ in nothing but that the second reads rain."""
+    """Yield contenders that differ in nothing but that the second reads rain."""
     for wet in suite.contenders:
         covariates = wet.settings.get("covariates") or []
         if _RAIN not in covariates:
@@ -334,7 +334,7 @@ def _pairs(suite: Suite) -> Iterator[tuple[Contender, Contender]]:
 
 
 def _rain_note(results: pd.DataFrame, missing: list[str]) -> str:
-    """Returns over what means were taken and under which protocol, from the results of the models that are shown."""
+    """Return over what means were taken and under which protocol, from the results of the models that are shown."""
     horizons, seeds = (", ".join(map(str, sorted(set(results[name].tolist())))) for name in ("horizon", "seed"))
     unit = f"{unit_of(results)} (MSE in its square)"
     means = f"Errors in {unit} over all steps, mean over seeds {seeds} and horizons {horizons}"

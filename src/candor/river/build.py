@@ -37,7 +37,7 @@ class Basin:
 
 
 def build_basin(settings: BasinSettings, client: ServiceClient, name: str = "", rain: RainStep | None = None) -> Basin:
-    """Returns the basin built by the given rules from the services, or from their responses on disk.
+    """Return the basin built by the given rules from the services, or from their responses on disk.
 
     With all responses on disk no network is needed. `rain` adds a covariate of that name.
     """
@@ -88,7 +88,7 @@ def build_basin(settings: BasinSettings, client: ServiceClient, name: str = "", 
 
 
 def _long_enough(sites: Sequence[Site], axis: TimeAxis, max_missing: float) -> tuple[list[Site], list[StationQuality]]:
-    """Returns the sites worth fetching, and what is to be said of those whose records are too short for the period."""
+    """Return the sites worth fetching, and what is to be said of those whose records are too short for the period."""
     candidates, told = [], []
     for site in sites:
         share = site.overlap(axis.start - axis.interval / 2, axis.end)
@@ -103,7 +103,7 @@ def _long_enough(sites: Sequence[Site], axis: TimeAxis, max_missing: float) -> t
 def _complete_enough(
     stations: Sequence[Station], settings: BasinSettings
 ) -> tuple[list[Station], list[StationQuality]]:
-    """Returns the stations that lack few enough hours, and what is to be said of all of them."""
+    """Return the stations that lack few enough hours, and what is to be said of all of them."""
     kept = [station for station in stations if station.missing_share <= settings.max_missing]
     described = [
         StationQuality(
@@ -133,7 +133,7 @@ def _too_few(
     catalogue: SiteList,
     settings: BasinSettings,
 ) -> InputError:
-    """Returns what to say of a basin with too few stations: who came near, and whose record is too short."""
+    """Return what to say of a basin with too few stations: who came near, and whose record is too short."""
     shares = sorted((station.missing_share, station.site.id) for station in stations if station not in kept)
     near = listed((f"{site} ({percent(share)})" for share, site in shares), most=5)
     rejected = f"; the next by missing hours are {near}" if near else ""
@@ -173,7 +173,7 @@ def _findings(catalogue: SiteList, kept: Sequence[Station], axis: TimeAxis, *, i
 
 
 def _panel(stations: Sequence[Station], edges: Sequence[RiverEdge], axis: TimeAxis, name: str) -> Panel:
-    """Returns the panel; what is missing in it stays missing."""
+    """Return the panel; what is missing in it stays missing."""
     sensors = tuple(
         Sensor(s.site.id, s.site.name, s.site.latitude, s.site.longitude, s.readings.unit) for s in stations
     )
@@ -193,7 +193,7 @@ def _panel(stations: Sequence[Station], edges: Sequence[RiverEdge], axis: TimeAx
 
 
 def unknown_rain(rain: Covariate, *, is_offline: bool) -> str:
-    """Returns in words how many hours lack rain at some station, and why; nothing where no hour does."""
+    """Return in words how many hours lack rain at some station, and why; nothing where no hour does."""
     lacking, hours = int(np.isnan(rain.values).any(axis=1).sum()), len(rain.values)
     if not lacking:
         return ""

@@ -65,7 +65,7 @@ class ResponseCache:
         """Names of responses that were found changed on disk, and were not used."""
 
     def find(self, request: Request) -> Response | None:
-        """Returns the response to a request sent before, or None; a damaged one counts as none."""
+        """Return the response to a request sent before, or None; a damaged one counts as none."""
         content_file, note_file = self._files(request)
         if not note_file.exists():
             return None
@@ -82,7 +82,7 @@ class ResponseCache:
         return response
 
     def keep(self, request: Request, content: bytes, url: str, also: tuple[str, ...] = ()) -> Response:
-        """Returns the response that was just fetched, after writing it to disk."""
+        """Return the response that was just fetched, after writing it to disk."""
         response = Response(
             content, url, datetime.now(UTC).isoformat(timespec="milliseconds"), sha256(content).hexdigest(), also
         )
@@ -95,7 +95,7 @@ class ResponseCache:
         return response
 
     def begin_refresh(self, of_what: Mapping[str, Any]) -> datetime:
-        """Returns since when responses count as fresh: now, or when a refresh of the same began that was broken off."""
+        """Return since when responses count as fresh: now, or when a refresh of the same began that was broken off."""
         path, now = self._refresh_file(of_what), datetime.now(UTC)
         try:
             begun = datetime.fromisoformat(read_json(path)["begun"])
@@ -108,7 +108,7 @@ class ResponseCache:
         return now
 
     def end_refresh(self, of_what: Mapping[str, Any]) -> None:
-        """Forgets a refresh that is done: the next one fetches everything again."""
+        """Forget a refresh that is done: the next one fetches everything again."""
         self._refresh_file(of_what).unlink(missing_ok=True)
 
     def _refresh_file(self, of_what: Mapping[str, Any]) -> Path:
@@ -121,7 +121,7 @@ class ResponseCache:
 
 @contextmanager
 def told_if_unwritable(folder: Path, what: str, option: str = "--cache") -> Iterator[None]:
-    """Turns what the file system says into an error that names the option for another folder."""
+    """Turn what the file system says into an error that names the option for another folder."""
     try:
         yield
     except OSError as error:
@@ -133,5 +133,5 @@ def told_if_unwritable(folder: Path, what: str, option: str = "--cache") -> Iter
 
 
 def default_cache() -> Path:
-    """Returns the per-user folder in which responses of services are kept."""
+    """Return the per-user folder in which responses of services are kept."""
     return Path(pooch.os_cache("candor")) / "river"

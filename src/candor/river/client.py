@@ -82,13 +82,13 @@ class ServiceClient:
         self._was_answered = False
 
     def get(self, request: Request, fetch: Fetch, what: str, since: datetime | None = None) -> Response:
-        """Returns the response to one request."""
+        """Return the response to one request."""
         return self.get_all([(request, fetch)], what, None if since is None else [since])[0]
 
     def get_all(
         self, requests: Sequence[tuple[Request, Fetch]], what: str, since: Sequence[datetime] | None = None
     ) -> list[Response]:
-        """Returns the responses in the order of the requests; those on disk are not fetched again.
+        """Return the responses in the order of the requests; those on disk are not fetched again.
 
         The first failure ends the work; what came until then is kept. A service that does not answer raises
         `ServiceError`.
@@ -136,7 +136,7 @@ class ServiceClient:
         return ordered
 
     def get_cached(self, requests: Iterable[Request]) -> list[Response]:
-        """Returns those responses that are on disk, however old: for when a service gives no younger ones."""
+        """Return those responses that are on disk, however old: for when a service gives no younger ones."""
         found = [(request, self.cache.find(request)) for request in requests]
         kept = [(request, response) for request, response in found if response is not None]
         self.record += [_record(request, response) for request, response in kept]
@@ -179,7 +179,7 @@ class ServiceClient:
 
 @contextmanager
 def quiet_library() -> Iterator[None]:
-    """Switches off the progress line of dataretrieval."""
+    """Switch off the progress line of dataretrieval."""
     from dataretrieval import Configuration, configure
 
     with configure(Configuration(progress=False)):
@@ -187,7 +187,7 @@ def quiet_library() -> Iterator[None]:
 
 
 def require_client() -> None:
-    """Refuses to go on where the packages of the extra `river` are not installed."""
+    """Refuse to go on where the packages of the extra `river` are not installed."""
     with needing_packages("building a river", extra="river"):
         for package in ("dataretrieval.waterdata", "dataretrieval.nldi", "networkx", "pyproj"):
             import_module(package)
@@ -206,7 +206,7 @@ def _record(request: Request, response: Response) -> dict[str, Any]:
 
 
 def _service_error(error: "DataRetrievalError", request: Request, cache: ResponseCache) -> ServiceError:
-    """Returns what went wrong and what can be done about it."""
+    """Return what went wrong and what can be done about it."""
     where, status = _SERVICE_NAMES.get(request.service, request.service), error.status_code
     again = f"run the same command again later: what was answered so far is kept in {cache.folder}"
     key = f"a free key raises the limit: get one at {KEY_ADDRESS} and set the environment variable {KEY_VARIABLE}"
@@ -229,7 +229,7 @@ def _service_error(error: "DataRetrievalError", request: Request, cache: Respons
 
 
 def _causes(error: BaseException) -> list[BaseException]:
-    """Returns an exception, and what caused it, down to the first cause."""
+    """Return an exception, and what caused it, down to the first cause."""
     return [error, *(_causes(error.__cause__) if error.__cause__ is not None else [])]
 
 
@@ -240,7 +240,7 @@ _ONE_AT_A_TIME = threading.Lock()
 
 @contextmanager
 def watched_library() -> Iterator[list[str]]:
-    """Yields the addresses of the pages that the client fetches, in their order; a page that is none is refused.
+    """Yield the addresses of the pages that the client fetches, in their order; a page that is none is refused.
 
     A walk over pages that was broken off and begun again leaves every address once.
     """
@@ -260,7 +260,7 @@ def watched_library() -> Iterator[list[str]]:
 
 
 def _hook_into_library() -> None:
-    """Lets the library show every response to `_check_page`, which minds only those that are watched.
+    """Let the library show every response to `_check_page`, which minds only those that are watched.
 
     The place where it does so is no promise of the library's: `watched_library` refuses a version that has none.
     """

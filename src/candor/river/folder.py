@@ -26,7 +26,7 @@ _LONG_AGO = (1980, 1, 1, 0, 0, 0)  # no time of its own: the same basin makes th
 
 
 def save_basin(basin: Basin, folder: Path, preset: str | None = None) -> list[Difference]:
-    """Writes the basin to `folder`, all or nothing, and returns its numbers beside those of the paper's table.
+    """Write the basin to `folder`, all or nothing, and return its numbers beside those of the paper's table.
 
     A folder that holds anything but an earlier panel is refused.
     """
@@ -49,7 +49,7 @@ def save_basin(basin: Basin, folder: Path, preset: str | None = None) -> list[Di
 
 
 def _reports(basin: Basin, folder: Path, preset: str) -> dict[str, QualityReport]:
-    """Returns the reports of the paper's basins: this one, and those found beside it or among the datasets."""
+    """Return the reports of the paper's basins: this one, and those found beside it or among the datasets."""
     reports = {preset: basin.report}
     for name in PRESETS:
         for place in (folder.parent / name, find_data(name)):
@@ -67,7 +67,7 @@ def _reports(basin: Basin, folder: Path, preset: str) -> dict[str, QualityReport
 
 
 def check_archive_path(path: Path) -> None:
-    """Refuses a name under which no archive can be written."""
+    """Refuse a name under which no archive can be written."""
     if Path(path).suffix != ".zip":
         raise InputError("an archive is a zip file", where=str(path), hint="give a name that ends in .zip")
     if Path(path).is_dir():
@@ -76,7 +76,7 @@ def check_archive_path(path: Path) -> None:
 
 
 def export_archive(folder: Path, path: Path) -> list[str]:
-    """Writes a basin's folder as a zip archive, all or nothing, and returns the names of the files in it.
+    """Write a basin's folder as a zip archive, all or nothing, and return the names of the files in it.
 
     The panel's own files lie in `panel/`, the same content as CSV in `csv/`, and `SHA256SUMS` can be checked with
     `sha256sum --check`.
@@ -114,7 +114,7 @@ _RULES = {
 
 
 def dataset_card(basin: Basin, differences: Sequence[Difference] = ()) -> str:
-    """Returns the card in Markdown: what the dataset is, where it comes from, and how it was made."""
+    """Return the card in Markdown: what the dataset is, where it comes from, and how it was made."""
     parts = {
         f"# {basin.panel.name}": _table(("fact", "value"), _facts(basin)),
         "## How it was made": _making(basin),

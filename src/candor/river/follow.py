@@ -56,7 +56,7 @@ class Feed:
 
     @staticmethod
     def of(basin: Panel, provenance: Mapping[str, Any], hours: int, folder: Path) -> "Feed":
-        """Returns the feed of a basin, by the rules that the builder wrote down; other panels have none."""
+        """Return the feed of a basin, by the rules that the builder wrote down; other panels have none."""
         sensors = provenance.get("sensors")
         if "settings" not in provenance or not isinstance(sensors, Mapping) or basin.times.interval != HOUR:
             raise InputError(
@@ -75,7 +75,7 @@ class Feed:
         return Feed(basin, settings, sensors, hours, Path(folder))
 
     def axis(self, now: datetime) -> TimeAxis:
-        """Returns the hours that are over, of which the last is as late as `now` allows."""
+        """Return the hours that are over, of which the last is as late as `now` allows."""
         times = self.basin.times
         last = (now - HOUR / 2 - times.start) // HOUR
         return times.slice(last + 1 - self.hours - REVISED_WITHIN // HOUR, last + 1)
@@ -109,7 +109,7 @@ def follow(
     is_offline: bool = False,
     report: Report = silent,
 ) -> Followed:
-    """Returns the latest hours of all sites, after fetching what is new.
+    """Return the latest hours of all sites, after fetching what is new.
 
     Nothing later than `now` is fetched. Offline, what is on disk is taken, however old it is.
     """
@@ -146,23 +146,23 @@ class SiteRecords(ResponseCache):
         self.parameter, self.begin, self.now = feed.settings.parameter, begin, now
 
     def find(self, request: Request) -> Response | None:
-        """Returns None: what is asked for is what is not there, or no longer sure."""
+        """Return None: what is asked for is what is not there, or no longer sure."""
         return None
 
     def first_needed(self, site: str) -> datetime:
-        """Returns from when on a site is to be asked: everything before is known and no longer young."""
+        """Return from when on a site is to be asked: everything before is known and no longer young."""
         record = self._load(site)
         if record is None or record.first > self.begin:
             return self.begin
         return max(self.begin, min(record.last, self.now) - REVISED_WITHIN)
 
     def read(self, site: str) -> pd.DataFrame:
-        """Returns what is known of a site as `readings.as_frame` does; no rows if nothing is."""
+        """Return what is known of a site as `readings.as_frame` does; no rows if nothing is."""
         record = self._load(site)
         return pd.DataFrame() if record is None else _between(record.rows, self.begin, self.now + _TICK)
 
     def keep(self, request: Request, content: bytes, url: str, also: tuple[str, ...] = ()) -> Response:
-        """Returns the answer that was just fetched, after putting it into the record of its site."""
+        """Return the answer that was just fetched, after putting it into the record of its site."""
         site = request.arguments["monitoring_location_id"]
         first, last = (datetime.fromisoformat(moment) for moment in request.arguments["time"].split("/"))
         fetched = pd.read_parquet(io.BytesIO(content))
@@ -216,7 +216,7 @@ class _Record:
 
 
 def _fetch_news(client: ServiceClient, records: SiteRecords, feed: Feed) -> None:
-    """Lets every site be asked for what is new or still young; answers go into the records."""
+    """Let every site be asked for what is new or still young; answers go into the records."""
     require_client()
     asked = [
         readings_request(site, records.parameter, records.first_needed(site), records.now)
@@ -232,20 +232,20 @@ def _fetch_news(client: ServiceClient, records: SiteRecords, feed: Feed) -> None
 
 
 def _last_kept(feed: Feed, now: datetime) -> datetime | None:
-    """Returns the time of the last reading on disk until `now`, however old it is; None if there is none."""
+    """Return the time of the last reading on disk until `now`, however old it is; None if there is none."""
     kept = _read_all(feed, SiteRecords(feed, _LONG_AGO, now), Findings()).values()
     last = [pd.Timestamp(readings.times[-1], tz="UTC").to_pydatetime() for readings in kept if len(readings.times)]
     return max(last, default=None)
 
 
 def _between(rows: pd.DataFrame, first: datetime, stop: datetime) -> pd.DataFrame:
-    """Returns the rows from `first` to just before `stop`; those without a readable time are left out."""
+    """Return the rows from `first` to just before `stop`; those without a readable time are left out."""
     times = times_of(rows)
     return rows[(times >= first) & (times < stop)]
 
 
 def _read_all(feed: Feed, records: SiteRecords, findings: Findings) -> dict[str, SensorReadings]:
-    """Returns the valid readings of the sensor that represents each site; another one never takes its place."""
+    """Return the valid readings of the sensor that represents each site; another one never takes its place."""
     found = {}
     for site in feed.basin.sensor_ids:
         rows, sensor = records.read(site), feed.sensors[site]

@@ -33,7 +33,7 @@ class RemoteReader:
         self._own = threading.local()
 
     def read(self, url: str, use: Callable[[RawIOBase], Result]) -> tuple[Result, int]:
-        """Returns what `use` makes of the file, and how many bytes of it were carried; `use` may be called often.
+        """Return what `use` makes of the file, and how many bytes of it were carried; `use` may be called often.
 
         Raises FileNotFoundError if there is no such file.
         """
@@ -50,7 +50,7 @@ class RemoteReader:
             file.lack = None
 
     def _fetch(self, url: str, file: "_PartialFile", first: int, stop: int) -> int:
-        """Puts the bytes from `first` to `stop` into the file and returns how many came."""
+        """Put the bytes from `first` to `stop` into the file and return how many came."""
         response = self._retries.call(lambda: self._get(url, first, stop), lambda error: diagnose(error, url))
         body: bytes = response.content
         if response.status_code != 206:
@@ -83,7 +83,7 @@ class RemoteReader:
 
 
 def diagnose(error: Exception, where: str) -> Failure | None:
-    """Returns what is behind a failed request: one that may pass (busy, unwell, cut off) or not; None for bugs."""
+    """Return what is behind a failed request: one that may pass (busy, unwell, cut off) or not; None for bugs."""
     if not isinstance(error, requests.RequestException):
         return None
     again = "give the same command again later: what was read so far is kept"
@@ -94,7 +94,7 @@ def diagnose(error: Exception, where: str) -> Failure | None:
 
 
 def _retry_after(response: Any) -> float | None:
-    """Returns the seconds that a service asks to wait, as a number or as a date, if it does."""
+    """Return the seconds that a service asks to wait, as a number or as a date, if it does."""
     asked = "" if response is None else response.headers.get("Retry-After", "").strip()
     if asked.isdigit():
         return float(asked)
@@ -115,7 +115,7 @@ class _PartialFile(RawIOBase):
         self._place = self._size = 0
 
     def add(self, first: int, content: bytes, size: int) -> None:
-        """Takes bytes in, from a place where a block begins, of a file of this size."""
+        """Take bytes in, from a place where a block begins, of a file of this size."""
         self._size = size
         for offset in range(0, len(content), BLOCK):
             self._blocks[(first + offset) // BLOCK] = content[offset : offset + BLOCK]

@@ -57,7 +57,7 @@ class GridCell(NamedTuple):
 
 
 def cell_of(sensor: Sensor) -> GridCell:
-    """Returns the cell a sensor stands in; its western and southern edges belong to it."""
+    """Return the cell a sensor stands in; its western and southern edges belong to it."""
     latitude, longitude = sensor.latitude, sensor.longitude
     if latitude is None or longitude is None or not (-90 <= latitude <= 90 and -360 <= longitude <= 360):
         raise InputError(
@@ -72,7 +72,7 @@ def cell_of(sensor: Sensor) -> GridCell:
 
 
 def start_of(name: str) -> datetime:
-    """Returns the start (UTC) of the half hour that the file of this name holds; refuses all but the final run of V07.
+    """Return the start (UTC) of the half hour that the file of this name holds; refuses all but the final run of V07.
 
     The early and late runs (`3B-HHR-E`, `3B-HHR-L`) are made before the gauges are known.
     """
@@ -94,7 +94,7 @@ def start_of(name: str) -> datetime:
 
 
 def read_half_hour(file: Path | RawIOBase, name: str, cells: Sequence[GridCell]) -> NDArray[np.float32]:
-    """Returns the rain rate in mm/h in each cell, NaN where the file says nothing; reads no more than it needs.
+    """Return the rain rate in mm/h in each cell, NaN where the file says nothing; reads no more than it needs.
 
     Args:
         file: the file, or something that can be read like one.
@@ -123,7 +123,7 @@ def read_half_hour(file: Path | RawIOBase, name: str, cells: Sequence[GridCell])
 
 
 def _check_layout(grid: Any, rates: Any, name: str, start: datetime) -> None:
-    """Refuses a file whose axes, unit or time are not those this reader was written for."""
+    """Refuse a file whose axes, unit or time are not those this reader was written for."""
 
     def text(attribute: Any) -> str:
         return attribute.decode() if isinstance(attribute, bytes) else str(attribute)
@@ -144,7 +144,7 @@ def _check_layout(grid: Any, rates: Any, name: str, start: datetime) -> None:
 
 
 def _find(coordinates: Any, wanted: list[float], what: str, name: str) -> list[int]:
-    """Returns where the axis of the file has each wanted middle of a cell."""
+    """Return where the axis of the file has each wanted middle of a cell."""
     axis = np.asarray(coordinates[:], np.float64)
     nearest = [int(np.abs(axis - degrees).argmin()) for degrees in wanted]
     for degrees, index in zip(wanted, nearest, strict=True):
@@ -192,7 +192,7 @@ class EarthdataArchive:
         self._reader = RemoteReader(login.get_session, self.retries)
 
     def find(self, first: datetime, stop: datetime) -> dict[datetime, Granule]:
-        """Returns the files of the half hours that start from `first` until before `stop`, by their start."""
+        """Return the files of the half hours that start from `first` until before `stop`, by their start."""
         responses = self.retries.call(
             lambda: self._search(first, stop - timedelta(seconds=1)), lambda error: diagnose(error, "NASA's CMR")
         )
@@ -204,7 +204,7 @@ class EarthdataArchive:
         return found
 
     def read(self, granule: Granule, cells: Sequence[GridCell]) -> tuple[NDArray[np.float32], int] | None:
-        """Returns the rates in mm/h in the cells and the bytes carried, or None if the file is not there after all."""
+        """Return the rates in mm/h in the cells and the bytes carried, or None if the file is not there after all."""
         try:
             return self._reader.read(granule.url, lambda file: read_half_hour(file, granule.name, cells))
         except FileNotFoundError:
@@ -225,7 +225,7 @@ class EarthdataArchive:
 
 
 def granule_of(response: Any) -> Granule:
-    """Returns what a search answer (UMM-G) says of a file; a file of another version is refused by its name."""
+    """Return what a search answer (UMM-G) says of a file; a file of another version is refused by its name."""
     links = [link["URL"] for link in response["umm"].get("RelatedUrls", []) if link["Type"] == "GET DATA"]
     url = next((link for link in links if link.startswith("http")), None)
     if url is None:
@@ -241,7 +241,7 @@ def granule_of(response: Any) -> Granule:
 
 
 def sign_in() -> EarthdataArchive:
-    """Returns the archive, logged in with what the environment or the file .netrc says; nothing is asked for."""
+    """Return the archive, logged in with what the environment or the file .netrc says; nothing is asked for."""
     with needing_packages("rain", extra="river"):
         from earthaccess import Auth
         from earthaccess.exceptions import LoginAttemptFailure, LoginStrategyUnavailable

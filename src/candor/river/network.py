@@ -63,7 +63,7 @@ class Flowline:
         return (west, south), (east, north)
 
     def locate(self, longitude: float, latitude: float) -> tuple[float, float]:
-        """Returns how far down the line the point of it nearest a place lies, and how far off the place is, in km."""
+        """Return how far down the line the point of it nearest a place lies, and how far off the place is, in km."""
         from pyproj import Geod
 
         # Near the place a degree of longitude is shorter than one of latitude by the cosine of the latitude.
@@ -81,7 +81,7 @@ class Flowline:
 
 
 def read_flowlines(features: Iterable[Mapping[str, Any]]) -> dict[str, Flowline]:
-    """Returns the flowlines of a GeoJSON collection by their ids; features without a line or an id are left out."""
+    """Return the flowlines of a GeoJSON collection by their ids; features without a line or an id are left out."""
     flowlines = {}
     for feature in features:
         name = comid_of(feature.get("properties") or {})
@@ -92,7 +92,7 @@ def read_flowlines(features: Iterable[Mapping[str, Any]]) -> dict[str, Flowline]
 
 
 def comid_of(properties: Mapping[str, Any]) -> str:
-    """Returns the number of the flowline that a feature speaks of, or an empty text; it comes as number or as text."""
+    """Return the number of the flowline that a feature speaks of, or an empty text; it comes as number or as text."""
     for name in ("nhdplus_comid", "comid"):
         text = str(properties.get(name) or "")
         if text.isdigit() and int(text) > 0:
@@ -112,7 +112,7 @@ _AT_ONCE = 400  # flowlines in one question; the service sends 500 on one page
 
 
 def official_lengths(client: ServiceClient, comids: Iterable[str], findings: Findings) -> dict[str, float]:
-    """Returns the lengths of flowlines in kilometres by their ids, without those that the service does not tell.
+    """Return the lengths of flowlines in kilometres by their ids, without those that the service does not tell.
 
     Where it does not answer, what it said before counts, however old it is: official lengths hardly ever change.
     """
@@ -134,7 +134,7 @@ def official_lengths(client: ServiceClient, comids: Iterable[str], findings: Fin
 
 
 def _lengths_request(numbers: list[int]) -> tuple[Request, Fetch]:
-    """Returns the request for the lengths of some flowlines, and how to send it."""
+    """Return the request for the lengths of some flowlines, and how to send it."""
     arguments: dict[str, Any] = {"properties": ["comid", "lengthkm"], "skip_geometry": True, "limit": _AT_ONCE}
     wanted = {"op": "in", "args": [{"property": "comid"}, numbers]}
 
@@ -185,7 +185,7 @@ class River:
 
 
 def find_river(client: ServiceClient, sites: Sequence[Site], max_distance_km: float, findings: Findings) -> River:
-    """Returns the river on which the sites lie."""
+    """Return the river on which the sites lie."""
     comids = locate_sites(client, sites, findings)
     located = [site for site in sites if site.id in comids]
     asked = [_path_request(comids[site.id], math.ceil(max_distance_km) + _MARGIN) for site in located]
@@ -205,7 +205,7 @@ def find_river(client: ServiceClient, sites: Sequence[Site], max_distance_km: fl
 
 
 def locate_sites(client: ServiceClient, sites: Sequence[Site], findings: Findings) -> dict[str, str]:
-    """Returns the flowline on which each site lies; a site that is on none is told of and left out."""
+    """Return the flowline on which each site lies; a site that is on none is told of and left out."""
     by_index = client.get_all([_site_request(site) for site in sites], "placing sites on the river")
     comids = {site.id: _first_comid(response.content) for site, response in zip(sites, by_index, strict=True)}
     unknown = [site for site in sites if not comids[site.id]]
@@ -227,7 +227,7 @@ def _edges_from(
     max_distance_km: float,
     findings: Findings,
 ) -> list[RiverEdge]:
-    """Returns the edges from one site to those on its way downstream."""
+    """Return the edges from one site to those on its way downstream."""
     own = path[comids[source.id]]
     start, off = own.locate(source.longitude, source.latitude)
     if off > FAR_FROM_LINE:
@@ -249,7 +249,7 @@ def _edges_from(
 
 
 def distances_below(own: Flowline, path: Iterable[Flowline]) -> dict[tuple[float, float], float]:
-    """Returns the kilometres from the downstream end of a flowline to every place that the path leads to from there.
+    """Return the kilometres from the downstream end of a flowline to every place that the path leads to from there.
 
     Where a path braids or, in bad data, runs in a circle, the shortest way counts.
     """
@@ -265,7 +265,7 @@ def distances_below(own: Flowline, path: Iterable[Flowline]) -> dict[tuple[float
 
 
 def without_circles(edges: list[RiverEdge], findings: Findings) -> list[RiverEdge]:
-    """Returns the edges without those that would let a river flow in a circle: of every circle the longest goes."""
+    """Return the edges without those that would let a river flow in a circle: of every circle the longest goes."""
     import networkx
 
     graph = networkx.DiGraph()
@@ -301,7 +301,7 @@ def _path_request(comid: str, distance: int) -> tuple[Request, Fetch]:
 
 
 def _nldi_request(operation: str, arguments: dict[str, Any], address: str) -> tuple[Request, Fetch]:
-    """Returns a request to the NLDI and how to send it; what the service does not know is an empty collection.
+    """Return a request to the NLDI and how to send it; what the service does not know is an empty collection.
 
     The library does not say which address it asks, so that `address` says it, below the base that the library uses.
     """
@@ -331,7 +331,7 @@ def _nldi_request(operation: str, arguments: dict[str, Any], address: str) -> tu
 
 @contextmanager
 def _list_of_sources(arguments: Mapping[str, Any], address: str, also: list[str]) -> Iterator[None]:
-    """Notes the address of the list of sources where the client asks for it: before its first question with a source.
+    """Note the address of the list of sources where the client asks for it: before its first question with a source.
 
     Whoever comes first fetches it while the others wait, so that it is asked for once.
     """

@@ -56,12 +56,12 @@ class QualityReport:
         return self.observed / self.station_hours if self.station_hours else 0.0
 
     def as_plain(self) -> dict[str, Any]:
-        """Returns the report as content for JSON."""
+        """Return the report as content for JSON."""
         return asdict(self) | {"station_hours": self.station_hours, "observed_share": self.observed_share}
 
 
 def in_words(finding: Finding) -> str:
-    """Returns a finding as one line: how grave, where, what, how often, and how to correct it."""
+    """Return a finding as one line: how grave, where, what, how often, and how to correct it."""
     where = f"{finding.where} " if finding.where else ""
     times = f" ({finding.count:,} times)" if finding.count > 1 else ""
     hint = f"; hint: {finding.hint}" if finding.hint else ""
@@ -83,7 +83,7 @@ class Difference:
 
 
 def compare_with_paper(preset: BasinPreset, report: QualityReport) -> list[Difference]:
-    """Returns every number of the paper's table row beside the one of the basin that was built."""
+    """Return every number of the paper's table row beside the one of the basin that was built."""
     return [
         Difference("sites", preset.sites, report.sites),
         Difference("edges", preset.edges, report.edges),
@@ -94,7 +94,7 @@ def compare_with_paper(preset: BasinPreset, report: QualityReport) -> list[Diffe
 
 
 def compare_totals(reports: Mapping[str, QualityReport]) -> list[Difference]:
-    """Returns the paper's numbers of all three basins beside those built, or nothing while one of them is not built."""
+    """Return the paper's numbers of all three basins beside those built, or nothing while one of them is not built."""
     if set(reports) != set(PRESETS):
         return []
     paper = {name: sum(getattr(preset, name) for preset in PRESETS.values()) for name in ("sites", "edges")}

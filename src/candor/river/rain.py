@@ -55,11 +55,11 @@ class RainStore:
         self.folder = Path(folder) / f"imerg-v{VERSION}" / digest_of({"cells": self._cells})[:16]
 
     def path_of(self, day: date) -> Path:
-        """Returns where the half hours that start on this day (UTC) are kept."""
+        """Return where the half hours that start on this day (UTC) are kept."""
         return self.folder / f"{day.isoformat()}.json"
 
     def read(self, day: date) -> dict[datetime, StoredHalfHour]:
-        """Returns the half hours of a day that are known, by their start; none if the file is absent or damaged."""
+        """Return the half hours of a day that are known, by their start; none if the file is absent or damaged."""
         path = self.path_of(day)
         if not path.exists():
             return {}
@@ -78,7 +78,7 @@ class RainStore:
             return {}
 
     def write(self, day: date, half_hours: Mapping[datetime, StoredHalfHour]) -> None:
-        """Writes the half hours of a day, all or nothing."""
+        """Write the half hours of a day, all or nothing."""
         content: dict[str, Any] = {
             "format": "candor-rain-day",
             "format_version": _FORMAT_VERSION,
@@ -99,7 +99,7 @@ class RainStore:
         self._write(self.path_of(day).name, content | {"sha256": digest_of(content)})
 
     def searches(self, first: datetime = _FIRST_TIME, stop: datetime = _LAST_TIME) -> list[dict[str, Any]]:
-        """Returns what the archive was asked so far about the time from `first` until before `stop`, oldest first."""
+        """Return what the archive was asked so far about the time from `first` until before `stop`, oldest first."""
         moment = datetime.fromisoformat
         try:
             noted = read_json(self.folder / "searches.json")["searches"]
@@ -108,7 +108,7 @@ class RainStore:
             return []  # nothing was noted, or the note is damaged: the readings do not depend on it
 
     def note_search(self, first: datetime, stop: datetime, files: int) -> None:
-        """Notes how many files NASA's catalogue (CMR) named for the time from `first` until before `stop`."""
+        """Note how many files NASA's catalogue (CMR) named for the time from `first` until before `stop`."""
         search = {
             "service": "CMR",
             "short_name": PRODUCT,
@@ -127,7 +127,7 @@ class RainStore:
 
 
 def as_plain(rates: NDArray[np.float32]) -> list[float | None]:
-    """Returns rates as content for JSON, None where they are unknown."""
+    """Return rates as content for JSON, None where they are unknown."""
     return [None if np.isnan(rate) else float(rate) for rate in rates]
 
 
@@ -156,7 +156,7 @@ def fetch_rain(
     announce: Callable[[str], object] = lambda text: None,
     report: Report = silent,
 ) -> FetchedRain:
-    """Returns the rain at the sensors in every hour that ends at one of the times.
+    """Return the rain at the sensors in every hour that ends at one of the times.
 
     What is read is kept in `folder` day by day. Called again after a kill it goes on, and asks the archive only for
     what is not there; with everything there it needs neither network nor login.
@@ -207,7 +207,7 @@ class _HalfHours:
         return [start for start in self._starts if start not in self._known]
 
     def rates(self) -> NDArray[np.float32]:
-        """Returns the rates in mm/h, half hour x cell, NaN where unknown."""
+        """Return the rates in mm/h, half hour x cell, NaN where unknown."""
         rates = np.full((len(self._starts), len(self._cells)), np.nan, np.float32)
         for row, start in enumerate(self._starts):
             if start in self._known:
@@ -215,7 +215,7 @@ class _HalfHours:
         return rates
 
     def fetch(self, archive: EarthdataArchive, announce: Callable[[str], object], report: Report) -> None:
-        """Reads what is lacking, and keeps every day as soon as it is read."""
+        """Read what is lacking, and keep every day as soon as it is read."""
         lacking, share = self.lacking, 0.0
 
         def tell(now: str) -> None:
@@ -239,7 +239,7 @@ class _HalfHours:
     def _batches(
         self, archive: EarthdataArchive, lacking: list[datetime], announce: Callable[[str], object]
     ) -> Iterator[list[Granule]]:
-        """Yields the files to read, of one day at a time; the very first alone, since it tells how much all will be."""
+        """Yield the files to read, of one day at a time; the very first alone, since it tells how much all will be."""
         for _, group in groupby(lacking, key=lambda start: (start - lacking[0]) // timedelta(days=_DAYS_PER_SEARCH)):
             wanted = list(group)
             first, stop = wanted[0], wanted[-1] + HALF_HOUR
@@ -255,7 +255,7 @@ class _HalfHours:
                 yield list(day)
 
     def _read(self, archive: EarthdataArchive, batch: list[Granule], pool: ThreadPoolExecutor) -> Iterator[Granule]:
-        """Yields files of one day as they are read, then keeps what they say beside what is known of the day."""
+        """Yield files of one day as they are read, then keep what they say beside what is known of the day."""
         read = {}
         for granule, response in zip(batch, pool.map(lambda one: archive.read(one, self._cells), batch), strict=True):
             if response is not None:
@@ -269,7 +269,7 @@ class _HalfHours:
             self._known |= read
 
     def provenance(self) -> dict[str, Any]:
-        """Returns where the half hours came from, by which searches, when, and through which clients."""
+        """Return where the half hours came from, by which searches, when, and through which clients."""
         known = {start: self._known[start] for start in self._starts if start in self._known}
         files = [half_hour.file for half_hour in known.values()]
         return {
@@ -291,7 +291,7 @@ class _HalfHours:
         }
 
     def _volume(self, granules: list[Granule], lacking: int) -> str:
-        """Returns in words how much is to be read, measured on the one file that was."""
+        """Return in words how much is to be read, measured on the one file that was."""
         whole = lacking * sum(granule.megabytes for granule in granules) / len(granules) / 1e3
         parts = lacking * self._carried / 1e9
         return (
@@ -303,7 +303,7 @@ class _HalfHours:
 
 
 def _describe_day(day: date, half_hours: Sequence[StoredHalfHour]) -> dict[str, Any]:
-    """Returns how many files of a day (UTC) were read, where, when, and a checksum of what they say."""
+    """Return how many files of a day (UTC) were read, where, when, and a checksum of what they say."""
     return {
         "day": str(day),
         "files": len(half_hours),

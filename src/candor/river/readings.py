@@ -45,7 +45,7 @@ class SensorReadings:
 def fetch_readings(
     client: ServiceClient, sites: Sequence[str], parameter: str, axis: TimeAxis
 ) -> dict[str, list[Response]]:
-    """Returns for each site what all its sensors sent for the hours of the axis, in as many answers as it took.
+    """Return for each site what all its sensors sent for the hours of the axis, in as many answers as it took.
 
     A span is asked for again where its end was young when it was fetched: some of it may not have been there yet. Once
     a day is enough, so that a job that was killed goes on where it was.
@@ -63,12 +63,12 @@ def fetch_readings(
 
 
 def as_frame(responses: Sequence[Response]) -> pd.DataFrame:
-    """Returns a row of texts for every reading: its sensor, time, value, unit, approval status and qualifiers."""
+    """Return a row of texts for every reading: its sensor, time, value, unit, approval status and qualifiers."""
     return pd.concat([pd.read_parquet(io.BytesIO(response.content)) for response in responses], ignore_index=True)
 
 
 def split_period(first: datetime, last: datetime, days: int = DAYS_AT_A_TIME) -> list[tuple[datetime, datetime]]:
-    """Returns consecutive spans of at most `days` days that cover the time from `first` to `last`."""
+    """Return consecutive spans of at most `days` days that cover the time from `first` to `last`."""
     if not 0 < days <= MOST_DAYS:
         raise ValueError(f"a request may span 1 to {MOST_DAYS} days, not {days}")
     cuts = [first]
@@ -78,7 +78,7 @@ def split_period(first: datetime, last: datetime, days: int = DAYS_AT_A_TIME) ->
 
 
 def readings_request(site: str, parameter: str, first: datetime, last: datetime) -> tuple[Request, Fetch]:
-    """Returns the request for what all sensors of a site read from `first` to `last` (UTC), and how to send it."""
+    """Return the request for what all sensors of a site read from `first` to `last` (UTC), and how to send it."""
     arguments: dict[str, Any] = {
         "monitoring_location_id": site,
         "parameter_code": parameter,
@@ -101,20 +101,20 @@ def readings_request(site: str, parameter: str, first: datetime, last: datetime)
 
 
 def _as_text(cell: object) -> str | None:
-    """Returns what the service wrote as one text: several qualifiers come as a list."""
+    """Return what the service wrote as one text: several qualifiers come as a list."""
     if isinstance(cell, list | tuple):
         return ",".join(str(part) for part in cell)
     return None if cell is None or cell is pd.NA or cell != cell else str(cell)
 
 
 def valid_readings(frame: pd.DataFrame, keep_negative: bool) -> dict[str, SensorReadings]:
-    """Returns the valid readings of every sensor that occurs in what the service sent, by the sensor's id."""
+    """Return the valid readings of every sensor that occurs in what the service sent, by the sensor's id."""
     by_sensor = frame.groupby(frame["time_series_id"].fillna("not named"), sort=True)
     return {str(sensor): _valid(rows, keep_negative) for sensor, rows in by_sensor}
 
 
 def times_of(rows: pd.DataFrame) -> "pd.Series[pd.Timestamp]":
-    """Returns when rows were read (UTC), NaT where the service wrote no time that can be read."""
+    """Return when rows were read (UTC), NaT where the service wrote no time that can be read."""
     return pd.to_datetime(rows["time"], utc=True, errors="coerce", format="ISO8601")
 
 

@@ -42,11 +42,11 @@ class Clock:
     """Time as it passes; something else in tests."""
 
     def now(self) -> float:
-        """Returns the seconds since some moment."""
+        """Return the seconds since some moment."""
         return time.monotonic()
 
     def wait(self, seconds: float, stop: threading.Event) -> None:
-        """Waits, or stops waiting when told to."""
+        """Wait, or stop waiting when told to."""
         stop.wait(seconds)
 
 
@@ -70,11 +70,11 @@ class Retries:
         self._not_before = 0.0
 
     def end(self) -> None:
-        """Ends all pauses, for good: whoever waits gives up. Otherwise Ctrl-C would take as long as the pauses do."""
+        """End all pauses, for good: whoever waits gives up. Otherwise Ctrl-C would take as long as the pauses do."""
         self._stop.set()
 
     def call(self, send: Callable[[], Result], diagnose: Callable[[Exception], Failure | None]) -> Result:
-        """Returns what `send` returns, called again after a pause where a failure may pass.
+        """Return what `send` returns, called again after a pause where a failure may pass.
 
         `diagnose` says what is behind an exception; None lets it through. Raises the error of a failure that does not
         pass, and CancelledError after `end`.
@@ -94,14 +94,14 @@ class Retries:
         raise AssertionError("unreachable: the last attempt either answers or raises")
 
     def pause(self, seconds: float) -> None:
-        """Lets all threads wait, after reporting it."""
+        """Let all threads wait, after reporting it."""
         with self._lock:
             self._not_before = max(self._not_before, self._clock.now() + seconds)
         self.tell(seconds)
         self._wait()
 
     def _pause_after(self, attempt: int, failure: Failure) -> float | None:
-        """Returns the seconds to wait after a failed attempt, counted from 1; None if no further one makes sense."""
+        """Return the seconds to wait after a failed attempt, counted from 1; None if no further one makes sense."""
         policy, seconds = self._policy, failure.wished
         if seconds is None:
             seconds = policy.quota_wait if failure.is_over_quota else policy.first_wait * 2.0 ** (attempt - 1)

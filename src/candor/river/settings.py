@@ -44,7 +44,7 @@ class BasinSettings(Settings):
 
 
 def period(start: str, end: str, zone: str) -> TimeAxis:
-    """Returns the hours from `start` to `end` on the clock of `zone`; a bare date as `end` means its whole day."""
+    """Return the hours from `start` to `end` on the clock of `zone`; a bare date as `end` means its whole day."""
     epoch = TimeAxis(datetime(1970, 1, 1, tzinfo=UTC), HOUR, 0, zone)
     axis = epoch.slice(epoch.index_of(start), epoch.index_after(end))
     if axis.length == 0:
@@ -84,7 +84,7 @@ PRESETS: Mapping[str, BasinPreset] = MappingProxyType(
 
 
 def preset_called(name: str) -> BasinPreset:
-    """Returns the preset called `name`, or says which there are."""
+    """Return the preset called `name`, or say which there are."""
     if name not in PRESETS:
         raise InputError(f"there is no preset called {name!r}", hint=f"known: {', '.join(PRESETS)}")
     return PRESETS[name]

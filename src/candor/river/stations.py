@@ -70,7 +70,7 @@ class Site:
     series: tuple[TimeSeries, ...]
 
     def overlap(self, first: datetime, last: datetime) -> float:
-        """Returns the largest share of the period from `first` to `last` that one of the sensors can have observed."""
+        """Return the largest share of the period from `first` to `last` that one of the sensors can have observed."""
         spans = (min(one.end or last, last) - max(one.begin or first, first) for one in self.series)
         return max(0.0, *(span / (last - first) for span in spans))
 
@@ -85,7 +85,7 @@ class SiteList:
 
 
 def find_sites(client: ServiceClient, huc: str, parameter: str, until: datetime | None = None) -> SiteList:
-    """Returns the surface-water sites of a hydrologic unit that record a parameter continuously, in the order of ids.
+    """Return the surface-water sites of a hydrologic unit that record a parameter continuously, in the order of ids.
 
     A list from before `until`, the end of the period, does not know how long the records of sites at work go on, and is
     fetched again.
@@ -151,7 +151,7 @@ def _series(row: dict[str, Any]) -> TimeSeries:
 
 
 def common_zone(sites: Sequence[Site]) -> str:
-    """Returns the zone in which most of the sites lie; of equals, the first by name."""
+    """Return the zone in which most of the sites lie; of equals, the first by name."""
     counts = Counter(site.zone for site in sites)
     return min(counts, key=lambda zone: (-counts[zone], zone)) if counts else UNKNOWN_ZONE
 
@@ -184,7 +184,7 @@ class Station:
 
 
 def make_station(site: Site, frame: pd.DataFrame, axis: TimeAxis, settings: BasinSettings) -> Station:
-    """Returns the station of a site: of several sensors the one that observed most hours.
+    """Return the station of a site: of several sensors the one that observed most hours.
 
     Of equals, the one that the service calls primary, then the first by its id.
     """
@@ -199,6 +199,6 @@ def make_station(site: Site, frame: pd.DataFrame, axis: TimeAxis, settings: Basi
 
 
 def hourly_values(readings: SensorReadings, axis: TimeAxis, settings: BasinSettings) -> NDArray[np.float32]:
-    """Returns the value of every hour of the axis, NaN where there is no reading, by the rule of `data.gridding`."""
+    """Return the value of every hour of the axis, NaN where there is no reading, by the rule of `data.gridding`."""
     moments = readings.times.astype("datetime64[us]").astype(np.int64)
     return lay_series(Grid(axis), moments, readings.values, takes_mean=settings.hourly == "mean")

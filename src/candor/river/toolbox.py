@@ -30,7 +30,7 @@ class Confluence:
 
 
 def topological_order(panel: Panel) -> tuple[str, ...]:
-    """Returns the ids of the sensors, each after all that lie upstream of it; where that allows, in panel order.
+    """Return the ids of the sensors, each after all that lie upstream of it; where that allows, in panel order.
 
     A network in which water could flow in a circle is refused, here and wherever an order is needed.
     """
@@ -53,7 +53,7 @@ def topological_order(panel: Panel) -> tuple[str, ...]:
 
 
 def find_cycle(panel: Panel) -> tuple[str, ...] | None:
-    """Returns the ids of sensors that water would pass again and again, in its direction, or None where it cannot."""
+    """Return the ids of sensors that water would pass again and again, in its direction, or None where it cannot."""
     try:
         _sorter(panel).prepare()
     except CycleError as error:
@@ -69,14 +69,14 @@ def _sorter(panel: Panel) -> TopologicalSorter[int]:
 
 
 def upstream_sets(panel: Panel) -> dict[str, frozenset[str]]:
-    """Returns for every sensor the ids of those whose water reaches it, near or far; never itself."""
+    """Return for every sensor the ids of those whose water reaches it, near or far; never itself."""
     ids = panel.sensor_ids
     reaching = _is_downstream(panel)
     return {ids[end]: frozenset(ids[start] for start in np.flatnonzero(reaching[:, end])) for end in range(len(ids))}
 
 
 def direct_edges(panel: Panel) -> NDArray[np.bool_]:
-    """Returns for every edge whether it is the only way: no other sensor lies between its two ends."""
+    """Return for every edge whether it is the only way: no other sensor lies between its two ends."""
     topological_order(panel)
     reaching = _is_downstream(panel).astype(np.float32)  # counts ways exactly, and fast
     has_stop = reaching @ reaching > 0
@@ -84,7 +84,7 @@ def direct_edges(panel: Panel) -> NDArray[np.bool_]:
 
 
 def confluences(panel: Panel, same_place_km: float = 0.5) -> tuple[Confluence, ...]:
-    """Returns the sensors where branches meet, in panel order, with the sensors directly upstream on each branch.
+    """Return the sensors where branches meet, in panel order, with the sensors directly upstream on each branch.
 
     Sensors directly upstream that stand nearer than `same_place_km` to one another, such as one at the surface and one
     at the bottom, are one branch. Where coordinates are unknown each sensor is a branch.
@@ -100,7 +100,7 @@ def confluences(panel: Panel, same_place_km: float = 0.5) -> tuple[Confluence, .
 
 
 def path_lengths(panel: Panel) -> NDArray[np.float64]:
-    """Returns the length of the shortest way with the water, sensor x sensor, in the unit of the edges' distances.
+    """Return the length of the shortest way with the water, sensor x sensor, in the unit of the edges' distances.
 
     Entry (i, j) leads from i to j; it is infinite where no way does, and zero from a sensor to itself.
     """
@@ -114,7 +114,7 @@ def path_lengths(panel: Panel) -> NDArray[np.float64]:
 
 
 def travel_hours(panel: Panel, metres_per_second: float) -> NDArray[np.float64]:
-    """Returns how long water takes from sensor to sensor, sensor x sensor, in hours: a prior for learned delays.
+    """Return how long water takes from sensor to sensor, sensor x sensor, in hours: a prior for learned delays.
 
     The edges have distances in m, km, mi or ft. Rivers flow at about 0.3 (slow, wide) to 1.5 metres per second (steep).
     Entries are infinite where no way leads, and zero from a sensor to itself.
@@ -136,14 +136,14 @@ def travel_hours(panel: Panel, metres_per_second: float) -> NDArray[np.float64]:
 
 
 def _is_downstream(panel: Panel) -> NDArray[np.bool_]:
-    """Returns at (i, j) whether water of sensor i reaches sensor j, another one."""
+    """Return at (i, j) whether water of sensor i reaches sensor j, another one."""
     is_reached = np.isfinite(_shortest_ways(panel, np.ones(len(panel.edges))))
     np.fill_diagonal(is_reached, False)
     return is_reached
 
 
 def _shortest_ways(panel: Panel, length: NDArray[np.floating]) -> NDArray[np.float64]:
-    """Returns at (i, j) how far it is from sensor i to sensor j with the water, infinite where no way leads there."""
+    """Return at (i, j) how far it is from sensor i to sensor j with the water, infinite where no way leads there."""
     count = len(panel.sensors)
     lengths = np.full((count, count), np.inf)
     np.fill_diagonal(lengths, 0.0)

@@ -21,7 +21,7 @@ __all__ = [
 
 
 def _open_forecaster(path: Path) -> Forecaster:
-    """Returns the fitted forecaster in a run directory or a bundle, for `Forecaster.load`."""
+    """Return the fitted forecaster in a run directory or a bundle, for `Forecaster.load`."""
     from candor.runs.bundle.bundle import open_run  # its cards of models load torch
 
     return open_run(path).forecaster

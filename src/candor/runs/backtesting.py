@@ -49,11 +49,11 @@ class Refits:
     """Models that learn anew on the way; see candor.runs.refits for those that outlast a kill."""
 
     def is_kept(self, row: int) -> bool:
-        """Returns whether the model for the forecasts from a row on is there already."""
+        """Return whether the model for the forecasts from a row on is there already."""
         return False
 
     def learned_before(self, row: int, forecaster: Forecaster, task: Task, report: Report) -> Forecaster:
-        """Returns a forecaster with the same settings that learned from the rows before `row`."""
+        """Return a forecaster with the same settings that learned from the rows before `row`."""
         return learn_anew(row, forecaster, task, report)
 
 
@@ -80,7 +80,7 @@ class Backtest:
     refits: tuple[datetime, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the scores with everything they depend on."""
+        """Return the scores with everything they depend on."""
         content = self.evaluation.to_json()
         content["backtest"] = {
             "every": self.pace.every,
@@ -106,7 +106,7 @@ def backtest(
     report: Report = silent,
     refits: Refits | None = None,
 ) -> Backtest:
-    """Returns the scores of a fitted forecaster that goes through a part of a task.
+    """Return the scores of a fitted forecaster that goes through a part of a task.
 
     Args:
         forecaster: left as it is; a refit makes another one with the same settings.
@@ -139,7 +139,7 @@ def backtest(
 
 
 def rows_of_refits(task: Task, part: Part, pace: Pace) -> list[int]:
-    """Returns the rows of the forecasts before which the model learns anew."""
+    """Return the rows of the forecasts before which the model learns anew."""
     origins: Origins = getattr(task.split, part)[:: pace.every]
     return [] if pace.refit is None else [int(row) for row in origins[pace.refit :: pace.refit]]
 
@@ -147,7 +147,7 @@ def rows_of_refits(task: Task, part: Part, pace: Pace) -> list[int]:
 def walk(
     forecaster: Forecaster, task: Task, part: Part, pace: Pace, report: Report = silent, refits: Refits | None = None
 ) -> Iterator[Stretch]:
-    """Yields the forecasts of a part in order of time; none of them depends on readings from its origin on."""
+    """Yield the forecasts of a part in order of time; none of them depends on readings from its origin on."""
     origins: Origins = getattr(task.split, part)[:: pace.every]
     length, refits = pace.refit or max(len(origins), 1), refits or Refits()
     models = -(-len(origins) // length)
@@ -182,7 +182,7 @@ class _Ends:
         self._known = 0  # the adaptive intervals have observed the rows before it
 
     def around(self, origins: Origins, forecast: NDArray[np.float32], calibration: Calibration) -> IntervalForecast:
-        """Returns the forecasts with their intervals."""
+        """Return the forecasts with their intervals."""
         if not self._pace.is_adaptive:
             lower, upper = calibration.interval(forecast, self._pace.coverage)
             return IntervalForecast(forecast, lower.astype(np.float32), upper.astype(np.float32))
@@ -200,7 +200,7 @@ class _Ends:
 def learn_anew(
     row: int, forecaster: Forecaster, task: Task, report: Report = silent, training: Path | None = None
 ) -> Forecaster:
-    """Returns a forecaster with the same settings that learned from the rows before `row`.
+    """Return a forecaster with the same settings that learned from the rows before `row`.
 
     A network keeps the state of its training in the folder `training`, if given, and goes on if there is one.
     """

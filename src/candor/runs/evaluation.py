@@ -34,7 +34,7 @@ class Evaluation:
     """The timing of peaks at the last step of the horizon, one per sensor, for rivers only."""
 
     def overall(self) -> dict[str, float]:
-        """Returns the pooled scores; the timing of peaks is the mean over all peaks of all sensors, in steps."""
+        """Return the pooled scores; the timing of peaks is the mean over all peaks of all sensors, in steps."""
         scores = self.scores.scores("overall")
         if self.peaks is not None:
             counts = np.array([timing.peaks for timing in self.peaks])
@@ -44,11 +44,11 @@ class Evaluation:
         return scores
 
     def skill_against(self, reference: "Evaluation") -> float:
-        """Returns by how much the MAE is smaller than the reference's, as a share: 1 is perfect, 0 no better."""
+        """Return by how much the MAE is smaller than the reference's, as a share: 1 is perfect, 0 no better."""
         return float(skill(self.scores.scores("overall")["mae"], reference.scores.scores("overall")["mae"]))
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the scores with everything they depend on."""
+        """Return the scores with everything they depend on."""
         panel, protocol = self.task.panel, self.task.protocol
         split = {name: len(getattr(self.task.split, name)) for name in ("train", "validation", "test")}
         return {
@@ -69,7 +69,7 @@ class Evaluation:
         }
 
     def errors_to_json(self) -> dict[str, Any]:
-        """Returns the errors of the forecasts alone: overall, by step and by sensor."""
+        """Return the errors of the forecasts alone: overall, by step and by sensor."""
         return {
             "overall": as_json(self.overall()),
             "by_step": as_json(self.scores.scores("step")),
@@ -103,7 +103,7 @@ class Evaluation:
 def evaluate(
     forecaster: Forecaster, task: Task, part: Part = "test", report: Report = silent, coverage: float = 0.9
 ) -> Evaluation:
-    """Returns the scores of a fitted forecaster on one part of a task.
+    """Return the scores of a fitted forecaster on one part of a task.
 
     On the test part, calibrated forecasters give intervals too, which should cover a share of `coverage`.
     """
@@ -134,7 +134,7 @@ def evaluate(
 
 
 def evaluate_run(run: Run, report: Report = silent, task: Task | None = None) -> Evaluation:
-    """Returns the scores of a run on its test part, and keeps them in its folder with the checksum of its model.
+    """Return the scores of a run on its test part, and keep them in its folder with the checksum of its model.
 
     Its task is read if it is not given.
     """
@@ -145,7 +145,7 @@ def evaluate_run(run: Run, report: Report = silent, task: Task | None = None) ->
 
 
 def evaluate_simple(task: Task, report: Report = silent) -> dict[str, Evaluation]:
-    """Returns the scores on the test part of the four simple forecasters by name, each fitted to the same task."""
+    """Return the scores on the test part of the four simple forecasters by name, each fitted to the same task."""
     history, horizon = task.protocol.history, task.protocol.horizon
     found = {}
     for name in SIMPLE:
@@ -155,7 +155,7 @@ def evaluate_simple(task: Task, report: Report = silent) -> dict[str, Evaluation
 
 
 def check_part(task: Task, part: Part) -> None:
-    """Refuses a part of a task that holds no windows."""
+    """Refuse a part of a task that holds no windows."""
     if not len(getattr(task.split, part)):
         raise InputError(
             f"the {part} part holds no windows: there is nothing to evaluate",

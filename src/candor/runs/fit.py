@@ -27,7 +27,7 @@ _FILES_OF_GRIDS = {"cell.json", "status.json", "threads.json", "failure.json"}
 
 
 def check_budget(minutes: float | None) -> None:
-    """Refuses a budget in which nothing can be trained, or that never ends."""
+    """Refuse a budget in which nothing can be trained, or that never ends."""
     if minutes is not None and not (isfinite(minutes) and minutes > 0):
         raise InputError(f"{minutes:g} minutes are no time to train in", hint="give more than 0, e.g. 0.5 or 20")
 
@@ -49,7 +49,7 @@ class Limits:
         return None if self.budget_minutes is None else 60 * self.budget_minutes
 
     def begin(self) -> Callable[[], str | None]:
-        """Returns what says why to stop, with the time running from now."""
+        """Return what says why to stop, with the time running from now."""
         began = time.monotonic()
 
         def reason() -> str | None:
@@ -86,7 +86,7 @@ def train_model(
     reasons: Sequence[str] = (),
     replaces: bool = False,
 ) -> Run:
-    """Returns the run of a model fitted to a panel under a protocol.
+    """Return the run of a model fitted to a panel under a protocol.
 
     Args:
         panel: the readings.
@@ -133,7 +133,7 @@ def train_model(
 
 
 def resume_run(folder: Path, *, report: Report = silent, limits: Limits = Limits()) -> Run:  # noqa: B008 - frozen
-    """Returns the run in a folder after its training went on, to the end or to a limit."""
+    """Return the run in a folder after its training went on, to the end or to a limit."""
     record = load_record(folder)
     if (folder / TRAINING / SETTINGS).is_file():
         from candor.runs.resumable import resume_training
@@ -147,17 +147,17 @@ def resume_run(folder: Path, *, report: Report = silent, limits: Limits = Limits
 
 
 def resume_command(folder: Path) -> str:
-    """Returns the command that resumes a run, quoted for a shell."""
+    """Return the command that resumes a run, quoted for a shell."""
     return shlex.join(["candor", "train", "--resume", str(folder)])
 
 
 def is_network(model: str) -> bool:
-    """Returns whether a model is trained in sessions; for simple rules PyTorch is not loaded to find out."""
+    """Return whether a model is trained in sessions; for simple rules PyTorch is not loaded to find out."""
     return hasattr(forecasters.get(model), "trained")
 
 
 def check_run_place(folder: Path, model: str, *, replaces: bool = False) -> None:
-    """Refuses a folder in which something would be lost, or mixed with the run that is to be made there.
+    """Refuse a folder in which something would be lost, or mixed with the run that is to be made there.
 
     With `replaces`, an earlier run of the same model may be there.
     """

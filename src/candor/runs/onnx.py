@@ -70,14 +70,14 @@ class ForecastGraph(nn.Module):
         self.register_buffer("means", means, persistent=False)
 
     def forward(self, readings: Tensor, *clock: Tensor) -> Tensor:
-        """Returns the forecast in the sensors' unit, batch x horizon x sensor."""
+        """Return the forecast in the sensors' unit, batch x horizon x sensor."""
         is_observed = ~readings.isnan()
         scores = (self._filled(readings, is_observed) - self.mean) / self.deviation
         batch = dict(zip(self.clock, clock, strict=True)) | {"inputs": scores, "input_mask": is_observed}
         return self.trainable.forecast(batch)
 
     def _filled(self, readings: Tensor, is_observed: Tensor) -> Tensor:
-        """Returns the readings with every gap filled, as `candor.data.preprocessing.fill` does within one window."""
+        """Return the readings with every gap filled, as `candor.data.preprocessing.fill` does within one window."""
         known = torch.where(is_observed, readings, 0.0)
         if self.rule == "zero":
             return known
@@ -97,7 +97,7 @@ class ForecastGraph(nn.Module):
 
 
 def check_exportable(forecaster: Forecaster) -> NetworkForecaster:
-    """Returns the forecaster if it has an ONNX form; those that are no network of readings alone are refused."""
+    """Return the forecaster if it has an ONNX form; those that are no network of readings alone are refused."""
     if not isinstance(forecaster, NetworkForecaster):
         raise InputError(
             f"{forecaster.name} is not a network: it has no ONNX form",
@@ -128,7 +128,7 @@ class OnnxFile:
 
 
 def export_onnx(forecaster: Forecaster, path: Path, report: Report = silent) -> OnnxFile:
-    """Returns the ONNX file that a fitted network was written to, all or nothing; one that is there is replaced."""
+    """Return the ONNX file that a fitted network was written to, all or nothing; one that is there is replaced."""
     with needing_packages("writing ONNX files", extra="export"):
         import onnxscript  # noqa: F401
     network = check_exportable(forecaster)
@@ -148,7 +148,7 @@ def export_onnx(forecaster: Forecaster, path: Path, report: Report = silent) -> 
 
 
 def describe(forecaster: Forecaster) -> dict[str, str]:
-    """Returns the metadata of an ONNX file; what is not a text is JSON."""
+    """Return the metadata of an ONNX file; what is not a text is JSON."""
     known = forecaster.trained_on_.panel
     return {
         "model": forecaster.name,
@@ -165,7 +165,7 @@ def describe(forecaster: Forecaster) -> dict[str, str]:
 
 
 def made_up_inputs(graph: ForecastGraph, batch: int, seed: int = 0) -> Inputs:
-    """Returns inputs by name as a program would give them: readings near the usual ones with some gaps, any times."""
+    """Return inputs by name as a program would give them: readings near the usual ones with some gaps, any times."""
     generator = np.random.default_rng(seed)
     sensors, steps = len(graph.means), graph.history + graph.horizon
     noise = graph.deviation * generator.standard_normal((batch, graph.history, sensors))
@@ -184,7 +184,7 @@ def _write(graph: ForecastGraph, metadata: dict[str, str], path: Path) -> None:
 
 
 def trace(graph: nn.Module, inputs: dict[str, Tensor], opset: int) -> Any:
-    """Returns the ONNX program of a graph whose inputs have the batch first; its output is called `forecast`.
+    """Return the ONNX program of a graph whose inputs have the batch first; its output is called `forecast`.
 
     The first parameter of the graph is one tensor, the others are a sequence; `inputs` is an example by name.
     """
@@ -212,7 +212,7 @@ def trace(graph: nn.Module, inputs: dict[str, Tensor], opset: int) -> Any:
 
 
 def _clean(model: Any) -> None:
-    """Names the batch axis, and removes what the exporter adds: names, code and folders of this machine.
+    """Name the batch axis, and remove what the exporter adds: names, code and folders of this machine.
 
     Shapes within the graph are removed too: the exporter writes wrong ones for some operations.
     """
@@ -233,7 +233,7 @@ def _clean(model: Any) -> None:
 
 @contextmanager
 def _without_messages() -> Iterator[None]:
-    """Suppresses what the exporter prints about its own parts: nobody who exports a model can act on it."""
+    """Suppress what the exporter prints about its own parts: nobody who exports a model can act on it."""
     before, nowhere = logging.root.manager.disable, io.StringIO()
     logging.disable(logging.ERROR)
     try:
@@ -245,7 +245,7 @@ def _without_messages() -> Iterator[None]:
 
 
 def _compare(graph: ForecastGraph, path: Path) -> float:
-    """Returns the largest difference between the file's forecasts and those of a graph, in the sensors' unit."""
+    """Return the largest difference between the file's forecasts and those of a graph, in the sensors' unit."""
     session, differences = open_session(path), []
     for batch in BATCHES:
         inputs = made_up_inputs(graph, batch, seed=batch)
@@ -256,7 +256,7 @@ def _compare(graph: ForecastGraph, path: Path) -> float:
 
 
 def open_session(path: Path, threads: int = 1) -> Any:
-    """Returns an onnxruntime session on the processor for a file."""
+    """Return an onnxruntime session on the processor for a file."""
     import onnxruntime  # type: ignore[import-untyped]
 
     options = onnxruntime.SessionOptions()

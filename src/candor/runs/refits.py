@@ -44,15 +44,15 @@ class KeptRefits(Refits):
         return any(self.folder.glob("row-*"))
 
     def is_kept(self, row: int) -> bool:
-        """Returns whether the model for the forecasts from a row on is there already."""
+        """Return whether the model for the forecasts from a row on is there already."""
         return (self._place(row) / _MODEL / "model.json").is_file()
 
     def is_under_way(self, row: int) -> bool:
-        """Returns whether a network began to learn for the forecasts from a row on, and can go on with it."""
+        """Return whether a network began to learn for the forecasts from a row on, and can go on with it."""
         return not self.is_kept(row) and any((self._place(row) / TRAINING).rglob("last.safetensors"))
 
     def learned_before(self, row: int, forecaster: Forecaster, task: Task, report: Report) -> Forecaster:
-        """Returns the kept forecaster that learned from the rows before `row`; one that is not there yet learns now.
+        """Return the kept forecaster that learned from the rows before `row`; one that is not there yet learns now.
 
         A network that was killed while it learned goes on from there.
         """
@@ -86,7 +86,7 @@ def keeping_refits(
     model_sha256: str,
     training: Path | None = None,
 ) -> Iterator[KeptRefits]:
-    """Yields the refits of a backtest, with those that an earlier one of the same kind left; they go when it ends well.
+    """Yield the refits of a backtest, with those that an earlier one of the same kind left; they go when it ends well.
 
     Args:
         folder: where the results of the run lie.
@@ -131,7 +131,7 @@ def keeping_refits(
 
 
 def _take_up(refits: KeptRefits, record: dict[str, Any], rows: list[int]) -> str:
-    """Returns what was kept from before, in words; what is of no use any more is removed."""
+    """Return what was kept from before, in words; what is of no use any more is removed."""
     is_begun = refits.is_begun
     if _read(refits.folder) != record:
         with in_plain_words(refits.folder):  # what cannot be removed must not be taken for what the new record says
@@ -146,7 +146,7 @@ def _take_up(refits: KeptRefits, record: dict[str, Any], rows: list[int]) -> str
 
 
 def _remove_outdated(folder: Path, circumstances: dict[str, Any]) -> None:
-    """Removes refits of other paces that no backtest can go on from: the model, its data or the versions changed."""
+    """Remove refits of other paces that no backtest can go on from: the model, its data or the versions changed."""
     for place in folder.iterdir():
         record = _read(place)
         if record is not None and record.get("circumstances") != circumstances:
@@ -155,7 +155,7 @@ def _remove_outdated(folder: Path, circumstances: dict[str, Any]) -> None:
 
 
 def _read(folder: Path) -> dict[str, Any] | None:
-    """Returns what the refits in a folder depend on, None if it cannot be known."""
+    """Return what the refits in a folder depend on, None if it cannot be known."""
     try:
         content = read_json(folder / _RECORD)
     except InputError:
@@ -164,7 +164,7 @@ def _read(folder: Path) -> dict[str, Any] | None:
 
 
 def _reuse_plan(training: Path, plans: Path) -> None:
-    """Uses the batch plan of the run for its refits if it was made for as many threads."""
+    """Use the batch plan of the run for its refits if it was made for as many threads."""
     if found := [read_json(path) for path in training.rglob(_PLAN)]:
         import torch
 
@@ -173,7 +173,7 @@ def _reuse_plan(training: Path, plans: Path) -> None:
 
 
 def _copy_plans(source: Path, target: Path) -> None:
-    """Copies the batch plan of each stage of a training, where there is none yet."""
+    """Copy the batch plan of each stage of a training, where there is none yet."""
     for path in source.rglob(_PLAN):
         if not (copy := target / path.relative_to(source)).is_file():
             write_json(copy, read_json(path))

@@ -47,7 +47,7 @@ WeightsKind = Literal["model", "best", "last"]
 
 
 def begin_training(run: Run, task: Task, panel: Panel, start_from: Path | None, report: Report, limits: Limits) -> Run:
-    """Returns a run whose network was trained in a new directory, as far as the limits allow.
+    """Return a run whose network was trained in a new directory, as far as the limits allow.
 
     The panel, of which the task is a part, is kept with the run unless it is in the catalogue.
     """
@@ -62,7 +62,7 @@ def begin_training(run: Run, task: Task, panel: Panel, start_from: Path | None, 
 
 
 def resume_training(folder: Path, record: RunRecord, report: Report, limits: Limits) -> Run:
-    """Returns the run in a folder after its training went on, as far as the limits allow."""
+    """Return the run in a folder after its training went on, as far as the limits allow."""
     path = folder / TRAINING / SETTINGS
     run = Run(folder, record, parse_settings(forecasters.get(record.model), read_json(path), str(path)))
     task = run.task()
@@ -72,7 +72,7 @@ def resume_training(folder: Path, record: RunRecord, report: Report, limits: Lim
 
 
 def notes_on_training(folder: Path) -> list[str]:
-    """Returns what one should know of the training in a run directory before its model is used, in sentences."""
+    """Return what one should know of the training in a run directory before its model is used, in sentences."""
     training = folder / TRAINING
     checkpoint = Checkpoint(training)
     if not checkpoint.exists:
@@ -93,7 +93,7 @@ def notes_on_training(folder: Path) -> list[str]:
 
 
 def notes_on_refits(folder: Path) -> list[str]:
-    """Returns how refits by the settings of a run differ from its own training, in sentences."""
+    """Return how refits by the settings of a run differ from its own training, in sentences."""
     training = folder / TRAINING
     checkpoint = Checkpoint(training)
     if not checkpoint.exists:
@@ -113,7 +113,7 @@ def notes_on_refits(folder: Path) -> list[str]:
 
 
 def find_initial_weights(run: Path, model: str) -> tuple[State, WeightsKind, tuple[str, ...]]:
-    """Returns the weights of a run for a model of the same name, which of its weights they are, and of which sensors.
+    """Return the weights of a run for a model of the same name, which of its weights they are, and of which sensors.
 
     They are those of its fitted model; of an unfinished run the best, or the last before any epoch has ended.
     """
@@ -143,7 +143,7 @@ def find_initial_weights(run: Path, model: str) -> tuple[State, WeightsKind, tup
 
 
 def _load_initial_weights(folder: Path, start: Start | None) -> State | None:
-    """Returns the weights that the training in a folder began with, by its run's record; None if drawn at random."""
+    """Return the weights that the training in a folder began with, by its run's record; None if drawn at random."""
     path = folder / START
     if start is None:
         return None
@@ -156,7 +156,7 @@ def _load_initial_weights(folder: Path, start: Start | None) -> State | None:
 
 
 def _fitting_weights(run: Path, forecaster: Forecaster, task: Task) -> tuple[State, WeightsKind]:
-    """Returns the weights of another run, if they fit the network that is to be trained, and which they are."""
+    """Return the weights of another run, if they fit the network that is to be trained, and which they are."""
     assert isinstance(forecaster, NetworkForecaster)
     state, kind, sensors = find_initial_weights(run, forecaster.name)
     if sensors != task.panel.sensor_ids:  # embeddings have a row for each sensor; the shapes of weights cannot tell
@@ -175,7 +175,7 @@ def _fitting_weights(run: Path, forecaster: Forecaster, task: Task) -> tuple[Sta
 def _write_beginning(
     run: Run, panel: Panel, start_from: Path | None, first: tuple[State, WeightsKind] | None
 ) -> RunRecord:
-    """Writes all that a resumed training needs; run.json comes last, from then on it is a run."""
+    """Write all that a resumed training needs; run.json comes last, from then on it is a run."""
     folder, record = run.folder, run.record
     write_json(folder / TRAINING / SETTINGS, run.forecaster.settings())
     if not record.is_catalogued:
@@ -194,7 +194,7 @@ def _write_beginning(
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """Keeps other sessions off a run: two would overwrite each other's state."""
+    """Keep other sessions off a run: two would overwrite each other's state."""
 
     def lock() -> None:
         try:
@@ -209,14 +209,14 @@ def _locked(folder: Path) -> Iterator[None]:
 
 
 def _remove_leftovers(folder: Path) -> None:
-    """Removes what was half-written when an earlier session was killed."""
+    """Remove what was half-written when an earlier session was killed."""
     Checkpoint(folder / TRAINING).remove_leftovers()
     for name in (RECORD, "model", "data"):
         remove_leftovers(folder / name)
 
 
 def _train(run: Run, task: Task, report: Report, limits: Limits) -> Run:
-    """Trains as far as the limits allow; at the end of a budget the best weights so far make the model."""
+    """Train as far as the limits allow; at the end of a budget the best weights so far make the model."""
     forecaster, folder = run.forecaster, run.folder / TRAINING
     assert isinstance(forecaster, NetworkForecaster)
     stop_reason = limits.begin()
@@ -262,6 +262,6 @@ def _own_schedule(training: Path) -> TrainingSettings:
 
 
 def _shortened_schedule(training: Path) -> TrainingSettings | None:
-    """Returns the schedule that a budget shortened, if one did."""
+    """Return the schedule that a budget shortened, if one did."""
     path = training / "schedule.json"
     return parse_settings(TrainingSettings, read_json(path), str(path)) if path.is_file() else None

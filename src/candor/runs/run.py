@@ -97,7 +97,7 @@ class RunRecord(Settings):
     def of(
         model: str, panel: Panel, protocol: Protocol, *, seed: int, is_catalogued: bool, reasons: Sequence[str] = ()
     ) -> "RunRecord":
-        """Returns the record of a run that is being made now."""
+        """Return the record of a run that is being made now."""
         return RunRecord(
             model=model,
             data=panel.name,
@@ -123,20 +123,20 @@ class Run:
     forecaster: Forecaster
 
     def task(self) -> Task:
-        """Returns the task the model was trained on; data that have changed since are refused."""
+        """Return the task the model was trained on; data that have changed since are refused."""
         return load_task(self.folder, self.record)
 
     def measured(self) -> Panel:
-        """Returns the readings of the task as they were measured: where filled targets count, its panel has no gaps."""
+        """Return the readings of the task as they were measured: where filled targets count, its panel has no gaps."""
         protocol = self.record.protocol.model_copy(update={"targets": "observed"})
         return replace(self, record=self.record.model_copy(update={"protocol": protocol})).task().panel
 
     def as_measured(self, task: Task) -> Task:
-        """Returns its task with the readings that were measured, to be shown to people; forecasts are the same."""
+        """Return its task with the readings that were measured, to be shown to people; forecasts are the same."""
         return task if task.protocol.targets == "observed" else replace(task, panel=self.measured())
 
     def candor(self) -> "Candor":
-        """Returns the forecaster of a run of CANDOR; other models have none of the states that are explained."""
+        """Return the forecaster of a run of CANDOR; other models have none of the states that are explained."""
         from candor.forecasting.candor import Candor  # loads torch, which simple rules do without
 
         if not isinstance(self.forecaster, Candor):
@@ -149,7 +149,7 @@ class Run:
 
 
 def load_task(folder: Path, record: RunRecord) -> Task:
-    """Returns the task of the run in `folder`, which need not be finished; data that have changed are refused."""
+    """Return the task of the run in `folder`, which need not be finished; data that have changed are refused."""
     panel = _load_data(Path(folder), record)
     if panel.fingerprint != record.fingerprint:
         raise InputError(
@@ -161,7 +161,7 @@ def load_task(folder: Path, record: RunRecord) -> Task:
 
 
 def _load_data(folder: Path, record: RunRecord) -> Panel:
-    """Returns the panel that a run names or holds; if it is gone, says so and what to bring back."""
+    """Return the panel that a run names or holds; if it is gone, says so and what to bring back."""
     if record.is_catalogued:
         try:
             return load_dataset(record.data)
@@ -196,7 +196,7 @@ def save_run(
     reasons: Sequence[str] = (),
     learning_seconds: float | None = None,
 ) -> Run:
-    """Writes a fitted forecaster and its circumstances as a run directory, in place of all that is there."""
+    """Write a fitted forecaster and its circumstances as a run directory, in place of all that is there."""
     record = RunRecord.of(
         forecaster.name, panel, protocol, seed=forecaster.seed, is_catalogued=is_catalogued, reasons=reasons
     ).model_copy(update={"learning_seconds": learning_seconds})
@@ -209,7 +209,7 @@ def save_run(
 
 
 def load_run(folder: Path) -> Run:
-    """Returns the run in `folder`."""
+    """Return the run in `folder`."""
     record = load_record(folder)
     if not is_finished(folder):
         raise InputError(
@@ -221,7 +221,7 @@ def load_run(folder: Path) -> Run:
 
 
 def load_record(folder: Path) -> RunRecord:
-    """Returns what run.json says of the run in `folder`, which need not be finished."""
+    """Return what run.json says of the run in `folder`, which need not be finished."""
     path = Path(folder) / RECORD
     if not path.is_file():
         raise InputError(
@@ -237,10 +237,10 @@ def load_record(folder: Path) -> RunRecord:
 
 
 def is_finished(folder: Path) -> bool:
-    """Returns whether the run in `folder` holds a fitted model."""
+    """Return whether the run in `folder` holds a fitted model."""
     return (Path(folder) / "model" / "model.json").is_file()
 
 
 def model_checksum(folder: Path) -> str:
-    """Returns the SHA-256 of what the model of the run in `folder` has learned."""
+    """Return the SHA-256 of what the model of the run in `folder` has learned."""
     return sha256_of_file(Path(folder) / "model" / "state.safetensors")

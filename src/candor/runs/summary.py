@@ -37,13 +37,13 @@ class RunSummary:
     """What is wrong; empty if nothing is."""
 
     def score(self, name: str) -> float | None:
-        """Returns an overall score on the test part, in the sensors' unit; None where there is none."""
+        """Return an overall score on the test part, in the sensors' unit; None where there is none."""
         value = (self.evaluation or {}).get("overall", {}).get(name)
         return float(value) if isinstance(value, int | float) else None
 
 
 def summarise_run(folder: Path) -> RunSummary:
-    """Returns the summary of a run directory; of a damaged one it says what is wrong."""
+    """Return the summary of a run directory; of a damaged one it says what is wrong."""
     folder = Path(folder)
     try:
         record = load_record(folder)
@@ -71,7 +71,7 @@ def summarise_run(folder: Path) -> RunSummary:
 
 
 def find_runs(folder: Path) -> list[Path]:
-    """Returns the run directories in a folder and the folders in it, by name; hidden folders are left out."""
+    """Return the run directories in a folder and the folders in it, by name; hidden folders are left out."""
     if not Path(folder).is_dir():
         raise InputError("there is no such folder", where=str(folder), hint="make a run first: candor train DATA")
     found = []
@@ -84,7 +84,7 @@ def find_runs(folder: Path) -> list[Path]:
 
 
 def compare(folders: Sequence[Path]) -> tuple[list[RunSummary], list[str]]:
-    """Returns the runs in these folders, and what keeps them from being ranked.
+    """Return the runs in these folders, and what keeps them from being ranked.
 
     If nothing does, the best test MAE comes first and those without scores last; else they are as they were given.
     """

@@ -29,7 +29,7 @@ _CONTRIBUTION = ("direction", "sensor", "position", "patch", "weight", "size")
 
 
 def describe_model(served: ServedModel, settings: ServiceSettings) -> dict[str, Any]:
-    """Returns what a client should know of a model before it asks it anything."""
+    """Return what a client should know of a model before it asks it anything."""
     loaded = served.loaded
     record, known, grid = loaded.run.record, loaded.known, loaded.record.grid
     first, last = (None, None) if (origins := loaded.origins()) is None else map(grid.local, origins)
@@ -62,7 +62,7 @@ def describe_model(served: ServedModel, settings: ServiceSettings) -> dict[str, 
 
 
 def describe_network(served: ServedModel) -> dict[str, Any]:
-    """Returns the sensors of a model with a place to draw them at, and its edges."""
+    """Return the sensors of a model with a place to draw them at, and its edges."""
     known, places = served.loaded.known, served.loaded.places.tolist()
     edges, ids, weights = known.edges, known.sensor_ids, adjacency_of(known)
     lengths = [None] * len(edges) if edges.distance is None else plain_numbers(edges.distance)
@@ -81,7 +81,7 @@ def describe_network(served: ServedModel) -> dict[str, Any]:
 
 
 def align_latest(loaded: LoadedModel) -> Aligned:
-    """Returns the latest readings that the service knows, with findings about them."""
+    """Return the latest readings that the service knows, with findings about them."""
     _, panel = loaded.readings_before(None)
     # The record of the run itself may be old, as those of studies are; readings that are sent should be new. The row
     # that they are nearest to may lie a little ahead.
@@ -101,7 +101,7 @@ def align_latest(loaded: LoadedModel) -> Aligned:
 def forecast(
     served: ServedModel, loaded: LoadedModel, recent: Aligned, made: Forecast, options: ForecastOptions
 ) -> dict[str, Any]:
-    """Returns a forecast after the last of some readings."""
+    """Return a forecast after the last of some readings."""
     table, times = options.table(loaded.forecaster, recent.panel, made), recent.panel.times
     unknown = {} if table.has_intervals else {"lower": None, "upper": None}
     return _about(served, loaded, table, options, recent.findings) | {
@@ -115,7 +115,7 @@ def forecast(
 def past_forecast(
     served: ServedModel, loaded: LoadedModel, origin: int, table: ForecastTable, options: ForecastOptions
 ) -> dict[str, Any]:
-    """Returns the forecast from an origin on, beside what was read at its steps."""
+    """Return the forecast from an origin on, beside what was read at its steps."""
     stop, grid = origin + loaded.forecaster.horizon, loaded.record.grid
     observed = loaded.record.rows(origin, stop).values
     nothing = np.full_like(observed, np.nan)
@@ -133,7 +133,7 @@ def past_forecast(
 def _about(
     served: ServedModel, loaded: LoadedModel, table: ForecastTable, options: ForecastOptions, noticed: Findings
 ) -> dict[str, Any]:
-    """Returns what is said of a forecast besides its numbers; a warning where intervals cannot reach their coverage."""
+    """Return what is said of a forecast besides its numbers; a warning where intervals cannot reach their coverage."""
     short = Findings()
     options.report_short_intervals(loaded.forecaster, short)
     return {
@@ -145,7 +145,7 @@ def _about(
 
 
 def overview(served: ServedModel, loaded: LoadedModel, origin: int, panel: Panel, made: Forecast) -> dict[str, Any]:
-    """Returns how every sensor is expected to change, and how sure that is, in its unit."""
+    """Return how every sensor is expected to change, and how sure that is, in its unit."""
     table = ForecastOptions().table(loaded.forecaster, panel, made)
     widths = table.columns["upper"] - table.columns["lower"] if table.has_intervals else np.full_like(made, np.nan)
     last, mean = last_values(panel.values[-loaded.forecaster.history :]), made.mean(axis=0)
@@ -165,7 +165,7 @@ def overview(served: ServedModel, loaded: LoadedModel, origin: int, panel: Panel
 
 
 def _change(before: NDArray[np.float32], after: NDArray[np.float32]) -> NDArray[np.float64]:
-    """Returns differences to six digits of the larger number: the seventh is noise, which would look like a change."""
+    """Return differences to six digits of the larger number: the seventh is noise, which would look like a change."""
     level = np.fmax(np.abs(before), np.abs(after)).astype(np.float64)
     scale = 10.0 ** (5 - np.floor(np.log10(np.maximum(level, np.finfo(np.float32).tiny))))
     changed: NDArray[np.float64] = np.round((after.astype(np.float64) - before) * scale) / scale
@@ -173,7 +173,7 @@ def _change(before: NDArray[np.float32], after: NDArray[np.float32]) -> NDArray[
 
 
 def explanation(found: ForecastExplanation) -> dict[str, Any]:
-    """Returns where the forecast of one sensor came from, beside the forecast itself, in its unit."""
+    """Return where the forecast of one sensor came from, beside the forecast itself, in its unit."""
     facts = vars(found) | {
         "components": {name: part.raw_strength for name, part in found.components.items()},
         "contributions": tuple(
@@ -202,7 +202,7 @@ def _as_json(value: Any) -> Any:
 
 
 def history(served: ServedModel, asked: HistoryQuery, settings: ServiceSettings) -> dict[str, Any]:
-    """Returns the readings of one sensor at the steps before a time, in its unit."""
+    """Return the readings of one sensor at the steps before a time, in its unit."""
     loaded = served.loaded
     column = loaded.column_of(asked.sensor)
     if asked.steps > settings.most_steps:

@@ -14,7 +14,7 @@ TOKEN_VARIABLE = "CANDOR_TOKEN"
 
 
 def read_token(file: Path | None) -> SecretStr | None:
-    """Returns the token in a file, else that of the environment variable CANDOR_TOKEN; None if there is neither."""
+    """Return the token in a file, else that of the environment variable CANDOR_TOKEN; None if there is neither."""
     if file is None:
         where, text = f"environment variable {TOKEN_VARIABLE}", os.environ.get(TOKEN_VARIABLE)
         if text is None:
@@ -33,7 +33,7 @@ def read_token(file: Path | None) -> SecretStr | None:
 
 
 def is_loopback_address(name: str) -> bool:
-    """Returns whether a name is an address of this machine."""
+    """Return whether a name is an address of this machine."""
     try:
         return ipaddress.ip_address(name).is_loopback
     except ValueError:
@@ -41,7 +41,7 @@ def is_loopback_address(name: str) -> bool:
 
 
 def is_loopback(host: str) -> bool:
-    """Returns whether a name or address is reached from this machine only."""
+    """Return whether a name or address is reached from this machine only."""
     if is_loopback_address(host):
         return True
     try:
@@ -52,7 +52,7 @@ def is_loopback(host: str) -> bool:
 
 
 def check_binding(settings: ServiceSettings) -> None:
-    """Refuses to listen beyond this machine without a token, unless that is allowed explicitly."""
+    """Refuse to listen beyond this machine without a token, unless that is allowed explicitly."""
     if settings.token is None and not settings.allow_open and not is_loopback(settings.host):
         raise InputError(
             f"anybody who reaches {settings.host} could use the service: there is no token",

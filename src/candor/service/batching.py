@@ -32,7 +32,7 @@ class Window:
 
 
 def open_window(forecaster: Forecaster, panel: Panel) -> Window:
-    """Returns the window at the end of a panel that fits the forecaster, read and scaled."""
+    """Return the window at the end of a panel that fits the forecaster, read and scaled."""
     if not isinstance(forecaster, NetworkForecaster):
         return Window(panel, None)
     origins = np.array([panel.times.length], np.int64)
@@ -40,7 +40,7 @@ def open_window(forecaster: Forecaster, panel: Panel) -> Window:
 
 
 def forecast_windows(forecaster: Forecaster, windows: Sequence[Window]) -> list[Forecast]:
-    """Returns the forecasts of windows of one forecaster, each step x sensor, in the sensors' units."""
+    """Return the forecasts of windows of one forecaster, each step x sensor, in the sensors' units."""
     if not isinstance(forecaster, NetworkForecaster):
         return [forecaster.predict(window.panel)[0] for window in windows]
     stacked = _StackedWindows([window.batch for window in windows if window.batch is not None])
@@ -53,7 +53,7 @@ class _StackedWindows(list[Batch]):
     """Windows of several panels, taken by index."""
 
     def batch(self, indices: Indices) -> Batch:
-        """Returns the windows at indices as one batch."""
+        """Return the windows at indices as one batch."""
         chosen = [vars(self[index]) for index in indices]
         arrays = {
             name: None if first is None else np.concatenate([one[name] for one in chosen])
@@ -72,7 +72,7 @@ class _Job:
     future: Future[Any] = field(default_factory=Future)
 
     def run(self) -> None:
-        """Sets the result of the work, or its failure."""
+        """Set the result of the work, or its failure."""
         try:
             self.future.set_result(self.work())
         except Exception as error:
@@ -96,15 +96,15 @@ class Worker:
         self._thread.start()
 
     def forecast(self, forecaster: Forecaster, window: Window) -> Future[Forecast]:
-        """Queues a window; the future will hold its forecast, step x sensor."""
+        """Queue a window; the future will hold its forecast, step x sensor."""
         return self._add(_Job(lambda: forecast_windows(forecaster, [window])[0], forecaster, window))
 
     def submit(self, work: Callable[[], Result]) -> Future[Result]:
-        """Queues other work with the model; the future will hold its result."""
+        """Queue other work with the model; the future will hold its result."""
         return self._add(_Job(work))
 
     def close(self) -> None:
-        """Ends after the work in the queue, at most some seconds later; new work raises ValueError."""
+        """End after the work in the queue, at most some seconds later; new work raises ValueError."""
         with self._change:
             self._is_closed = True
             self._change.notify()
@@ -130,7 +130,7 @@ class Worker:
                 _forecast(jobs)
 
     def _take(self) -> list[_Job]:
-        """Waits for a job; returns it with further windows of the same forecaster, or nothing once closed."""
+        """Wait for a job; returns it with further windows of the same forecaster, or nothing once closed."""
         with self._change:
             self._change.wait_for(lambda: self._jobs or self._is_closed)
             if not self._jobs:
@@ -145,7 +145,7 @@ class Worker:
 
 
 def _forecast(jobs: list[_Job]) -> None:
-    """Forecasts all windows together; if that fails, one by one, so that the failure of one stays its own."""
+    """Forecast all windows together; if that fails, one by one, so that the failure of one stays its own."""
     forecaster, windows = jobs[0].forecaster, [job.window for job in jobs if job.window is not None]
     assert forecaster is not None
     try:

@@ -19,7 +19,7 @@ class StrictJSONResponse(JSONResponse):
     """JSON in ASCII, so that any text of a request can be sent back; NaN is refused."""
 
     def render(self, content: Any) -> bytes:
-        """Returns the bytes of the content."""
+        """Return the bytes of the content."""
         return json.dumps(content, allow_nan=False, separators=(",", ":")).encode("ascii")
 
 
@@ -42,13 +42,13 @@ class RefusedError(InputError):
         self.headers = dict(headers or {})
 
     def response(self) -> StrictJSONResponse:
-        """Returns the response to the client."""
+        """Return the response to the client."""
         content = {"code": self.code, "what": self.what, "where": self.where, "hint": self.hint}
         return StrictJSONResponse({"error": content}, self.status, self.headers)
 
 
 def add_error_handlers(app: FastAPI) -> None:
-    """Gives every error of the application and of its framework the one shape."""
+    """Give every error of the application and of its framework the one shape."""
     for kind in (InputError, RequestValidationError, HTTPException, Exception):
         app.add_exception_handler(kind, lambda request, error: _refusal(request, error).response())
 

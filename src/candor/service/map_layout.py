@@ -12,12 +12,12 @@ _MOST_BY_EDGES = 1_500  # all pairs are compared; more sensors are drawn on a ci
 
 
 def has_coordinates(panel: Panel) -> bool:
-    """Returns whether it is known of all sensors where they are."""
+    """Return whether it is known of all sensors where they are."""
     return known_places(panel) is not None
 
 
 def map_positions(panel: Panel) -> Points:
-    """Returns a position for each sensor, sensor x 2, from 0 to 1: x to the east, y to the north."""
+    """Return a position for each sensor, sensor x 2, from 0 to 1: x to the east, y to the north."""
     count, degrees = len(panel.sensors), known_places(panel)
     if degrees is not None:
         points = on_a_map(degrees)
@@ -29,14 +29,14 @@ def map_positions(panel: Panel) -> Points:
 
 
 def _within_one(points: Points) -> Points:
-    """Returns the points scaled to fit between 0 and 1, centred and with their proportions."""
+    """Return the points scaled to fit between 0 and 1, centred and with their proportions."""
     low, high = points.min(axis=0), points.max(axis=0)
     size = float((high - low).max())
     return np.asarray(np.clip(0.5 + (points - (low + high) / 2) / (size or 1.0), 0.0, 1.0))
 
 
 def _by_edges(edges: Edges, count: int) -> Points:
-    """Returns points about as far apart as there are edges between them (stress majorisation).
+    """Return points about as far apart as there are edges between them (stress majorisation).
 
     Each round moves every point to the weighted mean of where its distances to the others would put it.
     """

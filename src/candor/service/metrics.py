@@ -37,7 +37,7 @@ class Metrics:
         self.readings = count("candor_readings_stored", "Readings that were stored", ["model"])
 
     def set_version(self, model: str, kind: str, version: str, before: tuple[str, str] | None = None) -> None:
-        """Sets the version of a model that is served, in place of the kind and version before."""
+        """Set the version of a model that is served, in place of the kind and version before."""
         if before is not None and before != (kind, version):
             self.model.remove(model, *before)
         self.model.labels(model, kind, version).set(1)
@@ -45,12 +45,12 @@ class Metrics:
         self.queue.labels(model)
 
     def text(self) -> bytes:
-        """Returns all numbers in the text format of Prometheus."""
+        """Return all numbers in the text format of Prometheus."""
         return generate_latest(self._registry)
 
 
 def path_template(path: str) -> str:
-    """Returns the address for the label of a counter, one of few whatever clients ask for."""
+    """Return the address for the label of a counter, one of few whatever clients ask for."""
     if path in PATHS:
         return path
     return "/static/{path}" if path.startswith("/static/") else "other"

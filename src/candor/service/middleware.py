@@ -38,23 +38,23 @@ class Middleware(ABC):
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handles what the server sends."""
+        """Handle what the server sends."""
         await (self._handle if scope["type"] == "http" else self._app)(scope, receive, send)
 
     @abstractmethod
     async def _handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handles one HTTP request."""
+        """Handle one HTTP request."""
 
 
 def overload(seconds: float = 1.0) -> RefusedError:
-    """Returns the refusal of a request when the service is at its limit, to be sent again after so many seconds."""
+    """Return the refusal of a request when the service is at its limit, to be sent again after so many seconds."""
     wait = str(min(max(math.ceil(seconds), 1), _MOST_RETRY_SECONDS))
     what, hint = "too many requests wait already", f"come back in {wait} s"
     return RefusedError(429, "overload", what, hint=hint, headers={"Retry-After": wait})
 
 
 async def refuse(refusal: RefusedError, scope: Scope, receive: Receive, send: Send) -> None:
-    """Answers a request whose body may not have been read.
+    """Answer a request whose body may not have been read.
 
     Closing a connection while bytes still arrive resets it, and the client may lose the response. So the response is
     sent at once, and the rest of the body is read and discarded for `_LINGER_SECONDS` before the connection is closed.
@@ -81,7 +81,7 @@ def _has_body(scope: Scope) -> bool:
 
 
 def _is_private(scope: Scope) -> bool:
-    """Returns whether a request is for data: it needs the token, and its response is not to be cached."""
+    """Return whether a request is for data: it needs the token, and its response is not to be cached."""
     path: str = scope["path"]
     return path.startswith("/v1/") or path == "/metrics"
 
@@ -220,7 +220,7 @@ class BodyLimit(Middleware):
             self._bytes_in_memory -= len(body)
 
     async def _read(self, scope: Scope, receive: Receive, body: bytearray) -> bool:
-        """Appends the body as it streams in; returns whether it is complete."""
+        """Append the body as it streams in; returns whether it is complete."""
         declared = dict(scope["headers"]).get(b"content-length", b"0")
         self._check(int(declared) if declared.isdigit() else 0)
         while True:
@@ -244,7 +244,7 @@ class BodyLimit(Middleware):
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:
-    """Returns a `receive` that yields a body that was read already, then the further messages of the client."""
+    """Return a `receive` that yields a body that was read already, then the further messages of the client."""
     parts = [body]
 
     async def receive_again() -> Message:

@@ -72,17 +72,17 @@ class LoadedModel:
         return isinstance(self.forecaster, Candor)
 
     def recent(self, origin: int) -> Panel:
-        """Returns what the model needs to forecast the rows from `origin` on."""
+        """Return what the model needs to forecast the rows from `origin` on."""
         return self.record.before(origin, self.forecaster.rows_read + _ROWS_BEFORE_HISTORY)
 
     def origins(self) -> tuple[int, int] | None:
-        """Returns the first and the last row that a forecast can begin at; None if the record is too short."""
+        """Return the first and the last row that a forecast can begin at; None if the record is too short."""
         first, stop = self.record.span()
         first += self.forecaster.rows_needed
         return (first, stop) if first <= stop else None
 
     def readings_before(self, time: str | None) -> tuple[int, Panel]:
-        """Returns the row of the first forecast step at or after a time, and what the model reads before it.
+        """Return the row of the first forecast step at or after a time, and what the model reads before it.
 
         None means the step after the last reading.
         """
@@ -102,13 +102,13 @@ class LoadedModel:
         return origin, self.recent(origin)
 
     def column_of(self, sensor: str) -> int:
-        """Returns the column of a sensor."""
+        """Return the column of a sensor."""
         if sensor not in self.known.sensor_ids:
             raise self.unknown_sensor(repr(sensor))
         return self.known.sensor_ids.index(sensor)
 
     def unknown_sensor(self, name: str) -> RefusedError:
-        """Returns the refusal of a sensor that the model does not know."""
+        """Return the refusal of a sensor that the model does not know."""
         what = f"the model knows no sensor called {name[:200]}"
         hint = f"there are {listed(self.known.sensor_ids)}"
         return RefusedError(404, "unknown_sensor", what, where="sensor", hint=hint)
@@ -137,13 +137,13 @@ class ServedModel:
         metrics.set_version(name, self.loaded.run.record.model, self.loaded.version)
 
     async def forecast(self, loaded: LoadedModel, panel: Panel) -> Forecast:
-        """Returns the forecast after the last row of a panel that fits the model, step x sensor, in their units."""
+        """Return the forecast after the last row of a panel that fits the model, step x sensor, in their units."""
         window = await run_sync(open_window, loaded.forecaster, panel)
         # While a request waits for its batch it occupies no thread, so that hundreds can wait.
         return refuse_unbounded(await wrap_future(self.worker.forecast(loaded.forecaster, window)))
 
     def reload_if_changed(self) -> None:
-        """Loads the run again if its files have changed; requests in progress keep the model they began with.
+        """Load the run again if its files have changed; requests in progress keep the model they began with.
 
         If it cannot be loaded, that is logged and the old one stays; the next change of its files is the next attempt.
         """
@@ -164,12 +164,12 @@ class ServedModel:
         log.warning("model %s: version %s takes the place of %s", self.name, newer.version, before[1])
 
     def close(self) -> None:
-        """Ends the worker after the work in its queue, and closes the store."""
+        """End the worker after the work in its queue, and close the store."""
         self.worker.close()
         self.store.close()
 
     def _open_run(self) -> Run:
-        """Returns the run as it is on disk now, after a check of its size."""
+        """Return the run as it is on disk now, after a check of its size."""
         run = open_run(self._source)
         for found, most, what, option in (
             (len(run.forecaster.trained_on_.panel.sensors), self._settings.most_sensors, "sensors", "most_sensors"),
@@ -184,7 +184,7 @@ class ServedModel:
         return run
 
     def _load(self, run: Run) -> LoadedModel:
-        """Returns a run with its record, after a trial forecast."""
+        """Return a run with its record, after a trial forecast."""
         version = model_checksum(run.folder)[:_VERSION_LETTERS]
         known = run.forecaster.trained_on_.panel
         try:
@@ -199,14 +199,14 @@ class ServedModel:
         return loaded
 
     def _try_out(self, loaded: LoadedModel) -> None:
-        """Makes one forecast: a broken model is found before it serves, and the network is built."""
+        """Make one forecast: a broken model is found before it serves, and the network is built."""
         forecaster, origins = loaded.forecaster, loaded.origins()
         panel = loaded.record.rows(0, forecaster.history) if origins is None else loaded.recent(origins[1])
         forecaster.predict(panel)
 
 
 def _signature(source: Path) -> Signature:
-    """Returns a value that changes when a file of the model is rewritten; it holds None for what cannot be read now."""
+    """Return a value that changes when a file of the model is rewritten; it holds None for what cannot be read now."""
     stamps: list[tuple[int, int, int] | None] = []
     for path in (source, *(source / name for name in _WATCHED)):
         try:
@@ -229,7 +229,7 @@ class Models:
         self._watcher: threading.Thread | None = None
 
     def find(self, name: str | None) -> ServedModel:
-        """Returns the model of this name; None means the only one."""
+        """Return the model of this name; None means the only one."""
         if name is None and len(self.served) == 1:
             return next(iter(self.served.values()))
         known = ", ".join(self.served)
@@ -241,7 +241,7 @@ class Models:
         return self.served[name]
 
     def start(self) -> None:
-        """Starts the thread that reloads models."""
+        """Start the thread that reloads models."""
         self._watcher = threading.Thread(target=self._watch, name="newer models", daemon=True)
         self._watcher.start()
 
@@ -251,7 +251,7 @@ class Models:
                 served.reload_if_changed()
 
     def close(self) -> None:
-        """Ends all threads and closes all stores."""
+        """End all threads and close all stores."""
         self._stop.set()
         if self._watcher is not None:
             self._watcher.join()
@@ -262,7 +262,7 @@ class Models:
 def open_models(
     sources: Sequence[Path], settings: ServiceSettings, metrics: Metrics, store_of: Callable[[Path], Path]
 ) -> Models:
-    """Returns the runs as models, each under the name of its folder, made unique.
+    """Return the runs as models, each under the name of its folder, made unique.
 
     `store_of` returns the file for readings of a run, independently of what else is served.
     """
@@ -280,7 +280,7 @@ def open_models(
 
 
 def name_of(source: Path) -> str:
-    """Returns the name of a run directory or bundle."""
+    """Return the name of a run directory or bundle."""
     return (source.stem if source.is_file() else source.name) or "model"
 
 
@@ -290,7 +290,7 @@ def _free_name(wanted: str, taken: Collection[str]) -> str:
 
 
 def parse_moment(text: str, zone: str) -> datetime:
-    """Returns the moment that an ISO 8601 text names, in UTC.
+    """Return the moment that an ISO 8601 text names, in UTC.
 
     Without an offset it is read on the clock of the zone; where that clock showed it twice, the first time counts.
     """

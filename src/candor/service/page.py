@@ -11,7 +11,7 @@ _TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".
 
 
 def page_files() -> dict[str, Path]:
-    """Returns the files that are served, by their address under /static; no other file can be requested."""
+    """Return the files that are served, by their address under /static; no other file can be requested."""
     folder = Path(__file__).parent / "static"
     found = {path.name: path for path in folder.iterdir() if path.suffix in _TYPES}
     plotly = find_spec("plotly")
@@ -21,7 +21,7 @@ def page_files() -> dict[str, Path]:
 
 
 def page_routes() -> APIRouter:
-    """Returns the routes of the page and its files."""
+    """Return the routes of the page and its files."""
     router, files = APIRouter(include_in_schema=False), page_files()
 
     @router.get("/")

@@ -36,7 +36,7 @@ def align_readings(
     now: datetime,
     allow_short: bool = False,
 ) -> Aligned:
-    """Returns readings of a request in the order and on the grid of the model, with findings."""
+    """Return readings of a request in the order and on the grid of the model, with findings."""
     findings = Findings()
     panel = _panel_of(loaded, readings, settings, findings)
     aligned = align_for_client(loaded, panel, now, allow_short=allow_short)
@@ -44,7 +44,7 @@ def align_readings(
 
 
 def align_for_client(loaded: LoadedModel, panel: Panel, now: datetime | None, *, allow_short: bool = False) -> Aligned:
-    """Returns readings in the order and on the grid of the model; hints are for clients of a service.
+    """Return readings in the order and on the grid of the model; hints are for clients of a service.
 
     Without a `now` nothing is said of readings that are outdated or of the future.
     """
@@ -59,19 +59,19 @@ def align_for_client(loaded: LoadedModel, panel: Panel, now: datetime | None, *,
 
 
 def for_client(findings: Findings) -> Findings:
-    """Returns findings with hints for clients of a service."""
+    """Return findings with hints for clients of a service."""
     return Findings(replace(finding, hint=_for_client(finding.hint)) for finding in findings)
 
 
 def _for_client(hint: str) -> str:
-    """Returns a hint for a client in place of one that names an option of the command line."""
+    """Return a hint for a client in place of one that names an option of the command line."""
     return next((words for option, words in _CLIENT_HINTS.items() if option in hint), hint)
 
 
 def storable(
     loaded: LoadedModel, readings: Sequence[SentReading], now: datetime, settings: ServiceSettings
 ) -> list[Reading]:
-    """Returns readings of a request for the store.
+    """Return readings of a request for the store.
 
     Refused are readings of unknown sensors, of the future, and so old that the record would become too long; a
     withdrawal (null) of an old one is accepted.
@@ -102,14 +102,14 @@ def storable(
 
 
 def _moments(readings: Sequence[SentReading], zone: str) -> dict[str, int]:
-    """Returns the distinct times of readings in microseconds since 1970 UTC, by their text: each is parsed once."""
+    """Return the distinct times of readings in microseconds since 1970 UTC, by their text: each is parsed once."""
     return {text: to_microseconds(parse_moment(text, zone)) for text in {reading.time for reading in readings}}
 
 
 def _panel_of(
     loaded: LoadedModel, readings: Sequence[SentReading], settings: ServiceSettings, findings: Findings
 ) -> Panel:
-    """Returns the readings on the grid of the model, with the sensors that were sent."""
+    """Return the readings on the grid of the model, with the sensors that were sent."""
     units = {sensor.id: sensor.unit for sensor in loaded.known.sensors}
     columns = {sensor: column for column, sensor in enumerate(dict.fromkeys(each.sensor for each in readings))}
     if len(columns) > settings.most_sensors:
@@ -137,7 +137,7 @@ def _panel_of(
 def _report(
     readings: Sequence[SentReading], cells: np.ndarray, grid: Grid, moments: np.ndarray, findings: Findings
 ) -> None:
-    """Adds findings about readings that were moved, or that share a cell."""
+    """Add findings about readings that were moved, or that share a cell."""
     interval = duration(grid.axis.interval)
     if moved := int(np.count_nonzero(grid.offsets(moments))):
         findings.note(f"readings lie beside the model's grid of {interval}: the nearest moment counts", count=moved)

@@ -50,7 +50,7 @@ class Record:
         return self._own is not None
 
     def span(self) -> tuple[int, int]:
-        """Returns the first row, and the row after the last reading; both are the same if there is no reading."""
+        """Return the first row, and the row after the last reading; both are the same if there is no reading."""
         sent = self._store.span(self._columns)  # a newer model may not know all sensors of which readings are kept
         if sent is None:
             return 0, self._own_stop(0)
@@ -64,14 +64,14 @@ class Record:
         return self.grid.local(stop - 1) if stop > first else None
 
     def _own_stop(self, least: int) -> int:
-        """Returns the row after the last reading of the run that was not withdrawn, or `least` if that is later."""
+        """Return the row after the last reading of the run that was not withdrawn, or `least` if that is later."""
         for start, values in self._backwards(self._own_rows[1], least, 1):
             if len(filled := np.flatnonzero((~np.isnan(values)).any(axis=1))):
                 return start + int(filled[-1]) + 1
         return least
 
     def _backwards(self, stop: int, least: int, step: int) -> Iterator[tuple[int, NDArray[np.float32]]]:
-        """Yields the readings before a row back to `least`, in stretches from their first row on.
+        """Yield the readings before a row back to `least`, in stretches from their first row on.
 
         Each is four times as long as the one before it, as far as memory allows.
         """
@@ -81,7 +81,7 @@ class Record:
             stop, step = start, min(4 * step, max(step, _MOST_CELLS_AT_A_TIME // len(self._columns)))
 
     def rows(self, first: int, stop: int) -> Panel:
-        """Returns the rows `first` to `stop - 1`, NaN where there is no reading; they may lie outside the record."""
+        """Return the rows `first` to `stop - 1`, NaN where there is no reading; they may lie outside the record."""
         own = self._own
         covariates = {  # those that the model reads
             name: Covariate(
@@ -93,11 +93,11 @@ class Record:
         return replace(self._known, values=values, times=times, covariates=covariates)
 
     def series(self, sensor: str, first: int, stop: int) -> NDArray[np.float32]:
-        """Returns what `rows` has of one sensor, without reading the others."""
+        """Return what `rows` has of one sensor, without reading the others."""
         return self._values(first, stop, sensor)[:, 0]
 
     def _values(self, first: int, stop: int, sensor: str | None = None) -> NDArray[np.float32]:
-        """Returns the readings of some rows, row x sensor, of one sensor or of all."""
+        """Return the readings of some rows, row x sensor, of one sensor or of all."""
         places = self._columns if sensor is None else {sensor: 0}
         own = None if self._own is None else self._own.values
         if own is not None and sensor is not None:
@@ -110,7 +110,7 @@ class Record:
         return values
 
     def before(self, origin: int, count: int) -> Panel:
-        """Returns `count` rows before an origin, and one more row before them with each sensor's last reading by then.
+        """Return `count` rows before an origin, and one more row before them with each sensor's last reading by then.
 
         So a model that fills gaps with the last reading sees the same as in the whole record, however long the gap is,
         and no more rows than needed are read. At the beginning of the record there may be fewer.
@@ -125,7 +125,7 @@ class Record:
         return replace(panel, values=values)
 
     def _last_readings(self, row: int, wanted: NDArray[np.bool_]) -> NDArray[np.float32]:
-        """Returns the last readings of the wanted sensors before a row; NaN where there is none."""
+        """Return the last readings of the wanted sensors before a row; NaN where there is none."""
         found = np.full(len(self._columns), np.nan, np.float32)
         begin = self._first_rows(wanted)
         for start, values in self._backwards(row - 1, int(begin[wanted].min(initial=row)), _FIRST_LOOK_BACK):
@@ -135,7 +135,7 @@ class Record:
         return found
 
     def _first_rows(self, wanted: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """Returns the first row at which each wanted sensor may have a reading."""
+        """Return the first row at which each wanted sensor may have a reading."""
         begin = self._own_rows[0].copy()
         if self._own is None:
             begin[:] = np.iinfo(np.int64).max
@@ -146,7 +146,7 @@ class Record:
 
 
 def _cut(own: NDArray[np.float32] | None, first: int, stop: int, width: int) -> NDArray[np.float32]:
-    """Returns rows of an array of the run's own record, NaN where they lie outside of it."""
+    """Return rows of an array of the run's own record, NaN where they lie outside of it."""
     values = np.full((stop - first, width), np.nan, np.float32)
     if own is not None and (begin := max(first, 0)) < (end := min(stop, len(own))):
         values[begin - first : end - first] = own[begin:end]
@@ -154,6 +154,6 @@ def _cut(own: NDArray[np.float32] | None, first: int, stop: int, width: int) -> 
 
 
 def last_values(values: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Returns the last reading of each column, NaN where there is none."""
+    """Return the last reading of each column, NaN where there is none."""
     last: NDArray[np.float32] = values[last_reading(values)[-1], np.arange(values.shape[1])]
     return last

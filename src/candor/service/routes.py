@@ -21,13 +21,13 @@ _EVERYWHERE = (401, 408, 413, 421, 422, 429, 500, 503)  # errors that every addr
 
 
 def _described(response: type[Any], *errors: int) -> dict[str, Any]:
-    """Returns how the document describes the response of an address, and its errors besides those of every address."""
+    """Return how the document describes the response of an address, and its errors besides those of every address."""
     described = {status: {"model": schemas.ErrorResponse} for status in sorted({*_EVERYWHERE, *errors})}
     return {"response_model": response, "responses": described}
 
 
 def state_routes(models: Models, metrics: Metrics) -> APIRouter:
-    """Returns `/healthz`, `/readyz` and `/metrics`, for the machines that supervise the service.
+    """Return `/healthz`, `/readyz` and `/metrics`, for the machines that supervise the service.
 
     While the service shuts down, `ConnectionDrain` answers all but /healthz before them.
     """
@@ -52,7 +52,7 @@ def state_routes(models: Models, metrics: Metrics) -> APIRouter:
 
 
 def model_routes(models: Models, settings: ServiceSettings) -> APIRouter:
-    """Returns the routes that describe the models."""
+    """Return the routes that describe the models."""
     router = APIRouter(tags=["models"])
 
     @router.get("/models", **_described(schemas.ModelList))
@@ -70,7 +70,7 @@ def model_routes(models: Models, settings: ServiceSettings) -> APIRouter:
 
 
 def forecast_routes(models: Models, settings: ServiceSettings) -> APIRouter:
-    """Returns the routes of forecasts; each waits for its turn in the batches of its model (see `batching`)."""
+    """Return the routes of forecasts; each waits for its turn in the batches of its model (see `batching`)."""
     router = APIRouter(tags=["forecasts"])
 
     @router.post("/forecast", **_described(schemas.ForecastResponse, 400, 404))
@@ -140,12 +140,12 @@ def forecast_routes(models: Models, settings: ServiceSettings) -> APIRouter:
 
 
 def reading_routes(models: Models, settings: ServiceSettings, metrics: Metrics) -> APIRouter:
-    """Returns the routes that store readings of clients, and show the past of a sensor."""
+    """Return the routes that store readings of clients, and show the past of a sensor."""
     router = APIRouter(tags=["readings"])
 
     @router.post("/readings", **_described(schemas.ReadingsResponse, 400, 404))
     def add_readings(sent: schemas.ReadingsRequest) -> Response:
-        """Keeps readings; once this is answered they are on disk."""
+        """Keep readings; once this is answered they are on disk."""
         served = models.find(sent.model)
         loaded = served.loaded
         readings = storable(loaded, sent.readings, datetime.now(UTC), settings)

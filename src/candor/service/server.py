@@ -59,21 +59,21 @@ class Server(uvicorn.Server):
         self._deadline = float("inf")
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Starts to listen, and announces the address."""
+        """Start to listen, and announces the address."""
         await super().startup(sockets)
         for listening in sockets or []:
             host, port = listening.getsockname()[:2]
             self._announce(f"http://{f'[{host}]' if ':' in host else host}:{port}")
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Starts the shutdown; a second Ctrl-C stops at once."""
+        """Start the shutdown; a second Ctrl-C stops at once."""
         if self._drain.is_closing and sig == signal.SIGINT:
             self.force_exit = self.should_exit = True
         self._drain.is_closing = True
         self._deadline = min(self._deadline, time.monotonic() + self._drain_seconds)
 
     async def on_tick(self, counter: int) -> bool:
-        """Returns whether to exit; uvicorn asks several times a second."""
+        """Return whether to exit; uvicorn asks several times a second."""
         if self._drain.is_closing and (self._drain.in_progress == 0 or time.monotonic() > self._deadline):
             self.should_exit = True
         return await super().on_tick(counter)
@@ -129,7 +129,7 @@ class TimeoutProtocol(H11Protocol):
         self.transport.close()
 
     def _watch_head(self) -> None:
-        """Starts the timer while a request is awaited, and stops it once its head has arrived.
+        """Start the timer while a request is awaited, and stop it once its head has arrived.
 
         Between requests uvicorn's keep-alive timer runs instead, until the first byte of the next one.
         """
@@ -150,7 +150,7 @@ class TimeoutProtocol(H11Protocol):
 def make_service(
     models: Models, settings: ServiceSettings, metrics: Metrics
 ) -> tuple[ASGIApp, middleware.ConnectionDrain]:
-    """Returns the service of some models, which closes them when it ends, and the middleware that shuts it down."""
+    """Return the service of some models, which closes them when it ends, and the middleware that shuts it down."""
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -183,13 +183,13 @@ def make_service(
 
 
 def serve(sources: Sequence[Path], settings: ServiceSettings, announce: Announce = log.info) -> None:
-    """Serves runs or bundles until a signal ends it; `announce` is called with the address once the service listens."""
+    """Serve runs or bundles until a signal ends it; `announce` is called with the address once the service listens."""
     server, listening = prepare(sources, settings, announce)
     server.run(sockets=[listening])
 
 
 def prepare(sources: Sequence[Path], settings: ServiceSettings, announce: Announce) -> tuple[Server, socket.socket]:
-    """Returns a server with all models open, and the socket that it is to listen at."""
+    """Return a server with all models open, and the socket that it is to listen at."""
     check_binding(settings)
     listening = bind(settings.host, settings.port)
     try:
@@ -214,7 +214,7 @@ def prepare(sources: Sequence[Path], settings: ServiceSettings, announce: Announ
 
 
 def store_file(source: Path, folder: Path | None) -> Path:
-    """Returns the file for readings of a run: beside it, so that a newly trained run leaves it alone, or in a folder.
+    """Return the file for readings of a run: beside it, so that a newly trained run leaves it alone, or in a folder.
 
     In a folder that runs of several places share, the place is part of the name. A link is not followed: where it leads
     to another run tomorrow, the readings stay. The package, with the demo in it, may lie where nobody can write.
@@ -229,7 +229,7 @@ def store_file(source: Path, folder: Path | None) -> Path:
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """Returns a socket that listens at an address."""
+    """Return a socket that listens at an address."""
     try:
         family, *_ = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         return socket.create_server((host, port), family=family, backlog=_BACKLOG)

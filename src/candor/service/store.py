@@ -85,11 +85,11 @@ class ReadingStore:
             return self._changed
 
     def _read_version(self) -> int:
-        """Returns a number that changes when another connection, such as that of a run served twice, has written."""
+        """Return a number that changes when another connection, such as that of a run served twice, has written."""
         return int(self._database.execute("PRAGMA data_version").fetchone()[0])
 
     def check_units(self, units: Mapping[str, str]) -> None:
-        """Remembers the units of sensors; refuses others, not other spellings, than those of the stored readings."""
+        """Remember the units of sensors; refuses others, not other spellings, than those of the stored readings."""
         with self._transaction() as database:
             # Sensors of which no reading is stored may change their unit.
             stored = "SELECT sensor, unit FROM units WHERE EXISTS (SELECT 1 FROM readings WHERE sensor = units.sensor)"
@@ -104,7 +104,7 @@ class ReadingStore:
             database.executemany("INSERT OR REPLACE INTO units VALUES (?, ?)", units.items())
 
     def append(self, readings: Sequence[Reading]) -> int:
-        """Stores readings, all or none; returns how many replaced another; of equal keys the last counts."""
+        """Store readings, all or none; returns how many replaced another; of equal keys the last counts."""
         with self._transaction() as database:
             added = database.executemany("INSERT OR IGNORE INTO readings VALUES (?, ?, ?)", readings).rowcount
             database.executemany("INSERT OR REPLACE INTO readings VALUES (?, ?, ?)", readings)
@@ -112,7 +112,7 @@ class ReadingStore:
         return len(readings) - added
 
     def between(self, first: int, stop: int, sensor: str | None = None) -> StoredReadings:
-        """Returns the readings from the moment `first` on and before `stop`, of one sensor or of all."""
+        """Return the readings from the moment `first` on and before `stop`, of one sensor or of all."""
         of_one, wanted = ("", ()) if sensor is None else ("sensor = ? AND ", (sensor,))
         query = f"SELECT sensor, moment, value FROM readings WHERE {of_one}moment >= ? AND moment < ?"
         with self._lock:
@@ -122,13 +122,13 @@ class ReadingStore:
         return StoredReadings(sensors, np.array(moments, np.int64), np.array(values, np.float32))
 
     def span(self, sensors: Collection[str]) -> tuple[int, int] | None:
-        """Returns the moments of the first and the last reading of some sensors; None if there is none."""
+        """Return the moments of the first and the last reading of some sensors; None if there is none."""
         with self._lock:
             first, last = self._end("ASC", sensors), self._end("DESC", sensors)
         return None if first is None or last is None else (first, last)
 
     def _end(self, order: Literal["ASC", "DESC"], sensors: Collection[str]) -> int | None:
-        """Returns the moment of the reading of some sensors that comes first in an order."""
+        """Return the moment of the reading of some sensors that comes first in an order."""
         query = f"FROM readings WHERE value IS NOT NULL {{}} ORDER BY moment {order} LIMIT 1"
         found = self._database.execute(f"SELECT sensor, moment {query.format('')}").fetchone()
         if found is None or found[0] in sensors:
@@ -139,13 +139,13 @@ class ReadingStore:
         return (min if order == "ASC" else max)((int(row[0]) for row in rows if row is not None), default=None)
 
     def close(self) -> None:
-        """Closes the file."""
+        """Close the file."""
         with self._lock:
             self._database.close()
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
-        """Yields the database within a transaction that is on disk when the block ends well."""
+        """Yield the database within a transaction that is on disk when the block ends well."""
         with self._lock:
             try:
                 self._database.execute("BEGIN IMMEDIATE")

@@ -15,7 +15,7 @@ from candor.core.files import read_json, write_json
 from candor.core.progress import Report, silent
 from candor.data.windows import Windows
 from candor.nets.recipe import LEAST_BATCH
-from candor.nets.trainable import StepContext, Trainable
+from candor.nets.trainable import StepContext, Trainable, tensors_of
 from candor.training.checkpoint import Checkpoint
 from candor.training.processes import in_main_process, join_processes
 from candor.training.replicas import ThreadReplicas
@@ -40,11 +40,11 @@ class BatchPlan:
     """The same by micro-batch size, smallest first; sizes are strings, as in JSON."""
 
     def sharing(self, batch: int) -> "BatchPlan":
-        """Returns the plan with micro-batches so small that every thread gets one of a batch of this size."""
+        """Return the plan with micro-batches so small that every thread gets one of a batch of this size."""
         return replace(self, micro_batch=min(self.micro_batch, -(-batch // self.workers)))
 
     def seconds_in(self, batch: int) -> float:
-        """Returns the time per window in batches of this size: that of the largest micro-batch tried that fits in."""
+        """Return the time per window in batches of this size: that of the largest micro-batch tried that fits in."""
         size = self.sharing(batch).micro_batch
         if not self.tried:
             return self.seconds_per_window
@@ -62,7 +62,7 @@ def find_batch_plan(
     is_divisible: bool = True,
     seconds: float | None = None,
 ) -> BatchPlan:
-    """Returns the plan stored with a checkpoint, or one found earlier by this program, or the fastest one measured now.
+    """Return the plan stored with a checkpoint, or one found earlier by this program, or the fastest one measured now.
 
     Neither the weights of the network nor the caller's random state are changed.
 
@@ -80,7 +80,7 @@ def find_batch_plan(
     def find() -> BatchPlan:
         if path is not None and path.is_file():
             return BatchPlan(**read_json(path))
-        shapes = tuple((name, tensor.shape[1:]) for name, tensor in windows.batch(np.arange(1)).tensors().items())
+        shapes = tuple((name, tensor.shape[1:]) for name, tensor in tensors_of(windows.batch(np.arange(1))).items())
         parameters = sum(parameter.numel() for parameter in trainable.network.parameters())
         kind = type(trainable.network), parameters, batch, is_divisible, shapes
         if kind not in _MEASURED:
@@ -95,7 +95,7 @@ def find_batch_plan(
 def _fastest(
     trainable: Trainable, windows: Windows, batch: int, report: Report, is_divisible: bool, seconds: float | None
 ) -> BatchPlan:
-    """Returns the plan with the least time per window.
+    """Return the plan with the least time per window.
 
     On a CPU there is a thread for every core PyTorch may use, and micro-batches double as long as that pays. A batch
     that cannot be divided goes through one network, which may use all cores; small batches are tried as well, since a
@@ -128,7 +128,7 @@ def _fastest(
 def _seconds_per_window(
     replicas: ThreadReplicas[Trainable], windows: Windows, size: int, device: torch.device, deadline: float
 ) -> float:
-    batch = {name: tensor.to(device) for name, tensor in windows.batch(np.arange(size)).tensors().items()}
+    batch = {name: tensor.to(device) for name, tensor in tensors_of(windows.batch(np.arange(size))).items()}
     valid = max(1, int(batch["target_mask"].sum()))
 
     def learn(replica: Trainable, _: int) -> None:

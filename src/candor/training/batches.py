@@ -18,28 +18,28 @@ _SHARE_OF_TRAINING = 0.95  # of the time that is left; the rest is a margin for 
 
 
 def epoch_order(windows: int, seed: int, epoch: int) -> Indices:
-    """Returns the windows of an epoch in random order, each once."""
+    """Return the windows of an epoch in random order, each once."""
     return np.random.default_rng([seed, epoch]).permutation(windows)
 
 
 def spread_evenly(windows: int, wanted: int | None) -> Indices:
-    """Returns at most `wanted` windows, evenly spread from the first to the last; None means all."""
+    """Return at most `wanted` windows, evenly spread from the first to the last; None means all."""
     return np.unique(np.linspace(0, windows - 1, min(windows, wanted or windows)).round().astype(np.int64))
 
 
 def share_of(indices: Indices, rank: int, processes: int) -> Indices:
-    """Returns the part of a batch that one of several processes takes; together they take each window once."""
+    """Return the part of a batch that one of several processes takes; together they take each window once."""
     return np.array_split(indices, processes)[rank]
 
 
 def micro_batches(indices: Indices, size: int) -> Iterator[Indices]:
-    """Yields parts of at most `size` windows."""
+    """Yield parts of at most `size` windows."""
     for first in range(0, len(indices), size):
         yield indices[first : first + size]
 
 
 def batch_seed(seed: int, epoch: int, batch: int, rank: int) -> int:
-    """Returns the random seed of one process in one step."""
+    """Return the random seed of one process in one step."""
     return int(np.random.SeedSequence([seed, epoch, batch, rank]).generate_state(1, np.uint64)[0] >> 1)
 
 
@@ -58,11 +58,11 @@ class Pacing:
 
     @classmethod
     def over(cls, seconds: float, most: int) -> "Pacing":
-        """Returns the pacing of a training that begins, or goes on, now and may take so long."""
+        """Return the pacing of a training that begins, or go on, now and may take so long."""
         return cls(time.monotonic() + _SHARE_OF_TRAINING * seconds, most)
 
     def windows(self, learned: int, learning: float, validating: float, epochs: int, batch: int) -> int:
-        """Returns how many windows each of the remaining epochs may take: whole batches, one at least.
+        """Return how many windows each of the remaining epochs may take: whole batches, one at least.
 
         The last epoch took `learning` seconds for `learned` windows, and `validating` seconds for validation.
         """

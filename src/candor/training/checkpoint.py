@@ -66,7 +66,7 @@ class Checkpoint:
         return self.last.is_file()
 
     def save(self, progress: Progress, network: nn.Module, optimiser: torch.optim.Optimizer) -> None:
-        """Writes the state of training, all or nothing."""
+        """Write the state of training, all or nothing."""
         tensors = {f"network/{name}": tensor for name, tensor in network.state_dict().items()}
         names = [name for name, _ in network.named_parameters()]
         for index, state in optimiser.state_dict()["state"].items():
@@ -74,7 +74,7 @@ class Checkpoint:
         _write(self.last, tensors, {"progress": json.dumps(asdict(progress))})
 
     def load(self, network: nn.Module, optimiser: torch.optim.Optimizer) -> Progress:
-        """Brings network and optimiser to the saved state, and returns how far training had come."""
+        """Bring network and optimiser to the saved state, and return how far training had come."""
         tensors, header = _read(self.last)
         network.load_state_dict(_under("network/", tensors))
         names = [name for name, _ in network.named_parameters()]
@@ -86,7 +86,7 @@ class Checkpoint:
         return Progress(**json.loads(header["progress"]))
 
     def progress(self) -> Progress:
-        """Returns how far training has come; if nothing is there, that it has not begun.
+        """Return how far training has come; if nothing is there, that it has not begun.
 
         The time of the stages before it counts; their folders lie in this one.
         """
@@ -98,31 +98,31 @@ class Checkpoint:
         return found
 
     def save_best(self, weights: Weights) -> None:
-        """Writes the best weights, all or nothing."""
+        """Write the best weights, all or nothing."""
         _write(self.best, weights, {})
 
     def load_best(self) -> Weights:
-        """Returns the best weights."""
+        """Return the best weights."""
         return _read(self.best)[0]
 
     def load_last(self) -> Weights:
-        """Returns the weights that training goes on from."""
+        """Return the weights that training goes on from."""
         return _under("network/", _read(self.last)[0])
 
     def remove_leftovers(self) -> None:
-        """Removes what was half-written when an earlier session was killed, also that of the stages before."""
+        """Remove what was half-written when an earlier session was killed, also that of the stages before."""
         for folder in (self.folder, *(place for place in self.folder.glob("*") if place.is_dir())):
             for name in {self.last.name, self.best.name, *(file.name for file in folder.glob("[!.]*"))}:
                 remove_leftovers(folder / name)
 
     def log(self, lines: int, entry: dict[str, Any]) -> None:
-        """Makes `entry` the line after the first `lines` lines of metrics; later ones are of an epoch that was lost."""
+        """Make `entry` the line after the first `lines` lines of metrics; later ones are of an epoch that was lost."""
         kept = self.read_log()[:lines]
         with _saving(), atomic_file(self.metrics) as temporary:
             temporary.write_text("".join(json.dumps(line, allow_nan=False) + "\n" for line in [*kept, entry]))
 
     def read_log(self) -> list[dict[str, Any]]:
-        """Returns the lines of metrics."""
+        """Return the lines of metrics."""
         if not self.metrics.is_file():
             return []
         return [json.loads(line) for line in self.metrics.read_text().splitlines()]
@@ -140,7 +140,7 @@ def _write(path: Path, tensors: Weights, header: dict[str, str]) -> None:
 
 @contextmanager
 def _saving() -> Iterator[None]:
-    """Says of a state that cannot be written how training goes on from the one before."""
+    """Say of a state that cannot be written how training goes on from the one before."""
     try:
         yield
     except WriteError as error:
@@ -168,7 +168,7 @@ def _read_header(path: Path) -> dict[str, str]:
 
 @contextmanager
 def _reading(path: Path) -> Iterator[None]:
-    """Says of a damaged file in plain words that it is damaged."""
+    """Say of a damaged file in plain words that it is damaged."""
     try:
         yield
     except (OSError, RuntimeError, SafetensorError) as error:  # of torch where the file was replaced meanwhile

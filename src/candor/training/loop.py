@@ -18,7 +18,7 @@ from candor.core.text import listed
 from candor.data.windows import Windows
 from candor.nets.dropout import drawing_from
 from candor.nets.recipe import TrainingSettings
-from candor.nets.trainable import StepContext, Trainable
+from candor.nets.trainable import StepContext, Trainable, tensors_of
 from candor.training.batch_plan import BatchPlan
 from candor.training.batches import Indices, Pacing, batch_seed, epoch_order, micro_batches, share_of, spread_evenly
 from candor.training.checkpoint import Checkpoint, Progress, Weights
@@ -95,7 +95,7 @@ class Trainer:
         self._began = self._saved = time.monotonic()
 
     def run(self) -> Weights:
-        """Returns the weights with the smallest validation error; raises `Stopped` when asked to stop before the end.
+        """Return the weights with the smallest validation error; raises `Stopped` when asked to stop before the end.
 
         Without readings to validate on they are the latest. The random state of the caller is left as it was.
         """
@@ -110,18 +110,18 @@ class Trainer:
         return self.best_weights()
 
     def end(self) -> Weights:
-        """Marks a training that was stopped as finished, and returns its best weights."""
+        """Mark a training that was stopped as finished, and return its best weights."""
         self.progress.is_finished = True
         self._save()
         return self.best_weights()
 
     def saved_weights(self) -> Weights:
-        """Returns the best weights of the checkpoint without training on."""
+        """Return the best weights of the checkpoint without training on."""
         self._resume()
         return self.best_weights()
 
     def best_weights(self) -> Weights:
-        """Returns the best weights so far; those of now if no epoch has ended yet."""
+        """Return the best weights so far; those of now if no epoch has ended yet."""
         return self._copy_of_weights() if self.best is None else self.best
 
     def _copy_of_weights(self) -> Weights:
@@ -142,7 +142,7 @@ class Trainer:
         broadcast(list(self.network.state_dict().values()))  # first weights may differ between machines
 
     def _train_epoch(self, replicas: Replicas) -> tuple[int, float]:
-        """Returns how many windows this session learned from in the epoch, and in how many seconds."""
+        """Return how many windows this session learned from in the epoch, and in how many seconds."""
         progress, settings = self.progress, self.settings
         learned_before, began = progress.windows, time.monotonic()
         for group in self.optimiser.param_groups:
@@ -161,7 +161,7 @@ class Trainer:
         return progress.windows - learned_before, time.monotonic() - began
 
     def _train_batch(self, replicas: Replicas, indices: Indices) -> None:
-        """Takes one step of the optimiser; the parts of all micro-batches and processes add up to its gradient."""
+        """Take one step of the optimiser; the parts of all micro-batches and processes add up to its gradient."""
         progress = self.progress
         self.optimiser.zero_grad(set_to_none=True)
         found = gather_object(self._learn_share(replicas, indices))
@@ -180,7 +180,7 @@ class Trainer:
                 progress.sums[name] = progress.sums.get(name, 0.0) + value * len(indices)
 
     def _learn_share(self, replicas: Replicas, indices: Indices) -> list[tuple[Indices, dict[str, float]]]:
-        """Returns this process's micro-batches of a batch with their terms; gradients stay in the replicas."""
+        """Return this process's micro-batches of a batch with their terms; gradients stay in the replicas."""
         progress, settings, accelerator = self.progress, self.settings, self.accelerator
         rank = accelerator.process_index
         torch.manual_seed(batch_seed(self.seed, progress.epoch, progress.batch, rank))
@@ -202,7 +202,7 @@ class Trainer:
         return list(zip(parts, replicas.map(learn_from, range(len(parts))), strict=True))
 
     def _sum_gradients(self) -> None:
-        """Adds up the gradients of all processes; a parameter that no process used keeps none."""
+        """Add up the gradients of all processes; a parameter that no process used keeps none."""
         if self.accelerator.num_processes == 1:
             return
         parameters = list(self.network.parameters())
@@ -215,7 +215,7 @@ class Trainer:
             parameter.grad = gradient.view_as(parameter)
 
     def _end_epoch(self, replicas: Replicas, learned: int, learning: float) -> None:
-        """Validates, keeps the weights if they are the best, and logs the epoch, see `_train_epoch`."""
+        """Validate, keeps the weights if they are the best, and logs the epoch, see `_train_epoch`."""
         progress, settings, began = self.progress, self.settings, time.monotonic()
         error = self._validation_error(replicas)
         sums = {name: total / progress.windows for name, total in progress.sums.items()}
@@ -249,7 +249,7 @@ class Trainer:
         self._save()
 
     def _windows_after(self, learned: int, learning: float, validating: float) -> int | None:
-        """Returns how many windows the next epoch takes, if that is not left to the settings; see `Pacing.windows`."""
+        """Return how many windows the next epoch takes, if that is not left to the settings; see `Pacing.windows`."""
         progress, batch = self.progress, self.settings.batch
         if self.pacing is None:
             return None
@@ -265,7 +265,7 @@ class Trainer:
             self.curves.draw(checkpoint.read_log())
 
     def _validation_error(self, replicas: Replicas) -> float | None:
-        """Returns the mean absolute error over observed targets of the chosen validation windows, in the sensors' unit.
+        """Return the mean absolute error over observed targets of the chosen validation windows, in the sensors' unit.
 
         Where nothing was observed there is no error, and the latest weights count as the best.
         """
@@ -290,12 +290,12 @@ class Trainer:
         return error_of_all
 
     def _tensors(self, windows: Windows, indices: Indices) -> dict[str, Tensor]:
-        tensors = windows.batch(indices).tensors()
+        tensors = tensors_of(windows.batch(indices))
         return {name: tensor.to(self.accelerator.device) for name, tensor in tensors.items()}
 
     @torch.no_grad()
     def _broken_sensors(self, part: Indices) -> str:
-        """Names the sensors whose numbers are not finite, for a message; empty if that is none or all of them.
+        """Name the sensors whose numbers are not finite, for a message; empty if that is none or all of them.
 
         Inputs and targets are looked at first: one broken sensor spreads to the forecasts of its neighbours.
         """
@@ -312,7 +312,7 @@ class Trainer:
         return f", sensor{'s' if len(names) > 1 else ''} {listed(names, 3)}"
 
     def _give_up(self, what: str, detail: str = "") -> None:
-        """Saves the weights of the step before, which are still good, and raises an error that names the batch."""
+        """Save the weights of the step before, which are still good, and raise an error that names the batch."""
         progress = self.progress
         self._save()
         raise InputError(

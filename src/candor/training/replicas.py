@@ -46,12 +46,12 @@ class ThreadReplicas(Generic[Network]):
             torch.set_num_threads(self._torch_threads)  # a part of what a thread sets holds for all
 
     def train(self, is_training: bool) -> None:
-        """Puts all replicas into training or evaluation mode."""
+        """Put all replicas into training or evaluation mode."""
         for member in self.members:
             member.network.train(is_training)
 
     def map(self, work: Callable[[Network, Job], Result], jobs: Iterable[Job]) -> Iterator[Result]:
-        """Yields the results of all jobs in their order; of n replicas, number m does the jobs m, m + n, ..."""
+        """Yield the results of all jobs in their order; of n replicas, number m does the jobs m, m + n, ..."""
         if not self._threads:
             yield from (work(self.members[0], job) for job in jobs)
             return
@@ -65,7 +65,7 @@ class ThreadReplicas(Generic[Network]):
             yield waiting.popleft().result()
 
     def gather_gradients(self) -> None:
-        """Adds the gradients of all replicas to those of the first, and clears the others'."""
+        """Add the gradients of all replicas to those of the first, and clears the others'."""
         for member in self.members[1:]:
             pairs = zip(self.members[0].network.parameters(), member.network.parameters(), strict=True)
             for parameter, copied in pairs:

@@ -49,7 +49,7 @@ class Session:
     """On the monotonic clock in seconds."""
 
     def train(self, trainable: Trainable, stage: Stage) -> Weights:
-        """Returns the best weights of a stage, once it is trained to its end; raises `Stopped` before that if asked to.
+        """Return the best weights of a stage, once it is trained to its end; raises `Stopped` before that if asked to.
 
         A stage before the last also ends when its share of the budget is used up, so that something is left for those
         that come after it.
@@ -84,22 +84,22 @@ class Session:
             return trainer.end()
 
     def has_reached_the_last(self) -> bool:
-        """Returns whether the last stage has begun in an earlier session: its state holds all that came before it."""
+        """Return whether the last stage has begun in an earlier session: its state holds all that came before it."""
         folder = self.folder
         return folder is not None and in_main_process(lambda: Checkpoint(folder).exists)
 
     def save_found(self, found: dict[str, Any]) -> None:
-        """Keeps what earlier stages found, if anything, for sessions that begin with the last one."""
+        """Keep what earlier stages found, if anything, for sessions that begin with the last one."""
         if self.folder is not None and found:
             in_main_process(partial(write_json, self.folder / "found.json", found))
 
     def load_found(self) -> dict[str, Any]:
-        """Returns what earlier stages found; empty if nothing is kept."""
+        """Return what earlier stages found; empty if nothing is kept."""
         path = None if self.folder is None else self.folder / "found.json"
         return in_main_process(lambda: read_json(path) if path is not None and path.is_file() else {})
 
     def _seconds_for(self, stage: Stage, checkpoint: Checkpoint | None) -> float | None:
-        """Returns how long a stage may take from now on; what earlier sessions gave to it counts as its own."""
+        """Return how long a stage may take from now on; what earlier sessions gave to it counts as its own."""
         if self.budget_seconds is None:
             return None
         left = self.budget_seconds - (time.monotonic() - self.began)
@@ -109,7 +109,7 @@ class Session:
     def _schedule(
         self, training: TrainingSettings, seconds: float | None, plan: BatchPlan, horizon: int, path: Path | None
     ) -> TrainingSettings:
-        """Returns the schedules of a stage, or those that a budget was given when the stage began."""
+        """Return the schedules of a stage, or those that a budget was given when the stage began."""
         if path is not None and path.is_file():
             return parse_settings(TrainingSettings, read_json(path), str(path))
         if seconds is None:

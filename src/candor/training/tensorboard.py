@@ -21,7 +21,7 @@ class Curves:
         self._drawn = 0
 
     def draw(self, lines: Sequence[dict[str, Any]]) -> None:
-        """Adds those of all lines of metrics that are not drawn yet; at first empties what earlier sessions wrote."""
+        """Add those of all lines of metrics that are not drawn yet; at first empties what earlier sessions wrote."""
         make_writer = find_writer()
         if make_writer is None:
             return
@@ -38,13 +38,13 @@ class Curves:
         self._writer.flush()
 
     def close(self) -> None:
-        """Ends writing."""
+        """End writing."""
         if self._writer is not None:
             self._writer.close()
 
 
 def find_writer() -> Callable[[Path], Any] | None:
-    """Returns what makes a writer for a folder, or None where TensorBoard is not installed."""
+    """Return what makes a writer for a folder, or None where TensorBoard is not installed."""
     try:
         from torch.utils.tensorboard import SummaryWriter
     except Exception:  # not there, or in a state in which it cannot be imported: training does without

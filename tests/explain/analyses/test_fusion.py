@@ -7,6 +7,7 @@ from made_readings import HISTORY, HORIZON, daily, made_candor, river_panel
 from candor.data.panel import Panel
 from candor.explain.analyses.fusion import FusionWeights, find_fusion, fusion_weights, group_weights
 from candor.forecasting.explanation import network_states
+from candor.nets.trainable import tensors_of
 from candor.render.figures.gallery import draw
 
 BRANCHES = ("functional", "forward", "reverse")
@@ -26,7 +27,7 @@ def test_weights_are_those_of_the_pass_that_forecasts(season: bool) -> None:
     candor, origins = made_candor(panel, season=season), origins_of(panel, 40)  # more than one batch
     found = fusion_weights(candor, panel, origins)
     places = np.array([0, 31, 32, 39])
-    states, _ = network_states(candor.trained(), candor.windows(panel, origins).batch(places).tensors())
+    states, _ = network_states(candor.trained(), tensors_of(candor.windows(panel, origins).batch(places)))
     for place, branch in enumerate(BRANCHES):
         expected = states.representations.fusion_weights[..., place].detach().numpy()
         np.testing.assert_allclose(found.weights[branch][places], expected, rtol=1e-5)

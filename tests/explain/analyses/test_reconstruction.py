@@ -16,6 +16,7 @@ from candor.explain.analyses.reconstruction import (
 from candor.explain.analyses.states import WindowStates, window_states
 from candor.nets.candor.losses import LossSpace, losses
 from candor.nets.candor.settings import LossWeights
+from candor.nets.trainable import tensors_of
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +53,7 @@ def test_the_two_errors_are_the_reconstruction_loss_of_the_objective() -> None:
     panel = river_panel()
     trainable = made_trainable(panel)
     windows = made_windows(panel, trainable, 6)
-    batch = windows.batch(np.arange(6)).tensors()
+    batch = tensors_of(windows.batch(np.arange(6)))
     encoding = trainable.network.encode(trainable.anchored(batch)[0], batch["time_of_day"], batch["day_of_week"])
     targets, mask = torch.zeros(6, 4, 5), torch.ones(6, 4, 5, dtype=torch.bool)
     space = {"prefix": 4, "space": LossSpace(), "is_active": True}

@@ -11,6 +11,7 @@ from candor.explain.analyses.roles import ROLES, alignments, find_roles, role_st
 from candor.explain.analyses.states import WindowStates, window_states
 from candor.nets.candor.losses import LossSpace, losses
 from candor.nets.candor.settings import LossWeights
+from candor.nets.trainable import tensors_of
 from candor.render.figures.gallery import draw
 
 
@@ -19,7 +20,7 @@ def test_mean_alignments_are_the_role_terms_of_the_objective(span: int) -> None:
     panel = river_panel()
     trainable = made_trainable(panel, temporal_span=span)
     windows = made_windows(panel, trainable, 6)
-    batch = windows.batch(np.arange(6)).tensors()
+    batch = tensors_of(windows.batch(np.arange(6)))
     encoding = trainable.network.encode(trainable.anchored(batch)[0], batch["time_of_day"], batch["day_of_week"])
     targets, mask = torch.zeros(6, 4, 5), torch.ones(6, 4, 5, dtype=torch.bool)
     space = {"prefix": 4, "space": LossSpace(), "is_active": True}

@@ -11,6 +11,7 @@ from tiny import tiny_recipe
 from candor.explain.analyses.states import WindowStates, untrained, window_states
 from candor.forecasting.candor import Candor
 from candor.forecasting.explanation import network_states
+from candor.nets.trainable import tensors_of
 from candor.training.loop import Trainer
 
 
@@ -57,12 +58,12 @@ def test_states_are_those_of_the_pass_that_forecasts() -> None:
     panel = river_panel()
     trainable = made_trainable(panel)
     windows = made_windows(panel, trainable, 5)
-    states, forecast = network_states(trainable, windows.batch(np.arange(5)).tensors())
+    states, forecast = network_states(trainable, tensors_of(windows.batch(np.arange(5))))
     reading = window_states(trainable, windows)
     torch.testing.assert_close(reading.embedded, states.embedded)
-    torch.testing.assert_close(forecast, trainable.forecast(windows.batch(np.arange(5)).tensors()))
+    torch.testing.assert_close(forecast, trainable.forecast(tensors_of(windows.batch(np.arange(5)))))
     whole = reading.values + reading.anchor
-    torch.testing.assert_close(whole, windows.batch(np.arange(5)).tensors()["inputs"])
+    torch.testing.assert_close(whole, tensors_of(windows.batch(np.arange(5)))["inputs"])
 
 
 def test_what_a_network_lacks_is_not_read() -> None:

@@ -17,6 +17,7 @@ from candor.nets.candor.losses import LossSpace, losses
 from candor.nets.candor.physical_operator import EdgeArrays
 from candor.nets.candor.settings import LossWeights, ModelSettings, Rain
 from candor.nets.candor.trainable import rain_in
+from candor.nets.trainable import tensors_of
 
 SPANS = {"nodes": 4, "history": 10, "horizon": 6, "patch_length": 3, "patch_stride": 2}
 EDGES = EdgeArrays(np.array([0, 0, 1, 3, 2]), np.array([1, 2, 2, 2, 0]), np.array([0.5, 0.3, 1.0, 2.0, 1.0]))
@@ -95,7 +96,7 @@ def test_rain_is_read_as_z_scores_of_its_logarithm() -> None:
     recipe["model"] = recipe["model"] | {"rain": "added"}
     fitted = Candor(history=10, horizon=6, recipe=recipe).fit(task.panel, task.split)
     origin = int(task.split.test[0])
-    batch = fitted.windows(task.panel, np.array([origin])).batch(slice(None)).tensors()
+    batch = tensors_of(fitted.windows(task.panel, np.array([origin])).batch(slice(None)))
     logarithms = np.log(1.0 + fallen.astype(np.float64))
     known = logarithms[: task.split.train_end]
     expected = (logarithms[origin - 10 : origin] - known.mean()) / known.std()

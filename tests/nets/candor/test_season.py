@@ -21,7 +21,7 @@ from candor.nets.candor.physical_operator import EdgeArrays
 from candor.nets.candor.recipe import Recipe
 from candor.nets.candor.settings import LossWeights, ModelSettings
 from candor.nets.candor.trainable import CandorTrainable
-from candor.nets.trainable import StepContext
+from candor.nets.trainable import StepContext, tensors_of
 from candor.presets import load_preset, preset_names
 
 NODES, HISTORY, HORIZON, WIDTH = 5, 10, 6, 8  # the last step of the history begins no patch
@@ -208,7 +208,7 @@ def test_the_paper_knows_no_seasons() -> None:
 def test_training_moves_the_weeks_it_sees_and_leaves_the_rest_at_zero() -> None:
     task, recipe = make_task(sample_panel(), PROTOCOL), Recipe(model=SIZES | {"season": True})
     windows = Windows(task.panel, np.nan_to_num(task.panel.values), task.split.train, 12, 4)
-    batch = windows.batch(np.arange(0, len(windows), 9)).tensors()
+    batch = tensors_of(windows.batch(np.arange(0, len(windows), 9)))
     network = CandorNetwork(recipe.model_settings(len(task.panel.sensors), 12, 4), EDGES)
     learner = CandorTrainable(network, Scaler(0.0, 1.0), recipe.loss, True, True)
     optimiser = torch.optim.Adam(network.parameters(), weight_decay=1e-5)

@@ -16,7 +16,7 @@ for _module in iter_modules(__path__):
 
 
 def load_dataset(name: str) -> Panel:
-    """Returns the panel of the dataset called `name`, under that name: runs find their data again by it."""
+    """Return the panel of the dataset called `name`, under that name: runs find their data again by it."""
     return replace(datasets.get(name).load(), name=name)
 
 

@@ -64,7 +64,7 @@ _FILES = (
     fingerprint="8233a1579944f4fefb873b910d96c3808f3ecc83eb43abc23b7b55f2283a620f",
 )
 def load() -> Panel:
-    """Returns the whole record with its covariates."""
+    """Return the whole record with its covariates."""
     options = ReadOptions(unit="mg/L", zone="Asia/Seoul", minimum=0.0)
     panel = read_panel(
         _file("KOREA4_DO.parquet"),
@@ -81,7 +81,7 @@ def load() -> Panel:
 
 
 def _rain(panel: Panel, options: ReadOptions) -> NDArray[np.float32]:
-    """Returns each station's rain, NaN before the gauges begin."""
+    """Return each station's rain, NaN before the gauges begin."""
     gauges = read_panel(_file("KOREA4_RAIN.parquet"), options=options)
     values = gauges.values.copy()
     for gauge in BLANK_MEANS_DRY:
@@ -92,7 +92,7 @@ def _rain(panel: Panel, options: ReadOptions) -> NDArray[np.float32]:
 
 
 def _on_axis(values: NDArray[np.float32], axis: TimeAxis, wanted: TimeAxis) -> NDArray[np.float32]:
-    """Returns the rows at the moments of another axis of the same interval, NaN where there are none."""
+    """Return the rows at the moments of another axis of the same interval, NaN where there are none."""
     shift = (axis.start - wanted.start) // wanted.interval
     result = np.full((wanted.length, values.shape[1]), np.nan, np.float32)
     first, last = max(shift, 0), min(shift + len(values), wanted.length)

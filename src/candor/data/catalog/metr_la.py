@@ -34,7 +34,7 @@ _READINGS, _EDGES = ("metr-la.parquet", "metr-la.h5"), ("metr-la.edges.csv", "ad
     fingerprint="a184713e653814c6e9a70fdd231d9607384a8c48eafb214582c39be1cd88f98b",
 )
 def load() -> Panel:
-    """Returns all 207 sensors."""
+    """Return all 207 sensors."""
     get_it = "the files metr-la.h5 and adj_mx.pkl are linked from github.com/liyaguang/DCRNN"
     return read_panel(
         require_data("METR-LA", *_READINGS, get_it=get_it),

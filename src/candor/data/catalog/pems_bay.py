@@ -33,7 +33,7 @@ _READINGS, _EDGES = ("pems-bay.parquet", "pems-bay.h5"), ("pems-bay.edges.csv", 
     needs=(_READINGS, _EDGES),
 )
 def load() -> Panel:
-    """Returns all 325 sensors."""
+    """Return all 325 sensors."""
     get_it = "the files pems-bay.h5 and adj_mx_bay.pkl are linked from github.com/liyaguang/DCRNN"
     return read_panel(
         require_data("PEMS-BAY", *_READINGS, get_it=get_it),

@@ -15,14 +15,14 @@ from candor.data.panel import Panel
 
 
 def data_folders() -> list[Path]:
-    """Returns the folders that are searched, in order."""
+    """Return the folders that are searched, in order."""
     named = os.environ.get("CANDOR_DATA")
     cache = Path(pooch.os_cache("candor"))
     return [Path(named).expanduser(), cache] if named else [cache]
 
 
 def find_data(*names: str) -> Path | None:
-    """Returns the first file or folder of the given names that is there, or None."""
+    """Return the first file or folder of the given names that is there, or None."""
     for folder in data_folders():
         for name in names:
             with looking_at(folder / name):
@@ -32,7 +32,7 @@ def find_data(*names: str) -> Path | None:
 
 
 def require_data(dataset: str, *names: str, get_it: str) -> Path:
-    """Returns the first of the given files that is there, or says where it was looked for and how to get it."""
+    """Return the first of the given files that is there, or say where it was looked for and how to get it."""
     found = find_data(*names)
     if found is None:
         looked = " and ".join(str(folder) for folder in data_folders())
@@ -59,11 +59,11 @@ class Dataset:
     needs: tuple[tuple[str, ...], ...] = ()
 
     def is_available(self) -> bool:
-        """Returns whether the data can be loaded here."""
+        """Return whether the data can be loaded here."""
         return all(find_data(*names) is not None for names in self.needs)
 
     def is_another(self, fingerprint: str) -> bool:
-        """Returns whether the content of a whole panel is known not to be that of this dataset."""
+        """Return whether the content of a whole panel is known not to be that of this dataset."""
         return self.fingerprint is not None and self.fingerprint != fingerprint
 
 
@@ -80,7 +80,7 @@ def dataset(
     needs: tuple[tuple[str, ...], ...] = (),
     facts: str = "",
 ) -> Callable[[Callable[[], Panel]], Callable[[], Panel]]:
-    """Returns a decorator that enters a loading function into the catalogue; facts are else its file's docstring."""
+    """Return a decorator that enters a loading function into the catalogue; facts are else its file's docstring."""
 
     def enter(load: Callable[[], Panel]) -> Callable[[], Panel]:
         described = facts or inspect.getdoc(inspect.getmodule(load)) or ""

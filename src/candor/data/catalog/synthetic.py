@@ -28,7 +28,7 @@ _LICENCE, _SOURCE = "Apache-2.0, made by candor", "candor.data.synthetic, seed 0
     ),
 )
 def load_river() -> Panel:
-    """Returns the river of seed 0."""
+    """Return the river of seed 0."""
     return generate_river()[0]
 
 
@@ -44,5 +44,5 @@ def load_river() -> Panel:
     ),
 )
 def load_road() -> Panel:
-    """Returns the road network of seed 0."""
+    """Return the road network of seed 0."""
     return generate_road()[0]

@@ -48,7 +48,7 @@ class CheckReport:
 
 
 def _report_network(panel: Panel, findings: Findings) -> int:
-    """Adds what there is to say about the edges, and returns the number of components."""
+    """Add what there is to say about the edges, and return the number of components."""
     sensors = len(panel.sensors)
     source, target = panel.edges.source, panel.edges.target
     sizes = np.bincount(components(source, target, sensors))
@@ -78,7 +78,7 @@ def _report_network(panel: Panel, findings: Findings) -> int:
 
 
 def check_panel(panel: Panel, report: Report = silent) -> CheckReport:
-    """Returns what is noticeable about a panel; `report` is a progress callback.
+    """Return what is noticeable about a panel; `report` is a progress callback.
 
     Besides the panel itself, at most 32 MB of readings (or the columns of two sensors, if that is more) and 300 bytes
     per row are in memory at a time, however many sensors there are.

@@ -61,7 +61,7 @@ class Coverage:
 
 
 def measure_coverage(reported: NDArray[np.int64], rows: int) -> Coverage:
-    """Returns when a sensor reports, from the rows at which it does."""
+    """Return when a sensor reports, from the rows at which it does."""
     starts, lengths = _gaps(reported, rows)
     longest, earlier = (
         Gap(int(chosen.max()), int(starts[chosen.argmax()]))
@@ -72,13 +72,13 @@ def measure_coverage(reported: NDArray[np.int64], rows: int) -> Coverage:
 
 
 def _gaps(reported: NDArray[np.int64], rows: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Returns the first row and the length of the gap before each reading, and of that after the last; 0 for none."""
+    """Return the first row and the length of the gap before each reading, and of that after the last; 0 for none."""
     ends = np.concatenate([[-1], reported, [rows]])
     return ends[:-1] + 1, np.diff(ends) - 1
 
 
 def _own_step(reported: NDArray[np.int64], rows: int) -> int:
-    """Returns in how many rows the sensor reports once, 1 unless it keeps to a slower interval of its own."""
+    """Return in how many rows the sensor reports once, 1 unless it keeps to a slower interval of its own."""
     if len(reported) <= LEAST_STEPS or len(reported) > OWN_INTERVAL_AT_MOST * rows:
         return 1
     steps = np.diff(reported)
@@ -89,7 +89,7 @@ def _own_step(reported: NDArray[np.int64], rows: int) -> int:
 def report_coverage(
     panel: Panel, coverages: Sequence[Coverage], is_reported: NDArray[np.bool_], findings: Findings
 ) -> None:
-    """Adds what there is to say about silence, from when each sensor reports, and at which rows any of them does."""
+    """Add what there is to say about silence, from when each sensor reports, and at which rows any of them does."""
     if panel.times.length < LEAST_ROWS:
         findings.warning(
             f"the record is short, {panel.times.length} rows: little to learn from and less to evaluate by", panel.name,

@@ -39,14 +39,14 @@ class SensorFacts:
 
 
 def columns_of(panel: Panel) -> Iterator[NDArray[np.float32]]:
-    """Yields the readings of each sensor, in order of time."""
+    """Yield the readings of each sensor, in order of time."""
     per_block = max(1, READINGS_PER_BLOCK // max(1, panel.times.length))
     for first in range(0, len(panel.sensors), per_block):
         yield from np.ascontiguousarray(panel.values[:, first : first + per_block].T)
 
 
 def examine_sensor(column: NDArray[np.float32], interval: timedelta) -> SensorFacts:
-    """Returns what the readings of one sensor show; they are in order of time, NaN where missing."""
+    """Return what the readings of one sensor show; they are in order of time, NaN where missing."""
     series = series_of(column)
     coverage = measure_coverage(series.rows, len(column))
     oddities, remaining = find_oddities(series)
@@ -65,7 +65,7 @@ def examine_sensor(column: NDArray[np.float32], interval: timedelta) -> SensorFa
 
 
 def _plain(number: float) -> float:
-    """Returns a float32 reading as the number with the fewest digits, 0.1 instead of 0.10000000149."""
+    """Return a float32 reading as the number with the fewest digits, 0.1 instead of 0.10000000149."""
     return float(str(np.float32(number)))
 
 
@@ -76,7 +76,7 @@ def _digest(column: NDArray[np.float32]) -> bytes:
 
 
 def report_sensors(panel: Panel, facts: Sequence[SensorFacts], findings: Findings) -> None:
-    """Adds what there is to say about the readings of the sensors, each kind once with the worst sensors first."""
+    """Add what there is to say about the readings of the sensors, each kind once with the worst sensors first."""
     by_id = dict(zip(panel.sensor_ids, facts, strict=True))
     odd = {sensor: facts.oddities for sensor, facts in by_id.items()}
     _report_codes(odd, findings)
@@ -97,7 +97,7 @@ def report_sensors(panel: Panel, facts: Sequence[SensorFacts], findings: Finding
 
 
 def _worst_first(sizes: Mapping[str, float]) -> list[str]:
-    """Returns the sensors for which there is something to report, the largest first."""
+    """Return the sensors for which there is something to report, the largest first."""
     return sorted((sensor for sensor in sizes if sizes[sensor]), key=lambda sensor: -sizes[sensor])
 
 

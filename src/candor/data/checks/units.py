@@ -75,7 +75,7 @@ class UnitChange:
 
 
 def find_unit_change(series: Series, rows: int, interval: timedelta) -> UnitChange | None:
-    """Returns the suspected change of unit of a sensor in a panel of so many rows, or None."""
+    """Return the suspected change of unit of a sensor in a panel of so many rows, or None."""
     block, blocks = int(DAY / interval), DAYS_PER_WINDOW
     if block < READINGS_PER_DAY:
         block, blocks = 1, SLOW_WINDOW
@@ -98,7 +98,7 @@ def find_unit_change(series: Series, rows: int, interval: timedelta) -> UnitChan
 
 
 def _levels(series: Series, rows: int, block: int, blocks: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Returns the levels before and after the start of each block, from the first with a full window before it."""
+    """Return the levels before and after the start of each block, from the first with a full window before it."""
     grid = np.full(rows, np.nan)
     grid[series.rows] = series.values
     daily = _medians(grid[: rows // block * block].reshape(-1, block), 1)
@@ -107,7 +107,7 @@ def _levels(series: Series, rows: int, block: int, blocks: int) -> tuple[NDArray
 
 
 def _medians(table: NDArray[np.float64], least: float) -> NDArray[np.float64]:
-    """Returns the (lower) median of each line of a table, NaN where a line holds fewer than `least` numbers."""
+    """Return the (lower) median of each line of a table, NaN where a line holds fewer than `least` numbers."""
     ordered = np.sort(table, axis=1)  # NaN last
     counts = np.count_nonzero(~np.isnan(ordered), axis=1)
     middle = np.maximum(counts - 1, 0) // 2
@@ -116,7 +116,7 @@ def _medians(table: NDArray[np.float64], least: float) -> NDArray[np.float64]:
 
 
 def _single_jump(jumps: NDArray[np.float64], blocks: int) -> int | None:
-    """Returns the place of the largest jump if no other comes near it, else None."""
+    """Return the place of the largest jump if no other comes near it, else None."""
     sizes = np.nan_to_num(np.abs(jumps), nan=0.0)
     place = int(np.argmax(sizes))
     # With gaps, the same jump can be seen from places up to two windows apart.
@@ -127,13 +127,13 @@ def _single_jump(jumps: NDArray[np.float64], blocks: int) -> int | None:
 
 
 def _logarithms(series: Series) -> Series:
-    """Returns the logarithms of the sizes of all readings but zeros."""
+    """Return the logarithms of the sizes of all readings but zeros."""
     kept = series.without(series.values == 0)
     return Series(kept.rows, np.log(np.abs(kept.values)))
 
 
 def _row_of_change(series: Series, row: int, block: int, window: int) -> int | None:
-    """Returns the first row after the jump, or None if the level does not change at once and for good.
+    """Return the first row after the jump, or None if the level does not change at once and for good.
 
     Args:
         series: the readings, or their logarithms.
@@ -162,7 +162,7 @@ def _row_of_change(series: Series, row: int, block: int, window: int) -> int | N
 
 
 def _conversion_in_words(series: Series, row: int, window: int) -> str:
-    """Returns the conversion that explains the levels before and after a row best, in words, or nothing."""
+    """Return the conversion that explains the levels before and after a row best, in words, or nothing."""
     begin, middle, end = np.searchsorted(series.rows, [row - window, row, row + window])
     before, after = (
         np.array([quantile(np.sort(part), share) for share in QUANTILES])
@@ -178,7 +178,7 @@ def _conversion_in_words(series: Series, row: int, window: int) -> str:
 
 
 def _explains(conversion: Conversion, smaller: float, larger: float) -> bool:
-    """Returns whether a conversion makes the larger number of the smaller one, nearly."""
+    """Return whether a conversion makes the larger number of the smaller one, nearly."""
     if conversion.offset:
         expected = (conversion.factor - 1) * smaller + conversion.offset
         return CELSIUS[0] < smaller < CELSIUS[1] and abs(larger - smaller - expected) <= TOLERANCE * abs(expected)

@@ -32,18 +32,18 @@ class Series:
         return np.abs(np.diff(self.values))
 
     def without(self, is_wrong: NDArray[np.bool_]) -> "Series":
-        """Returns the series without some of its readings, so that each wrong reading is reported once."""
+        """Return the series without some of its readings, so that each wrong reading is reported once."""
         return Series(self.rows[~is_wrong], self.values[~is_wrong]) if is_wrong.any() else self
 
 
 def series_of(column: NDArray[np.float32]) -> Series:
-    """Returns the series in a column of a panel."""
+    """Return the series in a column of a panel."""
     rows = np.flatnonzero(~np.isnan(column))
     return Series(rows, column[rows].astype(np.float64))
 
 
 def quantile(ordered: NDArray[np.float64], share: float) -> float:
-    """Returns the reading below which a share of the ordered readings lies."""
+    """Return the reading below which a share of the ordered readings lies."""
     return float(ordered[int(share * (len(ordered) - 1))])
 
 
@@ -93,7 +93,7 @@ class Oddities:
 
 
 def find_oddities(series: Series) -> tuple[Oddities, Series]:
-    """Returns the odd readings, and the series without them; each check sees what the earlier ones left."""
+    """Return the odd readings, and the series without them; each check sees what the earlier ones left."""
     codes: list[tuple[float, int]] = []
     while (code := find_code(series)) is not None:
         is_code = series.values == code
@@ -111,7 +111,7 @@ def find_oddities(series: Series) -> tuple[Oddities, Series]:
 
 
 def find_code(series: Series) -> float | None:
-    """Returns the smallest or largest reading if it is repeated and far outside all others; zero has its own check."""
+    """Return the smallest or largest reading if it is repeated and far outside all others; zero has its own check."""
     ordered = series.ordered
     if len(ordered) < LEAST_READINGS:
         return None
@@ -132,7 +132,7 @@ def find_code(series: Series) -> float | None:
 
 
 def count_suspicious_zeros(series: Series) -> int:
-    """Returns the number of exact zeros if the sensor otherwise keeps far away from zero, else 0."""
+    """Return the number of exact zeros if the sensor otherwise keeps far away from zero, else 0."""
     ordered = series.ordered
     first, last = np.searchsorted(ordered, 0, side="left"), np.searchsorted(ordered, 0, side="right")
     zeros = int(last - first)
@@ -150,14 +150,14 @@ def count_suspicious_zeros(series: Series) -> int:
 
 
 def _step(ordered: NDArray[np.float64]) -> float:
-    """Returns the usual distance between neighbours among the different readings; 0 if there is but one."""
+    """Return the usual distance between neighbours among the different readings; 0 if there is but one."""
     distances = np.diff(ordered)
     distances = distances[distances > 0]
     return float(np.median(distances)) if len(distances) else 0.0
 
 
 def count_few_negatives(series: Series) -> tuple[int, bool]:
-    """Returns the number of negative readings if they are few, and whether they come out of nowhere."""
+    """Return the number of negative readings if they are few, and whether they come out of nowhere."""
     negatives = int(np.searchsorted(series.ordered, 0, side="left"))
     if not 0 < negatives < MOST_NEGATIVE_SHARE * len(series) or len(series) < LEAST_READINGS:
         return 0, False
@@ -169,7 +169,7 @@ def count_few_negatives(series: Series) -> tuple[int, bool]:
 
 
 def find_outliers(series: Series) -> NDArray[np.bool_]:
-    """Returns where a reading is absurdly far away, also from the one before it and the one after it."""
+    """Return where a reading is absurdly far away, also from the one before it and the one after it."""
     nowhere = np.zeros(len(series), np.bool_)
     if len(series) < LEAST_READINGS:
         return nowhere
@@ -213,7 +213,7 @@ class Flatness:
 
 
 def find_flat_stretches(series: Series) -> Flatness:
-    """Returns how a sensor sticks; zeros are left to the check of zeros, for snow and pumps rest there for months."""
+    """Return how a sensor sticks; zeros are left to the check of zeros, for snow and pumps rest there for months."""
     if len(series) == 0:
         return Flatness()
     values = series.values
@@ -235,7 +235,7 @@ def find_flat_stretches(series: Series) -> Flatness:
 
 
 def _usual_length(lengths: NDArray[np.int64]) -> int:
-    """Returns the length of the long runs that are usual among the given ones."""
+    """Return the length of the long runs that are usual among the given ones."""
     ordered = np.sort(lengths)[::-1]
     rank = min(len(ordered), max(USUAL_RANK, int(USUAL_SHARE * len(ordered))))
     above = ordered[: int(MOST_ABOVE_GAP * len(ordered))]

@@ -26,12 +26,12 @@ _WHOLE_NUMBER_WITH_ZEROS = re.compile(r"([+-]?\d+)\.0+")
 
 
 def is_number(cell: str) -> bool:
-    """Returns whether a cell is a plain decimal number."""
+    """Return whether a cell is a plain decimal number."""
     return _IS_NUMBER.fullmatch(cell.strip()) is not None
 
 
 def numbers_of(column: pa.Array | list[str]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Returns the numbers of a column of text, NaN where a cell is empty, and which cells are neither."""
+    """Return the numbers of a column of text, NaN where a cell is empty, and which cells are neither."""
     if isinstance(column, list):
         column = pa.array(column, pa.string())
     try:  # the quick way, for columns that hold numbers only
@@ -46,7 +46,7 @@ def numbers_of(column: pa.Array | list[str]) -> tuple[NDArray[np.float64], NDArr
 
 
 def report_doubtful_commas(count: int, findings: Findings, where: str) -> None:
-    """Adds a warning of commas in numbers that may divide thousands as well."""
+    """Add a warning of commas in numbers that may divide thousands as well."""
     if count:
         what = "numbers such as 1,234 were read as 1.234, but their commas may divide thousands"
         findings.warning(what, where, count, "if they do, take the commas out; if not, write points")
@@ -70,7 +70,7 @@ class NumberReader:
     impossible: Counter[str] = field(default_factory=Counter)
 
     def read(self, column: pa.Array, label: str) -> NDArray[np.float32]:
-        """Returns the numbers of one column, NaN for cells that hold none; `label` names it in the findings."""
+        """Return the numbers of one column, NaN for cells that hold none; `label` names it in the findings."""
         if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
             numbers, is_text = numbers_of(self._with_points(column))
         else:
@@ -88,7 +88,7 @@ class NumberReader:
             return np.asarray(numbers, dtype=np.float32)
 
     def _with_points(self, column: pa.Array) -> pa.Array:
-        """Returns the cells with points for decimal commas, which are counted."""
+        """Return the cells with points for decimal commas, which are counted."""
         if not self.has_decimal_comma:
             return column
         cells = pc.utf8_trim_whitespace(column)
@@ -97,7 +97,7 @@ class NumberReader:
         return pc.replace_substring_regex(cells, DECIMAL_COMMA, r"\1.\2")
 
     def clean(self, values: NDArray[np.float32], labels: Sequence[str]) -> NDArray[np.float32]:
-        """Returns rows x labels with infinite, impossible and sentinel numbers as NaN, all of them counted."""
+        """Return rows x labels with infinite, impossible and sentinel numbers as NaN, all of them counted."""
         values = np.array(values, dtype=np.float32)
         tests: list[tuple[Counter[str], Callable[[NDArray[np.float32]], NDArray[np.bool_]]]]
         tests = [(self.infinite, np.isinf)]
@@ -114,7 +114,7 @@ class NumberReader:
         return values
 
     def report(self, findings: Findings, where: str) -> None:
-        """Adds what was met to the findings."""
+        """Add what was met to the findings."""
         if self.decimal_commas == self.like_thousands:
             report_doubtful_commas(self.decimal_commas, findings, where)
         else:
@@ -136,7 +136,7 @@ class NumberReader:
 
 
 def id_text(cell: object) -> str:
-    """Returns a sensor id as stripped text, empty if missing; whole numbers come without a point, bytes decoded."""
+    """Return a sensor id as stripped text, empty if missing; whole numbers come without a point, bytes decoded."""
     if cell is None or cell != cell:
         return ""
     if isinstance(cell, bytes):
@@ -152,7 +152,7 @@ def id_text(cell: object) -> str:
 
 
 def distinct_ids(cells: Iterable[object], where: str) -> tuple[str, ...]:
-    """Returns the sensor ids as text; empty or repeated ones are refused."""
+    """Return the sensor ids as text; empty or repeated ones are refused."""
     ids = tuple(map(id_text, cells))
     if not all(ids):
         raise InputError("a sensor has an empty id", where=where, hint="name every sensor")
@@ -173,6 +173,6 @@ class IdLookup:
         self._position = {text.strip(): position for position, text in enumerate(ids)}
 
     def positions(self, texts: Iterable[str]) -> NDArray[np.int64]:
-        """Returns the position of each sensor, -1 where the id is not known."""
+        """Return the position of each sensor, -1 where the id is not known."""
         find = self._position.get
         return np.array([find(text.strip(), find(id_text(text), -1)) for text in texts], np.int64)

@@ -30,7 +30,7 @@ _FIXED = "frame.to_hdf(path, key='df', format='fixed'), or frame.to_parquet(path
 
 
 def read_classic_hdf(path: Path | str) -> WideReadings:
-    """Returns the readings of a pandas HDF5 file of format "fixed", such as metr-la.h5.
+    """Return the readings of a pandas HDF5 file of format "fixed", such as metr-la.h5.
 
     Times are what a local clock showed, unless pandas noted a zone beside them.
     """
@@ -47,7 +47,7 @@ class _FixedFrame:
         self.group, self.where, self.file_size = group, f"{path}, group {group.name}", path.stat().st_size
 
     def read(self) -> WideReadings:
-        """Returns the whole frame, columns in the order of axis0."""
+        """Return the whole frame, columns in the order of axis0."""
         columns, times = self._member("axis0"), self._member("axis1")
         if 0 in (columns.size, times.size) or "shape" in columns.attrs or "shape" in times.attrs:
             raise InputError("the frame is empty", where=self.where, hint="export the readings again")
@@ -57,7 +57,7 @@ class _FixedFrame:
         return WideReadings(stamps, self._values(ids, len(stamps)), ids, zone not in ("", "N."), _noted_zones(zone))
 
     def _member(self, name: str) -> h5py.Dataset:
-        """Returns a dataset that lies in this very file and is no larger than the file can hold."""
+        """Return a dataset that lies in this very file and is no larger than the file can hold."""
         is_inside = isinstance(self.group.get(name, getlink=True), h5py.HardLink)
         dataset = self.group.get(name) if is_inside else None
         if not isinstance(dataset, h5py.Dataset):
@@ -103,7 +103,7 @@ class _FixedFrame:
         return result
 
     def _is_upright(self, dataset: h5py.Dataset, rows: int, columns: int) -> bool:
-        """Returns whether the numbers stand with times down; pandas calls that `transposed`."""
+        """Return whether the numbers stand with times down; pandas calls that `transposed`."""
         if dataset.dtype.kind not in "iufb" or "value_type" in dataset.attrs:
             raise self._refusal(f"{dataset.name} does not hold numbers")
         if dataset.shape == (rows, columns):
@@ -117,7 +117,7 @@ class _FixedFrame:
 
 
 def _frame_group(file: h5py.File, path: Path) -> h5py.Group:
-    """Returns the only group that holds a frame of format "fixed"."""
+    """Return the only group that holds a frame of format "fixed"."""
     groups = [file["/"]]
     file.visititems(lambda _, item: groups.append(item) if isinstance(item, h5py.Group) else None)
     wanted = {"axis0", "axis1", "block0_items", "block0_values"}
@@ -134,14 +134,14 @@ def _frame_group(file: h5py.File, path: Path) -> h5py.Group:
 
 
 def _attribute(dataset: h5py.Dataset, name: str) -> str:
-    """Returns an attribute as text, empty if there is none."""
+    """Return an attribute as text, empty if there is none."""
     value = dataset.attrs.get(name)
     text = value.decode("latin1") if isinstance(value, bytes) else value
     return text if isinstance(text, str) else ""
 
 
 def _noted_zones(note: str) -> tuple[str, ...]:
-    """Returns the zone that pandas noted: by its name, or pickled if it is an offset, whose text is read by hand."""
+    """Return the zone that pandas noted: by its name, or pickled if it is an offset, whose text is read by hand."""
     if match := _PICKLED_OFFSET.match(note):
         return (str(timezone(timedelta(days=int(match[1]), seconds=int(match[2])))),)
     zone = plain_zone(note)
@@ -149,7 +149,7 @@ def _noted_zones(note: str) -> tuple[str, ...]:
 
 
 def stamps_from_numbers(numbers: NDArray[np.int64], unit: str) -> Stamps:
-    """Returns times (microseconds) from counts of `unit` since 1970; NaT after the year 9999."""
+    """Return times (microseconds) from counts of `unit` since 1970; NaT after the year 9999."""
     if unit == "ns":
         numbers = np.where(numbers == np.iinfo(np.int64).min, numbers, numbers // 1000)  # the least stands for NaT
     factor = _MICROSECONDS.get(unit, 1)
@@ -160,13 +160,13 @@ def stamps_from_numbers(numbers: NDArray[np.int64], unit: str) -> Stamps:
 
 
 def as_readings(numbers: NDArray[Any]) -> NDArray[np.float32]:
-    """Returns a float32 copy; what is infinite or becomes so stays, for `NumberReader.clean` counts it."""
+    """Return a float32 copy; what is infinite or becomes so stays, for `NumberReader.clean` counts it."""
     with np.errstate(over="ignore", invalid="ignore"):
         return np.array(numbers, dtype=np.float32)
 
 
 def read_npz(path: Path | str, start: datetime | None, interval: timedelta | None) -> WideReadings:
-    """Returns the readings of a numpy archive, of which only the first feature is taken.
+    """Return the readings of a numpy archive, of which only the first feature is taken.
 
     Either `data` (time x sensor, or time x sensor x feature), or windows `x` and `y`
     (sample x time x sensor x feature) that move on by one step, which are put together again. The archive carries no
@@ -199,7 +199,7 @@ def read_npz(path: Path | str, start: datetime | None, interval: timedelta | Non
 
 @contextmanager
 def open_arrays(source: Source) -> Iterator[Mapping[str, NDArray[Any]]]:
-    """Yields the arrays of an .npz by name, or the one of an .npy with an empty name.
+    """Yield the arrays of an .npz by name, or the one of an .npy with an empty name.
 
     What each array claims to be is compared with the bytes that are there before it is read.
     """
@@ -220,7 +220,7 @@ def open_arrays(source: Source) -> Iterator[Mapping[str, NDArray[Any]]]:
 
 
 def _check_array(file: IO[bytes], size: int) -> None:
-    """Refuses an array of anything but numbers, or one larger than its bytes."""
+    """Refuse an array of anything but numbers, or one larger than its bytes."""
     readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
     read_header = readers.get(np.lib.format.read_magic(file))
     if read_header is None:
@@ -237,7 +237,7 @@ def _first_feature(array: NDArray[Any], axes: int) -> NDArray[np.float32]:
 
 
 def _joined_windows(past: NDArray[np.float32], future: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Returns the record whose windows these are (sample x time x sensor), or refuses."""
+    """Return the record whose windows these are (sample x time x sensor), or refuse."""
     samples, length, sensors = past.shape
     if future.shape[0] != samples or future.shape[2] != sensors:
         raise ValueError(f"x and y do not belong together: {past.shape}, {future.shape}")

@@ -51,7 +51,7 @@ class Columns:
 
 
 def csv_columns(source: Source) -> Columns:
-    """Returns the columns of a delimited text file, as text or numbers; ragged rows are an error."""
+    """Return the columns of a delimited text file, as text or numbers; ragged rows are an error."""
     layout = sniff_layout(source)
     _refuse_wrong_top(layout, str(source.path))
 
@@ -132,7 +132,7 @@ def _csv_errors(where: str) -> Iterator[None]:
 
 
 def parquet_columns(source: Source) -> Columns:
-    """Returns the columns of a Parquet file; a packed one is unpacked in memory."""
+    """Return the columns of a Parquet file; a packed one is unpacked in memory."""
     content: pa.Buffer | None = None
     if source.packing is not None:
         with source.open() as stream:
@@ -157,7 +157,7 @@ def parquet_columns(source: Source) -> Columns:
 
 
 def frame_columns(frame: pd.DataFrame) -> Columns:
-    """Returns the columns of a data frame; an index that is more than row numbers counts as its first columns."""
+    """Return the columns of a data frame; an index that is more than row numbers counts as its first columns."""
     named = [(str(name), frame.iloc[:, i]) for i, name in enumerate(frame.columns)]
     index = frame.index.to_timestamp() if isinstance(frame.index, pd.PeriodIndex) else frame.index
     if isinstance(index, pd.DatetimeIndex):
@@ -176,7 +176,7 @@ def frame_columns(frame: pd.DataFrame) -> Columns:
 
 
 def with_whole_times(columns: Columns) -> Columns:
-    """Returns the table with the time of day beside the date, if loggers wrote them into two columns."""
+    """Return the table with the time of day beside the date, if loggers wrote them into two columns."""
     plain = [name.strip().lower() for name in columns.names]
     dates, clocks = ([i for i, name in enumerate(plain) if name in names] for names in (_DATES, _CLOCKS))
     if len(dates) != 1 or len(clocks) != 1:
@@ -202,13 +202,13 @@ def with_whole_times(columns: Columns) -> Columns:
 
 
 def _all_like(form: re.Pattern[str], column: pa.Array) -> bool:
-    """Returns whether the first cells have a form, those left aside that are empty."""
+    """Return whether the first cells have a form, those left aside that are empty."""
     texts = [str(cell).strip() for cell in column.drop_null().slice(0, 50).to_pylist()]
     return bool(texts) and all(map(form.fullmatch, texts))
 
 
 def _array_of(column: "pd.Series[Any]") -> pa.Array:
-    """Returns a column of a data frame; if it mixes kinds, such as numbers and texts, all of it as text."""
+    """Return a column of a data frame; if it mixes kinds, such as numbers and texts, all of it as text."""
     try:
         array = pa.Array.from_pandas(column)
         return _plain(array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array)
@@ -219,7 +219,7 @@ def _array_of(column: "pd.Series[Any]") -> pa.Array:
 
 
 def _plain(column: pa.Array) -> pa.Array:
-    """Returns a column without the ways of storing it that say nothing about its cells."""
+    """Return a column without the ways of storing it that say nothing about its cells."""
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     if pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):

@@ -60,7 +60,7 @@ class _Graph:
     place: str = "line"
 
     def examples(self, edges: NDArray[np.int64]) -> str:
-        """Returns the first few of some edges in words, and how many more there are."""
+        """Return the first few of some edges in words, and how many more there are."""
         words = []
         for edge in edges[:5]:
             line = f" ({self.place} {self.lines[edge]})" if self.lines else ""
@@ -74,7 +74,7 @@ def read_edges(
     findings: Findings,
     matrix_rows: Sequence[str] | None = None,
 ) -> Edges:
-    """Returns the edges among the sensors `ids`, ordered by where they start and where they lead.
+    """Return the edges among the sensors `ids`, ordered by where they start and where they lead.
 
     Args:
         path_or_frame: a list with the columns from, to, distance and/or weight, or a square matrix
@@ -98,7 +98,7 @@ def read_edges(
 
 
 def _graph_from_table(table: SmallTable, task: _Task) -> _Graph:
-    """Returns the graph of a list if it has columns called from and to, else of a matrix."""
+    """Return the graph of a list if it has columns called from and to, else of a matrix."""
     report_doubtful_commas(table.doubtful_commas, task.findings, task.where)
     start, end = _find_column(table.names, _FROM, _END), _find_column(table.names, _TO, _END)
     if start is not None and end is not None:
@@ -133,13 +133,13 @@ def _graph_from_table(table: SmallTable, task: _Task) -> _Graph:
 
 
 def _find_column(names: list[str], words: Sequence[str], form: str) -> int | None:
-    """Returns the column whose name has the given form with the earliest of the words."""
+    """Return the column whose name has the given form with the earliest of the words."""
     found = (i for word in words for i, name in enumerate(names) if re.fullmatch(form.format(word), name))
     return next(found, None)
 
 
 def _is_list_without_names(grid: SmallTable, has_names: bool, task: _Task) -> bool:
-    """Returns whether rows are id, id and perhaps a number: at least half of them name two sensors.
+    """Return whether rows are id, id and perhaps a number: at least half of them name two sensors.
 
     A first row without any number counts only if it names two sensors as well.
     """
@@ -178,7 +178,7 @@ def _graph_from_list(
 
 
 def _as_numbers(cells: list[str], lines: Sequence[int], place: str, task: _Task) -> NDArray[np.float32]:
-    """Returns cells as numbers, NaN where one is empty."""
+    """Return cells as numbers, NaN where one is empty."""
     numbers, is_text = numbers_of(cells)
     if is_text.any():
         first = int(is_text.argmax())
@@ -203,7 +203,7 @@ def _graph_from_text_matrix(text: TextMatrix, task: _Task) -> _Graph:
 
 
 def _graph_from_matrix(labels: Sequence[str], matrix: NDArray[Any], task: _Task) -> _Graph:
-    """Returns the graph of a matrix; without labels it has the order of the sensors, if that is known."""
+    """Return the graph of a matrix; without labels it has the order of the sensors, if that is known."""
     ids = task.sensors.ids
     counted = [str(number) for number in range(len(ids))]
     if not labels or (list(labels) == counted and (task.sensors.positions(labels) < 0).all()):
@@ -227,7 +227,7 @@ def _graph_from_matrix(labels: Sequence[str], matrix: NDArray[Any], task: _Task)
 
 
 def _edges_among(graph: _Graph, task: _Task) -> Edges:
-    """Returns the edges between known sensors, once each, ordered by source and target."""
+    """Return the edges between known sensors, once each, ordered by source and target."""
     where, findings = task.where, task.findings
     if len(graph.source) == 0:
         findings.warning("there is not a single edge", where, hint="check the file")

@@ -53,7 +53,7 @@ class StampSurvey:
 
 
 def survey_stamps(readings: Readings, where: str) -> StampSurvey:
-    """Returns the survey of all stamps, in memory bounded by the number of distinct ones."""
+    """Return the survey of all stamps, in memory bounded by the number of distinct ones."""
     pieces: list[Stamps] = []
     looked_at = np.unique(np.linspace(0, len(readings.ids) - 1, _SENSORS_LOOKED_AT).astype(int))
     of_sensor: dict[int, list[Stamps]] = {int(place): [] for place in looked_at} if readings.is_long else {}
@@ -99,7 +99,7 @@ def survey_stamps(readings: Readings, where: str) -> StampSurvey:
 
 
 def choose_interval(survey: StampSurvey, where: str) -> timedelta:
-    """Returns the interval of the grid: the one most sensors have, the shorter one if it is a draw."""
+    """Return the interval of the grid: the one most sensors have, the shorter one if it is a draw."""
     if survey.calendar_steps:
         what = f"readings are {survey.calendar_steps} apart, which is no regular interval"
         hint = "give daily or weekly values, or name a grid to move them to: --interval 30d"
@@ -111,7 +111,7 @@ def choose_interval(survey: StampSurvey, where: str) -> timedelta:
 
 
 def usual_interval(stamps: Stamps) -> timedelta:
-    """Returns the most common distance of ordered stamps, or where none stands out, a round one near the median."""
+    """Return the most common distance of ordered stamps, or where none stands out, a round one near the median."""
     steps, counts = np.unique(np.diff(stamps).astype(np.int64), return_counts=True)
     if counts.max() * 2 >= counts.sum():
         return timedelta(microseconds=int(steps[counts.argmax()]))
@@ -123,7 +123,7 @@ def usual_interval(stamps: Stamps) -> timedelta:
 
 
 def calendar_steps(stamps: Stamps) -> str:
-    """Returns what ordered stamps go by if they go by months, quarters or years, whose lengths differ; else nothing."""
+    """Return what ordered stamps go by if they go by months, quarters or years, whose lengths differ; else nothing."""
     days = np.diff(stamps).astype(np.int64) / 86_400e6
     for unit, (shortest, longest) in _CALENDAR_DAYS.items():
         fitting = np.round(days[(days > shortest - 0.1) & (days < longest + 0.1)])  # summer time takes or gives an hour
@@ -177,7 +177,7 @@ class FileGrid:
             findings.note(f"{what} on standard time all year ({self.zone})", where)
 
     def to_utc(self, stamps: Stamps, sensor: NDArray[np.int32] | None = None) -> Stamps:
-        """Returns the moments of stamps, which must come in file order."""
+        """Return the moments of stamps, which must come in file order."""
         if not self._has_zone:
             return self._clock.to_utc(stamps, sensor)
         if self._wall_zone is None:
@@ -188,7 +188,7 @@ class FileGrid:
         return np.asarray((moments.astype(np.int64) - self.grid.start) % self._step == 0)
 
     def locate(self, stamps: Stamps, sensor: NDArray[np.int32] | None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Returns the row of each stamp (-1: none) and its offset from that row in microseconds."""
+        """Return the row of each stamp (-1: none) and its offset from that row in microseconds."""
         moments = self.to_utc(stamps, sensor)
         lost = np.isnat(moments)
         numbers = np.where(lost, self.grid.start, moments.astype(np.int64))
@@ -205,13 +205,13 @@ def _on_the_wall(moments: Stamps, zone: str) -> Stamps:
 
 
 def _days_begin_by_wall(moments: Stamps, step: int, zone: str) -> bool:
-    """Returns whether days begin at one time on the wall, rather than at one time of UTC in summer and winter."""
+    """Return whether days begin at one time on the wall, rather than at one time of UTC in summer and winter."""
     by_wall, by_utc = (np.unique(part.astype(np.int64) % step) for part in (_on_the_wall(moments, zone), moments))
     return len(by_wall) <= len(by_utc)
 
 
 def _fits_the_wall(stamps: Stamps, step: int, zone: str, midnight: int) -> bool:
-    """Returns whether stamps without a zone lie on one grid by what they show, but not as moments of the zone.
+    """Return whether stamps without a zone lie on one grid by what they show, but not as moments of the zone.
 
     So do those of loggers that never change their clock, and of people who read at the same hours all year.
     """
@@ -222,7 +222,7 @@ def _fits_the_wall(stamps: Stamps, step: int, zone: str, midnight: int) -> bool:
 
 
 def _beside_grid(moments: NDArray[np.int64], step: int, midnight: int) -> int:
-    """Returns how far moments lie beside their own grid of `step`, all together."""
+    """Return how far moments lie beside their own grid of `step`, all together."""
     if len(moments) == 0:
         return 0
     late = (moments - _shared_phase(moments, step, midnight)) % step
@@ -230,7 +230,7 @@ def _beside_grid(moments: NDArray[np.int64], step: int, midnight: int) -> int:
 
 
 def _shared_phase(moments: NDArray[np.int64], step: int, midnight: int) -> int:
-    """Returns where in the interval of `step` most moments lie; without any such place, where local midnight does.
+    """Return where in the interval of `step` most moments lie; without any such place, where local midnight does.
 
     Clocks that are a little off scatter around that place: then it is their median, or midnight's if that is near.
     """
@@ -249,7 +249,7 @@ def _shared_phase(moments: NDArray[np.int64], step: int, midnight: int) -> int:
 
 
 def _refuse_far_off(moments: Stamps, length: int, interval: timedelta, where: str) -> None:
-    """Refuses times of which a few lie so far off that nearly all of the grid would be empty."""
+    """Refuse times of which a few lie so far off that nearly all of the grid would be empty."""
     few = max(1, len(moments) // 100)
     whole = (moments[-1] - moments[0]).astype(np.int64)
     core = min((moments[-1 - few] - moments[0]).astype(np.int64), (moments[-1] - moments[few]).astype(np.int64))
@@ -260,7 +260,7 @@ def _refuse_far_off(moments: Stamps, length: int, interval: timedelta, where: st
 
 
 def chosen_zone(readings: Readings, options: ReadOptions) -> str | None:
-    """Returns the zone of the options, else the one known zone that all stamps carry; stamps were walked before."""
+    """Return the zone of the options, else the one known zone that all stamps carry; stamps were walked before."""
     return options.zone or (plain_zone(readings.zones[0]) if len(readings.zones) == 1 else None)
 
 
@@ -285,7 +285,7 @@ class GridWriter:
         self.readings = self.repeated_rows = 0
 
     def write(self, block: Block) -> None:
-        """Lays the readings of a block on the grid."""
+        """Lay the readings of a block on the grid."""
         rows, offsets = self._grid.locate(block.stamps, block.sensor)
         on_grid = rows >= 0
         if block.sensor is None:
@@ -325,7 +325,7 @@ class GridWriter:
         flat[cells] = values
 
     def finish(self) -> tuple[NDArray[np.float32], TimeAxis]:
-        """Returns the values and their time axis, from the first row to the last that the file mentions."""
+        """Return the values and their time axis, from the first row to the last that the file mentions."""
         seen = np.flatnonzero(self._row_seen)
         if len(seen) == 0:
             raise InputError("no reading lies on the time grid", hint="give the true --interval")

@@ -39,12 +39,12 @@ class TextMatrix:
         return [cell for row in self.cells for cell in row]
 
     def holds_numbers(self) -> bool:
-        """Returns whether every cell is a number or empty."""
+        """Return whether every cell is a number or empty."""
         return not numbers_of(self.flat)[1].any()
 
 
 def find_matrix(grid: SmallTable, sensors: IdLookup) -> TextMatrix | None:
-    """Returns the matrix in a table, which may have sensor ids on top, at the left, or both."""
+    """Return the matrix in a table, which may have sensor ids on top, at the left, or both."""
     rows, lines = grid.rows, grid.numbers
     height, width = len(rows), len(rows[0])
     top, left = [cell.strip() for cell in rows[0]], [row[0].strip() for row in rows]
@@ -91,7 +91,7 @@ _KNOWN_STEPS = {
 
 
 def read_pickled_adjacency(path: Path | str) -> tuple[tuple[str, ...], NDArray[np.float32]]:
-    """Returns the sensor ids in the order of the matrix, and the matrix (row: from, column: to).
+    """Return the sensor ids in the order of the matrix, and the matrix (row: from, column: to).
 
     The file holds [sensor ids, index of each id, matrix], or a bare matrix, for which no ids are
     returned. The numbers are as they stand in the file: they may be NaN or infinite.
@@ -147,7 +147,7 @@ class _NotesUnpickler(pickle.Unpickler):
 
 
 def _look_through(content: bytes) -> None:
-    """Refuses steps that no matrix needs, and those that would take far more memory than the file.
+    """Refuse steps that no matrix needs, and those that would take far more memory than the file.
 
     Only texts and results of calls may be referred to twice: tuples shared within tuples would take
     forever to be hashed. Numbers of references are small in honest files; a large one would make
@@ -184,7 +184,7 @@ def _square(found: object) -> NDArray[np.float32]:
 
 
 def _array(found: object) -> NDArray[Any]:
-    """Returns the array that the notes describe."""
+    """Return the array that the notes describe."""
     match found:
         case _Call(name="_frombuffer", arguments=(raw, kind, shape, order)):
             is_column_major = order == "F"
@@ -221,7 +221,7 @@ def _raw_bytes(raw: object) -> bytes | bytearray:
 
 
 def _ordered_ids(ids: object, index: object, size: int, where: str) -> tuple[str, ...]:
-    """Returns the ids in the order of their index."""
+    """Return the ids in the order of their index."""
     if not isinstance(ids, list | tuple) or not isinstance(index, dict):
         raise ValueError("its sensor ids or their index are missing")
     if not all(isinstance(text, str | bytes) or type(text) is int for text in (*ids, *index)):
@@ -237,7 +237,7 @@ def _ordered_ids(ids: object, index: object, size: int, where: str) -> tuple[str
 
 
 def read_square_array(source: Source) -> NDArray[Any]:
-    """Returns the only square array of numbers in an .npy or .npz file."""
+    """Return the only square array of numbers in an .npy or .npz file."""
     with open_arrays(source) as arrays:
         parts = {name: arrays[name] for name in arrays}
     numeric = [array for array in parts.values() if array.ndim == 2 and array.dtype.kind in "iufb"]

@@ -40,7 +40,7 @@ with netCDF4.Dataset(path) as dataset:
 
 
 def read_netcdf(path: Path | str, variable: str | None = None) -> WideReadings:
-    """Returns the readings of one variable over time and one other dimension, NaN where filled.
+    """Return the readings of one variable over time and one other dimension, NaN where filled.
 
     Times are UTC, as CF says. The sensors are named by the coordinate of the other dimension, else
     by the variable that CF calls `timeseries_id`, else by number. Without a `variable` the only one that fits is read.
@@ -75,7 +75,7 @@ def read_netcdf(path: Path | str, variable: str | None = None) -> WideReadings:
 
 
 def _try_in_a_child(path: Path) -> None:
-    """Refuses a file on which the C libraries hang, crash or fail: damaged ones can do all three.
+    """Refuse a file on which the C libraries hang, crash or fail: damaged ones can do all three.
 
     They are given the file in a process of their own first, with a time limit that whole files stay far below.
     """
@@ -92,7 +92,7 @@ def _try_in_a_child(path: Path) -> None:
 
 
 def _name_fills(stored: "xarray.Dataset") -> None:
-    """Says of variables what stands for no reading, in numbers of their own type.
+    """Say of variables what stands for no reading, in numbers of their own type.
 
     Cells that were never written hold a number that the library has for the type, unless `_FillValue` names another;
     `missing_value` changes nothing about that. Bytes have no such number: all of theirs may be readings.
@@ -112,7 +112,7 @@ def _name_fills(stored: "xarray.Dataset") -> None:
 
 
 def _of_type(kind: "np.dtype[Any]", attribute: Any) -> list[Any]:
-    """Returns the finite numbers of an attribute as a variable of that type holds them, without those it cannot hold.
+    """Return the finite numbers of an attribute as a variable of that type holds them, without those it cannot hold.
 
     Programs write -999.9 as a text, or in another precision than the readings, where none would ever be equal to it. In
     single precision beside readings in double it may stand for what it is in both.
@@ -129,7 +129,7 @@ def _of_type(kind: "np.dtype[Any]", attribute: Any) -> list[Any]:
 
 
 def _choose(dataset: "xarray.Dataset", variable: str | None, where: str) -> str:
-    """Returns the name of the variable to read."""
+    """Return the name of the variable to read."""
     fitting = [
         str(name)
         for name, part in dataset.data_vars.items()
@@ -153,7 +153,7 @@ def _time_dimensions(dataset: "xarray.Dataset", part: "xarray.DataArray") -> lis
 
 
 def _calendar_hint(dataset: "xarray.Dataset") -> str:
-    """Returns what to do if no dimension holds dates; model calendars have days no clock shows."""
+    """Return what to do if no dimension holds dates; model calendars have days no clock shows."""
     calendars = {str(part.encoding.get("calendar", "")) for part in dataset.variables.values()}
     if strange := calendars - {"", "standard", "gregorian", "proleptic_gregorian"}:
         return f"its times use the calendar {listed(sorted(strange))}; convert them to standard"

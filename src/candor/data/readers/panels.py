@@ -41,7 +41,7 @@ def read_panel(
     name: str = "",
     report: Report = silent,
 ) -> Panel:
-    """Returns the panel that the files or data frames describe.
+    """Return the panel that the files or data frames describe.
 
     Args:
         readings: a time column and a column per sensor, or the columns time, sensor and value; CSV, Parquet (each also
@@ -74,7 +74,7 @@ def read_panel(
 
 
 def open_readings(readings: File | pd.DataFrame, options: ReadOptions) -> Readings:
-    """Returns the source of readings behind a file or data frame."""
+    """Return the source of readings behind a file or data frame."""
     if isinstance(readings, pd.DataFrame):
         return TableReadings(frame_columns(readings), options)
     source = find_source(readings)
@@ -98,7 +98,7 @@ def open_readings(readings: File | pd.DataFrame, options: ReadOptions) -> Readin
 def lay_on_grid(
     readings: Readings, options: ReadOptions, findings: Findings, where: str, report: Report = silent
 ) -> tuple[NDArray[np.float32], TimeAxis, tuple[str, ...]]:
-    """Returns the values on a regular time axis and the sensors that hold numbers."""
+    """Return the values on a regular time axis and the sensors that hold numbers."""
     report("reading times", None)
     survey = survey_stamps(readings, where)
     grid = FileGrid(readings, survey, options, findings, where)
@@ -130,7 +130,7 @@ def lay_on_grid(
 
 
 def _refuse_empty_cells(readings: Readings, survey: StampSurvey, grid: FileGrid, where: str) -> None:
-    """Refuses a long table so thin that its panel would be nearly all empty, and huge."""
+    """Refuse a long table so thin that its panel would be nearly all empty, and huge."""
     sensors, hint = len(readings.ids), "check that the column of sensors names sensors and not readings"
     if readings.is_long and survey.rows > _FEW_ROWS and sensors > survey.rows / 2 and len(survey.distinct) > 2:
         what = f"{survey.rows:,} readings would belong to {sensors:,} sensors"
@@ -145,7 +145,7 @@ def _refuse_empty_cells(readings: Readings, survey: StampSurvey, grid: FileGrid,
 
 
 def _refuse_mixed_rows(readings: Readings, survey: StampSurvey, writer: GridWriter, has_text: bool, where: str) -> None:
-    """Refuses a long table that was taken for a wide one, because its columns have names of their own.
+    """Refuse a long table that was taken for a wide one, because its columns have names of their own.
 
     So it does one whose sensors read several things at once: the last of them would stand for all. A coarse grid has
     several readings a cell too, but those have stamps of their own; rows without a reading share one.
@@ -203,7 +203,7 @@ def _report_times(
 
 
 def _provenance(options: ReadOptions, **parts: File | pd.DataFrame | None) -> dict[str, object]:
-    """Returns which files were read, and what counted as missing where that is not as usual."""
+    """Return which files were read, and what counted as missing where that is not as usual."""
     usual, files = ReadOptions(), {}
     for role, part in parts.items():
         if part is not None and not isinstance(part, pd.DataFrame):

@@ -57,11 +57,11 @@ class Readings(ABC):
 
     @abstractmethod
     def stamps(self) -> Iterator[tuple[Stamps, NDArray[np.int32] | None]]:
-        """Yields the stamps (microseconds) in file order, and for long readings the sensors they belong to."""
+        """Yield the stamps (microseconds) in file order, and for long readings the sensors they belong to."""
 
     @abstractmethod
     def blocks(self, numbers: NumberReader) -> Iterator[Block]:
-        """Yields all readings in file order, cleaned and counted by `numbers`."""
+        """Yield all readings in file order, cleaned and counted by `numbers`."""
 
 
 @dataclass(eq=False)
@@ -75,9 +75,9 @@ class WideReadings(Readings):
     zones: tuple[str, ...] = ()
 
     def stamps(self) -> Iterator[tuple[Stamps, None]]:
-        """Yields all stamps at once."""
+        """Yield all stamps at once."""
         yield self.row_stamps, None
 
     def blocks(self, numbers: NumberReader) -> Iterator[Block]:
-        """Yields all readings at once."""
+        """Yield all readings at once."""
         yield Block(self.row_stamps, numbers.clean(self.values, self.ids))

@@ -30,7 +30,7 @@ _OTHERS = {
 def read_sensors(
     path_or_frame: Path | str | pd.DataFrame, ids: Sequence[str], unit: str, findings: Findings
 ) -> tuple[Sensor, ...]:
-    """Returns a description of each sensor of `ids`, in that order.
+    """Return a description of each sensor of `ids`, in that order.
 
     Args:
         path_or_frame: a CSV or Parquet file or a data frame with an id column, and any of name,
@@ -73,7 +73,7 @@ def read_sensors(
 
 
 def _find_columns(table: SmallTable, lookup: IdLookup, where: str, findings: Findings) -> dict[str, int]:
-    """Returns which columns hold the id and what else there is of name, latitude, longitude and unit."""
+    """Return which columns hold the id and what else there is of name, latitude, longitude and unit."""
     if table.header is None:
         # The sensor list of PEMS-BAY begins at once.
         if table.rows and len(table.rows[0]) == 3 and (lookup.positions(table.column(0)) >= 0).any():
@@ -98,7 +98,7 @@ def _find_columns(table: SmallTable, lookup: IdLookup, where: str, findings: Fin
 def _read_places(
     table: SmallTable, columns: dict[str, int], named: list[str], where: str, findings: Findings
 ) -> list[tuple[float | None, float | None]]:
-    """Returns latitude and longitude of each row in degrees; both None if either is not right."""
+    """Return latitude and longitude of each row in degrees; both None if either is not right."""
     if not {"latitude", "longitude"} <= columns.keys():
         return [(None, None)] * len(table.rows)
     (latitude, is_text), (longitude, is_text_too) = (

@@ -45,12 +45,12 @@ class SmallTable:
         return [re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_") for name in words]
 
     def column(self, position: int | None) -> list[str]:
-        """Returns the stripped cells of a column; all are empty if it is not there."""
+        """Return the stripped cells of a column; all are empty if it is not there."""
         return ["" if position is None else row[position].strip() for row in self.rows]
 
 
 def read_small_table(table: Path | str | Source | pd.DataFrame) -> SmallTable:
-    """Returns a CSV or Parquet file or a data frame as text; a first row without numbers is its header.
+    """Return a CSV or Parquet file or a data frame as text; a first row without numbers is its header.
 
     Where commas do not divide cells, numbers may have them in place of a decimal point. An index of a data frame that
     does not merely count is its first column.
@@ -63,7 +63,7 @@ def read_small_table(table: Path | str | Source | pd.DataFrame) -> SmallTable:
 
 @contextmanager
 def plain_words(where: Path | str, hint: str = "") -> Iterator[None]:
-    """Turns whatever a library raises over damaged or hostile content into an InputError.
+    """Turn whatever a library raises over damaged or hostile content into an InputError.
 
     The libraries that parse binary files promise no short list of exceptions, hence all of them.
     """
@@ -76,7 +76,7 @@ def plain_words(where: Path | str, hint: str = "") -> Iterator[None]:
 
 
 def read_bytes(source: Source) -> bytes:
-    """Returns the unpacked content of a file of at most 512 MB."""
+    """Return the unpacked content of a file of at most 512 MB."""
     with source.open() as stream:
         content = bytearray()
         while piece := stream.read(1 << 24):
@@ -117,7 +117,7 @@ def _text_table(source: Source) -> SmallTable:
 
 
 def _names_in_remark(lines: Sequence[str], layout: TextLayout) -> list[str]:
-    """Returns the names that the last remark above a table holds (# from,to,weight), if it begins with numbers."""
+    """Return the names that the last remark above a table holds (# from,to,weight), if it begins with numbers."""
     remark = next((line for line in reversed(lines) if line.startswith("#")), "")
     names = next(csv.reader([remark.lstrip("# ")], delimiter=layout.delimiter), [])
     is_header = len(names) == len(layout.names) > 1 and not any(map(is_number, names))
@@ -125,12 +125,12 @@ def _names_in_remark(lines: Sequence[str], layout: TextLayout) -> list[str]:
 
 
 def _with_point(cell: str) -> str:
-    """Returns a number that has a decimal comma with a point, and everything else as it is."""
+    """Return a number that has a decimal comma with a point, and everything else as it is."""
     return cell.replace(",", ".") if _COMMA.match(cell.strip()) else cell
 
 
 def _split_rows(text: io.TextIOWrapper, layout: TextLayout) -> Iterator[tuple[int, list[str]]]:
-    """Yields the rows that are not blank, from the first of the table on, with their line numbers.
+    """Yield the rows that are not blank, from the first of the table on, with their line numbers.
 
     Spaces may divide numbers.
     """

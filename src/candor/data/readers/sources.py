@@ -44,7 +44,7 @@ class Source:
 
     @contextmanager
     def open(self) -> Iterator[pa.NativeFile]:
-        """Yields the unpacked bytes as a stream; what goes wrong while reading is said in plain words."""
+        """Yield the unpacked bytes as a stream; what goes wrong while reading is said in plain words."""
         try:
             with pa.OSFile(str(self.path), "rb") as stream:
                 yield stream if self.packing is None else pa.CompressedInputStream(stream, self.packing)
@@ -52,13 +52,13 @@ class Source:
             raise unreadable(self.path, error) from None
 
     def head(self) -> bytes:
-        """Returns the first four megabytes at most, unpacked."""
+        """Return the first four megabytes at most, unpacked."""
         with self.open() as stream:
             return bytes(stream.read(_HEAD_BYTES))
 
 
 def find_source(path: Path | str) -> Source:
-    """Returns the source at `path`, which must be a file that is there and not empty."""
+    """Return the source at `path`, which must be a file that is there and not empty."""
     path = Path(path)
     try:
         size = path.stat().st_size if path.is_file() else None
@@ -75,7 +75,7 @@ def find_source(path: Path | str) -> Source:
 
 
 def unreadable(path: Path | str, error: Exception, hint: str = "") -> InputError:
-    """Returns the plain-words form of an exception met while reading `path`."""
+    """Return the plain-words form of an exception met while reading `path`."""
     reason = (str(error) or type(error).__name__).strip().splitlines()[0][:200]
     return InputError(
         f"the file cannot be read ({reason})",
@@ -105,7 +105,7 @@ class TextLayout:
 
 
 def sniff_layout(source: Source) -> TextLayout:
-    """Returns the layout of a table of text by its first megabytes.
+    """Return the layout of a table of text by its first megabytes.
 
     The delimiter is the one by which most of the first lines have as many cells as the very first; of several, the one
     that makes the most cells.
@@ -140,13 +140,13 @@ def sniff_layout(source: Source) -> TextLayout:
 
 
 def _likeliness(rows: list[list[str]]) -> tuple[bool, int, int]:
-    """Returns how much rows look as if divided by what divides them: does anything, how many rows agree, how finely."""
+    """Return how much rows look as if divided by what divides them: does anything, how many rows agree, how finely."""
     cells = len(rows[0])
     return cells > 1, sum(len(row) == cells for row in rows), cells
 
 
 def _count_below(divisions: list[list[list[str]]], first: int) -> int:
-    """Returns how many cells most rows below the first have, if that is more than the first has; else 0."""
+    """Return how many cells most rows below the first have, if that is more than the first has; else 0."""
     for rows in divisions:
         (cells, lines), *_ = Counter(map(len, rows[1:])).most_common(1) or [(0, 0)]
         if cells > first and 2 * lines >= len(rows):

@@ -82,7 +82,7 @@ class StampReader:
         return tuple(str(timezone(timedelta(minutes=ahead))) for ahead in sorted(self._minutes_ahead))
 
     def read(self, column: pa.Array) -> Stamps:
-        """Returns moments in microseconds, in UTC if `has_zone`; NaT where a cell is not a time."""
+        """Return moments in microseconds, in UTC if `has_zone`; NaT where a cell is not a time."""
         if self._form == "arrow":
             return np.asarray(column.cast(pa.timestamp("us"), safe=False).to_numpy(zero_copy_only=False))
         coded = pc.dictionary_encode(column)  # long files repeat each stamp for every sensor
@@ -94,7 +94,7 @@ class StampReader:
         return np.asarray(moments[positions])
 
     def _sample(self) -> pa.Array:
-        """Returns the different texts of the first rows, whatever batches they come in."""
+        """Return the different texts of the first rows, whatever batches they come in."""
         texts: dict[str, None] = {}
         rows = 0
         for batch in self._batches():
@@ -106,7 +106,7 @@ class StampReader:
         return pa.array(list(texts)[:_SAMPLE_TEXTS], pa.string())
 
     def _choose_form(self, texts: pa.Array, day_first: bool | None) -> str:
-        """Returns the form that fits most of the texts."""
+        """Return the form that fits most of the texts."""
         fits = {form: int(np.count_nonzero(~np.isnat(_read_texts(texts, form)[0]))) for form in _FORMS}
         lengths = Counter(len(match[1]) for text in texts.to_pylist() if (match := _NUMBER.match(text)))
         for unit, digits in _EPOCH_UNITS.items():
@@ -123,7 +123,7 @@ class StampReader:
         return best
 
     def _is_day_first(self, texts: pa.Array) -> bool:
-        """Returns whether the day stands before the month in dates that end with the year, by all dates there are."""
+        """Return whether the day stands before the month in dates that end with the year, by all dates there are."""
         dates: set[tuple[int, int, int]] = set()
         for batch in self._batches():
             dates |= _year_last_dates(_texts_of(pc.unique(batch.drop_null())))
@@ -149,28 +149,28 @@ class StampReader:
 
 
 def looks_like_time(texts: list[str], or_number: bool = False) -> bool:
-    """Returns whether most of the texts are written like dates, or like numbers that may be times."""
+    """Return whether most of the texts are written like dates, or like numbers that may be times."""
     hits = sum(bool(_DATE.match(text) or (or_number and _NUMBER.match(text))) for text in texts)
     hits += sum(bool(_DATE_OF_DIGITS.match(text)) for text in texts if or_number and not _NUMBER.match(text))
     return hits > len(texts) / 2
 
 
 def count_times(texts: list[str]) -> int:
-    """Returns how many of the texts are dates or times from their beginning to their end."""
+    """Return how many of the texts are dates or times from their beginning to their end."""
     cells = pa.array([text for text in texts if _DATE.match(text)], pa.string())
     moments = [_read_texts(cells, form)[0] for form in ("year first", "day first", "month first")]
     return int(np.count_nonzero(~np.isnat(moments).all(axis=0)))
 
 
 def _texts_of(column: pa.Array) -> pa.Array:
-    """Returns the cells as trimmed text, whole numbers without a decimal point."""
+    """Return the cells as trimmed text, whole numbers without a decimal point."""
     if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
         column = pa.array(map(id_text, column.to_pylist()), pa.string())
     return pc.utf8_trim_whitespace(column)
 
 
 def _read_texts(texts: pa.Array, form: str) -> tuple[Stamps, NDArray[np.bool_], NDArray[np.int64]]:
-    """Returns the moments (NaT: not of this form), which of them say their zone, and its minutes ahead of UTC.
+    """Return the moments (NaT: not of this form), which of them say their zone, and its minutes ahead of UTC.
 
     Those that say it are in UTC, the others on the local clock.
     """
@@ -201,7 +201,7 @@ def _read_texts(texts: pa.Array, form: str) -> tuple[Stamps, NDArray[np.bool_], 
 
 
 def _read_epoch(texts: pa.Array, unit: str) -> Stamps:
-    """Returns the moments of counts of `unit` since 1970, worked out in whole numbers."""
+    """Return the moments of counts of `unit` since 1970, worked out in whole numbers."""
     parts = pc.extract_regex(texts, _EPOCH)
     whole, fraction = parts.field("whole"), parts.field("fraction")
     fits = _array(parts.is_valid()) & np.isin(_array(pc.utf8_length(whole)), _EPOCH_UNITS[unit])
@@ -257,7 +257,7 @@ class LocalClock:
         self.skipped = 0
 
     def to_utc(self, stamps: Stamps, sensor: NDArray[np.int32] | None = None) -> Stamps:
-        """Returns the moments of the stamps in UTC."""
+        """Return the moments of the stamps in UTC."""
         moments = wall_to_utc(stamps, self._zone)
         doubtful = np.flatnonzero(np.isnat(moments) & ~np.isnat(stamps))
         if len(doubtful) == 0:
@@ -274,7 +274,7 @@ class LocalClock:
         return moments
 
     def _is_second(self, owner: int, stamp: int) -> bool:
-        """Returns whether this sensor goes through the repeated hour for the second time."""
+        """Return whether this sensor goes through the repeated hour for the second time."""
         last, is_second = self._last.get(owner, (stamp, False))
         step = stamp - last
         turns_back = step * self._direction < 0
@@ -287,13 +287,13 @@ class LocalClock:
 
 
 def possible_moments(stamps: Stamps, zone: str) -> Stamps:
-    """Returns all moments in UTC that the stamps may mean, in order: two for each in a repeated hour."""
+    """Return all moments in UTC that the stamps may mean, in order: two for each in a repeated hour."""
     moments: Stamps = np.unique([wall_to_utc(stamps, zone, is_summer) for is_summer in (True, False)])
     return moments[~np.isnat(moments)]
 
 
 def wall_to_utc(stamps: Stamps, zone: str, is_summer: bool | None = None) -> Stamps:
-    """Returns the moments in UTC; NaT for what spring skips, and for what autumn repeats unless it is said which."""
+    """Return the moments in UTC; NaT for what spring skips, and for what autumn repeats unless it is said which."""
     ambiguous: Any = "NaT" if is_summer is None else np.full(len(stamps), is_summer)
     local = pd.DatetimeIndex(stamps).tz_localize(zone_from_name(zone), ambiguous=ambiguous, nonexistent="NaT")
     return np.array(local.tz_convert("UTC").tz_localize(None), dtype="datetime64[us]")

@@ -61,13 +61,13 @@ class TableReadings(Readings):
         return self._stamp_reader.zones
 
     def stamps(self) -> Iterator[tuple[Stamps, NDArray[np.int32] | None]]:
-        """Yields the stamps in file order, and for long readings the sensors they belong to."""
+        """Yield the stamps in file order, and for long readings the sensors they belong to."""
         time, sensor = self._time, self._sensor
         for batch in self._columns.batches([time] if sensor is None else [time, sensor]):
             yield self._stamp_reader.read(batch[0]), None if sensor is None else self._places_of(batch[1])
 
     def blocks(self, numbers: NumberReader) -> Iterator[Block]:
-        """Yields all readings in file order."""
+        """Yield all readings in file order."""
         time, sensor, values = self._time, self._sensor, self._values
         sample = next(self._columns.batches(values))
         numeric = [i for i, column in zip(values, sample, strict=True) if _holds_numbers(column)]
@@ -87,7 +87,7 @@ class TableReadings(Readings):
             yield Block(self._stamp_reader.read(batch[0])[known], read[known], places[known])
 
     def _find_ids(self) -> tuple[tuple[str, ...], tuple[str, ...] | None]:
-        """Returns the sensors in the order of the panel, and in that of a matrix without ids if it is another one."""
+        """Return the sensors in the order of the panel, and in that of a matrix without ids if it is another one."""
         names, where = self._columns.names, self._columns.where
         if self._sensor is None:
             return distinct_ids([names[i] for i in self._values], where), None
@@ -108,7 +108,7 @@ class TableReadings(Readings):
 
 
 def _find_columns(columns: Columns, time_column: str | None) -> tuple[int, int | None, list[int]]:
-    """Returns which columns hold the times, the sensors if the table is long, and the readings."""
+    """Return which columns hold the times, the sensors if the table is long, and the readings."""
     sample = next(columns.batches(range(len(columns.names))), None) if columns.names else None
     if sample is None:
         raise InputError("there are no rows", where=columns.where, hint="export the readings again")
@@ -135,7 +135,7 @@ def _find_columns(columns: Columns, time_column: str | None) -> tuple[int, int |
 
 
 def _find_time(columns: Columns, plain: list[str], sample: list[pa.Array], wanted: str | None) -> int:
-    """Returns the column of times: the wanted one, else one that is called and looks like it, else one that looks."""
+    """Return the column of times: the wanted one, else one that is called and looks like it, else one that looks."""
     if wanted is not None:
         if wanted.strip().lower() in plain:
             return plain.index(wanted.strip().lower())
@@ -174,7 +174,7 @@ def _first_called(names: tuple[str, ...], plain: list[str], positions: list[int]
 
 
 def _rows_of_a_matrix(ids: tuple[str, ...]) -> tuple[str, ...]:
-    """Returns the order of the sensors of a long table in a matrix without ids, given that of their appearance.
+    """Return the order of the sensors of a long table in a matrix without ids, given that of their appearance.
 
     A long table may be sorted anyhow, so that its own order says nothing alone. Ids that count from 0 or 1 are the
     numbers of the rows. Others leave no doubt if they appear as people sort them, 2 before 10; else there is none.
@@ -186,5 +186,5 @@ def _rows_of_a_matrix(ids: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _as_people_sort(sensor_id: str) -> list[str | int]:
-    """Returns the texts and whole numbers that an id is made of, by turns."""
+    """Return the texts and whole numbers that an id is made of, by turns."""
     return [int(part) if place % 2 else part for place, part in enumerate(re.split(r"(\d{1,18})", sensor_id))]

@@ -97,7 +97,7 @@ class Truth(Laws):
 
 
 def total_of(components: Mapping[str, NDArray[np.float32]]) -> Doubles:
-    """Returns the sum of the components, which the readings are before clipping."""
+    """Return the sum of the components, which the readings are before clipping."""
     total = components[COMPONENTS[0]].astype(np.float64)
     for name in COMPONENTS[1:]:
         total += components[name]
@@ -125,7 +125,7 @@ class World(Laws):
 
 
 def settle(recipe: Recipe) -> World:
-    """Returns the world that the recipe describes."""
+    """Return the world that the recipe describes."""
     kind, network, lifetimes = recipe.physics, build_network(recipe), recipe.stream("lifetimes")
     twins = choose_twins(network, recipe)
     edges = network.edges
@@ -163,7 +163,7 @@ class Chunk:
 
 
 def chunks_of(world: World, chunk_steps: int | None = None) -> Iterator[Chunk]:
-    """Yields all steps of the world in order; the length of a chunk changes no number."""
+    """Yield all steps of the world in order; the length of a chunk changes no number."""
     if chunk_steps is not None and chunk_steps < 1:
         raise InputError(f"a chunk of {chunk_steps} steps is too short; expected 1 or more")
     recipe, network = world.recipe, world.network
@@ -210,7 +210,7 @@ def generate_river(
     missing_share: float = 0.0,
     twin_pairs: int | None = None,
 ) -> tuple[Panel, Truth]:
-    """Returns hourly dissolved oxygen (mg/L) of a river, its covariate `rain`, and the truth.
+    """Return hourly dissolved oxygen (mg/L) of a river, its covariate `rain`, and the truth.
 
     Args:
         sensors: how many there are.
@@ -232,7 +232,7 @@ def generate_road(
     missing_share: float = 0.0,
     twin_pairs: int | None = None,
 ) -> tuple[Panel, Truth]:
-    """Returns speeds (mph) on a road network every five minutes, by default for eight weeks, and the truth about them.
+    """Return speeds (mph) on a road network every five minutes, by default for eight weeks, and the truth about them.
 
     The arguments are those of `generate_river`; the mean level that `noise` is a share of is the free flow, 63 mph.
     """
@@ -240,7 +240,7 @@ def generate_road(
 
 
 def generate(recipe: Recipe, chunk_steps: int | None = None) -> tuple[Panel, Truth]:
-    """Returns the panel and the truth of a recipe; the length of a chunk changes no number."""
+    """Return the panel and the truth of a recipe; the length of a chunk changes no number."""
     world, units = settle(recipe), recipe.physics.covariate_units
     chunks = list(chunks_of(world, chunk_steps))
     readings = _joined([chunk.readings for chunk in chunks])

@@ -35,7 +35,7 @@ class Network:
 
 
 def build_network(recipe: Recipe) -> Network:
-    """Returns the network that the recipe asks for."""
+    """Return the network that the recipe asks for."""
     lay_out = _river if recipe.kind == "river" else _road
     places, links = lay_out(recipe.sensors, recipe.stream("network"))
     ends = np.array(list(links), np.int32).reshape(-1, 2)
@@ -45,7 +45,7 @@ def build_network(recipe: Recipe) -> Network:
 
 
 def _river(count: int, generator: np.random.Generator) -> tuple[NDArray[np.float64], Links]:
-    """Returns places and links of a river; sensor 0 is the outlet, at the origin."""
+    """Return places and links of a river; sensor 0 is the outlet, at the origin."""
     places = np.zeros((count, 2))
     headings = np.zeros(count)  # upstream, in radians from north
     links: Links = {}
@@ -66,14 +66,14 @@ def _river(count: int, generator: np.random.Generator) -> tuple[NDArray[np.float
 
 
 def _take_any(pool: list[int], generator: np.random.Generator) -> int:
-    """Returns a member taken out of the pool, without shifting the others."""
+    """Return a member taken out of the pool, without shifting the others."""
     place = int(generator.integers(len(pool)))
     pool[place], pool[-1] = pool[-1], pool[place]
     return pool.pop()
 
 
 def _road(count: int, generator: np.random.Generator) -> tuple[NDArray[np.float64], Links]:
-    """Returns places and links of a road network; the first corridor starts at the origin."""
+    """Return places and links of a road network; the first corridor starts at the origin."""
     places = np.zeros((count, 2))
     headings = np.zeros(count)  # away from the origin, in radians from north
     links: Links = {}
@@ -95,7 +95,7 @@ def _road(count: int, generator: np.random.Generator) -> tuple[NDArray[np.float6
 
 
 def _toward(heading: float) -> NDArray[np.float64]:
-    """Returns the step of one km east and north that leads toward `heading`."""
+    """Return the step of one km east and north that leads toward `heading`."""
     return np.array([np.sin(heading), np.cos(heading)])
 
 
@@ -115,7 +115,7 @@ def _sensors_at(places: NDArray[np.float64], recipe: Recipe) -> tuple[Sensor, ..
 
 
 def choose_twins(network: Network, recipe: Recipe) -> tuple[tuple[int, int], ...]:
-    """Returns pairs of sensor positions, no sensor in two pairs, without a path either way.
+    """Return pairs of sensor positions, no sensor in two pairs, without a path either way.
 
     The second of a pair is one of the farther half of the sensors that the first could have. A network too small for
     the default number has fewer pairs, or none; a number that was asked for and does not fit is refused.

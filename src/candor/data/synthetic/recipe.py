@@ -119,7 +119,7 @@ class Recipe:
         return KINDS.get(self.kind)
 
     def stream(self, name: str) -> np.random.Generator:
-        """Returns the random numbers of one ingredient, from their beginning."""
+        """Return the random numbers of one ingredient, from their beginning."""
         seeds = np.random.SeedSequence(self.seed, spawn_key=(_STREAMS.index(name),))
         return np.random.default_rng(seeds)
 

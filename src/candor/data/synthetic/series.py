@@ -37,7 +37,7 @@ class Background:
     shapes: Doubles  # shape x step of the week, without unit
 
     def between(self, start: int, stop: int) -> Series:
-        """Returns the background of the steps `start` to `stop - 1`, time x sensor."""
+        """Return the background of the steps `start` to `stop - 1`, time x sensor."""
         steps = np.arange(start, stop)[:, None]
         values = np.repeat(self.level[None], stop - start, axis=0)
         for shape, amplitude, phase in zip(self.shapes, self.amplitude, self.phase, strict=True):
@@ -46,7 +46,7 @@ class Background:
 
 
 def draw_background(recipe: Recipe, twins: tuple[tuple[int, int], ...]) -> Background:
-    """Returns a background of own amplitudes and phases for every sensor, alike for twins."""
+    """Return a background of own amplitudes and phases for every sensor, alike for twins."""
     generator, kind = recipe.stream("background"), recipe.physics
     level = kind.level + generator.uniform(-1, 1, recipe.sensors) * kind.level_spread
     draw = _river_shapes if kind.name == "river" else _road_shapes
@@ -58,7 +58,7 @@ def draw_background(recipe: Recipe, twins: tuple[tuple[int, int], ...]) -> Backg
 
 
 def _river_shapes(day: int, count: int, generator: np.random.Generator) -> tuple[Doubles, NDArray[np.int64], Doubles]:
-    """Returns amplitude, phase and shapes of oxygen that peaks in the afternoon, twice a day and once a week."""
+    """Return amplitude, phase and shapes of oxygen that peaks in the afternoon, twice a day and once a week."""
     turns = 2 * np.pi * np.arange(_DAYS * day) / day
     afternoon = np.rint(generator.normal(9, 2.5, count)).astype(np.int64)  # a sine peaks six hours later
     ranges = [(0.5, 1.1), (0.15, 0.45), (0.15, 0.45)]  # mg/L
@@ -68,7 +68,7 @@ def _river_shapes(day: int, count: int, generator: np.random.Generator) -> tuple
 
 
 def _road_shapes(day: int, count: int, generator: np.random.Generator) -> tuple[Doubles, NDArray[np.int64], Doubles]:
-    """Returns amplitude, phase and shapes of speeds that fall on working mornings and evenings, and on weekends."""
+    """Return amplitude, phase and shapes of speeds that fall on working mornings and evenings, and on weekends."""
     step = np.arange(_DAYS * day)
     hour = step % day * 24 / day
     is_weekend = (_FIRST_WEEKDAY + step // day) % _DAYS >= 5
@@ -83,7 +83,7 @@ def _road_shapes(day: int, count: int, generator: np.random.Generator) -> tuple[
 
 
 def _dip(hour: Doubles, at: float, width: float) -> Doubles:
-    """Returns a bell of depth -1 around the hour `at`, `width` hours from centre to shoulder."""
+    """Return a bell of depth -1 around the hour `at`, `width` hours from centre to shoulder."""
     return -np.exp(-0.5 * ((hour - at) / width) ** 2)
 
 
@@ -95,7 +95,7 @@ class DecayingSum:
         self._kept = np.zeros(len(retention))  # what the last level leaves for the next step
 
     def advance(self, inputs: Series) -> Series:
-        """Returns the level at the next steps, given what comes in at each of them."""
+        """Return the level at the next steps, given what comes in at each of them."""
         from scipy.signal import lfilter  # slow to import, and every command imports this module
 
         levels = np.empty(inputs.shape)
@@ -125,7 +125,7 @@ class Storage:
         self._inflow_size = kind.storage_size * (1 - retention)  # alike for slow and fast stores
 
     def advance(self, steps: int) -> Series:
-        """Returns the stored amount at the next steps, in the unit of the readings."""
+        """Return the stored amount at the next steps, in the unit of the readings."""
         impulses = self._generator.standard_normal((steps, len(self._inflow_size)))
         wandering = self._wandering.advance(impulses * self._step_size)
         return self._reservoir.advance(np.maximum(wandering - 1, 0) * self._inflow_size)
@@ -146,7 +146,7 @@ class Transport:
         self._past = np.zeros((int(delays.max(initial=0)), sensors))
 
     def advance(self, own: Series) -> Series:
-        """Returns what arrives at the next steps, given the sensors' own deviations."""
+        """Return what arrives at the next steps, given the sensors' own deviations."""
         arrived = np.zeros(own.shape)
         if not len(self._edges):
             return arrived
@@ -177,7 +177,7 @@ class Gaps:
         self._is_missing = self._generator.random(recipe.sensors) < share
 
     def advance(self, steps: int) -> Booleans:
-        """Returns whether each reading of the next steps is missing, time x sensor."""
+        """Return whether each reading of the next steps is missing, time x sensor."""
         draw = self._generator.random((steps, len(self._is_missing)))
         starts, ends = draw < self._start_chance, draw >= 1 - self._end_chance
         states = np.concatenate([self._is_missing[None], starts])
@@ -217,7 +217,7 @@ class Rain:
         self._runoff_to_come = np.zeros((self.RUNOFF_LAG, regions))
 
     def advance(self, steps: int) -> tuple[Series, Measured]:
-        """Returns jumps (mg/L) and `rain` (mm per hour) of the next steps."""
+        """Return jumps (mg/L) and `rain` (mm per hour) of the next steps."""
         regions = self._rain_to_come.shape[1]
         when, where = np.nonzero(self._times.random((steps, regions)) < self.CHANCE)
         # The square makes light rain frequent and heavy rain rare.
@@ -251,7 +251,7 @@ class Incidents:
         self._times, self._sizes = recipe.stream("shock times"), recipe.stream("shock sizes")
 
     def advance(self, steps: int) -> tuple[Series, Measured]:
-        """Returns jumps (mph) of the next steps; nothing is measured beside the speeds."""
+        """Return jumps (mph) of the next steps; nothing is measured beside the speeds."""
         happens = self._times.random((steps, self._sensors)) < self.CHANCE
         jumps = np.zeros(happens.shape)
         share = self._sizes.random(np.count_nonzero(happens))

@@ -48,7 +48,7 @@ def write_synthetic(
     twin_pairs: int | None = None,
     chunk_steps: int | None = None,
 ) -> None:
-    """Writes a synthetic panel and its truth to `folder`, replacing what was there, for `load_panel` and `load_truth`.
+    """Write a synthetic panel and its truth to `folder`, replacing what was there, for `load_panel` and `load_truth`.
 
     The arguments are those of `Recipe`, and the numbers those of `generate`, but only a few chunks of `chunk_steps`
     steps are in memory at a time, however many steps there are.
@@ -67,7 +67,7 @@ def write_synthetic(
 
 
 def _write_series(folder: Path, world: World, chunk_steps: int | None) -> tuple[str, dict[str, str]]:
-    """Writes all series in step with each other; returns the digests of the readings and the covariates."""
+    """Write all series in step with each other; returns the digests of the readings and the covariates."""
     units = world.recipe.physics.covariate_units
     ids = tuple(sensor.id for sensor in world.network.sensors)
     with ExitStack() as files:
@@ -100,7 +100,7 @@ def _write_laws(folder: Path, world: World, panel_fingerprint: str) -> None:
 
 
 def load_truth(folder: Path) -> Truth:
-    """Returns the truth written beside the panel in `folder`; a damaged one is refused."""
+    """Return the truth written beside the panel in `folder`; a damaged one is refused."""
     folder = Path(folder)
     laws, header = read_json(folder / "truth" / "truth.json"), read_json(folder / HEADER)
     try:

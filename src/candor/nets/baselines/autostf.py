@@ -181,21 +181,21 @@ class AutoStf(BaselineNetwork):
         return self.head(torch.cat([identity, fused], dim=-1)).transpose(1, 2)
 
     def temporal_paths(self) -> list[Path]:
-        """Returns the operators of each edge of the cell over time."""
+        """Return the operators of each edge of the cell over time."""
         return [[(name, 1.0)] for name in self.choice["temporal"]]
 
     def spatial_paths(self, patch: int) -> list[Path]:
-        """Returns the operators of each edge of the cell over the network for a patch."""
+        """Return the operators of each edge of the cell over the network for a patch."""
         return [[(name, 1.0)] for name in self.choice["spatial"][patch]]
 
     def inherit(self, earlier: nn.Module) -> None:
-        """Takes over the weights of the operators that the search chose, and of all parts around them."""
+        """Take over the weights of the operators that the search chose, and of all parts around them."""
         known = earlier.state_dict()
         self.load_state_dict({name: known[name] for name in self.state_dict()})
 
     @classmethod
     def stages(cls, sizes: AutoStfSizes, recipe: BaselineRecipe) -> tuple[BaselineStage, ...]:
-        """Returns the search."""
+        """Return the search."""
         return (BaselineStage(recipe.training, "search", SEARCH_SHARE, build=partial(SearchNetwork, sizes)),)
 
 
@@ -209,11 +209,11 @@ class SearchNetwork(AutoStf):
         self.spatial_scores = nn.Parameter(torch.zeros(self.patches, edges, len(SPATIAL)))
 
     def temporal_paths(self) -> list[Path]:
-        """Returns the operators that each edge of the cell over time tries."""
+        """Return the operators that each edge of the cell over time tries."""
         return [self._path(scores, TEMPORAL) for scores in self.temporal_scores]
 
     def spatial_paths(self, patch: int) -> list[Path]:
-        """Returns the operators that each edge of the cell over the network tries for a patch."""
+        """Return the operators that each edge of the cell over the network tries for a patch."""
         return [self._path(scores, SPATIAL) for scores in self.spatial_scores[patch]]
 
     def _path(self, scores: Float[Tensor, " operator"], names: Sequence[str]) -> Path:
@@ -226,7 +226,7 @@ class SearchNetwork(AutoStf):
         return list(zip([names[number] for number in drawn.tolist()], scores[drawn].softmax(dim=0), strict=True))
 
     def found(self) -> dict[str, Any]:
-        """Returns the likeliest operator of every edge."""
+        """Return the likeliest operator of every edge."""
         return {
             "temporal": [TEMPORAL[best] for best in self.temporal_scores.argmax(dim=-1).tolist()],
             "spatial": [[SPATIAL[best] for best in patch] for patch in self.spatial_scores.argmax(dim=-1).tolist()],
@@ -254,7 +254,7 @@ class OperatorCell(nn.Module):
 
 
 def operators_in_turn(sizes: AutoStfSizes, patches: int) -> Choice:
-    """Returns a choice in which operators take turns, for networks without a search."""
+    """Return a choice in which operators take turns, for networks without a search."""
     temporal, spatial = (range(math.comb(nodes, 2)) for nodes in (sizes.temporal_nodes, sizes.spatial_nodes))
     return {
         "temporal": [TEMPORAL[edge % len(TEMPORAL)] for edge in temporal],
@@ -297,7 +297,7 @@ class SparseAttention(nn.Module):
         return self.forward_norm(states + self.forward_part(states))
 
     def weights(self, queries: OfHeads, keys: OfHeads) -> Float[Tensor, "batch node head time time2"]:
-        """Returns the weights of all steps for each step."""
+        """Return the weights of all steps for each step."""
         scores = queries @ keys.transpose(-1, -2) / math.sqrt(queries.shape[-1])
         steps = scores.shape[-1]
         count = SPARSITY * math.ceil(math.log(steps))
@@ -410,6 +410,6 @@ class LearnedGraph(nn.Module):
         self.senders = nn.Parameter(torch.randn(nodes, width))
 
     def forward(self) -> Graph:
-        """Returns the graph, receiver x sender."""
+        """Return the graph, receiver x sender."""
         scores = F.relu(self.receivers @ self.senders.T)
         return scores.masked_fill(scores == 0, MASKED).softmax(dim=1)

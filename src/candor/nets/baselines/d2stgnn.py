@@ -63,7 +63,7 @@ class D2stgnnSizes(HeadedSizes):
 
 
 def steps_of_a_state(gap: int, horizon: int) -> int:
-    """Returns how many steps a hidden state of the future forecasts, so many that there are four states at most."""
+    """Return how many steps a hidden state of the future forecasts, so many that there are four states at most."""
     # States before a new one pass a dropout again: of 64, at a horizon of 192, nothing of the first would be left.
     return min(max(gap, -(-gap * horizon // _PUBLISHED_HORIZON)), horizon)
 
@@ -121,14 +121,14 @@ class D2stgnn(BaselineNetwork):
         return rearrange(steps, "batch future node gap -> batch (future gap) node")[:, : self.horizon]
 
     def supports(self, values: Readings, now: Float[Tensor, "batch calendar"]) -> Supports:
-        """Returns the powers of the two dynamic graphs and of the learned static one, receiver x sender."""
+        """Return the powers of the two dynamic graphs and of the learned static one, receiver x sender."""
         dynamic = self.graphs(values, now, self.downstream, self.upstream)
         static = powers(F.relu(self.upstream @ self.downstream.T).softmax(dim=-1), self.order)
         return torch.cat([dynamic, static.expand(values.shape[0], -1, -1, -1)], dim=1)
 
     @classmethod
     def recipe_for(cls, recipe: BaselineRecipe, horizon: int) -> BaselineRecipe:
-        """Returns the recipe with its curriculum in twelfths of the horizon."""
+        """Return the recipe with its curriculum in twelfths of the horizon."""
         training = recipe.training
         steps = -(-training.curriculum * horizon // _PUBLISHED_HORIZON)
         return recipe.model_copy(update={"training": training.model_copy(update={"curriculum": steps})})
@@ -164,7 +164,7 @@ class DynamicGraphs(nn.Module):
 
 
 def powers(graph: Float[Tensor, "*batch node node"], order: int) -> Float[Tensor, "*batch order node node"]:
-    """Returns the first powers of a graph, each without its diagonal: a node does not diffuse to itself."""
+    """Return the first powers of a graph, each without its diagonal: a node does not diffuse to itself."""
     return torch.stack(hops(graph, graph, order - 1), dim=-3) * (1 - torch.eye(graph.shape[-1], device=graph.device))
 
 
@@ -180,7 +180,7 @@ class DecouplingLayer(nn.Module):
         self.without_inherent = None if is_last else Remainder(sizes.width)
 
     def forward(self, signal: Signal, supports: Supports, calendar: Calendar, identities: Tensor) -> tuple[Signal, ...]:
-        """Returns the signal for the next layer, and the hidden futures of the diffused and of the inherent part."""
+        """Return the signal for the next layer, and the hidden futures of the diffused and of the inherent part."""
         gated = signal * self.gate(calendar[:, -signal.shape[1] :], identities)
         diffused, diffused_future = self.diffusion(gated, supports)
         rest = self.without_diffused(signal, diffused)
@@ -215,7 +215,7 @@ class DiffusionBlock(nn.Module):
         self.dropout = Dropout(sizes.dropout)
 
     def forward(self, gated: Signal, supports: Supports) -> tuple[Signal, Signal]:
-        """Returns the explained part, `kernel` - 1 steps shorter than the signal, and its hidden future."""
+        """Return the explained part, `kernel` - 1 steps shorter than the signal, and its hidden future."""
         explained = self.convolve(gated, supports)
         steps = [*gated.unbind(dim=1), explained[:, -1]]
         for _ in range(self.future - 1):
@@ -223,7 +223,7 @@ class DiffusionBlock(nn.Module):
         return explained, self.forecast(torch.stack(steps[-self.future :], dim=1))
 
     def convolve(self, signal: Signal, supports: Supports) -> Signal:
-        """Returns the state of every node after each `kernel` steps of itself and its neighbours."""
+        """Return the state of every node after each `kernel` steps of itself and its neighbours."""
         order = "batch time node width step -> batch time node (step width)"
         stretches = rearrange(signal.unfold(1, self.kernel, 1), order)
         mixed = F.relu(self.mix(stretches)).unflatten(-1, (self.kernel, -1)).sum(dim=-2)
@@ -244,7 +244,7 @@ class InherentBlock(nn.Module):
         self.positions = nn.Buffer(sinusoidal_positions(history + future, sizes.width), persistent=False)
 
     def forward(self, signal: Signal) -> tuple[Signal, Signal]:
-        """Returns the explained part and its hidden future."""
+        """Return the explained part and its hidden future."""
         series = rearrange(signal, "batch time node width -> time (batch node) width")
         memory = self._placed(self.dropout(self.recurrence(series)[0]))
         explained = self.attention(memory, memory)

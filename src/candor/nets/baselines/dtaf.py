@@ -98,7 +98,7 @@ class Dtaf(BaselineNetwork):
         return self.read(values)[0]
 
     def read(self, values: Readings) -> tuple[Forecast, Patches]:
-        """Returns the forecast, and the patches of all series without what drifts."""
+        """Return the forecast, and the patches of all series without what drifts."""
         scores, mean, deviation = standardise(values)
         series = rearrange(scores, "b t n -> (b n) t")
         longer = torch.cat([series, series[:, -1:].expand(-1, self.stride)], dim=1)
@@ -114,7 +114,7 @@ class Dtaf(BaselineNetwork):
         return rearrange(ahead, "(b n) h -> b h n", b=values.shape[0]) * deviation + mean, stable
 
     def objective(self, inputs: tuple[Tensor, ...], targets: Targets) -> tuple[Forecast, Terms]:
-        """Returns the forecast without what was added, and both passes' errors, disagreement and divergence."""
+        """Return the forecast without what was added, and both passes' errors, disagreement and divergence."""
         values, steps, sizes = inputs[0], targets.wanted.shape[1], self.sizes
         partner, part = self._companions(values)
         added = part[:, None] * _of(partner, targets.wanted)
@@ -133,7 +133,7 @@ class Dtaf(BaselineNetwork):
         }
 
     def _companions(self, values: Readings) -> tuple[Int[Tensor, "batch node"], Float[Tensor, "batch node"]]:
-        """Returns for each series of each window another one at random, and the part of it that is added."""
+        """Return for each series of each window another one at random, and the part of it that is added."""
         shape, generator = (values.shape[0], values.shape[2]), current_generator()
         if not self.training:
             return torch.arange(shape[1], device=values.device).expand(shape), values.new_zeros(shape)
@@ -157,7 +157,7 @@ class Stabiliser(nn.Module):
         self.dropout = Dropout(sizes.dropout)
 
     def forward(self, states: Patches) -> tuple[Patches, Patches]:
-        """Returns joined patches, and patches without what drifts."""
+        """Return joined patches, and patches without what drifts."""
         stable = states - self.drift(states)
         weights = self.weights(self.of_stable(stable)).softmax(dim=-1).tril()  # series patch earlier
         history = self.dropout(self.history(weights @ stable))
@@ -165,7 +165,7 @@ class Stabiliser(nn.Module):
         return history + self.dropout(gate) * stable, stable
 
     def drift(self, states: Patches) -> Patches:
-        """Returns the drift as the experts estimate it."""
+        """Return the drift as the experts estimate it."""
         routed, *opened = self.opening(states).split(self.parts, dim=-1)
         estimates = torch.stack([expert(inside) for expert, inside in zip(self.closing, opened, strict=True)])
         if len(estimates) == 1:
@@ -225,14 +225,14 @@ class Refinement(nn.Module):
 
 
 def spline_bases(values: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape base"]:
-    """Returns the cubic B-splines on evenly spaced knots over -1..1 and three more on either side."""
+    """Return the cubic B-splines on evenly spaced knots over -1..1 and three more on either side."""
     peaks = torch.arange(INTERVALS + 3, dtype=values.dtype, device=values.device) - 1  # in steps from -1
     distance = ((values + 1) * (INTERVALS / 2)).unsqueeze(-1).sub(peaks).abs()
     return ((2 - distance).relu() ** 3 - 4 * (1 - distance).relu() ** 3) / 6
 
 
 def growing_frequencies(states: Patches, components: int) -> Patches:
-    """Returns every patch with those frequencies only that grew most since the patch before; the first is whole."""
+    """Return every patch with those frequencies only that grew most since the patch before; the first is whole."""
     spectrum = torch.fft.rfft(states)
     sizes = spectrum.detach().abs()
     growth = sizes[:, 1:] - sizes[:, :-1]
@@ -241,7 +241,7 @@ def growing_frequencies(states: Patches, components: int) -> Patches:
 
 
 def divergence(stable: Patches) -> Tensor:
-    """Returns the mean Kullback-Leibler divergence between softmaxed patches of a series, over all pairs of them."""
+    """Return the mean Kullback-Leibler divergence between softmaxed patches of a series, over all pairs of them."""
     shares = stable.softmax(dim=-1)
     logarithms = (shares + PROBABILITY_FLOOR).log()
     own = (shares * logarithms).sum(dim=-1).mean()
@@ -250,5 +250,5 @@ def divergence(stable: Patches) -> Tensor:
 
 
 def _of(partner: Int[Tensor, "batch node"], series: Shaped[Tensor, "batch step node"]) -> Tensor:
-    """Returns the series of every node's partner."""
+    """Return the series of every node's partner."""
     return series.gather(2, partner[:, None].expand(-1, series.shape[1], -1))

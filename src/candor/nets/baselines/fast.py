@@ -94,7 +94,7 @@ class AgentBlock(nn.Module):
         self.experts = GatedExperts(sizes.width, sizes.width, sizes.experts)
 
     def forward(self, states: States, agents: Agents, window: Series, slot: Row, day: Row) -> tuple[States, States]:
-        """Returns the states with what the mixture contributed, and that alone."""
+        """Return the states with what the mixture contributed, and that alone."""
         states = self.attention(self.norm(states), agents)
         contribution = self.experts(states, self.router(window, slot, day))
         return states + contribution, contribution

@@ -47,7 +47,7 @@ class DilatedSizes(Settings):
     layers: PositiveInt = 2  # of a block, at least: there are more where these do not cover the whole history
 
     def dilations(self, history: int) -> list[int]:
-        """Returns the dilations 1, 2, 4, ... of all layers, as many in each block as it takes to cover the history."""
+        """Return the dilations 1, 2, 4, ... of all layers, as many in each block as it takes to cover the history."""
         layers = self.layers
         while 1 + self.blocks * (2**layers - 1) < history:
             layers += 1
@@ -100,7 +100,7 @@ class GraphWavenet(BaselineNetwork):
 
 
 def make_head(inputs: int, hidden: int, horizon: int) -> nn.Sequential:
-    """Returns the layers from what the head reads to the steps of the horizon."""
+    """Return the layers from what the head reads to the steps of the horizon."""
     return nn.Sequential(nn.ReLU(), nn.Linear(inputs, hidden), nn.ReLU(), nn.Linear(hidden, horizon))
 
 
@@ -137,5 +137,5 @@ class GraphDiffusion(nn.Module):
 
 
 def _powers(graph: Graph) -> Float[Tensor, "power_node node"]:
-    """Returns what one, two, ... steps over a graph bring to each node, receiver x sender."""
+    """Return what one, two, ... steps over a graph bring to each node, receiver x sender."""
     return torch.cat(hops(graph.T, graph.T, ORDER - 1))

@@ -66,7 +66,7 @@ class Hyperd(BaselineNetwork):
         self.mixing = nn.Buffer(laplacian(frame.adjacency), persistent=False)
 
     def prepare(self, training: Windows) -> None:
-        """Begins the profiles with the means of training readings, in z-scores."""
+        """Begin the profiles with the means of training readings, in z-scores."""
         sums, counts = weekly_sums(training, self.slots)
         of_day = [part.unflatten(0, (DAYS_PER_WEEK, self.slots)).sum(dim=0) for part in (sums, counts)]
         day = of_day[0] / of_day[1].clamp(min=1)
@@ -80,7 +80,7 @@ class Hyperd(BaselineNetwork):
         return profile + remainder
 
     def objective(self, inputs: tuple[Tensor, ...], targets: Targets) -> tuple[Forecast, Terms]:
-        """Returns the forecast, and its error beside the distance between its profile and its slow part."""
+        """Return the forecast, and its error beside the distance between its profile and its slow part."""
         profile, remainder = self.parts(*inputs[:3])
         forecast = profile + remainder
         terms = {"prediction": targets.error(forecast)}
@@ -94,7 +94,7 @@ class Hyperd(BaselineNetwork):
         return forecast, terms
 
     def parts(self, values: Readings, time_of_day: Bins, day_of_week: Bins) -> tuple[Forecast, Forecast]:
-        """Returns the two parts of the forecast: the profile, and what is added to it."""
+        """Return the two parts of the forecast: the profile, and what is added to it."""
         day = slot_of_day(time_of_day, self.slots)
         week = slot_of_week(time_of_day, day_of_week, self.slots)
         if self.sizes.as_released:
@@ -185,6 +185,6 @@ class ComplexLayer(nn.Module):
 
 
 def laplacian(adjacency: Graph) -> Graph:
-    """Returns the normalised Laplacian of the graph without its self-loops, sender x receiver."""
+    """Return the normalised Laplacian of the graph without its self-loops, sender x receiver."""
     weights = adjacency - torch.diag(adjacency.diag())
     return torch.eye(len(weights)) - scaled_by_degrees(weights)

@@ -61,7 +61,7 @@ class Autoencoder(BaselineNetwork):
         self.decoder = nn.Sequential(nn.Linear(width, inside), nn.ReLU(), nn.Linear(inside, nodes))
 
     def forward(self, values: Readings, *more: Tensor | None) -> Readings:
-        """Returns the readings as reconstructed from their states."""
+        """Return the readings as reconstructed from their states."""
         return self.decoder(self.encoder(values))
 
 
@@ -69,14 +69,14 @@ class AutoencoderTrainable(BaselineTrainable):
     """The autoencoder with its objective: it learns to reconstruct histories, and is evaluated on horizons."""
 
     def objective(self, batch: dict[str, Tensor], step: StepContext) -> Objective:
-        """Returns a micro-batch's part of the mean absolute error of reconstructed readings, in z-scores."""
+        """Return a micro-batch's part of the mean absolute error of reconstructed readings, in z-scores."""
         values, observed = batch["inputs"], batch["input_mask"]
         errors = torch.where(observed, self.network(values) - values, 0.0).abs().sum(dim=(1, 2))
         mean = step.share * (errors / observed.sum(dim=(1, 2)).clamp(min=1)).mean()
         return Objective(mean, self.scaler.deviation * mean.detach(), {"rebuilding": mean})
 
     def forecast(self, batch: dict[str, Tensor]) -> Tensor:
-        """Returns the readings of the horizon as reconstructed, in the sensors' unit."""
+        """Return the readings of the horizon as reconstructed, in the sensors' unit."""
         mask, deviation = batch["target_mask"], self.scaler.deviation
         scores = torch.where(mask, (batch["targets"] - self.scaler.mean) / deviation, 0.0)
         return self.network(carried_forward(batch["inputs"][:, -1], scores, mask)) * deviation + self.scaler.mean
@@ -102,11 +102,11 @@ class LatentTsf(BaselineNetwork):
         return self.autoencoder.decoder(self.states_ahead(values))
 
     def states_ahead(self, values: Readings) -> Float[Tensor, "batch horizon width"]:
-        """Returns the forecast as states."""
+        """Return the forecast as states."""
         return self.backbone(self.autoencoder.encoder(values))
 
     def objective(self, inputs: tuple[Tensor, ...], targets: Targets) -> tuple[Forecast, Terms]:
-        """Returns the forecast, and how far its states are from those of the readings, in size and in direction."""
+        """Return the forecast, and how far its states are from those of the readings, in size and in direction."""
         values = inputs[0]
         found = self.states_ahead(values)
         wanted = self.autoencoder.encoder(carried_forward(values[:, -1], targets.wanted, targets.mask))
@@ -118,12 +118,12 @@ class LatentTsf(BaselineNetwork):
         return self.autoencoder.decoder(found), terms
 
     def inherit(self, earlier: nn.Module) -> None:
-        """Takes over the autoencoder of the stage before."""
+        """Take over the autoencoder of the stage before."""
         self.autoencoder.load_state_dict(earlier.state_dict())
 
     @classmethod
     def stages(cls, sizes: LatentTsfSizes, recipe: LatentTsfRecipe) -> tuple[BaselineStage, ...]:
-        """Returns the training of the autoencoder."""
+        """Return the training of the autoencoder."""
         update = {
             "epochs": max(1, round(recipe.autoencoder_epochs * recipe.training.epochs)),
             "learning_rate": recipe.autoencoder_rate,
@@ -136,7 +136,7 @@ class LatentTsf(BaselineNetwork):
 
 
 def carried_forward(last: Float[Tensor, "batch node"], values: Forecast, mask: Tensor) -> Forecast:
-    """Returns values in which each missing one is replaced by the value before it.
+    """Return values in which each missing one is replaced by the value before it.
 
     Those before the first observed value are replaced by that one, as some protocols read zero where the last reading
     of the history is missing; a series without any observed value by `last`.

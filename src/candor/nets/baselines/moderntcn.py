@@ -103,12 +103,12 @@ class ConvolutionBlock(nn.Module):
         return states + rearrange(mixed, "b (w n) t -> b n w t", w=width)
 
     def over_time(self, channels: Channels) -> Channels:
-        """Returns the sum of both normalised convolutions of every channel."""
+        """Return the sum of both normalised convolutions of every channel."""
         return self.wide_norm(self.wide(channels)) + self.narrow_norm(self.narrow(channels))
 
 
 def grouped_mlp(groups: int, width: int, hidden: int, dropout: float) -> nn.Sequential:
-    """Returns an MLP of its own for every group of channels, at every token alike."""
+    """Return an MLP of its own for every group of channels, at every token alike."""
     first = nn.Conv1d(groups * width, groups * hidden, 1, groups=groups)
     second = nn.Conv1d(groups * hidden, groups * width, 1, groups=groups)
     parts = {"first": first, "dropped": Dropout(dropout), "gelu": nn.GELU(), "second": second, "out": Dropout(dropout)}

@@ -123,7 +123,7 @@ class HypergraphConvolution(nn.Module):
         return self.norm(states + F.relu(self.mix(self.spread(states, incidence))))
 
     def spread(self, states: States, incidence: Incidence) -> States:
-        """Returns what sensors receive from their groups: a mean of states, with no negative weight."""
+        """Return what sensors receive from their groups: a mean of states, with no negative weight."""
         groups = (incidence / incidence.sum(dim=0)).T @ states  # batch time edge width
         weights = F.softplus(self.weigh(groups)) + _LEAST_WEIGHT
         return (incidence @ (weights * groups)) / (incidence @ weights)
@@ -141,7 +141,7 @@ class SharedGate(nn.Module):
 
 
 def groups_of(closeness: Graph, members: int) -> Incidence:
-    """Returns groups of a sensor and at most so many others; what a sensor is to itself does not count."""
+    """Return groups of a sensor and at most so many others; what a sensor is to itself does not count."""
     others = closeness - torch.diag(closeness.diag())
     nearest, place = others.sort(dim=1, descending=True, stable=True)
     nearest, place = nearest[:, :members], place[:, :members]
@@ -150,7 +150,7 @@ def groups_of(closeness: Graph, members: int) -> Incidence:
 
 
 def periodic_features(values: Readings) -> Float[Tensor, "batch node feature"]:
-    """Returns amplitude, and cosine and sine of the phase, of every frequency of the window."""
+    """Return amplitude, and cosine and sine of the phase, of every frequency of the window."""
     spectrum = torch.fft.rfft(values, dim=1, norm="ortho").transpose(1, 2)
     amplitude = spectrum.abs()
     phase = spectrum / (amplitude + _WEAK_AMPLITUDE)
@@ -158,7 +158,7 @@ def periodic_features(values: Readings) -> Float[Tensor, "batch node feature"]:
 
 
 def equally_filled(values: Float[Tensor, "time node"], is_known: Tensor, bins: int) -> Int[Tensor, "node time"]:
-    """Returns bins from 0 that hold equally many of a sensor's known values, and after the last one of unknown ones."""
+    """Return bins from 0 that hold equally many of a sensor's known values, and after the last one of unknown ones."""
     known = torch.where(is_known, values, torch.inf).T.contiguous()
     cuts = is_known.sum(dim=0)[:, None] * torch.arange(1, bins) // bins
     edges = known.sort(dim=1).values.gather(1, cuts)
@@ -166,7 +166,7 @@ def equally_filled(values: Float[Tensor, "time node"], is_known: Tensor, bins: i
 
 
 def mutual_information(binned: Int[Tensor, "node time"], bins: int) -> Graph:
-    """Returns the mutual information of all pairs in nats from common rows, less the bias of independent series.
+    """Return the mutual information of all pairs in nats from common rows, less the bias of independent series.
 
     Where there is no reading its bin is the one after the last.
     """

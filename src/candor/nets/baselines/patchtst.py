@@ -91,7 +91,7 @@ class PatchTstLayer(EncoderLayer):
         return self.feed_forward(tokens), scores
 
     def attend(self, tokens: Tokens, before: Scores | None) -> tuple[Tokens, Scores]:
-        """Returns what tokens find in each other, and the scores for the layer after."""
+        """Return what tokens find in each other, and the scores for the layer after."""
         heads = self.attention.heads
         queries = rearrange(self.attention.query(tokens), "s p (h d) -> s h p d", h=heads)
         keys, values = rearrange(self.attention.key_value(tokens), "s p (two h d) -> two s h p d", two=2, h=heads)

@@ -93,7 +93,7 @@ class Pathformer(BaselineNetwork):
         return self.read(values)[0]
 
     def read(self, values: Readings) -> tuple[Forecast, Tensor]:
-        """Returns the forecast, and how unevenly windows were spread over experts, summed over the layers."""
+        """Return the forecast, and how unevenly windows were spread over experts, summed over the layers."""
         scores, mean, deviation = standardise(values)
         states, unevenness = self.embedding(scores[..., None]), values.new_zeros(())
         for layer in self.layers:
@@ -103,7 +103,7 @@ class Pathformer(BaselineNetwork):
         return forecast.transpose(1, 2) * deviation + mean, unevenness
 
     def objective(self, inputs: tuple[Tensor, ...], targets: Targets) -> tuple[Forecast, Terms]:
-        """Returns the forecast, its error, and a term that keeps all experts in use."""
+        """Return the forecast, its error, and a term that keeps all experts in use."""
         forecast, unevenness = self.read(inputs[0])
         return forecast, {
             "prediction": targets.error(forecast),
@@ -149,7 +149,7 @@ class PathwayRouter(nn.Module):
     def forward(
         self, series: Readings
     ) -> tuple[Int[Tensor, "batch chosen"], Float[Tensor, "batch chosen"], Float[Tensor, ""]]:
-        """Returns the chosen experts of every window, their logits, and how unevenly experts are used."""
+        """Return the chosen experts of every window, their logits, and how unevenly experts are used."""
         season = seasonality(series)
         rows = (series if self.as_released else series - season).transpose(1, 2)
         averages = torch.stack([moving_average(rows, steps) for steps in self.averaged], dim=-1)
@@ -238,13 +238,13 @@ class WithinPatches(nn.Module):
 
 
 def patches_for(sizes: PathformerSizes, history: int) -> tuple[tuple[int, ...], ...]:
-    """Returns the patch sizes of all layers, none longer than half the history."""
+    """Return the patch sizes of all layers, none longer than half the history."""
     layers = sizes.patches or (SHORT_PATCHES if history < LEAST_LONG_HISTORY else LONG_PATCHES)
     return tuple(tuple(max(1, min(patch, history // 2)) for patch in experts) for experts in layers)
 
 
 def seasonality(series: Readings) -> Readings:
-    """Returns the sum of the strongest waves of every series, its level and its fastest wave left aside."""
+    """Return the sum of the strongest waves of every series, its level and its fastest wave left aside."""
     time = series.shape[1]
     spectrum = torch.fft.rfft(series, dim=1)
     waves = spectrum[:, 1 : 1 + (time - 1) // 2]
@@ -254,7 +254,7 @@ def seasonality(series: Readings) -> Readings:
 
 
 def squared_variation(amounts: Float[Tensor, " expert"]) -> Tensor:
-    """Returns the variance of amounts in units of their squared mean; of a single one, zero."""
+    """Return the variance of amounts in units of their squared mean; of a single one, zero."""
     if len(amounts) == 1:
         return amounts.new_zeros(())
     return amounts.var() / (amounts.mean().square() + SMALLEST_SQUARE)

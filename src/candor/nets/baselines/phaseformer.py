@@ -75,7 +75,7 @@ class PhaseFormer(BaselineNetwork):
 
 
 def phase_embedding(cycles: int, width: int) -> nn.Sequential:
-    """Returns what makes a token of the readings of a phase in all cycles."""
+    """Return what makes a token of the readings of a phase in all cycles."""
     return nn.Sequential(OrderedDict(linear=nn.Linear(cycles, width), norm=nn.LayerNorm(width)))
 
 
@@ -103,6 +103,6 @@ class RoutingUnit(nn.Module):
 
 
 def period_of(frame: Frame) -> int:
-    """Returns the steps of a cycle: a day, or a week of daily data, or else a quarter of the history."""
+    """Return the steps of a cycle: a day, or a week of daily data, or else a quarter of the history."""
     cycle = frame.steps_per_day if frame.steps_per_day > 1 else DAYS_PER_WEEK
     return cycle if frame.history >= 2 * cycle else max(1, frame.history // LEAST_CYCLES)

@@ -99,7 +99,7 @@ class RstibMlp(BaselineNetwork):
         self.teacher = GraphWavenet(sizes.teacher, frame).requires_grad_(False) if sizes.has_teacher else None
 
     def train(self, mode: bool = True) -> Self:
-        """Puts the network into training or into use; the teacher is always in use."""
+        """Put the network into training or into use; the teacher is always in use."""
         super().train(mode)
         if self.teacher is not None:
             self.teacher.eval()
@@ -109,7 +109,7 @@ class RstibMlp(BaselineNetwork):
         return self.read(values, time_of_day, day_of_week)[0]
 
     def read(self, values: Readings, time_of_day: Bins, day_of_week: Bins) -> tuple[Forecast, dict[str, Normal]]:
-        """Returns the forecast, and the three distributions whose information is penalised."""
+        """Return the forecast, and the three distributions whose information is penalised."""
         states = self.embed(values, time_of_day, day_of_week)
         first = self.represent(states)
         input_deviation = self.input_deviation or self.input_mean
@@ -120,23 +120,23 @@ class RstibMlp(BaselineNetwork):
         return self.head(self.draw(second)).transpose(1, 2), noises
 
     def embed(self, values: Readings, time_of_day: Bins, day_of_week: Bins) -> States:
-        """Returns the history of every sensor beside the identities of place and time."""
+        """Return the history of every sensor beside the identities of place and time."""
         last = values.shape[1] - 1
         series = self.series(history_channels(values, time_of_day, day_of_week))
         slot, day = self.time_of_day[time_of_day[:, last]], self.day_of_week[day_of_week[:, last]]
         return side_by_side(series, self.nodes, self.dynamic(time_of_day[:, : last + 1]), slot[:, None], day[:, None])
 
     def represent(self, states: States) -> Normal:
-        """Returns the representation of embedded windows."""
+        """Return the representation of embedded windows."""
         mean, deviation = self.encoder(states).chunk(2, dim=-1)
         return limited(mean, F.softplus(deviation))
 
     def draw(self, noise: Normal) -> States:
-        """Returns a draw in training, and the mean in use."""
+        """Return a draw in training, and the mean in use."""
         return noise.mean + noise.stddev * normal_like(noise.mean) if self.training else noise.mean
 
     def objective(self, inputs: tuple[Tensor, ...], targets: Targets) -> tuple[Forecast, Terms]:
-        """Returns the forecast, its error against noisy targets, and the price of the information of all three."""
+        """Return the forecast, its error against noisy targets, and the price of the information of all three."""
         forecast, noises = self.read(*inputs[:3])
         hardness = self.hardness(inputs, targets)
         noise = self.draw(noises["target_noise"]).transpose(1, 2) / targets.unit
@@ -150,20 +150,20 @@ class RstibMlp(BaselineNetwork):
 
     @torch.no_grad()
     def hardness(self, inputs: tuple[Tensor, ...], targets: Targets) -> Float[Tensor, "batch node"]:
-        """Returns each sensor's share of the difficulty of a window: the softmax of the teacher's mean errors."""
+        """Return each sensor's share of the difficulty of a window: the softmax of the teacher's mean errors."""
         if self.teacher is None:
             return targets.wanted.new_full((len(targets.wanted), self.sensors), 1 / self.sensors)
         sums = targets.misses(self.teacher(*inputs)).abs().sum(dim=1)
         return F.softmax(targets.unit * sums / targets.mask.sum(dim=1).clamp(min=1), dim=1)
 
     def inherit(self, earlier: nn.Module) -> None:
-        """Takes over the teacher of the stage before."""
+        """Take over the teacher of the stage before."""
         if self.teacher is not None:
             self.teacher.load_state_dict(earlier.state_dict())
 
     @classmethod
     def stages(cls, sizes: RstibMlpSizes, recipe: RstibMlpRecipe) -> tuple[BaselineStage, ...]:
-        """Returns the training of the teacher, if there is one."""
+        """Return the training of the teacher, if there is one."""
         if not sizes.has_teacher:
             return ()
         epochs = max(1, round(recipe.teacher_epochs * recipe.training.epochs))
@@ -187,5 +187,5 @@ class DynamicEmbedding(nn.Module):
 
 
 def limited(mean: States, deviation: States) -> Normal:
-    """Returns a normal distribution whose deviations are neither too small nor too large."""
+    """Return a normal distribution whose deviations are neither too small nor too large."""
     return Normal(mean, deviation.clamp(LEAST_DEVIATION, LARGEST_DEVIATION), validate_args=False)

@@ -108,7 +108,7 @@ class StSsdl(BaselineNetwork):
         self.usual = nn.Buffer(torch.zeros(DAYS_PER_WEEK * self.slots, frame.nodes))
 
     def prepare(self, training: Windows) -> None:
-        """Learns what is usual in every slot of the week, in z-scores."""
+        """Learn what is usual in every slot of the week, in z-scores."""
         sums, counts = weekly_sums(training, self.slots)
         means = sums.sum(dim=0) / counts.sum(dim=0).clamp(min=1)
         self.usual.copy_(torch.where(counts > 0, sums / counts.clamp(min=1), means))
@@ -117,7 +117,7 @@ class StSsdl(BaselineNetwork):
         return self.decode(*self.recall(values, time_of_day, day_of_week), time_of_day)
 
     def objective(self, inputs: tuple[Tensor, ...], targets: Targets) -> tuple[Forecast, Terms]:
-        """Returns the forecast, and its error beside the terms that shape the prototypes."""
+        """Return the forecast, and its error beside the terms that shape the prototypes."""
         values, time_of_day, day_of_week, *_ = inputs
         now, usual = self.recall(values, time_of_day, day_of_week)
         forecast = self.decode(now, usual, time_of_day, targets if self.training else None)
@@ -131,7 +131,7 @@ class StSsdl(BaselineNetwork):
         }
 
     def recall(self, values: Readings, time_of_day: Bins, day_of_week: Bins) -> tuple[Recall, Recall]:
-        """Returns the encodings of the windows, and of the usual ones at the same hours of the week."""
+        """Return the encodings of the windows, and of the usual ones at the same hours of the week."""
         seen = slice(0, self.history)
         usual = self.usual[slot_of_week(time_of_day[:, seen], day_of_week[:, seen], self.slots)]
         both = self.embed(torch.cat([values, usual]), time_of_day[:, seen].repeat(2, 1))
@@ -146,7 +146,7 @@ class StSsdl(BaselineNetwork):
         return Recall(*(part[:windows] for part in parts)), Recall(*(part[windows:] for part in parts))
 
     def decode(self, now: Recall, usual: Recall, time_of_day: Bins, truth: Targets | None = None) -> Forecast:
-        """Returns the forecast, step by step from the step before, or at random steps from the truth."""
+        """Return the forecast, step by step from the step before, or at random steps from the truth."""
         codes = self.graph(torch.cat([now.state, now.value, usual.state, usual.value], dim=-1))
         graph = torch.softmax(F.relu(codes @ codes.transpose(1, 2)), dim=-1)
         state = torch.cat([now.state, now.value], dim=-1)
@@ -164,13 +164,13 @@ class StSsdl(BaselineNetwork):
         return torch.stack(forecast, dim=1)
 
     def draw_steps(self, truth: Targets) -> Bool[Tensor, " prefix"]:
-        """Returns the steps after which the decoder is fed the truth; the probability is t / (t + exp(steps / t))."""
+        """Return the steps after which the decoder is fed the truth; the probability is t / (t + exp(steps / t))."""
         slowness, steps = self.sizes.teaching, truth.done * _STEPS
         probability = float(torch.sigmoid(torch.tensor(math.log(slowness) - steps / slowness)))
         return dropout_mask((truth.wanted.shape[1],), min(probability, _LARGEST_PROBABILITY), truth.wanted) == 0
 
     def embed(self, values: Readings, time_of_day: Bins) -> Float[Tensor, "batch time node feature"]:
-        """Returns values, times of day and sensors side by side."""
+        """Return values, times of day and sensors side by side."""
         clock = self.clock[slot_of_day(time_of_day, self.slots)]
         return side_by_side(self.value(values[..., None]), clock[:, :, None], self.nodes)
 

@@ -61,7 +61,7 @@ class Stid(BaselineNetwork):
 
 
 def history_channels(values: Readings, time_of_day: Bins, day_of_week: Bins) -> States:
-    """Returns what is read of every node: all steps with their value, time of day and day of week."""
+    """Return what is read of every node: all steps with their value, time of day and day of week."""
     steps = values.shape[1]
     channels = with_calendar(values, time_of_day[:, :steps] / BINS_PER_DAY, day_of_week[:, :steps] / DAYS_PER_WEEK)
     return channels.transpose(1, 2).flatten(2)

@@ -89,7 +89,7 @@ class Testam(BaselineNetwork):
         return chosen(*self.expert_forecasts(values, time_of_day))
 
     def expert_forecasts(self, values: Readings, time_of_day: Bins) -> tuple[OfExperts, OfExperts]:
-        """Returns the forecasts of all experts, and the gate's scores of them."""
+        """Return the forecasts of all experts, and the gate's scores of them."""
         now, future = time_of_day[:, : self.history], time_of_day[:, self.history :]
         channels = with_calendar(values, now / BINS_PER_DAY).transpose(1, 2)  # batch node time channel
         values = values.transpose(1, 2)
@@ -108,7 +108,7 @@ class Testam(BaselineNetwork):
         return rearrange(torch.cat(forecasts, dim=-1), order), rearrange(scores, order)
 
     def objective(self, inputs: tuple[Tensor, ...], targets: Targets) -> tuple[Forecast, Terms]:
-        """Returns the routed forecast, the experts' mean error, and how badly the gate matches its labels."""
+        """Return the routed forecast, the experts' mean error, and how badly the gate matches its labels."""
         forecasts, scores = self.expert_forecasts(*inputs[:2])
         error = torch.stack([targets.error(single) for single in forecasts.unbind(dim=-1)]).mean()
         routing = error.new_zeros(())
@@ -121,12 +121,12 @@ class Testam(BaselineNetwork):
 
 
 def chosen(forecasts: OfExperts, scores: OfExperts) -> Float[Tensor, "*place"]:
-    """Returns the forecasts of the experts that the gate chooses."""
+    """Return the forecasts of the experts that the gate chooses."""
     return forecasts.gather(-1, scores.argmax(dim=-1, keepdim=True))[..., 0]
 
 
 def routing_labels(errors: OfExperts, scores: OfExperts, mask: Bool[Tensor, "*place"]) -> OfExperts:
-    """Returns the gate's labels: half to avoid the worst expert, half to choose the best; 0 if unobserved."""
+    """Return the gate's labels: half to avoid the worst expert, half to choose the best; 0 if unobserved."""
     experts = errors.shape[-1]
     routed, worst, best = (
         F.one_hot(found, experts).to(errors.dtype)
@@ -202,12 +202,12 @@ class ExpertGate(nn.Module):
         self.views = nn.ModuleList(ExpertView(sizes) for _ in range(EXPERTS))
 
     def graphs(self) -> tuple[Graph, Graph]:
-        """Returns the learned graph in both directions, sender x receiver, rows adding up to 1."""
+        """Return the learned graph in both directions, sender x receiver, rows adding up to 1."""
         affinity = (self.senders @ self.memory) @ (self.receivers @ self.memory).T
         return F.relu(affinity).softmax(dim=-1), F.relu(affinity.T).softmax(dim=-1)
 
     def read(self, channels: Channels) -> Float[Tensor, "batch node time memory"]:
-        """Returns the memory that matches each reading."""
+        """Return the memory that matches each reading."""
         return (self.ask(channels) @ self.memory.T).softmax(dim=-1) @ self.memory
 
     def forward(self, memory: Float[Tensor, "batch node horizon memory"], hidden: list[States]) -> OfExperts:
@@ -260,12 +260,12 @@ class AddAndNorm(nn.Module):
 
 
 def over_time(sizes: TestamSizes) -> AddAndNorm:
-    """Returns attention among the steps of each node, or from them to the steps of a source."""
+    """Return attention among the steps of each node, or from them to the steps of a source."""
     return AddAndNorm(sizes, GroupAttention(sizes.width, sizes.heads, has_bias=False))
 
 
 def feed_forward(sizes: TestamSizes) -> AddAndNorm:
-    """Returns the last part of every layer."""
+    """Return the last part of every layer."""
     return AddAndNorm(sizes, Mlp(sizes.width, 4 * sizes.width, sizes.width, dropout=0.0))
 
 

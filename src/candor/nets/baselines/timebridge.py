@@ -97,7 +97,7 @@ class TimeBridge(BaselineNetwork):
         return forecast.transpose(1, 2) * deviation + mean
 
     def objective(self, inputs: tuple[Tensor, ...], targets: Targets) -> tuple[Forecast, Terms]:
-        """Returns the forecast, and its errors in time and in frequency."""
+        """Return the forecast, and its errors in time and in frequency."""
         forecast, share = self(*inputs), self.sizes.frequency
         return forecast, {
             "prediction": (1 - share) * targets.error(forecast),
@@ -106,7 +106,7 @@ class TimeBridge(BaselineNetwork):
 
 
 def frequency_error(forecast: Forecast, targets: Targets) -> Tensor:
-    """Returns this micro-batch's part of the mean modulus of the errors' Fourier coefficients over the prefix."""
+    """Return this micro-batch's part of the mean modulus of the errors' Fourier coefficients over the prefix."""
     coefficients = torch.fft.rfft(targets.misses(forecast), dim=1)
     of_a_step = coefficients.shape[1] / targets.wanted.shape[1]
     return targets.unit * coefficients.abs().sum() / (max(targets.valid, 1) * of_a_step)
@@ -138,7 +138,7 @@ class BridgeLayer(nn.Module):
         self.dropout = Dropout(sizes.dropout)
 
     def after_attention(self, tokens: SeriesTokens) -> SeriesTokens:
-        """Returns tokens as the next layer reads them."""
+        """Return tokens as the next layer reads them."""
         tokens = self.first_norm(tokens)
         return self.second_norm(tokens + self.dropout(self.feed_forward(tokens)))
 
@@ -194,6 +194,6 @@ class CointegratedLayer(BridgeLayer):
 
 
 def detrended(tokens: Tokens, length: int) -> Tokens:
-    """Returns tokens without the mean of every feature and the `length` - 1 before it; the first ones share a mean."""
+    """Return tokens without the mean of every feature and the `length` - 1 before it; the first ones share a mean."""
     means = F.avg_pool1d(tokens, length, stride=1)
     return tokens - F.pad(means, (length - 1, 0), mode="replicate")

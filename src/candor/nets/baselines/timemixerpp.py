@@ -86,7 +86,7 @@ class TimeMixerPP(BaselineNetwork):
         self.frequencies = nn.Buffer(torch.arange(1, 1 + min(sizes.periods, self.possible)))
 
     def prepare(self, training: Windows) -> None:
-        """Chooses the frequencies whose amplitudes are greatest on average over all nodes of the training windows."""
+        """Choose the frequencies whose amplitudes are greatest on average over all nodes of the training windows."""
         if self.possible == len(self.frequencies):
             return
         amplitudes = torch.zeros(self.possible, dtype=torch.float64)
@@ -110,7 +110,7 @@ class TimeMixerPP(BaselineNetwork):
         return (scores * deviation + mean).transpose(1, 2)
 
     def scales(self, finest: Float[Tensor, "batch node time"]) -> list[Tensor]:
-        """Returns the history and coarser ones, batch x node x time each, every one scaled by itself."""
+        """Return the history and coarser ones, batch x node x time each, every one scaled by itself."""
         scales = [finest]
         if self.coarser is not None:
             for _ in self.steps[1:]:
@@ -145,7 +145,7 @@ class MixingBlock(nn.Module):
         return [self.norm((state + added).transpose(1, 2)).transpose(1, 2) for state, added in pairs]
 
     def mix(self, states: list[States], period: int) -> list[States]:
-        """Returns season and trend of all scales, mixed over the scales, by one period."""
+        """Return season and trend of all scales, mixed over the scales, by one period."""
         images = [fold(state, period) for state in states]
         seasons = [rearrange(self.season(rearrange(i, "s d c p -> s p c d")), "s p c d -> s d c p") for i in images]
         trends = [rearrange(self.trend(rearrange(i, "s d c p -> s c p d")), "s c p d -> s d c p") for i in images]
@@ -188,7 +188,7 @@ class Inception(nn.Module):
             nn.init.kaiming_normal_(weight, mode="fan_out", nonlinearity="relu")
 
     def forward(self, image: Image, cycles: int = 0) -> Image:
-        """Returns the image after convolution; where cycles are doubled, with as many of them as asked for."""
+        """Return the image after convolution; where cycles are doubled, with as many of them as asked for."""
         padded = [F.pad(weight, 4 * [self.reach - reach]) for reach, weight in enumerate(self.weights)]
         weight, bias = torch.stack(padded).mean(dim=0), torch.stack(list(self.biases)).mean(dim=0)
         if not self.is_up:
@@ -202,13 +202,13 @@ def _circular(outputs: int, stride: int = 1) -> nn.Conv1d:
 
 
 def without_gradient(series: Float[Tensor, "*rows time"]) -> tuple[Tensor, Tensor, Tensor]:
-    """Returns series with mean 0 and deviation 1, their means and their deviations, which pass no gradient."""
+    """Return series with mean 0 and deviation 1, their means and their deviations, which pass no gradient."""
     with torch.no_grad():
         _, mean, deviation = standardise(series, dim=-1)
     return (series - mean) / deviation, mean, deviation
 
 
 def fold(states: States, period: int) -> Image:
-    """Returns states cycle by cycle, with zeros where the last one is not full."""
+    """Return states cycle by cycle, with zeros where the last one is not full."""
     lacking = -states.shape[-1] % period
     return rearrange(F.pad(states, (0, lacking)), "s d (c p) -> s d c p", p=period)

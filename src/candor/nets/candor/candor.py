@@ -66,7 +66,7 @@ class Encoding:
         return fuse(self.representations.fusion_weights, self.representations.branches)
 
     def branch_forecasts(self) -> dict[str, Float[Tensor, "batch prefix node"]]:
-        """Returns what each branch alone would forecast."""
+        """Return what each branch alone would forecast."""
         return {name: self.network.head(states, self.steps) for name, states in self.representations.by_branch.items()}
 
 
@@ -108,7 +108,7 @@ class CandorNetwork(nn.Module):
         week_of_year: Bins | None = None,
         rain: Readings | None = None,
     ) -> Forecast:
-        """Returns the forecast in z-scores.
+        """Return the forecast in z-scores.
 
         Args:
             values: z-scores of the history.
@@ -129,7 +129,7 @@ class CandorNetwork(nn.Module):
         week_of_year: Bins | None = None,
         rain: Readings | None = None,
     ) -> Encoding:
-        """Returns the states of a forecast of `prefix` steps (all by default)."""
+        """Return the states of a forecast of `prefix` steps (all by default)."""
         settings, patches = self.settings, self.settings.patches
         steps = settings.horizon if prefix is None else prefix
         targets = settings.decoded_patches(steps)
@@ -160,7 +160,7 @@ class CandorNetwork(nn.Module):
         return Encoding(self, steps, embedded, components, refined, paths, functional, inputs)
 
     def represent(self, inputs: ForecastInputs) -> Representations:
-        """Returns the forecast representations of the branches and how much each counts."""
+        """Return the forecast representations of the branches and how much each counts."""
         by_branch: dict[str, Forecasts] = {}
         for branch in self.settings.branches:
             if branch == "functional":
@@ -185,7 +185,7 @@ class Roles(nn.Module):
 
 
 def _initialise(network: CandorNetwork) -> None:
-    """Initialises parameters Xavier-uniform but for stated values; biases keep PyTorch's defaults."""
+    """Initialise parameters Xavier-uniform but for stated values; biases keep PyTorch's defaults."""
     for name, parameter in network.named_parameters():
         # Not biases, scales of norms and scalars, nor the season (beyond the paper), which begins at zero.
         if parameter.ndim >= 2 and not name.endswith("season.weight"):
@@ -214,7 +214,7 @@ class ModuleSummary:
 
 
 def summarise(settings: ModelSettings) -> list[ModuleSummary]:
-    """Returns the modules with parameters in the order of the paper; edges carry none, so none are needed."""
+    """Return the modules with parameters in the order of the paper; edges carry none, so none are needed."""
     network = CandorNetwork(settings, EdgeArrays(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0)))
     rows = []
     for name, module in network.named_modules():

@@ -81,7 +81,7 @@ class CalendarTables(nn.Module):
     def rows(
         self, time_of_day: CalendarIndex, day_of_week: CalendarIndex, week_of_year: CalendarIndex | None = None
     ) -> CalendarRows:
-        """Returns `[tod || dow]` at the given positions of the calendar, plus the season if there is one."""
+        """Return `[tod || dow]` at the given positions of the calendar, plus the season if there is one."""
         rows = torch.cat([self.time_of_day(time_of_day), self.day_of_week(day_of_week)], dim=-1)
         if self.season is None:
             return rows
@@ -99,7 +99,7 @@ class Calendar(CalendarTables):
         self.mlp = Mlp(width, width, settings.hidden, settings.dropout)
 
     def context(self, rows: CalendarRows) -> Float[Tensor, "batch position hidden"]:
-        """Returns m at the given rows."""
+        """Return m at the given rows."""
         return self.mlp(rows)
 
 
@@ -217,7 +217,7 @@ class Decomposition(nn.Module):
             self.rain_projection = nn.Linear(width, width)
 
     def forward(self, embedded: States, context: Context, rain: Readings | None = None) -> Components | Undecomposed:
-        """Returns the components of the embedded history Z, given the calendar context m of its patches.
+        """Return the components of the embedded history Z, given the calendar context m of its patches.
 
         Rain over the history, as z-scores of log(1 + rain), is needed if the settings say so, else not read.
         """
@@ -257,7 +257,7 @@ class Decomposition(nn.Module):
         )
 
     def _gate(self, mlp: Mlp, view: States, change: States, bend: States, context: Context) -> States:
-        """Returns sigma(f(xi)), xi = [Q || dQ || -dQ || d2Q || P_E(e) || m] (eq. app_gate_inputs)."""
+        """Return sigma(f(xi)), xi = [Q || dQ || -dQ || d2Q || P_E(e) || m] (eq. app_gate_inputs)."""
         width = view.shape[-1]
         of_view, of_rise, of_fall, of_bend, of_node, of_calendar = split_linear(mlp.first, *[width] * 6)
         by_node = self.node_projection(self.nodes.weight) @ of_node.T + mlp.first.bias
@@ -268,7 +268,7 @@ class Decomposition(nn.Module):
 
 
 def _differences(view: States) -> tuple[States, States]:
-    """Returns first and second differences over patches; each begins with zero."""
+    """Return first and second differences over patches; each begins with zero."""
     change = F.pad(view.diff(dim=-2), (0, 0, 1, 0))
     return change, F.pad(change.diff(dim=-2), (0, 0, 1, 0))
 
@@ -307,14 +307,14 @@ class HistoryIntegration(nn.Module):
             self.calendar = Mlp(2 * width, forecast, forecast, settings.dropout)
 
     def refine(self, embedded: States, components: Components | Undecomposed) -> States:
-        """Returns H0 = LN_H(Z + alpha P_H([B || A || R || S])) (eq. app_history_integration)."""
+        """Return H0 = LN_H(Z + alpha P_H([B || A || R || S])) (eq. app_history_integration)."""
         if not self.decomposition:
             return embedded
         mixed = self.mix(torch.cat(components.normalised, dim=-1))
         return self.norm(embedded + self.scale * mixed)
 
     def project(self, components: dict[str, Tensor], rows: TargetRows) -> Forecasts:
-        """Returns F0 at the target patches whose calendar rows are given (eq. app_temporal_projection).
+        """Return F0 at the target patches whose calendar rows are given (eq. app_temporal_projection).
 
         T_c, F_c and P_F are affine with nothing between, so F_c and P_F are multiplied first: one map from the four
         components to the forecast width.
@@ -338,6 +338,6 @@ def _component_maps(inputs: int, outputs: int) -> nn.ModuleDict:
 
 
 def project_patches(layer: nn.Linear, states: States, targets: int) -> Float[Tensor, "batch node target hidden"]:
-    """Returns the affine map from history patches to the first `targets` target patches, feature by feature."""
+    """Return the affine map from history patches to the first `targets` target patches, feature by feature."""
     weight, bias = layer.weight[:targets], layer.bias[:targets]
     return torch.matmul(weight, states) + bias[:, None]

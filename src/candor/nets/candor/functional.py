@@ -47,7 +47,7 @@ class FunctionalStates:
 
 
 def resemblances(descriptor: Descriptors) -> Float[Tensor, "batch node other"]:
-    """Returns how alike the backgrounds of all nodes are, -1 to 1: the cosines of their descriptors."""
+    """Return how alike the backgrounds of all nodes are, -1 to 1: the cosines of their descriptors."""
     directions = F.normalize(descriptor, dim=-1)
     return directions @ directions.mT
 
@@ -89,7 +89,7 @@ class FunctionalBranch(nn.Module):
     def forward(
         self, background: States, refined: States, nodes: NodeTable, pooled_calendar: PooledCalendar
     ) -> FunctionalStates:
-        """Returns the states of the branch from B, H0, the node table e and the calendar."""
+        """Return the states of the branch from B, H0, the node table e and the calendar."""
         descriptor, changes = self._describe(background, nodes, pooled_calendar)
         if not self.channels:  # w/o Relation: C^func = 0
             none = torch.empty(*descriptor.shape[:2], 0, dtype=torch.long, device=descriptor.device)
@@ -103,7 +103,7 @@ class FunctionalBranch(nn.Module):
     def _describe(
         self, background: States, nodes: NodeTable, pooled: PooledCalendar
     ) -> tuple[Descriptors, Float[Tensor, "batch node three_hidden"]]:
-        """Returns h^B and the changes of the background that trends are made of."""
+        """Return h^B and the changes of the background that trends are made of."""
         patches = background.shape[-2]
         first, last = background[..., 0, :], background[..., -1, :]
         recent = last - background[..., max(patches - 2, 0), :]
@@ -121,7 +121,7 @@ class FunctionalBranch(nn.Module):
         return descriptor, changes
 
     def _choose(self, descriptor: Descriptors, trend: Descriptors) -> tuple[PairNumbers, PairNumbers, PairWeights]:
-        """Returns the top k (neighbour, channel) pairs of every node and their scores (eq. functional_graph).
+        """Return the top k (neighbour, channel) pairs of every node and their scores (eq. functional_graph).
 
         The pairs are found without gradients; their scores are then computed again with gradients, for them only.
         """
@@ -136,7 +136,7 @@ class FunctionalBranch(nn.Module):
         return neighbour, channel, scores
 
     def _gather(self, refined: States, neighbour: PairNumbers, channel: PairNumbers, weights: PairWeights) -> States:
-        """Returns C^func, the weighted values of the chosen pairs (eq. app_functional_aggregation)."""
+        """Return C^func, the weighted values of the chosen pairs (eq. app_functional_aggregation)."""
         # Each channel's value map as one affine map: restore after channel after reduce.
         channels = [channel for channel in self.channels if isinstance(channel, nn.Linear)]
         inner = torch.stack([channel.weight for channel in channels])  # channel value value
@@ -149,7 +149,7 @@ class FunctionalBranch(nn.Module):
     def correct(
         self, projected: Forecasts, context: States, descriptor: Descriptors, nodes: NodeTable, target_rows: TargetRows
     ) -> Forecasts:
-        """Returns F^func = LN(F0 + alpha gate * correction) (eq. app_functional_forecast)."""
+        """Return F^func = LN(F0 + alpha gate * correction) (eq. app_functional_forecast)."""
         targets, forecast = projected.shape[2], projected.shape[3]
         ahead = project_patches(self.temporal, context, targets)
         widths = (forecast, forecast, descriptor.shape[-1], nodes.shape[-1], target_rows.shape[-1])

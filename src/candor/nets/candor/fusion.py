@@ -41,7 +41,7 @@ class Fusion(CalendarTables):
         self.register_buffer("positions", positions, persistent=False)
 
     def weights(self, nodes: NodeTable, *clock: TargetIndex) -> FusionWeights:
-        """Returns lambda at the target patches whose calendar is given (eq. app_fusion_context)."""
+        """Return lambda at the target patches whose calendar is given (eq. app_fusion_context)."""
         width, targets = nodes.shape[-1], clock[0].shape[1]
         of_node, of_calendar, of_position = split_linear(self.mlp.first, width, 2 * width, width)
         by_node = nodes @ of_node.T + self.mlp.first.bias
@@ -57,13 +57,13 @@ class MeanFusion(nn.Module):
         self.branches = len(settings.branches)
 
     def weights(self, nodes: NodeTable, *clock: TargetIndex) -> FusionWeights:
-        """Returns one over the number of branches."""
+        """Return one over the number of branches."""
         batch, targets = clock[0].shape
         return nodes.new_full((batch, len(nodes), targets, self.branches), 1 / self.branches)
 
 
 def fuse(weights: FusionWeights, forecasts: tuple[Forecasts, ...]) -> Forecasts:
-    """Returns the weighted sum of the branches' forecast representations (eq. context_fusion)."""
+    """Return the weighted sum of the branches' forecast representations (eq. context_fusion)."""
     shares = weights.unsqueeze(-1).unbind(dim=-2)
     fused = shares[0] * forecasts[0]
     for share, forecast in zip(shares[1:], forecasts[1:], strict=True):
@@ -84,22 +84,22 @@ class Head(nn.Module):
         self.register_buffer("recovery", recovery_matrix(settings), persistent=False)
 
     def forward(self, representation: Forecasts, prefix: int) -> Float[Tensor, "batch prefix node"]:
-        """Returns the forecast of the first `prefix` steps."""
+        """Return the forecast of the first `prefix` steps."""
         patches = self.second(F.relu(self.first(F.relu(representation))))  # eq. app_fusion_prediction
         return self.recover(patches, prefix)
 
     def recover(self, patches: Forecasts, prefix: int) -> Float[Tensor, "batch prefix node"]:
-        """Returns the mean over the patches that cover each step (eq. app_overlap_recovery)."""
+        """Return the mean over the patches that cover each step (eq. app_overlap_recovery)."""
         steps = patches.flatten(2) @ self.covering(patches.shape[2], prefix)  # batch node prefix
         return steps.transpose(1, 2)
 
     def covering(self, targets: int, prefix: int) -> Float[Tensor, "places prefix"]:
-        """Returns the part of the recovery matrix that the first patches and steps need."""
+        """Return the part of the recovery matrix that the first patches and steps need."""
         return self.recovery[: targets * self.length, :prefix]
 
 
 def recovery_matrix(settings: ModelSettings) -> Float[Tensor, "places horizon"]:
-    """Returns the map from all places of all target patches to the steps of the horizon: the mean over I_h."""
+    """Return the map from all places of all target patches to the steps of the horizon: the mean over I_h."""
     starts = torch.tensor(settings.target_starts)
     step_of_place = (starts[:, None] + torch.arange(settings.patch_length)).flatten() - settings.history
     covers = step_of_place[:, None] == torch.arange(settings.horizon)
@@ -134,22 +134,22 @@ class ForecastInputs:
     """Time of day, day of week and, with a season, week of the year at the target patches."""
 
     def differentiable(self) -> list[Tensor]:
-        """Returns the tensors that gradients flow into."""
+        """Return the tensors that gradients flow into."""
         return [*self.states.values(), self.nodes, self.target_rows]
 
     def with_differentiable(self, tensors: list[Tensor]) -> "ForecastInputs":
-        """Returns the same with other tensors in place of those of `differentiable`."""
+        """Return the same with other tensors in place of those of `differentiable`."""
         *states, nodes, rows = tensors
         return ForecastInputs(dict(zip(self.states, states, strict=True)), nodes, rows, self.clock)
 
     def block(self, samples: slice, nodes: slice) -> "ForecastInputs":
-        """Returns the part of some samples and some nodes."""
+        """Return the part of some samples and some nodes."""
         states = {name: tensor[samples, nodes] for name, tensor in self.states.items()}
         clock = tuple(index[samples] for index in self.clock)
         return ForecastInputs(states, self.nodes[nodes], self.target_rows[samples], clock)
 
     def blocks(self, rows: int) -> Iterator[tuple[slice, slice]]:
-        """Yields samples and nodes of blocks of about `rows` rows of the representations each."""
+        """Yield samples and nodes of blocks of about `rows` rows of the representations each."""
         (samples, targets, _), nodes = self.target_rows.shape, len(self.nodes)
         many_samples = max(1, rows // (nodes * targets))
         many_nodes = nodes if many_samples > 1 else max(1, rows // targets)

@@ -60,7 +60,7 @@ def losses(
     valid: int | None = None,
     share: float = 1.0,
 ) -> Losses:
-    """Returns the objective of a batch (eq. overall_objective, app_auxiliary_objective) and its terms.
+    """Return the objective of a batch (eq. overall_objective, app_auxiliary_objective) and its terms.
 
     Args:
         network: for its head and role maps.
@@ -100,7 +100,7 @@ def losses(
 
 
 def _history(states: Encoding) -> Tensor:
-    """Returns the mean squared error of the next state that the paths predict (eq. app_historical_consistency)."""
+    """Return the mean squared error of the next state that the paths predict (eq. app_historical_consistency)."""
     if states.refined.shape[-2] == 1:
         return states.refined.new_zeros(())
     predicted = _sum(path.temporal + path.contribution for path in states.paths.values()) / len(states.paths)
@@ -108,7 +108,7 @@ def _history(states: Encoding) -> Tensor:
 
 
 def _separation(states: Encoding) -> Tensor:
-    """Returns the mean absolute cosine of temporal states and residuals (eq. app_state_separation)."""
+    """Return the mean absolute cosine of temporal states and residuals (eq. app_state_separation)."""
     total = states.refined.new_zeros(())
     for path in states.paths.values():
         temporal, residual = path.temporal.mean(dim=-2), path.residual.mean(dim=-2)
@@ -119,7 +119,7 @@ def _separation(states: Encoding) -> Tensor:
 
 
 def _smoothness(states: Encoding) -> Tensor:
-    """Returns the mean absolute second difference of the background (eq. app_component_regularization)."""
+    """Return the mean absolute second difference of the background (eq. app_component_regularization)."""
     background = states.components.background
     if background.shape[-2] < 3:
         return background.new_zeros(())
@@ -127,13 +127,13 @@ def _smoothness(states: Encoding) -> Tensor:
 
 
 def _shock(states: Encoding) -> Tensor:
-    """Returns the mean shock activity (eq. app_component_regularization)."""
+    """Return the mean shock activity (eq. app_component_regularization)."""
     assert isinstance(states.components, Components)
     return states.components.shock_activity.mean()
 
 
 def _reconstruction(states: Encoding) -> Tensor:
-    """Returns how far the components are from the embedding they explain (eq. evolution_reconstruction)."""
+    """Return how far the components are from the embedding they explain (eq. evolution_reconstruction)."""
     components, embedded = states.components, states.embedded.detach()
     assert isinstance(components, Components)
     now = components.raw_background + components.raw_accumulation + components.raw_shock
@@ -146,7 +146,7 @@ def _reconstruction(states: Encoding) -> Tensor:
 
 
 def _roles(network: CandorNetwork, states: Encoding) -> dict[str, Tensor]:
-    """Returns the negative similarities of components and physical states (eq. app_role_consistency)."""
+    """Return the negative similarities of components and physical states (eq. app_role_consistency)."""
     components, paths = states.components, states.paths.values()
     assert isinstance(components, Components)
     first = max(network.settings.temporal_span - 1, 1) - 1  # the paper counts patches from one

@@ -77,18 +77,18 @@ class Path(nn.Module):
         self.register_buffer("positions", positions, persistent=False)
 
     def gates(self, sources: Nodes, rows: CalendarRows) -> Float[Tensor, "batch node patch 1"]:
-        """Returns the scalar node-calendar gate at the patches whose calendar rows are given."""
+        """Return the scalar node-calendar gate at the patches whose calendar rows are given."""
         of_node, of_calendar = split_linear(self.gate.first, sources.shape[-1], rows.shape[-1])
         by_node = sources @ of_node.T + self.gate.first.bias
         by_calendar = rows @ of_calendar.T
         return torch.sigmoid(self.gate.finish(by_node[:, None] + by_calendar[:, None]))
 
     def residual(self, gated: Tensor, temporal: Tensor) -> Tensor:
-        """Returns E (eq. app_propagation_residual)."""
+        """Return E (eq. app_propagation_residual)."""
         return self.norm(gated - F.relu(self.backcast(temporal)))
 
     def propagate(self, windows: Float[Tensor, "batch node patch window"], operator: Operator) -> States:
-        """Returns o: the window's own summary beside what arrives along edges (eq. app_localized_propagation)."""
+        """Return o: the window's own summary beside what arrives along edges (eq. app_localized_propagation)."""
         patches = windows.shape[-2]
         mapped = F.relu(self.window_map(windows)).unflatten(-1, (self.span, -1))  # Psi
         by_position = rearrange(mapped, "b n patch position hidden -> b n position (patch hidden)")
@@ -122,12 +122,12 @@ class PhysicalBranch(nn.Module):
             self.add_module(f"{direction}_support", support)
 
     def path(self, direction: str) -> Path:
-        """Returns the path of a direction."""
+        """Return the path of a direction."""
         path: Path = getattr(self, f"{direction}_path")
         return path
 
     def support(self, direction: str) -> DirectionalSupport:
-        """Returns the support of a direction."""
+        """Return the support of a direction."""
         support: DirectionalSupport = getattr(self, f"{direction}_support")
         return support
 
@@ -135,7 +135,7 @@ class PhysicalBranch(nn.Module):
         self, values: Readings, refined: States, shock_activity: Gates | None,
         history_rows: CalendarRows, target_rows: TargetRows, last_row: CalendarRow,
     ) -> dict[str, PathStates]:  # fmt: skip
-        """Returns the states of the paths by direction."""
+        """Return the states of the paths by direction."""
         encoded = None
         if self.settings.learned_operator:
             encoded = self.window(rearrange(values, "batch time node -> batch node time"))
@@ -152,14 +152,14 @@ class PhysicalBranch(nn.Module):
         return {direction: run.states(gates[direction][..., 0]) for direction, run in runs.items()}
 
     def _modulated(self, refined: States, shock_activity: Gates) -> States:
-        """Returns H0, larger where shocks are active (settled: shock-conditioned modulation)."""
+        """Return H0, larger where shocks are active (settled: shock-conditioned modulation)."""
         excess = F.relu(shock_activity - self.settings.shock_threshold)
         return refined * (1 + self.shock_strength * excess)[..., None]
 
     def shared_scores(
         self, support: DirectionalSupport, receivers: Nodes, sources: Nodes
     ) -> Float[Tensor, "position edge"]:
-        """Returns the scores of omega on edges (eq. app_delay_affinity)."""
+        """Return the scores of omega on edges (eq. app_delay_affinity)."""
         query = self.query(receivers)[support.receiver]
         keys = torch.stack([key(sources)[support.sender] for key in self.keys])  # position edge node_width
         return (keys * query).sum(dim=-1) / query.shape[-1] ** 0.5
@@ -167,7 +167,7 @@ class PhysicalBranch(nn.Module):
     def sample_scores(
         self, support: DirectionalSupport, sources: Nodes, encoded: WindowCodes, last_row: CalendarRow
     ) -> Float[Tensor, "batch edge"]:
-        """Returns the scores of a on edges (eq. app_sample_affinity); z = [window || calendar || source embedding]."""
+        """Return the scores of a on edges (eq. app_sample_affinity); z = [window || calendar || source embedding]."""
         widths = encoded.shape[-1], last_row.shape[-1], sources.shape[-1]
 
         def project(layer: nn.Linear) -> Float[Tensor, "batch node hidden"]:
@@ -202,7 +202,7 @@ class _Run:
         self.operator = support.operator(self.weights)
 
     def observe(self, modulated: States, history_rows: CalendarRows, targets: int) -> None:
-        """Computes gates, L, E and o over the history, and the first prediction of a rollout of `targets` patches."""
+        """Compute gates, L, E and o over the history, and the first prediction of a rollout of `targets` patches."""
         path, gates = self.path, self.path.gates(self.sources, history_rows)
         self.gates, gated = gates[..., 0], modulated * gates
         batch, nodes, patches, _ = gated.shape
@@ -216,7 +216,7 @@ class _Run:
         self.predictions = [self.temporal[..., -1, :] + self.contribution[..., -1, :]]
 
     def advance(self, gated: Float[Tensor, "batch node hidden"]) -> None:
-        """Adds the prediction L + o after one more patch."""
+        """Add the prediction L + o after one more patch."""
         temporal = self._temporal_state(gated)
         window = [*self.latest, self.path.residual(gated, temporal)]
         self.latest = window[1:]
@@ -224,7 +224,7 @@ class _Run:
         self.predictions.append(temporal + contribution[..., 0, :])
 
     def _temporal_state(self, gated: Float[Tensor, "batch node hidden"]) -> Tensor:
-        """Returns L of the next patch."""
+        """Return L of the next patch."""
         place = self.path.positions[self.cache.length]
         self.state = self.path.gru.step(gated.flatten(0, 1), self.state)
         return self.path.attention.step(self.state + place[:, None], self.cache).view(gated.shape)

@@ -81,7 +81,7 @@ class DirectionalSupport(nn.Module):
     def scores(
         self, receiving: Float[Tensor, "batch node width"], sending: Float[Tensor, "batch node width"]
     ) -> Float[Tensor, "batch edge"]:
-        """Returns the inner product of the states at both ends of each edge."""
+        """Return the inner product of the states at both ends of each edge."""
         if is_plain():  # a batch of any size
             return (receiving[:, self.receiver] * sending[:, self.sender]).sum(dim=-1)
         single = EdgeList.of(self.receiver, self.sender, self.by_sender, self.nodes, self.nodes)
@@ -89,7 +89,7 @@ class DirectionalSupport(nn.Module):
         return sddmm(edges, receiving.flatten(0, 1), sending.flatten(0, 1)).view(len(receiving), -1)
 
     def normalise(self, scores: EdgeWeights) -> EdgeWeights:
-        """Returns the weights of the softmax over each receiver's incoming edges."""
+        """Return the weights of the softmax over each receiver's incoming edges."""
         shape = (*scores.shape[:-1], self.nodes)
         receiver = self.receiver.expand_as(scores)
         largest = scores.new_full(shape, -torch.inf).scatter_reduce(-1, receiver, scores.detach(), "amax")
@@ -98,7 +98,7 @@ class DirectionalSupport(nn.Module):
         return exponentials / sums.gather(-1, receiver)
 
     def operator(self, weights: EdgeWeights) -> "Operator":
-        """Returns W, ready to be applied."""
+        """Return W, ready to be applied."""
         diagonals = [self._diagonal(weights, length) for length in range(1, self.orders + 1)]
         if not len(self.receiver):
             return Operator(diagonals, torch.zeros_like)
@@ -143,7 +143,7 @@ class Operator:
     multiply: Callable[[Tensor], Tensor]
 
     def walk(self, features: Features) -> list[Float[Tensor, "batch node feature"]]:
-        """Returns W^m x without the diagonal, summed over positions, m = 1, 2, ... (eq. app_multihop_aggregation)."""
+        """Return W^m x without the diagonal, summed over positions, m = 1, 2, ... (eq. app_multihop_aggregation)."""
         contributions, reached = [], features
         for diagonal in self.diagonals:
             reached = self.multiply(reached)
@@ -154,7 +154,7 @@ class Operator:
 def closed_walks(
     receiver: NDArray[np.integer], sender: NDArray[np.integer], nodes: int, length: int
 ) -> NDArray[np.int64]:
-    """Returns the walks of `length` edges that end where they begin, as edge numbers: step x walk.
+    """Return the walks of `length` edges that end where they begin, as edge numbers: step x walk.
 
     A walk i <- j <- ... <- i takes edges whose sender is the receiver of the next one. The last edge is found by its
     two ends: following all edges would need memory for every open walk, of which dense networks have many.

@@ -27,7 +27,7 @@ class Recipe(NetworkRecipe):
     revert to the mean of the season, so the level is kept as an input."""
 
     def model_settings(self, nodes: int, history: int, horizon: int) -> ModelSettings:
-        """Returns the sizes of the network; a patch overlaps the next by half.
+        """Return the sizes of the network; a patch overlaps the next by half.
 
         It is a third of the history long, or twice the horizon where that is shorter. What halves leave over of the
         history makes patches longer, so that the last one ends with the newest reading.

@@ -130,7 +130,7 @@ class ModelSettings(Settings):
         return len(self.target_starts)
 
     def decoded_patches(self, prefix: int) -> int:
-        """Returns how many target patches begin within the first `prefix` steps of the horizon."""
+        """Return how many target patches begin within the first `prefix` steps of the horizon."""
         return sum(start < self.history + prefix for start in self.target_starts)
 
 

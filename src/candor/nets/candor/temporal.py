@@ -30,11 +30,11 @@ class Recurrence(nn.Module):
         self.bias_hh = nn.Parameter(torch.empty(3 * width).uniform_(-bound, bound))
 
     def begin(self, series: int) -> Columns:
-        """Returns the state before anything was seen."""
+        """Return the state before anything was seen."""
         return self.weight_hh.new_zeros(self.weight_hh.shape[1], series)
 
     def step(self, inputs: Float[Tensor, "series width"], state: Columns) -> Columns:
-        """Returns the state after one more input."""
+        """Return the state after one more input."""
         return gated_step(inputs, state, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
 
 
@@ -51,11 +51,11 @@ class CausalAttention(nn.Module):
         nn.init.zeros_(self.out.bias)  # as PyTorch's own attention begins
 
     def begin(self, patches: int) -> KeyValueCache:
-        """Returns an empty cache for `patches` patches."""
+        """Return an empty cache for `patches` patches."""
         return KeyValueCache(patches, self.heads)
 
     def step(self, states: Columns, cache: KeyValueCache) -> Float[Tensor, "series hidden"]:
-        """Returns what the next patch sees, given its states, and adds it to the cache."""
+        """Return what the next patch sees, given its states, and add it to the cache."""
         mask = None
         if self.training and self.rate > 0:
             mask = dropout_mask((cache.length + 1, self.heads, states.shape[1]), self.rate, states)

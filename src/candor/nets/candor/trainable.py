@@ -33,7 +33,7 @@ class CandorTrainable(Trainable):
         return self.network.settings.horizon
 
     def objective(self, batch: dict[str, Tensor], step: StepContext) -> Objective:
-        """Returns the part of the objective that a micro-batch adds."""
+        """Return the part of the objective that a micro-batch adds."""
         values, anchor = self.anchored(batch)
         clock = batch["time_of_day"], batch["day_of_week"]
         encoding = self.network.encode(values, *clock, step.prefix, self._week_of_year(batch), rain_in(batch))
@@ -50,7 +50,7 @@ class CandorTrainable(Trainable):
         return Objective(found.total, error, terms)
 
     def forecast(self, batch: dict[str, Tensor]) -> Tensor:
-        """Returns the forecast in the sensors' unit."""
+        """Return the forecast in the sensors' unit."""
         values, anchor = self.anchored(batch)
         clock = batch["time_of_day"], batch["day_of_week"], self._week_of_year(batch)
         scores = self.network(values, *clock, rain_in(batch)) + anchor
@@ -60,7 +60,7 @@ class CandorTrainable(Trainable):
         return batch["week_of_year"] if self.network.settings.season else None
 
     def anchored(self, batch: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
-        """Returns the inputs of the network, and the anchor to add to its forecast, zero if there is none."""
+        """Return the inputs of the network, and the anchor to add to its forecast, zero if there is none."""
         values = batch["inputs"]
         if not self.has_anchor:
             return values, values.new_zeros(())
@@ -72,5 +72,5 @@ class CandorTrainable(Trainable):
 
 
 def rain_in(batch: dict[str, Tensor]) -> Tensor | None:
-    """Returns the rain over the history of each window, batch x time x node, if the network reads it."""
+    """Return the rain over the history of each window, batch x time x node, if the network reads it."""
     return batch["covariates"][..., 0] if "covariates" in batch else None

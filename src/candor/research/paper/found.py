@@ -72,15 +72,15 @@ class FoundGrid:
         return self.models[0].partition("=")[0]
 
     def of_task(self, task: str) -> pd.DataFrame:
-        """Returns the results on a task."""
+        """Return the results on a task."""
         return self.results[self.results["task"] == task]
 
     def known(self) -> set[tuple[str, str, int]]:
-        """Returns task, model and seed of all cells with results."""
+        """Return task, model and seed of all cells with results."""
         return set(self.results[["task", "model", "seed"]].itertuples(index=False, name=None))
 
     def candor_runs(self) -> dict[str, Path]:
-        """Returns the run of the full CANDOR with the first seed, by task; none of a sweep."""
+        """Return the run of the full CANDOR with the first seed, by task; none of a sweep."""
         found: dict[str, Path] = {}
         known = self.known()
         for cell in sorted(self.cells, key=lambda cell: (cell.contender.name != FULL, cell.contender.name, cell.seed)):
@@ -90,7 +90,7 @@ class FoundGrid:
         return found
 
     def command(self, *, is_whole: bool = False) -> str:
-        """Returns the command that makes these results, or with `is_whole` also what was begun or its suite has."""
+        """Return the command that makes these results, or with `is_whole` also what was begun or its suite has."""
         if self.kind == GridKind.BENCHMARK and self.suite.name not in suite_names():
             return UNKNOWN
         begun = self.cells if is_whole else ()
@@ -138,7 +138,7 @@ def _written(settings: Mapping[str, Any]) -> list[str]:
 
 
 def read_grid(folder: Path, cells: Sequence[GridCell] = ()) -> FoundGrid | None:
-    """Returns the grid in a folder; None if it has no results yet.
+    """Return the grid in a folder; None if it has no results yet.
 
     Where results.parquet is not there, what the cells scored is collected: those whose cell.json is there.
     """
@@ -154,7 +154,7 @@ def read_grid(folder: Path, cells: Sequence[GridCell] = ()) -> FoundGrid | None:
 
 
 def _suite(folder: Path, cells: Sequence[GridCell], results: pd.DataFrame) -> Suite:
-    """Returns the suite of a grid: named by its cells, or guessed from the names of its models where there are none."""
+    """Return the suite of a grid: named by its cells, or guessed from the names of its models where there are none."""
     models = unique(results, "model")
     names = {cell.suite for cell in cells}
     name = names.pop() if len(names) == 1 else _guessed(models) or folder.name.removeprefix("benchmark-")
@@ -211,7 +211,7 @@ class Found:
 
 
 def find_results(folders: Sequence[Path]) -> Found:
-    """Returns everything that is in some folders and the folders in them; a folder that is a run is drawn itself."""
+    """Return everything that is in some folders and the folders in them; a folder that is a run is drawn itself."""
     for folder in folders:
         if not folder.is_dir():
             hint = "name folders that commands of candor wrote to"
@@ -236,7 +236,7 @@ def find_results(folders: Sequence[Path]) -> Found:
 
 
 def _files(folders: Sequence[Path]) -> dict[str, list[Path]]:
-    """Returns the files that hold results, each once, by name; hidden folders and those of `candor paper` left out."""
+    """Return the files that hold results, each once, by name; hidden folders and those of `candor paper` left out."""
     found: dict[str, dict[Path, Path]] = {name: {} for name in (RESULTS, CELL, PROFILE, _SHOCK_RAIN, TRUTH, RECORD)}
     for folder in folders:
         for place, inside, files in os.walk(folder):
@@ -251,12 +251,12 @@ def _files(folders: Sequence[Path]) -> dict[str, list[Path]]:
 
 
 def is_paper(folder: Path) -> bool:
-    """Returns whether a folder was written by `candor paper`."""
+    """Return whether a folder was written by `candor paper`."""
     return is_of_format(folder / MARK, FORMAT)
 
 
 def _cells(paths: Sequence[Path], troubles: list[Trouble]) -> dict[Path, list[GridCell]]:
-    """Returns the cells of grids by the grid's folder; cells of `candor truth` have no suite and are left out."""
+    """Return the cells of grids by the grid's folder; cells of `candor truth` have no suite and are left out."""
     found: dict[Path, list[GridCell]] = {}
     for path in paths:
         content = _tried(troubles, path, partial(read_json, path))
@@ -271,7 +271,7 @@ def _cells(paths: Sequence[Path], troubles: list[Trouble]) -> dict[Path, list[Gr
 
 
 def _runs(found: Found, folders: Sequence[Path]) -> Iterator[FoundRun]:
-    """Yields the runs that were named, then CANDOR's first seed on each task of the grids; no two are called alike."""
+    """Yield the runs that were named, then CANDOR's first seed on each task of the grids; no two are called alike."""
     used: set[str] = set()
 
     def opened(name: str, folder: Path) -> Iterator[FoundRun]:
@@ -300,7 +300,7 @@ def _is_candor(run: Path) -> bool:
 
 
 def _tried(troubles: list[Trouble], where: Path, work: Callable[[], Outcome]) -> Outcome | None:
-    """Returns what some work gives, or None after noting why it could not be done."""
+    """Return what some work gives, or None after noting why it could not be done."""
     try:
         return work()
     except InputError as error:
@@ -312,7 +312,7 @@ def _tried(troubles: list[Trouble], where: Path, work: Callable[[], Outcome]) ->
 
 
 def data_of_runs(runs: Sequence[FoundRun]) -> dict[str, Path]:
-    """Returns the folders of somebody's own data that runs carry with them, by the name of the data.
+    """Return the folders of somebody's own data that runs carry with them, by the name of the data.
 
     Many files are called readings: where others have the name already, the run is named too.
     """
@@ -329,12 +329,12 @@ def data_of_runs(runs: Sequence[FoundRun]) -> dict[str, Path]:
 
 
 def data_names(found: Found) -> list[str]:
-    """Returns the names of all data that grids and runs were made with, in their order."""
+    """Return the names of all data that grids and runs were made with, in their order."""
     of_grids = (name for grid in found.grids for name in unique(grid.results, "data"))
     catalogued = (run.record.data for run in found.runs if run.record.is_catalogued)
     return list(dict.fromkeys([*of_grids, *catalogued, *data_of_runs(found.runs)]))
 
 
 def is_here(name: str) -> bool:
-    """Returns whether a dataset of the catalogue is on this machine."""
+    """Return whether a dataset of the catalogue is on this machine."""
     return name in datasets and datasets.get(name).is_available()

@@ -33,7 +33,7 @@ class Missing:
 
 
 def find_missing(found: Found) -> list[Missing]:
-    """Returns what is missing: whole results first, then what those that are there lack."""
+    """Return what is missing: whole results first, then what those that are there lack."""
     everything = (
         *_missing_suites(found),
         *_missing_ablations(found),
@@ -92,7 +92,7 @@ def _missing_costs(found: Found) -> Iterator[Missing]:
 
 
 def _comparison(preset: str) -> str:
-    """Returns the command that compares most models on a preset."""
+    """Return the command that compares most models on a preset."""
     labels, suites = labels_of(preset), map(load_suite, suite_names())
     fitting = [(suite, task.label) for suite in suites for task in suite.tasks if task.label in labels]
     if not fitting:
@@ -137,7 +137,7 @@ def _why(cell: GridCell, grid: FoundGrid) -> str:
 
 
 def _gaps(grid: FoundGrid) -> Iterator[Missing]:
-    """Yields the cells that a grid lacks: those that were begun or failed, and those that its suite has besides."""
+    """Yield the cells that a grid lacks: those that were begun or failed, and those that its suite has besides."""
     known, command = grid.known(), grid.command(is_whole=True)
     if begun := [cell for cell in grid.cells if cell.place not in known]:
         reasons = ((cell.name, _why(cell, grid)) for cell in begun[:_MOST_NAMED])

@@ -41,7 +41,7 @@ class Origin:
 
 
 def data_in_words(name: str, checksum: str = "", unit: str = "", *, is_dataset: bool = False) -> str:
-    """Returns what data are: the title that the catalogue gives, unit and the beginning of the checksum.
+    """Return what data are: the title that the catalogue gives, unit and the beginning of the checksum.
 
     The checksum of a whole dataset (`is_dataset`) is compared with what the catalogue knows.
     """
@@ -53,7 +53,7 @@ def data_in_words(name: str, checksum: str = "", unit: str = "", *, is_dataset: 
 
 
 def protocol_in_words(protocol: Mapping[str, Any], windows: Mapping[str, int] | None = None) -> str:
-    """Returns what is read and forecast, how the record is cut (with known numbers of windows), which targets count."""
+    """Return what is read and forecast, how the record is cut (with known numbers of windows), which targets count."""
     history, horizon = counted(int(protocol["history"]), "step"), int(protocol["horizon"])
     first, last = protocol.get("first"), protocol.get("last")
     span = f" from {first or 'its beginning'} to {last or 'its end'}" if first or last else ""
@@ -71,7 +71,7 @@ def protocol_in_words(protocol: Mapping[str, Any], windows: Mapping[str, int] | 
 
 
 def origin_of_task(grid: FoundGrid, task: str) -> Origin:
-    """Returns where the numbers of a grid on a task come from."""
+    """Return where the numbers of a grid on a task come from."""
     results = grid.of_task(task)
     first: dict[Any, Any] = results.iloc[0].to_dict()
     sums = dict.fromkeys(str(value) for value in results["data_sha256"])
@@ -87,7 +87,7 @@ def origin_of_task(grid: FoundGrid, task: str) -> Origin:
 
 
 def origin_of_run(record: RunRecord, source: str, command: str) -> Origin:
-    """Returns where the figures of a run come from."""
+    """Return where the figures of a run come from."""
     return Origin(
         source=source,
         command=command,
@@ -99,7 +99,7 @@ def origin_of_run(record: RunRecord, source: str, command: str) -> Origin:
 
 
 def _aggregation(results: pd.DataFrame) -> str:
-    """Returns over what errors are means, how long each model was trained, and what keeps models from comparison."""
+    """Return over what errors are means, how long each model was trained, and what keeps models from comparison."""
     spread = " ± standard deviation (one degree of freedom taken off)" if results["seed"].nunique() > 1 else ""
     budgets = " or ".join(budgets_of(results))
     trained = f" Networks were trained {budgets} minutes each." if budgets else ""
@@ -109,13 +109,13 @@ def _aggregation(results: pd.DataFrame) -> str:
 
 
 def _dates(grid: FoundGrid, task: str) -> list[str]:
-    """Returns when the runs of a grid on a task were made, as far as their records are there."""
+    """Return when the runs of a grid on a task were made, as far as their records are there."""
     records = (record_in(grid.folder / cell.name) for cell in grid.cells if cell.task.label == task)
     return [record.made.isoformat() for record in records if record is not None and record.made is not None]
 
 
 def record_in(run: Path) -> RunRecord | None:
-    """Returns the record of a run; None where it is no longer."""
+    """Return the record of a run; None where it is no longer."""
     try:
         return load_record(run)
     except InputError:
@@ -123,7 +123,7 @@ def record_in(run: Path) -> RunRecord | None:
 
 
 def circumstances_in_words(at: Circumstances) -> str:
-    """Returns shape, graph, batch and machine of measurements."""
+    """Return shape, graph, batch and machine of measurements."""
     machine = at.machine
     return (
         f"{at.nodes} sensors, {at.edges:,} edges (graph: {at.graph}), {at.horizon} steps from {at.history}; "
@@ -133,7 +133,7 @@ def circumstances_in_words(at: Circumstances) -> str:
 
 
 def origin_of_profile(path: Path, profile: Profile) -> Origin:
-    """Returns where costs come from."""
+    """Return where costs come from."""
     at = profile.circumstances
     names = ",".join([*(model.name for model in profile.models), *profile.failed])
     words = ["candor", "profile", "--preset", at.preset, "--models", names, "--batch", str(at.batch)]
@@ -152,7 +152,7 @@ def origin_of_profile(path: Path, profile: Profile) -> Origin:
 
 
 def origin_of_truth(path: Path, cells: Sequence[Scored], command: str) -> Origin:
-    """Returns where scores of explanations come from."""
+    """Return where scores of explanations come from."""
     first = cells[0].circumstances
     seeds = ", ".join(str(seed) for seed in dict.fromkeys(scored.cell.seed for scored in cells))
     names = dict.fromkeys(scored.cell.dataset for scored in cells)
@@ -168,7 +168,7 @@ def origin_of_truth(path: Path, cells: Sequence[Scored], command: str) -> Origin
 
 
 def in_versions(found: Iterable[Mapping[str, object]]) -> str:
-    """Returns versions as a sentence; where results differ, all versions of a package."""
+    """Return versions as a sentence; where results differ, all versions of a package."""
     by_package: dict[str, dict[str, None]] = {}
     for one in found:
         for package, version in one.items():
@@ -177,7 +177,7 @@ def in_versions(found: Iterable[Mapping[str, object]]) -> str:
 
 
 def in_dates(found: Iterable[str]) -> str:
-    """Returns the first and the last of some dates in ISO form, of which the day counts."""
+    """Return the first and the last of some dates in ISO form, of which the day counts."""
     days = sorted({date[:10] for date in found if date})
     if not days:
         return UNKNOWN
@@ -185,7 +185,7 @@ def in_dates(found: Iterable[str]) -> str:
 
 
 def joined(origins: Sequence[Origin]) -> Origin:
-    """Returns one origin for numbers of several; what is the same in all is said once."""
+    """Return one origin for numbers of several; what is the same in all is said once."""
     between = {"command": "\n", "protocol": " "}
     names = [part.name for part in fields(Origin)]
     return Origin(

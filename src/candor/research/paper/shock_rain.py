@@ -11,7 +11,7 @@ from candor.research.tables import PaperTable, TableCell
 
 
 def _label(comparison: RainComparison) -> str:
-    """Returns the data, how many runs there are of which horizons, and whether they were given rain."""
+    """Return the data, how many runs there are of which horizons, and whether they were given rain."""
     horizons = " and ".join(str(row["horizon"]) for row in comparison.content["horizons"])
     runs = counted(len(comparison.content["checkpoints"]), "run")
     given = ", given rain" if comparison.given_rain else ""
@@ -19,7 +19,7 @@ def _label(comparison: RainComparison) -> str:
 
 
 def association_table(comparisons: Sequence[RainComparison]) -> PaperTable:
-    """Returns the test on each data in a row, as the paper has it."""
+    """Return the test on each data in a row, as the paper has it."""
     rows = []
     for comparison in comparisons:
         content = comparison.content
@@ -36,7 +36,7 @@ def association_table(comparisons: Sequence[RainComparison]) -> PaperTable:
 
 
 def run_table(comparison: RainComparison) -> PaperTable:
-    """Returns horizon, seed, lag and correlation of every run."""
+    """Return horizon, seed, lag and correlation of every run."""
     lags = {row["horizon"]: float(row["lag_hours"]) for row in comparison.content["horizons"]}
     rows = []
     for run in comparison.content["checkpoints"]:
@@ -53,7 +53,7 @@ def run_table(comparison: RainComparison) -> PaperTable:
 
 
 def findings_of(comparison: RainComparison) -> list[str]:
-    """Returns what the comparison found, in sentences."""
+    """Return what the comparison found, in sentences."""
     runs = comparison.content["checkpoints"]
     known = [run["is_positive"] for run in runs if run["is_positive"] is not None]
     given = "which some of the runs were given" if comparison.given_rain else "which it was not given"
@@ -72,7 +72,7 @@ def findings_of(comparison: RainComparison) -> list[str]:
 
 
 def origin_of_shock_rain(comparison: RainComparison) -> Origin:
-    """Returns where the numbers of a comparison come from."""
+    """Return where the numbers of a comparison come from."""
     content = comparison.content
     records = [record for run in content["checkpoints"] if (record := record_in(Path(str(run["run"])))) is not None]
     span = f"{str(content.get('first', ''))[:10]} to {str(content.get('last', ''))[:10]}"

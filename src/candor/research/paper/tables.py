@@ -19,7 +19,7 @@ _SWEPT = ("mae", "rmse", "mse")
 
 
 def variant_tables(grid: FoundGrid) -> dict[str, PaperTable]:
-    """Returns the tables of all variants by task, rows in the order of the variants instead of that of the errors."""
+    """Return the tables of all variants by task, rows in the order of the variants instead of that of the errors."""
     places = {model: place for place, model in enumerate(grid.models)}
     return {
         table.title: replace(table, rows=tuple(sorted(table.rows, key=lambda row: places.get(row[0], len(places)))))
@@ -28,7 +28,7 @@ def variant_tables(grid: FoundGrid) -> dict[str, PaperTable]:
 
 
 def with_sizes(table: PaperTable, grid: FoundGrid) -> PaperTable:
-    """Returns the table of a task with the parameters of each variant in front, if the results state them."""
+    """Return the table of a task with the parameters of each variant in front, if the results state them."""
     sizes = parameters_of(grid.of_task(table.title))
     if not sizes:
         return table
@@ -39,7 +39,7 @@ def with_sizes(table: PaperTable, grid: FoundGrid) -> PaperTable:
 
 
 def ablations_by_task(grids: Sequence[FoundGrid]) -> dict[str, dict[str, list[Change]]]:
-    """Returns the changes of all ablations by kind (`ablations`, `interventions`) and task.
+    """Return the changes of all ablations by kind (`ablations`, `interventions`) and task.
 
     Grids on the same task are put together; what several of them have is taken from the first. A kind is absent unless
     there are two tasks that share a variant.
@@ -59,12 +59,12 @@ def ablations_by_task(grids: Sequence[FoundGrid]) -> dict[str, dict[str, list[Ch
 
 
 def shared_variants(by_task: Mapping[str, Sequence[Change]]) -> set[str]:
-    """Returns the variants that all tasks have."""
+    """Return the variants that all tasks have."""
     return set.intersection(*({change.variant for change in changes} for changes in by_task.values()))
 
 
 def sensitivity_table(sweeps: Sequence[FoundGrid]) -> PaperTable:
-    """Returns the errors over all steps by setting and value, a group of columns per task.
+    """Return the errors over all steps by setting and value, a group of columns per task.
 
     Of several sweeps of a setting on a task the first is taken: others may have another budget or other sizes.
     """
@@ -93,7 +93,7 @@ def sensitivity_table(sweeps: Sequence[FoundGrid]) -> PaperTable:
 
 
 def find_errors(profile: Profile, grids: Sequence[FoundGrid]) -> TaskErrors | None:
-    """Returns the errors of the benchmark grid that has most of the profile's models on its preset, if there is one."""
+    """Return the errors of the benchmark grid that has most of the profile's models on its preset, if there is one."""
     preset, measured = profile.circumstances.preset, {model.name for model in profile.models}
     found: list[TaskErrors] = []
     for grid in grids:
@@ -105,7 +105,7 @@ def find_errors(profile: Profile, grids: Sequence[FoundGrid]) -> TaskErrors | No
 
 
 def cost_table(profile: Profile) -> PaperTable:
-    """Returns a row per model, smallest first: parameters, operations, times and memory, a dash where it has none."""
+    """Return a row per model, smallest first: parameters, operations, times and memory, a dash where it has none."""
     at, rows = profile.circumstances, []
     notes = [circumstances_in_words(at)]
     if any(model.parameters is None for model in profile.models):
@@ -131,7 +131,7 @@ def cost_table(profile: Profile) -> PaperTable:
 
 
 def truth_tables(rows: Sequence[Row]) -> list[PaperTable]:
-    """Returns a table for each question and measure, a row per answer; the best of each dataset is marked."""
+    """Return a table for each question and measure, a row per answer; the best of each dataset is marked."""
     tables = []
     for question, measure in dict.fromkeys((row.question, row.measure) for row in rows):
         asked = [row for row in rows if (row.question, row.measure) == (question, measure)]

@@ -40,7 +40,7 @@ class ModelAnswers:
 
 
 def refuse_variants(settings: ModelSettings) -> None:
-    """Refuses a model that lacks a part that questions are about."""
+    """Refuse a model that lacks a part that questions are about."""
     parts = {
         "decomposition": settings.decomposition,
         "shock gates": settings.gates_shocks or not settings.decomposition,  # without decomposition: named once
@@ -57,7 +57,7 @@ def refuse_variants(settings: ModelSettings) -> None:
 
 @torch.no_grad()
 def collect_answers(candor: Candor, task: Task, report: Report = silent) -> ModelAnswers:
-    """Returns the answers of a fitted CANDOR over the test part of a task."""
+    """Return the answers of a fitted CANDOR over the test part of a task."""
     network, origins = candor.trained().network, task.split.test
     settings, sensors = network.settings, len(task.panel.sensors)
     refuse_variants(settings)
@@ -79,7 +79,7 @@ def collect_answers(candor: Candor, task: Task, report: Report = silent) -> Mode
 
 
 def _by_patch(encoding: Encoding) -> dict[str, Tensor]:
-    """Returns the answers about patches, each window x sensor x patch."""
+    """Return the answers about patches, each window x sensor x patch."""
     components = encoding.components
     assert isinstance(components, Components)  # variants without are refused
     return {
@@ -93,7 +93,7 @@ def _by_patch(encoding: Encoding) -> dict[str, Tensor]:
 
 
 def _by_window(network: CandorNetwork, encoding: Encoding, sensors: int) -> dict[str, Tensor]:
-    """Returns weights and what arrived, window x edge x position; likeness, resemblance, window x sensor x sensor."""
+    """Return weights and what arrived, window x edge x position; likeness, resemblance, window x sensor x sensor."""
     functional, states = encoding.functional, encoding.paths["forward"]
     assert functional is not None  # variants without are refused
     likeness = torch.zeros(len(functional.weights), sensors, sensors)
@@ -107,7 +107,7 @@ def _by_window(network: CandorNetwork, encoding: Encoding, sensors: int) -> dict
 
 
 def _arrived(branch: PhysicalBranch, states: PathStates) -> Tensor:
-    """Returns the size of what each edge brings to the last history patch, window x edge x position."""
+    """Return the size of what each edge brings to the last history patch, window x edge x position."""
     path, support = branch.path("forward"), branch.support("forward")
     patches = states.residual.shape[2]
     # What would lie before the first patch is the first one again.
@@ -118,7 +118,7 @@ def _arrived(branch: PhysicalBranch, states: PathStates) -> Tensor:
 
 
 def _in_order_of(edges: Edges, support: DirectionalSupport) -> NDArray[np.int64]:
-    """Returns for each edge of the panel its place among the edges of the operator."""
+    """Return for each edge of the panel its place among the edges of the operator."""
     ends = zip(support.sender.tolist(), support.receiver.tolist(), strict=True)
     places = {pair: place for place, pair in enumerate(ends)}
     wanted = zip(edges.source.tolist(), edges.target.tolist(), strict=True)
@@ -131,5 +131,5 @@ def _branch(network: CandorNetwork) -> PhysicalBranch:
 
 
 def _size(states: Tensor) -> Tensor:
-    """Returns the root mean square over hidden."""
+    """Return the root mean square over hidden."""
     return states.square().mean(dim=-1).sqrt()

@@ -66,15 +66,15 @@ class TruthCell(Settings, Cell):
         return f"{self.dataset}/seed-{self.seed}"
 
     def content(self) -> dict[str, Any]:
-        """Returns all fields."""
+        """Return all fields."""
         return self.model_dump(mode="json")
 
     def make(self) -> tuple[Panel, Truth]:
-        """Returns the network and the truth about it."""
+        """Return the network and the truth about it."""
         return MAKERS[self.dataset](seed=self.seed, **self.data.model_dump(exclude_none=True))
 
     def is_done(self, folder: Path) -> bool:
-        """Returns whether there are scores in today's format, of the model that is there."""
+        """Return whether there are scores in today's format, of the model that is there."""
         if not (folder / TRUTH).is_file():
             return False
         content = read_json(folder / TRUTH)
@@ -82,7 +82,7 @@ class TruthCell(Settings, Cell):
         return is_current and content["circumstances"]["model_sha256"] == model_checksum(folder)
 
     def work(self, folder: Path, report: Report, interruption: Interruption) -> None:
-        """Trains CANDOR and scores its answers."""
+        """Train CANDOR and score its answers."""
         panel, truth = self.make()
 
         def begin(limits: Limits) -> tuple[Run, Task]:
@@ -125,7 +125,7 @@ class Scored:
 def cells_of(
     datasets: list[str], seeds: list[int], overrides: Mapping[str, Any], budget_minutes: float | None
 ) -> list[TruthCell]:
-    """Returns the cells, seed by seed, so that a command that is stopped leaves whole rounds.
+    """Return the cells, seed by seed, so that a command that is stopped leaves whole rounds.
 
     Overrides are settings of protocol, model and training; those that begin with `data.` are of the network.
     """
@@ -154,19 +154,19 @@ def cells_of(
 
 
 def read_scored(cell: TruthCell, root: Path) -> Scored:
-    """Returns what a cell scored that is done."""
+    """Return what a cell scored that is done."""
     content = read_json(root / cell.name / TRUTH)
     scores = tuple(Score(**score) for score in content["scores"])
     return Scored(cell, scores, read_curves(content["curves"]), content["circumstances"])
 
 
 def read_curves(content: Sequence[Mapping[str, Any]]) -> tuple[Curve, ...]:
-    """Returns responses to pulses as they were written."""
+    """Return responses to pulses as they were written."""
     return tuple(Curve(**{**curve, "response": tuple(curve["response"])}) for curve in content)
 
 
 def _circumstances(run: Run, evaluation: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns everything that the scores depend on, and how good the forecasts are, in the sensors' unit."""
+    """Return everything that the scores depend on, and how good the forecasts are, in the sensors' unit."""
     progress = Checkpoint(run.folder / TRAINING).progress()
     return {
         "made": datetime.now(UTC).replace(microsecond=0).isoformat(),

@@ -45,7 +45,7 @@ class Curve:
 def pulse_responses(
     forecast: Forecast, histories: Readings, edges: Edges, longest: int, size: float = 1.0, report: Report = silent
 ) -> Numbers:
-    """Returns what arrives at the target of each edge per unit of a pulse at its source, edge x lag (1 comes first).
+    """Return what arrives at the target of each edge per unit of a pulse at its source, edge x lag (1 comes first).
 
     Args:
         forecast: the model.
@@ -68,7 +68,7 @@ def pulse_responses(
 
 
 def peaks_of(responses: Numbers) -> tuple[Numbers, Numbers]:
-    """Returns the lag, in steps, at which each response (edge x lag, 1 first) is largest, and that largest value.
+    """Return the lag, in steps, at which each response (edge x lag, 1 first) is largest, and that largest value.
 
     Of equal ones the first counts.
     """
@@ -78,7 +78,7 @@ def peaks_of(responses: Numbers) -> tuple[Numbers, Numbers]:
 def curves_by_delay(
     answer: str, responses: Numbers, delays: NDArray[np.integer], *, is_ours: bool = False
 ) -> list[Curve]:
-    """Returns the mean responses of edges with the same delay: those of a forecaster that knows delays differ."""
+    """Return the mean responses of edges with the same delay: those of a forecaster that knows delays differ."""
     found = []
     for delay in np.unique(delays).tolist():
         alike = responses[delays == delay]
@@ -87,7 +87,7 @@ def curves_by_delay(
 
 
 def _effects(forecast: Forecast, histories: Readings, source: int, longest: int, size: float) -> Numbers:
-    """Returns what pulses of all ages do to the forecasts of all sensors, age x step x sensor, mean over windows."""
+    """Return what pulses of all ages do to the forecasts of all sensors, age x step x sensor, mean over windows."""
     windows, length, _ = histories.shape
     ages = np.arange(longest)
     moved = np.repeat(histories[None], longest, axis=0)  # age window history sensor
@@ -101,7 +101,7 @@ def _effects(forecast: Forecast, histories: Readings, source: int, longest: int,
 
 
 def _by_lag(effects: Numbers) -> Numbers:
-    """Returns the mean over all ages and steps that lie the same number of steps apart, lag x sensor."""
+    """Return the mean over all ages and steps that lie the same number of steps apart, lag x sensor."""
     longest = len(effects)
     if effects.shape[1] < longest:
         raise ValueError(f"the horizon of {effects.shape[1]} steps is shorter than the longest lag, {longest}")

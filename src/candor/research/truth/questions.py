@@ -19,6 +19,7 @@ from candor.data.panel import Edges
 from candor.data.protocol import Task
 from candor.data.synthetic import Truth
 from candor.forecasting.candor import Candor
+from candor.nets.trainable import tensors_of
 from candor.research.patterns import Numbers, pair_correlations
 from candor.research.truth.answers import ModelAnswers, collect_answers
 from candor.research.truth.pulses import Curve, Readings, curves_by_delay, peaks_of, pulse_responses
@@ -51,7 +52,7 @@ RANDOM_SEED = 0
 def question_candor(
     candor: Candor, task: Task, truth: Truth, report: Report = silent
 ) -> tuple[tuple[Score, ...], tuple[Curve, ...]]:
-    """Returns what a fitted CANDOR and the rules beside it score on the test part, and how forecasts answer pulses."""
+    """Return what a fitted CANDOR and the rules beside it score on the test part, and how forecasts answer pulses."""
     if truth.components["shock"].shape != task.panel.values.shape:
         raise ValueError("the truth is not that of the data, or the protocol cuts the record")
     model = collect_answers(candor, task, report)
@@ -78,10 +79,10 @@ def question_candor(
 
 
 def respond(candor: Candor, task: Task, longest: int, report: Report = silent) -> Numbers:
-    """Returns how the forecasts of a fitted CANDOR respond to pulses in test windows, edge x lag; see `pulses`."""
+    """Return how the forecasts of a fitted CANDOR respond to pulses in test windows, edge x lag; see `pulses`."""
     trainable = candor.trained()
     chosen = spread_evenly(len(task.split.test), PULSE_WINDOWS)
-    batch = candor.windows(task.panel, task.split.test[chosen]).batch(slice(None)).tensors()
+    batch = tensors_of(candor.windows(task.panel, task.split.test[chosen]).batch(slice(None)))
 
     @torch.no_grad()
     def forecast(histories: Readings) -> Readings:
@@ -95,7 +96,7 @@ def respond(candor: Candor, task: Task, longest: int, report: Report = silent) -
 
 
 def score_shocks(truth: Truth, model: ModelAnswers, residuals: Numbers, generator: np.random.Generator) -> list[Score]:
-    """Returns how well gates and rules separate patches with an injected shock from those without.
+    """Return how well gates and rules separate patches with an injected shock from those without.
 
     Residuals are readings minus what is usual, time x sensor, in standard deviations.
     """
@@ -116,7 +117,7 @@ def score_shocks(truth: Truth, model: ModelAnswers, residuals: Numbers, generato
 
 
 def shocked_patches(truth: Truth, starts: NDArray[np.int64], length: int) -> NDArray[np.bool_]:
-    """Returns whether a shock was injected at the sensor in a row of the patch, patch x sensor.
+    """Return whether a shock was injected at the sensor in a row of the patch, patch x sensor.
 
     What was injected upstream and only passes by is no shock of this sensor.
     """
@@ -136,7 +137,7 @@ def score_edges(
     residuals: Numbers,
     generator: np.random.Generator,
 ) -> list[Score]:
-    """Returns how the model and rules order the edges by delay and by attenuation.
+    """Return how the model and rules order the edges by delay and by attenuation.
 
     Args:
         truth: delay and attenuation of every edge.
@@ -184,7 +185,7 @@ def score_edges(
 
 
 def mean_age(arrived: Numbers) -> Numbers:
-    """Returns how many patches old what arrives along each edge is, from its size: edge x position, oldest first."""
+    """Return how many patches old what arrives along each edge is, from its size: edge x position, oldest first."""
     ages = np.arange(arrived.shape[1])[::-1]
     total = arrived.sum(axis=1)
     weighted: Numbers = np.where(total > 0, arrived @ ages / np.where(total > 0, total, 1.0), ages.mean())
@@ -202,7 +203,7 @@ def _draw_lags(longest: int, generator: np.random.Generator, shape: tuple[int, .
 def score_twins(
     truth: Truth, model: ModelAnswers, readings: Numbers, usual: Numbers, generator: np.random.Generator
 ) -> list[Score]:
-    """Returns how often the planted twin of a sensor is the first, or among the first three, of all others.
+    """Return how often the planted twin of a sensor is the first, or among the first three, of all others.
 
     A sensor has one twin: the share of firsts is the precision of the first, and the second measure counts near misses.
     Readings are those of the test windows, beside what is usual at their time of the week, both time x sensor.
@@ -221,7 +222,7 @@ def score_twins(
 
 
 def score_storage(truth: Truth, model: ModelAnswers, residuals: Numbers, generator: np.random.Generator) -> list[Score]:
-    """Returns how components, gates and a rule order the patches of a sensor by what its store took in or gave out."""
+    """Return how components, gates and a rule order the patches of a sensor by what its store took in or gave out."""
     starts, length = model.starts, model.patch_length
     changes = over_patches(stored_changes(truth), starts, length)
     distance = over_patches(np.abs(residuals), starts, length)
@@ -241,7 +242,7 @@ def score_storage(truth: Truth, model: ModelAnswers, residuals: Numbers, generat
 
 
 def stored_changes(truth: Truth) -> Numbers:
-    """Returns by how much the store of each sensor filled (above zero) or emptied (below) in each step, time x sensor.
+    """Return by how much the store of each sensor filled (above zero) or emptied (below) in each step, time x sensor.
 
     A full store lowers the reading of a road and raises that of a river; filling is what moves it away from empty.
     """

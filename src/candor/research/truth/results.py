@@ -57,7 +57,7 @@ class Row:
         return GOALS.get((self.question, self.measure))
 
     def content(self) -> dict[str, Any]:
-        """Returns everything as content of a JSON file."""
+        """Return everything as content of a JSON file."""
         return {
             "dataset": self.dataset, "question": self.question, "measure": self.measure, "answer": self.answer,
             "is_ours": self.is_ours, "goal": self.goal, "mean": self.mean, "spread": self.spread,
@@ -71,7 +71,7 @@ class Row:
 
 
 def rows_of(cells: Sequence[Scored]) -> list[Row]:
-    """Returns the rows of some cells, in the order of their datasets, questions and answers."""
+    """Return the rows of some cells, in the order of their datasets, questions and answers."""
     datasets = list(dict.fromkeys(scored.cell.dataset for scored in cells))
     found: dict[tuple[str, str, str, str, bool], dict[int, float | None]] = {}
     for scored in sorted(cells, key=lambda scored: datasets.index(scored.cell.dataset)):
@@ -82,7 +82,7 @@ def rows_of(cells: Sequence[Scored]) -> list[Row]:
 
 
 def verdicts(rows: Sequence[Row]) -> list[str]:
-    """Returns for each goal and dataset what CANDOR reached, and the best rule beside it, in a sentence each."""
+    """Return for each goal and dataset what CANDOR reached, and the best rule beside it, in a sentence each."""
     said = []
     for dataset in dict.fromkeys(row.dataset for row in rows):
         for (question, measure), goal in GOALS.items():
@@ -102,7 +102,7 @@ def verdicts(rows: Sequence[Row]) -> list[str]:
 
 
 def content_of(cells: Sequence[Scored], command: str) -> dict[str, Any]:
-    """Returns all results as content of a JSON file, with the command that made them."""
+    """Return all results as content of a JSON file, with the command that made them."""
     rows = rows_of(cells)
     return {
         "format_version": FORMAT_VERSION,
@@ -121,7 +121,7 @@ def content_of(cells: Sequence[Scored], command: str) -> dict[str, Any]:
 
 
 def read_truth(path: Path) -> tuple[list[Scored], str]:
-    """Returns the cells that `candor truth` scored, from the file with the content of all, and the command."""
+    """Return the cells that `candor truth` scored, from the file with the content of all, and the command."""
     content = read_json(path)
     if not isinstance(content, dict) or content.get("format_version") != FORMAT_VERSION:
         raise InputError(
@@ -145,13 +145,13 @@ def read_truth(path: Path) -> tuple[list[Scored], str]:
 
 
 def score_frame(rows: Sequence[Row]) -> pd.DataFrame:
-    """Returns the table for a CSV file, a column per seed."""
+    """Return the table for a CSV file, a column per seed."""
     contents = [row.content() | {f"seed_{seed}": value for seed, value in row.by_seed.items()} for row in rows]
     return pd.DataFrame(contents).drop(columns="by_seed", errors="ignore")
 
 
 def curve_frame(cells: Sequence[Scored]) -> pd.DataFrame:
-    """Returns the responses to pulses, a row per dataset, seed, answer, delay and lag."""
+    """Return the responses to pulses, a row per dataset, seed, answer, delay and lag."""
     columns = ("dataset", "seed", "answer", "delay", "edges", "lag", "response")
     rows = [
         (scored.cell.dataset, scored.cell.seed, curve.answer, curve.delay, curve.edges, lag, response)

@@ -15,7 +15,7 @@ _RIDGE = 1e-3  # share of the mean variance of the inputs
 
 
 def usual_readings(panel: Panel, train_end: int) -> Numbers:
-    """Returns what is usual for the time of the week of each row, time x sensor, in the sensors' units.
+    """Return what is usual for the time of the week of each row, time x sensor, in the sensors' units.
 
     Usual is the mean over the rows before `train_end`; a time of the week that they lack gets their overall mean.
     """
@@ -29,7 +29,7 @@ def usual_readings(panel: Panel, train_end: int) -> Numbers:
 
 
 def residuals_of(panel: Panel, train_end: int) -> tuple[Numbers, Numbers]:
-    """Returns readings minus what is usual, time x sensor, in standard deviations of training, and these deviations.
+    """Return readings minus what is usual, time x sensor, in standard deviations of training, and these deviations.
 
     A missing reading counts as usual.
     """
@@ -40,7 +40,7 @@ def residuals_of(panel: Panel, train_end: int) -> tuple[Numbers, Numbers]:
 
 
 def over_patches(series: Numbers, starts: NDArray[np.int64], length: int) -> Numbers:
-    """Returns the rows of each patch, patch x row of the patch x sensor."""
+    """Return the rows of each patch, patch x row of the patch x sensor."""
     cut: Numbers = series[starts[:, None] + np.arange(length)]
     return cut
 
@@ -48,7 +48,7 @@ def over_patches(series: Numbers, starts: NDArray[np.int64], length: int) -> Num
 def lagged_peaks(
     series: Numbers, source: NDArray[np.integer], target: NDArray[np.integer], longest: int
 ) -> tuple[Numbers, Numbers]:
-    """Returns the lag from 1 to `longest` steps at which the ends of each edge are most alike, and how much they are.
+    """Return the lag from 1 to `longest` steps at which the ends of each edge are most alike, and how much they are.
 
     Where nothing is known the lag is 1 and the correlation 0.
     """
@@ -59,7 +59,7 @@ def lagged_peaks(
 def regression_responses(
     residuals: Numbers, deviations: Numbers, edges: Edges, history: int, horizon: int, longest: int
 ) -> Numbers:
-    """Returns the responses to pulses of regressions from each sensor's and its senders' past, edge x lag.
+    """Return the responses to pulses of regressions from each sensor's and its senders' past, edge x lag.
 
     Every step ahead of every sensor that edges lead to has a ridge regression of its own on the last `history`
     residuals of the sensor and of those that send to it.
@@ -95,6 +95,6 @@ def regression_responses(
 
 
 def _beside(series: Readings, sensors: list[int]) -> NDArray[np.float64]:
-    """Returns the past of some sensors side by side, window x (row sensor)."""
+    """Return the past of some sensors side by side, window x (row sensor)."""
     chosen: NDArray[np.float64] = series[:, :, sensors].astype(np.float64)
     return chosen.reshape(len(series), -1)

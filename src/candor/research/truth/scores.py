@@ -52,7 +52,7 @@ def score_answers(
     generator: np.random.Generator,
     draw: Draw = lambda generator, shape: generator.random(shape),
 ) -> list[Score]:
-    """Returns the score of every answer by every measure, and the mean score of random numbers in their place.
+    """Return the score of every answer by every measure, and the mean score of random numbers in their place.
 
     There is at least one answer, and all have the same shape; `draw` draws a random one.
     """
@@ -72,7 +72,7 @@ def score_answers(
 
 
 def area_under_curve(is_positive: NDArray[np.bool_], scores: Numbers) -> float | None:
-    """Returns the probability that a random positive scores above a random negative, 0 to 1 (AUROC).
+    """Return the probability that a random positive scores above a random negative, 0 to 1 (AUROC).
 
     Equal scores count half. None where there are no positives, or no negatives.
     """
@@ -86,7 +86,7 @@ def area_under_curve(is_positive: NDArray[np.bool_], scores: Numbers) -> float |
 
 
 def average_precision(is_positive: NDArray[np.bool_], scores: Numbers) -> float | None:
-    """Returns the mean over positives of the share of positives among all that score at least as high, 0 to 1.
+    """Return the mean over positives of the share of positives among all that score at least as high, 0 to 1.
 
     None where there are no positives.
     """
@@ -102,7 +102,7 @@ def average_precision(is_positive: NDArray[np.bool_], scores: Numbers) -> float 
 
 
 def rank_correlation(truth: Numbers, scores: Numbers) -> float | None:
-    """Returns Spearman's correlation, -1 to 1; equal numbers share their mean rank.
+    """Return Spearman's correlation, -1 to 1; equal numbers share their mean rank.
 
     Scores that are all equal order nothing: 0. None where the truth has no order, or fewer than three members.
     """
@@ -114,14 +114,14 @@ def rank_correlation(truth: Numbers, scores: Numbers) -> float | None:
 
 
 def mean_rank_correlation(truth: Numbers, scores: Numbers) -> float | None:
-    """Returns the mean over columns of Spearman's correlation along each; columns without an order are left out."""
+    """Return the mean over columns of Spearman's correlation along each; columns without an order are left out."""
     found = [rank_correlation(one, other) for one, other in zip(truth.T, scores.T, strict=True)]
     known = [value for value in found if value is not None]
     return float(np.mean(known)) if known else None
 
 
 def share_found(pairs: tuple[tuple[int, int], ...], first: int, likeness: Numbers) -> float | None:
-    """Returns the share of members of pairs whose partner is among the `first` most alike of all others.
+    """Return the share of members of pairs whose partner is among the `first` most alike of all others.
 
     Equal numbers are put in random order: what is returned is the mean over all such orders. None without pairs.
 
@@ -140,7 +140,7 @@ def share_found(pairs: tuple[tuple[int, int], ...], first: int, likeness: Number
 
 
 def share_in_order(truth: Numbers, group: NDArray[np.integer], scores: Numbers) -> float | None:
-    """Returns the share of pairs within groups that scores and truth put in the same order; equal scores count half.
+    """Return the share of pairs within groups that scores and truth put in the same order; equal scores count half.
 
     Pairs whose truth is equal do not count. None where fewer than five pairs are left.
     """

@@ -47,7 +47,7 @@ _BYTES_PER_NUMBER = 4
 
 
 def write_bundle(run: Run, path: Path, rows: Rows | None = None) -> Path:
-    """Returns where the bundle of a run was written, all or nothing: one file if the path ends in .zip, else a folder.
+    """Return where the bundle of a run was written, all or nothing: one file if the path ends in .zip, else a folder.
 
     Args:
         run: a finished run.
@@ -73,19 +73,19 @@ def write_bundle(run: Run, path: Path, rows: Rows | None = None) -> Path:
 
 
 def is_bundle(path: Path) -> bool:
-    """Returns whether a path claims to be a bundle: a file, or a folder with a manifest."""
+    """Return whether a path claims to be a bundle: a file, or a folder with a manifest."""
     path = Path(path)
     return path.is_file() or (path / MANIFEST).is_file()
 
 
 def open_run(path: Path) -> Run:
-    """Returns the run in a run directory, in an unpacked bundle or in a bundle file; a bundle is checked first."""
+    """Return the run in a run directory, in an unpacked bundle or in a bundle file; a bundle is checked first."""
     path = Path(path)
     return open_bundle(path) if is_bundle(path) else load_run(path)
 
 
 def results_folder(path: Path) -> Path:
-    """Returns where commands write what they make of a run: a run directory itself, or a folder beside a bundle.
+    """Return where commands write what they make of a run: a run directory itself, or a folder beside a bundle.
 
     A bundle is given away as it was exported, and one more file in it would be a sign of damage. The folder has the
     whole name of the bundle: klamath.zip and klamath, which may be another model, lie side by side.
@@ -98,7 +98,7 @@ def results_folder(path: Path) -> Path:
 
 
 def open_bundle(path: Path) -> Run:
-    """Returns the run in a bundle after a check to the last byte; nothing that does not belong there is opened.
+    """Return the run in a bundle after a check to the last byte; nothing that does not belong there is opened.
 
     A bundle file is unpacked into a temporary folder, which goes when the run is no longer used.
     """
@@ -119,7 +119,7 @@ def open_bundle(path: Path) -> Run:
 
 
 def demo_bundle() -> Path:
-    """Returns the bundle that comes with the package: dissolved oxygen at eleven stations of the Klamath River.
+    """Return the bundle that comes with the package: dissolved oxygen at eleven stations of the Klamath River.
 
     It is the run of `candor demo` with half the hidden width, which is a third of the size and no worse on the test
     part (MAE 0.856 mg/L against 0.855), with its whole record:
@@ -132,7 +132,7 @@ def demo_bundle() -> Path:
 
 
 def _fill(folder: Path, run: Run, rows: Rows | None) -> None:
-    """Writes all files of a bundle."""
+    """Write all files of a bundle."""
     task, evaluation, where = run.task(), summarise_run(run.folder).evaluation, str(run.folder)
     (folder / "model").mkdir()
     for name in _MODEL:
@@ -157,7 +157,7 @@ def _fill(folder: Path, run: Run, rows: Rows | None) -> None:
 
 
 def _write_end(folder: Path, run: Run, task: Task, rows: int | None) -> RunRecord:
-    """Writes the last rows of a record and returns the record of a run on them."""
+    """Write the last rows of a record and return the record of a run on them."""
     record, span = run.record, task.protocol.history + task.protocol.horizon
     count = max(WINDOWS_BY_DEFAULT * span, run.forecaster.rows_read) if rows is None else rows
     least = max(span, run.forecaster.rows_needed)
@@ -186,7 +186,7 @@ def _write_records(folder: Path, record: RunRecord, evaluation: Mapping[str, Any
 
 
 def _refuse_to_overwrite(path: Path, source: Path) -> None:
-    """Refuses to put a bundle where something else is: a folder is replaced as a whole."""
+    """Refuse to put a bundle where something else is: a folder is replaced as a whole."""
     if path.resolve() == source.resolve() or path.resolve() in source.resolve().parents:
         raise InputError("the bundle cannot take the place of its own run", where=str(path), hint="name another folder")
     is_empty = path.is_dir() and not any(path.iterdir())
@@ -211,7 +211,7 @@ def _refuse_to_overwrite(path: Path, source: Path) -> None:
 
 
 def _holds_a_bundle(path: Path) -> bool:
-    """Returns whether there is a bundle at a path, whole or damaged; many other things have a manifest.json."""
+    """Return whether there is a bundle at a path, whole or damaged; many other things have a manifest.json."""
     return is_of_format(path / MANIFEST, manifest.FORMAT) if path.is_dir() else manifest.lists_a_bundle(path)
 
 
@@ -228,7 +228,7 @@ def _open_folder(folder: Path, where: str) -> Run:
 
 
 def _refuse_large_panel(path: Path, where: str) -> None:
-    """Refuses readings that would take more memory than a bundle may: a small file can claim any number of rows."""
+    """Refuse readings that would take more memory than a bundle may: a small file can claim any number of rows."""
     if not path.is_file():
         return
     try:
@@ -243,7 +243,7 @@ def _refuse_large_panel(path: Path, where: str) -> None:
 
 
 def _check_fits(run: Run) -> None:
-    """Refuses a model that is not the one of the record, or that cannot answer: it is asked once, with all silent."""
+    """Refuse a model that is not the one of the record, or that cannot answer: it is asked once, with all silent."""
     record, forecaster = run.record, run.forecaster
     spans = (record.protocol.history, record.protocol.horizon)
     if (forecaster.name, forecaster.history, forecaster.horizon) != (record.model, *spans):
@@ -259,7 +259,7 @@ def _check_fits(run: Run) -> None:
 
 
 def _silence(forecaster: Forecaster) -> Panel:
-    """Returns a history of the model's sensors in which none of them reports."""
+    """Return a history of the model's sensors in which none of them reports."""
     known = forecaster.trained_on_.panel
     values = np.full((forecaster.history, len(known.sensors)), np.nan, np.float32)
     names = forecaster.quantities_read()

@@ -17,7 +17,7 @@ _ERRORS = {"mae": "MAE{unit}", "rmse": "RMSE{unit}", "mape": "MAPE [%]"}
 
 
 def model_card(record: RunRecord, forecaster: Forecaster, task: Task, evaluation: Mapping[str, Any] | None) -> str:
-    """Returns the card of a fitted forecaster; `evaluation` is the content of the run's evaluation.json, if any."""
+    """Return the card of a fitted forecaster; `evaluation` is the content of the run's evaluation.json, if any."""
     parts = [
         _title(record, forecaster, task),
         _training(record, forecaster, task),
@@ -121,7 +121,7 @@ def _limits(forecaster: Forecaster, evaluation: Mapping[str, Any] | None) -> str
 
 
 def _ranges(forecaster: Forecaster) -> str:
-    """Returns between which numbers readings lay in training, for each unit."""
+    """Return between which numbers readings lay in training, for each unit."""
     known = forecaster.trained_on_
     units, told = [sensor.unit for sensor in known.panel.sensors], []
     for unit in distinct_units(units):
@@ -160,7 +160,7 @@ def _stretch(task: Task, first: int, last: int) -> str:
 
 
 def _numbers(forecaster: Forecaster) -> int:
-    """Returns how many numbers were learned; beside its weights a network keeps edges, scales and tables."""
+    """Return how many numbers were learned; beside its weights a network keeps edges, scales and tables."""
     if isinstance(forecaster, NetworkForecaster):
         return sum(parameter.numel() for parameter in forecaster.trained().network.parameters())
     return sum(array.size for array in forecaster.state_.values())
@@ -175,7 +175,7 @@ def _degrees(value: float | None) -> str:
 
 
 def _plain(text: str) -> str:
-    """Returns text of others so that Markdown shows it as it is, on one line."""
+    """Return text of others so that Markdown shows it as it is, on one line."""
     escaped = "".join(f"\\{letter}" if letter in "\\`*_{}[]<>#|!" else letter for letter in text)
     return " ".join(escaped.split())
 

@@ -68,12 +68,12 @@ class Manifest(Settings):
     """Every other file by its path within the bundle."""
 
     def text(self) -> str:
-        """Returns the one spelling of the manifest."""
+        """Return the one spelling of the manifest."""
         return json.dumps(self.model_dump(mode="json"), indent=2, sort_keys=True) + "\n"
 
 
 def write_manifest(folder: Path) -> None:
-    """Writes the manifest of the files that lie in a folder; a file that has no place in a bundle is refused."""
+    """Write the manifest of the files that lie in a folder; a file that has no place in a bundle is refused."""
     files = {}
     for name in sorted(files_of(folder, str(folder))):
         check_name(name, str(folder))
@@ -82,7 +82,7 @@ def write_manifest(folder: Path) -> None:
 
 
 def check_folder(folder: Path, where: str) -> None:
-    """Raises InputError unless the folder holds just what its manifest says, to the last byte.
+    """Raise InputError unless the folder holds just what its manifest says, to the last byte.
 
     Args:
         folder: the bundle, unpacked.
@@ -103,13 +103,13 @@ def check_folder(folder: Path, where: str) -> None:
 
 
 def check_name(name: str, where: str) -> None:
-    """Raises InputError unless a file of this name has a place in a bundle; what is not known is not looked at."""
+    """Raise InputError unless a file of this name has a place in a bundle; what is not known is not looked at."""
     if name != MANIFEST and not _KNOWN.fullmatch(name):
         raise InputError(f"a file called {name!r} has no place in a bundle", where=where, hint=_HINT)
 
 
 def check_sizes(sizes: dict[str, int], where: str) -> None:
-    """Raises InputError unless files of these sizes by name make up a bundle that can be opened without harm."""
+    """Raise InputError unless files of these sizes by name make up a bundle that can be opened without harm."""
     for name, size in sizes.items():
         check_name(name, where)
         if name.endswith(_TEXT) and size > MOST_BYTES_OF_TEXT:
@@ -121,7 +121,7 @@ def check_sizes(sizes: dict[str, int], where: str) -> None:
 
 
 def parse_json(path: Path, where: str) -> Any:
-    """Returns the content of a JSON file, also of one that was made to exhaust the reader."""
+    """Return the content of a JSON file, also of one that was made to exhaust the reader."""
     try:
         return json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError) as error:
@@ -147,7 +147,7 @@ def _read_manifest(path: Path, where: str) -> Manifest:
 
 
 def files_of(folder: Path, where: str) -> Iterator[str]:
-    """Yields the paths of all files within a folder; links, which may lead anywhere, are refused."""
+    """Yield the paths of all files within a folder; links, which may lead anywhere, are refused."""
     for place, folders, files in os.walk(folder):
         for name in (*folders, *files):
             path = Path(place) / name
@@ -158,7 +158,7 @@ def files_of(folder: Path, where: str) -> Iterator[str]:
 
 
 def pack(folder: Path, path: Path) -> None:
-    """Writes all files of a folder to one archive, all or nothing."""
+    """Write all files of a folder to one archive, all or nothing."""
     names = sorted(file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file())
     with atomic_file(path) as temporary, zipfile.ZipFile(temporary, "w") as archive:
         for name in names:
@@ -169,7 +169,7 @@ def pack(folder: Path, path: Path) -> None:
 
 
 def unpack(path: Path, folder: Path) -> None:
-    """Writes the files of an archive to a folder, which is made; an archive that is no bundle is refused."""
+    """Write the files of an archive to a folder, which is made; an archive that is no bundle is refused."""
     try:
         with zipfile.ZipFile(path) as archive:
             entries = _entries(archive, str(path))
@@ -186,7 +186,7 @@ def unpack(path: Path, folder: Path) -> None:
 
 
 def lists_a_bundle(path: Path) -> bool:
-    """Returns whether a file is an archive of what a bundle has and nothing else; its content is not looked at."""
+    """Return whether a file is an archive of what a bundle has and nothing else; its content is not looked at."""
     try:
         with zipfile.ZipFile(path) as archive:
             return bool(_entries(archive, str(path)))
@@ -195,7 +195,7 @@ def lists_a_bundle(path: Path) -> bool:
 
 
 def _entries(archive: zipfile.ZipFile, where: str) -> list[zipfile.ZipInfo]:
-    """Returns the files of an archive if all of them may be written."""
+    """Return the files of an archive if all of them may be written."""
     entries = [entry for entry in archive.infolist() if entry.orig_filename not in _FOLDERS]
     sizes: dict[str, int] = {}
     for entry in entries:

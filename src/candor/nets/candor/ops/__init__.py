@@ -19,7 +19,7 @@ _PLAIN = ContextVar("plain", default=False)
 
 @contextmanager
 def plain() -> Iterator[None]:
-    """Uses the plain form of every operation while the block runs, in this thread."""
+    """Use the plain form of every operation while the block runs, in this thread."""
     token = _PLAIN.set(True)
     try:
         yield
@@ -28,15 +28,15 @@ def plain() -> Iterator[None]:
 
 
 def is_plain() -> bool:
-    """Returns whether plain forms are wanted whatever the device."""
+    """Return whether plain forms are wanted whatever the device."""
     return _PLAIN.get() or torch.compiler.is_exporting()
 
 
 def is_fast_on_cpu(tensor: Tensor) -> bool:
-    """Returns whether to use a fast form that is made for processors only."""
+    """Return whether to use a fast form that is made for processors only."""
     return tensor.device.type == "cpu" and not is_plain()
 
 
 def block_size(tensor: Tensor, *, cpu: int, other: int) -> int:
-    """Returns the size of a block for the device of a tensor: caches are small, other devices need much at a time."""
+    """Return the size of a block for the device of a tensor: caches are small, other devices need much at a time."""
     return cpu if tensor.device.type == "cpu" else other

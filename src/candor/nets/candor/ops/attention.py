@@ -33,7 +33,7 @@ def attend(
     cache: KeyValueCache,
     mask: Float[Tensor, "patch head series"] | None = None,
 ) -> Columns:
-    """Returns what the next patch takes from itself and the patches before it, and adds it to the cache.
+    """Return what the next patch takes from itself and the patches before it, and add it to the cache.
 
     Weight and bias are those of the projections to queries, keys and values, one below the other; the mask holds
     factors of the attention weights (dropout).
@@ -77,7 +77,7 @@ class _Storage:
         self._gradients: Tensor | None = None
 
     def gradients(self) -> tuple[Tensor, ...]:
-        """Returns where the gradients of keys and values add up, zeros at first."""
+        """Return where the gradients of keys and values add up, zeros at first."""
         if self._gradients is None:
             self._gradients = self.keys.new_zeros(2, *self.keys.shape)
         return self._gradients.unbind()

@@ -41,7 +41,7 @@ class Supervision:
 
 
 def decoded_errors(network: CandorNetwork, inputs: ForecastInputs, supervision: Supervision) -> Errors:
-    """Returns the weighted sum of two errors, and each without gradient: fused forecast, mean of the branches."""
+    """Return the weighted sum of two errors, and each without gradient: fused forecast, mean of the branches."""
     if is_plain():
         return decoded_errors_plain(network, inputs, supervision)
     tensors = [*inputs.differentiable(), *_representing(network), *network.head.parameters()]
@@ -60,7 +60,7 @@ def decoded_errors_plain(network: CandorNetwork, inputs: ForecastInputs, supervi
 
 
 def _representing(network: CandorNetwork) -> list[nn.Parameter]:
-    """Returns the parameters outside the head; those that representations do not depend on get no gradient."""
+    """Return the parameters outside the head; those that representations do not depend on get no gradient."""
     return [parameter for name, parameter in network.named_parameters() if not name.startswith("head.")]
 
 
@@ -111,7 +111,7 @@ class _Sums:
         self.of_head = [torch.zeros_like(layer) for layer in self.layers] if is_training else []
 
     def add(self, samples: slice, nodes: slice) -> None:
-        """Adds one block: forward, and backward at once."""
+        """Add one block: forward, and backward at once."""
         block = self.inputs.block(samples, nodes)
         leaves = [tensor.detach().requires_grad_(self.is_training) for tensor in block.differentiable()]
         with torch.set_grad_enabled(self.is_training):
@@ -131,7 +131,7 @@ class _Sums:
                 self.of_parameters[place] = gradient.clone() if so_far is None else so_far.add_(gradient)
 
     def _decode(self, made: Representations, targets: Tensor, mask: Tensor) -> list[Tensor]:
-        """Adds the errors of the block; returns the gradients of the branches' representations and of the weights."""
+        """Add the errors of the block; returns the gradients of the branches' representations and of the weights."""
         shape, supervision, count = made.branches[0].shape, self.supervision, len(made.branches)
         targets, mask = targets.flatten(0, 1), mask.flatten(0, 1)
         parts = [branch.detach().reshape(-1, shape[-1]) for branch in made.branches]
@@ -155,7 +155,7 @@ class _Sums:
         return [*of_branches, torch.stack(of_weights, dim=-1).view(made.fusion_weights.shape)]
 
     def _decode_rows(self, rows: Tensor, targets: Tensor, mask: Tensor, factor: float) -> tuple[Tensor, Tensor]:
-        """Returns the sum of absolute errors of decoded rows, and `factor` times its gradient in training."""
+        """Return the sum of absolute errors of decoded rows, and `factor` times its gradient in training."""
         patches = len(rows) // len(targets)
         series = max(1, block_size(rows, cpu=ROWS_DECODED_AT_A_TIME, other=ROWS_AT_A_TIME_ON_GPU) // patches)
         gradient = torch.empty_like(rows) if self.is_training else rows
@@ -167,7 +167,7 @@ class _Sums:
         return total, gradient
 
     def _decode_part(self, rows: Tensor, targets: Tensor, mask: Tensor, factor: float, gradient: Tensor) -> Tensor:
-        """Returns the sum of absolute errors of some rows; writes `factor` times its gradient in training."""
+        """Return the sum of absolute errors of some rows; writes `factor` times its gradient in training."""
         first_weight, first_bias, second_weight, second_bias = self.layers
         inputs = torch.clamp(rows, min=0, out=self._buffer("inputs", rows, rows.shape[1]))
         hidden = self._buffer("hidden", rows, len(first_bias))
@@ -188,7 +188,7 @@ class _Sums:
         return total
 
     def _buffer(self, name: str, like: Tensor, width: int) -> Tensor:
-        """Returns memory with a row for each row of `like`; its content is anything."""
+        """Return memory with a row for each row of `like`; its content is anything."""
         buffer = self.buffers.get(name)
         if buffer is None or len(buffer) < len(like):
             buffer = self.buffers[name] = like.new_empty(len(like), width)
@@ -196,5 +196,5 @@ class _Sums:
 
 
 def _relu_backward_(gradient: Tensor, activation: Tensor) -> None:
-    """Sets a gradient to zero, in place, where a rectifier was not active."""
+    """Set a gradient to zero, in place, where a rectifier was not active."""
     torch.ops.aten.threshold_backward.grad_input(gradient, activation, 0, grad_input=gradient)

@@ -19,7 +19,7 @@ def gated_step(
     inputs: Float[Tensor, "series width"], state: Columns,
     weight_ih: Weight, weight_hh: Weight, bias_ih: Bias, bias_hh: Bias,
 ) -> Columns:  # fmt: skip
-    """Returns the next state of a gated recurrent unit: (1 - z) n + z h with n = tanh(W x + r (U h)).
+    """Return the next state of a gated recurrent unit: (1 - z) n + z h with n = tanh(W x + r (U h)).
 
     Weights hold reset gate r, update gate z and proposal n, one below the other, as in PyTorch. States have features
     first, so that the gates are contiguous.
@@ -77,7 +77,7 @@ class _GatedStep(torch.autograd.Function):
 
 
 def add_gated(base: Rows, change: Rows, logits: Rows) -> Rows:
-    """Returns base + change * sigmoid(logits)."""
+    """Return base + change * sigmoid(logits)."""
     return _AddGated.apply(base, change, logits) if is_fast_on_cpu(base) else add_gated_plain(base, change, logits)
 
 
@@ -103,7 +103,7 @@ class _AddGated(torch.autograd.Function):
 def read_normalised(
     states: Float[Tensor, "*rows inputs"], layer: nn.Linear, norm: nn.LayerNorm, reading: Float[Tensor, "outputs wide"]
 ) -> Float[Tensor, "*rows outputs"]:
-    """Returns R LN(A x + a) without the wide A x + a, on every device and in traced graphs too.
+    """Return R LN(A x + a) without the wide A x + a, on every device and in traced graphs too.
 
     Less its mean over features that is A' x + a'; its variance is then a quadratic form in x, and R reads it through
     the narrow map R diag(g) A'.

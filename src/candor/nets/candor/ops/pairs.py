@@ -20,7 +20,7 @@ PairValues = Float[Tensor, "batch node pair"]
 
 @torch.no_grad()
 def top_k_pairs(queries: Queries, keys: Keys, bias: Float[Tensor, " channel"], count: int) -> tuple[Pairs, Pairs]:
-    """Returns neighbour and channel of the `count` highest scores of every node, in the order of channels.
+    """Return neighbour and channel of the `count` highest scores of every node, in the order of channels.
 
     The score of a pair is <query of the node in the channel, key of the neighbour> + bias of the channel; a node is no
     neighbour of itself. Scores are held for blocks of nodes at a time.
@@ -40,7 +40,7 @@ def top_k_pairs(queries: Queries, keys: Keys, bias: Float[Tensor, " channel"], c
 
 
 def pair_scores(queries: Queries, keys: Keys, neighbour: Pairs, channel: Pairs) -> PairValues:
-    """Returns <query, key> of the chosen pairs, which must stand in the order of channels."""
+    """Return <query, key> of the chosen pairs, which must stand in the order of channels."""
     if is_plain():
         return pair_scores_plain(queries, keys, neighbour, channel)
     # A query is a receiver, a key a sender; in the order of channels the edges of all nodes are sorted by receiver.
@@ -60,7 +60,7 @@ def pair_scores_plain(queries: Tensor, keys: Tensor, neighbour: Tensor, channel:
 def gather_pairs(
     values: Float[Tensor, "batch node channel value"], neighbour: Pairs, channel: Pairs, weights: PairValues
 ) -> Float[Tensor, "batch node value"]:
-    """Returns for each node the weighted sum of its neighbours' values in the channels of the pairs."""
+    """Return for each node the weighted sum of its neighbours' values in the channels of the pairs."""
     batch, nodes, channels, _ = values.shape
     if not neighbour.shape[2]:
         return torch.zeros_like(values[:, :, 0])

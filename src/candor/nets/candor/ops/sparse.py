@@ -33,18 +33,18 @@ class CompressedRows:
 
     @classmethod
     def of(cls, row: Tensor, column: Tensor, rows: int) -> "CompressedRows":
-        """Returns the entries that are given in the order of their rows."""
+        """Return the entries that are given in the order of their rows."""
         return cls(column, torch.searchsorted(row, torch.arange(rows + 1, device=row.device)), row)
 
     def product(self, weights: EdgeValues, dense: Float[Tensor, "column feature"]) -> Float[Tensor, "row feature"]:
-        """Returns the product with a dense matrix."""
+        """Return the product with a dense matrix."""
         return F.embedding_bag(
             self.column, dense.contiguous(), self.first, mode="sum", per_sample_weights=weights,
             include_last_offset=True,
         )  # fmt: skip
 
     def inner_products(self, left: Float[Tensor, "row feature"], right: Float[Tensor, "column feature"]) -> EdgeValues:
-        """Returns the inner products of row and column at each entry.
+        """Return the inner products of row and column at each entry.
 
         PyTorch has them as the gradient of `embedding_bag` with respect to its weights.
         """
@@ -63,12 +63,12 @@ class EdgeList:
 
     @classmethod
     def of(cls, receiver: Tensor, sender: Tensor, order: Tensor, receivers: int, senders: int) -> "EdgeList":
-        """Returns the list of edges that are sorted by receiver; `order` is the order that sorts them by sender."""
+        """Return the list of edges that are sorted by receiver; `order` is the order that sorts them by sender."""
         by_sender = CompressedRows.of(sender[order], receiver[order], senders)
         return cls(CompressedRows.of(receiver, sender, receivers), by_sender, order)
 
     def repeated(self, copies: int) -> "EdgeList":
-        """Returns the edges of several copies of the graph, one after the other."""
+        """Return the edges of several copies of the graph, one after the other."""
         edges = len(self.order)
         receivers, senders = len(self.by_receiver.first) - 1, len(self.by_sender.first) - 1
 
@@ -101,7 +101,7 @@ class SparseMatrix:
 
 
 def spmm(matrix: SparseMatrix, dense: Senders) -> Receivers:
-    """Returns the weighted sums of what the edges bring to each receiver."""
+    """Return the weighted sums of what the edges bring to each receiver."""
     if is_plain():
         return spmm_plain(matrix, dense)
     return _Spmm.apply(matrix.weights, dense, matrix.transposed_weights, matrix.edges)
@@ -114,7 +114,7 @@ def spmm_plain(matrix: SparseMatrix, dense: Tensor) -> Tensor:
 
 
 def sddmm(edges: EdgeList, left: Receivers, right: Senders) -> EdgeValues:
-    """Returns the inner products of a row of `left` at the receiver and one of `right` at the sender of each edge."""
+    """Return the inner products of a row of `left` at the receiver and one of `right` at the sender of each edge."""
     return sddmm_plain(edges, left, right) if is_plain() else _Sddmm.apply(left, right, edges)
 
 
