@@ -24,7 +24,7 @@ from candor.core.progress import Report
 from candor.data.panel import Covariate
 from candor.data.panel_store import load_panel
 from candor.river import rain as rain_module
-from candor.river.imerg import EarthdataArchive, Granule, GridCell, cell_of
+from candor.river.imerg import EarthdataArchive, Granule, ImergCell, cell_of
 from candor.river.rain import RainStore, StoredHalfHour
 from candor.river.retries import Retries, RetryPolicy
 from candor.runs.run import load_record
@@ -174,7 +174,7 @@ class EndingArchive:
         starts = [first + step * HALF_HOUR for step in range(int((stop - first) / HALF_HOUR))]
         return {one: Granule("f.V07B.HDF5", one, "", 1.0) for one in starts if one < self.published}
 
-    def read(self, granule: Granule, cells: list[GridCell]) -> tuple[NDArray[np.float32], int]:
+    def read(self, granule: Granule, cells: list[ImergCell]) -> tuple[NDArray[np.float32], int]:
         return np.ones(len(cells), np.float32), 1000
 
 

@@ -13,7 +13,7 @@ from imerg_granules import FILL, LATITUDES, LONGITUDES, name_at, write_granule
 
 from candor.core.errors import InputError
 from candor.data.panel import Sensor
-from candor.river.imerg import GridCell, cell_of, read_half_hour, start_of
+from candor.river.imerg import ImergCell, cell_of, read_half_hour, start_of
 
 V07 = "3B-HHR.MS.MRG.3IMERG.20000601-S000000-E002959.0000.V07A.cut10x10.HDF5"
 V06 = V07.replace("V07A", "V06B")
@@ -120,7 +120,7 @@ def test_the_date_line_and_the_poles_have_one_owner() -> None:
 def test_the_axes_of_the_file_count_and_not_the_order_they_come_in(tmp_path: Path) -> None:
     rates = np.arange(6, dtype=np.float32).reshape(3, 2)
     east, north = LONGITUDES[581:584], LATITUDES[1321:1323]
-    cells = [GridCell(581 + i, 1321 + j) for i in range(3) for j in range(2)]
+    cells = [ImergCell(581 + i, 1321 + j) for i in range(3) for j in range(2)]
     usual = read_half_hour(write_granule(tmp_path / "a", START, rates, east, north), NAME, cells)
     turned = write_granule(tmp_path / "b", START, rates[::-1, ::-1], east[::-1].copy(), north[::-1].copy())
     np.testing.assert_array_equal(read_half_hour(turned, NAME, cells), usual)
@@ -134,10 +134,10 @@ def test_what_is_no_rate_is_unknown(tmp_path: Path, stored: float) -> None:
 
 def test_version_06_is_refused_by_its_name_and_by_its_content(recorded: Path) -> None:
     with pytest.raises(InputError, match="version 06 of IMERG; only version 07") as refused:
-        read_half_hour(recorded / V06, V06, [GridCell(0, 0)])
+        read_half_hour(recorded / V06, V06, [ImergCell(0, 0)])
     assert refused.value.where == V06 and "version 07" in refused.value.hint
     with pytest.raises(InputError, match="layout of IMERG V07"):
-        read_half_hour(recorded / V06, V07, [GridCell(0, 0)])
+        read_half_hour(recorded / V06, V07, [ImergCell(0, 0)])
 
 
 @pytest.mark.parametrize(
@@ -179,9 +179,9 @@ def test_a_file_that_holds_another_half_hour_than_its_name_says_is_refused(tmp_p
 def test_a_cell_beyond_a_cut_file_is_refused_and_not_replaced_by_its_neighbour(tmp_path: Path) -> None:
     path = small(tmp_path)
     with pytest.raises(InputError, match=r"no cell at longitude -121\.45; it reaches from -121\.85 to -121\.65"):
-        read_half_hour(path, NAME, [GridCell(585, 1321)])
+        read_half_hour(path, NAME, [ImergCell(585, 1321)])
     with pytest.raises(InputError, match=r"no cell at latitude 42\.35"):
-        read_half_hour(path, NAME, [GridCell(582, 1323)])
+        read_half_hour(path, NAME, [ImergCell(582, 1323)])
 
 
 def test_what_is_no_file_of_the_kind_is_refused(tmp_path: Path) -> None:

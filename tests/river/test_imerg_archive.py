@@ -21,12 +21,12 @@ from imerg_granules import LATITUDES, LONGITUDES, GranuleServer, name_at, search
 
 from candor.core.errors import InputError
 from candor.river.http_ranges import BLOCK, RemoteReader
-from candor.river.imerg import EarthdataArchive, GridCell, granule_of, read_half_hour, sign_in
+from candor.river.imerg import EarthdataArchive, ImergCell, granule_of, read_half_hour, sign_in
 from candor.river.retries import Clock, Retries, RetryPolicy
 
 START = datetime(2020, 3, 1, tzinfo=UTC)
 HALF_HOUR = timedelta(minutes=30)
-CELLS = [GridCell(581, 1321), GridCell(583, 1318), GridCell(581, 1320)]
+CELLS = [ImergCell(581, 1321), ImergCell(583, 1318), ImergCell(581, 1320)]
 
 
 @pytest.fixture(scope="module")

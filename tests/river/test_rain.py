@@ -25,7 +25,7 @@ from candor.core.errors import InputError
 from candor.data.panel import Panel, Sensor, digest_of
 from candor.data.panel_store import load_panel, save_panel
 from candor.data.times import TimeAxis
-from candor.river.imerg import EarthdataArchive, Granule, GridCell
+from candor.river.imerg import EarthdataArchive, Granule, ImergCell
 from candor.river.rain import FetchedRain, fetch_rain
 from candor.river.retries import Retries, RetryPolicy
 
@@ -53,7 +53,7 @@ class MadeArchive:
         self.dies_after = 10**9
         self.retries = Retries(RetryPolicy())
 
-    def rate(self, start: datetime, cell: GridCell) -> float:
+    def rate(self, start: datetime, cell: ImergCell) -> float:
         return float((start.timestamp() // 1800) % 977 + cell.column / 8)
 
     def find(self, first: datetime, stop: datetime) -> dict[datetime, Granule]:
@@ -62,7 +62,7 @@ class MadeArchive:
         found = [start for start in starts if not self.absent(start)]
         return {s: Granule(name_at(s), s, f"https://archive/{s:%j}/{name_at(s)}", 8.0) for s in found}
 
-    def read(self, granule: Granule, cells: list[GridCell]) -> tuple[NDArray[np.float32], int] | None:
+    def read(self, granule: Granule, cells: list[ImergCell]) -> tuple[NDArray[np.float32], int] | None:
         if len(self.read_starts) >= self.dies_after:
             raise KeyboardInterrupt
         self.read_starts.append(granule.start)
@@ -74,7 +74,7 @@ class MadeArchive:
 def by_hand(archive: MadeArchive, times: TimeAxis) -> NDArray[np.float64]:
     """The same by another route: all half hours in a table, and pandas makes hours that are named by their end."""
     stamps = pd.date_range(times.start - timedelta(hours=1), times.end, freq="30min", inclusive="left")[:-2]
-    cells = [GridCell(581, 1321), GridCell(579, 1320), GridCell(581, 1321)]
+    cells = [ImergCell(581, 1321), ImergCell(579, 1320), ImergCell(581, 1321)]
     table = pd.DataFrame(
         [
             [np.nan if archive.absent(stamp) or stamp in archive.gone else archive.rate(stamp, cell) for cell in cells]
@@ -138,7 +138,7 @@ def test_a_pause_is_told_of_and_ctrl_c_does_not_wait_until_it_is_over(tmp_path: 
     gave_up: list[datetime] = []
 
     class Busy(MadeArchive):
-        def read(self, granule: Granule, cells: list[GridCell]) -> tuple[NDArray[np.float32], int] | None:
+        def read(self, granule: Granule, cells: list[ImergCell]) -> tuple[NDArray[np.float32], int] | None:
             if granule.start == START:
                 try:
                     self.retries.pause(60.0)
@@ -214,7 +214,7 @@ def test_other_sensors_never_get_the_rain_that_was_kept_for_these(tmp_path: Path
     archive = MadeArchive()
     rain = fetch_rain(moved, axis(5), tmp_path, archive=archive)
     assert len(archive.read_starts) == 10
-    assert rain.covariate.values[0, 0] == pytest.approx(archive.rate(START - HALF_HOUR, GridCell(582, 1321)) - 0.5)
+    assert rain.covariate.values[0, 0] == pytest.approx(archive.rate(START - HALF_HOUR, ImergCell(582, 1321)) - 0.5)
     back = fetch_rain(SENSORS, axis(5), tmp_path, is_offline=True)
     np.testing.assert_array_equal(back.covariate.values, first.covariate.values)
 
@@ -325,7 +325,7 @@ def test_when_files_were_searched_and_read_is_recorded_and_outlasts_a_rebuild(tm
 
 def test_every_day_is_recorded_with_the_place_the_date_and_a_checksum_of_what_was_read(tmp_path: Path) -> None:
     class Wetter(MadeArchive):
-        def rate(self, start: datetime, cell: GridCell) -> float:
+        def rate(self, start: datetime, cell: ImergCell) -> float:
             return super().rate(start, cell) + (start == START + 10 * HALF_HOUR)
 
     def days_of(archive: MadeArchive, folder: str) -> list[dict[str, Any]]:

@@ -27,7 +27,7 @@ from candor.nets.candor.trainable import CandorTrainable, rain_in
 from candor.nets.trainable import tensors_of
 
 Direction = Literal["forward", "reverse"]
-Numbers = NDArray[np.float32]
+Singles = NDArray[np.float32]
 
 
 @dataclass(frozen=True)
@@ -42,22 +42,22 @@ class Span:
 class Component:
     """One of the four components of the sensor's recent past."""
 
-    states: Numbers  # after the norm, patch x hidden: what the rest of the network reads
-    strength: Numbers  # size of the states by patch; the norm brings it near that of its own learned scale
-    raw_strength: Numbers  # size before the norm by patch: how much of the component there was
+    states: Singles  # after the norm, patch x hidden: what the rest of the network reads
+    strength: Singles  # size of the states by patch; the norm brings it near that of its own learned scale
+    raw_strength: Singles  # size before the norm by patch: how much of the component there was
 
 
 @dataclass(frozen=True, eq=False)
 class Gates:
     """How far the gates were open, 0 to 1, by patch."""
 
-    accumulation: Numbers  # mean over hidden
-    release: Numbers  # mean over hidden
+    accumulation: Singles  # mean over hidden
+    release: Singles  # mean over hidden
     # of the residual from the background of the same patch, g_U; None where rain stands for shocks
-    shock_current: Numbers | None
-    shock_following: Numbers | None  # of the residual from the background of the next patch, g_V, or None
+    shock_current: Singles | None
+    shock_following: Singles | None  # of the residual from the background of the next patch, g_V, or None
 
-    def by_name(self) -> dict[str, Numbers]:
+    def by_name(self) -> dict[str, Singles]:
         """Return the gates that there are, by name."""
         found = {
             "accumulation": self.accumulation,
@@ -68,7 +68,7 @@ class Gates:
         return {name: gate for name, gate in found.items() if gate is not None}
 
     @property
-    def shock_activity(self) -> Numbers | None:
+    def shock_activity(self) -> Singles | None:
         """The mean of the two shock gates, if there are any."""
         if self.shock_current is None or self.shock_following is None:
             return None
@@ -88,7 +88,7 @@ class Contribution:
     shared_score: float | None
     sample_score: float | None  # affinity of the two sensors in this window; None if none is learned
     # the weight times what the sender has at this position; what comes along longer walks is not in it
-    arrived: Numbers
+    arrived: Singles
     size: float  # root mean square of what arrived
 
 
@@ -120,7 +120,7 @@ class ForecastExplanation:
     time: datetime  # of the first forecast step, on the local clock
     unit: str  # of the forecast
     times: tuple[datetime, ...]  # of the forecast steps
-    forecast: Numbers  # by step
+    forecast: Singles  # by step
     patches: tuple[Span, ...]  # the patches that the history was cut into, oldest first
     # background, accumulation, release and shock by name; none if the network does not decompose
     components: dict[str, Component]

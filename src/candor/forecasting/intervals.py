@@ -23,10 +23,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from candor.core.arrays import Floats
 from candor.core.errors import InputError
 
-Numbers = NDArray[np.floating]
-Ends = tuple[Numbers, Numbers]
+Ends = tuple[Floats, Floats]
 
 # With 999 or 99 residuals (n + 1) a / 2 is whole for the usual miss rates: the coverage is just what was asked.
 _MOST_RESIDUALS, _LEAST_RESIDUALS = 999, 99
@@ -54,11 +54,11 @@ class _Pool:
     (step x sensor in the same way) comes +inf.
     """
 
-    values: Numbers
+    values: Floats
     count: NDArray[np.int64]
-    size: Numbers | None = None
+    size: Floats | None = None
 
-    def ends(self, tail: NDArray[np.float64]) -> tuple[Numbers, Numbers, NDArray[np.bool_]]:
+    def ends(self, tail: NDArray[np.float64]) -> tuple[Floats, Floats, NDArray[np.bool_]]:
         """Return the residuals that leave out a share `tail` on each side, and whether there are enough for it.
 
         Where there are too few these are the extremes, and +inf and -inf where there is none.
@@ -72,7 +72,7 @@ class _Pool:
             lower, upper = lower * self.size, upper * self.size
         return lower, upper, np.broadcast_to(whole >= 1, lower.shape)
 
-    def shares_below(self, step: int, sensor: int, residual: NDArray[np.float64]) -> tuple[Numbers, Numbers]:
+    def shares_below(self, step: int, sensor: int, residual: NDArray[np.float64]) -> tuple[Floats, Floats]:
         """Return bounds of the probability that a new residual of one cell lies below those given.
 
         Both are the same among the residuals of the pool: linear between two of them, the middle of the jump at one.
@@ -103,7 +103,7 @@ class Calibration:
         counts: how many residuals each cell has, step x sensor.
     """
 
-    residuals: Numbers
+    residuals: Floats
     counts: NDArray[np.int64]
 
     def __post_init__(self) -> None:
@@ -116,7 +116,7 @@ class Calibration:
         if not (self.residuals[..., 1:] >= self.residuals[..., :-1]).all() or (self.residuals == -np.inf).any():
             raise ValueError("the residuals are not sorted")
 
-    def interval(self, forecast: Numbers, coverage: ArrayLike = 0.9) -> Ends:
+    def interval(self, forecast: Floats, coverage: ArrayLike = 0.9) -> Ends:
         """Return the lower and upper ends of intervals that hold the observation with a probability of `coverage`.
 
         Args:
@@ -127,7 +127,7 @@ class Calibration:
         lower, upper, _ = self._ends(coverage)
         return forecast + lower, forecast + upper
 
-    def probability_below(self, forecast: Numbers, threshold: ArrayLike) -> NDArray[np.float64]:
+    def probability_below(self, forecast: Floats, threshold: ArrayLike) -> NDArray[np.float64]:
         """Return the probability, between 0 and 1 and neither of them, that the observation lies below a threshold.
 
         It never falls as the threshold rises; at an interval's ends it is half the miss rate from either side.
@@ -164,7 +164,7 @@ class Calibration:
         except (KeyError, ValueError) as error:
             raise InputError(f"the saved calibration is damaged ({error})", hint="calibrate again") from None
 
-    def _ends(self, coverage: ArrayLike) -> tuple[Numbers, Numbers, NDArray[np.int64]]:
+    def _ends(self, coverage: ArrayLike) -> tuple[Floats, Floats, NDArray[np.int64]]:
         """Return the residuals at both ends, and which pool was enough: 0 own, 1 sensor, 2 network, 3 none."""
         tail = (1.0 - _checked(coverage)) / 2
         lower, upper, is_enough = self._own.ends(tail)
@@ -214,7 +214,7 @@ class Calibration:
         everything = np.sort(self._of_sensors.values, axis=None)[: self.counts.sum()]
         return _Pool(everything[None, None], self.counts.sum(keepdims=True), self._of_sensors.size)
 
-    def _check(self, forecast: Numbers) -> None:
+    def _check(self, forecast: Floats) -> None:
         steps, sensors = self.counts.shape
         if forecast.ndim != 3 or forecast.shape[1:] != (steps, sensors):
             raise ValueError(
@@ -231,7 +231,7 @@ def _checked(coverage: ArrayLike) -> NDArray[np.float64]:
     return shares
 
 
-def calibrate(residuals: Numbers) -> Calibration:
+def calibrate(residuals: Floats) -> Calibration:
     """Return the calibration that follows from residuals of windows the forecaster did not learn from.
 
     Of each step and sensor at most 999 residuals are kept, evenly spread over the windows in which there is one; fewer,
@@ -266,7 +266,7 @@ def calibrate(residuals: Numbers) -> Calibration:
     return Calibration(kept, counts)
 
 
-def _typical_sizes(residuals: Numbers, counts: NDArray[np.int64]) -> Numbers:
+def _typical_sizes(residuals: Floats, counts: NDArray[np.int64]) -> Floats:
     """Return the typical size of residuals, step x sensor, in the sensor's unit and greater than zero.
 
     It is the mean absolute residual of the sensor, times how much larger residuals are at this step for all sensors,
@@ -285,7 +285,7 @@ def _typical_sizes(residuals: Numbers, counts: NDArray[np.int64]) -> Numbers:
         known = np.flatnonzero(~np.isnan(of_step))
         of_step = np.interp(np.arange(len(of_step)), known, of_step[known])
     of_sensor = np.where(np.isnan(of_sensor), np.nanmedian(of_sensor), of_sensor)
-    size: Numbers = (of_step[:, None] * of_sensor).astype(residuals.dtype)
+    size: Floats = (of_step[:, None] * of_sensor).astype(residuals.dtype)
     return np.maximum(size, np.finfo(size.dtype).tiny)
 
 
@@ -326,7 +326,7 @@ class AdaptiveCoverage:
         self._pending: dict[int, Ends] = {}  # by origin, the intervals some reading of which is still to come
         self._last_row: int | None = None
 
-    def interval(self, origin: int, forecast: Numbers) -> Ends:
+    def interval(self, origin: int, forecast: Floats) -> Ends:
         """Return the lower and upper ends, step x sensor, for the forecast whose first target is row `origin`."""
         if self._last_row is not None and origin <= self._last_row:
             raise ValueError(f"the forecast for row {origin} on comes after the reading of row {self._last_row}")
@@ -334,7 +334,7 @@ class AdaptiveCoverage:
         self._pending[origin] = lower[0].copy(), upper[0].copy()
         return lower[0], upper[0]
 
-    def observe(self, row: int, reading: Numbers) -> None:
+    def observe(self, row: int, reading: Floats) -> None:
         """Learn from the readings of all sensors at one row, NaN where missing; rows come in order of time."""
         if self._last_row is not None and row <= self._last_row:
             raise ValueError(f"the reading of row {row} comes after that of row {self._last_row}")
@@ -348,7 +348,7 @@ class AdaptiveCoverage:
         np.clip(self.asked, self.coverage / 100, 1 - (1 - self.coverage) / 100, out=self.asked)
         self._pending = {origin: ends for origin, ends in self._pending.items() if origin + steps > row + 1}
 
-    def walk(self, origins: NDArray[np.int64], forecast: Numbers, readings: Numbers) -> Ends:
+    def walk(self, origins: NDArray[np.int64], forecast: Floats, readings: Floats) -> Ends:
         """Return the lower and upper ends of all forecasts, origin x step x sensor, made one after the other.
 
         Args:

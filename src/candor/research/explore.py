@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from candor.core.arrays import Doubles
 from candor.core.errors import InputError
 from candor.core.progress import Report, silent
 from candor.core.text import sensor_label
@@ -16,7 +17,6 @@ from candor.data.times import DAY, TimeAxis
 from candor.forecasting.explanation import find_sensor
 from candor.graph import downstream_pairs, great_circle_km
 from candor.research.patterns import (
-    Numbers,
     deviations_of,
     lagged_correlations,
     pair_correlations,
@@ -163,7 +163,7 @@ def _quantile(values: "pd.Series[float]", share: float) -> float:
     return float(np.nan_to_num(values.quantile(share)))
 
 
-def _liveliest(panel: Panel, deviations: Numbers) -> list[int]:
+def _liveliest(panel: Panel, deviations: Doubles) -> list[int]:
     """Return columns of a few sensors, first those that deviate much from what is usual compared with how they jitter.
 
     They have 95 % of the most readings that a sensor has, or more.
@@ -244,8 +244,8 @@ def edge_lags(panel: Panel, longest: int | None = None, report: Report = silent)
 
 
 def _standard_errors(
-    deviations: Numbers, source: NDArray[np.integer], target: NDArray[np.integer], longest: int
-) -> Numbers:
+    deviations: Doubles, source: NDArray[np.integer], target: NDArray[np.integer], longest: int
+) -> Doubles:
     """Return the standard error of each edge's correlations if its ends were unrelated (Bartlett 1946).
 
     It is larger than that of independent readings by how much both ends resemble their own past.
@@ -278,7 +278,7 @@ def _picture_lags(panel: Panel, longest: int | None, report: Report) -> LagPictu
     return LagPicture(table[kept], unit if is_known else None, panel.times.interval)
 
 
-def _straight(panel: Panel, first: NDArray[np.integer], second: NDArray[np.integer]) -> Numbers:
+def _straight(panel: Panel, first: NDArray[np.integer], second: NDArray[np.integer]) -> Doubles:
     """Return the straight distances of sensors in km, NaN where a place is unknown."""
     places = np.array([(sensor.latitude, sensor.longitude) for sensor in panel.sensors], np.float64)  # None is NaN
     return great_circle_km(*places[first].T, *places[second].T)
@@ -315,7 +315,7 @@ def distant_pairs(panel: Panel) -> DistantPairs:
     return DistantPairs(table, has_no_path, near is not None)
 
 
-def _hops(panel: Panel) -> Numbers:
+def _hops(panel: Panel) -> Doubles:
     """Return the least edges from any sensor to any other, whichever of the two is downstream; inf without a path."""
     source, target = panel.edges.source, panel.edges.target
     begin, end, hops = downstream_pairs(source, target, np.ones(len(source)), len(panel.sensors))

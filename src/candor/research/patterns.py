@@ -13,6 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.fft import irfft, next_fast_len, rfft
 
+from candor.core.arrays import Doubles
 from candor.core.progress import Report, silent
 from candor.data.panel import Panel
 from candor.data.times import BINS_PER_DAY, DAY, TimeAxis, calendar_of
@@ -21,8 +22,6 @@ FEWEST_PAIRS = 24
 LEAST_VARIANCE = 1e-6
 """Share of the variance of the whole series below which the variance of the pairs counts as none."""
 _EDGES_AT_A_TIME = 16
-
-Numbers = NDArray[np.float64]
 
 
 def slots_of(times: TimeAxis) -> NDArray[np.int64]:
@@ -33,20 +32,20 @@ def slots_of(times: TimeAxis) -> NDArray[np.int64]:
     return calendar.day_of_week.astype(np.int64) * BINS_PER_DAY + calendar.time_of_day
 
 
-def profiles_of(panel: Panel) -> tuple[Numbers, NDArray[np.int64]]:
+def profiles_of(panel: Panel) -> tuple[Doubles, NDArray[np.int64]]:
     """Return the mean reading of each slot, slot x sensor, NaN where there is none, and the slot of each row."""
     _, place = np.unique(slots_of(panel.times), return_inverse=True)
     return pd.DataFrame(panel.values, dtype=np.float64).groupby(place).mean().to_numpy(), place
 
 
-def deviations_of(panel: Panel) -> Numbers:
+def deviations_of(panel: Panel) -> Doubles:
     """Return the readings minus what is usual for their slot, time x sensor, in the sensors' units."""
     profiles, place = profiles_of(panel)
-    deviations: Numbers = panel.values - profiles[place]
+    deviations: Doubles = panel.values - profiles[place]
     return deviations
 
 
-def standardise(series: NDArray[np.floating[Any]]) -> Numbers:
+def standardise(series: NDArray[np.floating[Any]]) -> Doubles:
     """Return each series with mean 0 and variance 1 over what is known of it; one that never changes becomes 0."""
     values = series.astype(np.float64)
     known = ~np.isnan(values)
@@ -55,7 +54,7 @@ def standardise(series: NDArray[np.floating[Any]]) -> Numbers:
     deviation = np.sqrt((np.where(known, values, 0.0) ** 2).sum(axis=0) / count)
     # Equal values leave a remainder of rounding, which must not be blown up.
     is_flat = deviation <= 1e-9 * np.maximum(np.abs(np.nan_to_num(series)).max(axis=0, initial=0.0), 1e-300)
-    scaled: Numbers = np.where(is_flat, values * 0.0, values / np.where(is_flat, 1.0, deviation))
+    scaled: Doubles = np.where(is_flat, values * 0.0, values / np.where(is_flat, 1.0, deviation))
     return scaled
 
 
@@ -77,11 +76,11 @@ def spectra_of(series: NDArray[np.floating[Any]]) -> Spectra:
     return Spectra(len(series), *(rfft(part, axis=0) for part in parts))
 
 
-def correlations(first: Spectra, second: Spectra) -> Numbers:
+def correlations(first: Spectra, second: Spectra) -> Doubles:
     """Return the correlations, rotation x series; NaN where too few pairs are known, or one side hardly changes."""
 
-    def summed(one: NDArray[np.complex128], other: NDArray[np.complex128]) -> Numbers:
-        result: Numbers = irfft(one * other.conj(), n=first.length, axis=0)
+    def summed(one: NDArray[np.complex128], other: NDArray[np.complex128]) -> Doubles:
+        result: Doubles = irfft(one * other.conj(), n=first.length, axis=0)
         return result
 
     return _correlation(
@@ -92,7 +91,7 @@ def correlations(first: Spectra, second: Spectra) -> Numbers:
     )
 
 
-def pair_correlations(series: Numbers) -> Numbers:
+def pair_correlations(series: Doubles) -> Doubles:
     """Return the correlation of every two series over what both know, series x series; NaN as for `correlations`."""
     known = (~np.isnan(series)).astype(np.float64)
     values = np.nan_to_num(standardise(series))
@@ -101,8 +100,8 @@ def pair_correlations(series: Numbers) -> Numbers:
 
 
 def _correlation(
-    pairs: Numbers, sums: tuple[Numbers, Numbers], squares: tuple[Numbers, Numbers], products: Numbers
-) -> Numbers:
+    pairs: Doubles, sums: tuple[Doubles, Doubles], squares: tuple[Doubles, Doubles], products: Doubles
+) -> Doubles:
     """Return Pearson's correlations from sums over pairs: their number, both sides, both squares, the products."""
     count = np.maximum(pairs, 1)
     means = [total / count for total in sums]
@@ -114,12 +113,12 @@ def _correlation(
 
 
 def lagged_correlations(
-    deviations: Numbers,
+    deviations: Doubles,
     source: NDArray[np.integer],
     target: NDArray[np.integer],
     longest: int,
     report: Report = silent,
-) -> Numbers:
+) -> Doubles:
     """Return the correlation along each edge, edge x lag from -longest to longest; positive: the target follows.
 
     Pairs overlap plainly: nothing comes round from the other end of the record.

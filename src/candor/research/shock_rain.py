@@ -31,8 +31,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
+from candor.core.arrays import Doubles
 from candor.core.errors import InputError
-from candor.research.patterns import Numbers, correlations, spectra_of
+from candor.research.patterns import correlations, spectra_of
 
 SHIFTS = 20_000
 _ROUNDING = 1e-9  # two statistics this close are equal
@@ -55,11 +56,11 @@ class ShockRain:
     lags: NDArray[np.int64]  # in steps, positive where activity follows rain
     horizons: tuple[int, ...]  # steps of the forecasts, ascending
     checkpoints: tuple[tuple[int, int], ...]  # horizon and seed of each model
-    by_checkpoint: Numbers  # checkpoint x lag: mean correlation over stations
-    by_station: Numbers  # station x lag: mean correlation over checkpoints, NaN if it never counts
-    curves: Numbers  # horizon x lag
-    null: Numbers  # the statistic of every shift
-    null_curves: Numbers  # shift x lag: mean over horizons, of the first shifts only, for figures
+    by_checkpoint: Doubles  # checkpoint x lag: mean correlation over stations
+    by_station: Doubles  # station x lag: mean correlation over checkpoints, NaN if it never counts
+    curves: Doubles  # horizon x lag
+    null: Doubles  # the statistic of every shift
+    null_curves: Doubles  # shift x lag: mean over horizons, of the first shifts only, for figures
     least_shift: int  # the smallest shift, either way, in steps
     rotations: int  # how many rotations of the record there are
 
@@ -91,7 +92,7 @@ class ShockRain:
         return len(reached) / (self.rotations - 2 * self.least_shift + 1)
 
     @property
-    def at_selected(self) -> Numbers:
+    def at_selected(self) -> Doubles:
         """The correlation of each checkpoint at the lag selected for its horizon; its sign is the checkpoint's."""
         lag_of = dict(zip(self.horizons, self.selected.tolist(), strict=True))
         places = [self.lags.tolist().index(lag_of[horizon]) for horizon, _ in self.checkpoints]
@@ -135,7 +136,7 @@ def compare_with_rain(
     largest = np.full_like(curves, np.nan)
     for lag in lags:
         largest = np.fmax(largest, np.roll(curves, -lag, axis=1))  # entry c is the curve at lag + c
-    statistics: Numbers = largest.mean(axis=0)  # by shift; NaN where a horizon has none
+    statistics: Doubles = largest.mean(axis=0)  # by shift; NaN where a horizon has none
     drawn = _draw_shifts(statistics, least_shift, shifts, seed)
     shown = (drawn[:curves_kept, None] + known_lags) % whole.shape[1]
     return ShockRain(
@@ -152,12 +153,12 @@ def compare_with_rain(
     )
 
 
-def _mean_of_known(values: Numbers, axis: int) -> Numbers:
+def _mean_of_known(values: Doubles, axis: int) -> Doubles:
     """Return the mean over an axis of what is not NaN, NaN where all of it is."""
     known = ~np.isnan(values)
     count = known.sum(axis=axis)
     total = np.where(known, values, 0.0).sum(axis=axis)
-    mean: Numbers = np.where(count > 0, total / np.maximum(count, 1), np.nan)
+    mean: Doubles = np.where(count > 0, total / np.maximum(count, 1), np.nan)
     return mean
 
 
@@ -173,13 +174,13 @@ def lags_in_steps(longest: float, step: float, interval: float) -> list[int]:
     return [round(stride) * place for place in range(-most, most + 1)]
 
 
-def _ranks(series: NDArray[np.floating[Any]], margin: int) -> Numbers:
+def _ranks(series: NDArray[np.floating[Any]], margin: int) -> Doubles:
     """Return mean ranks of what is known of each series, followed by `margin` missing steps."""
-    ranks: Numbers = rankdata(series, axis=0, nan_policy="omit")
+    ranks: Doubles = rankdata(series, axis=0, nan_policy="omit")
     return np.pad(ranks, ((0, margin), (0, 0)), constant_values=np.nan)
 
 
-def _draw_shifts(statistics: Numbers, least: int, shifts: int, seed: int) -> NDArray[np.int64]:
+def _draw_shifts(statistics: Doubles, least: int, shifts: int, seed: int) -> NDArray[np.int64]:
     if np.isnan(statistics[0]):
         raise InputError(
             "activity and rain cannot be compared: no station has enough hours with both, in which both change",

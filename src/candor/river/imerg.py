@@ -39,7 +39,7 @@ _NAME = re.compile(
 )
 
 
-class GridCell(NamedTuple):
+class ImergCell(NamedTuple):
     """One cell of the grid: columns count from 180 degrees west to the east, rows from the South Pole to the north."""
 
     column: int
@@ -56,7 +56,7 @@ class GridCell(NamedTuple):
         return round((self.row + 0.5) / _CELLS_PER_DEGREE - 90, 2)
 
 
-def cell_of(sensor: Sensor) -> GridCell:
+def cell_of(sensor: Sensor) -> ImergCell:
     """Return the cell a sensor stands in; its western and southern edges belong to it."""
     latitude, longitude = sensor.latitude, sensor.longitude
     if latitude is None or longitude is None or not (-90 <= latitude <= 90 and -360 <= longitude <= 360):
@@ -68,7 +68,7 @@ def cell_of(sensor: Sensor) -> GridCell:
     # Rounded to the millionth of a cell first: 58.2 * 10 is a little less than 582 in floating point.
     east = np.floor(round((longitude + 180) % 360 * _CELLS_PER_DEGREE, 6))
     north = np.floor(round((latitude + 90) * _CELLS_PER_DEGREE, 6))
-    return GridCell(int(east) % _COLUMNS, min(int(north), _ROWS - 1))
+    return ImergCell(int(east) % _COLUMNS, min(int(north), _ROWS - 1))
 
 
 def start_of(name: str) -> datetime:
@@ -93,7 +93,7 @@ def start_of(name: str) -> datetime:
     return datetime.strptime(match["start"] + "+0000", "%Y%m%d-S%H%M%S%z").astimezone(UTC)
 
 
-def read_half_hour(file: Path | RawIOBase, name: str, cells: Sequence[GridCell]) -> NDArray[np.float32]:
+def read_half_hour(file: Path | RawIOBase, name: str, cells: Sequence[ImergCell]) -> NDArray[np.float32]:
     """Return the rain rate in mm/h in each cell, NaN where the file says nothing; reads no more than it needs.
 
     Args:
@@ -203,7 +203,7 @@ class EarthdataArchive:
                 found[granule.start] = granule
         return found
 
-    def read(self, granule: Granule, cells: Sequence[GridCell]) -> tuple[NDArray[np.float32], int] | None:
+    def read(self, granule: Granule, cells: Sequence[ImergCell]) -> tuple[NDArray[np.float32], int] | None:
         """Return the rates in mm/h in the cells and the bytes carried, or None if the file is not there after all."""
         try:
             return self._reader.read(granule.url, lambda file: read_half_hour(file, granule.name, cells))

@@ -27,7 +27,7 @@ from candor.core.versions import version_of
 from candor.data.panel import Covariate, Sensor, digest_of
 from candor.data.times import TimeAxis
 from candor.river.cache import told_if_unwritable
-from candor.river.imerg import DOI, HALF_HOUR, PRODUCT, VERSION, EarthdataArchive, Granule, GridCell, cell_of, sign_in
+from candor.river.imerg import DOI, HALF_HOUR, PRODUCT, VERSION, EarthdataArchive, Granule, ImergCell, cell_of, sign_in
 
 _FORMAT_VERSION = 1
 _FIRST_TIME, _LAST_TIME = (time.replace(tzinfo=UTC) for time in (datetime.min, datetime.max))
@@ -50,7 +50,7 @@ class StoredHalfHour:
 class RainStore:
     """A folder of half hours for a set of cells; other cells have a folder of their own beside it."""
 
-    def __init__(self, folder: Path, cells: Sequence[GridCell]) -> None:
+    def __init__(self, folder: Path, cells: Sequence[ImergCell]) -> None:
         self._cells = [list(cell) for cell in cells]
         self.folder = Path(folder) / f"imerg-v{VERSION}" / digest_of({"cells": self._cells})[:16]
 
@@ -85,7 +85,7 @@ class RainStore:
             "day": str(day),
             "unit": "mm/h",
             "cells": self._cells,
-            "places": [[GridCell(*cell).longitude, GridCell(*cell).latitude] for cell in self._cells],
+            "places": [[ImergCell(*cell).longitude, ImergCell(*cell).latitude] for cell in self._cells],
             "half_hours": {
                 start.astimezone(UTC).isoformat(): {
                     "file": kept.file,
@@ -193,7 +193,7 @@ def fetch_rain(
 class _HalfHours:
     """The half hours of one call: what the store knows of them, and the reading of the others."""
 
-    def __init__(self, store: RainStore, cells: list[GridCell], starts: list[datetime]) -> None:
+    def __init__(self, store: RainStore, cells: list[ImergCell], starts: list[datetime]) -> None:
         self._store, self._cells, self._starts = store, cells, starts
         self._known: dict[datetime, StoredHalfHour] = {}
         self._carried = 0  # bytes

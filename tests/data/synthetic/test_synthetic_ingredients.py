@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from candor.data.panel import Edges
-from candor.data.synthetic import Recipe
+from candor.data.synthetic import SyntheticRecipe
 from candor.data.synthetic.generate import settle
-from candor.data.synthetic.series import DecayingSum, Gaps, Incidents, Rain, Storage, Transport
+from candor.data.synthetic.series import DecayingSum, Incidents, Rain, RandomGaps, Storage, Transport
 
 Advance = Callable[[int], np.ndarray]
 
@@ -99,7 +99,7 @@ def test_a_decaying_sum_keeps_its_share(retention: list[float], lengths: list[in
 
 def new_sources(kind: str) -> dict[str, Advance]:
     """Returns all ingredients that draw random numbers, at their first step."""
-    recipe = Recipe(kind, 16, 1, missing_share=0.3)
+    recipe = SyntheticRecipe(kind, 16, 1, missing_share=0.3)
     world = settle(recipe)
     shocks = Rain(recipe, world.network) if kind == "river" else Incidents(recipe)
 
@@ -109,7 +109,7 @@ def new_sources(kind: str) -> dict[str, Advance]:
 
     return {
         "storage": Storage(recipe, world.storage_retention).advance,
-        "gaps": Gaps(recipe).advance,
+        "gaps": RandomGaps(recipe).advance,
         "shocks": jumps_and_covariates,
     }
 
@@ -126,14 +126,14 @@ def test_random_ingredients_do_not_notice_the_pieces(kind: str, lengths: list[in
 def test_gaps_have_the_asked_share_and_length() -> None:
     for kind, length in [("river", 12), ("road", 24)]:
         for share in (0.05, 0.5, 0.9):
-            missing = Gaps(Recipe(kind, 400, 1, missing_share=share)).advance(2000)
+            missing = RandomGaps(SyntheticRecipe(kind, 400, 1, missing_share=share)).advance(2000)
             assert missing.mean() == pytest.approx(share, rel=0.1)
             starts = (missing[1:] & ~missing[:-1]).sum()
             assert missing.sum() / starts == pytest.approx(length, rel=0.1)
 
 
 def test_rain_falls_before_the_jump_and_decides_its_size() -> None:
-    recipe = Recipe("river", 24, 1)
+    recipe = SyntheticRecipe("river", 24, 1)
     rain_over = Rain(recipe, settle(recipe).network)
     jumps, measured = rain_over.advance(4000)
     rain = measured["rain"]
@@ -152,7 +152,7 @@ def test_rain_falls_before_the_jump_and_decides_its_size() -> None:
 
 
 def test_rain_is_regional_and_rare() -> None:
-    recipe = Recipe("river", 40, 1)
+    recipe = SyntheticRecipe("river", 40, 1)
     rain_over = Rain(recipe, settle(recipe).network)
     _, measured = rain_over.advance(4000)
     falls = measured["rain"] > 0

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from candor.core.errors import InputError
 from candor.data.panel import Edges
-from candor.data.synthetic import Recipe
+from candor.data.synthetic import SyntheticRecipe
 from candor.data.synthetic.generate import World, settle
 from candor.data.synthetic.network import Network
 
@@ -38,7 +38,7 @@ def straight_kilometres(network: Network) -> np.ndarray:
 
 @given(SIZES, SEEDS)
 def test_all_water_leaves_a_river_by_one_outlet(count: int, seed: int) -> None:
-    edges = settle(Recipe("river", count, 1, seed)).network.edges
+    edges = settle(SyntheticRecipe("river", count, 1, seed)).network.edges
     leaving = np.bincount(edges.source, minlength=count)
     assert sorted(leaving) == [0] + [1] * (count - 1)
     assert np.bincount(edges.target, minlength=count).max() <= 2
@@ -46,35 +46,35 @@ def test_all_water_leaves_a_river_by_one_outlet(count: int, seed: int) -> None:
 
 
 def test_a_river_has_springs_reaches_and_confluences() -> None:
-    edges = settle(Recipe("river", 40, 1)).network.edges
+    edges = settle(SyntheticRecipe("river", 40, 1)).network.edges
     joining = np.bincount(np.bincount(edges.target, minlength=40), minlength=3)
     assert (joining >= 5).all()
 
 
 @given(SIZES, SEEDS)
 def test_a_road_network_is_in_one_piece(count: int, seed: int) -> None:
-    edges = settle(Recipe("road", count, 1, seed)).network.edges
+    edges = settle(SyntheticRecipe("road", count, 1, seed)).network.edges
     ends, turned = [edges.source, edges.target], [edges.target, edges.source]
     both_ways = Edges(np.concatenate(ends), np.concatenate(turned))
     assert paths(both_ways, count).all()
 
 
 def test_roads_part_and_join_at_junctions() -> None:
-    edges = settle(Recipe("road", 200, 1)).network.edges
+    edges = settle(SyntheticRecipe("road", 200, 1)).network.edges
     assert np.bincount(edges.source).max() > 1
     assert np.bincount(edges.target).max() > 1
 
 
 @given(KINDS, SIZES, SEEDS)
 def test_no_way_is_shorter_than_the_straight_line(kind: str, count: int, seed: int) -> None:
-    network = settle(Recipe(kind, count, 1, seed)).network
+    network = settle(SyntheticRecipe(kind, count, 1, seed)).network
     assert (network.edges.distance >= 0.97 * straight_kilometres(network)).all()
     assert network.edges.distance_unit == "km"
 
 
 @given(KINDS, SIZES, SEEDS)
 def test_delays_are_travel_times_and_little_arrives(kind: str, count: int, seed: int) -> None:
-    world = settle(Recipe(kind, count, 1, seed))
+    world = settle(SyntheticRecipe(kind, count, 1, seed))
     hours = world.network.edges.distance / {"river": 3.6, "road": 20.0}[kind]
     steps = hours * {"river": 1, "road": 12}[kind]
     assert (world.delays >= 1).all()
@@ -86,7 +86,7 @@ def test_delays_are_travel_times_and_little_arrives(kind: str, count: int, seed:
 
 def test_delays_differ_from_edge_to_edge() -> None:
     for kind in ("river", "road"):
-        assert len(np.unique(settle(Recipe(kind, 40, 1)).delays)) >= 4
+        assert len(np.unique(settle(SyntheticRecipe(kind, 40, 1)).delays)) >= 4
 
 
 def background_correlation(world: World) -> np.ndarray:
@@ -96,7 +96,7 @@ def background_correlation(world: World) -> np.ndarray:
 
 @given(KINDS, st.integers(2, 60), SEEDS)
 def test_twins_look_alike_though_no_path_joins_them(kind: str, count: int, seed: int) -> None:
-    world = settle(Recipe(kind, count, 1, seed))
+    world = settle(SyntheticRecipe(kind, count, 1, seed))
     reach, alike = paths(world.network.edges, count), background_correlation(world)
     for first, second in world.twins:
         assert not reach[first, second] and not reach[second, first]
@@ -107,7 +107,7 @@ def test_twins_look_alike_though_no_path_joins_them(kind: str, count: int, seed:
 
 @pytest.mark.parametrize("kind", ["river", "road"])
 def test_twins_stand_out_from_other_pairs(kind: str) -> None:
-    world = settle(Recipe(kind, 40, 1))
+    world = settle(SyntheticRecipe(kind, 40, 1))
     assert len(world.twins) == 5
     alike = background_correlation(world)
     for pair in world.twins:
@@ -119,21 +119,21 @@ def test_twins_stand_out_from_other_pairs(kind: str) -> None:
 @pytest.mark.parametrize("kind", ["river", "road"])
 def test_the_number_of_twins_can_be_chosen(kind: str) -> None:
     for pairs in (0, 1, 7):
-        assert len(settle(Recipe(kind, 40, 1, twin_pairs=pairs)).twins) == pairs
+        assert len(settle(SyntheticRecipe(kind, 40, 1, twin_pairs=pairs)).twins) == pairs
 
 
 def test_a_network_too_small_for_twins_has_none_unless_they_are_asked_for() -> None:
     for kind, count in [("river", 1), ("river", 2), ("road", 5)]:
-        assert settle(Recipe(kind, count, 1)).twins == ()
+        assert settle(SyntheticRecipe(kind, count, 1)).twins == ()
         with pytest.raises(InputError, match="twins"):
-            settle(Recipe(kind, count, 1, twin_pairs=1))
+            settle(SyntheticRecipe(kind, count, 1, twin_pairs=1))
 
 
 def test_a_river_follows_the_sun_and_a_road_the_working_week() -> None:
-    river = settle(Recipe("river", 60, 1)).background.between(0, 168).mean(axis=1)
+    river = settle(SyntheticRecipe("river", 60, 1)).background.between(0, 168).mean(axis=1)
     peaks = river.reshape(7, 24).argmax(axis=1)
     assert ((peaks >= 12) & (peaks <= 18)).all()
-    road = settle(Recipe("road", 60, 1)).background.between(0, 7 * 288).mean(axis=1)
+    road = settle(SyntheticRecipe("road", 60, 1)).background.between(0, 7 * 288).mean(axis=1)
     slowest = road.reshape(7, 288).min(axis=1)
     # The first day is a Wednesday: days 3 and 4 are the weekend.
     assert slowest[[3, 4]].min() > np.delete(slowest, [3, 4]).max()

@@ -11,7 +11,7 @@ from candor.core.errors import InputError
 from candor.data.panel import Panel
 from candor.data.synthetic import (
     COMPONENTS,
-    Recipe,
+    SyntheticRecipe,
     Truth,
     generate,
     generate_river,
@@ -148,7 +148,7 @@ def test_the_panel_says_what_it_is(case: Case) -> None:
     assert {name: part.unit for name, part in panel.covariates.items()} == covariates
     assert len(truth.delays) == len(truth.attenuation) == len(panel.edges) > 0
     assert list(truth.components) == list(COMPONENTS)
-    again, _ = generate(Recipe(**panel.provenance["recipe"]))
+    again, _ = generate(SyntheticRecipe(**panel.provenance["recipe"]))
     assert again.fingerprint == panel.fingerprint
 
 
@@ -166,7 +166,7 @@ def test_numbers_do_not_depend_on_the_chunks(
     chunk: int,
     seed: int,
 ) -> None:
-    recipe = Recipe(kind, sensors, steps, seed, missing_share=0.1)
+    recipe = SyntheticRecipe(kind, sensors, steps, seed, missing_share=0.1)
     panel, truth = generate(recipe)
     in_chunks, truth_in_chunks = generate(recipe, chunk_steps=chunk)
     assert in_chunks.fingerprint == panel.fingerprint
@@ -187,7 +187,7 @@ def test_a_seed_settles_everything(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_longer_record_begins_like_a_shorter_one(kind: str) -> None:
-    recipe = Recipe(kind, 10, 400, missing_share=0.1)
+    recipe = SyntheticRecipe(kind, 10, 400, missing_share=0.1)
     short, _ = generate(recipe)
     long, _ = generate(replace(recipe, steps=900))
     assert long.slice(0, 400).fingerprint == short.fingerprint
@@ -238,10 +238,10 @@ def test_one_step_is_a_record(kind: str) -> None:
 )
 def test_a_recipe_that_cannot_be_is_refused(wrong: dict) -> None:
     with pytest.raises(InputError, match="river" if "kind" in wrong else next(iter(wrong))):
-        Recipe(**({"kind": "river", "sensors": 3, "steps": 10} | wrong))
+        SyntheticRecipe(**({"kind": "river", "sensors": 3, "steps": 10} | wrong))
 
 
 def test_a_chunk_needs_a_step() -> None:
     for chunk in (0, -5):
         with pytest.raises(InputError, match="chunk"):
-            generate(Recipe("river", 3, 10), chunk_steps=chunk)
+            generate(SyntheticRecipe("river", 3, 10), chunk_steps=chunk)

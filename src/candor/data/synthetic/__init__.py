@@ -8,13 +8,13 @@ panel, truth = load_panel(folder), load_truth(folder)
 """
 
 from candor.data.synthetic.generate import COMPONENTS, Shocks, Truth, generate, generate_river, generate_road
-from candor.data.synthetic.recipe import Recipe
+from candor.data.synthetic.recipe import SyntheticRecipe
 from candor.data.synthetic.store import load_truth, write_synthetic
 
 __all__ = [
     "COMPONENTS",
-    "Recipe",
     "Shocks",
+    "SyntheticRecipe",
     "Truth",
     "generate",
     "generate_river",

@@ -18,13 +18,13 @@ from candor.core.arrays import Booleans, Doubles
 from candor.core.errors import InputError
 from candor.data.panel import Covariate, Panel
 from candor.data.synthetic.network import Network, build_network, choose_twins
-from candor.data.synthetic.recipe import Recipe
+from candor.data.synthetic.recipe import SyntheticRecipe
 from candor.data.synthetic.series import (
     Background,
     DecayingSum,
-    Gaps,
     Incidents,
     Rain,
+    RandomGaps,
     Storage,
     Transport,
     draw_background,
@@ -108,7 +108,7 @@ def total_of(components: Mapping[str, NDArray[np.float32]]) -> Doubles:
 class World(Laws):
     """A network, what its sensors read when nothing happens, and the laws it will follow."""
 
-    recipe: Recipe
+    recipe: SyntheticRecipe
     times: TimeAxis
     network: Network
     background: Background
@@ -124,7 +124,7 @@ class World(Laws):
         return {"source": "candor.data.synthetic", "recipe": asdict(self.recipe)}
 
 
-def settle(recipe: Recipe) -> World:
+def settle(recipe: SyntheticRecipe) -> World:
     """Return the world that the recipe describes."""
     kind, network, lifetimes = recipe.physics, build_network(recipe), recipe.stream("lifetimes")
     twins = choose_twins(network, recipe)
@@ -173,7 +173,7 @@ def chunks_of(world: World, chunk_steps: int | None = None) -> Iterator[Chunk]:
     fading = DecayingSum(world.shock_retention)
     moving = Transport(network.edges, world.delays, world.attenuation, recipe.sensors)
     noise, noise_size = recipe.stream("noise"), recipe.noise * recipe.physics.level
-    gaps = Gaps(recipe)
+    gaps = RandomGaps(recipe)
     for start in range(0, recipe.steps, length):
         stop = min(start + length, recipe.steps)
         steps = stop - start
@@ -220,7 +220,7 @@ def generate_river(
         missing_share: share of the readings that is missing, in gaps, from 0 to 0.9.
         twin_pairs: pairs of sensors that share a background; None lets the size decide.
     """
-    return generate(Recipe("river", sensors, steps, seed, noise, missing_share, twin_pairs))
+    return generate(SyntheticRecipe("river", sensors, steps, seed, noise, missing_share, twin_pairs))
 
 
 def generate_road(
@@ -236,10 +236,10 @@ def generate_road(
 
     The arguments are those of `generate_river`; the mean level that `noise` is a share of is the free flow, 63 mph.
     """
-    return generate(Recipe("road", sensors, steps, seed, noise, missing_share, twin_pairs))
+    return generate(SyntheticRecipe("road", sensors, steps, seed, noise, missing_share, twin_pairs))
 
 
-def generate(recipe: Recipe, chunk_steps: int | None = None) -> tuple[Panel, Truth]:
+def generate(recipe: SyntheticRecipe, chunk_steps: int | None = None) -> tuple[Panel, Truth]:
     """Return the panel and the truth of a recipe; the length of a chunk changes no number."""
     world, units = settle(recipe), recipe.physics.covariate_units
     chunks = list(chunks_of(world, chunk_steps))

@@ -13,7 +13,7 @@ from scipy.sparse.csgraph import breadth_first_order
 
 from candor.core.errors import InputError
 from candor.data.panel import Edges, Sensor
-from candor.data.synthetic.recipe import Recipe
+from candor.data.synthetic.recipe import SyntheticRecipe
 
 _ORIGIN = (45.0, -122.0)  # latitude, longitude
 _KM_PER_DEGREE = 111.2
@@ -34,7 +34,7 @@ class Network:
     places: NDArray[np.float64]
 
 
-def build_network(recipe: Recipe) -> Network:
+def build_network(recipe: SyntheticRecipe) -> Network:
     """Return the network that the recipe asks for."""
     lay_out = _river if recipe.kind == "river" else _road
     places, links = lay_out(recipe.sensors, recipe.stream("network"))
@@ -99,7 +99,7 @@ def _toward(heading: float) -> NDArray[np.float64]:
     return np.array([np.sin(heading), np.cos(heading)])
 
 
-def _sensors_at(places: NDArray[np.float64], recipe: Recipe) -> tuple[Sensor, ...]:
+def _sensors_at(places: NDArray[np.float64], recipe: SyntheticRecipe) -> tuple[Sensor, ...]:
     latitude = _ORIGIN[0] + places[:, 1] / _KM_PER_DEGREE
     longitude = _ORIGIN[1] + places[:, 0] / (_KM_PER_DEGREE * np.cos(np.radians(_ORIGIN[0])))
     digits = len(str(len(places)))
@@ -114,7 +114,7 @@ def _sensors_at(places: NDArray[np.float64], recipe: Recipe) -> tuple[Sensor, ..
     )
 
 
-def choose_twins(network: Network, recipe: Recipe) -> tuple[tuple[int, int], ...]:
+def choose_twins(network: Network, recipe: SyntheticRecipe) -> tuple[tuple[int, int], ...]:
     """Return pairs of sensor positions, no sensor in two pairs, without a path either way.
 
     The second of a pair is one of the farther half of the sensors that the first could have. A network too small for

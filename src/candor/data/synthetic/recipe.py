@@ -87,7 +87,7 @@ _STREAMS = (
 
 
 @dataclass(frozen=True)
-class Recipe:
+class SyntheticRecipe:
     """What a synthetic network is made of; the same recipe gives the same numbers."""
 
     kind: str  # `river` or `road`

@@ -18,7 +18,7 @@ from scipy.spatial import KDTree
 from candor.core.arrays import Booleans, Doubles
 from candor.data.panel import Edges
 from candor.data.synthetic.network import Network
-from candor.data.synthetic.recipe import Recipe
+from candor.data.synthetic.recipe import SyntheticRecipe
 
 _FIRST_WEEKDAY = 2  # the first of January 2020 is a Wednesday
 _DAYS = 7
@@ -45,7 +45,7 @@ class Background:
         return values
 
 
-def draw_background(recipe: Recipe, twins: tuple[tuple[int, int], ...]) -> Background:
+def draw_background(recipe: SyntheticRecipe, twins: tuple[tuple[int, int], ...]) -> Background:
     """Return a background of own amplitudes and phases for every sensor, alike for twins."""
     generator, kind = recipe.stream("background"), recipe.physics
     level = kind.level + generator.uniform(-1, 1, recipe.sensors) * kind.level_spread
@@ -115,7 +115,7 @@ class Storage:
     and is zero about five sixths of the time.
     """
 
-    def __init__(self, recipe: Recipe, retention: Doubles) -> None:
+    def __init__(self, recipe: SyntheticRecipe, retention: Doubles) -> None:
         kind = recipe.physics
         memory = float(np.exp(-1 / kind.inflow_memory))
         self._generator = recipe.stream("inflow")
@@ -162,14 +162,14 @@ class Transport:
         return arrived
 
 
-class Gaps:
+class RandomGaps:
     """When readings are missing: gaps of random length, each sensor for itself.
 
     Of a uniform number per step and sensor, a small one starts a gap, a large one ends it, and all others leave things
     as they were. Starts and ends are as frequent as the wanted share and the mean length of a gap ask for.
     """
 
-    def __init__(self, recipe: Recipe) -> None:
+    def __init__(self, recipe: SyntheticRecipe) -> None:
         share = recipe.missing_share
         self._generator = recipe.stream("gaps")
         self._end_chance = 1 / recipe.physics.gap_length
@@ -203,7 +203,7 @@ class Rain:
     FADE = 0.75  # from one hour of rain to the next
     SENSORS_PER_REGION = 8
 
-    def __init__(self, recipe: Recipe, network: Network) -> None:
+    def __init__(self, recipe: SyntheticRecipe, network: Network) -> None:
         generator, count = recipe.stream("regions"), len(network.places)
         regions = max(1, round(count / self.SENSORS_PER_REGION))
         centres = generator.choice(count, regions, replace=False)
@@ -246,7 +246,7 @@ class Incidents:
     CHANCE = 1 / (10 * 288)  # per step and sensor: one in ten days
     SMALLEST, LARGEST = 8.0, 28.0  # mph
 
-    def __init__(self, recipe: Recipe) -> None:
+    def __init__(self, recipe: SyntheticRecipe) -> None:
         self._sensors = recipe.sensors
         self._times, self._sizes = recipe.stream("shock times"), recipe.stream("shock sizes")
 

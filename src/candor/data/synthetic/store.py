@@ -29,7 +29,7 @@ from candor.data.panel_store import (
     write_header,
 )
 from candor.data.synthetic.generate import COMPONENTS, Shocks, Truth, World, chunks_of, settle
-from candor.data.synthetic.recipe import Recipe
+from candor.data.synthetic.recipe import SyntheticRecipe
 
 FORMAT_VERSION = 1
 _SHOCK_COLUMNS = pa.schema([("time", pa.int64()), ("sensor", pa.int64()), ("size", pa.float64())])
@@ -50,10 +50,10 @@ def write_synthetic(
 ) -> None:
     """Write a synthetic panel and its truth to `folder`, replacing what was there, for `load_panel` and `load_truth`.
 
-    The arguments are those of `Recipe`, and the numbers those of `generate`, but only a few chunks of `chunk_steps`
-    steps are in memory at a time, however many steps there are.
+    The arguments are those of `SyntheticRecipe`, and the numbers those of `generate`, but only a few chunks of
+    `chunk_steps` steps are in memory at a time, however many steps there are.
     """
-    recipe = Recipe(kind, sensors, steps, seed, noise, missing_share, twin_pairs)
+    recipe = SyntheticRecipe(kind, sensors, steps, seed, noise, missing_share, twin_pairs)
     world = settle(recipe)
     check_panel_place(folder)
     with atomic_folder(folder) as temporary:

@@ -24,7 +24,7 @@ from torch import Tensor, nn
 
 from candor.nets.candor.decomposition import (
     COMPONENT_NAMES,
-    Calendar,
+    CalendarEmbedding,
     Components,
     Decomposition,
     Forecasts,
@@ -86,7 +86,7 @@ class CandorNetwork(nn.Module):
         super().__init__()
         self.settings = settings
         self.embedding = PatchEmbedding(settings)
-        self.calendar = Calendar(settings)
+        self.calendar = CalendarEmbedding(settings)
         self.decomposition = Decomposition(settings)
         self.history = HistoryIntegration(settings)
         self.physical = PhysicalBranch(settings, edges) if settings.directions else None

@@ -90,7 +90,7 @@ class CalendarTables(nn.Module):
         return rows + self.season(week_of_year)
 
 
-class Calendar(CalendarTables):
+class CalendarEmbedding(CalendarTables):
     """The calendar shared by everything except fusion: its tables, and the MLP that gives m_p."""
 
     def __init__(self, settings: ModelSettings) -> None:

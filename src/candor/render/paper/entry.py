@@ -32,7 +32,7 @@ class ShownTable:
 
 
 @dataclass(frozen=True)
-class Entry:
+class PaperEntry:
     """One thing to look at."""
 
     title: str
@@ -50,7 +50,7 @@ class Part:
     section: str
     folder: str  # beside the index, for its files
     source: str  # what it is made of; named if it fails
-    make: Callable[[Path, Report], Iterator[Entry]]  # writes files to a folder
+    make: Callable[[Path, Report], Iterator[PaperEntry]]  # writes files to a folder
     weight: float = 1.0  # how long it takes, compared with the other parts
 
 
@@ -76,6 +76,6 @@ def make_slug(text: str, used: Iterable[str] = ()) -> str:
     return next(name for name in names if name not in set(used))
 
 
-def count_pieces(entries: Sequence[Entry]) -> tuple[int, int]:
+def count_pieces(entries: Sequence[PaperEntry]) -> tuple[int, int]:
     """Return how many tables and figures there are."""
     return sum(len(entry.tables) for entry in entries), sum(len(entry.pictures) for entry in entries)

@@ -7,7 +7,7 @@ from pathlib import Path
 from candor.core.progress import Report
 from candor.core.text import counted
 from candor.render.figures.benchmark import draw_ablations, draw_setting
-from candor.render.paper.entry import Entry, Picture, ShownTable, draw, make_slug, write_shown
+from candor.render.paper.entry import PaperEntry, Picture, ShownTable, draw, make_slug, write_shown
 from candor.research.ablations import paired_changes, split_changes
 from candor.research.paper.found import FoundGrid, GridKind
 from candor.research.paper.origins import joined, origin_of_task
@@ -34,7 +34,7 @@ HEAT_MAPS = {
 """By kind of change: what a heat map is called, and what it shows."""
 
 
-def make_grid(grid: FoundGrid, folder: Path, report: Report) -> Iterator[Entry]:
+def make_grid(grid: FoundGrid, folder: Path, report: Report) -> Iterator[PaperEntry]:
     """Write the tables and figures of a grid to a folder and return an entry per task."""
     report("writing tables", None)
     if grid.kind == GridKind.BENCHMARK:
@@ -48,10 +48,10 @@ def make_grid(grid: FoundGrid, folder: Path, report: Report) -> Iterator[Entry]:
         title, shows, pictures = (_ablations if grid.kind == GridKind.ABLATIONS else _sweep)(grid, task, folder)
         shown = (ShownTable(tables[task], "variant", has_note=False),) if task in tables else ()
         said = (*shows, *_holes(grid, task))
-        yield Entry(title, said, origin_of_task(grid, task), tuple(pictures), shown, files)
+        yield PaperEntry(title, said, origin_of_task(grid, task), tuple(pictures), shown, files)
 
 
-def _make_benchmark(grid: FoundGrid, folder: Path) -> Iterator[Entry]:
+def _make_benchmark(grid: FoundGrid, folder: Path) -> Iterator[PaperEntry]:
     """Write all tables and yield an entry per task, and one of models without and with rain if there are such."""
     few = {table.title: table for table in tables_of(grid.results, grid.suite)}
     whole = {table.title: table for table in tables_of(grid.results, grid.suite, is_whole=True)}
@@ -59,7 +59,7 @@ def _make_benchmark(grid: FoundGrid, folder: Path) -> Iterator[Entry]:
     all_models = paper_tables_of(grid.results, grid.suite, is_whole=True)
     files += write_shown(all_models, folder, "tables-all", "all models")
     if (rain := rain_table_of(grid.results, grid.suite)) is not None:
-        yield Entry(
+        yield PaperEntry(
             title=f"{rain.title}: the suite {grid.suite.name}",
             shows=("What rain as a further input does to models that can read one; of each pair the better is bold.",),
             origin=joined([origin_of_task(grid, task) for task in grid.tasks]),
@@ -73,7 +73,7 @@ def _make_benchmark(grid: FoundGrid, folder: Path) -> Iterator[Entry]:
             shown.append(ShownTable(everything, is_folded=bool(shown), has_note=False))
         title = f"{task}: models of the suite {grid.suite.name}"
         shows = (*_comparison(grid, task), *_holes(grid, task))
-        yield Entry(title, shows, origin_of_task(grid, task), (), tuple(shown), files)
+        yield PaperEntry(title, shows, origin_of_task(grid, task), (), tuple(shown), files)
 
 
 def _comparison(grid: FoundGrid, task: str) -> list[str]:
@@ -131,7 +131,7 @@ def _holes(grid: FoundGrid, task: str) -> list[str]:
     return [f"{counted(len(holes), 'score')} could not be computed ({metrics}) and stand as nan."]
 
 
-def make_ablations_together(grids: Sequence[FoundGrid], folder: Path, report: Report) -> Iterator[Entry]:
+def make_ablations_together(grids: Sequence[FoundGrid], folder: Path, report: Report) -> Iterator[PaperEntry]:
     """Draw the ablations of all tasks as one heat map and return its entry; none where they share no variant.
 
     Interventions have a heat map and an entry of their own.
@@ -147,14 +147,14 @@ def make_ablations_together(grids: Sequence[FoundGrid], folder: Path, report: Re
         title, shows = HEAT_MAPS[kind]
         caption = "Relative change of each error, paired by seed, by task; red is worse."
         picture = draw(folder, kind, draw_ablations(changes), caption)
-        yield Entry(f"All tasks: {title}", (shows,), joined(origins), (picture,))
+        yield PaperEntry(f"All tasks: {title}", (shows,), joined(origins), (picture,))
 
 
-def make_sweeps_together(sweeps: Sequence[FoundGrid], folder: Path, report: Report) -> Iterator[Entry]:
+def make_sweeps_together(sweeps: Sequence[FoundGrid], folder: Path, report: Report) -> Iterator[PaperEntry]:
     """Write the errors of all sweeps as one table and return its entry."""
     report("writing tables", None)
     table = sensitivity_table(sweeps)
-    yield Entry(
+    yield PaperEntry(
         title="All settings that were varied",
         shows=("What each setting does to the errors of CANDOR, one at a time, all else equal.",),
         origin=joined([origin_of_task(grid, task) for grid in sweeps for task in grid.tasks]),

@@ -17,7 +17,7 @@ from candor.render.html import (
     note,
     paragraphs,
 )
-from candor.render.paper.entry import Entry, Picture, ShownTable, count_pieces, make_slug
+from candor.render.paper.entry import PaperEntry, Picture, ShownTable, count_pieces, make_slug
 from candor.render.paper.tables import html_table
 from candor.research.paper.found import Trouble
 from candor.research.paper.missing import Missing
@@ -40,7 +40,7 @@ _MOST_IN_A_PARAGRAPH = 3
 
 
 def make_index(
-    entries: Mapping[str, Sequence[Entry]], missing: Sequence[Missing], troubles: Sequence[Trouble], newest: str
+    entries: Mapping[str, Sequence[PaperEntry]], missing: Sequence[Missing], troubles: Sequence[Trouble], newest: str
 ) -> str:
     """Return the whole page; entries are by section, and `newest` is the date of the newest result if one is known."""
     names: set[str] = set()
@@ -69,7 +69,7 @@ def make_index(
     )
 
 
-def _article(entry: Entry, names: set[str]) -> str:
+def _article(entry: PaperEntry, names: set[str]) -> str:
     """Return an entry under a name that no other has; `names` are those of the others."""
     names.add(name := make_slug(f"entry {entry.title}", names))
     parts = [heading(entry.title), _sentences(entry.shows)]

@@ -11,7 +11,7 @@ from typing import Any
 from candor.core.errors import InputError
 from candor.core.files import atomic_folder, check_replaceable, write_json
 from candor.core.progress import Report, silent, within
-from candor.render.paper.entry import Entry, Part, make_slug
+from candor.render.paper.entry import PaperEntry, Part, make_slug
 from candor.render.paper.grids import make_ablations_together, make_grid, make_sweeps_together
 from candor.render.paper.index import INDEX, SECTIONS, make_index
 from candor.render.paper.runs import make_explanation, make_exploration, make_figures, make_fusions, make_schematics
@@ -44,7 +44,7 @@ class Paper:
     """What was written."""
 
     folder: Path
-    entries: Mapping[str, Sequence[Entry]]  # by name of their section
+    entries: Mapping[str, Sequence[PaperEntry]]  # by name of their section
     missing: tuple[Missing, ...]  # what could be made, with its command
     troubles: tuple[Trouble, ...]  # what could not be read or drawn
 
@@ -97,7 +97,7 @@ def _parts(found: Found) -> Iterator[Part]:
     used: set[str] = set()
 
     def part(
-        section: str, words: Sequence[str], source: str, make: Callable[..., Iterator[Entry]], *given: Any
+        section: str, words: Sequence[str], source: str, make: Callable[..., Iterator[PaperEntry]], *given: Any
     ) -> Part:
         used.add(name := make_slug("-".join(words), used))
         return Part(section, name, source, partial(make, *given), _WEIGHTS.get(make, 1.0))
@@ -140,9 +140,11 @@ def _readable(paths: Sequence[Path]) -> list[RainComparison]:
     return found
 
 
-def _make_parts(parts: Sequence[Part], folder: Path, report: Report) -> tuple[dict[str, list[Entry]], list[Trouble]]:
+def _make_parts(
+    parts: Sequence[Part], folder: Path, report: Report
+) -> tuple[dict[str, list[PaperEntry]], list[Trouble]]:
     """Return the entries by section, and what could not be made: that stops nothing else and leave no files."""
-    entries: dict[str, list[Entry]] = {section: [] for section in SECTIONS}
+    entries: dict[str, list[PaperEntry]] = {section: [] for section in SECTIONS}
     troubles = []
     whole, done = sum(part.weight for part in parts), 0.0
     for part in parts:

@@ -20,7 +20,7 @@ from candor.render.figures.explore import write_exploration
 from candor.render.figures.gallery import write_figures
 from candor.render.figures.learned import draw_fusions
 from candor.render.figures.schematics import draw_decomposition, draw_overview
-from candor.render.paper.entry import Entry, Picture, draw
+from candor.render.paper.entry import PaperEntry, Picture, draw
 from candor.research.explore import explore
 from candor.research.paper.found import FoundRun
 from candor.research.paper.origins import Origin, data_in_words, joined, origin_of_run
@@ -38,11 +38,11 @@ FUSIONS = "fusion-systems"
 _EXPLORED = {"lags": "lags", "pairs": "distant pairs", "profiles": "what is usual at them"}  # tables of the data
 
 
-def make_figures(run: FoundRun, folder: Path, report: Report) -> Iterator[Entry]:
+def make_figures(run: FoundRun, folder: Path, report: Report) -> Iterator[PaperEntry]:
     """Draw the figures of `candor explain --figures` into a folder and return their entry."""
     written = write_figures(run_pictures(load_run(run.folder), report=report), folder, report)
     stems = [path.stem for path in written if path.suffix == ".png"]
-    yield Entry(
+    yield PaperEntry(
         title=f"{run.name}: a run of CANDOR",
         shows=("Forecasts of one run, and how its parts were used.",),
         origin=_explained(run, "--figures", str(run.folder / "figures")),
@@ -56,14 +56,14 @@ def _explained(run: FoundRun, *options: str) -> Origin:
     return origin_of_run(run.record, str(run.folder), command)
 
 
-def make_explanation(run: FoundRun, folder: Path, report: Report) -> Iterator[Entry]:
+def make_explanation(run: FoundRun, folder: Path, report: Report) -> Iterator[PaperEntry]:
     """Write what `candor explain` tells into a folder and return its entry."""
     found = explain_run(load_run(run.folder), report=report)
     write_explanation(found, folder, report)
     findings = found.run.findings
     pictures = [Picture(f"{folder.name}/{name}", _told(one)) for one in findings for name in one.pictures]
     without = [_told(one) for one in findings if not one.pictures]
-    yield Entry(
+    yield PaperEntry(
         title=f"{run.name}: what CANDOR learned",
         shows=("What a run learned and how it uses that.", *without),
         origin=_explained(run),
@@ -80,7 +80,7 @@ def _told(finding: ModelFinding) -> str:
     return " ".join([f"{finding.title}{end}", *finding.sentences])
 
 
-def make_fusions(runs: Sequence[FoundRun], folder: Path, report: Report) -> Iterator[Entry]:
+def make_fusions(runs: Sequence[FoundRun], folder: Path, report: Report) -> Iterator[PaperEntry]:
     """Draw how much the branches count in all runs beside each other; no entry if fewer than two learned it."""
     found: dict[str, dict[str, Spread]] = {}
     origins = []
@@ -98,7 +98,7 @@ def make_fusions(runs: Sequence[FoundRun], folder: Path, report: Report) -> Iter
     if len(found) < 2:
         return
     caption = "Mean weight of each branch in the forecast; bars hold 10 % to 90 % of sensors, windows and positions."
-    yield Entry(
+    yield PaperEntry(
         title="All systems: what forecasts rest on",
         shows=("How much a sensor's own past and its like, and both directions of the network, count.",),
         origin=joined(origins),
@@ -106,7 +106,7 @@ def make_fusions(runs: Sequence[FoundRun], folder: Path, report: Report) -> Iter
     )
 
 
-def make_exploration(name: str, own: Path | None, folder: Path, report: Report) -> Iterator[Entry]:
+def make_exploration(name: str, own: Path | None, folder: Path, report: Report) -> Iterator[PaperEntry]:
     """Draw the three views of data before any model into a folder; `own` is that of data beside the catalogue."""
     report("reading data", None)
     panel = load_dataset(name) if own is None else load_panel(own)
@@ -115,7 +115,7 @@ def make_exploration(name: str, own: Path | None, folder: Path, report: Report) 
         "Coexisting dynamics of one sensor, the lags at which the ends of edges correlate most, and two distant pairs "
         "of sensors, one alike and one not."
     )
-    yield Entry(
+    yield PaperEntry(
         title=f"{name}: the data before any model",
         shows=("What a model of these data has to cope with.", _facts(panel)),
         origin=Origin(
@@ -145,7 +145,7 @@ def _facts(panel: Panel) -> str:
     )
 
 
-def make_schematics(folder: Path, report: Report) -> Iterator[Entry]:
+def make_schematics(folder: Path, report: Report) -> Iterator[PaperEntry]:
     """Draw the two schematics of the method into a folder and return their entry."""
     report("drawing the method", None)
     split = "What the recent past of a sensor is split into, and what reads the parts."
@@ -153,7 +153,7 @@ def make_schematics(folder: Path, report: Report) -> Iterator[Entry]:
         draw(folder, "overview", draw_overview(), "How a forecast is made, from readings to readings."),
         draw(folder, "decomposition", draw_decomposition(), split),
     )
-    yield Entry(
+    yield PaperEntry(
         title="The method in two drawings",
         shows=("How CANDOR works; the words stand in the CSV files.",),
         origin=Origin(source="drawn by candor itself", command="candor paper", made=NOTHING, versions=NOTHING),

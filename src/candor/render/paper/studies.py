@@ -6,7 +6,7 @@ from pathlib import Path
 from candor.core.progress import Report
 from candor.render.figures.benchmark import draw_costs
 from candor.render.figures.shock_rain import write_picture
-from candor.render.paper.entry import Entry, Picture, ShownTable, draw, write_shown
+from candor.render.paper.entry import PaperEntry, Picture, ShownTable, draw, write_shown
 from candor.research.paper.found import FoundGrid
 from candor.research.paper.origins import Origin, origin_of_profile
 from candor.research.paper.shock_rain import association_table, findings_of, origin_of_shock_rain, run_table
@@ -25,7 +25,7 @@ _RAIN_CAPTION = (
 )
 
 
-def make_costs(path: Path, grids: Sequence[FoundGrid], folder: Path, report: Report) -> Iterator[Entry]:
+def make_costs(path: Path, grids: Sequence[FoundGrid], folder: Path, report: Report) -> Iterator[PaperEntry]:
     """Write the table and figures of a profile; `grids` may have errors of its models on the same preset."""
     report("drawing costs", None)
     profile = read_profile(path)
@@ -36,7 +36,7 @@ def make_costs(path: Path, grids: Sequence[FoundGrid], folder: Path, report: Rep
     if errors is not None:
         kind = {"mae": "absolute", "mse": "squared"}[errors.metric]
         shows.append(f"Mean {kind} errors in the figures are those of {errors.where.parent}.")
-    yield Entry(
+    yield PaperEntry(
         title=f"{preset}: cost of models",
         shows=tuple(shows),
         origin=origin_of_profile(path, profile),
@@ -46,7 +46,7 @@ def make_costs(path: Path, grids: Sequence[FoundGrid], folder: Path, report: Rep
     )
 
 
-def make_shock_rain(path: Path, folder: Path, report: Report) -> Iterator[Entry]:
+def make_shock_rain(path: Path, folder: Path, report: Report) -> Iterator[PaperEntry]:
     """Write the table and the figure of a comparison with rain to a folder and return its entry."""
     report("drawing shocks and rain", None)
     stored = read_comparison(path)
@@ -58,7 +58,7 @@ def make_shock_rain(path: Path, folder: Path, report: Report) -> Iterator[Entry]
         pictures.append(Picture(f"{folder.name}/{NAME}", _RAIN_CAPTION))
         files = (*files, (f"{folder.name}/{SHIFTS_NAME}", "statistic of every shift: CSV"))
     unseen = "" if stored.given_rain else " it never saw"
-    yield Entry(
+    yield PaperEntry(
         title=f"{stored.data}: does the learned shock know of rain{unseen}?",
         shows=tuple(findings_of(stored)),
         origin=origin_of_shock_rain(stored),
@@ -68,7 +68,7 @@ def make_shock_rain(path: Path, folder: Path, report: Report) -> Iterator[Entry]
     )
 
 
-def make_associations(stored: Sequence[RainComparison], folder: Path, report: Report) -> Iterator[Entry]:
+def make_associations(stored: Sequence[RainComparison], folder: Path, report: Report) -> Iterator[PaperEntry]:
     """Write the tests of shock activity against rain on all data as one table and return its entry."""
     report("writing tables", None)
     table = association_table(stored)
@@ -81,7 +81,7 @@ def make_associations(stored: Sequence[RainComparison], folder: Path, report: Re
         made=below,
         versions=below,
     )
-    yield Entry(
+    yield PaperEntry(
         title="All data: shock activity and rain",
         shows=("Whether the shock that CANDOR learned knows of rain.",),
         origin=origin,

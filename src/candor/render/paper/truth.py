@@ -6,7 +6,7 @@ from pathlib import Path
 from candor.core.files import atomic_file, write_json
 from candor.core.progress import Report
 from candor.render.figures.truth import draw_pulses, draw_truth
-from candor.render.paper.entry import Entry, Picture, ShownTable, write_shown
+from candor.render.paper.entry import PaperEntry, Picture, ShownTable, write_shown
 from candor.research.paper.origins import origin_of_truth
 from candor.research.paper.tables import truth_tables
 from candor.research.truth.cells import Scored
@@ -65,14 +65,14 @@ def _made_with(cells: Sequence[Scored]) -> list[str]:
     return [*lines, f"- {', '.join(f'{name} {version}' for name, version in versions)}"]
 
 
-def make_truth(path: Path, folder: Path, report: Report) -> Iterator[Entry]:
+def make_truth(path: Path, folder: Path, report: Report) -> Iterator[PaperEntry]:
     """Write the tables and the figures of `candor truth` to a folder and return the entry."""
     report("drawing truth", None)
     cells, command = read_truth(path)
     write_truth(cells, folder, command)
     rows = rows_of(cells)
     tables = truth_tables(rows)
-    yield Entry(
+    yield PaperEntry(
         title="Are the explanations true?",
         shows=(
             "What CANDOR says of its forecasts, on networks whose truth is known, beside simple rules.",

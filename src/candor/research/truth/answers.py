@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
+from candor.core.arrays import Doubles
 from candor.core.errors import InputError
 from candor.core.progress import Report, silent
 from candor.data.panel import Edges
@@ -21,7 +22,6 @@ from candor.nets.candor.physical import PathStates, PhysicalBranch
 from candor.nets.candor.physical_operator import DirectionalSupport
 from candor.nets.candor.settings import ModelSettings
 from candor.research.encodings import encode_histories
-from candor.research.patterns import Numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,11 +32,11 @@ class ModelAnswers:
 
     starts: NDArray[np.int64]  # first rows of the patches, ascending
     patch_length: int  # rows of a patch
-    by_patch: dict[str, Numbers]  # by name, patch x sensor: sizes of components before their norm; gates from 0 to 1
-    weights: Numbers  # of the forward operator, edge x position, oldest position first
-    arrived: Numbers  # edge x position: size of what the edge brings from that position
-    likeness: Numbers  # sensor x sensor: weight that the row's functional relations give to the column
-    resemblance: Numbers  # sensor x sensor: cosine of the descriptors of backgrounds, which relations are chosen by
+    by_patch: dict[str, Doubles]  # by name, patch x sensor: sizes of components before their norm; gates from 0 to 1
+    weights: Doubles  # of the forward operator, edge x position, oldest position first
+    arrived: Doubles  # edge x position: size of what the edge brings from that position
+    likeness: Doubles  # sensor x sensor: weight that the row's functional relations give to the column
+    resemblance: Doubles  # sensor x sensor: cosine of the descriptors of backgrounds, which relations are chosen by
 
 
 def refuse_variants(settings: ModelSettings) -> None:
@@ -61,7 +61,7 @@ def collect_answers(candor: Candor, task: Task, report: Report = silent) -> Mode
     network, origins = candor.trained().network, task.split.test
     settings, sensors = network.settings, len(task.panel.sensors)
     refuse_variants(settings)
-    sums: dict[str, Numbers] = {}
+    sums: dict[str, Doubles] = {}
     patches = np.zeros(task.panel.times.length)
     for rows, encoding in encode_histories(candor, task.panel, origins, report, "collecting the model's answers"):
         np.add.at(patches, rows, 1)

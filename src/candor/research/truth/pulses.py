@@ -22,9 +22,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from candor.core.arrays import Doubles
 from candor.core.progress import Report, silent
 from candor.data.panel import Edges
-from candor.research.patterns import Numbers
 
 Readings = NDArray[np.floating]
 Forecast = Callable[[Readings], Readings]
@@ -44,7 +44,7 @@ class Curve:
 
 def pulse_responses(
     forecast: Forecast, histories: Readings, edges: Edges, longest: int, size: float = 1.0, report: Report = silent
-) -> Numbers:
+) -> Doubles:
     """Return what arrives at the target of each edge per unit of a pulse at its source, edge x lag (1 comes first).
 
     Args:
@@ -67,7 +67,7 @@ def pulse_responses(
     return responses
 
 
-def peaks_of(responses: Numbers) -> tuple[Numbers, Numbers]:
+def peaks_of(responses: Doubles) -> tuple[Doubles, Doubles]:
     """Return the lag, in steps, at which each response (edge x lag, 1 first) is largest, and that largest value.
 
     Of equal ones the first counts.
@@ -76,7 +76,7 @@ def peaks_of(responses: Numbers) -> tuple[Numbers, Numbers]:
 
 
 def curves_by_delay(
-    answer: str, responses: Numbers, delays: NDArray[np.integer], *, is_ours: bool = False
+    answer: str, responses: Doubles, delays: NDArray[np.integer], *, is_ours: bool = False
 ) -> list[Curve]:
     """Return the mean responses of edges with the same delay: those of a forecaster that knows delays differ."""
     found = []
@@ -86,7 +86,7 @@ def curves_by_delay(
     return found
 
 
-def _effects(forecast: Forecast, histories: Readings, source: int, longest: int, size: float) -> Numbers:
+def _effects(forecast: Forecast, histories: Readings, source: int, longest: int, size: float) -> Doubles:
     """Return what pulses of all ages do to the forecasts of all sensors, age x step x sensor, mean over windows."""
     windows, length, _ = histories.shape
     ages = np.arange(longest)
@@ -96,11 +96,11 @@ def _effects(forecast: Forecast, histories: Readings, source: int, longest: int,
     up, down = (
         forecast((moved + sign * pulses).reshape(-1, *histories.shape[1:])).astype(np.float64) for sign in (1, -1)
     )
-    effects: Numbers = ((up - down) / (2 * size)).reshape(longest, windows, *up.shape[1:]).mean(axis=1)
+    effects: Doubles = ((up - down) / (2 * size)).reshape(longest, windows, *up.shape[1:]).mean(axis=1)
     return effects
 
 
-def _by_lag(effects: Numbers) -> Numbers:
+def _by_lag(effects: Doubles) -> Doubles:
     """Return the mean over all ages and steps that lie the same number of steps apart, lag x sensor."""
     longest = len(effects)
     if effects.shape[1] < longest:

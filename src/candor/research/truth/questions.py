@@ -14,13 +14,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from candor.core.arrays import Doubles
 from candor.core.progress import Report, silent
 from candor.data.panel import Edges
 from candor.data.protocol import Task
 from candor.data.synthetic import Truth
 from candor.forecasting.candor import Candor
 from candor.nets.trainable import tensors_of
-from candor.research.patterns import Numbers, pair_correlations
+from candor.research.patterns import pair_correlations
 from candor.research.truth.answers import ModelAnswers, collect_answers
 from candor.research.truth.pulses import Curve, Readings, curves_by_delay, peaks_of, pulse_responses
 from candor.research.truth.rules import (
@@ -78,7 +79,7 @@ def question_candor(
     return scores, curves
 
 
-def respond(candor: Candor, task: Task, longest: int, report: Report = silent) -> Numbers:
+def respond(candor: Candor, task: Task, longest: int, report: Report = silent) -> Doubles:
     """Return how the forecasts of a fitted CANDOR respond to pulses in test windows, edge x lag; see `pulses`."""
     trainable = candor.trained()
     chosen = spread_evenly(len(task.split.test), PULSE_WINDOWS)
@@ -95,7 +96,7 @@ def respond(candor: Candor, task: Task, longest: int, report: Report = silent) -
     return pulse_responses(forecast, batch["inputs"].numpy(), task.panel.edges, longest, PULSE_SIZE, report)
 
 
-def score_shocks(truth: Truth, model: ModelAnswers, residuals: Numbers, generator: np.random.Generator) -> list[Score]:
+def score_shocks(truth: Truth, model: ModelAnswers, residuals: Doubles, generator: np.random.Generator) -> list[Score]:
     """Return how well gates and rules separate patches with an injected shock from those without.
 
     Residuals are readings minus what is usual, time x sensor, in standard deviations.
@@ -130,11 +131,11 @@ def shocked_patches(truth: Truth, starts: NDArray[np.int64], length: int) -> NDA
 def score_edges(
     truth: Truth,
     model: ModelAnswers,
-    responses: Numbers,
-    of_regression: Numbers,
+    responses: Doubles,
+    of_regression: Doubles,
     edges: Edges,
-    readings: Numbers,
-    residuals: Numbers,
+    readings: Doubles,
+    residuals: Doubles,
     generator: np.random.Generator,
 ) -> list[Score]:
     """Return how the model and rules order the edges by delay and by attenuation.
@@ -184,24 +185,24 @@ def score_edges(
     ]
 
 
-def mean_age(arrived: Numbers) -> Numbers:
+def mean_age(arrived: Doubles) -> Doubles:
     """Return how many patches old what arrives along each edge is, from its size: edge x position, oldest first."""
     ages = np.arange(arrived.shape[1])[::-1]
     total = arrived.sum(axis=1)
-    weighted: Numbers = np.where(total > 0, arrived @ ages / np.where(total > 0, total, 1.0), ages.mean())
+    weighted: Doubles = np.where(total > 0, arrived @ ages / np.where(total > 0, total, 1.0), ages.mean())
     return weighted
 
 
-def _share_of_hits(delays: Numbers, lags: Numbers) -> float | None:
+def _share_of_hits(delays: Doubles, lags: Doubles) -> float | None:
     return float((lags == delays).mean()) if len(delays) else None
 
 
-def _draw_lags(longest: int, generator: np.random.Generator, shape: tuple[int, ...]) -> Numbers:
+def _draw_lags(longest: int, generator: np.random.Generator, shape: tuple[int, ...]) -> Doubles:
     return generator.integers(1, longest + 1, shape).astype(np.float64)
 
 
 def score_twins(
-    truth: Truth, model: ModelAnswers, readings: Numbers, usual: Numbers, generator: np.random.Generator
+    truth: Truth, model: ModelAnswers, readings: Doubles, usual: Doubles, generator: np.random.Generator
 ) -> list[Score]:
     """Return how often the planted twin of a sensor is the first, or among the first three, of all others.
 
@@ -221,7 +222,7 @@ def score_twins(
     return score_answers("twins", measures, answers, generator)
 
 
-def score_storage(truth: Truth, model: ModelAnswers, residuals: Numbers, generator: np.random.Generator) -> list[Score]:
+def score_storage(truth: Truth, model: ModelAnswers, residuals: Doubles, generator: np.random.Generator) -> list[Score]:
     """Return how components, gates and a rule order the patches of a sensor by what its store took in or gave out."""
     starts, length = model.starts, model.patch_length
     changes = over_patches(stored_changes(truth), starts, length)
@@ -241,7 +242,7 @@ def score_storage(truth: Truth, model: ModelAnswers, residuals: Numbers, generat
     return found
 
 
-def stored_changes(truth: Truth) -> Numbers:
+def stored_changes(truth: Truth) -> Doubles:
     """Return by how much the store of each sensor filled (above zero) or emptied (below) in each step, time x sensor.
 
     A full store lowers the reading of a road and raises that of a river; filling is what moves it away from empty.

@@ -7,14 +7,15 @@ along edges, which shows what any forecaster could have learned there.
 import numpy as np
 from numpy.typing import NDArray
 
+from candor.core.arrays import Doubles
 from candor.data.panel import Edges, Panel
-from candor.research.patterns import Numbers, lagged_correlations, profiles_of, slots_of
+from candor.research.patterns import lagged_correlations, profiles_of, slots_of
 from candor.research.truth.pulses import Readings, peaks_of, pulse_responses
 
 _RIDGE = 1e-3  # share of the mean variance of the inputs
 
 
-def usual_readings(panel: Panel, train_end: int) -> Numbers:
+def usual_readings(panel: Panel, train_end: int) -> Doubles:
     """Return what is usual for the time of the week of each row, time x sensor, in the sensors' units.
 
     Usual is the mean over the rows before `train_end`; a time of the week that they lack gets their overall mean.
@@ -28,26 +29,26 @@ def usual_readings(panel: Panel, train_end: int) -> Numbers:
     return np.where(np.isnan(usual), means, usual)
 
 
-def residuals_of(panel: Panel, train_end: int) -> tuple[Numbers, Numbers]:
+def residuals_of(panel: Panel, train_end: int) -> tuple[Doubles, Doubles]:
     """Return readings minus what is usual, time x sensor, in standard deviations of training, and these deviations.
 
     A missing reading counts as usual.
     """
-    residuals: Numbers = np.nan_to_num(panel.values - usual_readings(panel, train_end))
+    residuals: Doubles = np.nan_to_num(panel.values - usual_readings(panel, train_end))
     deviations = residuals[:train_end].std(axis=0)
     deviations = np.where(deviations > 0, deviations, 1.0)
     return residuals / deviations, deviations
 
 
-def over_patches(series: Numbers, starts: NDArray[np.int64], length: int) -> Numbers:
+def over_patches(series: Doubles, starts: NDArray[np.int64], length: int) -> Doubles:
     """Return the rows of each patch, patch x row of the patch x sensor."""
-    cut: Numbers = series[starts[:, None] + np.arange(length)]
+    cut: Doubles = series[starts[:, None] + np.arange(length)]
     return cut
 
 
 def lagged_peaks(
-    series: Numbers, source: NDArray[np.integer], target: NDArray[np.integer], longest: int
-) -> tuple[Numbers, Numbers]:
+    series: Doubles, source: NDArray[np.integer], target: NDArray[np.integer], longest: int
+) -> tuple[Doubles, Doubles]:
     """Return the lag from 1 to `longest` steps at which the ends of each edge are most alike, and how much they are.
 
     Where nothing is known the lag is 1 and the correlation 0.
@@ -57,8 +58,8 @@ def lagged_peaks(
 
 
 def regression_responses(
-    residuals: Numbers, deviations: Numbers, edges: Edges, history: int, horizon: int, longest: int
-) -> Numbers:
+    residuals: Doubles, deviations: Doubles, edges: Edges, history: int, horizon: int, longest: int
+) -> Doubles:
     """Return the responses to pulses of regressions from each sensor's and its senders' past, edge x lag.
 
     Every step ahead of every sensor that edges lead to has a ridge regression of its own on the last `history`
@@ -76,7 +77,7 @@ def regression_responses(
     origins = np.arange(history, len(residuals) - horizon + 1)
     past = residuals[origins[:, None] - history + np.arange(history)]  # origin row sensor
     ahead = residuals[origins[:, None] + np.arange(horizon)]
-    maps: dict[int, tuple[list[int], Numbers]] = {}
+    maps: dict[int, tuple[list[int], Doubles]] = {}
     for target in np.unique(edges.target).tolist():
         read = [target, *edges.source[edges.target == target].tolist()]
         inputs = _beside(past, read)

@@ -12,25 +12,25 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from candor.research.patterns import Numbers
+from candor.core.arrays import Doubles
 
 _FEWEST_RANKED = 3
 _FEWEST_PAIRS = 5
 RANDOM = "random numbers"
 _DRAWS = 20
 
-Measure = Callable[[Numbers], float | None]
+Measure = Callable[[Doubles], float | None]
 """Takes an answer and returns its score, or None where the truth does not allow one."""
-Draw = Callable[[np.random.Generator, tuple[int, ...]], Numbers]
+Draw = Callable[[np.random.Generator, tuple[int, ...]], Doubles]
 """Takes a random generator and a shape, and returns a random answer."""
 
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """Numbers that answer a question, one for each case: CANDOR's, or those of a rule that is its rival."""
+    """Doubles that answer a question, one for each case: CANDOR's, or those of a rule that is its rival."""
 
     name: str
-    values: Numbers
+    values: Doubles
     is_ours: bool = False
 
 
@@ -71,7 +71,7 @@ def score_answers(
     return found
 
 
-def area_under_curve(is_positive: NDArray[np.bool_], scores: Numbers) -> float | None:
+def area_under_curve(is_positive: NDArray[np.bool_], scores: Doubles) -> float | None:
     """Return the probability that a random positive scores above a random negative, 0 to 1 (AUROC).
 
     Equal scores count half. None where there are no positives, or no negatives.
@@ -85,7 +85,7 @@ def area_under_curve(is_positive: NDArray[np.bool_], scores: Numbers) -> float |
     return above / (positives * negatives)
 
 
-def average_precision(is_positive: NDArray[np.bool_], scores: Numbers) -> float | None:
+def average_precision(is_positive: NDArray[np.bool_], scores: Doubles) -> float | None:
     """Return the mean over positives of the share of positives among all that score at least as high, 0 to 1.
 
     None where there are no positives.
@@ -101,7 +101,7 @@ def average_precision(is_positive: NDArray[np.bool_], scores: Numbers) -> float 
     return float((np.diff(hits, prepend=0) * hits / looked_at).sum() / positives)
 
 
-def rank_correlation(truth: Numbers, scores: Numbers) -> float | None:
+def rank_correlation(truth: Doubles, scores: Doubles) -> float | None:
     """Return Spearman's correlation, -1 to 1; equal numbers share their mean rank.
 
     Scores that are all equal order nothing: 0. None where the truth has no order, or fewer than three members.
@@ -113,14 +113,14 @@ def rank_correlation(truth: Numbers, scores: Numbers) -> float | None:
     return float(np.corrcoef(rankdata(truth), rankdata(scores))[0, 1])
 
 
-def mean_rank_correlation(truth: Numbers, scores: Numbers) -> float | None:
+def mean_rank_correlation(truth: Doubles, scores: Doubles) -> float | None:
     """Return the mean over columns of Spearman's correlation along each; columns without an order are left out."""
     found = [rank_correlation(one, other) for one, other in zip(truth.T, scores.T, strict=True)]
     known = [value for value in found if value is not None]
     return float(np.mean(known)) if known else None
 
 
-def share_found(pairs: tuple[tuple[int, int], ...], first: int, likeness: Numbers) -> float | None:
+def share_found(pairs: tuple[tuple[int, int], ...], first: int, likeness: Doubles) -> float | None:
     """Return the share of members of pairs whose partner is among the `first` most alike of all others.
 
     Equal numbers are put in random order: what is returned is the mean over all such orders. None without pairs.
@@ -139,7 +139,7 @@ def share_found(pairs: tuple[tuple[int, int], ...], first: int, likeness: Number
     return float(np.mean(shares)) if shares else None
 
 
-def share_in_order(truth: Numbers, group: NDArray[np.integer], scores: Numbers) -> float | None:
+def share_in_order(truth: Doubles, group: NDArray[np.integer], scores: Doubles) -> float | None:
     """Return the share of pairs within groups that scores and truth put in the same order; equal scores count half.
 
     Pairs whose truth is equal do not count. None where fewer than five pairs are left.

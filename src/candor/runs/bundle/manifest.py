@@ -50,7 +50,7 @@ _SIGNS_OF_DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueErro
 _HINT = "get the bundle again, or export it again: candor export RUN --bundle FILE.zip"
 
 
-class Entry(Settings):
+class BundledFile(Settings):
     """One file of a bundle."""
 
     bytes: NonNegativeInt
@@ -64,7 +64,7 @@ class Manifest(Settings):
 
     format: Literal["candor-bundle"] = FORMAT
     format_version: Literal[1] = FORMAT_VERSION
-    files: dict[str, Entry]
+    files: dict[str, BundledFile]
     """Every other file by its path within the bundle."""
 
     def text(self) -> str:
@@ -77,7 +77,7 @@ def write_manifest(folder: Path) -> None:
     files = {}
     for name in sorted(files_of(folder, str(folder))):
         check_name(name, str(folder))
-        files[name] = Entry(bytes=(folder / name).stat().st_size, sha256=sha256_of_file(folder / name))
+        files[name] = BundledFile(bytes=(folder / name).stat().st_size, sha256=sha256_of_file(folder / name))
     (folder / MANIFEST).write_text(Manifest(files=files).text(), encoding="utf-8")
 
 
