@@ -115,12 +115,12 @@ def _compare(scored: "dict[str, Evaluation]") -> None:
     rows = []
     for model, evaluation in scored.items():
         overall, skill = evaluation.overall(), evaluation.skill_against(scored["last-value"])
-        held = None if evaluation.intervals is None else evaluation.intervals.scores("overall")["coverage"]
+        reached = None if evaluation.intervals is None else evaluation.intervals.scores("overall")["coverage"]
         gain = "" if model == "last-value" else f"{-100 * skill:+.1f} %"
-        coverage = NOTHING if held is None else f"{percentage(held)} %"
+        coverage = NOTHING if reached is None else f"{percentage(reached)} %"
         name = f"[bold]{model}[/]" if model == best else model
         rows.append((name, number(overall["mae"]), number(overall["rmse"]), gain, coverage))
     task = scored[best].task
     ahead = duration(task.protocol.horizon * task.panel.times.interval)
-    heads = ("model", r"MAE \[mg/L]", r"RMSE \[mg/L]", "against last-value", "held by 90 % intervals")
+    heads = ("model", r"MAE \[mg/L]", r"RMSE \[mg/L]", "against last-value", "90 % interval coverage")
     show_table(f"{ahead} ahead, test part", heads, rows)

@@ -118,7 +118,7 @@ def show_intervals(scored: "Evaluation") -> None:
         say("no intervals: there is nothing the model could be calibrated on")
         return
     heads = {
-        "coverage": r"held \[%]",
+        "coverage": r"coverage \[%]",
         "width": f"mean width {unit}",
         "interval_score": f"interval score {unit}",
     }
@@ -141,7 +141,7 @@ def _show_sensors(scored: "Evaluation", beside: "Evaluation") -> None:
         numbers = [number(float(column[place])) for column in columns]
         names = (escape(sensor.id), escape(sensor.name))
         rows.append((*names, *numbers, percentage(held), number(width), f"{scores['count'][place]:,}"))
-    heads = ("id", "name", *errors, r"held \[%]", f"mean width {unit}", "targets")
+    heads = ("id", "name", *errors, r"coverage \[%]", f"mean width {unit}", "targets")
     show_table("Sensors, all steps", heads, rows, left=2)
 
 

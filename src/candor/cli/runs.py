@@ -94,7 +94,7 @@ def _show_runs(title: str, summaries: "list[RunSummary]") -> None:
         seed = NOTHING if facts["seed"] is None else str(facts["seed"])
         errors = (number(facts["test_mae"]), number(facts["test_rmse"]), percentage(facts["test_coverage"]))
         rows.append((*map(escape, words), seed, *errors))
-    heads = ("run", "state", "model", "data", "protocol", "made (UTC)", "seed", "test MAE", "RMSE", r"held \[%]")
+    heads = ("run", "state", "model", "data", "protocol", "made (UTC)", "seed", "test MAE", "RMSE", r"coverage \[%]")
     show_table(title, heads, rows, left=6)
 
 

@@ -87,12 +87,12 @@ class TrainingSettings(Settings):
         epochs = min(self.epochs, max(_FEWEST_EPOCHS, learned // windows))
         batch = min(self.batch, max(LEAST_BATCH, learned // _FEWEST_STEPS))
         of_epoch = in_whole_batches(learned // epochs, batch, windows)
-        judged = max(1, of_epoch // 2)  # forecasting takes about a third of learning
+        for_validation = max(1, of_epoch // 2)  # forecasting takes about a third of learning
         return self.in_epochs(epochs, horizon).model_copy(
             update={
                 "batch": batch,
                 "epoch_windows": of_epoch,
-                "validation_windows": min(self.validation_windows or judged, judged),
+                "validation_windows": min(self.validation_windows or for_validation, for_validation),
             }
         )
 

@@ -15,12 +15,12 @@ from candor.nets.candor.settings import ModelSettings
 
 
 class Preset(Settings):
-    """A recipe: the dataset it is for, the protocol it is judged by, and how CANDOR is trained if that is settled."""
+    """A recipe: the dataset it is for, the protocol it is evaluated by, and how CANDOR is trained if that is settled."""
 
     data: str
     """Name of a dataset in the catalogue."""
     protocol: Protocol
-    """How the record is cut and judged."""
+    """How the record is cut and evaluated."""
     nodes: PositiveInt | None = None
     """Sensors of the dataset, where the model's sizes are settled."""
     recipe: Recipe | None = None

@@ -140,7 +140,7 @@ def test_without_readings_a_dataset_of_the_catalogue_is_still_named(tmp_path: Pa
 
 def test_the_card_tells_what_it_is_and_how_good(run: Run, tmp_path: Path) -> None:
     card = (write_bundle(run, tmp_path / "before") / "README.md").read_text()
-    assert "not judged" in card
+    assert "not evaluated" in card
     assert candor(["evaluate", str(run.folder)]) == 0
     score = summarise_run(run.folder).score("mae")
     card = (write_bundle(run, tmp_path / "after") / "README.md").read_text()

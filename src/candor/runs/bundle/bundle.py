@@ -9,7 +9,7 @@ model/            the fitted forecaster
 data/             the record or its end; not there if the bundle was made without readings
 
 An unpacked bundle is a run directory. One that holds the end of a record only has no test part: it forecasts and
-explains, and whoever asks for scores is told that there is nothing to judge. `open_run` checks a bundle to the last
+explains, and whoever asks for scores is told that there is nothing to evaluate. `open_run` checks a bundle to the last
 byte before it opens it; `load_run` takes an unpacked one as it is. A bundle stays as it was exported: what commands
 make of it lies beside it.
 """
@@ -170,7 +170,7 @@ def _write_end(folder: Path, run: Run, task: Task, rows: int | None) -> RunRecor
     length = task.panel.times.length
     panel = run.measured().slice(length - min(count, length), length)
     save_panel(panel, folder / "data")
-    # What the model learned from is not there, and nothing that is left may be judged as if it were.
+    # What the model learned from is not there, and nothing that is left may be evaluated as if it were.
     rules: dict[str, Any] = {"first": None, "last": None, "shares": (1.0, 0.0, 0.0)}
     if record.protocol.targets == "filled":  # a sensor that is silent throughout would be filled with zeros
         rules |= {"targets": "observed", "fill": "last"}

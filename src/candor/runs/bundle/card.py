@@ -62,7 +62,7 @@ def _training(record: RunRecord, forecaster: Forecaster, task: Task) -> str:
 
 def _scores(record: RunRecord, task: Task, evaluation: Mapping[str, Any] | None) -> str:
     if evaluation is None:
-        return "## Scores\n\nThis model was not judged before it was exported: nothing is known of its errors."
+        return "## Scores\n\nThis model was not evaluated before it was exported: nothing is known of its errors."
     unit = f" [{_plain(task.panel.unit)}]" if task.panel.unit else ""
     by_step, overall = evaluation["by_step"], evaluation["overall"]
     rows = [
