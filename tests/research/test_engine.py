@@ -111,7 +111,7 @@ def test_a_cell_whose_process_dies_is_given_one_more(tmp_path: Path, monkeypatch
         return SimpleNamespace(start=start, is_alive=lambda: False, exitcode=deaths[model].pop(0), pid=None)
 
     monkeypatch.setattr(candor.research.engine, "_prepare", prepare)
-    monkeypatch.setattr(candor.research.engine, "_SECONDS_BETWEEN_LOOKS", 0.0)
+    monkeypatch.setattr(candor.research.engine, "SECONDS_BETWEEN_LOOKS", 0.0)
     cells = cells_of(suite(*deaths))
     run_locally(cells, tmp_path, workers=2)
     assert not any(deaths.values()) and len(started) == 5

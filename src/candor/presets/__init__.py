@@ -15,7 +15,7 @@ from candor.nets.candor.settings import ModelSettings
 
 
 class Preset(Settings):
-    """A recipe: the dataset it is for, the protocol it is evaluated by, and how CANDOR is trained if that is settled."""
+    """A recipe: its dataset, the protocol of its evaluation, and how CANDOR is trained if that is settled."""
 
     data: str
     """Name of a dataset in the catalogue."""
