@@ -26,6 +26,7 @@ STATIC = Path(candor.__file__).parent / "service" / "static"
 COVERAGE = 0.9
 _KINDS = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 _COMPONENTS = ("background", "accumulation", "release", "shock")
+_SPARE: dict[Browser, list[Page]] = {}  # pages that no test looks at: to open one takes longer than most tests
 Json = dict[str, Any]
 
 
@@ -283,6 +284,8 @@ def _static(path: str) -> tuple[str, bytes]:
 def _handler(server: PageServer) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True  # else each answer would wait until the browser has confirmed the head: 40 ms
+        wbufsize = -1
 
         def do_GET(self) -> None:
             self._reply({})
@@ -349,8 +352,11 @@ def browsing() -> Iterator[Browser]:
         pytest.skip("chromium is not installed on this machine")
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        yield browser
-        browser.close()
+        try:
+            yield browser
+        finally:
+            _SPARE.pop(browser, None)
+            browser.close()
 
 
 @contextmanager
@@ -368,22 +374,42 @@ def opened(
     """
     origin = address if address.startswith("file:") else "/".join(address.split("/")[:3])
     troubles: list[str] = []
-    window = browser.new_context(viewport={"width": 1440, "height": 900}, **context)
-    page = window.new_page()
-    page.set_default_timeout(PATIENCE)
-    page.on("console", lambda message: troubles.append(message.text) if message.type in ("error", "warning") else None)
-    page.on("pageerror", lambda error: troubles.append(str(error)))
-    page.on("dialog", lambda dialog: troubles.append(f"a dialog: {dialog.message}"))
-    page.on("request", lambda request: None if _is_own(request.url, origin) else troubles.append(request.url))
+    listeners: dict[str, Callable[[Any], None]] = {
+        "console": lambda said: troubles.append(said.text) if said.type in ("error", "warning") else None,
+        "pageerror": lambda error: troubles.append(str(error)),
+        "dialog": lambda dialog: troubles.append(f"a dialog: {dialog.message}"),
+        "request": lambda request: None if _is_own(request.url, origin) else troubles.append(request.url),
+    }
+    spare = _SPARE.setdefault(browser, []) if not context else []
+    page = spare.pop() if spare else _new_page(browser, **context)
+    for event, listener in listeners.items():
+        page.on(event, listener)  # type: ignore[call-overload]
     if not has_charts:
         page.route("**/plotly.min.js", lambda route: route.fulfill(body="", content_type=_KINDS[".js"]))
     try:
         page.goto(address)
         expect(page.locator("#loading")).to_be_hidden()  # else the first click would come too early, and wait
         yield page
-    finally:
-        window.close()
+    except BaseException:
+        page.context.close()
+        raise
+    if context:
+        page.context.close()
+    else:  # left as if it were new
+        page.unroute_all()
+        page.evaluate("localStorage.clear(), sessionStorage.clear()")
+        page.goto("about:blank")
+        page.mouse.move(0, 0)
+        for event, listener in listeners.items():
+            page.remove_listener(event, listener)
+        spare.append(page)
     assert not [trouble for trouble in troubles if not complaint or complaint not in trouble]
+
+
+def _new_page(browser: Browser, **context: Any) -> Page:
+    page = browser.new_context(viewport={"width": 1440, "height": 900}, **context).new_page()
+    page.set_default_timeout(PATIENCE)
+    return page
 
 
 def _is_own(address: str, origin: str) -> bool:
