@@ -1,5 +1,6 @@
 """Runs to serve, and services that really listen: each test talks to one over a socket."""
 
+import asyncio
 import os
 import signal
 import subprocess
@@ -8,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +83,24 @@ def listening(sources: Sequence[Path], **settings: Any) -> Iterator[Live]:
     assert not thread.is_alive(), "the service did not stop"
 
 
+class _Hurried:
+    """What uvicorn knows of asyncio, with looks at whether to end ten times as often: a test waits for two of them."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(asyncio, name)
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds / 10)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def hurried_end() -> Iterator[None]:
+    """Services end within moments once they are told to."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("uvicorn.server.asyncio", _Hurried())
+        yield
+
+
 @pytest.fixture(scope="session")
 def panel() -> Panel:
     """The readings that all runs here were trained on."""
@@ -118,11 +138,18 @@ def attacked(candor_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Iter
 def start(tmp_path: Path) -> Iterator[Start]:
     """Starts services of a test's own, which end with it."""
     with ExitStack() as stack:
+        yield partial(_start, stack, tmp_path)
 
-        def begin(*sources: Path, **settings: Any) -> Live:
-            return stack.enter_context(listening(sources, **{"store": tmp_path / "store"} | settings))
 
-        yield begin
+@pytest.fixture(scope="module")
+def start_for_all(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Start]:
+    """Starts services that several tests of a file talk to."""
+    with ExitStack() as stack:
+        yield lambda *sources, **settings: _start(stack, tmp_path_factory.mktemp("started"), *sources, **settings)
+
+
+def _start(stack: ExitStack, folder: Path, *sources: Path, **settings: Any) -> Live:
+    return stack.enter_context(listening(sources, **{"store": folder / "store"} | settings))
 
 
 @pytest.fixture

@@ -83,8 +83,9 @@ def test_a_forecast_in_company_is_that_alone(panel: Panel, run: str, request, mo
         together = forecast_windows(model, windows)
     if isinstance(model, NetworkForecaster):
         assert sizes == [16, 16, 5]  # few calls of the model, and each window in one of them
-    for client, forecast in zip(clients, together, strict=True):
-        np.testing.assert_allclose(forecast, model.predict(client)[0], rtol=1e-5, atol=1e-5)
+    assert len(together) == 37
+    for place in (0, 1, 15, 16, 17, 31, 32, 36):  # the ends of each call, and some between
+        np.testing.assert_allclose(together[place], model.predict(clients[place])[0], rtol=1e-5, atol=1e-5)
 
 
 def test_windows_that_wait_together_are_forecast_together(worker, metrics, forecaster, panel, monkeypatch) -> None:
@@ -169,9 +170,9 @@ def test_a_closed_worker_has_done_its_work(metrics, forecaster, panel) -> None:
 
 
 def test_answers_over_http_do_not_depend_on_company(live, panel: Panel, sendable) -> None:
-    bodies = [{"model": "small", "readings": sendable(one), "now": NOW} for one in panels(panel, 12)]
+    bodies = [{"model": "small", "readings": sendable(one), "now": NOW} for one in panels(panel, 6)]
     alone = [live.post("/v1/forecast", **body)["forecasts"] for body in bodies]
-    with ThreadPoolExecutor(12) as pool:
+    with ThreadPoolExecutor(6) as pool:
         together = list(pool.map(lambda body: live.post("/v1/forecast", **body)["forecasts"], bodies))
     for one, other in zip(alone, together, strict=True):
         for name in ("forecast", "lower", "upper"):

@@ -22,6 +22,18 @@ def short_linger(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(middleware, "_LINGER_SECONDS", 0.2)
 
 
+@pytest.fixture(scope="module")
+def terse(start_for_all, linear_run: Path):
+    """A service of small bodies."""
+    return start_for_all(linear_run, most_body_bytes=20_000)
+
+
+@pytest.fixture(scope="module")
+def narrow(start_for_all, linear_run: Path):
+    """A service that has room for one body, and all the time in the world."""
+    return start_for_all(linear_run, most_body_bytes=50_000, most_held_bytes=60_000, body_seconds=10 * TIMEOUT)
+
+
 def connect(service) -> socket.socket:
     return socket.create_connection(("127.0.0.1", service.port), timeout=TIMEOUT)
 
@@ -52,9 +64,8 @@ def head(length: str) -> bytes:
 
 
 @pytest.mark.usefixtures("short_linger")
-def test_a_chunked_body_is_cut_at_the_limit_while_it_streams_in(start, linear_run: Path) -> None:
-    service = start(linear_run, most_body_bytes=20_000)
-    with connect(service) as connection:
+def test_a_chunked_body_is_cut_at_the_limit_while_it_streams_in(terse) -> None:
+    with connect(terse) as connection:
         connection.sendall(head("Transfer-Encoding: chunked"))
         chunk = b"1000\r\n" + b"x" * 4096 + b"\r\n"
         for _ in range(5):  # 20,480 bytes, and the end of the body is never sent
@@ -65,52 +76,46 @@ def test_a_chunked_body_is_cut_at_the_limit_while_it_streams_in(start, linear_ru
 
 
 @pytest.mark.usefixtures("short_linger")
-def test_a_body_that_announces_its_size_is_refused_before_it_is_sent(start, linear_run: Path) -> None:
-    service = start(linear_run, most_body_bytes=20_000)
-    with connect(service) as connection:
+def test_a_body_that_announces_its_size_is_refused_before_it_is_sent(terse) -> None:
+    with connect(terse) as connection:
         connection.sendall(head("Content-Length: 20001"))
         status, _, body = read_answer(connection)
     assert (status, json.loads(body)["error"]["code"]) == (413, "too_large")
 
 
-def test_a_client_that_sends_on_after_the_refusal_still_reads_it(start, linear_run: Path) -> None:
-    service = start(linear_run, most_body_bytes=20_000)
-    answer = service.client.post("/v1/forecast", content=iter([b"x" * 1_000_000] * 8))
+def test_a_client_that_sends_on_after_the_refusal_still_reads_it(terse) -> None:
+    answer = terse.client.post("/v1/forecast", content=iter([b"x" * 1_000_000] * 8))
     assert (answer.status_code, answer.json()["error"]["code"]) == (413, "too_large")
 
 
-def test_a_body_at_the_limit_is_read(start, linear_run: Path) -> None:
-    service = start(linear_run, most_body_bytes=20_000)
-    status, error = service.refusal("POST", "/v1/forecast", content=b"x" * 20_000)
+def test_a_body_at_the_limit_is_read(terse) -> None:
+    status, error = terse.refusal("POST", "/v1/forecast", content=b"x" * 20_000)
     assert (status, error["code"]) == (422, "wrong_shape")
 
 
-def test_bodies_of_all_clients_together_are_bounded(start, linear_run: Path) -> None:
-    service = start(linear_run, most_body_bytes=50_000, most_held_bytes=60_000, body_seconds=TIMEOUT)
-    with connect(service) as first:
+def test_bodies_of_all_clients_together_are_bounded(narrow) -> None:
+    with connect(narrow) as first:
         first.sendall(head("Content-Length: 50000") + b" " * 40_000)
         deadline = time.monotonic() + TIMEOUT
         codes = set()
         while "overload" not in codes and time.monotonic() < deadline:  # until the first has been read
-            status, error = service.refusal("POST", "/v1/forecast", content=b" " * 30_000)
+            status, error = narrow.refusal("POST", "/v1/forecast", content=b" " * 30_000)
             codes.add(error["code"])
         assert status == 429 and codes <= {"overload", "wrong_shape"}
     first.close()
 
 
 @pytest.mark.parametrize("is_reset", [False, True])
-def test_a_client_that_leaves_in_the_middle_of_its_body_holds_nothing(start, linear_run: Path, is_reset: bool) -> None:
-    service = start(linear_run, most_body_bytes=50_000, most_held_bytes=60_000, body_seconds=10 * TIMEOUT)
-
+def test_a_client_that_leaves_in_the_middle_of_its_body_holds_nothing(narrow, is_reset: bool) -> None:
     def wait_for(wanted: int) -> None:
         """Sends whole bodies until they are answered as they should be now."""
         deadline, status = time.monotonic() + TIMEOUT, 0
         while status != wanted and time.monotonic() < deadline:
-            status, _ = service.refusal("POST", "/v1/forecast", content=b" " * 30_000)
+            status, _ = narrow.refusal("POST", "/v1/forecast", content=b" " * 30_000)
         assert status == wanted
 
     for _ in range(3):  # together more than may be held
-        with connect(service) as connection:
+        with connect(narrow) as connection:
             connection.sendall(head("Content-Length: 50000") + b" " * 40_000)
             wait_for(429)  # the half is in memory, and there is no room for others
             if is_reset:
@@ -120,7 +125,7 @@ def test_a_client_that_leaves_in_the_middle_of_its_body_holds_nothing(start, lin
 
 @pytest.mark.usefixtures("short_linger")
 def test_a_slow_body_holds_nothing_for_ever(start, linear_run: Path) -> None:
-    service = start(linear_run, body_seconds=0.5, most_waiting=1)
+    service = start(linear_run, body_seconds=0.3, most_waiting=1)
     with connect(service) as connection:
         connection.sendall(head("Content-Length: 1000") + b"{")
         # Its body is not there: it holds no place in the queue, and others are served.
@@ -138,7 +143,7 @@ def test_a_slow_head_is_given_up(start, linear_run: Path) -> None:
 
 
 def test_a_second_request_may_not_be_slow_either(start, linear_run: Path) -> None:
-    service = start(linear_run, header_seconds=1)
+    service = start(linear_run, header_seconds=0.5)
     with connect(service) as connection:
         connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
         answer = b""
@@ -149,7 +154,7 @@ def test_a_second_request_may_not_be_slow_either(start, linear_run: Path) -> Non
 
 
 def test_an_answer_that_nobody_reads_is_given_up(start, linear_run: Path) -> None:
-    service = start(linear_run, reading_seconds=0.5)
+    service = start(linear_run, reading_seconds=0.2)
     with socket.socket() as connection:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         connection.settimeout(TIMEOUT)
@@ -157,7 +162,7 @@ def test_an_answer_that_nobody_reads_is_given_up(start, linear_run: Path) -> Non
         connection.sendall(b"GET /static/plotly.min.js HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
         deadline = time.monotonic() + TIMEOUT
         while service.server.server_state.connections and time.monotonic() < deadline:
-            time.sleep(0.05)
+            time.sleep(0.01)
         assert not service.server.server_state.connections
 
 

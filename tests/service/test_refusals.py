@@ -226,6 +226,12 @@ def test_the_order_of_readings_does_not_matter(live, panel: Panel, sendable) -> 
     assert one == other
 
 
+@pytest.fixture(scope="module")
+def keeping(start_for_all, linear_run: Path):
+    """A service that has kept nothing yet, and is sent only what it may not keep."""
+    return start_for_all(linear_run)
+
+
 @pytest.mark.parametrize(
     ("reading", "status", "code"),
     [
@@ -236,11 +242,10 @@ def test_the_order_of_readings_does_not_matter(live, panel: Panel, sendable) -> 
         ({"value": "1"}, 422, "wrong_shape"),
     ],
 )
-def test_readings_that_cannot_be_kept_are_refused_all_together(start, linear_run, reading, status, code) -> None:
-    service = start(linear_run)
-    found, error = service.refusal("POST", "/v1/readings", json={"readings": [ONE, ONE | reading]})
+def test_readings_that_cannot_be_kept_are_refused_all_together(keeping, reading, status, code) -> None:
+    found, error = keeping.refusal("POST", "/v1/readings", json={"readings": [ONE, ONE | reading]})
     assert (found, error["code"]) == (status, code)
-    last = service.get("/v1/history", sensor="g0", steps=1)["values"]
+    last = keeping.get("/v1/history", sensor="g0", steps=1)["values"]
     assert last != [1.0]
 
 

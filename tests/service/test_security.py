@@ -18,25 +18,29 @@ TOKEN = "8f2c-is-secret"
 SCRIPT = "<script>alert(1)</script>"
 
 
-def test_without_the_right_token_nothing_is_told(start, linear_run: Path) -> None:
-    service = start(linear_run, token=TOKEN)
+@pytest.fixture(scope="module")
+def guarded(start_for_all, linear_run: Path):
+    """A service that asks for a token."""
+    return start_for_all(linear_run, token=TOKEN)
+
+
+def test_without_the_right_token_nothing_is_told(guarded) -> None:
     for sent in (None, "Bearer", "Bearer wrong", f"Bearer {TOKEN}x", f"Basic {TOKEN}", TOKEN, b"Bearer gr\xfcn"):
         headers = {} if sent is None else {"authorization": sent}
         for path in ("/v1/models", "/v1/openapi.json", "/v1/nothing", "/metrics"):
-            status, error = service.refusal("GET", path, headers=headers)
+            status, error = guarded.refusal("GET", path, headers=headers)
             assert (status, error["code"]) == (401, "unauthorized")
             assert TOKEN not in str(error)
-        answer = service.client.post("/v1/forecast", headers=headers, content=b"x" * 100_000)
+        answer = guarded.client.post("/v1/forecast", headers=headers, content=b"x" * 100_000)
         assert answer.status_code == 401 and answer.headers["www-authenticate"] == "Bearer"
 
 
-def test_the_right_token_opens_and_some_doors_need_none(start, linear_run: Path) -> None:
-    service = start(linear_run, token=TOKEN)
+def test_the_right_token_opens_and_some_doors_need_none(guarded) -> None:
     for path in ("/v1/models", "/v1/openapi.json", "/metrics"):
-        assert service.client.get(path, headers={"authorization": f"bearer {TOKEN}"}).status_code == 200
+        assert guarded.client.get(path, headers={"authorization": f"bearer {TOKEN}"}).status_code == 200
     for path in ("/", "/healthz", "/readyz", "/static/plotly.min.js"):
-        assert service.client.get(path).status_code == 200
-    document = service.client.get("/v1/openapi.json", headers={"authorization": f"Bearer {TOKEN}"}).json()
+        assert guarded.client.get(path).status_code == 200
+    document = guarded.client.get("/v1/openapi.json", headers={"authorization": f"Bearer {TOKEN}"}).json()
     assert document["paths"]["/v1/models"]["get"]["security"]
 
 
@@ -84,13 +88,12 @@ def test_a_port_that_is_taken_is_said_in_plain_words() -> None:
         is_loopback("no.such.host.invalid")
 
 
-def test_a_page_that_calls_itself_this_machine_is_turned_away(live, start, linear_run: Path) -> None:
+def test_a_page_that_calls_itself_this_machine_is_turned_away(live, guarded) -> None:
     for host in ("evil.example", "127.0.0.1.evil.example", "localhost.evil.example:8000"):
         status, error = live.refusal("GET", "/v1/models", headers={"host": host})
         assert (status, error["code"]) == (421, "wrong_host")
     for host in ("localhost", "localhost:8000", "127.0.0.1:1", "[::1]:8000"):
         assert live.client.get("/v1/models", headers={"host": host}).status_code == 200
-    guarded = start(linear_run, token=TOKEN)
     known = {"host": "behind.a.proxy", "authorization": f"Bearer {TOKEN}"}
     assert guarded.client.get("/v1/models", headers=known).status_code == 200
 

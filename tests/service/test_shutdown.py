@@ -67,7 +67,7 @@ def stop_while_it_forecasts(service: Forked, go_on: Path) -> None:
         assert "retry-after" in refused.headers and refused.headers["connection"] == "close"
         assert client.post("/v1/readings", json={"readings": []}).status_code == 503
         assert client.get("/healthz").status_code == 200  # it is alive, and must not be killed
-        time.sleep(0.5)  # several looks at whether to end: while one is inside, it goes on to say so to those outside
+        time.sleep(0.1)  # several looks at whether to end: while one is inside, it goes on to say so to those outside
         assert client.get("/readyz").status_code == 503 and service.poll() is None
         go_on.touch()
         waiting.join(TIMEOUT)
