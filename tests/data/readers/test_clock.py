@@ -20,7 +20,7 @@ from candor.data.readers.stamps import LocalClock, possible_moments
 HOUR = timedelta(hours=1)
 # Zones whose clocks change by an hour or by half an hour, in the north and in the south, at night and at midnight.
 ZONES = ["Europe/Berlin", "America/Los_Angeles", "Australia/Lord_Howe", "America/Sao_Paulo", "Antarctica/Troll"]
-STEPS = {HOUR: 2 * 366 * 24, timedelta(minutes=15): 366 * 96}
+STEPS = {HOUR: 366 * 24, timedelta(minutes=15): 366 * 96}
 CHANGES = [datetime(2018, month, 1, tzinfo=UTC) for month in (2, 3, 4, 9, 10, 11)]
 
 
@@ -46,8 +46,11 @@ def warnings(findings: Findings) -> list[str]:
     return [finding.what for finding in findings if finding.level is not Level.NOTE]
 
 
-@pytest.mark.parametrize("zone", ZONES)
-@pytest.mark.parametrize(("interval", "is_ascending"), [(HOUR, True), (HOUR, False), (timedelta(minutes=15), True)])
+@pytest.mark.parametrize(
+    ("zone", "interval", "is_ascending"),
+    [*((zone, HOUR, place % 2 == 0) for place, zone in enumerate(ZONES)),
+     *((zone, timedelta(minutes=15), True) for zone in ("Europe/Berlin", "Australia/Lord_Howe"))],
+)  # fmt: skip
 def test_years_on_the_wall_are_the_same_years_in_utc(
     tmp_path: Path, zone: str, interval: timedelta, is_ascending: bool
 ) -> None:

@@ -3,11 +3,10 @@
 import io
 import pickle
 import resource
-import subprocess
-import sys
+import warnings
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -16,6 +15,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 import xarray
+from forked import Forked
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -178,8 +178,12 @@ def test_ten_thousand_damaged_tables_are_answered_in_plain_words(
     assert_plain_words(*accident)
 
 
-@pytest.mark.parametrize("kind", [*READINGS, *BINARY_READINGS])
-@pytest.mark.parametrize("edges", EDGES)
+# Every kind of readings with edges that name sensors and with a matrix that does not, and one kind with all edges.
+PAIRS = [(kind, edges) for kind in [*READINGS, *BINARY_READINGS] for edges in EDGES
+         if edges in ("edges.csv", "npy") or kind == "csv"]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "edges"), PAIRS)
 def test_whole_files_are_read_without_an_error_unless_they_leave_a_doubt(kind: str, edges: str) -> None:
     files = whole_files()
     parts = {"readings": (f"r.{kind}", files[kind]), "edges": (f"e.{edges}", files[edges])}
@@ -190,13 +194,13 @@ def test_whole_files_are_read_without_an_error_unless_they_leave_a_doubt(kind: s
     assert assert_plain_words(parts, ["--start", "2020-10-24", "--interval", "1h"]) == (2 if is_in_doubt else 0)
 
 
-CHILD = """
-import sys
-from candor.cli import run
-codes = [run(["data", "check", path]) for path in sys.argv[1:]]
-sys.exit(0 if set(codes) <= {0, 2} else f"exit codes {codes}")
-"""
 BINARY = st.sampled_from(BINARY_READINGS).flatmap(lambda kind: st.tuples(st.just(kind), damages(whole_files()[kind])))
+
+
+def check_all(paths: list[Path]) -> int:
+    """Returns 0 if every file is answered with 0 or 2; what is loaded here warns as it does for users."""
+    warnings.resetwarnings()
+    return 0 if {run(["data", "check", str(path)]) for path in paths} <= {0, 2} else 1
 
 
 def assert_plain_words_in_a_child(files: list[tuple[str, bytes]]) -> None:
@@ -204,9 +208,10 @@ def assert_plain_words_in_a_child(files: list[tuple[str, bytes]]) -> None:
         paths = [Path(folder) / f"{number}.{kind}" for number, (kind, _) in enumerate(files)]
         for path, (_, content) in zip(paths, files, strict=True):
             path.write_bytes(content)
-        child = subprocess.run([sys.executable, "-c", CHILD, *paths], capture_output=True, text=True, errors="replace")
-    assert child.returncode == 0, child.stderr
-    assert "Traceback" not in child.stdout + child.stderr
+        with Forked(partial(check_all, paths)) as child:
+            said = "".join(child.communicate())
+    assert child.returncode == 0, said
+    assert "Traceback" not in said
 
 
 def test_damaged_binary_files_are_answered_in_plain_words() -> None:

@@ -155,23 +155,24 @@ def assert_exact(
 
 @pytest.mark.parametrize(
     ("name", "prefix"),
-    [*((name, 6) for name in CASES), *((name, prefix) for name in SHORTENED for prefix in (1, 4))],
+    [*((name, 6) for name in CASES), *((name, 1) for name in SHORTENED), ("small", 4)],
 )
 def test_forecast_losses_and_gradients_are_those_of_the_equations(name: str, prefix: int) -> None:
     assert_exact(CASES[name], problem_of(CASES[name], seed=2), prefix=prefix)
 
 
-@pytest.mark.parametrize("is_masked", [True, False])
-@pytest.mark.parametrize("is_active", [True, False])
-@pytest.mark.parametrize("in_units", [True, False])
+@pytest.mark.parametrize(
+    ("is_masked", "is_active", "in_units"),  # each pair of choices once
+    [(True, True, True), (True, False, False), (False, True, False), (False, False, True)],
+)
 def test_masks_spaces_and_activation(is_masked: bool, is_active: bool, in_units: bool) -> None:
     problem = problem_of(SMALL, seed=3)
     assert_exact(SMALL, problem, prefix=5, is_masked=is_masked, is_active=is_active, in_units=in_units)
 
 
-@pytest.mark.parametrize("orders", [1, 3])
 @pytest.mark.parametrize(
-    ("density", "self_loops"), [(0.0, False), (0.15, False), (0.3, True), (1.0, True), (1.0, False)]
+    ("orders", "density", "self_loops"),
+    [(1, 0.3, True), *((3, *graph) for graph in ((0.0, False), (0.15, False), (0.3, True), (1.0, True), (1.0, False)))],
 )
 @pytest.mark.parametrize("is_dense", [True, False])
 def test_graphs_of_all_kinds_by_both_ways_of_propagating(

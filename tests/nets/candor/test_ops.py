@@ -166,8 +166,10 @@ NETWORKS: dict[str, tuple[EdgeArrays, dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize("rows", [7, 2048])
-@pytest.mark.parametrize("name", NETWORKS)
+# In blocks that do not divide the rows; where all rows fit into one, with and without a gate.
+@pytest.mark.parametrize(
+    ("name", "rows"), [*((name, 7) for name in NETWORKS), ("everything", 2048), ("one direction", 2048)]
+)
 def test_forecasts_objective_and_gradients_of_a_network(monkeypatch: pytest.MonkeyPatch, name: str, rows: int) -> None:
     monkeypatch.setattr(decoding, "ROWS_AT_A_TIME", rows)
     monkeypatch.setattr(decoding, "ROWS_DECODED_AT_A_TIME", max(1, rows // 2))
