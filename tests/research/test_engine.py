@@ -2,12 +2,16 @@
 
 import json
 import os
+import pickle
 import signal
 import subprocess
 import sys
 import threading
 import time
 from functools import partial
+from multiprocessing import get_context
+from multiprocessing.context import SpawnProcess
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,6 +19,7 @@ from typing import Any
 import pandas as pd
 import psutil
 import pytest
+import torch
 from safetensors.numpy import load_file
 
 import candor.research.engine
@@ -52,13 +57,33 @@ def suite(*contenders: object, **changes: object) -> Suite:
 
 @pytest.fixture(scope="module")
 def worked(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[GridCell], Path]:
-    """Three cells and their folder: the first cannot be done while another process works on the last."""
+    """Three cells and their folder: the first cannot be done while another process works on the last.
+
+    The processes are forked here, for what they need is loaded already.
+    """
     grid = tmp_path_factory.mktemp("grid")
     odd = {"name": "odd", "model": "stid", "settings": {"wings": 2}}
     cells = cells_of(suite(odd, "last-value", {"name": "stid", "model": "stid", "settings": FEW}))
     run_cell(cells[1], grid)
-    run_locally([cells[0], cells[2]], grid, workers=2)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(candor.research.engine, "_prepare", prepare_fork)
+        run_locally([cells[0], cells[2]], grid, workers=2)
     return cells, grid
+
+
+def prepare_fork(cell: Any, grid: Path) -> BaseProcess:
+    def work() -> None:
+        torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))  # as when PyTorch is loaded
+        candor.research.engine._work(cell, grid)
+
+    return get_context("fork").Process(target=work)
+
+
+def test_a_cell_is_handed_to_a_process_that_begins_with_nothing(tmp_path: Path) -> None:
+    (cell,) = cells_of(suite("last-value"))
+    process = candor.research.engine._prepare(cell, tmp_path)
+    assert isinstance(process, SpawnProcess) and not process.daemon
+    assert pickle.loads(pickle.dumps((process._target, process._args))) == (process._target, (cell, tmp_path))  # noqa: S301
 
 
 def test_a_failed_cell_says_why_and_stops_no_other(worked: tuple[list[GridCell], Path]) -> None:

@@ -6,12 +6,18 @@ import re
 import socket
 import subprocess
 import sys
+import warnings
+from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
+from accelerate import PartialState
+from forked import Forked
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from tiny import SIZES
@@ -67,8 +73,6 @@ def launch(folder: Path, *arguments: str, **environment: str) -> subprocess.Comp
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with readings of three sensors, and edges."""
-    import pandas as pd  # here, so that the processes of the cases below begin sooner
-
     folder, chance = tmp_path_factory.mktemp("processes"), np.random.default_rng(0)
     cycle = np.sin(np.arange(260) / 24 * 2 * np.pi)[:, None]
     readings = pd.DataFrame(8 + cycle + 0.1 * chance.standard_normal((260, 3)), columns=["a", "b", "c"]).round(3)
@@ -151,14 +155,14 @@ def assert_same_files_and_forecasts(one: Path, two: Path) -> None:
 def cases(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with what became of each case below in each of two processes."""
     folder = tmp_path_factory.mktemp("cases")
-    meeting = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port(), "OMP_NUM_THREADS": "1"}
-    paths = str(Path(__file__).parents[1] / "support"), os.environ.get("PYTHONPATH", "")
-    environment = os.environ | meeting | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
-    processes = [
-        subprocess.Popen([sys.executable, __file__], cwd=folder, env=environment | {"RANK": rank, "LOCAL_RANK": rank})
-        for rank in ("0", "1")
-    ]
-    assert [process.wait() for process in processes] == [0, 0]
+    meeting = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port()}
+    with ExitStack() as both:
+        processes = [
+            both.enter_context(Forked(become_one_of_two, folder, meeting | {"RANK": rank, "LOCAL_RANK": rank}))
+            for rank in ("0", "1")
+        ]
+        said = ["".join(process.communicate()) for process in processes]
+    assert [process.returncode for process in processes] == [0, 0], said
     return folder
 
 
@@ -191,6 +195,11 @@ def test_both_processes_begin_with_the_first_weights_of_the_main_one(
 
 def become_one_of_two() -> None:
     """Tries every case in this process and writes down what came of it."""
+    PartialState._reset_state()  # what the process of the tests found of itself
+    warnings.resetwarnings()
+    leaving: list[Callable[[], None]] = []
+    candor.training.processes.atexit = SimpleNamespace(register=leaving.append)
+    sys.path.insert(0, str(Path(__file__).parent))
     import test_loop
 
     rank, folder, found = int(os.environ["RANK"]), Path.cwd(), {}
@@ -216,8 +225,7 @@ def become_one_of_two() -> None:
         Path("elsewhere").mkdir()
         os.chdir("elsewhere")
     attempt("blind", "state")
+    (disconnect,) = leaving
+    disconnect()
+    assert not torch.distributed.is_initialized()
     (folder / f"{rank}.json").write_text(json.dumps(found))
-
-
-if __name__ == "__main__":
-    become_one_of_two()
