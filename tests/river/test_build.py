@@ -110,7 +110,7 @@ def test_a_list_of_sites_from_before_the_end_of_the_period_is_asked_for_again(us
     ended = datetime(2021, 5, 12, tzinfo=UTC)
     known = usgs.sites
     usgs.sites = [replace(site, end=ended.isoformat()) for site in known]
-    early = RULES.model_copy(update={"start": "2021-05-02", "end": "2021-05-10"})
+    early = RULES.model_copy(update={"start": "2021-05-08", "end": "2021-05-10"})
     assert len(build_basin(early, client).panel.sensors) == 11
     (note,) = [path for path in client.cache.folder.rglob("*.json") if "combined" in path.read_text()]
     note.write_text(json.dumps(json.loads(note.read_text()) | {"fetched": "2021-05-12T08:00:00+00:00"}))
@@ -118,7 +118,7 @@ def test_a_list_of_sites_from_before_the_end_of_the_period_is_asked_for_again(us
     usgs.requests.clear()
     build_basin(early, ServiceClient(client.cache))
     assert usgs.requests == [], "the list is younger than this period's end"
-    late = RULES.model_copy(update={"start": "2021-05-10", "end": "2021-05-20"})
+    late = RULES.model_copy(update={"start": "2021-05-11", "end": "2021-05-13"})
     with pytest.raises(InputError) as caught:
         build_basin(late, ServiceClient(client.cache, is_offline=True))
     assert "too short for the period: USGS-01" in caught.value.what
@@ -207,7 +207,8 @@ def test_a_catalogue_that_is_none_is_told_of_and_not_kept(usgs, client) -> None:
 
 def test_a_basin_has_at_least_one_edge_less_than_stations(usgs, client) -> None:
     made_basin.fill(usgs)
-    rules = RULES.model_copy(update={"max_distance_km": 0.101 * DEGREE})  # only to the next station
+    next_only = {"max_distance_km": 0.101 * DEGREE}  # only to the next station
+    rules = RULES.model_copy(update=next_only | {"end": "2021-05-03"})
     lost = MadeSite("USGS-06", 60.0, 40.0)
     assert len(build_basin(rules, client).panel.edges) == 10
     usgs.sites = [lost if site.id == lost.id else site for site in usgs.sites]

@@ -311,19 +311,21 @@ def test_rain_that_is_all_there_needs_no_login(built, build) -> None:
 
 def test_a_refresh_that_was_broken_off_goes_on_and_a_finished_one_begins_anew(usgs, build) -> None:
     made_basin.fill(usgs)
-    assert build(*BASIN)[0] == 0
+    usgs.sites = usgs.sites[:7]
+    few = (*BASIN, "--end", "2021-05-03", "--min-sites", "7", "--min-edges", "6")
+    assert build(*few)[0] == 0
     asked = len(usgs.requests)
-    refusal = Trouble("USGS-11&", times=99, status=400, body={"code": "InvalidQuery"})
+    refusal = Trouble("USGS-07&", times=99, status=400, body={"code": "InvalidQuery"})
     usgs.troubles.append(refusal)
-    assert build(*BASIN, "--refresh")[0] == 2
+    assert build(*few, "--refresh")[0] == 2
     before_the_end = len(usgs.requests) - asked
     usgs.troubles.clear()
     usgs.requests.clear()
-    code, _, err = build(*BASIN, "--refresh")
+    code, _, err = build(*few, "--refresh")
     assert code == 0 and "going on with the refresh" in err
-    assert 1 + 12 - before_the_end <= len(usgs.asked("/continuous/")) < 12
+    assert 1 + 7 - before_the_end <= len(usgs.asked("/continuous/")) < 7
     assert usgs.asked("combined-metadata") == []
     usgs.requests.clear()
-    code, _, err = build(*BASIN, "--refresh")
+    code, _, err = build(*few, "--refresh")
     assert code == 0 and "going on" not in err
-    assert len(usgs.asked("/continuous/")) == 12 and len(usgs.asked("combined-metadata")) == 1
+    assert len(usgs.asked("/continuous/")) == 7 and len(usgs.asked("combined-metadata")) == 1

@@ -7,7 +7,7 @@ import made_basin
 import pytest
 from made_rivers import DEGREE, straight
 from usgs_answers import recorded
-from usgs_server import MadeSite, Trouble
+from usgs_server import MadeSite, Trouble, served_by
 
 from candor.core.errors import InputError
 from candor.data.findings import Findings
@@ -48,7 +48,8 @@ def test_a_flowline_without_an_official_length_is_measured(usgs, client, unknown
 def test_a_service_that_does_not_tell_is_told_of_and_the_geometry_is_measured(usgs, client, status: int) -> None:
     usgs.troubles.append(Trouble("fabric", times=99, status=status, body={"code": "no"}))
     findings = Findings()
-    river = river_of(usgs, client, findings)
+    with served_by(usgs, retries=0):
+        river = river_of(usgs, client, findings)
     assert [edge.kilometres for edge in river.edges] == pytest.approx([DEGREE / 2, DEGREE, DEGREE / 2], abs=0.002)
     assert (river.official, river.measured) == (0, 3)
     (one,) = findings
@@ -67,7 +68,8 @@ def test_a_refresh_while_the_service_is_down_takes_the_lengths_that_are_kept(usg
     usgs.troubles.append(Trouble("fabric", times=99, status=503))
     refreshing = ServiceClient(client.cache, client.retry_policy, fresh_since=datetime.now(UTC))
     findings = Findings()
-    river = river_of(usgs, refreshing, findings)
+    with served_by(usgs, retries=0):
+        river = river_of(usgs, refreshing, findings)
     assert (river.official, river.measured) == ((2, 1) if lost else (3, 0))
     assert lost or river.edges == fresh.edges
     (one,) = findings
