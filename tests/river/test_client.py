@@ -1,14 +1,12 @@
 """Requests to services: retries, pauses, several at a time, and clear errors when all fails."""
 
-import subprocess
-import sys
+import signal
 import threading
-from pathlib import Path
 
-import build_and_be_killed
 import httpx
 import pytest
 from dataretrieval.transport import http
+from forked import Forked
 from three_sites import ALL, AXIS, SITES, hours_of
 from usgs_answers import recorded
 from usgs_server import Trouble, UsgsServer, served_by
@@ -265,11 +263,14 @@ def test_a_killed_job_leaves_whole_answers_and_goes_on_with_the_rest(usgs, tmp_p
         return true_answer(address)
 
     usgs.answer = hold_the_third
-    program = Path(build_and_be_killed.__file__)
-    job = subprocess.Popen([sys.executable, program, usgs.address, tmp_path / "cache", *SITES])
-    assert arrived.wait(60)
-    job.kill()
-    job.wait()
+
+    def fetch() -> None:
+        hours_of(ServiceClient(ResponseCache(tmp_path / "cache"), RetryPolicy(at_once=1)))
+
+    with Forked(fetch) as job:
+        assert arrived.wait(60)
+        job.kill()
+        assert job.wait() == -signal.SIGKILL
     is_killed.set()
     usgs.answer = true_answer
     usgs.requests.clear()

@@ -242,21 +242,23 @@ def test_a_day_with_rain_is_built_from_both_services_and_the_volume_is_stated_be
         read_when_said[text] = len(read)
         say(text)
 
+    usgs.sites = usgs.sites[:4]
+    day = (*BASIN, "--end", "2021-05-01", "--min-sites", "4", "--min-edges", "3", "--rain")
     granules.before = read.add
     monkeypatch.setattr("candor.cli.build_river.say", say_and_note)
-    code, _, err = build(*BASIN, "--end", "2021-05-01", "--rain")
+    code, _, err = build(*day)
     assert code == 0, err
     (volume,) = [text for text in read_when_said if "have to be looked into" in text]
     assert "48 half-hourly files" in volume and "GB" in volume and volume in " ".join(err.split())
     assert read_when_said[volume] == 1 and len(read) == 48
     rain = load_panel(Path("basin")).covariates["rain"]
-    hours, sites = np.arange(24)[:, None], np.arange(11)
+    hours, sites = np.arange(24)[:, None], np.arange(4)
     np.testing.assert_allclose(rain.values, 2 * hours + 0.5 + sites / 64, rtol=1e-6)
     assert rain.unit == "mm/h"
 
     usgs.requests.clear()
     read.clear()
-    code, _, err = build(*BASIN, "--end", "2021-05-01", "--rain", "--refresh")
+    code, _, err = build(*day, "--refresh")
     assert code == 0 and usgs.asked("/continuous/")
     assert read == set(), "rain that was read stands"
 
