@@ -105,11 +105,11 @@ def test_a_training_that_is_killed_in_any_stage_goes_on_to_the_same_weights(
 
 def test_a_budget_that_ends_in_an_earlier_stage_leaves_a_run_to_go_on_with(trained: Any, tmp_path: Path) -> None:
     with pytest.raises(TrainingStoppedError, match="budget"):
-        train(tmp_path / "run", "autostf", limits=Limits(budget_minutes=0.0))
+        train(tmp_path / "run", "latenttsf", limits=Limits(budget_minutes=0.0))
     assert not (tmp_path / "run" / "model").exists()  # nothing has learned to forecast yet
     assert not (tmp_path / "run" / "training" / "machine.json").exists()  # the last stage has not begun
     resume_run(tmp_path / "run")
-    assert_same(trained("autostf"), tmp_path / "run")
+    assert_same(trained("latenttsf"), tmp_path / "run")
 
 
 def test_what_a_window_takes_in_smaller_batches_is_what_a_budget_counts_with() -> None:

@@ -151,7 +151,7 @@ def test_the_order_of_rows_does_not_matter(table: Table, data: st.DataObject) ->
 
 
 @pytest.mark.parametrize("form", ["wide", "long"])
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(table=tables(), word=st.sampled_from([None, "Ice", "1,5", "<0.1"]), data=st.data())
 def test_the_size_of_blocks_does_not_matter(table: Table, form: str, word: str | None, data: st.DataObject) -> None:
     frame = (table.frame().reset_index() if form == "wide" else table.long()).astype(object)
