@@ -69,9 +69,8 @@ def model() -> FakeModel:
 
 @pytest.fixture(scope="module")
 def shared(browser: Browser, model: FakeModel) -> Iterator[Page]:
-    """The page in a browser far from the sensors; loading it anew for each test would take most of the time."""
-    settings: dict[str, Any] = {"timezone_id": "Asia/Tokyo", "color_scheme": "light", "reduced_motion": "reduce"}
-    with serve_page(PageServer([model])) as server, opened(browser, server.address, **settings) as page:
+    """The page without motion; loading it anew for each test would take most of the time."""
+    with serve_page(PageServer([model])) as server, opened(browser, server.address, reduced_motion="reduce") as page:
         expect(page.locator("#sensors .value").last).not_to_be_empty()
         yield page
 
@@ -273,7 +272,7 @@ def test_the_slider_compares_a_past_forecast_with_what_happened(page: Page, brow
     expect(page.locator(".verdict")).to_contain_text("missed what happened")
     expect(page.locator(".chart.forecast .legendtext").last).to_have_text("what happened")
     verdict, after = page.locator(".verdict").inner_text(), page.locator("#sensors .value").all_inner_texts()
-    with opened(browser, page.url) as another:  # the address alone leads to the same sensor and moment
+    with opened(browser, page.url, has_charts=False) as another:  # the address leads to the same sensor and moment
         expect(another.locator(".verdict")).to_have_text(verdict)
     page.get_by_role("button", name="Latest").click()
     expect(page.locator(".verdict")).to_contain_text("not known yet")
@@ -328,7 +327,7 @@ def test_a_phone_needs_no_sideways_scrolling(page: Page) -> None:
 
 
 def test_everything_can_be_done_with_keys_alone(browser: Browser, model: FakeModel) -> None:
-    with serve_page(PageServer([model])) as server, opened(browser, server.address) as page:
+    with serve_page(PageServer([model])) as server, opened(browser, server.address, has_charts=False) as page:
         expect(page.locator("#sensors button")).to_have_count(11)
         focused = page.locator(":focus")
         page.keyboard.press("Tab")
@@ -365,7 +364,7 @@ def test_moments_are_told_on_the_clock_of_the_run_when_the_clocks_change(browser
     values = np.sin(np.arange(length, dtype=np.float32))[:, None]
     model = FakeModel("clock", Panel(values, axis, (Sensor("a", unit="m"),)), history=24, horizon=12)
     server = PageServer([model])
-    with serve_page(server), opened(browser, server.address, has_charts=False, timezone_id="Asia/Tokyo") as page:
+    with serve_page(server), opened(browser, server.address, has_charts=False) as page:
         slider = page.locator("#slider")
         expect(slider).to_have_attribute("max", str(length - 24))
         for row in (24, 24 * 30, 24 * 42):
@@ -387,7 +386,7 @@ def test_moments_are_told_on_the_clock_of_the_run_when_the_clocks_change(browser
 def test_the_switch_of_the_theme_is_remembered(browser: Browser, model: FakeModel) -> None:
     background = "getComputedStyle(document.body).backgroundColor"
     server = PageServer([model])
-    with serve_page(server), opened(browser, server.address, has_charts=False, color_scheme="light") as page:
+    with serve_page(server), opened(browser, server.address, has_charts=False) as page:
         day = page.evaluate(background)
         page.get_by_role("button", name="Dark colours").click()
         night = page.evaluate(background)

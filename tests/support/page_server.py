@@ -407,7 +407,8 @@ def opened(
 
 
 def _new_page(browser: Browser, **context: Any) -> Page:
-    page = browser.new_context(viewport={"width": 1440, "height": 900}, **context).new_page()
+    far_away: dict[str, Any] = {"timezone_id": "Asia/Tokyo"}  # from all sensors
+    page = browser.new_context(viewport={"width": 1440, "height": 900}, **far_away | context).new_page()
     page.set_default_timeout(PATIENCE)
     return page
 
