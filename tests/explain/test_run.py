@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -89,8 +90,14 @@ def found(tmp_path: Path) -> RunExplanation:
     return explain_run(made_run(tmp_path / "run"), windows=2)
 
 
-@pytest.mark.usefixtures("quick")
-def test_an_explanation_takes_the_place_of_the_last_one_only(tmp_path: Path, found: RunExplanation) -> None:
+def test_an_explanation_takes_the_place_of_the_last_one_only(
+    tmp_path: Path, found: RunExplanation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def leave_empty(pictures: Mapping[str, object], folder: Path, _: object) -> None:
+        for name in pictures:
+            (folder / f"{name}.png").touch()
+
+    monkeypatch.setattr("candor.render.explanation_page.write_figures", leave_empty)
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("years of work")
     with pytest.raises(InputError, match="other things"):
