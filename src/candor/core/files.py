@@ -57,7 +57,7 @@ def _replacing(
     rights_to_write: int,
     swap_in: Callable[[Path, Path], object],
 ) -> Iterator[Path]:
-    """Yield a new sibling of `path`, flushes what is written to it, and put it in place."""
+    """Yield a new sibling of `path`, flush what is written to it, and put it in place."""
     with in_plain_words(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         # A name that `remove_leftovers` knows. `tempfile` has such names too, but what it makes is for its owner only,

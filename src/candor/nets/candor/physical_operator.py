@@ -4,6 +4,9 @@ W = RowNorm(T * omega * a) is one softmax over incoming edges, because both soft
 only and cancel: of log T + the score of omega + the score of a. Powers of W are never formed:
 g[m] = W^m x - diag(W^m) x, with W^m x by repeated application and diag(W^m) from the closed walks of length m.
 
+A position is the age of a patch: its place in the window of the last K_t patches, from the oldest to the newest. Every
+age has weights of its own, and walks never lead from one age to another.
+
 Equations: app_directional_support, app_multihop_aggregation.
 """
 
