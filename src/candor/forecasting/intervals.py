@@ -1,7 +1,7 @@
-"""How far a forecast may be off: prediction intervals and probabilities by split conformal prediction.
+"""How far a forecast may be off: intervals and probabilities by conformal quantiles of past residuals.
 
 Of one step of one sensor, n past residuals (observed - forecast) that the forecaster did not learn from are sorted:
-r(1) <= .. <= r(n). The conformal quantiles: with a miss rate of a and k = floor((n + 1) a / 2), a new observation lies between forecast + r(k)
+r(1) <= .. <= r(n). With a miss rate of a and k = floor((n + 1) a / 2), a new observation lies between forecast + r(k)
 and forecast + r(n + 1 - k), the ceil((n + 1)(1 - a / 2))-th smallest. If the new residual could as well have been any
 of the old ones (exchangeability), its probability to fall below is k / (n + 1) <= a / 2, and above it is the same: the
 coverage is at least 1 - a and less than 1 - a + 2 / (n + 1), whatever the model and the law of its errors (Vovk,
