@@ -35,8 +35,11 @@ if "CANDOR_DATA" not in os.environ and _BESIDE.is_dir():
 # So many are there before garbage is looked for: tests make many things that live as long as the test.
 _NEW_THINGS = 20_000
 
-# Files whose tests start processes or train: begun last, one would keep a worker busy while the other has no more.
-_LONGEST = ("readme", "candor", "processes", "engine", "docs", "contract", "stages", "benchmark", "workers", "wheel")
+# Files that take seconds: begun last, one would keep a worker busy while the other has no more.
+_LONGEST = (
+    *("readme", "candor", "processes", "engine", "docs", "contract", "stages", "benchmark", "wheel"),
+    *("page", "page_states", "page_changes", "page_live", "onnx", "report_page", "exactness", "follow", "refusals"),
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -41,7 +41,7 @@ def metric(service, name: str) -> float:
 
 
 def test_a_newer_run_is_taken_up_and_no_request_is_lost(start, run: Path) -> None:
-    service = start(run, reload_seconds=0.05)
+    service = start(run, reload_seconds=0.2)  # longer than replacing a run takes: each is opened once
     before, is_over, statuses = version(service), threading.Event(), []
 
     def ask() -> None:
