@@ -9,6 +9,8 @@ export CANDOR_DATA ?= $(if $(wildcard ../shared/data),$(abspath ../shared/data),
 ifeq ($(CANDOR_DATA),)
 unexport CANDOR_DATA
 endif
+# Compiled files are kept: else each worker, and each process that a test starts, would compile all of them anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test test-fast test-slow check bench clean
 
