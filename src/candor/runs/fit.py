@@ -37,7 +37,7 @@ class Limits:
     """What may stop a training before its end."""
 
     budget_minutes: float | None = None
-    """Of this session."""
+    """Of this call; a training may take several."""
     interruption: Callable[[], str | None] = lambda: None
     """Returns why training should stop now, or None while it should go on."""
     fits_schedule: bool = False

@@ -142,7 +142,7 @@ class Trainer:
         broadcast(list(self.network.state_dict().values()))  # first weights may differ between machines
 
     def _train_epoch(self, replicas: Replicas) -> tuple[int, float]:
-        """Return how many windows this session learned from in the epoch, and in how many seconds."""
+        """Return how many windows this process learned from in the epoch, and in how many seconds."""
         progress, settings = self.progress, self.settings
         learned_before, began = progress.windows, time.monotonic()
         for group in self.optimiser.param_groups:
