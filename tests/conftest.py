@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 # Machines that run tests are busy and noisy: nothing here is judged by the clock. `make test` tries the same examples
 # every time; `make test-slow` looks for new ones.
 _UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("repeatable", _UNHURRIED, derandomize=True, max_examples=15)
+settings.register_profile("repeatable", _UNHURRIED, derandomize=True, max_examples=8)
 settings.register_profile("exploring", _UNHURRIED)
 settings.load_profile("exploring" if os.environ.get("CANDOR_EXPLORE") else "repeatable")
 
