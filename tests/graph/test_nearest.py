@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from sphere import angle_between_vectors_km
 
 from candor.core.errors import InputError
 from candor.graph import nearest_neighbours
@@ -23,15 +24,6 @@ def coordinates(places) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Latitudes and longitudes of the places; NaN where unknown."""
     table = np.array([(np.nan, np.nan) if place is None else place for place in places], float)
     return table[:, 0], table[:, 1]
-
-
-def angle_between_vectors_km(latitude, longitude) -> NDArray[np.float64]:
-    """Distances between all pairs of points, from cross and dot products in space."""
-    north, east = np.radians(latitude), np.radians(longitude)
-    equatorial = np.cos(north) * np.array([np.cos(east), np.sin(east)])
-    points = np.vstack([equatorial, np.sin(north)]).T
-    cross = np.linalg.norm(np.cross(points[:, None], points[None, :]), axis=-1)
-    return EARTH_RADIUS_KM * np.arctan2(cross, points @ points.T)
 
 
 @without_deadline

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
+from sphere import angle_between_vectors_km
 
 from candor.core.errors import InputError
 from candor.graph import adjacency, gaussian_weights, great_circle_km
@@ -220,15 +220,6 @@ def test_official_pems_bay_weights_follow_from_the_distances() -> None:
 
 
 places = st.lists(st.tuples(st.floats(-90, 90), st.floats(-180, 180)), min_size=1, max_size=10)
-
-
-def angle_between_vectors_km(latitude, longitude) -> NDArray[np.float64]:
-    """Distances between all pairs of points, from cross and dot products in space."""
-    north, east = np.radians(latitude), np.radians(longitude)
-    equatorial = np.cos(north) * np.array([np.cos(east), np.sin(east)])
-    points = np.vstack([equatorial, np.sin(north)]).T
-    cross = np.linalg.norm(np.cross(points[:, None], points[None, :]), axis=-1)
-    return EARTH_RADIUS_KM * np.arctan2(cross, points @ points.T)
 
 
 @without_deadline

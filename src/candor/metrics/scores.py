@@ -1,5 +1,6 @@
 """Scores of forecasts in the sensors' own units, computed in one pass over batches of windows."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass
@@ -84,7 +85,7 @@ class PairStatistics:
         }
 
 
-class Accumulator:
+class Accumulator(ABC):
     """Scores of windows that arrive batch by batch; no batch is kept.
 
     How the windows are divided into batches and in which order accumulators are merged makes no difference beyond
@@ -133,14 +134,17 @@ class Accumulator:
             raise ValueError(f"scores are over 'overall', 'step' or 'sensor', not {over!r}")
         return {name: score.item() for name, score in self._overall().items()}
 
+    @abstractmethod
     def _by_step(self) -> Scores:
-        raise NotImplementedError
+        """Return the scores of each step."""
 
+    @abstractmethod
     def _by_sensor(self) -> Scores:
-        raise NotImplementedError
+        """Return the scores of each sensor."""
 
+    @abstractmethod
     def _overall(self) -> Scores:
-        raise NotImplementedError
+        """Return the scores over everything."""
 
     def _check(self, arrays: Mapping[str, Floats], mask: Booleans) -> None:
         """Refuse arrays that are not window x horizon x sensor, or not finite where the target is observed."""
