@@ -1,0 +1,12 @@
+"""The account of a network: usual + own + arrivals + rest, found in closed form in seconds, each with a unit.
+
+| file | what it holds |
+|---|---|
+| usual.py | what is usual for a sensor at a time of the week and of the year |
+| deviations.py | readings minus what is usual, in the sensor's own robust spread |
+| lagged.py | products of series with others so many steps earlier, by FFT or in blocks |
+| delays.py | how long deviations travel along each edge, with an interval |
+| regression.py | what own and neighbours' deviations say about the next steps, by ridge regression |
+| storage.py, shocks.py | a sensor's own deviation, split into slow storage and sudden shocks |
+| account.py | the whole: fitted, forecasting, and its parts that sum to the forecast |
+"""
