@@ -8,6 +8,8 @@ but for rounding. Series are transformed in segments and pairs are taken in grou
 either; sums are doubles whatever the series are.
 """
 
+from itertools import pairwise
+
 import numpy as np
 from scipy.fft import irfft, next_fast_len, rfft
 
@@ -46,7 +48,7 @@ def lagged_products(
     if not products.size:
         return products
     length = max(_SEGMENT, 4 * longest)
-    for block, (start, stop) in enumerate(zip(ends[:-1], ends[1:], strict=True)):
+    for block, (start, stop) in enumerate(pairwise(ends)):
         for begin in range(start, stop, length):
             end, past = min(begin + length, stop), max(begin - longest, 0)
             add(products[:, block], first[begin:end], second[past:end], pairs, begin - past)

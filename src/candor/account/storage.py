@@ -14,8 +14,8 @@ what forecasts need; for reading the past the smoother uses what came later too.
 | s, i, k | store_retention, inflow_retention, shock_retention | share left after a step |
 | q, J, R | inflow_variance, jump_variance, noise_variance | unit of the deviations, squared |
 
-Everything is done for all sensors at once, step by step, in groups of sensors so that memory stays bounded. A gap leaves
-the states to themselves.
+Everything is done for all sensors at once, step by step, in groups of sensors so that memory stays bounded. A gap
+leaves the states to themselves.
 """
 
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ from typing import Self
 
 import numpy as np
 
-from candor.core.arrays import Booleans, Doubles, Floats
+from candor.core.arrays import Booleans, Doubles, Floats, Integers
 
 _JUMP_CHANCE = 0.01
 _SENSORS_AT_ONCE = 256
@@ -52,7 +52,7 @@ class Laws:
     noise_variance: Doubles
     jump_variance: Doubles
 
-    def of(self, sensors: slice | Doubles) -> Self:
+    def of(self, sensors: slice | Integers) -> Self:
         """Return the laws of some sensors, or of the same one many times."""
         return replace(self, **{field.name: getattr(self, field.name)[sensors] for field in fields(self)})
 
@@ -89,7 +89,7 @@ def read_states(deviations: Floats, laws: Laws, *, causal: bool = False) -> Stat
 
 
 def fit_laws(deviations: Floats) -> Laws:
-    """Return the laws under which the deviations are most likely, each sensor by itself, one law after another on a grid.
+    """Return the laws under which deviations are most likely, each sensor by itself, one law after another on a grid.
 
     The latest rows are used, as many as a few million readings allow.
     """
@@ -153,12 +153,14 @@ class _Forward:
         self._covariances = np.empty((rows if keeps else 0, 6, sensors))
         self._innovations = np.empty((rows if keeps else 0, sensors))
         self._precisions = np.empty((rows if keeps else 0, sensors))  # of innovations, zero at gaps
+        self._jumps = np.empty((rows if keeps else 0, sensors))  # the variance that was let in
         for row, moment in enumerate(self._run(deviations)):
             if keeps:
-                self._states[row], self._covariances[row], self._innovations[row], self._precisions[row] = moment
+                self._states[row], self._covariances[row] = moment[:2]
+                self._innovations[row], self._precisions[row], self._jumps[row] = moment[2:]
 
-    def _run(self, deviations: Doubles) -> Iterator[tuple[Doubles, Doubles, Doubles, Doubles]]:
-        """Yield what is predicted at each row, its covariance with jumps let in, the innovation and its precision."""
+    def _run(self, deviations: Doubles) -> Iterator[tuple[Doubles, ...]]:
+        """Yield prediction, its covariance with jumps let in, innovation, its precision and the jumps of each row."""
         laws, sensors = self._laws, deviations.shape[1]
         state, covariance = np.zeros((3, sensors)), _at_rest(laws)
         is_known = np.isfinite(deviations)
@@ -170,7 +172,7 @@ class _Forward:
             jump = self._let_in(innovation, variance, known)
             covariance = (*covariance[:5], covariance[5] + jump)
             precision = known / (variance + jump)
-            yield state, np.stack(covariance), innovation, precision
+            yield state, np.stack(covariance), innovation, precision, jump
             state, covariance = _updated(state, covariance, innovation, precision)
 
     def _let_in(self, innovation: Doubles, variance: Doubles, known: Booleans) -> Doubles:
@@ -190,14 +192,16 @@ class _Forward:
         pull = self._innovations * self._precisions
         storage = self._states[:, 0] + (covariances[:, 0] + covariances[:, 2]) * pull
         shock = self._states[:, 2] + (covariances[:, 2] + covariances[:, 5]) * pull
-        return storage, shock, self._innovations * np.sqrt(self._precisions)
+        calm = self._precisions / (1 - self._jumps * self._precisions)
+        return storage, shock, self._innovations * np.sqrt(calm)
 
     def smoothed(self) -> tuple[Doubles, Doubles, Doubles]:
         """Return storage, shock and the score of a jump as they are known at the end.
 
         The way back carries, for each state, how much all later innovations pull at it, and the precision of that
         (Bryson and Frazier); no covariance has to be inverted. The pull at the shock is what tells of a jump there:
-        over its standard deviation it is the t-value of a jump at this row (Harvey and Koopman).
+        over its standard deviation it is the t-value of a jump at this row (Harvey and Koopman), here as if none had
+        been let in at this row.
         """
         laws = self._laws
         pull, precision = np.zeros((3, self._states.shape[2])), np.zeros((6, self._states.shape[2]))
@@ -211,7 +215,8 @@ class _Forward:
             states = self._states[row]
             storage[row] = states[0] + (covariance[:3] * pull).sum(axis=0)
             shock[row] = states[2] + covariance[2] * pull[0] + covariance[4] * pull[1] + covariance[5] * pull[2]
-            score[row] = pull[2] / np.sqrt(np.maximum(precision[5], 1e-300))
+            unsettled = precision[5] * (1 - self._jumps[row] * precision[5])
+            score[row] = pull[2] / np.sqrt(np.maximum(unsettled, 1e-300))
         return storage, shock, score
 
 
