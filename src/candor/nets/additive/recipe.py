@@ -1,0 +1,16 @@
+"""How the shared network is made and trained."""
+
+from candor.nets.additive.settings import SharedSizes
+from candor.nets.recipe import NetworkRecipe, TrainingSettings
+
+
+class SharedRecipe(NetworkRecipe):
+    """Sizes and training of the shared network."""
+
+    sizes: SharedSizes = SharedSizes()
+    """Of the network."""
+    training: TrainingSettings = TrainingSettings(
+        epochs=30, batch=16, optimiser="adamw", learning_rate=2e-3, weight_decay=1e-3, schedule="cosine",
+        rate_warm_up=100, averaging=0.999, keeps_start=True, patience=6,
+    )  # fmt: skip
+    """Optimiser and schedules."""
