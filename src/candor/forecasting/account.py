@@ -50,7 +50,9 @@ class AccountForecaster(Forecaster):
         filled = account.deviations.filled(panel.values, calendar.take(slice(0, panel.times.length)))
         ahead = origins[:, None] + np.arange(self.horizon)
         usual = account.deviations.usual.at(calendar.take(ahead.ravel()))
-        return account.parts(filled[origins[:, None] + np.arange(-self.history, 0)], usual.reshape(*ahead.shape, -1))
+        return account.parts(
+            filled[origins[:, None] + np.arange(-self.history, 0)], usual.reshape(*ahead.shape, len(panel.sensors))
+        )
 
     def _forecast(self, panel: Panel, origins: Origins) -> NDArray[np.float32]:
         return self.parts(panel, origins).forecast()

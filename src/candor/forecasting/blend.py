@@ -100,13 +100,14 @@ def _smallest_square(gram: Doubles) -> Doubles:
     count = len(gram)
     scale = float(np.trace(gram)) / count or 1.0
     gram = gram / scale + 1e-9 * np.eye(count)
-    best, least = np.eye(count)[0], np.inf
+    best: Doubles = np.eye(count)[0]
+    least = np.inf
     for size in range(1, count + 1):
         for chosen in map(list, combinations(range(count), size)):
             found = np.linalg.solve(gram[np.ix_(chosen, chosen)], np.ones(size))
             if (found < 0).any() or not found.sum() > 0:
                 continue
-            weights = np.zeros(count)
+            weights: Doubles = np.zeros(count)
             weights[chosen] = found / found.sum()
             square = float(weights @ gram @ weights)
             if square < least:

@@ -1,14 +1,15 @@
 """CANDOR as a forecaster: stages that each begin where the one before ended, or the published network alone.
 
 account   the closed form: usual + own + arrivals + rest (`candor.account`)
-shared    a small network for all sensors on what the account leaves (`candor.nets.additive`)
-network   the paper's network (`candor.nets.candor`); alone it is the published model
+shared    small networks for all sensors on what the account leaves (`candor.nets.additive`)
+network   the paper's network (`candor.nets.candor`), which is the published model alone
 
 The last word is a blend of the stages with simple rules, see `candor.forecasting.blend`.
 """
 
+import json
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
@@ -22,33 +23,39 @@ from safetensors.numpy import load_file, save_file
 
 from candor.account.account import Account
 from candor.account.fitting import Fitting
-from candor.account.likeness import most_alike
 from candor.account.settings import AccountSettings
-from candor.core.files import atomic_file
+from candor.core.files import atomic_file, read_json, write_json
 from candor.core.progress import Report
-from candor.data.panel import Panel, adjacency_of
+from candor.core.settings import parse_settings
+from candor.data.panel import Panel
 from candor.data.preprocessing import Scaler
 from candor.data.protocol import Origins, Split
 from candor.data.times import calendar_of
 from candor.forecasting.blend import blended, fit_blend
 from candor.forecasting.forecaster import REFUSE_UNKNOWN, Forecaster, State, forecasters
 from candor.forecasting.inference import infer
-from candor.forecasting.network import WEIGHTS, NetworkForecaster, scaler_of
-from candor.forecasting.own_data import ADDITIVE, StageName
+from candor.forecasting.network import WEIGHTS, NetworkForecaster
+from candor.forecasting.own_data import ADDITIVE, TWO_YEARS, StageName
 from candor.forecasting.published import PublishedCandor
-from candor.forecasting.simple import training_means
-from candor.graph import row_normalised
+from candor.forecasting.relations import relations_in, relations_of
 from candor.nets.additive.account import AccountLayer
 from candor.nets.additive.additive import AdditiveNetwork, AdditiveTrainable
 from candor.nets.additive.recipe import SharedRecipe
-from candor.nets.additive.shared import Relations, SharedNetwork
+from candor.nets.additive.shared import SharedNetwork
+from candor.nets.recipe import Stage
+from candor.nets.trainable import StepContext, tensors_of
 from candor.training.processes import in_main_process
+from candor.training.stages import Session
 
 RULES = ("last-value", "linear", "seasonal-naive")
-_ACCOUNT, _RELATIONS, _BLEND, _RULES = "account/", "relations/", "blend", "rules/"
+_ACCOUNT, _RELATIONS, _RULES = "account/", "relations/", "rules/"
+_CHOSEN, _LEVELS, _YEARS, _NETWORKS, _BLEND = "chosen", "levels", "has_years", "networks", "blend"
+_FRAME, _PLAN = "frame.safetensors", "plan.json"
 _WINDOWS_THAT_BLEND = 500
 _WINDOWS_TO_MEASURE, _MARGIN = 32, 1.3
-_FRAME = "frame.safetensors"
+_MOST_NETWORKS = 4
+_PASSES = 12  # over all training windows, in which a network learns what it can
+_SEEDS_APART = 7919
 
 
 @forecasters.register("candor")
@@ -57,9 +64,9 @@ class Candor(PublishedCandor):
     """Component-Aware Network Dynamics with Ordered Relations.
 
     Args:
-        stages: which there are; None is the account and the shared network, or with a recipe the published network.
+        stages: which there are; None is the account and the shared networks, or with a recipe the published network.
         account: what the account is made of; what is left open is chosen on the readings.
-        shared: sizes and training of the shared network.
+        shared: sizes and training of the shared networks.
     """
 
     stages: tuple[StageName, ...] | None = None
@@ -82,8 +89,21 @@ class Candor(PublishedCandor):
 
     @property
     def is_additive(self) -> bool:
-        """Whether there are stages before the published network."""
+        """Whether it is an account with what is built on it, and not the published network."""
         return self.used_stages() != ("network",)
+
+    def chosen_account(self) -> AccountSettings:
+        """Return what the account is made of, with everything that was left open."""
+        self._check_fitted()
+        return parse_settings(AccountSettings, json.loads(self.state_[_CHOSEN].tobytes()), _CHOSEN)
+
+    def members(self) -> list[str]:
+        """Return the names of what is blended, in the order of `blend_weights`."""
+        return ["account", *(name for name, _ in self._groups(self.state_)), *self._rules()]
+
+    def blend_weights(self) -> NDArray[np.float64]:
+        """Return how much each member counts at each step, step x member."""
+        return self.state_[_BLEND]
 
     def used_recipe(self) -> Any:
         """Return how the last stage is trained."""
@@ -103,33 +123,19 @@ class Candor(PublishedCandor):
         """The history, or what a simple rule in the blend may look back."""
         return max([self.history, *(rule.rows_read for rule in self._rules().values())])
 
+    # Learning
+
     def _learn(self, panel: Panel, split: Split, report: Report) -> State:
         if not self.is_additive:
             return super()._learn(panel, split, report)
         began = time.monotonic()
         state = self._frame_in(self._limits["folder"], panel, split, report)
         rules = {name: _fitted_rule(name, self.history, self.horizon, panel, split) for name in RULES}
+        state[_NETWORKS] = np.array([0])
         if "shared" in self.used_stages():
-            if (budget := self._limits["budget_seconds"]) is not None:
-                last = self._seconds_of_the_last_word(panel, split, state, rules)
-                self._limits["budget_seconds"] = max(0.0, budget - (time.monotonic() - began) - last)
-            state = self._train(panel, split, state, report)
+            session = self._session(panel, split, state, report)
+            state = self._train_networks(replace(session, began=began), state, rules, panel, split)
         return state | self._learn_blend(panel, split, state, rules, report)
-
-    def _seconds_of_the_last_word(
-        self, panel: Panel, split: Split, state: State, rules: Mapping[str, Forecaster]
-    ) -> float:
-        """Return how long it will take to blend and to calibrate, by forecasting from a few windows now."""
-        some = split.validation[:_WINDOWS_TO_MEASURE]
-        if not len(some):
-            return 0.0
-        began = time.monotonic()
-        first = {f"{WEIGHTS}{name}": tensor.numpy() for name, tensor in self._untrained(panel, state).items()}
-        self.state_ = state | first
-        self._remember(panel, split)
-        self._members(panel, some, rules)
-        took = (time.monotonic() - began) / len(some)
-        return _MARGIN * took * (len(split.validation) + min(len(split.validation), _WINDOWS_THAT_BLEND))
 
     def _frame_in(self, folder: Path | None, panel: Panel, split: Split, report: Report) -> State:
         """Return what is learned before any network, from the folder of a training that goes on."""
@@ -146,14 +152,121 @@ class Candor(PublishedCandor):
         if not self.is_additive:
             return state
         account, chosen = Fitting(panel, split, self.history, self.horizon, report).fit(self.account)
+        training = slice(0, split.train_end)
+        filled = account.deviations.filled(panel.values, calendar_of(panel.times))[training]
+        centred = panel.values[training].astype(np.float64) - state["means"]
+        count = np.maximum((~np.isnan(centred)).sum(axis=0), 1)
+        deviation = np.sqrt(np.nansum(centred**2, axis=0) / count)
         state |= {f"{_ACCOUNT}{name}": array for name, array in account.to_state().items()}
-        state["chosen"] = np.frombuffer(chosen.model_dump_json().encode(), np.uint8).copy()
-        filled = account.deviations.filled(panel.values, calendar_of(panel.times))[: split.train_end]
-        values = panel.values[: split.train_end].astype(np.float64)
-        with np.errstate(invalid="ignore"):
-            deviation = np.sqrt(np.nan_to_num(np.nanmean((values - training_means(panel, split)) ** 2, axis=0)))
-        state["levels"] = np.stack([training_means(panel, split), np.where(deviation > 0, deviation, 1.0)], axis=1)
-        return state | _relations(panel, filled, self.shared.sizes.alike)
+        relations = relations_of(panel, filled, self.shared.sizes.alike)
+        return state | {f"{_RELATIONS}{name}": array for name, array in relations.items()} | {
+            _CHOSEN: np.frombuffer(chosen.model_dump_json().encode(), np.uint8).copy(),
+            _LEVELS: np.stack([state["means"], np.where(deviation > 0, deviation, 1.0)], axis=1).astype(np.float32),
+            _YEARS: np.array([split.train_end * panel.times.interval >= TWO_YEARS]),
+        }  # fmt: skip
+
+    def _train_networks(
+        self, session: Session, state: State, rules: Mapping[str, Forecaster], panel: Panel, split: Split
+    ) -> State:
+        """Return a state with the weights of all networks, trained one after the other within the budget."""
+        budget = session.budget_seconds
+        if budget is not None:
+            last = self._seconds_of_the_last_word(panel, split, state, rules)
+            session = replace(session, budget_seconds=max(0.0, budget - last))
+        count = self._count_networks(session, state)
+        state = state | {_NETWORKS: np.array([count])}
+        for place in range(count):
+            seed = self.seed + _SEEDS_APART * place
+            with torch.random.fork_rng(devices=[]):
+                torch.manual_seed(seed)
+                trainable = self._additive(state, len(panel.sensors), [place])
+            name = "" if place == count - 1 else f"network-{place + 1}"
+            weights = replace(session, seed=seed).train(
+                trainable, Stage(self.shared.training, name, 1 / (count - place))
+            )
+            found = {key.replace("shared.0.", f"shared.{place}.", 1): tensor for key, tensor in weights.items()}
+            state = state | {f"{WEIGHTS}{key}": tensor.numpy() for key, tensor in found.items()}
+        return state
+
+    def _count_networks(self, session: Session, state: State) -> int:
+        """Return how many networks are trained: as many as the budget lets learn to their end, in a few trial steps.
+
+        Without a budget one is trained to its end. A training that goes on has as many as it began with.
+        """
+        path = None if session.folder is None else session.folder / _PLAN
+        if path is not None and path.is_file():
+            return int(read_json(path)["networks"])
+        count, windows = self.shared.networks, session.data.training
+        if count is None:
+            count = 1
+            if session.budget_seconds is not None:
+                left = session.budget_seconds - (time.monotonic() - session.began)
+                seconds = _PASSES * len(windows) * self._seconds_per_window(session, state)
+                count = max(1, min(_MOST_NETWORKS, int(left / seconds)))
+            count = max(count, 2 if state[_YEARS][0] and self.shared.sizes.season is None else 1)
+        if path is not None:
+            in_main_process(lambda: write_json(path, {"networks": count}))
+        return count
+
+    def _seconds_per_window(self, session: Session, state: State) -> float:
+        """Return about how long a network learns from a window."""
+        trainable = self._additive(state, len(session.data.sensors), [0])
+        size = min(self.shared.training.batch, len(session.data.training))
+        batch = tensors_of(session.data.training.batch(np.arange(size)))
+        valid = max(1, int(batch["target_mask"].sum()))
+        took = []
+        with torch.random.fork_rng(devices=[]):
+            for _ in range(3):
+                began = time.monotonic()
+                trainable.objective(batch, StepContext(self.horizon, True, valid, 1.0)).total.backward()
+                took.append(time.monotonic() - began)
+        return min(took) / size
+
+    def _seconds_of_the_last_word(
+        self, panel: Panel, split: Split, state: State, rules: Mapping[str, Forecaster]
+    ) -> float:
+        """Return about how long it takes to blend and to calibrate, by forecasting from a few windows now."""
+        some = split.validation[:_WINDOWS_TO_MEASURE]
+        if not len(some):
+            return 0.0
+        self._make_ready(panel, split, self._with_first_weights(state, len(panel.sensors)))
+        began = time.monotonic()
+        self._member_forecasts(panel, some, rules)
+        took = (time.monotonic() - began) / len(some)
+        return _MARGIN * took * (len(split.validation) + min(len(split.validation), _WINDOWS_THAT_BLEND))
+
+    def _with_first_weights(self, state: State, nodes: int) -> State:
+        with torch.random.fork_rng(devices=[]):
+            network = self._additive(state, nodes, [0]).network
+        first = {f"{WEIGHTS}{name}": tensor.numpy() for name, tensor in network.state_dict().items()}
+        return state | first | {_NETWORKS: np.array([1])}
+
+    def _learn_blend(
+        self, panel: Panel, split: Split, state: State, rules: Mapping[str, Forecaster], report: Report
+    ) -> State:
+        """Return the weights of stages and rules, and what the rules that have any have learned."""
+        choosing, stages = split.validation, 1 + len(self._groups(state))
+        places = np.linspace(0, len(choosing) - 1, min(len(choosing), _WINDOWS_THAT_BLEND)).round().astype(np.int64)
+        report("blending", None)
+        weights = np.zeros((self.horizon, stages + len(rules)))
+        weights[:, stages - 1] = 1.0
+        if len(origins := choosing[places]):
+            self._make_ready(panel, split, state)
+            truth = panel.values[origins[:, None] + np.arange(self.horizon)]
+            span = (int(choosing[-1]) - int(choosing[0]) + self.horizon) / self.horizon
+            weights = fit_blend(self._member_forecasts(panel, origins, rules), truth, span)
+        is_used = [True] * stages + [bool(column.any()) for column in weights.T[stages:]]
+        found: State = {_BLEND: weights[:, is_used]}
+        for (name, rule), is_kept in zip(rules.items(), is_used[stages:], strict=True):
+            found |= {f"{_RULES}{name}/{key}": array for key, array in rule.state_.items() if is_kept}
+        return found
+
+    def _make_ready(self, panel: Panel, split: Split, state: State) -> None:
+        """Let what was learned so far forecast."""
+        self.state_ = state
+        self._remember(panel, split)
+
+    # Forecasting
 
     def _inputs(self, panel: Panel, state: State) -> NDArray[np.float32]:
         if not self.is_additive:
@@ -163,120 +276,78 @@ class Candor(PublishedCandor):
     def _trainable(self, state: State, scaler: Scaler, nodes: int) -> Any:
         if not self.is_additive:
             return super()._trainable(state, scaler, nodes)
-        shared = None
-        if "shared" in self.used_stages():
-            row, column, weight = (
-                torch.from_numpy(state[f"{_RELATIONS}{name}"]) for name in ("row", "column", "weight")
-            )
-            relations = Relations.of(row, column, weight, int(state[f"{_RELATIONS}kinds"][0]), nodes)
-            scale = torch.from_numpy(state["levels"]).float()
-            shared = SharedNetwork(self.shared.sizes, nodes, self.history, self.horizon, relations, scale)
-        return AdditiveTrainable(AdditiveNetwork(AccountLayer(_account(state)), shared), self.horizon)
+        return self._additive(state, nodes, range(int(state[_NETWORKS][0])))
+
+    def _additive(self, state: State, nodes: int, places: Iterable[int]) -> AdditiveTrainable:
+        """Return the account with the networks of some places on it, which have first weights."""
+        relations = relations_in(_under(_RELATIONS, state), nodes)
+        networks = []
+        for place in places:
+            sizes = self.shared.sizes.model_copy(update={"season": self._reads_season(state, place)})
+            scale = torch.from_numpy(state[_LEVELS])
+            networks.append(SharedNetwork(sizes, nodes, self.history, self.horizon, relations, scale))
+        return AdditiveTrainable(AdditiveNetwork(AccountLayer(_account(state)), networks), self.horizon)
+
+    def _reads_season(self, state: State, place: int) -> bool:
+        """Return whether a network has the week of the year in its clock.
+
+        What two or three years had in common may not come again: if it is not settled, half of the networks do without.
+        """
+        settled = self.shared.sizes.season
+        return settled if settled is not None else bool(state[_YEARS][0]) and place % 2 == 1
+
+    def _groups(self, state: State) -> list[tuple[str, list[int]]]:
+        """Return the networks by name of the member that is their mean."""
+        places = range(int(state[_NETWORKS][0]))
+        by_name: dict[str, list[int]] = {}
+        for place in places:
+            name = "networks with the year" if self._reads_season(state, place) else "networks"
+            by_name.setdefault(name, []).append(place)
+        return list(by_name.items())
 
     def trained(self) -> Any:
         """Return the stages, or the published network, with the weights they learned."""
         return super().trained() if not self.is_additive else NetworkForecaster.trained(self)
 
-    def _untrained(self, panel: Panel, state: State) -> dict[str, torch.Tensor]:
-        """Return the first weights of the stages."""
-        with torch.random.fork_rng(devices=[]):
-            weights: dict[str, torch.Tensor] = self._trainable(
-                state, scaler_of(state), len(panel.sensors)
-            ).network.state_dict()
-        return weights
+    def _forecast(self, panel: Panel, origins: Origins) -> NDArray[np.float32]:
+        if not self.is_additive:
+            return super()._forecast(panel, origins)
+        return blended(self.blend_weights(), self._member_forecasts(panel, origins, self._rules()))
 
-    def _learn_blend(
-        self, panel: Panel, split: Split, state: State, rules: Mapping[str, Forecaster], report: Report
-    ) -> State:
-        """Return the weights of stages and rules, and what the rules that have any have learned."""
-        choosing, stages = split.validation, len(self.used_stages())
-        places = np.linspace(0, len(choosing) - 1, min(len(choosing), _WINDOWS_THAT_BLEND)).round().astype(np.int64)
-        report("blending", None)
-        weights = np.zeros((self.horizon, stages + len(rules)))
-        weights[:, stages - 1] = 1.0
-        if len(origins := choosing[places]):
-            self.state_ = state
-            self._remember(panel, split)
-            truth = panel.values[origins[:, None] + np.arange(self.horizon)]
-            span = (int(choosing[-1]) - int(choosing[0]) + self.horizon) / self.horizon
-            weights = fit_blend(self._members(panel, origins, rules), truth, span)
-        is_used = [True] * stages + [bool(column.any()) for column in weights.T[stages:]]
-        found: State = {_BLEND: weights[:, is_used]}
-        for (name, rule), is_kept in zip(rules.items(), is_used[stages:], strict=True):
-            found |= {f"{_RULES}{name}/{key}": array for key, array in rule.state_.items() if is_kept}
-        return found
-
-    def _members(self, panel: Panel, origins: Origins, rules: Mapping[str, Forecaster]) -> list[NDArray[np.float32]]:
-        """Return the forecasts that are blended: those of the stages, then those of rules."""
-        return [*self._stage_forecasts(panel, origins), *(rule.predict(panel, origins) for rule in rules.values())]
+    def _member_forecasts(
+        self, panel: Panel, origins: Origins, rules: Mapping[str, Forecaster]
+    ) -> list[NDArray[np.float32]]:
+        """Return the forecasts that are blended, each origin x horizon x sensor: of the stages, then of rules."""
+        found = list(infer(self.trained(), self.windows(panel, origins), lambda net, batch: net.network(batch)))
+        shape = 1 + int(self.state_[_NETWORKS][0]), 0, self.horizon, len(panel.sensors)
+        account, *networks = torch.cat([torch.empty(shape), *found], dim=1).numpy()
+        means = [np.mean([networks[place] for place in places], axis=0) for _, places in self._groups(self.state_)]
+        return [account, *means, *(rule.predict(panel, origins) for rule in rules.values())]
 
     def _rules(self) -> dict[str, Forecaster]:
         """Return the simple rules that have a weight, by name and in order."""
         state: State = self.__dict__.get("state_", {})
         found = {}
         for name in RULES:
-            prefix = f"{_RULES}{name}/"
-            own = {key.removeprefix(prefix): array for key, array in state.items() if key.startswith(prefix)}
-            if own:
+            if own := _under(f"{_RULES}{name}/", state):
                 rule = forecasters.get(name)(history=self.history, horizon=self.horizon)
                 rule.state_, rule.trained_on_ = own, self.trained_on_
                 found[name] = rule
         return found
 
-    def _forecast(self, panel: Panel, origins: Origins) -> NDArray[np.float32]:
-        if not self.is_additive:
-            return super()._forecast(panel, origins)
-        return blended(self.state_[_BLEND], self._members(panel, origins, self._rules()))
-
-    def _stage_forecasts(self, panel: Panel, origins: Origins) -> NDArray[np.float32]:
-        """Return the forecast as it stands after each stage: stage x origin x horizon x sensor."""
-        found = list(infer(self.trained(), self.windows(panel, origins), lambda net, batch: net.network(batch)))
-        if not found:
-            return np.empty((len(self.used_stages()), 0, self.horizon, len(panel.sensors)), np.float32)
-        return torch.cat(found, dim=1).numpy()
-
 
 def _account(state: State) -> Account:
-    return Account.from_state(
-        {name.removeprefix(_ACCOUNT): array for name, array in state.items() if name.startswith(_ACCOUNT)}
-    )
+    return Account.from_state(_under(_ACCOUNT, state))
 
 
-def _relations(panel: Panel, filled: NDArray[np.float32], alike: int) -> State:
-    """Return who is averaged for whom: senders, receivers and likes of each sensor, see `Relations`."""
-    sensors = len(panel.sensors)
-    kinds = []
-    adjacency = adjacency_of(panel).tolil()
-    adjacency.setdiag(0)
-    if adjacency.count_nonzero():
-        forward = adjacency.tocsr()
-        kinds += [row_normalised(forward.T.tocsr()), row_normalised(forward)]
-    found, _ = most_alike(filled, alike)
-    if found.shape[1]:
-        from scipy.sparse import csr_array
-
-        rows = np.repeat(np.arange(sensors), found.shape[1])
-        kinds.append(
-            csr_array((np.full(rows.size, 1 / found.shape[1]), (rows, found.ravel())), shape=(sensors, sensors))
-        )
-    parts: dict[str, list[NDArray[Any]]] = {
-        "row": [np.empty(0, np.int64)], "column": [np.empty(0, np.int64)], "weight": [np.empty(0, np.float32)],
-    }  # fmt: skip
-    for kind, matrix in enumerate(kinds):
-        entries = matrix.tocoo()
-        order = np.lexsort((entries.col, entries.row))
-        parts["row"].append(kind * sensors + entries.row[order].astype(np.int64))
-        parts["column"].append(entries.col[order].astype(np.int64))
-        parts["weight"].append(entries.data[order].astype(np.float32))
-    found_state = {f"{_RELATIONS}{name}": np.concatenate(part) for name, part in parts.items()}
-    return found_state | {f"{_RELATIONS}kinds": np.array([len(kinds)])}
+def _under(prefix: str, state: State) -> State:
+    return {name.removeprefix(prefix): array for name, array in state.items() if name.startswith(prefix)}
 
 
 def _fitted_rule(name: str, history: int, horizon: int, panel: Panel, split: Split) -> Forecaster:
     """Return a simple rule fitted to the training part."""
-    return forecasters.get(name)(history=history, horizon=horizon).fit(
-        panel, replace(split, validation=split.validation[:0])
-    )
+    rule = forecasters.get(name)(history=history, horizon=horizon)
+    return rule.fit(panel, replace(split, validation=split.validation[:0]))
 
 
 def _write(path: Path, state: State) -> None:

@@ -116,6 +116,13 @@ class NetworkForecaster(Forecaster):
 
     def _train(self, panel: Panel, split: Split, state: State, report: Report) -> State:
         """Return a state with the weights that the network learns, given what was learned before it."""
+        session = self._session(panel, split, state, report)
+        state, trainable = self._first_weights(session, state)
+        weights = session.train(trainable, Stage(self.used_recipe().training))
+        return state | {f"{WEIGHTS}{name}": tensor.numpy() for name, tensor in weights.items()}
+
+    def _session(self, panel: Panel, split: Split, state: State, report: Report) -> Session:
+        """Return a stretch of training on the windows of a panel."""
         inputs, covariates = self._inputs(panel, state), self._covariates(panel, state)
         spans = self.history, self.horizon
         data = TrainingData(
@@ -125,10 +132,7 @@ class NetworkForecaster(Forecaster):
             unit=panel.unit,
         )
         divisible = not self.needs_whole_batches
-        session = Session(data, self.seed, report=report, is_divisible=divisible, **self._limits)
-        state, trainable = self._first_weights(session, state)
-        weights = session.train(trainable, Stage(self.used_recipe().training))
-        return state | {f"{WEIGHTS}{name}": tensor.numpy() for name, tensor in weights.items()}
+        return Session(data, self.seed, report=report, is_divisible=divisible, **self._limits)
 
     def _learn_frame(self, panel: Panel, split: Split, report: Report) -> State:
         """Return what is learned before any network: what it is made for, and how its inputs are prepared."""

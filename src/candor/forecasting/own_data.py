@@ -20,7 +20,7 @@ from candor.nets.recipe import NetworkRecipe, TrainingSettings
 from candor.presets import load_preset, merge
 
 _STEPS_OF_TRAINING = 600
-_TWO_YEARS = timedelta(days=730)
+TWO_YEARS = timedelta(days=730)
 StageName = Literal["account", "shared", "network"]
 ADDITIVE: tuple[StageName, ...] = ("account", "shared")
 """The stages of CANDOR where no recipe of the published network is settled."""
@@ -93,17 +93,15 @@ def _choose_candor(task: Task, preset: str | None, overrides: Mapping[str, Any])
         what = f"{wrong} is a setting of the published network, which is not among the stages"
         raise InputError(what, hint="leave it out, or train the published network alone: stages=network")
     sections: dict[str, Any] = {"account": AccountSettings, "sizes": SharedSizes, "training": TrainingSettings}
+    networks = rest.pop("networks", None)
     placed = _in_sections(rest, sections, ("account", "training", "sizes"))
-    season = task.split.train_end * task.panel.times.interval >= _TWO_YEARS
-    shared = merge({"sizes": {"season": season}}, {key: placed[key] for key in ("sizes", "training") if key in placed})
+    placed |= {} if networks is None else {"networks": networks}
+    shared = {key: placed[key] for key in ("sizes", "training", "networks") if key in placed}
     chosen = {"stages": stages, "account": placed.get("account", {}), "shared": shared}
     reasons = [
         _spans_in_words(task, preset),
         "stages: " + ", then ".join(_STAGES_IN_WORDS[name] for name in stages if name in _STAGES_IN_WORDS),
     ]
-    if season and "shared" in stages:
-        trained_on = duration(task.split.train_end * task.panel.times.interval)
-        reasons.append(f"the week of the year in the clock: {trained_on} of training hold every season at least twice")
     if overrides:
         reasons.append(_as_you_set(overrides))
     return chosen, reasons
@@ -183,7 +181,7 @@ def _fitting(task: Task, wanted: Mapping[str, Any]) -> dict[str, Any]:
     }  # fmt: skip
     sizes = Recipe().model_settings(1, history, horizon)
     # From a single year the network would take the weather of a week for its season.
-    season = task.split.train_end * task.panel.times.interval >= _TWO_YEARS
+    season = task.split.train_end * task.panel.times.interval >= TWO_YEARS
     model = {"patch_length": sizes.patch_length, "patch_stride": sizes.patch_stride, "season": season}
     # Long horizons revert to the mean, so the level is kept as an input.
     keeps_level = season and horizon >= history

@@ -13,6 +13,7 @@ UNCLIPPED = 1e9
 
 _FEWEST_EPOCHS = 8  # of a shortened training, so that its schedules keep their shape
 _FEWEST_STEPS, LEAST_BATCH = 1000, 16  # of a shortened training: few large steps would leave it at its beginning
+_RISING, _LEAST_RATE = 0.15, 0.005  # shares of all epochs, and of the largest rate, of the schedule of one cycle
 _SHARE_OF_LEARNING = 0.8  # of a budget; the rest is validation, and a margin
 
 
@@ -37,9 +38,9 @@ class TrainingSettings(Settings):
     """Adam's epsilon."""
     clip: PositiveFloat = 5.0
     """Largest norm of the gradient of all parameters together."""
-    schedule: Literal["milestones", "cosine"] = "milestones"
+    schedule: Literal["milestones", "cosine", "one-cycle"] = "milestones"
     """Whether the learning rate is multiplied by `decay` at the milestones, or falls to zero along half a cosine over
-    all epochs."""
+    all epochs, or rises step by step for the first part of them and then falls so."""
     milestones: tuple[NonNegativeInt, ...] = ()
     """See `schedule`."""
     decay: PositiveFloat = 0.5
@@ -67,8 +68,13 @@ class TrainingSettings(Settings):
             return horizon
         return min(horizon, self.curriculum * (1 + (epoch - self.warm_up) // self.period))
 
-    def rate(self, epoch: int) -> float:
-        """Return the learning rate."""
+    def rate(self, epoch: int, of_epoch: float = 0.0) -> float:
+        """Return the learning rate, when so much of an epoch is done."""
+        if self.schedule == "one-cycle":
+            done = (epoch + of_epoch) / self.epochs
+            rising = done / _RISING
+            falling = (1 + math.cos(math.pi * (done - _RISING) / (1 - _RISING))) / 2
+            return self.learning_rate * max(_LEAST_RATE, min(rising, falling) if done < _RISING else falling)
         if self.schedule == "cosine":
             return self.learning_rate * (1 + math.cos(math.pi * epoch / self.epochs)) / 2
         passed = sum(milestone <= epoch for milestone in self.milestones)

@@ -165,15 +165,17 @@ class Trainer:
         batches = -(-windows // settings.batch)  # the last one may be smaller
         while progress.batch < batches:
             indices = order[progress.batch * settings.batch : (progress.batch + 1) * settings.batch]
-            self._train_batch(replicas, indices)
+            self._train_batch(replicas, indices, settings.rate(progress.epoch, progress.batch / batches))
             progress.batch += 1
             self.report(self._words(), (progress.epoch + progress.batch / batches) / settings.epochs)
             self._save_if_due()
         return progress.windows - learned_before, time.monotonic() - began
 
-    def _train_batch(self, replicas: Replicas, indices: Indices) -> None:
+    def _train_batch(self, replicas: Replicas, indices: Indices, rate: float) -> None:
         """Take one step of the optimiser; the parts of all micro-batches and processes add up to its gradient."""
         progress = self.progress
+        for group in self.optimiser.param_groups:
+            group["lr"] = rate * self.settings.warm_up_share(progress.steps)
         self.optimiser.zero_grad(set_to_none=True)
         found = gather_object(self._learn_share(replicas, indices))
         for part, terms in found:
@@ -184,8 +186,6 @@ class Trainer:
         norm = torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.settings.clip)
         if not torch.isfinite(norm):
             self._give_up("the gradient of the objective is no longer a number")
-        for group in self.optimiser.param_groups:
-            group["lr"] = self.settings.rate(progress.epoch) * self.settings.warm_up_share(progress.steps)
         self.optimiser.step()
         progress.windows += len(indices)
         progress.steps += 1

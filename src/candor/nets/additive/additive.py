@@ -1,5 +1,6 @@
 """The stages together: the account, what the shared network adds to it, and how that is trained."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -10,32 +11,31 @@ from candor.nets.additive.account import AccountLayer, Ahead
 from candor.nets.additive.shared import SharedNetwork
 from candor.nets.trainable import Objective, StepContext, Trainable
 
-Forecasts = Float[Tensor, "stage batch horizon node"]
+Forecasts = Float[Tensor, "member batch horizon node"]
 
 
 class AdditiveNetwork(nn.Module):
-    """The account and the shared network on top of it, if there is one."""
+    """The account, and shared networks that each correct it."""
 
-    def __init__(self, account: AccountLayer, shared: SharedNetwork | None) -> None:
+    def __init__(self, account: AccountLayer, shared: Sequence[SharedNetwork]) -> None:
         super().__init__()
-        self.account, self.shared = account, shared
+        self.account, self.shared = account, nn.ModuleList(shared)
 
     def forward(self, batch: dict[str, Tensor]) -> Forecasts:
-        """Return the forecast in the sensors' unit as it stands after each stage."""
+        """Return the forecasts of the account and of each network in the sensors' unit."""
         clock = batch["time_of_day"], batch["day_of_week"], batch["week_of_year"]
         accounted = self.account(batch["inputs"], *clock)
         found: list[Ahead] = [accounted.forecast]
-        if self.shared is not None:
-            history = accounted.seen.shape[2]
-            mask = batch["input_mask"].permute(2, 0, 1).to(accounted.seen.dtype)
-            first = (positions[:, history] for positions in clock)
-            found.append(found[-1] + self.shared(accounted, self.account.spread, mask, *first))
+        history = accounted.seen.shape[2]
+        mask = batch["input_mask"].permute(2, 0, 1).to(accounted.seen.dtype)
+        first = [positions[:, history] for positions in clock]
+        found += [accounted.forecast + shared(accounted, self.account.spread, mask, *first) for shared in self.shared]
         return torch.stack([self.account.in_unit(stage, accounted) for stage in found])
 
 
 @dataclass
 class AdditiveTrainable(Trainable):
-    """The stages with the objective of the last one: the mean absolute error in the sensors' unit."""
+    """The objective of the last network: the mean absolute error in the sensors' unit."""
 
     network: AdditiveNetwork
     horizon: int
@@ -48,5 +48,5 @@ class AdditiveTrainable(Trainable):
         return Objective(error, error.detach(), {"prediction": error.detach()})
 
     def forecast(self, batch: dict[str, Tensor]) -> Tensor:
-        """Return the forecast of the last stage in the sensors' unit."""
+        """Return the forecast of the last network in the sensors' unit."""
         return self.network(batch)[-1]

@@ -24,7 +24,7 @@ class SharedSizes(Settings):
     """Numbers that stand for a sensor."""
     clock: PositiveInt = 32
     """Numbers that stand for a time of the day; half as many for a day of the week."""
-    season: bool = False
-    """Whether the week of the year is part of the clock."""
+    season: bool | None = None
+    """Whether the week of the year is part of the clock; None: of every other network, where there are years."""
     dropout: float = Field(default=0.15, ge=0, lt=1)
     """Share of hidden units that is left out in training."""

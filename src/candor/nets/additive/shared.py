@@ -1,9 +1,9 @@
 """The shared network: one small perceptron for all sensors on what the account leaves, its hidden states mixed.
 
     h = relu(W [own, neighbours, alike, level, mask, account, usual] + identity of the sensor + clock)
-    h = h + W2 drop(relu(W1 h))                                                           block
+    h = h + W2 drop(relu((1 + gain of the sensor) W1 h))                                    block
     g = U h;  h = h + V drop(relu([g, A_in g, A_out g, A_alike g, A_learned g]))            mixing
-    correction = W h, in robust spreads of the sensor
+    correction = (W + W of the sensor) h, in robust spreads of the sensor
 
 A_in and A_out are the paper's forward and reverse propagation, A_alike and A_learned its functional relations, observed
 and learned. All weights of the correction are zero at first, so that training begins at the account.
@@ -52,16 +52,18 @@ class Relations:
 
 
 class Block(nn.Module):
-    """A residual block."""
+    """A residual block; every sensor has a gain of its own for each hidden unit."""
 
-    def __init__(self, width: int, dropout: float) -> None:
+    def __init__(self, width: int, nodes: int, dropout: float) -> None:
         super().__init__()
         self.first, self.second = nn.Linear(width, width), nn.Linear(width, width)
+        self.gain = nn.Parameter(torch.zeros(nodes, 1, width))
         self.dropout = Dropout(dropout)
         _shrink(self.second)
 
     def forward(self, states: States) -> States:
-        return states + self.second(self.dropout(self.first(states).relu()))
+        hidden = self.first(states)
+        return states + self.second(self.dropout(torch.addcmul(hidden, hidden, self.gain).relu()))
 
 
 class Mixing(nn.Module):
@@ -115,11 +117,12 @@ class SharedNetwork(nn.Module):
             nn.init.normal_(table.weight, std=0.1)
         steps: list[nn.Module] = []
         for block in range(sizes.blocks):
-            steps.append(Block(sizes.width, sizes.dropout))
+            steps.append(Block(sizes.width, nodes, sizes.dropout))
             if block < sizes.mixings:
                 steps.append(Mixing(sizes, nodes, relations))
         self.steps = nn.Sequential(*steps)
         self.out = nn.Linear(sizes.width, horizon)
+        self.own_out = nn.Parameter(torch.zeros(nodes, sizes.width, horizon))
         nn.init.zeros_(self.out.weight)
         nn.init.zeros_(self.out.bias)
         self.register_buffer("scale", scale, persistent=False)
@@ -154,7 +157,8 @@ class SharedNetwork(nn.Module):
         angle = 2 * torch.pi / WEEKS_PER_YEAR * week_of_year[:, None] * torch.arange(1, self.waves + 1)
         clock = [self.time_of_day(time_of_day), self.day_of_week(day_of_week), angle.sin(), angle.cos()]
         states = self.inputs(read) + self.of_identity(self.identity)[:, None] + self.of_clock(torch.cat(clock, dim=1))
-        return self.out(self.steps(states.relu()))
+        hidden = self.steps(states.relu())
+        return torch.baddbmm(self.out(hidden), hidden, self.own_out)
 
 
 def _shrink(layer: nn.Linear) -> None:
