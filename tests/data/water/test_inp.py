@@ -8,7 +8,7 @@ import pytest
 from made_water import LINE, write_network
 
 from candor.core.errors import InputError
-from candor.data.catalog import datasets, load_dataset
+from candor.data.catalog import datasets
 from candor.data.water import generate_water_network
 from candor.data.water.inp import open_model, sources_of
 
@@ -16,7 +16,7 @@ from candor.data.water.inp import open_model, sources_of
 def test_without_wntr_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "wntr", None)
     with pytest.raises(InputError, match=r"needs the package wntr(.|\n)*candor-forecast\[physics\]"):
-        load_dataset("water-network")
+        generate_water_network()
 
 
 def test_a_dataset_whose_package_is_missing_is_not_here(monkeypatch: pytest.MonkeyPatch) -> None:
