@@ -75,11 +75,9 @@ def test_edges_have_delays_and_shares(net3: tuple[Panel, WaterTruth]) -> None:
 
 def test_injections_are_where_and_when_the_truth_says(net3: tuple[Panel, WaterTruth]) -> None:
     _, truth = net3
-    rises = np.diff(truth.components["shock"], axis=0, prepend=np.float32(0)) > 0.1 * LEVEL
-    assert sorted(zip(*np.nonzero(rises), strict=True)) == sorted(
-        zip(truth.shocks.time, truth.shocks.sensor, strict=True)
-    )
-    assert len(truth.shocks) >= 5
+    rises = np.diff(truth.components["shock"], axis=0, prepend=np.float32(0)) > 0
+    assert list(zip(*np.nonzero(rises), strict=True)) == list(zip(truth.shocks.time, truth.shocks.sensor, strict=True))
+    assert len(truth.shocks) >= 20
 
 
 def test_the_seed_decides_all_numbers(net3: tuple[Panel, WaterTruth]) -> None:
@@ -105,10 +103,9 @@ def test_nothing_arrives_before_its_travel_time_and_all_arrives_then(tmp_path: P
     np.testing.assert_allclose(found[:, 0], dose, atol=1e-6)
     for column, links in ((1, (1,)), (2, (1, 2))):
         travel = pipework.travel_times(links)
-        arrives = np.flatnonzero(found[:, column] > 0.01)[0] - begin
-        # A dose of the moment `begin` is in the water of the step before it; a minute is EPANET's step.
-        assert travel[begin - 1] - 1 - 0.1 <= arrives <= travel[begin - 1] + 0.1
-        assert found[begin : begin + int(travel[begin - 1] - 1), column].max(initial=0.0) == 0
+        arrives = np.flatnonzero(found[:, column])[0] - begin
+        # It enters half a step before `begin`, and is read at the next moment after it came; EPANET counts minutes.
+        assert travel[begin] - 0.5 - 0.1 <= arrives <= travel[begin] + 0.5 + 0.1
         assert found[:, column].max() == pytest.approx(1.0, abs=1e-3)
 
 
@@ -121,7 +118,7 @@ def test_mass_is_neither_made_nor_lost(tmp_path: Path) -> None:
     with epanet(model, path_of(source)) as water:
         found = water.concentrations(injections={"A": dose})
         flow = water.pipework().flow
-    through_a, to_b, to_c = np.roll(flow, 1, axis=0).T  # of the step before each moment
+    through_a, to_b, to_c = flow.T
     given = (dose * through_a).sum()
     taken = (found[:, 1] * (to_b - to_c) + found[:, 2] * to_c).sum()
     assert taken == pytest.approx(given, rel=0.02)

@@ -11,8 +11,11 @@ _LEVELS = (0.7, 1.3)  # smallest and largest mean dose of a source, as a share o
 _SWING = (0.05, 0.2)  # of the dose over the day, as a share of it
 _WANDERING = 0.04  # standard deviation of the dose around its daily pattern, as a share of it
 _WANDERING_MEMORY = 12.0  # hours
-_CHANCE_PER_DAY = 1 / 10  # of an injection, per sensor
-_SIZES = (0.2, 1.0)  # smallest and largest injection at its beginning, as a share of the level
+_CHANCE_PER_DAY = 1 / 4  # of an injection, per sensor
+_SIZES = (
+    0.05,
+    0.5,
+)  # smallest and largest injection at its beginning, as a share of the level; small ones are frequent
 _LIFETIMES = (0.5, 1.0, 2.0)  # hours until the dosing of an injection is down to 1/e; each sensor has one of these
 _DIGITS = 6  # of a multiplier in an input file
 
@@ -44,7 +47,7 @@ def draw_injections(recipe: WaterRecipe, sensors: int) -> Shocks:
     chance = _CHANCE_PER_DAY / recipe.steps_per_day
     time, sensor = np.nonzero(recipe.stream("injection times").random((recipe.steps, sensors)) < chance)
     share = recipe.stream("injection sizes").random(len(time))
-    size = LEVEL * (_SIZES[0] + (_SIZES[1] - _SIZES[0]) * share)
+    size = LEVEL * _SIZES[0] * (_SIZES[1] / _SIZES[0]) ** share
     return Shocks(time.astype(np.int64), sensor.astype(np.int64), np.round(size, _DIGITS))
 
 

@@ -4,7 +4,7 @@ import shutil
 import tempfile
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import chdir, contextmanager, suppress
+from contextlib import chdir, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -52,16 +52,13 @@ class Epanet:
         doses += [("FLOWPACED", *dose) for dose in (injections or {}).items()]
         names = [f"candor_dose_{number}" for number in range(len(doses))]
         for name, (how, node, series) in zip(names, doses, strict=True):
-            # What is reported at a moment is the water of the time before it.
-            model.add_pattern(name, np.append(series[1:], series[-1]))
+            model.add_pattern(name, series)
             model.add_source(name, node, how, _MILLIGRAMS_PER_LITRE, name)
         self._run()
         for name in names:
             model.remove_source(name)
             model.remove_pattern(name)
-        quality = self._results.node["quality"][model.junction_name_list].to_numpy(np.float64)
-        found: Doubles = quality / _MILLIGRAMS_PER_LITRE
-        return found
+        return self._series("node", "quality", model.junction_name_list) / _MILLIGRAMS_PER_LITRE
 
     def pipework(self) -> Pipework:
         """Return the links and what flowed in them in the last run."""
@@ -71,7 +68,7 @@ class Epanet:
         length = np.array([float(getattr(link, "length", 0.0) or 0.0) for link in links])
         is_pipe = np.array([link.link_type == "Pipe" for link in links])
         is_junction = np.array([node.node_type == "Junction" for _, node in model.nodes()])
-        demand = self._results.node["demand"][list(nodes)].to_numpy(np.float64)
+        demand = self._series("node", "demand", list(nodes))
         width = np.array([float(link.diameter) if link.link_type == "Pipe" else 0.0 for link in links])
         return Pipework(
             nodes=tuple(nodes),
@@ -81,28 +78,45 @@ class Epanet:
             end=_positions(nodes, [link.end_node_name for link in links]),
             length=np.where(is_pipe, length, 0.0),
             volume=np.where(is_pipe, length, 0.0) * np.pi * width**2 / 4,
-            flow=self._results.link["flowrate"][[link.name for link in links]].to_numpy(np.float64),
+            flow=self._series("link", "flowrate", [link.name for link in links]),
             supply=np.where(is_junction, np.maximum(-demand, 0.0), 0.0),
-            seconds=int(model.options.time.report_timestep),
+            seconds=int(model.options.time.pattern_timestep),
         )
 
-    def _run(self) -> None:
-        import wntr
+    def _series(self, of: str, quantity: str, names: list[str]) -> Doubles:
+        """Return a result of the last run, moment x name; see `scenario` for what a moment is."""
+        found: Doubles = getattr(self._results, of)[quantity][names].to_numpy(np.float64)[1::2]
+        return found
 
-        is_first = self._results is None
-        files = str(self._folder / _FILES)
-        simulator = wntr.sim.EpanetSimulator(self._model)
+    def _run(self) -> None:
         with chdir(self._folder), warnings.catch_warnings():  # EPANET makes scratch files where it stands
             warnings.simplefilter("ignore")
             try:
-                self._results = simulator.run_sim(
-                    files, save_hyd=is_first, use_hyd=not is_first, convergence_error=True
-                )
+                self._results = self._solve(is_first=self._results is None)
             # EPANET's own errors, and what wntr makes of a result that ends early, have no common type.
             except Exception as error:
-                with suppress(Exception):
-                    simulator.enData.ENclose()  # writes the rest of the report
                 raise refusal(f"EPANET cannot simulate this network ({self._complaint(error)})", self._path) from None
+
+    def _solve(self, *, is_first: bool) -> Any:
+        """Return the results of one run; the first solves what flows, and the others read it."""
+        import wntr
+        from wntr.epanet.io import BinFile
+        from wntr.epanet.toolkit import ENepanet
+
+        network, report, results, water = (f"{_FILES}.{kind}" for kind in ("inp", "rpt", "bin", "hyd"))
+        wntr.network.write_inpfile(self._model, network, units=self._model.options.hydraulic.inpfile_units)
+        solver = ENepanet()
+        try:
+            solver.ENopen(network, report, results)
+            if is_first:
+                solver.ENsolveH()
+                solver.ENsavehydfile(water)
+            else:
+                solver.ENusehydfile(water)
+            solver.ENsolveQ()
+        finally:
+            solver.ENclose()  # also writes the rest of the report
+        return BinFile().read(results, convergence_error=True)
 
     def _complaint(self, error: Exception) -> str:
         """Return the first error in EPANET's report, which says more than the one that is raised."""

@@ -51,7 +51,7 @@ def generate_water_network(
     steps: int = 8 * 7 * 96,
     *,
     sensors: int = 40,
-    noise: float = 0.02,
+    noise: float = 0.03,
     missing_share: float = 0.0,
     minutes: int = 15,
     twin_pairs: int = 0,

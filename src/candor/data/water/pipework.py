@@ -73,14 +73,14 @@ class Pipework:
         return wet
 
     def travel_times(self, links: tuple[int, ...]) -> Doubles:
-        """Return how many steps the water that enters a chain of links at each moment needs to leave it.
+        """Return how many steps the water that enters a chain of links half a step before each moment needs.
 
         NaN where the record ends before.
         """
         moments = np.arange(len(self.flow) + 1, dtype=np.float64)
         times = moments[:-1]
         for link in links:
-            # The flow of a moment lasts until the next; while it goes the wrong way, water waits.
+            # The flow of a moment lasts from half a step before it; while it goes the wrong way, water waits.
             forward = np.maximum(self.flow[:, link] * self.direction[link], _TRICKLE)
             passed = np.concatenate([[0.0], np.cumsum(forward)])
             entered = np.interp(times, moments, passed, right=np.nan)

@@ -27,7 +27,7 @@ class WaterRecipe:
     seed: int = 0  # another seed gives other demands, other dosing and other injections in the same network
     steps: int = 8 * 7 * 96  # how many readings each sensor has
     sensors: int = 40  # at most; the busiest junctions are taken
-    noise: float = 0.02  # standard deviation of the noise as a share of the mean dose, 1 mg/L
+    noise: float = 0.03  # standard deviation of the noise as a share of the mean dose, 1 mg/L
     missing_share: float = 0.0  # share of the readings that is missing, in gaps, from 0 to 0.9
     minutes: int = 15  # between two readings; a day must be a whole number of them
 

@@ -41,9 +41,13 @@ def rows_of(recipe: WaterRecipe) -> int:
 
 def _set_times(model: Model, rows: int, seconds: int) -> None:
     time = model.options.time
-    time.duration = (rows - 1) * seconds
-    time.hydraulic_timestep = time.pattern_timestep = time.report_timestep = seconds
-    time.quality_timestep = time.rule_timestep = min(_QUALITY_SECONDS, seconds)
+    time.duration = (rows - 1) * seconds + seconds // 2
+    time.hydraulic_timestep = time.pattern_timestep = seconds
+    # What belongs to a moment, doses and demands, begins half a step before it and ends half a step after it, so that
+    # delays that are read from the moments are travel times, rounded. A pattern cannot begin before the simulation:
+    # the moments lie in the middle of its steps, and every second report is one.
+    time.report_timestep = seconds // 2
+    time.quality_timestep = time.rule_timestep = min(_QUALITY_SECONDS, seconds // 2)
     time.report_start = time.pattern_start = 0
     time.statistic = "NONE"
     time.pattern_interpolation = False
