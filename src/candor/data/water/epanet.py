@@ -130,7 +130,10 @@ class Epanet:
 
 @contextmanager
 def epanet(model: Model, path: Path) -> Iterator[Epanet]:
-    """Keep the files of the runs in a temporary folder for the time of the block."""
+    """Keep the files of the runs in a temporary folder for the time of the block.
+
+    The process stands in that folder while EPANET runs: not for one of several threads that read relative paths.
+    """
     folder = Path(tempfile.mkdtemp(prefix="candor-epanet-"))
     try:
         yield Epanet(model, path, folder)

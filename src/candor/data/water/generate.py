@@ -62,7 +62,7 @@ def generate_water_network(
         source: a network that ships with wntr, such as Net3, or the path of an EPANET input file (.inp).
         seed: another seed gives other demands, other dosing and other injections in the same network.
         steps: how many readings each sensor has; by default eight weeks.
-        sensors: at most; the busiest junctions that always carry water are taken.
+        sensors: at most; places at edges come first, then the junctions that most water passes.
         noise: standard deviation of the noise as a share of the mean dose, 1 mg/L.
         missing_share: share of the readings that is missing, in gaps, from 0 to 0.9.
         minutes: between two readings; a day must be a whole number of them.
@@ -76,7 +76,24 @@ def generate_water_network(
     make_ready(model, recipe)
     with epanet(model, path_of(source)) as water:
         layout, shocks, retention, components = _simulate(water, model, recipe)
-    truth = WaterTruth(
+    readings = total_of(components).clip(*BOUNDS).astype(np.float32)
+    gaps = RandomGaps(recipe.stream("gaps"), len(layout.nodes), recipe.missing_share, recipe.steps_in(_GAP_HOURS))
+    readings[gaps.advance(recipe.steps)] = np.nan
+    panel = Panel(
+        values=readings,
+        times=TimeAxis(START + timedelta(seconds=clock), recipe.interval, recipe.steps, ZONE),
+        sensors=layout.sensors,
+        edges=layout.edges,
+        name=f"water network {path_of(source).stem}",
+        provenance={"source": "candor.data.water", "recipe": asdict(recipe)},
+    )
+    return panel, _truth_of(layout, shocks, retention, components)
+
+
+def _truth_of(
+    layout: Layout, shocks: Shocks, retention: Doubles, components: Mapping[str, NDArray[np.float32]]
+) -> WaterTruth:
+    return WaterTruth(
         delays=np.rint(layout.travel).astype(np.int64).clip(min=1),
         attenuation=layout.share,
         twins=(),
@@ -88,18 +105,6 @@ def generate_water_network(
         travel=layout.travel,
         travel_range=layout.travel_range,
     )
-    gaps = RandomGaps(recipe.stream("gaps"), len(layout.nodes), recipe.missing_share, recipe.steps_in(_GAP_HOURS))
-    readings = total_of(components).clip(*BOUNDS).astype(np.float32)
-    readings[gaps.advance(recipe.steps)] = np.nan
-    panel = Panel(
-        values=readings,
-        times=TimeAxis(START + timedelta(seconds=clock), recipe.interval, recipe.steps, ZONE),
-        sensors=layout.sensors,
-        edges=layout.edges,
-        name=f"water network {path_of(source).stem}",
-        provenance={"source": "candor.data.water", "recipe": asdict(recipe)},
-    )
-    return panel, truth
 
 
 def _simulate(

@@ -26,7 +26,7 @@ class WaterRecipe:
     source: str = "Net3"  # a network that ships with wntr, or the path of an EPANET input file (.inp)
     seed: int = 0  # another seed gives other demands, other dosing and other injections in the same network
     steps: int = 8 * 7 * 96  # how many readings each sensor has
-    sensors: int = 40  # at most; the busiest junctions are taken
+    sensors: int = 40  # at most; places at edges come first
     noise: float = 0.03  # standard deviation of the noise as a share of the mean dose, 1 mg/L
     missing_share: float = 0.0  # share of the readings that is missing, in gaps, from 0 to 0.9
     minutes: int = 15  # between two readings; a day must be a whole number of them
