@@ -109,7 +109,7 @@ def new_sources(kind: str) -> dict[str, Advance]:
 
     return {
         "storage": Storage(recipe, world.storage_retention).advance,
-        "gaps": RandomGaps(recipe).advance,
+        "gaps": RandomGaps(recipe.stream("gaps"), 16, 0.3, recipe.physics.gap_length).advance,
         "shocks": jumps_and_covariates,
     }
 
@@ -124,9 +124,9 @@ def test_random_ingredients_do_not_notice_the_pieces(kind: str, lengths: list[in
 
 
 def test_gaps_have_the_asked_share_and_length() -> None:
-    for kind, length in [("river", 12), ("road", 24)]:
+    for length in (12, 24):
         for share in (0.05, 0.5, 0.9):
-            missing = RandomGaps(SyntheticRecipe(kind, 400, 1, missing_share=share)).advance(2000)
+            missing = RandomGaps(np.random.default_rng(0), 400, share, length).advance(2000)
             assert missing.mean() == pytest.approx(share, rel=0.1)
             starts = (missing[1:] & ~missing[:-1]).sum()
             assert missing.sum() / starts == pytest.approx(length, rel=0.1)

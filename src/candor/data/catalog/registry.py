@@ -4,6 +4,7 @@ import inspect
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 import pooch
@@ -57,9 +58,13 @@ class Dataset:
     fingerprint: str | None = None
     # the files or folders that must be in the data folder, each by all the names it may have
     needs: tuple[tuple[str, ...], ...] = ()
+    # what must be installed to make the data
+    package: str = ""
 
     def is_available(self) -> bool:
         """Return whether the data can be loaded here."""
+        if self.package and find_spec(self.package) is None:
+            return False
         return all(find_data(*names) is not None for names in self.needs)
 
     def is_another(self, fingerprint: str) -> bool:
@@ -78,13 +83,14 @@ def dataset(
     source: str,
     fingerprint: str | None = None,
     needs: tuple[tuple[str, ...], ...] = (),
+    package: str = "",
     facts: str = "",
 ) -> Callable[[Callable[[], Panel]], Callable[[], Panel]]:
     """Return a decorator that enters a loading function into the catalogue; facts are else its file's docstring."""
 
     def enter(load: Callable[[], Panel]) -> Callable[[], Panel]:
         described = facts or inspect.getdoc(inspect.getmodule(load)) or ""
-        entry = Dataset(name, title, licence, source, described, load, fingerprint, needs)
+        entry = Dataset(name, title, licence, source, described, load, fingerprint, needs, package)
         datasets.register(name)(entry)
         return load
 

@@ -173,7 +173,7 @@ def chunks_of(world: World, chunk_steps: int | None = None) -> Iterator[Chunk]:
     fading = DecayingSum(world.shock_retention)
     moving = Transport(network.edges, world.delays, world.attenuation, recipe.sensors)
     noise, noise_size = recipe.stream("noise"), recipe.noise * recipe.physics.level
-    gaps = RandomGaps(recipe)
+    gaps = RandomGaps(recipe.stream("gaps"), recipe.sensors, recipe.missing_share, recipe.physics.gap_length)
     for start in range(0, recipe.steps, length):
         stop = min(start + length, recipe.steps)
         steps = stop - start

@@ -4,6 +4,7 @@ A river is a tree: every sensor but the outlet has one downstream neighbour, and
 road network is a set of one-way corridors; each leaves an earlier one at a junction, or joins it there.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -100,17 +101,18 @@ def _toward(heading: float) -> NDArray[np.float64]:
 
 
 def _sensors_at(places: NDArray[np.float64], recipe: SyntheticRecipe) -> tuple[Sensor, ...]:
+    digits = len(str(len(places)))
+    ids = [f"{recipe.kind}-{number + 1:0{digits}d}" for number in range(len(places))]
+    return sensors_on_map(ids, places, recipe.physics.unit)
+
+
+def sensors_on_map(ids: Sequence[str], places: NDArray[np.float64], unit: str) -> tuple[Sensor, ...]:
+    """Return sensors at places given in km east and north of a made-up origin."""
     latitude = _ORIGIN[0] + places[:, 1] / _KM_PER_DEGREE
     longitude = _ORIGIN[1] + places[:, 0] / (_KM_PER_DEGREE * np.cos(np.radians(_ORIGIN[0])))
-    digits = len(str(len(places)))
     return tuple(
-        Sensor(
-            id=f"{recipe.kind}-{number + 1:0{digits}d}",
-            latitude=round(float(latitude[number]), 5),
-            longitude=round(float(longitude[number]), 5),
-            unit=recipe.physics.unit,
-        )
-        for number in range(len(places))
+        Sensor(id=name, latitude=round(float(north), 5), longitude=round(float(east), 5), unit=unit)
+        for name, north, east in zip(ids, latitude, longitude, strict=True)
     )
 
 

@@ -1,7 +1,7 @@
 """The arguments that determine a synthetic network, and the two kinds of network."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from operator import index
@@ -120,8 +120,12 @@ class SyntheticRecipe:
 
     def stream(self, name: str) -> np.random.Generator:
         """Return the random numbers of one ingredient, from their beginning."""
-        seeds = np.random.SeedSequence(self.seed, spawn_key=(_STREAMS.index(name),))
-        return np.random.default_rng(seeds)
+        return stream_of(self.seed, _STREAMS, name)
+
+
+def stream_of(seed: int, streams: Sequence[str], name: str) -> np.random.Generator:
+    """Return the random numbers of one ingredient among `streams`, from their beginning."""
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(streams.index(name),)))
 
 
 def _refuse(name: str, found: float, expected: str) -> None:

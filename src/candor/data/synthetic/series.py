@@ -169,12 +169,11 @@ class RandomGaps:
     as they were. Starts and ends are as frequent as the wanted share and the mean length of a gap ask for.
     """
 
-    def __init__(self, recipe: SyntheticRecipe) -> None:
-        share = recipe.missing_share
-        self._generator = recipe.stream("gaps")
-        self._end_chance = 1 / recipe.physics.gap_length
+    def __init__(self, generator: np.random.Generator, sensors: int, share: float, length: float) -> None:
+        self._generator = generator
+        self._end_chance = 1 / length  # the mean length of a gap, in steps
         self._start_chance = self._end_chance * share / (1 - share)
-        self._is_missing = self._generator.random(recipe.sensors) < share
+        self._is_missing = generator.random(sensors) < share
 
     def advance(self, steps: int) -> Booleans:
         """Return whether each reading of the next steps is missing, time x sensor."""

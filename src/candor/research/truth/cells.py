@@ -16,6 +16,7 @@ from candor.core.versions import versions
 from candor.data.panel import Panel
 from candor.data.protocol import Task, make_task
 from candor.data.synthetic import Truth, generate_river, generate_road
+from candor.data.water import generate_water_network
 from candor.forecasting.own_data import choose_protocol, choose_settings
 from candor.nets.candor.recipe import Recipe
 from candor.research.engine import Cell, Interruption
@@ -35,6 +36,7 @@ FORMAT_VERSION = 3
 MAKERS: Mapping[str, Callable[..., tuple[Panel, Truth]]] = {
     "synthetic-river": generate_river,
     "synthetic-road": generate_road,
+    "water-network": generate_water_network,
 }
 _DATA = "data."
 
