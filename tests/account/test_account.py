@@ -99,7 +99,9 @@ def test_the_layer_in_torch_makes_the_same_forecast() -> None:
     assert not list(layer.parameters()) and not layer.state_dict()
 
 
-@pytest.mark.parametrize("change", ["no edges", "one sensor", "a day", "dead", "constant", "long horizon", "other unit"])
+@pytest.mark.parametrize(
+    "change", ["no edges", "one sensor", "a day", "dead", "constant", "long horizon", "other unit"]
+)
 def test_poor_data_give_finite_forecasts(change: str) -> None:
     panel, spans = sample_panel(), dict(SPANS)
     if change == "no edges":

@@ -58,4 +58,6 @@ def test_the_fewer_windows_the_more_alike_are_the_weights_of_all_steps() -> None
 
 def test_nothing_measured_leaves_the_first_member() -> None:
     forecasts, truth = made(0, 3)
-    np.testing.assert_array_equal(fit_blend(forecasts, np.full_like(truth, np.nan), 5), np.tile([1.0, 0, 0], (STEPS, 1)))
+    np.testing.assert_array_equal(
+        fit_blend(forecasts, np.full_like(truth, np.nan), 5), np.tile([1.0, 0, 0], (STEPS, 1))
+    )

@@ -51,7 +51,9 @@ RULES = ("last-value", "linear", "seasonal-naive")
 _ACCOUNT, _RELATIONS, _RULES = "account/", "relations/", "rules/"
 _CHOSEN, _LEVELS, _YEARS, _DISJOINT = "chosen", "levels", "has_years", "disjoint"
 _NETWORKS, _BLEND = "networks", "blend"
-_FRAME, _PLAN = "frame.safetensors", "plan.json"
+PLAN = "plan.json"
+"""In the folder of a training: how many networks there are, over how many passes, by what schedule."""
+_FRAME = "frame.safetensors"
 _WINDOWS_THAT_BLEND = 500
 _WINDOWS_TO_MEASURE, _MARGIN = 32, 1.3
 _MOST_NETWORKS = 4
@@ -195,7 +197,7 @@ class Candor(PublishedCandor):
         Where there is time for more networks than are worth averaging, each has more passes. A training that goes on
         keeps the plan it began with.
         """
-        path = None if session.folder is None else session.folder / _PLAN
+        path = None if session.folder is None else session.folder / PLAN
         if path is not None and path.is_file():
             plan = read_json(path)
             return int(plan["networks"]), float(plan["passes"])
@@ -208,7 +210,8 @@ class Candor(PublishedCandor):
         if self.shared.networks is None and self.shared.sizes.season is None and state[_YEARS][0]:
             count = max(count, 2)  # one with the week of the year, and one without
         if path is not None:
-            in_main_process(lambda: write_json(path, {"networks": count, "passes": passes}))
+            schedule = self.shared.training_of(len(session.data.training), passes).model_dump(mode="json")
+            in_main_process(lambda: write_json(path, {"networks": count, "passes": passes, "training": schedule}))
         return count, passes
 
     def _seconds_per_window(self, session: Session, state: State) -> float:

@@ -33,6 +33,7 @@ from candor.core.settings import parse_settings
 from candor.data.panel import Panel
 from candor.data.panel_store import save_panel
 from candor.data.protocol import Task
+from candor.forecasting.candor import PLAN
 from candor.forecasting.forecaster import Forecaster, State, forecasters
 from candor.forecasting.network import FOUND, WEIGHTS, NetworkForecaster, found_state
 from candor.nets.recipe import TrainingSettings
@@ -257,8 +258,9 @@ def _save_model(forecaster: Forecaster, folder: Path) -> None:
 
 
 def _own_schedule(training: Path) -> TrainingSettings:
-    path = training / SETTINGS
-    return parse_settings(TrainingSettings, read_json(path)["recipe"]["training"], str(path))
+    path, plan = training / SETTINGS, training / PLAN
+    content = read_json(plan) if plan.is_file() else read_json(path)["recipe"]
+    return parse_settings(TrainingSettings, content["training"], str(path))
 
 
 def _shortened_schedule(training: Path) -> TrainingSettings | None:
