@@ -56,7 +56,7 @@ PLAN = "plan.json"
 _FRAME = "frame.safetensors"
 _WINDOWS_THAT_BLEND = 500
 _WINDOWS_TO_MEASURE, _MARGIN = 32, 1.3
-_MOST_NETWORKS = 4
+_MOST_NETWORKS = 8
 _SHARE_OF_LEARNING = 0.8  # of the time of a network; the rest is validation
 _SEEDS_APART = 7919
 

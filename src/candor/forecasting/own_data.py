@@ -13,7 +13,7 @@ from candor.core.text import duration
 from candor.data.panel import Panel
 from candor.data.protocol import Protocol, Task, suggest_protocol
 from candor.forecasting.forecaster import forecasters, label_of
-from candor.nets.additive.settings import SharedSizes
+from candor.nets.additive.settings import SharedSizes, SharedTraining
 from candor.nets.candor.recipe import Recipe
 from candor.nets.candor.settings import LossWeights, ModelSettings
 from candor.nets.recipe import NetworkRecipe, TrainingSettings
@@ -92,7 +92,7 @@ def _choose_candor(task: Task, preset: str | None, overrides: Mapping[str, Any])
     if wrong := next((key for key in rest if _is_of_network(key)), None):
         what = f"{wrong} is a setting of the published network, which is not among the stages"
         raise InputError(what, hint="leave it out, or train the published network alone: stages=network")
-    sections: dict[str, Any] = {"account": AccountSettings, "sizes": SharedSizes, "training": TrainingSettings}
+    sections: dict[str, Any] = {"account": AccountSettings, "sizes": SharedSizes, "training": SharedTraining}
     networks = rest.pop("networks", None)
     placed = _in_sections(rest, sections, ("account", "training", "sizes"))
     placed |= {} if networks is None else {"networks": networks}

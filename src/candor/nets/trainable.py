@@ -8,6 +8,9 @@ import torch
 from torch import Tensor, nn
 
 from candor.data.windows import Batch
+from candor.nets.products import choose_product_library
+
+choose_product_library()
 
 
 @dataclass(frozen=True)

@@ -181,5 +181,6 @@ def load_suite(name: str) -> Suite:
         ]
     models = content.get("models", ())
     entries = [models] if models == _ALL else models
-    content["models"] = [one for entry in entries for one in (forecasters.names() if entry == _ALL else [entry])]
+    expanded = [_as_contender(one) for entry in entries for one in (forecasters.names() if entry == _ALL else [entry])]
+    content["models"] = list({one["name"]: one for one in expanded}.values())  # a later one of the same name counts
     return parse_settings(Suite, {"name": name} | content, f"suite {name}")

@@ -1,13 +1,14 @@
-"""Sizes of the shared networks, and how they follow from the record: per-sensor weights need many windows."""
+"""Sizes and training of the shared networks, and how both follow from the length of the record."""
 
 import math
+from typing import Literal
 
-from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 
 from candor.core.settings import Settings
 from candor.nets.recipe import NetworkRecipe, TrainingSettings
 
-_LONG_RECORD = 1000  # windows that share no target, from which on sensors may have weights of their own
+_LONG_RECORD = 1000  # windows that share no target
 _PASSES_OF_LONG_RECORD, _FEWEST_PASSES = 6.0, 1.5
 _LOOKS = 8  # at the validation part, at least
 
@@ -33,16 +34,27 @@ class SharedSizes(Settings):
     """Numbers that stand for a time of the day; half as many for a day of the week."""
     season: bool | None = None
     """Whether the week of the year is part of the clock; None: of every other network, where there are years."""
-    own: bool | None = None
-    """Whether every sensor has gains of hidden units and an output of its own."""
     dropout: float | None = Field(default=None, ge=0, lt=1)
     """Share of hidden units that is left out in training."""
 
     def settled(self, disjoint: float) -> "SharedSizes":
         """Return the sizes for a record of so many windows that share no target."""
         is_long = disjoint >= _LONG_RECORD
-        chosen = {"width": 96 if is_long else 64, "own": is_long, "dropout": 0.15 if is_long else 0.3}
+        chosen = {"width": 96 if is_long else 64, "dropout": 0.15 if is_long else 0.3}
         return self.model_copy(update={key: value for key, value in chosen.items() if getattr(self, key) is None})
+
+
+class SharedTraining(TrainingSettings):
+    """Optimiser and schedules; an epoch is what lies between two looks at the validation part, not a whole pass."""
+
+    epochs: PositiveInt = 40
+    batch: PositiveInt = 16
+    optimiser: Literal["adam", "adamw"] = "adamw"
+    learning_rate: PositiveFloat = 3e-3
+    weight_decay: NonNegativeFloat = 0.1
+    schedule: Literal["milestones", "cosine", "one-cycle"] = "one-cycle"
+    averaging: float | None = Field(default=0.999, gt=0, lt=1)
+    keeps_start: bool = True
 
 
 class SharedRecipe(NetworkRecipe):
@@ -50,11 +62,8 @@ class SharedRecipe(NetworkRecipe):
 
     sizes: SharedSizes = SharedSizes()
     """Of each network."""
-    training: TrainingSettings = TrainingSettings(
-        epochs=40, batch=16, optimiser="adamw", learning_rate=3e-3, weight_decay=0.05, schedule="one-cycle",
-        averaging=0.999, keeps_start=True, patience=40,
-    )  # fmt: skip
-    """Optimiser and schedules; an epoch is a part of the passes between two looks at the validation part."""
+    training: SharedTraining = SharedTraining()
+    """Optimiser and schedules."""
     passes: PositiveFloat | None = None
     """Over all training windows, of each network; None follows from the length of the record."""
     networks: PositiveInt | None = None
@@ -65,7 +74,7 @@ class SharedRecipe(NetworkRecipe):
         long = min(1.0, disjoint / (2 * _LONG_RECORD))
         return self.passes or max(_FEWEST_PASSES, _PASSES_OF_LONG_RECORD * long)
 
-    def training_of(self, windows: int, passes: float) -> TrainingSettings:
+    def training_of(self, windows: int, passes: float) -> SharedTraining:
         """Return the schedule of one network over its passes."""
         epochs = min(self.training.epochs, max(_LOOKS, math.ceil(passes)))
         of_epoch = self.training.epoch_windows or max(self.training.batch, int(passes * windows / epochs))

@@ -1,13 +1,12 @@
 """The shared network: one small perceptron for all sensors on what the account leaves, its hidden states mixed.
 
     h = relu(W [own, neighbours, alike, level, mask, account, usual] + identity of the sensor + clock)
-    h = h + W2 drop(relu((1 + gain of the sensor) W1 h))                                  block
+    h = h + W2 drop(relu(W1 h))                                                           block
     g = U h;  h = h + V drop(relu([g, A_in g, A_out g, A_alike g, A_learned g]))            mixing
-    correction = (W + W of the sensor) h, in robust spreads of the sensor
+    correction = W h, in robust spreads of the sensor
 
-Gains and outputs of single sensors are for long records only. A_in and A_out are the paper's forward and reverse
-propagation, A_alike and A_learned its functional relations, observed and learned. All weights of the correction are
-zero at first, so that training begins at the account.
+A_in and A_out are the paper's forward and reverse propagation, A_alike and A_learned its functional relations, observed
+and learned. All weights of the correction are zero at first, so that training begins at the account.
 """
 
 from dataclasses import dataclass
@@ -53,20 +52,16 @@ class Relations:
 
 
 class Block(nn.Module):
-    """A residual block; every sensor may have a gain of its own for each hidden unit."""
+    """A residual block."""
 
-    def __init__(self, width: int, nodes: int, dropout: float, has_gains: bool) -> None:
+    def __init__(self, width: int, dropout: float) -> None:
         super().__init__()
         self.first, self.second = nn.Linear(width, width), nn.Linear(width, width)
-        self.gain = nn.Parameter(torch.zeros(nodes, 1, width)) if has_gains else None
         self.dropout = Dropout(dropout)
         _shrink(self.second)
 
     def forward(self, states: States) -> States:
-        hidden = self.first(states)
-        if self.gain is not None:
-            hidden = torch.addcmul(hidden, hidden, self.gain)
-        return states + self.second(self.dropout(hidden.relu()))
+        return states + self.second(self.dropout(self.first(states).relu()))
 
 
 class Mixing(nn.Module):
@@ -123,12 +118,11 @@ class SharedNetwork(nn.Module):
             nn.init.normal_(table.weight, std=0.1)
         steps: list[nn.Module] = []
         for block in range(sizes.blocks):
-            steps.append(Block(width, nodes, dropout, bool(sizes.own)))
+            steps.append(Block(width, dropout))
             if block < sizes.mixings:
                 steps.append(Mixing(width, sizes.mixed, sizes.rank, nodes, dropout, relations))
         self.steps = nn.Sequential(*steps)
         self.out = nn.Linear(width, horizon)
-        self.own_out = nn.Parameter(torch.zeros(nodes, width, horizon)) if sizes.own else None
         nn.init.zeros_(self.out.weight)
         nn.init.zeros_(self.out.bias)
         self.register_buffer("scale", scale, persistent=False)
@@ -163,9 +157,7 @@ class SharedNetwork(nn.Module):
         angle = 2 * torch.pi / WEEKS_PER_YEAR * week_of_year[:, None] * torch.arange(1, self.waves + 1)
         clock = [self.time_of_day(time_of_day), self.day_of_week(day_of_week), angle.sin(), angle.cos()]
         states = self.inputs(read) + self.of_identity(self.identity)[:, None] + self.of_clock(torch.cat(clock, dim=1))
-        hidden = self.steps(states.relu())
-        correction = self.out(hidden)
-        return correction if self.own_out is None else torch.baddbmm(correction, hidden, self.own_out)
+        return self.out(self.steps(states.relu()))
 
 
 def _shrink(layer: nn.Linear) -> None:
