@@ -12,7 +12,8 @@ from made_runs import make_run
 
 from candor.core.errors import InputError
 from candor.data.panel import Edges, Panel, Sensor
-from candor.explain.run import RunExplanation, explain_run, run_pictures
+from candor.explain.run import RunExplanation, explain_run
+from candor.explain.run_pictures import run_pictures
 from candor.render.explanation_page import FORECAST_PAGE, INDEX, SUMMARY, write_explanation
 from candor.render.figures.style import Drawing
 from candor.runs.run import load_run

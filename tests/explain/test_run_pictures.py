@@ -14,7 +14,7 @@ from candor.explain.analyses.fusion import fusion_weights
 from candor.explain.analyses.operator import mean_edge_weights, picture_edges
 from candor.explain.forecast import picture_components, picture_forecast
 from candor.explain.overview import Learned, find_learned
-from candor.explain.run import run_pictures
+from candor.explain.run_pictures import run_pictures
 from candor.forecasting.candor import Candor
 from candor.forecasting.contract import sample_panel
 from candor.runs.fit import train_model

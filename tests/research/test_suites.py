@@ -54,7 +54,11 @@ def test_models_seeds_and_budget_can_be_chosen() -> None:
 
 
 def test_all_models_and_further_contenders_stand_beside_each_other() -> None:
-    assert [one.name for one in load_suite("traffic").contenders] == [*forecasters.names(), "candor-paper", "candor-small"]
+    assert [one.name for one in load_suite("traffic").contenders] == [
+        *forecasters.names(),
+        "candor-paper",
+        "candor-small",
+    ]
     assert [one.name for one in load_suite("paper").contenders] == forecasters.names()
 
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from candor.runs.run import Run
 
 _DATA = "klamath-daily"
+_MINUTES = 0.75  # of training, at the most
 
 
 def demo(
@@ -56,7 +57,7 @@ def _train_candor(panel: "Panel", settings: list[str], folder: Path) -> "Run":
     from candor.core.settings import parse_overrides
     from candor.data.protocol import make_task
     from candor.forecasting.own_data import choose_protocol, choose_settings
-    from candor.runs.fit import resume_run, train_model
+    from candor.runs.fit import Limits, resume_run, train_model
     from candor.runs.run import RECORD
 
     if (folder / RECORD).is_file():
@@ -71,9 +72,12 @@ def _train_candor(panel: "Panel", settings: list[str], folder: Path) -> "Run":
             return resume_run(folder, report=report)
     protocol, rest = choose_protocol(panel, _DATA, parse_overrides(settings))
     own, reasons = choose_settings("candor", make_task(panel, protocol), _DATA, rest)
-    say("training CANDOR: a minute or two on two cores")
+    say("training CANDOR: less than a minute")
+    limits = Limits(_MINUTES, fits_schedule=True)
     with progress() as report:
-        return train_model(panel, protocol, "candor", own, folder, is_catalogued=True, report=report, reasons=reasons)
+        return train_model(
+            panel, protocol, "candor", own, folder, is_catalogued=True, report=report, reasons=reasons, limits=limits
+        )
 
 
 def _train_simple(panel: "Panel", run: "Run", out: Path) -> "dict[str, Run]":
@@ -101,7 +105,7 @@ def _draw(run: "Run", out: Path) -> tuple[Path, Path]:
     """Draw the figures of a run and write its report; return the folder of the figures and the page."""
     with preparing_figures() as report:
         from candor.explain.overview import overview_of
-        from candor.explain.run import run_pictures
+        from candor.explain.run_pictures import run_pictures
         from candor.render.figures.gallery import FIGURES, write_figures
         from candor.render.report.page import REPORT, write_report
 

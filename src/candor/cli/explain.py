@@ -5,7 +5,7 @@ from typing import Annotated
 
 from candor.cli import inputs
 from candor.cli.inputs import option
-from candor.cli.screen import console, preparing_figures, print_json, progress, say, tell
+from candor.cli.screen import console, preparing_figures, print_json, progress, say, show_table, tell
 from candor.core.progress import within
 
 
@@ -36,7 +36,7 @@ def explain(
     opened = open_run(run)
     if figures is not None:
         with preparing_figures() as report:
-            from candor.explain.run import run_pictures
+            from candor.explain.run_pictures import run_pictures
             from candor.render.figures.gallery import write_figures
 
             written = write_figures(run_pictures(opened, sensor, time, report), figures, report)
@@ -44,12 +44,16 @@ def explain(
         return
     with progress() as report:
         report("explaining | preparing figures", 0.0)
+        from candor.explain.breakdown import explain_account, has_breakdown
         from candor.explain.run import explain_run
         from candor.render.explanation_page import EXPLAINED, FORECAST_PAGE, INDEX, check_folder, write_explanation
 
         folder = out or results_folder(run) / EXPLAINED
         check_folder(folder)
-        found = explain_run(opened, sensor, time, windows, within(report, "explaining", "analyses", 0.0, 0.8))
+        if has_breakdown(opened.forecaster):
+            found = explain_account(opened, sensor, time)
+        else:
+            found = explain_run(opened, sensor, time, windows, within(report, "explaining", "analyses", 0.0, 0.8))
         write_explanation(found, folder, within(report, "explaining", "figures", 0.8, 1.0))
     if json:
         print_json(dict(found.summary))
@@ -58,6 +62,8 @@ def explain(
         console().print(finding.title, style="bold", markup=False, soft_wrap=True)
         for sentence in finding.sentences:
             tell(f"  {sentence}")
+        if finding.table is not None and finding.name == "account":
+            show_table(finding.table.title, finding.table.head, finding.table.rows)
     tell(f"all of it, to open in a browser: {folder / INDEX}")
     tell(f"the one forecast: {folder / FORECAST_PAGE}")
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
+from typing import TypeGuard
 
 import numpy as np
 import torch
@@ -108,7 +109,7 @@ def overview_of(run: Run, report: Report = silent) -> Overview:
         shown=best_observed_sensor(shown),
         outlook=look_ahead(run.forecaster, task.panel, shown.panel.values),
         scores=score_run(run, task, report),
-        learned=find_learned(run.forecaster, task, report) if isinstance(run.forecaster, Candor) else None,
+        learned=find_learned(run.forecaster, task, report) if is_published(run.forecaster) else None,
         training=training_of(run.folder, task.panel.unit),
         check=check,
         settings={
@@ -116,6 +117,11 @@ def overview_of(run: Run, report: Report = silent) -> Overview:
             for name, value in flattened(run.forecaster.settings()).items()
         },
     )
+
+
+def is_published(forecaster: Forecaster) -> TypeGuard[Candor]:
+    """Return whether a model is the published network, whose states can be looked into."""
+    return isinstance(forecaster, Candor) and not forecaster.is_additive
 
 
 def look_ahead(forecaster: Forecaster, panel: Panel, measured: Floats) -> Outlook:

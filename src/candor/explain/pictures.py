@@ -58,6 +58,20 @@ class ForecastPicture(AnyPicture):
 
 
 @dataclass(frozen=True, eq=False)
+class BreakdownPicture(AnyPicture):
+    """What one forecast of one sensor is made of, as changes from its last reading, in its unit."""
+
+    sensor: str
+    unit: str
+    times: Sequence[datetime]  # of the forecast steps
+    names: Sequence[str]  # of the parts
+    kinds: Sequence[str]  # of the parts, see `candor.forecasting.breakdown`
+    changes: Floats  # part x step
+    forecast: Floats
+    last: float  # the reading that changes are counted from
+
+
+@dataclass(frozen=True, eq=False)
 class ComponentPicture(AnyPicture):
     """What the history of one sensor was split into, by patch."""
 

@@ -14,8 +14,8 @@ from candor.core.versions import versions
 from candor.data.protocol import Origins, Task
 from candor.explain.analyses.embedding import find_embedding
 from candor.explain.analyses.fusion import MOST_WINDOWS as MOST_FUSION_WINDOWS
-from candor.explain.analyses.fusion import find_fusion, fusion_weights, picture_fusion
-from candor.explain.analyses.operator import find_operator, mean_edge_weights, picture_edges
+from candor.explain.analyses.fusion import find_fusion, fusion_weights
+from candor.explain.analyses.operator import find_operator
 from candor.explain.analyses.propagation import find_propagation
 from candor.explain.analyses.reconstruction import find_reconstruction
 from candor.explain.analyses.relations import find_relations
@@ -23,7 +23,7 @@ from candor.explain.analyses.roles import find_roles
 from candor.explain.analyses.states import untrained, window_states
 from candor.explain.choices import MOST_WINDOWS, choose_forecast, choose_windows
 from candor.explain.explanation import Explanation, ModelFinding
-from candor.explain.forecast import explain_forecast, picture_components, picture_forecast
+from candor.explain.forecast import explain_forecast
 from candor.explain.overview import training_of
 from candor.explain.pictures import AnyPicture
 from candor.forecasting.candor import Candor
@@ -147,32 +147,3 @@ def _finite(content: Any) -> Any:
     if isinstance(content, list):
         return [_finite(value) for value in content]
     return None if isinstance(content, float) and not math.isfinite(content) else content
-
-
-def run_pictures(
-    run: Run, sensor: str | None = None, time: datetime | str | None = None, report: Report = silent
-) -> dict[str, AnyPicture]:
-    """Return the pictures of a run of CANDOR that need no analyses, by the name of their files.
-
-    Args are those of `explain_run`; sensor and time are of the forecast and the components that are shown.
-    """
-    candor, task = run.candor(), run.as_measured(run.task())
-    panel, length = task.panel, task.panel.times.length
-    column, origin = choose_forecast(task, candor, sensor, time)
-    forecast = picture_forecast(candor, panel, column, origin)
-    pictures: dict[str, AnyPicture] = {
-        "forecast": forecast,
-        "forecast-next": picture_forecast(candor, panel, column, length),
-    }
-    moment = panel.times.start + origin * panel.times.interval
-    found = candor.explain(panel, panel.sensor_ids[column], moment)
-    if (components := picture_components(found, forecast.sensor)) is not None:
-        pictures["components"] = components
-    _, many = choose_windows(task.split, length, MOST_FUSION_WINDOWS)
-    pictures["fusion"] = picture_fusion(fusion_weights(candor, panel, many))
-    _, origins = choose_windows(task.split, length)
-    if weights := mean_edge_weights(candor, panel, origins, report):
-        pictures["edges"] = picture_edges(weights, panel, len(origins))
-    if (training := training_of(run.folder, panel.unit)) is not None:
-        pictures["training"] = training
-    return pictures

@@ -1,6 +1,7 @@
 """The account alone as a forecaster: seconds to fit, closed form, no network."""
 
 import json
+from datetime import datetime
 from typing import ClassVar
 
 import numpy as np
@@ -15,6 +16,8 @@ from candor.core.settings import parse_settings
 from candor.data.panel import Panel
 from candor.data.protocol import Origins, Split
 from candor.data.times import calendar_of
+from candor.forecasting.breakdown import Breakdown, break_down, own_parts
+from candor.forecasting.explanation import find_origin, find_sensor
 from candor.forecasting.forecaster import REFUSE_UNKNOWN, Forecaster, State, forecasters
 
 _CHOSEN = "chosen"
@@ -53,6 +56,16 @@ class AccountForecaster(Forecaster):
         return account.parts(
             filled[origins[:, None] + np.arange(-self.history, 0)], usual.reshape(*ahead.shape, len(panel.sensors))
         )
+
+    def break_down(self, panel: Panel, sensor: str, time: datetime | str | None = None) -> Breakdown:
+        """Return what the forecast of one sensor is made of, in parts that sum to it, see `Candor.break_down`."""
+        self._check_fitted()
+        self._check_same_sensors(panel)
+        panel = panel.in_zone(self.trained_on_.panel.times.zone)
+        column, origin = find_sensor(panel, sensor), find_origin(panel, time, self.history)
+        parts = tuple(own_parts(Account.from_state(self.state_), panel, column, origin, self.horizon))
+        forecast = self.predict(panel, np.array([origin]))[0, :, column].astype(np.float64)
+        return break_down(panel, column, origin, forecast, parts)
 
     def _forecast(self, panel: Panel, origins: Origins) -> NDArray[np.float32]:
         return self.parts(panel, origins).forecast()

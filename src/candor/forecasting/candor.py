@@ -11,6 +11,7 @@ import json
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Self
 
@@ -32,6 +33,8 @@ from candor.data.preprocessing import Scaler
 from candor.data.protocol import Origins, Split
 from candor.data.times import calendar_of
 from candor.forecasting.blend import blended, fit_blend
+from candor.forecasting.breakdown import Breakdown, ForecastPart, break_down, own_parts
+from candor.forecasting.explanation import find_origin, find_sensor
 from candor.forecasting.forecaster import REFUSE_UNKNOWN, Forecaster, State, forecasters
 from candor.forecasting.inference import infer
 from candor.forecasting.network import WEIGHTS, NetworkForecaster
@@ -201,16 +204,17 @@ class Candor(PublishedCandor):
         if path is not None and path.is_file():
             plan = read_json(path)
             return int(plan["networks"]), float(plan["passes"])
-        passes, count = self.shared.passes_for(float(state[_DISJOINT][0])), self.shared.networks or 1
+        windows = len(session.data.training)
+        passes, count = self.shared.passes_for(windows, float(state[_DISJOINT][0])), self.shared.networks or 1
         if session.budget_seconds is not None:
             left = session.budget_seconds - (time.monotonic() - session.began)
             learned = _SHARE_OF_LEARNING * left / self._seconds_per_window(session, state)
-            affordable = learned / max(len(session.data.training), 1)
+            affordable = learned / max(windows, 1)
             count = self.shared.networks or max(1, min(_MOST_NETWORKS, int(affordable / passes)))
         if self.shared.networks is None and self.shared.sizes.season is None and state[_YEARS][0]:
             count = max(count, 2)  # one with the week of the year, and one without
         if path is not None:
-            schedule = self.shared.training_of(len(session.data.training), passes).model_dump(mode="json")
+            schedule = self.shared.training_of(windows, passes).model_dump(mode="json")
             in_main_process(lambda: write_json(path, {"networks": count, "passes": passes, "training": schedule}))
         return count, passes
 
@@ -322,14 +326,47 @@ class Candor(PublishedCandor):
         return blended(self.blend_weights(), self._member_forecasts(panel, origins, self._rules()))
 
     def _member_forecasts(
-        self, panel: Panel, origins: Origins, rules: Mapping[str, Forecaster]
+        self, panel: Panel, origins: Origins, rules: Mapping[str, Forecaster], hears_alike: bool = True
     ) -> list[NDArray[np.float32]]:
         """Return the forecasts that are blended, each origin x horizon x sensor: of the stages, then of rules."""
-        found = list(infer(self.trained(), self.windows(panel, origins), lambda net, batch: net.network(batch)))
+        windows = self.windows(panel, origins)
+        found = list(infer(self.trained(), windows, lambda net, batch: net.network(batch, hears_alike)))
         shape = 1 + int(self.state_[_NETWORKS][0]), 0, self.horizon, len(panel.sensors)
         account, *networks = torch.cat([torch.empty(shape), *found], dim=1).numpy()
         means = [np.mean([networks[place] for place in places], axis=0) for _, places in self._groups(self.state_)]
         return [account, *means, *(rule.predict(panel, origins) for rule in rules.values())]
+
+    def break_down(self, panel: Panel, sensor: str, time: datetime | str | None = None) -> Breakdown:
+        """Return what the forecast of one sensor is made of, in parts that sum to it; not for the published network.
+
+        Args:
+            panel: as for `predict`.
+            sensor: id.
+            time: of the first forecast step, see `explain`.
+        """
+        self._check_fitted()
+        self._check_same_sensors(panel)
+        panel = panel.in_zone(self.trained_on_.panel.times.zone)
+        column, origin = find_sensor(panel, sensor), find_origin(panel, time, self.history)
+        origins, weights = np.array([origin]), self.blend_weights()
+        heard = self._member_forecasts(panel, origins, self._rules())
+        deaf = self._member_forecasts(panel, origins, {}, hears_alike=False)
+        account, *others = (part[0, :, column].astype(np.float64) for part in heard)
+        learned, alike, blend = np.zeros((3, self.horizon))
+        for place, member in enumerate(others, 1):
+            if place < len(deaf):
+                alone = deaf[place][0, :, column]
+                learned += weights[:, place] * (alone - account)
+                alike += weights[:, place] * (member - alone)
+            else:
+                blend += weights[:, place] * (member - account)
+        parts = (
+            *own_parts(_account(self.state_), panel, column, origin, self.horizon),
+            ForecastPart("alike", alike, 0.0),
+            ForecastPart("learned", learned, 0.0),
+            ForecastPart("blend", blend, 0.0),
+        )
+        return break_down(panel, column, origin, blended(weights, heard)[0, :, column].astype(np.float64), parts)
 
     def _rules(self) -> dict[str, Forecaster]:
         """Return the simple rules that have a weight, by name and in order."""

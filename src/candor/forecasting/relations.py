@@ -33,13 +33,14 @@ def relations_of(panel: Panel, filled: NDArray[np.float32], alike: int) -> Array
         column.append(entries.col[order].astype(np.int64))
         weight.append(entries.data[order].astype(np.float32))
     parts: Arrays = {"row": np.concatenate(row), "column": np.concatenate(column), "weight": np.concatenate(weight)}
-    return parts | {"kinds": np.array([kinds])}
+    return parts | {"kinds": np.array([kinds]), "has_alike": np.array([alike > 0 and len(panel.sensors) > 1])}
 
 
 def relations_in(arrays: Arrays, nodes: int) -> Relations:
     """Return the relations that `relations_of` wrote down."""
     row, column, weight = (torch.from_numpy(arrays[name]) for name in ("row", "column", "weight"))
-    return Relations.of(row, column, weight, int(arrays["kinds"][0]), nodes)
+    kinds, has_alike = int(arrays["kinds"][0]), bool(arrays["has_alike"][0])
+    return Relations.of(row, column, weight, kinds=kinds, has_alike=has_alike, nodes=nodes)
 
 
 def _matrices(panel: Panel, filled: NDArray[np.float32], alike: int) -> Iterator[csr_array]:

@@ -136,9 +136,15 @@ class Run:
         return task if task.protocol.targets == "observed" else replace(task, panel=self.measured())
 
     def candor(self) -> "Candor":
-        """Return the forecaster of a run of CANDOR; other models have none of the states that are explained."""
+        """Return the forecaster of a run of the published network; others have no states to explain."""
         from candor.forecasting.candor import Candor  # loads torch, which simple rules do without
 
+        if isinstance(self.forecaster, Candor) and self.forecaster.is_additive:
+            raise InputError(
+                "these figures show what the published network learned; this run has an account and shared networks",
+                where=str(self.folder),
+                hint="candor explain RUN says where its forecasts come from; or train the network: stages=network",
+            )
         if not isinstance(self.forecaster, Candor):
             raise InputError(
                 f"these figures show what CANDOR learned; this is a run of {self.record.model}",

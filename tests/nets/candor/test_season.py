@@ -189,7 +189,7 @@ def test_own_data_have_seasons_if_two_years_are_trained_on(days: int, is_on: boo
     assert any("week of the year" in reason for reason in reasons) == is_on
 
 
-@pytest.mark.parametrize("preset", ["klamath-daily", "metr-la"])
+@pytest.mark.parametrize("preset", ["klamath-daily-network", "metr-la"])
 @pytest.mark.parametrize("wanted", [True, False])
 def test_seasons_can_be_switched_by_hand(preset: str, wanted: bool) -> None:
     task = make_task(sample_panel(), PROTOCOL)
@@ -202,7 +202,7 @@ def test_seasons_can_be_switched_by_hand(preset: str, wanted: bool) -> None:
 def test_the_paper_knows_no_seasons() -> None:
     for name in preset_names():
         recipe = load_preset(name).recipe
-        assert recipe is None or recipe.model.get("season", False) == name.startswith("klamath"), name
+        assert recipe is None or recipe.model.get("season", False) == (name == "klamath-daily-network"), name
 
 
 def test_training_moves_the_weeks_it_sees_and_leaves_the_rest_at_zero() -> None:

@@ -21,15 +21,21 @@ class AdditiveNetwork(nn.Module):
         super().__init__()
         self.account, self.shared = account, nn.ModuleList(shared)
 
-    def forward(self, batch: dict[str, Tensor]) -> Forecasts:
-        """Return the forecasts of the account and of each network in the sensors' unit."""
+    def forward(self, batch: dict[str, Tensor], hears_alike: bool = True) -> Forecasts:
+        """Return the forecasts of the account and of each network in the sensors' unit.
+
+        Args:
+            batch: windows.
+            hears_alike: whether networks hear sensors that behave alike; to see what these add.
+        """
         clock = batch["time_of_day"], batch["day_of_week"], batch["week_of_year"]
         accounted = self.account(batch["inputs"], *clock)
         found: list[Ahead] = [accounted.forecast]
         history = accounted.seen.shape[2]
         mask = batch["input_mask"].permute(2, 0, 1).to(accounted.seen.dtype)
         first = [positions[:, history] for positions in clock]
-        found += [accounted.forecast + shared(accounted, self.account.spread, mask, *first) for shared in self.shared]
+        read = accounted, self.account.spread, mask, *first
+        found += [accounted.forecast + shared(*read, hears_alike) for shared in self.shared]
         return torch.stack([self.account.in_unit(stage, accounted) for stage in found])
 
 

@@ -9,7 +9,7 @@ from candor.core.settings import Settings
 from candor.nets.recipe import NetworkRecipe, TrainingSettings
 
 _LONG_RECORD = 1000  # windows that share no target
-_PASSES_OF_LONG_RECORD, _FEWEST_PASSES = 6.0, 1.5
+_PASSES_OF_LONG_RECORD, _FEWEST_PASSES, _FEWEST_STEPS = 6.5, 1.5, 250
 _LOOKS = 8  # at the validation part, at least
 
 
@@ -36,6 +36,8 @@ class SharedSizes(Settings):
     """Whether the week of the year is part of the clock; None: of every other network, where there are years."""
     dropout: float | None = Field(default=None, ge=0, lt=1)
     """Share of hidden units that is left out in training."""
+    silenced: float = Field(default=0.05, ge=0, lt=1)
+    """Share of sensors and windows of which nothing is read in training, so that neighbours are listened to."""
 
     def settled(self, disjoint: float) -> "SharedSizes":
         """Return the sizes for a record of so many windows that share no target."""
@@ -69,10 +71,15 @@ class SharedRecipe(NetworkRecipe):
     networks: PositiveInt | None = None
     """How many are trained one after the other and averaged; None: as many as the budget lets learn to their end."""
 
-    def passes_for(self, disjoint: float) -> float:
-        """Return the passes of a network, for a record of so many windows that share no target."""
+    def passes_for(self, windows: int, disjoint: float) -> float:
+        """Return the passes of a network over so many windows, so many of which share no target.
+
+        More passes learn the record by heart, and further networks are worth more: their mean forgets what only one
+        of them has seen.
+        """
         long = min(1.0, disjoint / (2 * _LONG_RECORD))
-        return self.passes or max(_FEWEST_PASSES, _PASSES_OF_LONG_RECORD * long)
+        fewest = max(_FEWEST_PASSES, _FEWEST_STEPS * self.training.batch / max(windows, 1))
+        return self.passes or max(fewest, _PASSES_OF_LONG_RECORD * long)
 
     def training_of(self, windows: int, passes: float) -> SharedTraining:
         """Return the schedule of one network over its passes."""

@@ -35,20 +35,24 @@ class Relations:
     """
 
     kinds: int
+    has_alike: bool
+    """Whether the last kind are sensors that behave alike; the others are edges and edges reversed."""
     matrix: SparseMatrix
-    nodes: int
 
     @classmethod
-    def of(cls, row: Tensor, column: Tensor, weight: Tensor, kinds: int, nodes: int) -> "Relations":
+    def of(cls, row: Tensor, column: Tensor, weight: Tensor, *, kinds: int, has_alike: bool, nodes: int) -> "Relations":
         """Return the relations with these entries, ascending by row = kind * nodes + receiver."""
         order = torch.argsort(column, stable=True)
         edges = EdgeList.of(row, column, order, kinds * nodes, nodes)
-        return cls(kinds, SparseMatrix(edges, weight), nodes)
+        return cls(kinds, has_alike, SparseMatrix(edges, weight))
 
-    def means(self, states: States) -> Float[Tensor, "kind node batch channel"]:
-        """Return the means over the senders of each kind."""
+    def means(self, states: States, hears_alike: bool) -> list[States]:
+        """Return the means over the senders of each kind; of sensors that behave alike zero if they are not heard."""
         nodes, batch, channels = states.shape
-        return spmm(self.matrix, states.reshape(nodes, batch * channels)).view(self.kinds, nodes, batch, channels)
+        found = list(spmm(self.matrix, states.reshape(nodes, batch * channels)).view(-1, nodes, batch, channels))
+        if self.has_alike and not hears_alike:
+            found[-1] = torch.zeros_like(found[-1])
+        return found
 
 
 class Block(nn.Module):
@@ -76,12 +80,14 @@ class Mixing(nn.Module):
         self.dropout = Dropout(dropout)
         _shrink(self.widen)
 
-    def forward(self, states: States) -> States:
+    def forward(self, states: States, hears_alike: bool) -> States:
         narrow = self.narrow(states)
         nodes, batch, channels = narrow.shape
-        likeness = torch.softmax((self.row @ self.column.T).relu(), dim=1)
-        learned = (likeness @ narrow.reshape(nodes, -1)).view(nodes, batch, channels)
-        parts = [narrow, *self.relations.means(narrow), learned]
+        learned = torch.zeros_like(narrow)
+        if hears_alike:
+            likeness = torch.softmax((self.row @ self.column.T).relu(), dim=1)
+            learned = (likeness @ narrow.reshape(nodes, -1)).view(nodes, batch, channels)
+        parts = [narrow, *self.relations.means(narrow, hears_alike), learned]
         return states + self.widen(self.dropout(torch.cat(parts, dim=2).relu()))
 
 
@@ -121,7 +127,8 @@ class SharedNetwork(nn.Module):
             steps.append(Block(width, dropout))
             if block < sizes.mixings:
                 steps.append(Mixing(width, sizes.mixed, sizes.rank, nodes, dropout, relations))
-        self.steps = nn.Sequential(*steps)
+        self.steps = nn.ModuleList(steps)
+        self.silence = Dropout(sizes.silenced)
         self.out = nn.Linear(width, horizon)
         nn.init.zeros_(self.out.weight)
         nn.init.zeros_(self.out.bias)
@@ -135,6 +142,7 @@ class SharedNetwork(nn.Module):
         time_of_day: Int[Tensor, " batch"],
         day_of_week: Int[Tensor, " batch"],
         week_of_year: Int[Tensor, " batch"],
+        hears_alike: bool = True,
     ) -> Ahead:
         """Return the correction of the account, in robust spreads.
 
@@ -145,6 +153,7 @@ class SharedNetwork(nn.Module):
             time_of_day: of the first row that is forecast.
             day_of_week: of it.
             week_of_year: of it.
+            hears_alike: whether sensors that behave alike are heard, by observation or as learned.
         """
         seen = accounted.seen.clamp(-_FARTHEST, _FARTHEST)
         mean, deviation = self.scale[:, :1, None], self.scale[:, 1:, None]
@@ -152,12 +161,16 @@ class SharedNetwork(nn.Module):
         history = seen.shape[2]
         level = usual[:, :, :history] + seen * (spread[:, None, None] / deviation)
         forecast = accounted.forecast.clamp(-_FARTHEST, _FARTHEST)
-        around = self.relations.means(seen)
-        read = torch.cat([seen, *around, level, mask, forecast, usual[:, :, history:]], dim=2)
+        around = self.relations.means(seen, hears_alike)
+        heard = self.silence(seen.new_ones(seen.shape[0], seen.shape[1], 1))
+        read = heard * torch.cat([seen, *around, level, mask, forecast, usual[:, :, history:]], dim=2)
         angle = 2 * torch.pi / WEEKS_PER_YEAR * week_of_year[:, None] * torch.arange(1, self.waves + 1)
         clock = [self.time_of_day(time_of_day), self.day_of_week(day_of_week), angle.sin(), angle.cos()]
         states = self.inputs(read) + self.of_identity(self.identity)[:, None] + self.of_clock(torch.cat(clock, dim=1))
-        return self.out(self.steps(states.relu()))
+        states = states.relu()
+        for step in self.steps:
+            states = step(states, hears_alike) if isinstance(step, Mixing) else step(states)
+        return self.out(states)
 
 
 def _shrink(layer: nn.Linear) -> None:

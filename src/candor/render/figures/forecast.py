@@ -13,6 +13,7 @@ from candor.core.text import shared_time_format
 from candor.explain.pictures import (
     ArrivalPicture,
     BranchPicture,
+    BreakdownPicture,
     ComponentPicture,
     ForecastPicture,
     PeerPicture,
@@ -36,6 +37,7 @@ from candor.render.figures.style import (
 
 _MOST_MARKS, _MOST_DOTS = 60, 150  # of forecast steps and of readings that carry a mark
 _MOST_DAYS, _MOST_CLOCKS = 8, 6  # labels of patches there is room for
+_MOST_PARTS = 8  # of a forecast that are told apart
 _SENDER, _PEER = 0.42, 0.3  # inches of height
 
 
@@ -71,6 +73,37 @@ def _draw_happened(axes: Axes, at: Floats, happened: Floats, line: str) -> None:
 def _timed(figure: Any, times: list[datetime], columns: dict[str, Floats]) -> Drawing:
     """Return a figure with a table whose first column are the times of its rows."""
     return Drawing(figure, pd.DataFrame({"time": [moment.isoformat() for moment in times], **columns}))
+
+
+def draw_breakdown(picture: BreakdownPicture) -> Drawing:
+    """Draw parts of a forecast as a stack of changes from the last reading, rises above zero and falls below it."""
+    title = f"What the forecast for {picture.sensor} is made of"
+    figure, axes = new_axes(title, up=in_unit("change from the last reading", picture.unit))
+    ahead, sizes = on_axis(picture.times), np.abs(picture.changes).sum(axis=1)
+    largest = np.argsort(-sizes, kind="stable")[:_MOST_PARTS]
+    others = np.setdiff1d(np.arange(len(sizes)), largest)
+    shown = [(picture.names[place], picture.changes[place], style.PARTS[picture.kinds[place]]) for place in largest]
+    if others.size:
+        shown.append((f"{len(others)} smaller parts", picture.changes[others].sum(axis=0), style.GREY))
+    width = 0.8 * float(np.diff(ahead).min()) if len(ahead) > 1 else 0.02
+    above, below = np.zeros(len(ahead)), np.zeros(len(ahead))
+    seen: dict[str, int] = {}
+    for name, changes, colour in shown:
+        hatch = ("", "//", "..", "xx")[seen.get(colour, 0) % 4]  # several edges share a colour
+        seen[colour] = seen.get(colour, 0) + 1
+        base = np.where(changes >= 0, above, below)
+        axes.bar(
+            ahead, changes, width, bottom=base, color=colour, hatch=hatch, edgecolor="white", linewidth=0.4, label=name
+        )
+        above, below = above + np.maximum(changes, 0), below + np.minimum(changes, 0)
+    axes.plot(
+        ahead, picture.forecast - picture.last, "o-", color=style.BLACK, linewidth=1.8, markersize=3, label="forecast"
+    )
+    axes.axhline(0, color=style.GREY, linewidth=0.8)
+    use_local_times(axes, list(picture.times))
+    add_legend(axes, 2)
+    columns = {name: picture.changes[place] for place, name in enumerate(picture.names)}
+    return _timed(figure, list(picture.times), {**columns, "forecast": picture.forecast})
 
 
 def draw_components(picture: ComponentPicture) -> Drawing:

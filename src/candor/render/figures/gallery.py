@@ -13,6 +13,7 @@ from candor.render.figures.style import Drawing
 FIGURES = "figures"
 _DRAWN_BY: Mapping[type, Callable[[Any], Drawing]] = {
     pictures.ForecastPicture: forecast.draw_forecast,
+    pictures.BreakdownPicture: forecast.draw_breakdown,
     pictures.ComponentPicture: forecast.draw_components,
     pictures.ReconstructionPicture: forecast.draw_reconstruction,
     pictures.ArrivalPicture: forecast.draw_arrivals,

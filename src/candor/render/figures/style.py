@@ -56,6 +56,11 @@ COMPONENTS = {
     "release": Look(GREEN, "^--", "triangle-up"),
     "shock": Look(VERMILION, "D-.", "diamond"),
 }
+PARTS = {
+    "usual": BLUE, "storage": GREEN, "shock": VERMILION, "own": PURPLE, "arrivals": ORANGE, "rest": GREY,
+    "alike": SKY, "learned": BLACK, "blend": GREY,
+}  # fmt: skip
+"""Colours of the parts of a forecast by kind, see `candor.forecasting.breakdown`."""
 BRANCHES = {
     "functional": Look(BLUE, "o-", "circle", "own past and sensors alike"),
     "forward": Look(ORANGE, "s-", "square", "along the edges"),

@@ -13,7 +13,8 @@ from candor.explain.analyses.fusion import MOST_WINDOWS, fusion_weights
 from candor.explain.choices import choose_windows
 from candor.explain.explanation import ModelFinding
 from candor.explain.pictures import Spread
-from candor.explain.run import explain_run, run_pictures
+from candor.explain.run import explain_run
+from candor.explain.run_pictures import run_pictures
 from candor.render.explanation_page import FORECAST_PAGE, INDEX, write_explanation
 from candor.render.figures.explore import NAME as EXPLORE
 from candor.render.figures.explore import write_exploration
