@@ -21,7 +21,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file
 from tiny import PROTOCOL, SIZES, tiny_recipe
 
-import candor.forecasting.candor
+import candor.forecasting.published
 from candor.core.errors import InputError
 from candor.core.files import locked_folder, read_json, write_json
 from candor.core.settings import parse_settings
@@ -122,13 +122,13 @@ def test_without_a_recipe_it_chooses_what_the_command_would_and_remembers_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shortened = {"epochs": 1, "epoch_windows": 64, "validation_windows": 16}
-    choose = candor.forecasting.candor.choose_recipe
+    choose = candor.forecasting.published.choose_recipe
     monkeypatch.setattr(
-        candor.forecasting.candor, "choose_recipe", lambda task, *_: choose(task, None, SIZES | shortened)
+        candor.forecasting.published, "choose_recipe", lambda task, *_: choose(task, None, SIZES | shortened)
     )
     task = make_task(sample_panel(), PROTOCOL)
     expected, _ = choose_recipe(task, None, SIZES | shortened)
-    made = Candor(history=12, horizon=4)
+    made = Candor(history=12, horizon=4, stages=("network",))
     settings = made.settings()
     fitted = made.fit(task.panel, task.split)
     assert fitted is made and made.settings() == settings and settings["recipe"] is None

@@ -32,12 +32,14 @@ def train(
     seed: Annotated[int, option("Seed of the random state.", min=0)] = 0,
     resume: Annotated[Path | None, option("Go on with the training of this run.")] = None,
     init: Annotated[Path | None, option("Begin with the weights of this run.")] = None,
-    budget_minutes: Annotated[float | None, option("Stop in good order after so many minutes.")] = None,
+    budget_minutes: Annotated[
+        float | None, option("Stop in good order after so many minutes. (default: 10 for the stages of CANDOR)")
+    ] = None,
     json: inputs.JsonOption = False,
 ) -> None:
     """Fit a model to data and keep it in a run directory; or go on with a training that was stopped."""
     from candor.core.settings import parse_overrides
-    from candor.runs.fit import Limits, check_budget, is_network, resume_run, train_model
+    from candor.runs.fit import STAGED_MINUTES, Limits, check_budget, is_network, is_staged, resume_run, train_model
     from candor.runs.run import load_record
 
     check_budget(budget_minutes)
@@ -58,9 +60,12 @@ def train(
         # What is fitted in one go has nothing to save when it is interrupted, and leaves nothing behind.
         interrupting = _interruption() if is_network(model) else nullcontext(lambda: None)
         with _together(), interrupting as interruption, progress() as report:
+            limits = Limits(budget_minutes, interruption)
+            if is_staged(model, own):  # the budget is planned, not cut
+                limits = Limits(budget_minutes or STAGED_MINUTES, interruption, fits_schedule=True)
             trained = train_model(
                 panel, protocol, model, own, folder, seed=seed, is_catalogued=is_catalogued, report=report,
-                limits=Limits(budget_minutes, interruption), start_from=init, reasons=reasons,
+                limits=limits, start_from=init, reasons=reasons,
             )  # fmt: skip
     notes = []
     if is_network(trained.record.model):

@@ -159,6 +159,10 @@ class Calendar:
     day_of_week: NDArray[np.int16]
     week_of_year: NDArray[np.int16]
 
+    def take(self, rows: NDArray[np.integer] | slice) -> "Calendar":
+        """Return where some of the moments stand."""
+        return Calendar(*(part[rows] for part in vars(self).values()))
+
 
 def calendar_of(times: TimeAxis) -> Calendar:
     """Return the calendar of all moments of the axis."""

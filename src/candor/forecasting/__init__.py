@@ -16,6 +16,7 @@ def _announce_baseline(name: str) -> None:
 
 # Networks need PyTorch, which the simple rules do not: they are imported when they are first used.
 forecasters.announce("candor", "candor.forecasting.candor")
+forecasters.announce("account", "candor.forecasting.account")
 forecasters.announce("lightgbm", "candor.forecasting.lightgbm")
 for _name in baselines:
     _announce_baseline(_name)

@@ -44,7 +44,7 @@ class BaselineForecaster(NetworkForecaster):
         """Return the recipe for the horizon."""
         return self.kind.recipe_for(self.recipe, self.horizon)
 
-    def stages(self) -> tuple[BaselineStage, ...]:
+    def earlier_stages(self) -> tuple[BaselineStage, ...]:
         """Return the trainings that come before the network's own, in their order."""
         return self.kind.stages(self.sizes, self.recipe)
 

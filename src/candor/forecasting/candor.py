@@ -1,98 +1,355 @@
-"""CANDOR as a forecaster: fit, predict, save and load like every other."""
+"""CANDOR as a forecaster: stages that each begin where the one before ended, or the published network alone.
+
+account   the closed form: usual + own + arrivals + rest (`candor.account`)
+shared    small networks for all sensors on what the account leaves (`candor.nets.additive`)
+network   the paper's network (`candor.nets.candor`), which is the published model alone
+
+The last word is a blend of the stages with simple rules, see `candor.forecasting.blend`.
+"""
 
 import json
-from datetime import datetime
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from pydantic import model_validator
 from pydantic.dataclasses import dataclass
+from safetensors.numpy import load_file, save_file
 
+from candor.account.account import Account
+from candor.account.fitting import Fitting
+from candor.account.settings import AccountSettings
+from candor.core.files import atomic_file, read_json, write_json
 from candor.core.progress import Report
 from candor.core.settings import parse_settings
 from candor.data.panel import Panel
 from candor.data.preprocessing import Scaler
-from candor.data.protocol import Protocol, Split, Task
-from candor.forecasting.explanation import ForecastExplanation, explain_window, find_origin, find_sensor
-from candor.forecasting.forecaster import REFUSE_UNKNOWN, State, forecasters
-from candor.forecasting.network import NetworkForecaster, edges_of
-from candor.forecasting.own_data import choose_recipe
-from candor.nets.candor.candor import CandorNetwork
-from candor.nets.candor.recipe import Recipe
-from candor.nets.candor.trainable import CandorTrainable
+from candor.data.protocol import Origins, Split
+from candor.data.times import calendar_of
+from candor.forecasting.blend import blended, fit_blend
+from candor.forecasting.forecaster import REFUSE_UNKNOWN, Forecaster, State, forecasters
+from candor.forecasting.inference import infer
+from candor.forecasting.network import WEIGHTS, NetworkForecaster
+from candor.forecasting.own_data import ADDITIVE, TWO_YEARS, StageName
+from candor.forecasting.published import PublishedCandor
+from candor.forecasting.relations import relations_in, relations_of
+from candor.nets.additive.account import AccountLayer
+from candor.nets.additive.additive import AdditiveNetwork, AdditiveTrainable
+from candor.nets.additive.recipe import SharedRecipe
+from candor.nets.additive.shared import SharedNetwork
+from candor.nets.recipe import Stage
+from candor.nets.trainable import StepContext, tensors_of
+from candor.training.processes import in_main_process
+from candor.training.stages import Session
 
-_RECIPE = "recipe"
+RULES = ("last-value", "linear", "seasonal-naive")
+_ACCOUNT, _RELATIONS, _RULES = "account/", "relations/", "rules/"
+_CHOSEN, _LEVELS, _YEARS, _NETWORKS, _BLEND = "chosen", "levels", "has_years", "networks", "blend"
+_FRAME, _PLAN = "frame.safetensors", "plan.json"
+_WINDOWS_THAT_BLEND = 500
+_WINDOWS_TO_MEASURE, _MARGIN = 32, 1.3
+_MOST_NETWORKS = 4
+_PASSES = 12  # over all training windows, in which a network learns what it can
+_SEEDS_APART = 7919
 
 
 @forecasters.register("candor")
 @dataclass(config=REFUSE_UNKNOWN)
-class Candor(NetworkForecaster):
+class Candor(PublishedCandor):
     """Component-Aware Network Dynamics with Ordered Relations.
 
     Args:
-        recipe: sizes, training and objective; None lets `fit` choose what suits the panel, as `candor train` does for
-            data without a preset. `Recipe(size="paper")` is the paper's size, and presets hold all of its settings.
+        stages: which there are; None is the account and the shared networks, or with a recipe the published network.
+        account: what the account is made of; what is left open is chosen on the readings.
+        shared: sizes and training of the shared networks.
     """
 
-    recipe: Recipe | None = None
-
-    name = "candor"
+    stages: tuple[StageName, ...] | None = None
+    account: AccountSettings = AccountSettings()
+    shared: SharedRecipe = SharedRecipe()
 
     @model_validator(mode="after")
-    def _refuse_impossible_sizes(self) -> Self:
-        (self.recipe or Recipe()).model_settings(1, self.history, self.horizon)
+    def _refuse_other_stages(self) -> Self:
+        if self.stages is not None and self.stages not in (("network",), ("account",), ADDITIVE):
+            raise ValueError("stages are network alone, account alone, or account and shared, in this order")
         return self
 
-    def used_recipe(self) -> Recipe:
-        """Return the recipe, or the one that `fit` chose; the default one before it has chosen."""
-        chosen: Recipe | None = self.recipe or self.__dict__.get("_chosen")
-        if chosen is not None:
-            return chosen
+    def used_stages(self) -> tuple[StageName, ...]:
+        """Return the stages, in their order."""
+        if self.stages is not None:
+            return self.stages
         state: State = self.__dict__.get("state_", {})
-        kept = json.loads(state[_RECIPE].tobytes()) if _RECIPE in state else {}
-        return parse_settings(Recipe, kept, "recipe")
+        is_published = self.recipe is not None or (state and f"{_ACCOUNT}own" not in state)
+        return ("network",) if is_published else ADDITIVE
 
-    def _learn(self, panel: Panel, split: Split, report: Report) -> State:
-        if self.recipe is not None:
-            return super()._learn(panel, split, report)
-        targets: Any = "filled" if self.fill == "forward-backward" else "observed"
-        protocol = Protocol(history=self.history, horizon=self.horizon, fill=self.fill, targets=targets)
-        self._chosen, _ = choose_recipe(Task(panel, split, protocol), None, {})
-        try:
-            recipe = np.frombuffer(self._chosen.model_dump_json().encode(), np.uint8).copy()
-            return super()._learn(panel, split, report) | {_RECIPE: recipe}
-        finally:
-            del self._chosen
+    @property
+    def is_additive(self) -> bool:
+        """Whether it is an account with what is built on it, and not the published network."""
+        return self.used_stages() != ("network",)
 
-    def _trainable(self, state: State, scaler: Scaler, nodes: int) -> CandorTrainable:
-        recipe = self.used_recipe()
-        network = CandorNetwork(recipe.model_settings(nodes, self.history, self.horizon), edges_of(state))
-        is_in_unit = recipe.loss_space == "original"
-        return CandorTrainable(network, scaler, recipe.loss, is_in_unit, recipe.anchor, recipe.keeps_level)
+    def chosen_account(self) -> AccountSettings:
+        """Return what the account is made of, with everything that was left open."""
+        self._check_fitted()
+        return parse_settings(AccountSettings, json.loads(self.state_[_CHOSEN].tobytes()), _CHOSEN)
 
-    def _transform(self, covariates: NDArray[np.float32]) -> NDArray[np.float32]:
-        return np.log1p(covariates)
+    def members(self) -> list[str]:
+        """Return the names of what is blended, in the order of `blend_weights`."""
+        return ["account", *(name for name, _ in self._groups(self.state_)), *self._rules()]
+
+    def blend_weights(self) -> NDArray[np.float64]:
+        """Return how much each member counts at each step, step x member."""
+        return self.state_[_BLEND]
+
+    def used_recipe(self) -> Any:
+        """Return how the last stage is trained."""
+        return self.shared if self.is_additive else super().used_recipe()
 
     def quantities_read(self) -> tuple[str, ...]:
         """Return rain, if the network reads it."""
-        return ("rain",) if self.used_recipe().model_settings(1, self.history, self.horizon).reads_rain else ()
+        return () if self.is_additive else super().quantities_read()
 
-    def explain(self, panel: Panel, sensor: str, time: datetime | str | None = None) -> ForecastExplanation:
-        """Return where the forecast of one sensor came from, beside the forecast itself, in the sensor's unit.
+    @property
+    def rows_needed(self) -> int:
+        """The history, or what a simple rule in the blend repeats."""
+        return max([self.history, *(rule.rows_needed for rule in self._rules().values())])
 
-        Args:
-            panel: as for `predict`.
-            sensor: id.
-            time: of the first forecast step, on the panel's local clock or with an offset; between two steps the later
-                one is taken. None means the step after the last reading.
+    @property
+    def rows_read(self) -> int:
+        """The history, or what a simple rule in the blend may look back."""
+        return max([self.history, *(rule.rows_read for rule in self._rules().values())])
+
+    # Learning
+
+    def _learn(self, panel: Panel, split: Split, report: Report) -> State:
+        if not self.is_additive:
+            return super()._learn(panel, split, report)
+        began = time.monotonic()
+        state = self._frame_in(self._limits["folder"], panel, split, report)
+        rules = {name: _fitted_rule(name, self.history, self.horizon, panel, split) for name in RULES}
+        state[_NETWORKS] = np.array([0])
+        if "shared" in self.used_stages():
+            session = self._session(panel, split, state, report)
+            state = self._train_networks(replace(session, began=began), state, rules, panel, split)
+        return state | self._learn_blend(panel, split, state, rules, report)
+
+    def _frame_in(self, folder: Path | None, panel: Panel, split: Split, report: Report) -> State:
+        """Return what is learned before any network, from the folder of a training that goes on."""
+        path = None if folder is None else folder / _FRAME
+        if path is not None and path.is_file():
+            return load_file(path)
+        state = self._learn_frame(panel, split, report)
+        if path is not None:
+            in_main_process(lambda: _write(path, state))
+        return state
+
+    def _learn_frame(self, panel: Panel, split: Split, report: Report) -> State:
+        state = super()._learn_frame(panel, split, report)
+        if not self.is_additive:
+            return state
+        account, chosen = Fitting(panel, split, self.history, self.horizon, report).fit(self.account)
+        training = slice(0, split.train_end)
+        filled = account.deviations.filled(panel.values, calendar_of(panel.times))[training]
+        centred = panel.values[training].astype(np.float64) - state["means"]
+        count = np.maximum((~np.isnan(centred)).sum(axis=0), 1)
+        deviation = np.sqrt(np.nansum(centred**2, axis=0) / count)
+        state |= {f"{_ACCOUNT}{name}": array for name, array in account.to_state().items()}
+        relations = relations_of(panel, filled, self.shared.sizes.alike)
+        return state | {f"{_RELATIONS}{name}": array for name, array in relations.items()} | {
+            _CHOSEN: np.frombuffer(chosen.model_dump_json().encode(), np.uint8).copy(),
+            _LEVELS: np.stack([state["means"], np.where(deviation > 0, deviation, 1.0)], axis=1).astype(np.float32),
+            _YEARS: np.array([split.train_end * panel.times.interval >= TWO_YEARS]),
+        }  # fmt: skip
+
+    def _train_networks(
+        self, session: Session, state: State, rules: Mapping[str, Forecaster], panel: Panel, split: Split
+    ) -> State:
+        """Return a state with the weights of all networks, trained one after the other within the budget."""
+        budget = session.budget_seconds
+        if budget is not None:
+            last = self._seconds_of_the_last_word(panel, split, state, rules)
+            session = replace(session, budget_seconds=max(0.0, budget - last))
+        count = self._count_networks(session, state)
+        state = state | {_NETWORKS: np.array([count])}
+        for place in range(count):
+            seed = self.seed + _SEEDS_APART * place
+            with torch.random.fork_rng(devices=[]):
+                torch.manual_seed(seed)
+                trainable = self._additive(state, len(panel.sensors), [place])
+            name = "" if place == count - 1 else f"network-{place + 1}"
+            weights = replace(session, seed=seed).train(
+                trainable, Stage(self.shared.training, name, 1 / (count - place))
+            )
+            found = {key.replace("shared.0.", f"shared.{place}.", 1): tensor for key, tensor in weights.items()}
+            state = state | {f"{WEIGHTS}{key}": tensor.numpy() for key, tensor in found.items()}
+        return state
+
+    def _count_networks(self, session: Session, state: State) -> int:
+        """Return how many networks are trained: as many as the budget lets learn to their end, in a few trial steps.
+
+        Without a budget one is trained to its end. A training that goes on has as many as it began with.
         """
-        self._check_fitted()
-        self._check_same_sensors(panel)
-        column, origin = find_sensor(panel, sensor), find_origin(panel, time, self.history)
-        return explain_window(self.trained(), self.windows(panel, np.array([origin])), panel, column)
+        path = None if session.folder is None else session.folder / _PLAN
+        if path is not None and path.is_file():
+            return int(read_json(path)["networks"])
+        count, windows = self.shared.networks, session.data.training
+        if count is None:
+            count = 1
+            if session.budget_seconds is not None:
+                left = session.budget_seconds - (time.monotonic() - session.began)
+                seconds = _PASSES * len(windows) * self._seconds_per_window(session, state)
+                count = max(1, min(_MOST_NETWORKS, int(left / seconds)))
+            count = max(count, 2 if state[_YEARS][0] and self.shared.sizes.season is None else 1)
+        if path is not None:
+            in_main_process(lambda: write_json(path, {"networks": count}))
+        return count
 
-    def trained(self) -> CandorTrainable:
-        trainable = super().trained()
-        assert isinstance(trainable, CandorTrainable)  # it is what `_trainable` makes
-        return trainable
+    def _seconds_per_window(self, session: Session, state: State) -> float:
+        """Return about how long a network learns from a window."""
+        trainable = self._additive(state, len(session.data.sensors), [0])
+        size = min(self.shared.training.batch, len(session.data.training))
+        batch = tensors_of(session.data.training.batch(np.arange(size)))
+        valid = max(1, int(batch["target_mask"].sum()))
+        took = []
+        with torch.random.fork_rng(devices=[]):
+            for _ in range(3):
+                began = time.monotonic()
+                trainable.objective(batch, StepContext(self.horizon, True, valid, 1.0)).total.backward()
+                took.append(time.monotonic() - began)
+        return min(took) / size
+
+    def _seconds_of_the_last_word(
+        self, panel: Panel, split: Split, state: State, rules: Mapping[str, Forecaster]
+    ) -> float:
+        """Return about how long it takes to blend and to calibrate, by forecasting from a few windows now."""
+        some = split.validation[:_WINDOWS_TO_MEASURE]
+        if not len(some):
+            return 0.0
+        self._make_ready(panel, split, self._with_first_weights(state, len(panel.sensors)))
+        began = time.monotonic()
+        self._member_forecasts(panel, some, rules)
+        took = (time.monotonic() - began) / len(some)
+        return _MARGIN * took * (len(split.validation) + min(len(split.validation), _WINDOWS_THAT_BLEND))
+
+    def _with_first_weights(self, state: State, nodes: int) -> State:
+        with torch.random.fork_rng(devices=[]):
+            network = self._additive(state, nodes, [0]).network
+        first = {f"{WEIGHTS}{name}": tensor.numpy() for name, tensor in network.state_dict().items()}
+        return state | first | {_NETWORKS: np.array([1])}
+
+    def _learn_blend(
+        self, panel: Panel, split: Split, state: State, rules: Mapping[str, Forecaster], report: Report
+    ) -> State:
+        """Return the weights of stages and rules, and what the rules that have any have learned."""
+        choosing, stages = split.validation, 1 + len(self._groups(state))
+        places = np.linspace(0, len(choosing) - 1, min(len(choosing), _WINDOWS_THAT_BLEND)).round().astype(np.int64)
+        report("blending", None)
+        weights = np.zeros((self.horizon, stages + len(rules)))
+        weights[:, stages - 1] = 1.0
+        if len(origins := choosing[places]):
+            self._make_ready(panel, split, state)
+            truth = panel.values[origins[:, None] + np.arange(self.horizon)]
+            span = (int(choosing[-1]) - int(choosing[0]) + self.horizon) / self.horizon
+            weights = fit_blend(self._member_forecasts(panel, origins, rules), truth, span)
+        is_used = [True] * stages + [bool(column.any()) for column in weights.T[stages:]]
+        found: State = {_BLEND: weights[:, is_used]}
+        for (name, rule), is_kept in zip(rules.items(), is_used[stages:], strict=True):
+            found |= {f"{_RULES}{name}/{key}": array for key, array in rule.state_.items() if is_kept}
+        return found
+
+    def _make_ready(self, panel: Panel, split: Split, state: State) -> None:
+        """Let what was learned so far forecast."""
+        self.state_ = state
+        self._remember(panel, split)
+
+    # Forecasting
+
+    def _inputs(self, panel: Panel, state: State) -> NDArray[np.float32]:
+        if not self.is_additive:
+            return super()._inputs(panel, state)
+        return _account(state).deviations.filled(panel.values, calendar_of(panel.times))
+
+    def _trainable(self, state: State, scaler: Scaler, nodes: int) -> Any:
+        if not self.is_additive:
+            return super()._trainable(state, scaler, nodes)
+        return self._additive(state, nodes, range(int(state[_NETWORKS][0])))
+
+    def _additive(self, state: State, nodes: int, places: Iterable[int]) -> AdditiveTrainable:
+        """Return the account with the networks of some places on it, which have first weights."""
+        relations = relations_in(_under(_RELATIONS, state), nodes)
+        networks = []
+        for place in places:
+            sizes = self.shared.sizes.model_copy(update={"season": self._reads_season(state, place)})
+            scale = torch.from_numpy(state[_LEVELS])
+            networks.append(SharedNetwork(sizes, nodes, self.history, self.horizon, relations, scale))
+        return AdditiveTrainable(AdditiveNetwork(AccountLayer(_account(state)), networks), self.horizon)
+
+    def _reads_season(self, state: State, place: int) -> bool:
+        """Return whether a network has the week of the year in its clock.
+
+        What two or three years had in common may not come again: if it is not settled, half of the networks do without.
+        """
+        settled = self.shared.sizes.season
+        return settled if settled is not None else bool(state[_YEARS][0]) and place % 2 == 1
+
+    def _groups(self, state: State) -> list[tuple[str, list[int]]]:
+        """Return the networks by name of the member that is their mean."""
+        places = range(int(state[_NETWORKS][0]))
+        by_name: dict[str, list[int]] = {}
+        for place in places:
+            name = "networks with the year" if self._reads_season(state, place) else "networks"
+            by_name.setdefault(name, []).append(place)
+        return list(by_name.items())
+
+    def trained(self) -> Any:
+        """Return the stages, or the published network, with the weights they learned."""
+        return super().trained() if not self.is_additive else NetworkForecaster.trained(self)
+
+    def _forecast(self, panel: Panel, origins: Origins) -> NDArray[np.float32]:
+        if not self.is_additive:
+            return super()._forecast(panel, origins)
+        return blended(self.blend_weights(), self._member_forecasts(panel, origins, self._rules()))
+
+    def _member_forecasts(
+        self, panel: Panel, origins: Origins, rules: Mapping[str, Forecaster]
+    ) -> list[NDArray[np.float32]]:
+        """Return the forecasts that are blended, each origin x horizon x sensor: of the stages, then of rules."""
+        found = list(infer(self.trained(), self.windows(panel, origins), lambda net, batch: net.network(batch)))
+        shape = 1 + int(self.state_[_NETWORKS][0]), 0, self.horizon, len(panel.sensors)
+        account, *networks = torch.cat([torch.empty(shape), *found], dim=1).numpy()
+        means = [np.mean([networks[place] for place in places], axis=0) for _, places in self._groups(self.state_)]
+        return [account, *means, *(rule.predict(panel, origins) for rule in rules.values())]
+
+    def _rules(self) -> dict[str, Forecaster]:
+        """Return the simple rules that have a weight, by name and in order."""
+        state: State = self.__dict__.get("state_", {})
+        found = {}
+        for name in RULES:
+            if own := _under(f"{_RULES}{name}/", state):
+                rule = forecasters.get(name)(history=self.history, horizon=self.horizon)
+                rule.state_, rule.trained_on_ = own, self.trained_on_
+                found[name] = rule
+        return found
+
+
+def _account(state: State) -> Account:
+    return Account.from_state(_under(_ACCOUNT, state))
+
+
+def _under(prefix: str, state: State) -> State:
+    return {name.removeprefix(prefix): array for name, array in state.items() if name.startswith(prefix)}
+
+
+def _fitted_rule(name: str, history: int, horizon: int, panel: Panel, split: Split) -> Forecaster:
+    """Return a simple rule fitted to the training part."""
+    rule = forecasters.get(name)(history=history, horizon=horizon)
+    return rule.fit(panel, replace(split, validation=split.validation[:0]))
+
+
+def _write(path: Path, state: State) -> None:
+    with atomic_file(path) as temporary:
+        save_file({name: np.ascontiguousarray(array) for name, array in state.items()}, temporary)

@@ -56,7 +56,7 @@ class NetworkForecaster(Forecaster):
     def _trainable(self, state: State, scaler: Scaler, nodes: int) -> Trainable:
         """Return the network with first weights, for the graph and the scaler of a state."""
 
-    def stages(self) -> tuple[Stage, ...]:
+    def earlier_stages(self) -> tuple[Stage, ...]:
         """Return the trainings that come before the network's own, in their order; by default there are none."""
         return ()
 
@@ -112,12 +112,19 @@ class NetworkForecaster(Forecaster):
         return split if self.used_recipe().selection == "whole" else super().selection(split)
 
     def _learn(self, panel: Panel, split: Split, report: Report) -> State:
-        means = training_means(panel, split)
-        filled = fill(panel.values, self.fill, means)
-        scaler = self._fit_scaler(panel, filled, split)
-        state = _frame_state(panel) | self._learn_covariates(panel, split)
-        state |= {"means": means, "scaler": np.array([scaler.mean, scaler.deviation])}
-        inputs, covariates, spans = scaler.scale(filled), self._covariates(panel, state), (self.history, self.horizon)
+        return self._train(panel, split, self._learn_frame(panel, split, report), report)
+
+    def _train(self, panel: Panel, split: Split, state: State, report: Report) -> State:
+        """Return a state with the weights that the network learns, given what was learned before it."""
+        session = self._session(panel, split, state, report)
+        state, trainable = self._first_weights(session, state)
+        weights = session.train(trainable, Stage(self.used_recipe().training))
+        return state | {f"{WEIGHTS}{name}": tensor.numpy() for name, tensor in weights.items()}
+
+    def _session(self, panel: Panel, split: Split, state: State, report: Report) -> Session:
+        """Return a stretch of training on the windows of a panel."""
+        inputs, covariates = self._inputs(panel, state), self._covariates(panel, state)
+        spans = self.history, self.horizon
         data = TrainingData(
             training=Windows(panel, inputs, split.train, *spans, covariates),
             validation=Windows(panel, inputs, split.validation, *spans, covariates),
@@ -125,23 +132,31 @@ class NetworkForecaster(Forecaster):
             unit=panel.unit,
         )
         divisible = not self.needs_whole_batches
-        session = Session(data, self.seed, report=report, is_divisible=divisible, **self._limits)
-        state, trainable = self._first_weights(session, state, scaler)
-        weights = session.train(trainable, Stage(self.used_recipe().training))
-        return state | {f"{WEIGHTS}{name}": tensor.numpy() for name, tensor in weights.items()}
+        return Session(data, self.seed, report=report, is_divisible=divisible, **self._limits)
 
-    def _first_weights(self, session: Session, state: State, scaler: Scaler) -> tuple[State, Trainable]:
+    def _learn_frame(self, panel: Panel, split: Split, report: Report) -> State:
+        """Return what is learned before any network: what it is made for, and how its inputs are prepared."""
+        means = training_means(panel, split)
+        scaler = self._fit_scaler(panel, fill(panel.values, self.fill, means), split)
+        state = _frame_state(panel) | self._learn_covariates(panel, split)
+        return state | {"means": means, "scaler": np.array([scaler.mean, scaler.deviation])}
+
+    def _inputs(self, panel: Panel, state: State) -> NDArray[np.float32]:
+        """Return what the network reads of a panel, time x sensor: filled z-scores."""
+        return scaler_of(state).scale(fill(panel.values, self.fill, state["means"]))
+
+    def _first_weights(self, session: Session, state: State) -> tuple[State, Trainable]:
         """Return what the network is built from, and the network as its own training begins: after all stages."""
         is_begun, earlier = session.has_reached_the_last(), None
         found = session.load_found() if is_begun else found_in(self._start_from)
-        for stage in () if is_begun or self._start_from else self.stages():
+        for stage in () if is_begun or self._start_from else self.earlier_stages():
             make = partial(self._stage_trainable, stage)
-            trainable = self._new(make, session, state | found_state(found), scaler, earlier)
+            trainable = self._new(make, session, state | found_state(found), earlier)
             trainable.network.load_state_dict(session.train(trainable, stage))
             found, earlier = found | trainable.found(), trainable
         session.save_found(found)
         state = state | found_state(found)
-        trainable = self._new(self._trainable, session, state, scaler, earlier)
+        trainable = self._new(self._trainable, session, state, earlier)
         if self._start_from:
             trainable.network.load_state_dict(_weights(self._start_from))
         return state, trainable
@@ -175,13 +190,12 @@ class NetworkForecaster(Forecaster):
         make: Callable[[State, Scaler, int], Trainable],
         session: Session,
         state: State,
-        scaler: Scaler,
         earlier: Trainable | None,
     ) -> Trainable:
         """Return a network that is initialised from the training windows and from what the stage before learned."""
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
-            trainable = make(state, scaler, len(session.data.sensors))
+            trainable = make(state, scaler_of(state), len(session.data.sensors))
             self._prepare(trainable, session.data.training)
         if earlier is not None:
             trainable.inherit(earlier)
@@ -219,20 +233,22 @@ class NetworkForecaster(Forecaster):
             state, built = self.__dict__.get("_built", (None, None))
             if state is not self.state_ or built is None:
                 with torch.random.fork_rng(devices=[]):  # building a network draws its first weights
-                    built = self._trainable(self.state_, self._scaler(), len(self.trained_on_.panel.sensors))
+                    built = self._trainable(self.state_, scaler_of(self.state_), len(self.trained_on_.panel.sensors))
                 built.network.load_state_dict(_weights(self.state_))
                 built.network.eval()
                 self._built: tuple[State, Trainable] = (self.state_, built)
             return built
 
-    def _scaler(self) -> Scaler:
-        return Scaler(*map(float, self.state_["scaler"]))
-
     def windows(self, panel: Panel, origins: Origins) -> Windows:
         """Return the windows before origins as the network reads them; nothing from an origin on has to exist."""
         panel = panel.in_zone(self.trained_on_.panel.times.zone)  # an explanation is asked for on any clock
-        inputs = self._scaler().scale(fill(panel.values, self.fill, self.state_["means"]))
+        inputs = self._inputs(panel, self.state_)
         return future_windows(panel, inputs, origins, self.history, self.horizon, self._covariates(panel, self.state_))
+
+
+def scaler_of(state: State) -> Scaler:
+    """Return the scaler of a state."""
+    return Scaler(*map(float, state["scaler"]))
 
 
 def edges_of(state: State) -> EdgeArrays:

@@ -1,25 +1,34 @@
 """Protocol, sizes and schedules for data that no preset was made for, with reasons; and settings written by hand."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import fields
 from datetime import timedelta
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, Literal
 
+from candor.account.settings import AccountSettings
 from candor.core.errors import InputError
-from candor.core.settings import parse_settings
+from candor.core.settings import Settings, parse_settings
 from candor.core.text import duration
 from candor.data.panel import Panel
 from candor.data.protocol import Protocol, Task, suggest_protocol
 from candor.forecasting.forecaster import forecasters, label_of
+from candor.nets.additive.settings import SharedSizes
 from candor.nets.candor.recipe import Recipe
 from candor.nets.candor.settings import LossWeights, ModelSettings
 from candor.nets.recipe import NetworkRecipe, TrainingSettings
 from candor.presets import load_preset, merge
 
 _STEPS_OF_TRAINING = 600
-_TWO_YEARS = timedelta(days=730)
-_SECTIONS: dict[str, Any] = {"training": TrainingSettings, "model": ModelSettings, "loss": LossWeights}
+TWO_YEARS = timedelta(days=730)
+StageName = Literal["account", "shared", "network"]
+ADDITIVE: tuple[StageName, ...] = ("account", "shared")
+"""The stages of CANDOR where no recipe of the published network is settled."""
+_STAGES_IN_WORDS = {
+    "account": "an account in closed form (usual, own, arrivals)",
+    "shared": "a small network for all sensors on what it leaves",
+}
+_SECTIONS: dict[str, type[Settings]] = {"training": TrainingSettings, "model": ModelSettings, "loss": LossWeights}
 
 
 def choose_protocol(panel: Panel, preset: str | None, overrides: Mapping[str, Any]) -> tuple[Protocol, dict[str, Any]]:
@@ -39,8 +48,7 @@ def choose_settings(
 ) -> tuple[dict[str, Any], list[str]]:
     """Return the settings of a model for a task, beside those that follow from the protocol, and why in sentences."""
     if model == "candor":
-        recipe, reasons = choose_recipe(task, preset, overrides)
-        return {"recipe": recipe.model_dump()}, reasons
+        return _choose_candor(task, preset, overrides)
     own: dict[str, Any] = {field.name: field.default for field in fields(forecasters.get(model))}
     _refuse_groups(overrides, ("sizes", "recipe", "training", "recipe.training") if "sizes" in own else ())
     if "sizes" not in own:
@@ -70,6 +78,43 @@ def choose_settings(
     return merge(sections, placed), [f"sizes and training: {whose}, see candor.nets.baselines"]
 
 
+def _choose_candor(task: Task, preset: str | None, overrides: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Return the settings of CANDOR: of the published network where its recipe or its settings ask for it."""
+    rest = dict(overrides)
+    stages = rest.pop("stages", None)
+    is_settled = preset is not None and load_preset(preset).recipe is not None
+    if stages is None:
+        stages = ["network"] if is_settled or any(_is_of_network(key) for key in rest) else list(ADDITIVE)
+    stages = [stages] if isinstance(stages, str) else list(stages)
+    if stages == ["network"]:
+        recipe, reasons = choose_recipe(task, preset, rest)
+        return {"stages": stages, "recipe": recipe.model_dump()}, reasons
+    if wrong := next((key for key in rest if _is_of_network(key)), None):
+        what = f"{wrong} is a setting of the published network, which is not among the stages"
+        raise InputError(what, hint="leave it out, or train the published network alone: stages=network")
+    sections: dict[str, Any] = {"account": AccountSettings, "sizes": SharedSizes, "training": TrainingSettings}
+    networks = rest.pop("networks", None)
+    placed = _in_sections(rest, sections, ("account", "training", "sizes"))
+    placed |= {} if networks is None else {"networks": networks}
+    shared = {key: placed[key] for key in ("sizes", "training", "networks") if key in placed}
+    chosen = {"stages": stages, "account": placed.get("account", {}), "shared": shared}
+    reasons = [
+        _spans_in_words(task, preset),
+        "stages: " + ", then ".join(_STAGES_IN_WORDS[name] for name in stages if name in _STAGES_IN_WORDS),
+    ]
+    if overrides:
+        reasons.append(_as_you_set(overrides))
+    return chosen, reasons
+
+
+def _is_of_network(key: str) -> bool:
+    """Return whether a setting belongs to the published network alone."""
+    section, dot, _ = key.partition(".")
+    if dot:
+        return section in ("model", "loss", "recipe")
+    return key in Recipe.model_fields.keys() - {"training", "selection"} or key in ModelSettings.model_fields
+
+
 def _at(content: Mapping[str, Any], path: tuple[str, ...]) -> Mapping[str, Any]:
     for step in path:
         content = content[step]
@@ -78,7 +123,7 @@ def _at(content: Mapping[str, Any], path: tuple[str, ...]) -> Mapping[str, Any]:
 
 def choose_recipe(task: Task, preset: str | None, overrides: Mapping[str, Any]) -> tuple[Recipe, list[str]]:
     """Return how CANDOR is trained on a task, and what was chosen and why in plain sentences."""
-    placed = _in_sections(overrides)
+    placed = _in_sections(overrides, _SECTIONS, ("training", "model"), Recipe)
     settled = load_preset(preset).recipe if preset else None
     wanted = placed.get("training") or {}
     followed = None if settled is None else _following(settled, task, wanted)
@@ -102,9 +147,13 @@ def choose_recipe(task: Task, preset: str | None, overrides: Mapping[str, Any]) 
             "history that is longer than patch_length by a multiple of patch_stride"
         )
     if overrides:
-        words = ", ".join(f"{name}={value}" for name, value in overrides.items())
-        reasons.append(f"as you set, before all that was chosen: {words}")
+        reasons.append(_as_you_set(overrides))
     return recipe, reasons
+
+
+def _as_you_set(overrides: Mapping[str, Any]) -> str:
+    words = ", ".join(f"{name}={value}" for name, value in overrides.items())
+    return f"as you set, before all that was chosen: {words}"
 
 
 def _following(settled: Recipe, task: Task, wanted: Mapping[str, Any]) -> Recipe:
@@ -132,7 +181,7 @@ def _fitting(task: Task, wanted: Mapping[str, Any]) -> dict[str, Any]:
     }  # fmt: skip
     sizes = Recipe().model_settings(1, history, horizon)
     # From a single year the network would take the weather of a week for its season.
-    season = task.split.train_end * task.panel.times.interval >= _TWO_YEARS
+    season = task.split.train_end * task.panel.times.interval >= TWO_YEARS
     model = {"patch_length": sizes.patch_length, "patch_stride": sizes.patch_stride, "season": season}
     # Long horizons revert to the mean, so the level is kept as an input.
     keeps_level = season and horizon >= history
@@ -189,24 +238,38 @@ def _spans_in_words(task: Task, preset: str | None) -> str:
     return "; ".join(f"{span}: {reason}" for span, reason in reasons.items())
 
 
-def _in_sections(overrides: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings under the section they belong to: `epochs` and `training.epochs` mean the same."""
-    _refuse_groups(overrides, _SECTIONS)
+def _in_sections(
+    overrides: Mapping[str, Any],
+    sections: Mapping[str, type[Settings]],
+    homes: Sequence[str],
+    whole: type[Settings] | None = None,
+) -> dict[str, Any]:
+    """Return settings under the section they belong to: `epochs` and `training.epochs` mean the same.
+
+    Args:
+        overrides: by name.
+        sections: settings by the name of their group.
+        homes: groups whose settings need no prefix.
+        whole: what the groups are a part of, whose own settings need none either.
+    """
+    _refuse_groups(overrides, sections)
     placed: dict[str, Any] = {}
+    known = whole.model_fields if whole else {}
     for key, value in overrides.items():
         section, dot, name = key.partition(".")
-        if dot and section in _SECTIONS:
+        if dot and section in sections:
             placed.setdefault(section, {})[name] = value
-        elif key in Recipe.model_fields:
+        elif key in known or (key in sections and isinstance(value, Mapping)):
             placed[key] = merge(placed.get(key, {}), value) if isinstance(value, Mapping) else value
-        elif home := next((name for name in ("training", "model") if key in _SECTIONS[name].model_fields), None):
+        elif home := next((name for name in homes if key in sections[name].model_fields), None):
             placed.setdefault(home, {})[key] = value
         else:
-            homes = (Protocol, Recipe, TrainingSettings, ModelSettings)
-            names = list(dict.fromkeys(name for one in homes for name in one.model_fields))
+            rooms = (Protocol, *((whole,) if whole else ()), *(sections[name] for name in homes))
+            names = list(dict.fromkeys(name for one in rooms for name in one.model_fields))
             near = get_close_matches(key.rpartition(".")[2], names, 1)
             meant = f"did you mean {near[0]}? " if near else ""
-            hint = f"{meant}known: {', '.join(names)}, loss.TERM"
+            groups = ", ".join(f"{name}.NAME" for name in sections if name not in homes)
+            hint = f"{meant}known: {', '.join(names)}{', ' + groups if groups else ''}"
             raise InputError(f"there is no setting called {key!r}", hint=hint)
     return placed
 

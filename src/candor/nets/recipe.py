@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 
 from candor.core.settings import Settings
 
@@ -13,6 +13,7 @@ UNCLIPPED = 1e9
 
 _FEWEST_EPOCHS = 8  # of a shortened training, so that its schedules keep their shape
 _FEWEST_STEPS, LEAST_BATCH = 1000, 16  # of a shortened training: few large steps would leave it at its beginning
+_RISING, _LEAST_RATE = 0.15, 0.005  # shares of all epochs, and of the largest rate, of the schedule of one cycle
 _SHARE_OF_LEARNING = 0.8  # of a budget; the rest is validation, and a margin
 
 
@@ -37,9 +38,9 @@ class TrainingSettings(Settings):
     """Adam's epsilon."""
     clip: PositiveFloat = 5.0
     """Largest norm of the gradient of all parameters together."""
-    schedule: Literal["milestones", "cosine"] = "milestones"
+    schedule: Literal["milestones", "cosine", "one-cycle"] = "milestones"
     """Whether the learning rate is multiplied by `decay` at the milestones, or falls to zero along half a cosine over
-    all epochs."""
+    all epochs, or rises step by step for the first part of them and then falls so."""
     milestones: tuple[NonNegativeInt, ...] = ()
     """See `schedule`."""
     decay: PositiveFloat = 0.5
@@ -54,6 +55,12 @@ class TrainingSettings(Settings):
     """Epoch e_0 from which losses count that start late, if the network has any."""
     patience: PositiveInt = 50
     """Epochs without a better validation error after which training ends."""
+    rate_warm_up: NonNegativeInt = 0
+    """Steps of the optimiser over which the learning rate rises from zero."""
+    averaging: float | None = Field(default=None, gt=0, lt=1)
+    """Share of the running mean of the weights that each step keeps; the mean is validated and kept. None: no mean."""
+    keeps_start: bool = False
+    """Whether the first weights are validated too, so that training that only loses leaves nothing behind."""
 
     def prefix(self, epoch: int, horizon: int) -> int:
         """Return how many steps of the horizon are supervised."""
@@ -61,12 +68,21 @@ class TrainingSettings(Settings):
             return horizon
         return min(horizon, self.curriculum * (1 + (epoch - self.warm_up) // self.period))
 
-    def rate(self, epoch: int) -> float:
-        """Return the learning rate."""
+    def rate(self, epoch: int, of_epoch: float = 0.0) -> float:
+        """Return the learning rate, when so much of an epoch is done."""
+        if self.schedule == "one-cycle":
+            done = (epoch + of_epoch) / self.epochs
+            rising = done / _RISING
+            falling = (1 + math.cos(math.pi * (done - _RISING) / (1 - _RISING))) / 2
+            return self.learning_rate * max(_LEAST_RATE, min(rising, falling) if done < _RISING else falling)
         if self.schedule == "cosine":
             return self.learning_rate * (1 + math.cos(math.pi * epoch / self.epochs)) / 2
         passed = sum(milestone <= epoch for milestone in self.milestones)
         return self.learning_rate * self.decay**passed
+
+    def warm_up_share(self, step: int) -> float:
+        """Return the share of the learning rate that a step of the optimiser takes."""
+        return min(1.0, (step + 1) / self.rate_warm_up) if self.rate_warm_up else 1.0
 
     def is_active(self, epoch: int) -> bool:
         """Return whether the activation epoch is reached."""

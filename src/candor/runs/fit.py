@@ -22,6 +22,8 @@ from candor.forecasting.own_data import choose_settings
 from candor.runs.run import RECORD, TRAINING, Run, RunRecord, load_record, save_run
 
 SETTINGS = "settings.json"
+STAGED_MINUTES = 10.0
+"""Budget of the stages of CANDOR where none is given."""
 # What the grids of `candor benchmark` and `candor truth` write to the folder of a run before it is trained.
 _FILES_OF_GRIDS = {"cell.json", "status.json", "threads.json", "failure.json"}
 
@@ -110,7 +112,7 @@ def train_model(
         hint = "begin where sensors report: first=DATE"
     if hint:
         raise InputError("there is nothing to learn from in the training part", where=panel.name, hint=hint)
-    if "recipe" not in settings:
+    if not {"recipe", "stages"} & settings.keys():
         chosen, why = choose_settings(model, task, None, {})
         settings, reasons = chosen | dict(settings), reasons or why
     kind = forecasters.get(model)
@@ -154,6 +156,11 @@ def resume_command(folder: Path) -> str:
 def is_network(model: str) -> bool:
     """Return whether a model is trained in sessions; for simple rules PyTorch is not loaded to find out."""
     return hasattr(forecasters.get(model), "trained")
+
+
+def is_staged(model: str, settings: Mapping[str, Any]) -> bool:
+    """Return whether settings of a model are those of CANDOR's stages, whose budget is planned from the beginning."""
+    return model == "candor" and list(settings.get("stages") or ()) != ["network"]
 
 
 def check_run_place(folder: Path, model: str, *, replaces: bool = False) -> None:

@@ -233,7 +233,7 @@ def _train(run: Run, task: Task, report: Report, limits: Limits) -> Run:
         fit(stop_reason=stop_reason)
     except Stopped as stopped:
         # Before its own training, which follows other stages, a network has learned nothing that could forecast.
-        is_unlearned = forecaster.stages() != () and not Checkpoint(folder).exists
+        is_unlearned = forecaster.earlier_stages() != () and not Checkpoint(folder).exists
         is_interrupted = limits.interruption() is not None
         if is_unlearned and limits.fits_schedule and not is_interrupted:  # with the same budget it would not go on
             what = "the budget was used up before the network itself began to learn"

@@ -38,12 +38,14 @@ class Progress:
     """Windows that it takes, settled before it began; None leaves that to the settings."""
     learned: int = 0
     """Windows of the epochs before it."""
+    steps: int = 0
+    """Of the optimiser, over all epochs."""
     sums: dict[str, float] = field(default_factory=dict)
     """Terms of the objective so far in this epoch, each weighed by its windows."""
     best_error: float | None = None
     """Smallest validation error so far, in the sensors' unit; None while there is none to tell of."""
     best_epoch: int | None = None
-    """The epoch whose weights are kept."""
+    """The epoch whose weights are kept; -1 stands for the first weights."""
     lines: int = 0
     """Lines of metrics that belong to finished epochs."""
     seconds: float = 0.0
@@ -65,16 +67,19 @@ class Checkpoint:
         """Whether there is something to go on from."""
         return self.last.is_file()
 
-    def save(self, progress: Progress, network: nn.Module, optimiser: torch.optim.Optimizer) -> None:
-        """Write the state of training, all or nothing."""
+    def save(
+        self, progress: Progress, network: nn.Module, optimiser: torch.optim.Optimizer, average: Weights | None = None
+    ) -> None:
+        """Write the state of training, with the running mean of the weights if there is one, all or nothing."""
         tensors = {f"network/{name}": tensor for name, tensor in network.state_dict().items()}
+        tensors |= {f"average/{name}": tensor for name, tensor in (average or {}).items()}
         names = [name for name, _ in network.named_parameters()]
         for index, state in optimiser.state_dict()["state"].items():
             tensors |= {f"adam/{key}/{names[index]}": value for key, value in state.items()}
         _write(self.last, tensors, {"progress": json.dumps(asdict(progress))})
 
-    def load(self, network: nn.Module, optimiser: torch.optim.Optimizer) -> Progress:
-        """Bring network and optimiser to the saved state, and return how far training had come."""
+    def load(self, network: nn.Module, optimiser: torch.optim.Optimizer) -> tuple[Progress, Weights]:
+        """Bring network and optimiser to the saved state; return how far training had come and the mean of weights."""
         tensors, header = _read(self.last)
         network.load_state_dict(_under("network/", tensors))
         names = [name for name, _ in network.named_parameters()]
@@ -83,7 +88,7 @@ class Checkpoint:
             kind, name = key.split("/", 1)
             state.setdefault(names.index(name), {})[kind] = value
         optimiser.load_state_dict(optimiser.state_dict() | {"state": state})
-        return Progress(**json.loads(header["progress"]))
+        return Progress(**json.loads(header["progress"])), _under("average/", tensors)
 
     def progress(self) -> Progress:
         """Return how far training has come; if nothing is there, that it has not begun.

@@ -1,7 +1,8 @@
 """The training loop: epochs of batches, each made of micro-batches that fit the cache, on one or many processes."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -91,6 +92,7 @@ class Trainer:
         )
         self.progress = Progress()
         self.best: Weights | None = None
+        self.average: Weights = {}
         self.curves = None if checkpoint is None else Curves(checkpoint.folder / "tensorboard")
         self._began = self._saved = time.monotonic()
 
@@ -102,6 +104,7 @@ class Trainer:
         self._resume()
         try:
             with torch.random.fork_rng(devices=[]), ThreadReplicas(self.trainable, self.plan.workers) as replicas:
+                self._validate_start(replicas)
                 while not self.progress.is_finished:
                     self._end_epoch(replicas, *self._train_epoch(replicas))
         finally:
@@ -127,9 +130,19 @@ class Trainer:
     def _copy_of_weights(self) -> Weights:
         return {name: tensor.detach().cpu().clone() for name, tensor in self.network.state_dict().items()}
 
+    def _validate_start(self, replicas: Replicas) -> None:
+        """Take the first weights for the best so far, if they are to be kept where training does not gain."""
+        progress = self.progress
+        if self.settings.keeps_start and progress.best_epoch is None:
+            progress.best_error, progress.best_epoch = self._validation_error(replicas), -1
+            self.best = self._copy_of_weights()
+            if self.checkpoint is not None:
+                in_main_process(partial(self.checkpoint.save_best, self.best))
+                self._save()
+
     def _resume(self) -> None:
         if self.checkpoint is not None and self.checkpoint.exists:
-            self.progress = self.checkpoint.load(self.network, self.optimiser)
+            self.progress, self.average = self.checkpoint.load(self.network, self.optimiser)
             if self.progress.best_epoch is not None:
                 self.best = self.checkpoint.load_best()
         places = gather_object([(self.progress.epoch, self.progress.batch)])
@@ -145,8 +158,6 @@ class Trainer:
         """Return how many windows this process learned from in the epoch, and in how many seconds."""
         progress, settings = self.progress, self.settings
         learned_before, began = progress.windows, time.monotonic()
-        for group in self.optimiser.param_groups:
-            group["lr"] = settings.rate(progress.epoch)
         replicas.train(True)
         there = len(self.data.training)
         windows = min(there, progress.epoch_windows or settings.epoch_windows or there)
@@ -154,15 +165,17 @@ class Trainer:
         batches = -(-windows // settings.batch)  # the last one may be smaller
         while progress.batch < batches:
             indices = order[progress.batch * settings.batch : (progress.batch + 1) * settings.batch]
-            self._train_batch(replicas, indices)
+            self._train_batch(replicas, indices, settings.rate(progress.epoch, progress.batch / batches))
             progress.batch += 1
             self.report(self._words(), (progress.epoch + progress.batch / batches) / settings.epochs)
             self._save_if_due()
         return progress.windows - learned_before, time.monotonic() - began
 
-    def _train_batch(self, replicas: Replicas, indices: Indices) -> None:
+    def _train_batch(self, replicas: Replicas, indices: Indices, rate: float) -> None:
         """Take one step of the optimiser; the parts of all micro-batches and processes add up to its gradient."""
         progress = self.progress
+        for group in self.optimiser.param_groups:
+            group["lr"] = rate * self.settings.warm_up_share(progress.steps)
         self.optimiser.zero_grad(set_to_none=True)
         found = gather_object(self._learn_share(replicas, indices))
         for part, terms in found:
@@ -175,6 +188,8 @@ class Trainer:
             self._give_up("the gradient of the objective is no longer a number")
         self.optimiser.step()
         progress.windows += len(indices)
+        progress.steps += 1
+        self._average_weights()
         for _, terms in found:
             for name, value in terms.items():
                 progress.sums[name] = progress.sums.get(name, 0.0) + value * len(indices)
@@ -214,10 +229,44 @@ class Trainer:
         for parameter, gradient in zip(chosen, flat.split([p.numel() for p in chosen]), strict=True):
             parameter.grad = gradient.view_as(parameter)
 
+    @torch.no_grad()
+    def _average_weights(self) -> None:
+        """Move the running mean a step towards the weights; at first it forgets faster, so that the start fades."""
+        if self.settings.averaging is None:
+            return
+        if not self.average:
+            self.average = {name: tensor.detach().clone() for name, tensor in self.network.state_dict().items()}
+        steps = self.progress.steps
+        share = 1 - min(self.settings.averaging, (1 + steps) / (10 + steps))
+        for name, tensor in self.network.state_dict().items():
+            mean = self.average[name]
+            if mean.is_floating_point():
+                mean.lerp_(tensor, share)
+            else:
+                mean.copy_(tensor)
+
+    @contextmanager
+    def _averaged(self) -> Iterator[None]:
+        """Put the mean of the weights in their place while the block runs, if there is one."""
+        if not self.average:
+            yield
+            return
+        latest = self._copy_of_weights()
+        self.network.load_state_dict(self.average)  # in place: replicas share the weights
+        try:
+            yield
+        finally:
+            self.network.load_state_dict(latest)
+
     def _end_epoch(self, replicas: Replicas, learned: int, learning: float) -> None:
-        """Validate, keeps the weights if they are the best, and logs the epoch, see `_train_epoch`."""
+        """Validate, keep the weights if they are the best, and log the epoch, see `_train_epoch`."""
         progress, settings, began = self.progress, self.settings, time.monotonic()
-        error = self._validation_error(replicas)
+        with self._averaged():
+            error = self._validation_error(replicas)
+            is_best = error is None or progress.best_error is None or error < progress.best_error
+            if is_best:
+                progress.best_error, progress.best_epoch = error, progress.epoch
+                self.best = self._copy_of_weights()
         sums = {name: total / progress.windows for name, total in progress.sums.items()}
         progress.seconds += self._lap()
         entry = {
@@ -233,10 +282,6 @@ class Trainer:
             "seconds": round(progress.seconds, 3),
             "processes": self.accelerator.num_processes,
         }
-        is_best = error is None or progress.best_error is None or error < progress.best_error
-        if is_best:
-            progress.best_error, progress.best_epoch = error, progress.epoch
-            self.best = self._copy_of_weights()
         if self.checkpoint is not None:
             in_main_process(partial(self._write_epoch, self.checkpoint, entry, self.best if is_best else None))
         stale = progress.epoch - (progress.best_epoch or 0)
@@ -335,7 +380,7 @@ class Trainer:
 
     def _save(self) -> None:
         if self.checkpoint is not None:
-            in_main_process(partial(self.checkpoint.save, self.progress, self.network, self.optimiser))
+            in_main_process(partial(self.checkpoint.save, self.progress, self.network, self.optimiser, self.average))
         self._saved = time.monotonic()
 
     def _lap(self) -> float:

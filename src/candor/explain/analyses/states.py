@@ -76,7 +76,7 @@ def untrained(candor: Candor) -> CandorTrainable:
 
     A training that began with the weights of another run began elsewhere: see `RunRecord.start`.
     """
-    trained = candor.trained()
+    trained: CandorTrainable = candor.trained()
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(candor.seed)
         network = CandorNetwork(trained.network.settings, edges_of(candor.state_))

@@ -1,0 +1,167 @@
+"""The shared network: one small perceptron for all sensors on what the account leaves, its hidden states mixed.
+
+    h = relu(W [own, neighbours, alike, level, mask, account, usual] + identity of the sensor + clock)
+    h = h + W2 drop(relu((1 + gain of the sensor) W1 h))                                    block
+    g = U h;  h = h + V drop(relu([g, A_in g, A_out g, A_alike g, A_learned g]))            mixing
+    correction = (W + W of the sensor) h, in robust spreads of the sensor
+
+A_in and A_out are the paper's forward and reverse propagation, A_alike and A_learned its functional relations, observed
+and learned. All weights of the correction are zero at first, so that training begins at the account.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from candor.data.times import BINS_PER_DAY, DAYS_PER_WEEK, WEEKS_PER_YEAR
+from candor.nets.additive.account import Accounted, Ahead
+from candor.nets.additive.settings import SharedSizes
+from candor.nets.candor.ops.sparse import EdgeList, SparseMatrix, spmm
+from candor.nets.dropout import Dropout
+
+States = Float[Tensor, "node batch channel"]
+_FARTHEST = 12.0  # robust spreads beyond which a deviation counts as so many
+_HARMONICS = 2  # of the year
+_SHARE_OF_RESIDUAL = 0.5  # of the usual size of first weights, so that the stack begins close to its input
+
+
+@dataclass(frozen=True)
+class Relations:
+    """Which sensors are averaged for each sensor, by kind: weights of senders that sum to one for every receiver.
+
+    Rows of the matrix are kind after kind, each receiver by receiver.
+    """
+
+    kinds: int
+    matrix: SparseMatrix
+    nodes: int
+
+    @classmethod
+    def of(cls, row: Tensor, column: Tensor, weight: Tensor, kinds: int, nodes: int) -> "Relations":
+        """Return the relations with these entries, ascending by row = kind * nodes + receiver."""
+        order = torch.argsort(column, stable=True)
+        edges = EdgeList.of(row, column, order, kinds * nodes, nodes)
+        return cls(kinds, SparseMatrix(edges, weight), nodes)
+
+    def means(self, states: States) -> Float[Tensor, "kind node batch channel"]:
+        """Return the means over the senders of each kind."""
+        nodes, batch, channels = states.shape
+        return spmm(self.matrix, states.reshape(nodes, batch * channels)).view(self.kinds, nodes, batch, channels)
+
+
+class Block(nn.Module):
+    """A residual block; every sensor has a gain of its own for each hidden unit."""
+
+    def __init__(self, width: int, nodes: int, dropout: float) -> None:
+        super().__init__()
+        self.first, self.second = nn.Linear(width, width), nn.Linear(width, width)
+        self.gain = nn.Parameter(torch.zeros(nodes, 1, width))
+        self.dropout = Dropout(dropout)
+        _shrink(self.second)
+
+    def forward(self, states: States) -> States:
+        hidden = self.first(states)
+        return states + self.second(self.dropout(torch.addcmul(hidden, hidden, self.gain).relu()))
+
+
+class Mixing(nn.Module):
+    """Hidden states of related sensors beside the sensor's own."""
+
+    def __init__(self, sizes: SharedSizes, nodes: int, relations: Relations) -> None:
+        super().__init__()
+        self.relations = relations
+        self.narrow = nn.Linear(sizes.width, sizes.mixed)
+        self.widen = nn.Linear(sizes.mixed * (2 + relations.kinds), sizes.width)
+        self.row, self.column = (nn.Parameter(0.5 * torch.randn(nodes, sizes.rank)) for _ in range(2))
+        self.dropout = Dropout(sizes.dropout)
+        _shrink(self.widen)
+
+    def forward(self, states: States) -> States:
+        narrow = self.narrow(states)
+        nodes, batch, channels = narrow.shape
+        likeness = torch.softmax((self.row @ self.column.T).relu(), dim=1)
+        learned = (likeness @ narrow.reshape(nodes, -1)).view(nodes, batch, channels)
+        parts = [narrow, *self.relations.means(narrow), learned]
+        return states + self.widen(self.dropout(torch.cat(parts, dim=2).relu()))
+
+
+class SharedNetwork(nn.Module):
+    """The shared network.
+
+    Args:
+        sizes: of it.
+        nodes: sensors.
+        history: rows that are read.
+        horizon: rows that are forecast.
+        relations: edges, reversed edges and likeness, as far as there are any.
+        scale: mean and deviation of each sensor's readings, by which levels are z-scored, sensor x 2.
+    """
+
+    scale: Tensor
+
+    def __init__(
+        self, sizes: SharedSizes, nodes: int, history: int, horizon: int, relations: Relations, scale: Tensor
+    ) -> None:
+        super().__init__()
+        self.relations = relations
+        self.inputs = nn.Linear((3 + relations.kinds) * history + 2 * horizon, sizes.width)
+        self.identity = nn.Parameter(0.3 * torch.randn(nodes, sizes.identity))
+        self.of_identity = nn.Linear(sizes.identity, sizes.width, bias=False)
+        self.time_of_day = nn.Embedding(BINS_PER_DAY, sizes.clock)
+        self.day_of_week = nn.Embedding(DAYS_PER_WEEK, -(-sizes.clock // 2))
+        self.waves = _HARMONICS if sizes.season else 0
+        self.of_clock = nn.Linear(sizes.clock + -(-sizes.clock // 2) + 2 * self.waves, sizes.width, bias=False)
+        for table in (self.time_of_day, self.day_of_week):
+            nn.init.normal_(table.weight, std=0.1)
+        steps: list[nn.Module] = []
+        for block in range(sizes.blocks):
+            steps.append(Block(sizes.width, nodes, sizes.dropout))
+            if block < sizes.mixings:
+                steps.append(Mixing(sizes, nodes, relations))
+        self.steps = nn.Sequential(*steps)
+        self.out = nn.Linear(sizes.width, horizon)
+        self.own_out = nn.Parameter(torch.zeros(nodes, sizes.width, horizon))
+        nn.init.zeros_(self.out.weight)
+        nn.init.zeros_(self.out.bias)
+        self.register_buffer("scale", scale, persistent=False)
+
+    def forward(
+        self,
+        accounted: Accounted,
+        spread: Float[Tensor, " node"],
+        mask: Float[Tensor, "node batch time"],
+        time_of_day: Int[Tensor, " batch"],
+        day_of_week: Int[Tensor, " batch"],
+        week_of_year: Int[Tensor, " batch"],
+    ) -> Ahead:
+        """Return the correction of the account, in robust spreads.
+
+        Args:
+            accounted: what the account makes of the windows.
+            spread: robust spread of each sensor, in its unit.
+            mask: one where there was a reading.
+            time_of_day: of the first row that is forecast.
+            day_of_week: of it.
+            week_of_year: of it.
+        """
+        seen = accounted.seen.clamp(-_FARTHEST, _FARTHEST)
+        mean, deviation = self.scale[:, :1, None], self.scale[:, 1:, None]
+        usual = (accounted.usual - mean) / deviation
+        history = seen.shape[2]
+        level = usual[:, :, :history] + seen * (spread[:, None, None] / deviation)
+        forecast = accounted.forecast.clamp(-_FARTHEST, _FARTHEST)
+        around = self.relations.means(seen)
+        read = torch.cat([seen, *around, level, mask, forecast, usual[:, :, history:]], dim=2)
+        angle = 2 * torch.pi / WEEKS_PER_YEAR * week_of_year[:, None] * torch.arange(1, self.waves + 1)
+        clock = [self.time_of_day(time_of_day), self.day_of_week(day_of_week), angle.sin(), angle.cos()]
+        states = self.inputs(read) + self.of_identity(self.identity)[:, None] + self.of_clock(torch.cat(clock, dim=1))
+        hidden = self.steps(states.relu())
+        return torch.baddbmm(self.out(hidden), hidden, self.own_out)
+
+
+def _shrink(layer: nn.Linear) -> None:
+    with torch.no_grad():
+        layer.weight.mul_(_SHARE_OF_RESIDUAL)
+        layer.bias.zero_()
