@@ -177,7 +177,7 @@ class Fitting:
         rows = np.delete(np.arange(self._split.train_end), block)
         calendar = self._calendar.take(rows)
         usual = fit_usual(values[rows], calendar, self._panel.times.interval, season)
-        deviations = Deviations(usual, spread_of(values[rows] - usual.at(calendar)))
+        deviations = Deviations(usual, spread_of(values[rows] - usual.at(calendar), values[rows]))
         known = deviations.of(values, self._calendar)
         filled = fill(known, "last")
         return Fold(

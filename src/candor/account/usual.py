@@ -30,6 +30,7 @@ _HARMONICS = 3
 _DAYS_OF_NO_YEAR = 30  # days' worth of readings, by which the harmonics of the year are pulled to zero
 _OUTLYING = 8.0  # robust spreads from the usual beyond which a reading counts as one there
 _SPREAD_OF_MEDIAN = 1.4826  # standard deviations in a median absolute deviation of normal numbers
+_ROUNDING = 1e-6  # share of its size by which a reading of single precision may be off after some steps
 _FEWEST_CYCLES = 2  # of which one is to be told from what merely happened
 
 
@@ -81,16 +82,18 @@ def fit_usual(values: Values, calendar: Calendar, interval: timedelta, season: S
 
     A sensor without a reading has the mean of all sensors.
     """
-    first = _fit(values, calendar, interval, season)
+    middle, spread = _nanmedian(values), spread_of(values, values)
+    first = _fit(np.clip(values, middle - _OUTLYING * spread, middle + _OUTLYING * spread), calendar, interval, season)
     usual = first.at(calendar)
-    spread = spread_of(values - usual)
+    spread = spread_of(values - usual, values)
     return _fit(np.clip(values, usual - _OUTLYING * spread, usual + _OUTLYING * spread), calendar, interval, season)
 
 
-def spread_of(deviations: Values) -> Values:
+def spread_of(deviations: Values, readings: Values) -> Values:
     """Return the robust standard deviation of each series, NaN left out; the plain one where more than half are equal.
 
-    It is positive: 1 for a series that never changes or is not known.
+    It is positive: 1 for a series that never changes or is not known. The readings that deviations were taken from tell
+    what is no more than rounding.
     """
     with np.errstate(invalid="ignore"):
         middle = _nanmedian(deviations)
@@ -99,8 +102,7 @@ def spread_of(deviations: Values) -> Values:
         count = np.maximum(known.sum(axis=0), 1)
         centred = np.where(known, deviations - middle, 0.0)
         plain = np.sqrt((centred.astype(np.float64) ** 2).sum(axis=0) / count)
-    largest = np.abs(np.where(known, deviations, 0.0)).max(axis=0, initial=0.0)
-    least = 1e-6 * np.maximum(largest, 1e-30)  # equal readings leave a remainder of rounding
+    least = _ROUNDING * np.maximum(_nanmedian(np.abs(readings)), 1e-30)
     found = np.where(spread > least, spread, np.where(plain > least, plain, 1.0))
     return np.asarray(found, np.float32)
 

@@ -40,7 +40,7 @@ from candor.forecasting.published import PublishedCandor
 from candor.forecasting.relations import relations_in, relations_of
 from candor.nets.additive.account import AccountLayer
 from candor.nets.additive.additive import AdditiveNetwork, AdditiveTrainable
-from candor.nets.additive.recipe import SharedRecipe
+from candor.nets.additive.settings import SharedRecipe
 from candor.nets.additive.shared import SharedNetwork
 from candor.nets.recipe import Stage
 from candor.nets.trainable import StepContext, tensors_of
@@ -49,12 +49,13 @@ from candor.training.stages import Session
 
 RULES = ("last-value", "linear", "seasonal-naive")
 _ACCOUNT, _RELATIONS, _RULES = "account/", "relations/", "rules/"
-_CHOSEN, _LEVELS, _YEARS, _NETWORKS, _BLEND = "chosen", "levels", "has_years", "networks", "blend"
+_CHOSEN, _LEVELS, _YEARS, _DISJOINT = "chosen", "levels", "has_years", "disjoint"
+_NETWORKS, _BLEND = "networks", "blend"
 _FRAME, _PLAN = "frame.safetensors", "plan.json"
 _WINDOWS_THAT_BLEND = 500
 _WINDOWS_TO_MEASURE, _MARGIN = 32, 1.3
 _MOST_NETWORKS = 4
-_PASSES = 12  # over all training windows, in which a network learns what it can
+_SHARE_OF_LEARNING = 0.8  # of the time of a network; the rest is validation
 _SEEDS_APART = 7919
 
 
@@ -163,6 +164,7 @@ class Candor(PublishedCandor):
             _CHOSEN: np.frombuffer(chosen.model_dump_json().encode(), np.uint8).copy(),
             _LEVELS: np.stack([state["means"], np.where(deviation > 0, deviation, 1.0)], axis=1).astype(np.float32),
             _YEARS: np.array([split.train_end * panel.times.interval >= TWO_YEARS]),
+            _DISJOINT: np.array([len(split.train) / self.horizon]),
         }  # fmt: skip
 
     def _train_networks(
@@ -173,7 +175,8 @@ class Candor(PublishedCandor):
         if budget is not None:
             last = self._seconds_of_the_last_word(panel, split, state, rules)
             session = replace(session, budget_seconds=max(0.0, budget - last))
-        count = self._count_networks(session, state)
+        count, passes = self._plan_networks(session, state)
+        training = self.shared.training_of(len(session.data.training), passes)
         state = state | {_NETWORKS: np.array([count])}
         for place in range(count):
             seed = self.seed + _SEEDS_APART * place
@@ -181,32 +184,32 @@ class Candor(PublishedCandor):
                 torch.manual_seed(seed)
                 trainable = self._additive(state, len(panel.sensors), [place])
             name = "" if place == count - 1 else f"network-{place + 1}"
-            weights = replace(session, seed=seed).train(
-                trainable, Stage(self.shared.training, name, 1 / (count - place))
-            )
+            weights = replace(session, seed=seed).train(trainable, Stage(training, name, 1 / (count - place)))
             found = {key.replace("shared.0.", f"shared.{place}.", 1): tensor for key, tensor in weights.items()}
             state = state | {f"{WEIGHTS}{key}": tensor.numpy() for key, tensor in found.items()}
         return state
 
-    def _count_networks(self, session: Session, state: State) -> int:
-        """Return how many networks are trained: as many as the budget lets learn to their end, in a few trial steps.
+    def _plan_networks(self, session: Session, state: State) -> tuple[int, float]:
+        """Return how many networks are trained and over how many passes each, so that all learn to their end in time.
 
-        Without a budget one is trained to its end. A training that goes on has as many as it began with.
+        Where there is time for more networks than are worth averaging, each has more passes. A training that goes on
+        keeps the plan it began with.
         """
         path = None if session.folder is None else session.folder / _PLAN
         if path is not None and path.is_file():
-            return int(read_json(path)["networks"])
-        count, windows = self.shared.networks, session.data.training
-        if count is None:
-            count = 1
-            if session.budget_seconds is not None:
-                left = session.budget_seconds - (time.monotonic() - session.began)
-                seconds = _PASSES * len(windows) * self._seconds_per_window(session, state)
-                count = max(1, min(_MOST_NETWORKS, int(left / seconds)))
-            count = max(count, 2 if state[_YEARS][0] and self.shared.sizes.season is None else 1)
+            plan = read_json(path)
+            return int(plan["networks"]), float(plan["passes"])
+        passes, count = self.shared.passes_for(float(state[_DISJOINT][0])), self.shared.networks or 1
+        if session.budget_seconds is not None:
+            left = session.budget_seconds - (time.monotonic() - session.began)
+            learned = _SHARE_OF_LEARNING * left / self._seconds_per_window(session, state)
+            affordable = learned / max(len(session.data.training), 1)
+            count = self.shared.networks or max(1, min(_MOST_NETWORKS, int(affordable / passes)))
+        if self.shared.networks is None and self.shared.sizes.season is None and state[_YEARS][0]:
+            count = max(count, 2)  # one with the week of the year, and one without
         if path is not None:
-            in_main_process(lambda: write_json(path, {"networks": count}))
-        return count
+            in_main_process(lambda: write_json(path, {"networks": count, "passes": passes}))
+        return count, passes
 
     def _seconds_per_window(self, session: Session, state: State) -> float:
         """Return about how long a network learns from a window."""
@@ -283,7 +286,8 @@ class Candor(PublishedCandor):
         relations = relations_in(_under(_RELATIONS, state), nodes)
         networks = []
         for place in places:
-            sizes = self.shared.sizes.model_copy(update={"season": self._reads_season(state, place)})
+            sizes = self.shared.sizes.settled(float(state[_DISJOINT][0]))
+            sizes = sizes.model_copy(update={"season": self._reads_season(state, place)})
             scale = torch.from_numpy(state[_LEVELS])
             networks.append(SharedNetwork(sizes, nodes, self.history, self.horizon, relations, scale))
         return AdditiveTrainable(AdditiveNetwork(AccountLayer(_account(state)), networks), self.horizon)

@@ -1,12 +1,13 @@
 """The shared network: one small perceptron for all sensors on what the account leaves, its hidden states mixed.
 
     h = relu(W [own, neighbours, alike, level, mask, account, usual] + identity of the sensor + clock)
-    h = h + W2 drop(relu((1 + gain of the sensor) W1 h))                                    block
+    h = h + W2 drop(relu((1 + gain of the sensor) W1 h))                                  block
     g = U h;  h = h + V drop(relu([g, A_in g, A_out g, A_alike g, A_learned g]))            mixing
     correction = (W + W of the sensor) h, in robust spreads of the sensor
 
-A_in and A_out are the paper's forward and reverse propagation, A_alike and A_learned its functional relations, observed
-and learned. All weights of the correction are zero at first, so that training begins at the account.
+Gains and outputs of single sensors are for long records only. A_in and A_out are the paper's forward and reverse
+propagation, A_alike and A_learned its functional relations, observed and learned. All weights of the correction are
+zero at first, so that training begins at the account.
 """
 
 from dataclasses import dataclass
@@ -52,30 +53,32 @@ class Relations:
 
 
 class Block(nn.Module):
-    """A residual block; every sensor has a gain of its own for each hidden unit."""
+    """A residual block; every sensor may have a gain of its own for each hidden unit."""
 
-    def __init__(self, width: int, nodes: int, dropout: float) -> None:
+    def __init__(self, width: int, nodes: int, dropout: float, has_gains: bool) -> None:
         super().__init__()
         self.first, self.second = nn.Linear(width, width), nn.Linear(width, width)
-        self.gain = nn.Parameter(torch.zeros(nodes, 1, width))
+        self.gain = nn.Parameter(torch.zeros(nodes, 1, width)) if has_gains else None
         self.dropout = Dropout(dropout)
         _shrink(self.second)
 
     def forward(self, states: States) -> States:
         hidden = self.first(states)
-        return states + self.second(self.dropout(torch.addcmul(hidden, hidden, self.gain).relu()))
+        if self.gain is not None:
+            hidden = torch.addcmul(hidden, hidden, self.gain)
+        return states + self.second(self.dropout(hidden.relu()))
 
 
 class Mixing(nn.Module):
     """Hidden states of related sensors beside the sensor's own."""
 
-    def __init__(self, sizes: SharedSizes, nodes: int, relations: Relations) -> None:
+    def __init__(self, width: int, mixed: int, rank: int, nodes: int, dropout: float, relations: Relations) -> None:
         super().__init__()
         self.relations = relations
-        self.narrow = nn.Linear(sizes.width, sizes.mixed)
-        self.widen = nn.Linear(sizes.mixed * (2 + relations.kinds), sizes.width)
-        self.row, self.column = (nn.Parameter(0.5 * torch.randn(nodes, sizes.rank)) for _ in range(2))
-        self.dropout = Dropout(sizes.dropout)
+        self.narrow = nn.Linear(width, mixed)
+        self.widen = nn.Linear(mixed * (2 + relations.kinds), width)
+        self.row, self.column = (nn.Parameter(0.5 * torch.randn(nodes, rank)) for _ in range(2))
+        self.dropout = Dropout(dropout)
         _shrink(self.widen)
 
     def forward(self, states: States) -> States:
@@ -91,7 +94,7 @@ class SharedNetwork(nn.Module):
     """The shared network.
 
     Args:
-        sizes: of it.
+        sizes: of it, settled.
         nodes: sensors.
         history: rows that are read.
         horizon: rows that are forecast.
@@ -105,24 +108,27 @@ class SharedNetwork(nn.Module):
         self, sizes: SharedSizes, nodes: int, history: int, horizon: int, relations: Relations, scale: Tensor
     ) -> None:
         super().__init__()
+        width, dropout = sizes.width, sizes.dropout
+        if width is None or dropout is None:
+            raise ValueError("sizes are to be settled first")
         self.relations = relations
-        self.inputs = nn.Linear((3 + relations.kinds) * history + 2 * horizon, sizes.width)
+        self.inputs = nn.Linear((3 + relations.kinds) * history + 2 * horizon, width)
         self.identity = nn.Parameter(0.3 * torch.randn(nodes, sizes.identity))
-        self.of_identity = nn.Linear(sizes.identity, sizes.width, bias=False)
+        self.of_identity = nn.Linear(sizes.identity, width, bias=False)
         self.time_of_day = nn.Embedding(BINS_PER_DAY, sizes.clock)
         self.day_of_week = nn.Embedding(DAYS_PER_WEEK, -(-sizes.clock // 2))
         self.waves = _HARMONICS if sizes.season else 0
-        self.of_clock = nn.Linear(sizes.clock + -(-sizes.clock // 2) + 2 * self.waves, sizes.width, bias=False)
+        self.of_clock = nn.Linear(sizes.clock + -(-sizes.clock // 2) + 2 * self.waves, width, bias=False)
         for table in (self.time_of_day, self.day_of_week):
             nn.init.normal_(table.weight, std=0.1)
         steps: list[nn.Module] = []
         for block in range(sizes.blocks):
-            steps.append(Block(sizes.width, nodes, sizes.dropout))
+            steps.append(Block(width, nodes, dropout, bool(sizes.own)))
             if block < sizes.mixings:
-                steps.append(Mixing(sizes, nodes, relations))
+                steps.append(Mixing(width, sizes.mixed, sizes.rank, nodes, dropout, relations))
         self.steps = nn.Sequential(*steps)
-        self.out = nn.Linear(sizes.width, horizon)
-        self.own_out = nn.Parameter(torch.zeros(nodes, sizes.width, horizon))
+        self.out = nn.Linear(width, horizon)
+        self.own_out = nn.Parameter(torch.zeros(nodes, width, horizon)) if sizes.own else None
         nn.init.zeros_(self.out.weight)
         nn.init.zeros_(self.out.bias)
         self.register_buffer("scale", scale, persistent=False)
@@ -158,7 +164,8 @@ class SharedNetwork(nn.Module):
         clock = [self.time_of_day(time_of_day), self.day_of_week(day_of_week), angle.sin(), angle.cos()]
         states = self.inputs(read) + self.of_identity(self.identity)[:, None] + self.of_clock(torch.cat(clock, dim=1))
         hidden = self.steps(states.relu())
-        return torch.baddbmm(self.out(hidden), hidden, self.own_out)
+        correction = self.out(hidden)
+        return correction if self.own_out is None else torch.baddbmm(correction, hidden, self.own_out)
 
 
 def _shrink(layer: nn.Linear) -> None:
