@@ -115,10 +115,11 @@ def _shares(deviations: Floats, held: Floats, source: Integers, target: Integers
     """Return the share of what its sender holds that each edge brings, receiver by receiver."""
     shares = np.zeros(len(source))
     is_known = delays.share > 0
-    by_sensor = np.ascontiguousarray(held.T, np.float64)
+    by_sensor = np.ascontiguousarray(held.T)
     for receiver in np.unique(target[is_known]):
         edges = np.flatnonzero(is_known & (target == receiver))
-        sent = np.stack([delayed(by_sensor[source[edge]], int(delays.steps[edge])) for edge in edges], axis=1)
+        series_sent = [delayed(by_sensor[source[edge]], int(delays.steps[edge])) for edge in edges]
+        sent = np.stack(series_sent, axis=1).astype(np.float64)
         series = deviations[:, receiver].astype(np.float64)
         shares[edges] = _robust_shares(series, sent, delays.share[edges])
     return shares

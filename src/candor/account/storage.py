@@ -7,8 +7,8 @@
 
 A shock is told from the rest as it comes: how likely a jump makes the innovation, against what it would be without one,
 is the weight with which its variance is let in. The chance is so small because inflow comes in bursts: were jumps
-frequent, they would take the bursts for themselves. Without the smoother every number depends on the past alone, which is
-what forecasts need; for reading the past the smoother uses what came later too.
+frequent, they would take the bursts for themselves. Without the smoother every number depends on the past alone,
+which is what forecasts need; for reading the past the smoother uses what came later too.
 
 | symbol | code | unit |
 |---|---|---|
