@@ -32,10 +32,10 @@ def assert_same(one: Delays, other: Delays) -> None:
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
-def test_planted_delays_are_found_with_their_shares(seed: int) -> None:
+def test_planted_delays_are_found_and_their_shares_are_low_guesses(seed: int) -> None:
     found = find_delays(network(seed), SOURCE, TARGET)
     np.testing.assert_array_equal(found.steps, STEPS)
-    np.testing.assert_allclose(found.share, SHARES, rtol=0.45)  # clipped jumps of the receiver shrink them
+    assert np.all((found.share > 0.4 * SHARES) & (found.share < 1.1 * SHARES))  # clipped jumps shrink them
     assert found.is_told.all()
     assert np.all((found.earliest <= STEPS) & (found.latest >= STEPS))
     assert np.all((found.strength > 0) & (found.strength < 1))

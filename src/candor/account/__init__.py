@@ -7,6 +7,8 @@
 | lagged.py | products of series with others so many steps earlier, by FFT or in blocks |
 | delays.py | how long deviations travel along each edge, with an interval |
 | regression.py | what own and neighbours' deviations say about the next steps, by ridge regression |
-| storage.py, shocks.py | a sensor's own deviation, split into slow storage and sudden shocks |
+| weeks.py | what is usual at a time of the week from few weeks, pooled over days that are alike |
+| storage.py | a sensor's own deviation, split into slow storage and sudden shocks by a Kalman filter |
+| flow.py | deviations as what arrives along edges, storage, shock and rest |
 | account.py | the whole: fitted, forecasting, and its parts that sum to the forecast |
 """

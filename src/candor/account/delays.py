@@ -52,7 +52,7 @@ class Delays:
     steps: NDArray[np.int64]  # the delay
     earliest: NDArray[np.int64]  # from here
     latest: NDArray[np.int64]  # to here it lies, nine times in ten
-    share: Doubles  # of what the sender holds that arrives, in the units of the deviations
+    share: Doubles  # of what the sender holds that arrives: a low guess, since clipped jumps tell less (see flow.py)
     strength: Doubles  # share of the variance of the receiver's innovations that the edge explains, 0 to 1
     is_told: Booleans  # whether the effect differs from none and the interval is narrow
 

@@ -2,12 +2,13 @@
 
     inflow(t)  = i inflow(t - 1) + w(t)                   w ~ N(0, q)
     store(t)   = s store(t - 1) + inflow(t)
-    shock(t)   = k shock(t - 1) + jump(t)                 jump ~ N(0, J) with a chance of one in a hundred, else none
+    shock(t)   = k shock(t - 1) + jump(t)                 jump ~ N(0, J) with a chance of one in a million, else none
     reading(t) = store(t) + shock(t) + noise(t)           noise ~ N(0, R)
 
 A shock is told from the rest as it comes: how likely a jump makes the innovation, against what it would be without one,
-is the weight with which its variance is let in. Without the smoother every number depends on the past alone, which is
-what forecasts need; for reading the past the smoother uses what came later too.
+is the weight with which its variance is let in. The chance is so small because inflow comes in bursts: were jumps
+frequent, they would take the bursts for themselves. Without the smoother every number depends on the past alone,
+which is what forecasts need; for reading the past the smoother uses what came later too.
 
 | symbol | code | unit |
 |---|---|---|
@@ -26,7 +27,7 @@ import numpy as np
 
 from candor.core.arrays import Booleans, Doubles, Floats, Integers
 
-_JUMP_CHANCE = 0.01
+_JUMP_CHANCE = 1e-6  # a jump is let in where the innovation exceeds about six of its spreads
 _SENSORS_AT_ONCE = 256
 _MOST_READINGS_FITTED = 4_000_000
 _FEWEST_ROWS_FITTED, _MOST_ROWS_FITTED = 1_000, 4_000
@@ -36,7 +37,7 @@ _GRIDS = {  # variances as shares of half the (robust) variance of changes from 
     "inflow_retention": (0.0, 0.5, 0.75, 0.85, 0.92, 0.96),
     "store_retention": (0.8, 0.87, 0.92, 0.96, 0.98, 0.99),
     "shock_retention": (0.6, 0.75, 0.84, 0.89, 0.92, 0.96, 0.98),
-    "jump_variance": (10.0, 30.0, 100.0, 300.0, 1000.0),
+    "jump_variance": (30.0, 100.0, 300.0, 1000.0),
 }
 _ORDER = (*_GRIDS, "inflow_variance", "noise_variance")  # the first two depend on all that follow
 

@@ -1,4 +1,4 @@
-"""`candor truth`: whether CANDOR's explanations are true, on networks whose truth is known."""
+"""`candor truth`: whether explanations are true, on networks whose truth is known."""
 
 import shlex
 from collections.abc import Sequence
@@ -23,6 +23,9 @@ def truth(
     settings: Annotated[
         list[str] | None, argument("KEY=VALUE", "Settings, e.g. epochs=20, or of the network: data.steps=4000.")
     ] = None,
+    model: Annotated[
+        str, option("Whose explanations: the account in closed form (account), or CANDOR's network, trained (candor).")
+    ] = "account",
     seeds: inputs.SeedsOption = "0,1,2",
     datasets: Annotated[str, option("Synthetic datasets, with commas.")] = _DATASETS,
     budget_minutes: inputs.BudgetOption = None,
@@ -30,7 +33,7 @@ def truth(
     out: Annotated[Path, option("Folder of the cells and results.")] = Path("runs/truth"),
     json: inputs.JsonOption = False,
 ) -> None:
-    """Train CANDOR on synthetic networks, and score its explanations against the truth, beside simple rules."""
+    """Score explanations against the truth on synthetic networks, beside those of simple rules."""
     from candor.core.files import read_json
     from candor.core.settings import parse_overrides
     from candor.render.paper.truth import write_truth
@@ -39,7 +42,7 @@ def truth(
     from candor.research.truth.results import rows_of, verdicts
 
     names = inputs.parse_names(datasets, "dataset")
-    cells = cells_of(names, inputs.parse_seeds(seeds), parse_overrides(settings or []), budget_minutes)
+    cells = cells_of(names, inputs.parse_seeds(seeds), parse_overrides(settings or []), budget_minutes, model)
     work_on(cells, out, workers=workers)
     for cell in cells:
         if (failure := failure_of(cell, out)) is not None:
@@ -49,7 +52,18 @@ def truth(
     scored = [read_scored(cell, out) for cell in cells]
     # The command that makes the same results, wherever they are put.
     budget = [] if budget_minutes is None else ["--budget-minutes", f"{budget_minutes:g}"]
-    command = ["candor", "truth", "--seeds", seeds, "--datasets", ",".join(names), *budget, *(settings or [])]
+    command = [
+        "candor",
+        "truth",
+        "--model",
+        model,
+        "--seeds",
+        seeds,
+        "--datasets",
+        ",".join(names),
+        *budget,
+        *(settings or []),
+    ]
     files = write_truth(scored, out, shlex.join(command))
     rows = rows_of(scored)
     if json:
@@ -62,6 +76,8 @@ def truth(
 
 
 def _show(rows: "Sequence[Row]") -> None:
+    from candor.research.truth.results import OURS
+
     for dataset in dict.fromkeys(row.dataset for row in rows):
         cells = []
         own = [row for row in rows if row.dataset == dataset]
@@ -72,5 +88,5 @@ def _show(rows: "Sequence[Row]") -> None:
                 goal = f"{row.goal:g}" if row.is_ours and row.goal is not None else ""
                 cells.append((*named, row.answer, mark, number(row.mean), number(row.spread), goal))
                 named = "", ""
-        title = f"{dataset}: explanations against the truth, test part; a star is CANDOR"
+        title = f"{dataset}: explanations against the truth, test part; a star is {OURS[own[0].model]}"
         show_table(title, ("question", "measure", "answer", "", "mean", "spread", "goal"), cells, left=4)

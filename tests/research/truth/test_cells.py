@@ -158,7 +158,18 @@ def test_two_workers_score_what_this_process_does(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_no_worker_outlives_a_command_that_is_told_to_stop(tmp_path: Path) -> None:
     settings = [f"{key}={value}" for key, value in (FEW | {"epochs": 10_000, "data.steps": 400}).items()]
-    command = [sys.executable, "-m", "candor", "truth", "--workers", "2", "--datasets", "synthetic-road"]
+    command = [
+        sys.executable,
+        "-m",
+        "candor",
+        "truth",
+        "--model",
+        "candor",
+        "--workers",
+        "2",
+        "--datasets",
+        "synthetic-road",
+    ]
     started = subprocess.Popen(
         [*command, "--seeds", "1,2", "--out", str(tmp_path), *settings],
         stderr=subprocess.DEVNULL, env=os.environ | {"OMP_NUM_THREADS": "1"},

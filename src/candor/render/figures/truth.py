@@ -11,12 +11,12 @@ from matplotlib.lines import Line2D
 
 from candor.render.figures import style
 from candor.render.figures.style import Drawing, add_legend, dress, new_figure, plain
-from candor.research.truth.results import Row, score_frame
+from candor.research.truth.results import OURS, Row, score_frame
 
 _ROW_HEIGHT = 0.19  # inches
 _HEAD_HEIGHT = 1.5
 _GAP = 0.7  # rows between two questions
-_SHOWN = frozenset({"AUROC", "average precision", "rank correlation", "precision of the first"})
+_SHOWN = frozenset({"AUROC", "average precision", "rank correlation", "precision of the first", "correlation"})
 
 
 def draw_truth(rows: Sequence[Row]) -> Drawing:
@@ -44,7 +44,7 @@ def draw_truth(rows: Sequence[Row]) -> Drawing:
     first.set_ylim(lowest + 0.8, -0.8)
     mark: dict[str, Any] = {"linestyle": "", "markersize": 5}
     key = [
-        Line2D([], [], color=style.BLUE, marker="o", label="CANDOR", **mark),
+        Line2D([], [], color=style.BLUE, marker="o", label=OURS[rows[0].model] if rows else OURS["candor"], **mark),
         Line2D([], [], color=style.GREY, marker="D", label="simple rules", **mark),
         Line2D([], [], color=style.VERMILION, linewidth=1.6, label="goal"),
     ]

@@ -10,7 +10,7 @@ from candor.render.paper.entry import PaperEntry, Picture, ShownTable, write_sho
 from candor.research.paper.origins import origin_of_truth
 from candor.research.paper.tables import truth_tables
 from candor.research.truth.cells import Scored
-from candor.research.truth.results import Row, content_of, curve_frame, read_truth, rows_of, verdicts
+from candor.research.truth.results import OURS, Row, content_of, curve_frame, read_truth, rows_of, verdicts
 
 NAME, PULSES = "truth", "truth-pulses"
 _CAPTION = "Scores of explanations (blue) beside those of simple rules (grey) and the goals (red lines)."
@@ -47,7 +47,7 @@ def as_markdown(cells: Sequence[Scored], command: str) -> str:
         name = f"**{answer}**" if first.is_ours else answer
         texts = (by_dataset[dataset].text if dataset in by_dataset else "–" for dataset in datasets)
         lines.append(f"| {question} | {measure} | {goal} | {name} | {' | '.join(texts)} |")
-    lines += ["", "Bold: CANDOR. Mean ± standard deviation over seeds; held-out test part.", ""]
+    lines += ["", f"Bold: {OURS[rows[0].model]}. Mean ± standard deviation over seeds; held-out test part.", ""]
     lines += [f"- {verdict}" for verdict in verdicts(rows)]
     return "\n".join([*lines, "", "## Made with", "", *_made_with(cells), ""])
 
@@ -56,11 +56,14 @@ def _made_with(cells: Sequence[Scored]) -> list[str]:
     lines = []
     for scored in cells:
         at = scored.circumstances
-        lines.append(
-            f"- {scored.cell.name}: {at['epochs']} epochs in {at['train_seconds'] / 60:.1f} minutes, "
-            f"mean absolute error {at['mae']:.4g} {at['unit']}, data {at['data_sha256'][:12]}, "
-            f"model {at['model_sha256'][:12]}, {at['made'][:10]}"
-        )
+        if scored.cell.model == "account":
+            found = f"account found and scored in {at['seconds']:.1f} seconds, data {at['data_sha256'][:12]}"
+        else:
+            found = (
+                f"{at['epochs']} epochs in {at['train_seconds'] / 60:.1f} minutes, mean absolute error "
+                f"{at['mae']:.4g} {at['unit']}, data {at['data_sha256'][:12]}, model {at['model_sha256'][:12]}"
+            )
+        lines.append(f"- {scored.cell.name}: {found}, {at['made'][:10]}")
     versions = cells[0].circumstances["versions"].items()
     return [*lines, f"- {', '.join(f'{name} {version}' for name, version in versions)}"]
 

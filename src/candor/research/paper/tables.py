@@ -140,8 +140,8 @@ def truth_tables(rows: Sequence[Row]) -> list[PaperTable]:
         for answer, is_ours in dict.fromkeys((row.answer, row.is_ours) for row in asked):
             by_dataset = {row.dataset: row for row in asked if (row.answer, row.is_ours) == (answer, is_ours)}
             cells = tuple(_truth_cell(by_dataset.get(name), asked) for name in datasets)
-            shown.append((f"candor: {answer}" if is_ours else answer, cells))
-        goal = "" if asked[0].goal is None else f"; goal of candor: {asked[0].goal:g}"
+            shown.append((f"{asked[0].model}: {answer}" if is_ours else answer, cells))
+        goal = "" if asked[0].goal is None else f"; goal of {asked[0].model}: {asked[0].goal:g}"
         note = f"Mean over seeds ± standard deviation, held-out test part{goal}"
         groups = (("score", len(datasets)),)
         tables.append(PaperTable(f"{question}: {measure}", groups, tuple(datasets), tuple(shown), note))

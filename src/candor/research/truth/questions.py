@@ -8,6 +8,8 @@
 | do accumulation and release follow what is stored? | the patches of each sensor |
 """
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -101,12 +103,26 @@ def score_shocks(truth: Truth, model: ModelAnswers, residuals: Doubles, generato
 
     Residuals are readings minus what is usual, time x sensor, in standard deviations.
     """
-    starts, length = model.starts, model.patch_length
+    ours = [
+        Answer("shock gates", model.by_patch["shock gates"], is_ours=True),
+        Answer("size of shock", model.by_patch["shock"], is_ours=True),
+    ]
+    return ask_shocks(truth, ours, model.starts, model.patch_length, residuals, generator)
+
+
+def ask_shocks(
+    truth: Truth,
+    ours: Sequence[Answer],
+    starts: NDArray[np.int64],
+    length: int,
+    residuals: Doubles,
+    generator: np.random.Generator,
+) -> list[Score]:
+    """Return what answers about shocks score, patch x sensor, beside those of rules; see `score_shocks`."""
     is_shocked = shocked_patches(truth, starts, length)
     changes = np.abs(np.diff(residuals, axis=0, prepend=residuals[:1]))
     answers = [
-        Answer("shock gates", model.by_patch["shock gates"], is_ours=True),
-        Answer("size of shock", model.by_patch["shock"], is_ours=True),
+        *ours,
         Answer("largest residual", np.abs(over_patches(residuals, starts, length)).max(axis=1)),
         Answer("largest change of the residual", over_patches(changes, starts, length).max(axis=1)),
     ]
@@ -150,21 +166,49 @@ def score_edges(
         residuals: of the same rows, readings minus what is usual, time x sensor.
         generator: of the random answers.
     """
-    longest = responses.shape[1]
     own_lags, own_heights = peaks_of(responses)
+    ours = EdgeAnswers(
+        lags=[Answer("peak of the pulse response", own_lags, is_ours=True)],
+        ages=[Answer("age of what arrives by position", mean_age(model.arrived), is_ours=True)],
+        shares=[
+            Answer("height of the pulse response", own_heights, is_ours=True),
+            Answer("edge weights", model.weights.mean(axis=1), is_ours=True),
+        ],
+    )
+    return ask_edges(truth, ours, of_regression, edges, readings, residuals, generator)
+
+
+@dataclass(frozen=True, eq=False)
+class EdgeAnswers:
+    """What a model answers about every edge: delays in steps, what only orders them, and how much arrives."""
+
+    lags: Sequence[Answer]
+    shares: Sequence[Answer]
+    ages: Sequence[Answer] = ()
+
+
+def ask_edges(
+    truth: Truth,
+    ours: EdgeAnswers,
+    of_regression: Doubles,
+    edges: Edges,
+    readings: Doubles,
+    residuals: Doubles,
+    generator: np.random.Generator,
+) -> list[Score]:
+    """Return what answers about edges score beside those of rules; see `score_edges`."""
+    longest = of_regression.shape[1]
     regression_lags, regression_heights = peaks_of(of_regression)
     raw_lags, raw_heights = lagged_peaks(readings, edges.source, edges.target, longest)
     lags, heights = lagged_peaks(residuals, edges.source, edges.target, longest)
     in_steps = [
-        Answer("peak of the pulse response", own_lags, is_ours=True),
+        *ours.lags,
         Answer("pulse response of a regression", regression_lags),
         Answer("raw cross-correlation", raw_lags),
         Answer("cross-correlation of residuals", lags),
     ]
-    age = Answer("age of what arrives by position", mean_age(model.arrived), is_ours=True)
     attenuation = [
-        Answer("height of the pulse response", own_heights, is_ours=True),
-        Answer("edge weights", model.weights.mean(axis=1), is_ours=True),
+        *ours.shares,
         Answer("pulse response of a regression", regression_heights),
         Answer("one over the number of senders", 1 / np.bincount(edges.target)[edges.target]),
         Answer("raw cross-correlation", raw_heights),
@@ -178,8 +222,10 @@ def score_edges(
         "in order where edges join": partial(share_in_order, truth.attenuation, edges.target),
     }
     draw = partial(_draw_lags, longest)
+    first = len(ours.lags)
+    ordered = [*in_steps[:first], *ours.ages, *in_steps[first:]]
     return [
-        *score_answers("delays", in_order, [in_steps[0], age, *in_steps[1:]], generator, draw),
+        *score_answers("delays", in_order, ordered, generator, draw),
         *score_answers("delays", exactly, in_steps, generator, draw),
         *score_answers("attenuation", by_attenuation, attenuation, generator),
     ]
@@ -209,9 +255,19 @@ def score_twins(
     A sensor has one twin: the share of firsts is the precision of the first, and the second measure counts near misses.
     Readings are those of the test windows, beside what is usual at their time of the week, both time x sensor.
     """
-    answers = [
+    ours = [
         Answer("functional relations", model.likeness, is_ours=True),
         Answer("resemblance of backgrounds", model.resemblance, is_ours=True),
+    ]
+    return ask_twins(truth, ours, readings, usual, generator)
+
+
+def ask_twins(
+    truth: Truth, ours: Sequence[Answer], readings: Doubles, usual: Doubles, generator: np.random.Generator
+) -> list[Score]:
+    """Return what answers about likeness score, sensor x sensor, beside those of rules; see `score_twins`."""
+    answers = [
+        *ours,
         Answer("raw correlation", np.nan_to_num(pair_correlations(readings))),
         Answer("correlation of usual weeks", np.nan_to_num(pair_correlations(usual))),
     ]
@@ -224,7 +280,25 @@ def score_twins(
 
 def score_storage(truth: Truth, model: ModelAnswers, residuals: Doubles, generator: np.random.Generator) -> list[Score]:
     """Return how components, gates and a rule order the patches of a sensor by what its store took in or gave out."""
-    starts, length = model.starts, model.patch_length
+    ours = {
+        question: [
+            Answer(f"size of {question}", model.by_patch[question], is_ours=True),
+            Answer(f"{question} gate", model.by_patch[f"{question} gate"], is_ours=True),
+        ]
+        for question in ("accumulation", "release")
+    }
+    return ask_storage(truth, ours, model.starts, model.patch_length, residuals, generator)
+
+
+def ask_storage(
+    truth: Truth,
+    ours: Mapping[str, Sequence[Answer]],
+    starts: NDArray[np.int64],
+    length: int,
+    residuals: Doubles,
+    generator: np.random.Generator,
+) -> list[Score]:
+    """Return what answers about accumulation and release score, patch x sensor, beside a rule; see `score_storage`."""
     changes = over_patches(stored_changes(truth), starts, length)
     distance = over_patches(np.abs(residuals), starts, length)
     half = length // 2
@@ -232,13 +306,9 @@ def score_storage(truth: Truth, model: ModelAnswers, residuals: Doubles, generat
     found = []
     for question, sign in (("accumulation", 1), ("release", -1)):
         amount = np.maximum(sign * changes, 0).sum(axis=1)  # patch sensor
-        answers = [
-            Answer(f"size of {question}", model.by_patch[question], is_ours=True),
-            Answer(f"{question} gate", model.by_patch[f"{question} gate"], is_ours=True),
-            Answer("residual grows" if sign > 0 else "residual shrinks", sign * growth),
-        ]
+        rule = Answer("residual grows" if sign > 0 else "residual shrinks", sign * growth)
         measures = {"rank correlation": partial(mean_rank_correlation, amount)}
-        found += score_answers(question, measures, answers, generator)
+        found += score_answers(question, measures, [*ours[question], rule], generator)
     return found
 
 

@@ -23,6 +23,29 @@ GOALS: Mapping[tuple[str, str], float] = {
     ("delays", "rank correlation"): 0.9,
     ("twins", "precision of the first"): 0.9,
 }
+_OF_ACCOUNT = {
+    **GOALS,
+    ("delays", "found exactly"): 0.8,
+    ("attenuation", "in order where edges join"): 0.8,
+    ("storage", "correlation"): 0.85,
+    ("arrivals", "correlation"): 0.85,
+}
+# Three times what the best rule knew when the goals were set.
+_OF_ACCOUNT_ON: Mapping[str, Mapping[tuple[str, str], float]] = {
+    "synthetic-river": {("accumulation", "rank correlation"): 0.288, ("release", "rank correlation"): 0.477},
+    "synthetic-road": {
+        ("shocks", "AUROC"): 0.99,
+        ("accumulation", "rank correlation"): 0.219,
+        ("release", "rank correlation"): 0.342,
+    },
+}
+OURS: Mapping[str, str] = {"candor": "CANDOR", "account": "the account"}
+"""What the models are called whose answers are scored."""
+
+
+def goals_of(model: str, dataset: str) -> Mapping[tuple[str, str], float]:
+    """Return the goals of a model on a dataset, by question and measure."""
+    return GOALS if model == "candor" else {**_OF_ACCOUNT, **_OF_ACCOUNT_ON.get(dataset, {})}
 
 
 @dataclass(frozen=True)
@@ -35,6 +58,7 @@ class Row:
     answer: str
     is_ours: bool
     by_seed: Mapping[int, float | None]
+    model: str = "candor"  # whose answers are ours
 
     @property
     def known(self) -> list[float]:
@@ -53,8 +77,8 @@ class Row:
 
     @property
     def goal(self) -> float | None:
-        """What CANDOR is to reach, where that is settled."""
-        return GOALS.get((self.question, self.measure))
+        """What our model is to reach, where that is settled."""
+        return goals_of(self.model, self.dataset).get((self.question, self.measure))
 
     def content(self) -> dict[str, Any]:
         """Return everything as content of a JSON file."""
@@ -73,20 +97,21 @@ class Row:
 def rows_of(cells: Sequence[Scored]) -> list[Row]:
     """Return the rows of some cells, in the order of their datasets, questions and answers."""
     datasets = list(dict.fromkeys(scored.cell.dataset for scored in cells))
-    found: dict[tuple[str, str, str, str, bool], dict[int, float | None]] = {}
+    found: dict[tuple[str, str, str, str, bool, str], dict[int, float | None]] = {}
     for scored in sorted(cells, key=lambda scored: datasets.index(scored.cell.dataset)):
         for score in scored.scores:
-            key = scored.cell.dataset, score.question, score.measure, score.answer, score.is_ours
+            key = scored.cell.dataset, score.question, score.measure, score.answer, score.is_ours, scored.cell.model
             found.setdefault(key, {})[scored.cell.seed] = score.value
-    return [Row(*key, by_seed) for key, by_seed in found.items()]
+    return [Row(*key[:5], by_seed, key[5]) for key, by_seed in found.items()]
 
 
 def verdicts(rows: Sequence[Row]) -> list[str]:
-    """Return for each goal and dataset what CANDOR reached, and the best rule beside it, in a sentence each."""
+    """Return for each goal and dataset what our model reached, and the best rule beside it, in a sentence each."""
     said = []
     for dataset in dict.fromkeys(row.dataset for row in rows):
-        for (question, measure), goal in GOALS.items():
-            asked = [row for row in rows if (row.dataset, row.question, row.measure) == (dataset, question, measure)]
+        of_dataset = [row for row in rows if row.dataset == dataset]
+        for (question, measure), goal in goals_of(of_dataset[0].model, dataset).items():
+            asked = [row for row in of_dataset if (row.question, row.measure) == (question, measure)]
             ours = [row for row in asked if row.is_ours and row.mean is not None]
             if not ours:
                 continue

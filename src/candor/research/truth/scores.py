@@ -120,6 +120,15 @@ def mean_rank_correlation(truth: Doubles, scores: Doubles) -> float | None:
     return float(np.mean(known)) if known else None
 
 
+def mean_correlation(truth: Doubles, scores: Doubles) -> float | None:
+    """Return the mean over columns of Pearson's correlation; constant scores count 0, a constant truth not at all."""
+    found = []
+    for one, other in zip(truth.T, scores.T, strict=True):
+        if len(one) >= _FEWEST_RANKED and np.ptp(one) > 0:
+            found.append(float(np.corrcoef(one, other)[0, 1]) if np.ptp(other) > 0 else 0.0)
+    return float(np.mean(found)) if found else None
+
+
 def share_found(pairs: tuple[tuple[int, int], ...], first: int, likeness: Doubles) -> float | None:
     """Return the share of members of pairs whose partner is among the `first` most alike of all others.
 
