@@ -42,7 +42,7 @@ def test_a_weekly_rhythm_is_found_but_for_smoothing() -> None:
 
 def test_a_few_impossible_readings_leave_the_usual_where_it_was() -> None:
     calendar = calendar_of(axis())
-    values = weekly()
+    values = weekly() + 0.1 * np.random.default_rng(0).standard_normal((ROWS, 3)).astype(np.float32)
     clean = fit_usual(values, calendar, HOUR, Season("week")).at(calendar)
     values[5::500, 0] = 1e6
     spoilt = fit_usual(values, calendar, HOUR, Season("week")).at(calendar)
@@ -105,3 +105,37 @@ def test_the_spread_is_positive_for_sensors_that_stand_still_or_are_silent() -> 
     values[:, 1], values[::10, 2] = np.nan, 5.0
     found = spread_of(values, values)
     assert (found > 0).all() and found[0] == found[1] == 1.0 and found[2] > 1
+
+
+def usual_week(values: np.ndarray) -> np.ndarray:
+    """Returns what is usual in a week of hourly readings, a Monday first, at each of them."""
+    calendar = calendar_of(axis(len(values)))
+    return fit_usual(values.astype(np.float32), calendar, HOUR, Season("week")).at(calendar)
+
+
+def test_a_week_that_repeats_is_found_exactly() -> None:
+    week = np.random.default_rng(0).standard_normal((168, 3)) + 60
+    values = np.tile(week, (4, 1))
+    np.testing.assert_allclose(usual_week(values), values, atol=1e-4)
+
+
+def test_days_that_are_alike_lend_each_other_their_readings() -> None:
+    generator = np.random.default_rng(1)
+    day = 5 * np.sin(2 * np.pi * np.arange(24) / 24)
+    usual = np.tile(np.concatenate([np.tile(day, 5), np.tile(-day, 2)]), 4)[:, None]
+    values = usual + generator.standard_normal((4 * 168, 1))
+    error = np.sqrt(np.mean((usual_week(values) - usual) ** 2))
+    assert error < 0.35  # the mean of each slot alone errs by 0.5
+
+
+def test_another_level_moves_the_usual_by_as_much() -> None:
+    values = np.random.default_rng(2).standard_normal((3 * 168, 2))
+    np.testing.assert_allclose(usual_week(values + 1_000), usual_week(values) + 1_000, atol=2e-3)
+
+
+@pytest.mark.parametrize("rows", [1, 30, 200])
+def test_short_records_and_gaps_are_answered(rows: int) -> None:
+    values = np.random.default_rng(3).standard_normal((rows, 3)) + 7
+    values[:, 1] = np.nan
+    values[: rows // 2, 2] = np.nan
+    assert np.isfinite(usual_week(values)).all()

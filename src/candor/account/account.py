@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from candor.account.delays import Delays
 from candor.account.deviations import Deviations
+from candor.account.flow import Flow
 from candor.account.neighbours import Links
 from candor.account.storage import Laws
 from candor.account.usual import Usual, Values
@@ -50,28 +51,6 @@ class Parts:
 
 
 @dataclass(frozen=True, eq=False)
-class Travel:
-    """What moves deviations: how long they take along each edge of the panel, and how long each sensor holds them."""
-
-    delays: Delays
-    laws: Laws
-
-    def to_state(self) -> State:
-        """Return all of it as named arrays."""
-        parts = {"delays": self.delays, "laws": self.laws}
-        return {f"{name}/{key}": array for name, part in parts.items() for key, array in vars(part).items()}
-
-    @classmethod
-    def from_state(cls, state: State) -> "Travel":
-        """Return what `to_state` wrote down."""
-
-        def named(prefix: str) -> State:
-            return {name.removeprefix(prefix): array for name, array in state.items() if name.startswith(prefix)}
-
-        return cls(Delays(**named("delays/")), Laws(**named("laws/")))
-
-
-@dataclass(frozen=True, eq=False)
 class Account:
     """A fitted account.
 
@@ -82,7 +61,7 @@ class Account:
         kernels: their weights, link x lag x step, zero beyond the lags of a link.
         constant: sensor x step.
         keeps_last: whether forecasts begin with the last deviation; they do unless they are the usual alone.
-        travel: what is known of edges and of what sensors hold, for explanations.
+        flow: how deviations travel along the edges of the panel and fade, for explanations.
     """
 
     deviations: Deviations
@@ -91,7 +70,7 @@ class Account:
     kernels: Values
     constant: Values
     keeps_last: bool
-    travel: Travel
+    flow: Flow
 
     @property
     def history(self) -> int:
@@ -123,7 +102,7 @@ class Account:
             "own": self.own, "kernels": self.kernels, "constant": self.constant,
             "keeps_last": np.array([self.keeps_last]),
             "links/sender": links.sender, "links/receiver": links.receiver, "links/is_reverse": links.is_reverse,
-            "links/lags": links.lags, **self.travel.to_state(),
+            "links/lags": links.lags, **_flow_state(self.flow),
         }  # fmt: skip
 
     @classmethod
@@ -132,5 +111,24 @@ class Account:
         links = Links(*(state[f"links/{name}"] for name in ("sender", "receiver", "is_reverse", "lags")))
         deviations = Deviations(Usual(state["usual/profile"], state["usual/year"]), state["spread"])
         keeps_last = bool(state["keeps_last"][0])
-        travel = Travel.from_state(state)
-        return cls(deviations, state["own"], links, state["kernels"], state["constant"], keeps_last, travel)
+        flow = _flow_in(state)
+        return cls(deviations, state["own"], links, state["kernels"], state["constant"], keeps_last, flow)
+
+
+def _flow_state(flow: Flow) -> State:
+    """Return how deviations travel as named arrays."""
+    parts = {"delays": flow.delays, "whole": flow.whole, "held": flow.own}
+    found = {f"flow/{name}/{key}": array for name, part in parts.items() for key, array in vars(part).items()}
+    return found | {f"flow/{name}": getattr(flow, name) for name in ("source", "target", "shares")}
+
+
+def _flow_in(state: State) -> Flow:
+    """Return what `_flow_state` wrote down."""
+
+    def named(prefix: str) -> State:
+        return {name.removeprefix(prefix): array for name, array in state.items() if name.startswith(prefix)}
+
+    return Flow(
+        source=state["flow/source"], target=state["flow/target"], delays=Delays(**named("flow/delays/")),
+        shares=state["flow/shares"], whole=Laws(**named("flow/whole/")), own=Laws(**named("flow/held/")),
+    )  # fmt: skip

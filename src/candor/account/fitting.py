@@ -11,13 +11,12 @@ from itertools import pairwise, product
 
 import numpy as np
 
-from candor.account.account import Account, Travel
-from candor.account.delays import find_delays
+from candor.account.account import Account
 from candor.account.deviations import Deviations
+from candor.account.flow import Flow, fit_flow
 from candor.account.neighbours import Links, links_of, no_links
 from candor.account.regression import Columns, Moments, Penalties, moves_of, regress
 from candor.account.settings import AccountSettings
-from candor.account.storage import fit_laws, read_states
 from candor.account.usual import Season, Values, fit_usual, seasons_of, spread_of
 from candor.core.arrays import Doubles, Integers
 from candor.core.progress import Report, silent
@@ -27,10 +26,10 @@ from candor.data.protocol import Origins, Split
 from candor.data.times import calendar_of
 
 _BLOCKS = 4
-_SENSORS_THAT_CHOOSE = 24
+_SENSORS_THAT_CHOOSE = 16
 _WINDOWS_THAT_FIT, _WINDOWS_THAT_TRY = 6_000, 600  # of each block, where something is chosen
-_MOST_WINDOWS = 16_000  # that the account is fitted to; neighbouring ones say nearly the same
-_READINGS_OF_DELAYS, _FEWEST_ROWS_OF_DELAYS = 2_500_000, 4_000
+_MOST_WINDOWS = 10_000  # that the account is fitted to; neighbouring ones say nearly the same
+_READINGS_OF_DELAYS, _FEWEST_ROWS_OF_DELAYS = 1_000_000, 4_000
 _OWN_PENALTIES = (1.0, 100.0, 3_000.0)
 _EDGE_PENALTIES = (100.0, 3_000.0, 100_000.0)
 _WORTHWHILE = 0.998  # of the error of what is simpler
@@ -70,8 +69,8 @@ class Fitting:
         columns = self._sensors_that_choose()
         season = self._choose_season(settings, columns)
         whole = self._fold(season, slice(0, 0), self._split.train, self._split.validation, None)
-        travel = self._travel(whole.known)
-        links = links_of(self._panel.edges, travel.delays, self._history)
+        flow = self._flow(whole.known)
+        links = links_of(self._panel.edges, flow.delays, self._history)
         if "arrivals" not in settings.parts:
             links = no_links()
         parts, penalties = settings.parts, Penalties(0.0, None)
@@ -83,7 +82,7 @@ class Fitting:
             "parts": parts, "cycle": season.cycle, "year": season.year,
             "own_penalty": penalties.own, "edge_penalty": penalties.edges,
         }  # fmt: skip
-        return self._solve(whole, links, travel, penalties, "own" in parts), settings.model_copy(update=chosen)
+        return self._solve(whole, links, flow, penalties, "own" in parts), settings.model_copy(update=chosen)
 
     def _sensors_that_choose(self) -> Integers:
         """Return some sensors, evenly spread, that have readings in training."""
@@ -188,17 +187,15 @@ class Fitting:
             _spread_evenly(trying, _WINDOWS_THAT_TRY),
         )
 
-    def _travel(self, known: Values) -> Travel:
-        """Return what is known of the edges from the latest rows of the training part, as many as seconds allow."""
+    def _flow(self, known: Values) -> Flow:
+        """Return how deviations travel, from the latest rows of the training part, as many as seconds allow."""
         sensors = len(self._panel.sensors)
         rows = max(_FEWEST_ROWS_OF_DELAYS, _READINGS_OF_DELAYS // max(sensors, 1))
         latest = known[: self._split.train_end][-rows:]
         self._report("account: delays along edges", None)
-        laws, edges = fit_laws(latest), self._panel.edges
-        states = read_states(latest, laws)
-        return Travel(find_delays(latest, edges.source, edges.target, held=states.storage + states.shock), laws)
+        return fit_flow(latest, self._panel.edges.source, self._panel.edges.target)
 
-    def _solve(self, whole: Fold, links: Links, travel: Travel, penalties: Penalties, keeps_last: bool) -> Account:
+    def _solve(self, whole: Fold, links: Links, flow: Flow, penalties: Penalties, keeps_last: bool) -> Account:
         """Return the account that is fitted to the whole training part."""
         history, horizon, sensors = self._history, self._horizon, len(self._panel.sensors)
         own = np.zeros((sensors, history, horizon), np.float32)
@@ -216,7 +213,7 @@ class Fitting:
                 kernels[link, :lags] = weights[place : place + lags]
                 place += lags
             self._report("account: own and arrivals", (sensor + 1) / sensors)
-        return Account(whole.deviations, own, links, kernels, constant, keeps_last, travel)
+        return Account(whole.deviations, own, links, kernels, constant, keeps_last, flow)
 
 
 def _simplest_of_the_best(errors: Sequence[float]) -> int:

@@ -29,7 +29,7 @@ from candor.core.arrays import Booleans, Doubles, Floats, Integers
 
 _JUMP_CHANCE = 1e-6  # a jump is let in where the innovation exceeds about six of its spreads
 _SENSORS_AT_ONCE = 256
-_MOST_READINGS_FITTED = 4_000_000
+_MOST_READINGS_FITTED = 400_000
 _FEWEST_ROWS_FITTED, _MOST_ROWS_FITTED = 1_000, 4_000
 _GRIDS = {  # variances as shares of half the (robust) variance of changes from row to row
     "inflow_variance": (1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3),
@@ -92,7 +92,7 @@ def read_states(deviations: Floats, laws: Laws, *, causal: bool = False) -> Stat
 def fit_laws(deviations: Floats) -> Laws:
     """Return the laws under which deviations are most likely, each sensor by itself, one law after another on a grid.
 
-    The latest rows are used, as many as a few million readings allow.
+    The latest rows are used, as many as some hundred thousand readings allow.
     """
     sensors = deviations.shape[1]
     rows = int(np.clip(_MOST_READINGS_FITTED // max(sensors, 1), _FEWEST_ROWS_FITTED, _MOST_ROWS_FITTED))

@@ -2,8 +2,13 @@
 
     usual(t) = profile[day, bin of t] + year[week of t]
 
-    profile[slot] = (sum + w mean) / (count + w)        sums and counts smoothed around the clock
-    year[week]    = harmonics of the year, fitted to what the profile leaves, pulled to zero
+    profile[day, bin] = alike + w (own - alike)     sums and counts smoothed around the clock
+    year[week]        = harmonics of the year, fitted to what the profile leaves, pulled to zero
+
+`own` is the mean of the slot, `alike` that over all working days, or over both days of the weekend. With a handful of
+weeks the mean of one slot holds much of what merely happened; w, from 0 to 1, is the share of the variance of
+own - alike that comes back from even to odd weeks. Nothing is pulled to the overall mean: a profile that is too flat
+leaves its own shape in the deviations, which storage and arrivals would then have to explain.
 
 Slots are those of the calendar (five minutes at the finest), so that whoever has the calendar of a row has its slot.
 """
@@ -18,14 +23,14 @@ from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter1d
 from scipy.sparse import csr_array
 
-from candor.core.arrays import Doubles, Integers
+from candor.core.arrays import Booleans, Doubles, Integers
 from candor.data.times import BINS_PER_DAY, DAY, DAYS_PER_WEEK, WEEKS_PER_YEAR, Calendar
 
 Values = NDArray[np.float32]
 Cycle = Literal["none", "day", "week"]
 
-_WEIGHT_OF_MEAN = 2.0  # readings' worth, by which a slot is pulled to the sensor's mean
 _BANDWIDTH = timedelta(minutes=30)
+_ALIKE = (slice(0, 5), slice(5, 7))  # Monday to Friday, Saturday and Sunday
 _HARMONICS = 3
 _DAYS_OF_NO_YEAR = 30  # days' worth of readings, by which the harmonics of the year are pulled to zero
 _OUTLYING = 8.0  # robust spreads from the usual beyond which a reading counts as one there
@@ -121,23 +126,54 @@ def _nanmedian(values: Values) -> Values:
 
 def _fit(values: Values, calendar: Calendar, interval: timedelta, season: Season) -> Usual:
     known = ~np.isnan(values)
-    readings = np.where(known, values, 0.0).astype(np.float64)
-    count, total = known.sum(axis=0), readings.sum(axis=0)
+    count, total = known.sum(axis=0), np.where(known, values, 0.0).sum(axis=0, dtype=np.float64)
     overall = total.sum() / max(count.sum(), 1)
     mean = np.where(count > 0, total / np.maximum(count, 1), overall)
-    days = DAYS_PER_WEEK if season.cycle == "week" else 1
+    # Around the mean, so that sums keep their digits and slots that nobody has seen are in the middle.
+    centred = np.where(known, values - mean, 0.0)
     bins = 1 if season.cycle == "none" else max(1, min(BINS_PER_DAY, DAY // interval))
-    day, bin_of_day = slots_of(calendar, days, bins)
-    # Around the mean, so that smoothing and shrinking pull towards it and sums keep their digits.
-    sums, counts = (_summed(part, day * bins + bin_of_day, days * bins) for part in (readings - mean * known, known))
-    if days * bins > 1:
-        width = max(1.0, _BANDWIDTH / DAY * bins)
-        sums, counts = (gaussian_filter1d(part, width, axis=0, mode="wrap") for part in (sums, counts))
-    profile = mean + sums / (counts + _WEIGHT_OF_MEAN)
-    flat = Usual(profile.reshape(days, bins, -1).astype(np.float32), np.zeros((1, len(mean)), np.float32))
+    day, bin_of_day = slots_of(calendar, DAYS_PER_WEEK, bins)
+    if season.cycle == "week":
+        shape = _week(centred, known, day * bins + bin_of_day, bins, interval)
+    else:
+        shape = _ratio(*_slot_sums(centred, known, bin_of_day, bins))[None]
+    flat = Usual((mean + shape).astype(np.float32), np.zeros((1, len(mean)), np.float32))
     if not season.year:
         return flat
     return Usual(flat.profile, _year(values - flat.at(calendar), calendar, max(1.0, DAY / interval)))
+
+
+def _week(centred: Doubles, known: Booleans, slot: Integers, bins: int, interval: timedelta) -> Doubles:
+    """Return the means of the slots of a week, day x bin x sensor, as far as they come back; see above."""
+    week = np.arange(len(slot)) // max(1, round(DAYS_PER_WEEK * DAY / interval))
+    alike, own = _split(centred, known, slot, bins)
+    halves = [week % 2 == half for half in (0, 1)]
+    (_, even), (_, odd) = (_split(centred[some], known[some], slot[some], bins) for some in halves)
+    size = (own**2).mean(axis=(0, 1))
+    returning = np.where(size > 0, (even * odd).mean(axis=(0, 1)) / np.where(size > 0, size, 1.0), 0.0)
+    return alike + returning.clip(0, 1) * own
+
+
+def _split(centred: Doubles, known: Booleans, slot: Integers, bins: int) -> tuple[Doubles, Doubles]:
+    """Return the mean of days that are alike, and by how much each day differs from it, day x bin x sensor."""
+    sums, counts = (part.reshape(DAYS_PER_WEEK, bins, -1) for part in _slot_sums(centred, known, slot, bins, 7))
+    alike = np.empty_like(sums)
+    for days in _ALIKE:
+        alike[days] = _ratio(sums[days].sum(axis=0), counts[days].sum(axis=0))
+    return alike, np.where(counts > 0, _ratio(sums, counts) - alike, 0.0)
+
+
+def _slot_sums(centred: Doubles, known: Booleans, slot: Integers, bins: int, days: int = 1) -> tuple[Doubles, Doubles]:
+    """Return sums and counts of the readings of each slot, smoothed around the clock, slot x sensor."""
+    sums, counts = (_summed(part, slot, days * bins) for part in (centred, known))
+    width = _BANDWIDTH / DAY * bins
+    if width >= 1:  # nothing is smoothed where readings are further apart
+        sums, counts = (gaussian_filter1d(part, width, axis=0, mode="wrap") for part in (sums, counts))
+    return sums, counts
+
+
+def _ratio(sums: Doubles, counts: Doubles) -> Doubles:
+    return np.where(counts > 0, sums / np.where(counts > 0, counts, 1.0), 0.0)
 
 
 def _year(left: Values, calendar: Calendar, readings_per_day: float) -> Values:

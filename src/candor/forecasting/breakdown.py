@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 
 from candor.account.account import Account
-from candor.account.storage import read_states
+from candor.account.flow import decompose
 from candor.account.usual import Values
 from candor.core.arrays import Doubles
 from candor.data.panel import Panel
@@ -67,8 +67,8 @@ def own_parts(account: Account, panel: Panel, column: int, origin: int, horizon:
     spread = float(account.deviations.spread[column])
     yield ForecastPart("usual", _doubles(parts.usual[0, :, column]), float(usual[origin - first - 1, column]))
     known = account.deviations.of(panel.values[first:origin], calendar.take(slice(0, origin - first)))
-    states = read_states(known[:, [column]], account.travel.laws.of(np.array([column])), causal=True)
-    held = {"storage": states.storage[-history:, 0], "shock": states.shock[-history:, 0]}
+    made_of = decompose(known, account.flow, causal=True)
+    held = {"storage": made_of.storage[-history:, column], "shock": made_of.shock[-history:, column]}
     window = seen[-history:, column]
     for kind, series in (*held.items(), ("own", window - held["storage"] - held["shock"])):
         values = series[::-1] @ account.own[column].astype(np.float64)
@@ -88,8 +88,8 @@ def own_parts(account: Account, panel: Panel, column: int, origin: int, horizon:
             _doubles(parts.arrivals[link, 0]),
             0.0,
             sender=panel.sensor_ids[sender],
-            delay=0 if place is None else int(account.travel.delays.steps[place]),
-            is_told=place is not None and bool(account.travel.delays.is_told[place]),
+            delay=0 if place is None else int(account.flow.delays.steps[place]),
+            is_told=place is not None and bool(account.flow.delays.is_told[place]),
             is_reverse=is_reverse,
         )
     yield ForecastPart("rest", _doubles(parts.rest[0, :, column]), 0.0)

@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from candor.account.flow import Parts, decompose, fit_flow
-from candor.account.usual import spread_of
-from candor.account.weeks import fit_week
+from candor.account.usual import Season, fit_usual, spread_of
 from candor.core.arrays import Doubles
 from candor.core.progress import Report, silent
 from candor.data.panel import Panel
@@ -88,7 +87,7 @@ def account_of(panel: Panel, train_end: int) -> tuple[Parts, Doubles, Doubles]:
     All of it is fitted to the training part.
     """
     training, calendar = panel.slice(0, train_end), calendar_of(panel.times)
-    week = fit_week(training.values, calendar_of(training.times), panel.times.interval)
+    week = fit_usual(training.values, calendar_of(training.times), panel.times.interval, Season("week"))
     usual = week.at(calendar).astype(np.float64)
     deviations = panel.values - usual
     spread = spread_of(deviations[:train_end].astype(np.float32), training.values).astype(np.float64)
