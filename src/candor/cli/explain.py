@@ -1,12 +1,15 @@
 """`candor explain` and `candor report`: what a run learned, where a forecast came from, and all of it on one page."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from candor.cli import inputs
 from candor.cli.inputs import option
 from candor.cli.screen import console, preparing_figures, print_json, progress, say, show_table, tell
 from candor.core.progress import within
+
+if TYPE_CHECKING:
+    from candor.explain.run import RunExplanation
 
 
 def explain(
@@ -52,20 +55,28 @@ def explain(
         check_folder(folder)
         if has_breakdown(opened.forecaster):
             found = explain_account(opened, sensor, time)
+            if not json:
+                _tell(found)  # before the pictures, which take longer
         else:
             found = explain_run(opened, sensor, time, windows, within(report, "explaining", "analyses", 0.0, 0.8))
         write_explanation(found, folder, within(report, "explaining", "figures", 0.8, 1.0))
     if json:
         print_json(dict(found.summary))
         return
+    if not has_breakdown(opened.forecaster):
+        _tell(found)
+    tell(f"all of it, to open in a browser: {folder / INDEX}")
+    tell(f"the one forecast: {folder / FORECAST_PAGE}")
+
+
+def _tell(found: "RunExplanation") -> None:
+    """Print what was found, in sentences, with the parts of a forecast as a table."""
     for finding in found.run.findings:
         console().print(finding.title, style="bold", markup=False, soft_wrap=True)
         for sentence in finding.sentences:
             tell(f"  {sentence}")
         if finding.table is not None and finding.name == "account":
             show_table(finding.table.title, finding.table.head, finding.table.rows)
-    tell(f"all of it, to open in a browser: {folder / INDEX}")
-    tell(f"the one forecast: {folder / FORECAST_PAGE}")
 
 
 def report(

@@ -22,16 +22,23 @@ from candor.runs.run import Run
 _LEAST_SHARE = 0.1  # of all changes: smaller ones are left out of the sentence
 _MOST_NAMED = 3
 _MOST_STEPS = 6  # of the table
+_LONGEST_LABEL = 44
 _NAMES = {
-    "usual": "usual", "storage": "storage", "shock": "shock", "own": "own, beside both", "rest": "on average left over",
-    "alike": "sensors that behave alike", "learned": "learned correction", "blend": "blend with simple rules",
+    "usual": "usual", "storage": "storage", "shock": "shock", "arrived": "arrived before",
+    "own": "own, beside these", "rest": "on average left over", "alike": "sensors that behave alike",
+    "learned": "learned correction", "blend": "blend with simple rules",
 }  # fmt: skip
 _MOVES = {
-    "usual": "is what usually happens", "storage": "is what it stores, draining or filling",
-    "shock": "is a shock that dies away", "own": "follows from its own last readings",
-    "rest": "is left over on average", "alike": "comes from sensors that behave alike",
-    "learned": "is what the networks have learned", "blend": "is what simple rules say",
-}  # fmt: skip
+    "usual": "is what usually happens",
+    "storage": "is what it stores, draining or filling",
+    "shock": "is a shock that dies away",
+    "arrived": "is what arrived before, as it fades",
+    "own": "follows from its own last readings",
+    "rest": "is left over on average",
+    "alike": "comes from sensors that behave alike",
+    "learned": "is what the networks have learned",
+    "blend": "is what simple rules say",
+}
 
 
 def has_breakdown(forecaster: Forecaster) -> bool:
@@ -83,7 +90,7 @@ def sentence_of(found: Breakdown, panel: Panel) -> str:
     size = amount(abs(change) if change else found.last, found.unit, digits)
     when = date_time(found.times[-1], panel.times.interval)
     parts = ", ".join(f"{significant(size, digits)} {words}" for size, words in named)
-    return f"{_label(panel, found.sensor)} {direction} {size} by {when}" + (f": {parts}." if parts else ".")
+    return f"{_label(panel, found.sensor)}: {direction} {size} by {when}" + (f": {parts}." if parts else ".")
 
 
 def _moves(found: Breakdown, panel: Panel) -> Iterator[tuple[float, str]]:
@@ -91,21 +98,22 @@ def _moves(found: Breakdown, panel: Panel) -> Iterator[tuple[float, str]]:
     for part in found.parts:
         size = float(part.changes[-1])
         if part.kind == "arrivals":
-            yield size, f"arrives from {_label(panel, part.sender)}{_age(part, panel)}"
+            way = "comes back from" if part.is_reverse else "arrives from"
+            yield size, f"{way} {_label(panel, part.sender)}{_age(part, panel)}"
         else:
             yield size, _MOVES[part.kind]
 
 
 def _age(part: ForecastPart, panel: Panel) -> str:
     if part.is_reverse:
-        return ", against the direction of the edge"
+        return ""
     return f", {duration(part.delay * panel.times.interval)} old" if part.is_told else ""
 
 
 def _name(part: ForecastPart, panel: Panel) -> str:
     if part.kind != "arrivals":
         return _NAMES[part.kind]
-    return f"{'against the edge to' if part.is_reverse else 'from'} {_label(panel, part.sender)}{_age(part, panel)}"
+    return f"{'back from' if part.is_reverse else 'from'} {_label(panel, part.sender)}{_age(part, panel)}"
 
 
 def _find_parts(found: Breakdown, panel: Panel, forecaster: Forecaster, column: int, origin: int) -> ModelFinding:
@@ -155,4 +163,4 @@ def _find_blend(forecaster: Forecaster) -> Iterator[ModelFinding]:
 
 
 def _label(panel: Panel, sensor: str) -> str:
-    return sensor_label(sensor, panel.sensors[panel.sensor_ids.index(sensor)].name)
+    return sensor_label(sensor, panel.sensors[panel.sensor_ids.index(sensor)].name, _LONGEST_LABEL)

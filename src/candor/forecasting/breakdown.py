@@ -1,10 +1,11 @@
 """What one forecast of one sensor is made of: parts in the sensor's unit that sum to it.
 
-forecast = usual + storage + shock + other own + arrivals by link + rest + alike + learned + blend
+forecast = usual + storage + shock + arrived + own + arrivals by link + rest + alike + learned + blend
 
-The account's own part is linear in the sensor's recent deviations, so that each thing these are made of has its share;
-storage and shock are told apart by a filter that knows the past alone. What sensors that behave alike add is what the
-networks' correction loses where nobody hears them. The blend is what simple rules change in the last word.
+The account's own part is linear in the sensor's recent deviations, so that each thing these are made of has its share:
+storage, shock, what has arrived already, and the rest of its own. They are told apart by what the past alone knows. What
+sensors that behave alike add is what the networks' correction loses where nobody hears them. The blend is what simple
+rules change in the last word.
 """
 
 from collections.abc import Iterator
@@ -16,12 +17,11 @@ import numpy as np
 
 from candor.account.account import Account
 from candor.account.flow import decompose
-from candor.account.usual import Values
-from candor.core.arrays import Doubles
+from candor.core.arrays import Doubles, Floats
 from candor.data.panel import Panel
 from candor.data.times import calendar_of
 
-PartKind = Literal["usual", "storage", "shock", "own", "arrivals", "rest", "alike", "learned", "blend"]
+PartKind = Literal["usual", "storage", "shock", "arrived", "own", "arrivals", "rest", "alike", "learned", "blend"]
 _ROWS_FILTERED = 600  # before a forecast; what a store held earlier has drained
 
 
@@ -68,14 +68,17 @@ def own_parts(account: Account, panel: Panel, column: int, origin: int, horizon:
     yield ForecastPart("usual", _doubles(parts.usual[0, :, column]), float(usual[origin - first - 1, column]))
     known = account.deviations.of(panel.values[first:origin], calendar.take(slice(0, origin - first)))
     made_of = decompose(known, account.flow, causal=True)
-    held = {"storage": made_of.storage[-history:, column], "shock": made_of.shock[-history:, column]}
-    window = seen[-history:, column]
-    for kind, series in (*held.items(), ("own", window - held["storage"] - held["shock"])):
+    held: dict[PartKind, Floats] = {
+        "storage": made_of.storage[-history:, column],
+        "shock": made_of.shock[-history:, column],
+        "arrived": made_of.arrivals[-history:, column],
+    }
+    held["own"] = seen[-history:, column] - sum(held.values())
+    for kind, series in held.items():
         values = series[::-1] @ account.own[column].astype(np.float64)
         if account.keeps_last:
             values = values + series[-1]
-        name: PartKind = "storage" if kind == "storage" else "shock" if kind == "shock" else "own"
-        yield ForecastPart(name, spread * _doubles(values), spread * float(series[-1]))
+        yield ForecastPart(kind, spread * _doubles(values), spread * float(series[-1]))
     delays = {
         (int(source), int(target)): place
         for place, (source, target) in enumerate(zip(panel.edges.source, panel.edges.target, strict=True))
@@ -119,5 +122,5 @@ def break_down(panel: Panel, column: int, origin: int, forecast: Doubles, parts:
     )
 
 
-def _doubles(values: Values | Doubles) -> Doubles:
+def _doubles(values: Floats) -> Doubles:
     return np.asarray(values, np.float64)

@@ -78,7 +78,9 @@ def _timed(figure: Any, times: list[datetime], columns: dict[str, Floats]) -> Dr
 def draw_breakdown(picture: BreakdownPicture) -> Drawing:
     """Draw parts of a forecast as a stack of changes from the last reading, rises above zero and falls below it."""
     title = f"What the forecast for {picture.sensor} is made of"
-    figure, axes = new_axes(title, up=in_unit("change from the last reading", picture.unit))
+    figure = new_figure(title, height=6.5)
+    key, axes = figure.subplots(2, 1, height_ratios=(1, 3))
+    dress(axes, "", in_unit("change from the last reading", picture.unit))
     ahead, sizes = on_axis(picture.times), np.abs(picture.changes).sum(axis=1)
     largest = np.argsort(-sizes, kind="stable")[:_MOST_PARTS]
     others = np.setdiff1d(np.arange(len(sizes)), largest)
@@ -101,7 +103,7 @@ def draw_breakdown(picture: BreakdownPicture) -> Drawing:
     )
     axes.axhline(0, color=style.GREY, linewidth=0.8)
     use_local_times(axes, list(picture.times))
-    add_legend(axes, 2)
+    add_key(key, axes.get_legend_handles_labels()[0], 2)
     columns = {name: picture.changes[place] for place, name in enumerate(picture.names)}
     return _timed(figure, list(picture.times), {**columns, "forecast": picture.forecast})
 

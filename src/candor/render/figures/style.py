@@ -27,7 +27,7 @@ from candor.core.files import atomic_file
 from candor.core.text import format_time
 
 # The colours of Okabe and Ito, which people with any kind of colour vision can tell apart.
-BLACK, GREY = "#222222", "#8a8a8a"
+BLACK, GREY, BROWN = "#222222", "#8a8a8a", "#8c6d1f"
 BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY = "#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9"
 
 
@@ -57,8 +57,8 @@ COMPONENTS = {
     "shock": Look(VERMILION, "D-.", "diamond"),
 }
 PARTS = {
-    "usual": BLUE, "storage": GREEN, "shock": VERMILION, "own": PURPLE, "arrivals": ORANGE, "rest": GREY,
-    "alike": SKY, "learned": BLACK, "blend": GREY,
+    "usual": BLUE, "storage": GREEN, "shock": VERMILION, "arrived": BROWN, "own": PURPLE, "arrivals": ORANGE,
+    "rest": GREY, "alike": SKY, "learned": BLACK, "blend": GREY,
 }  # fmt: skip
 """Colours of the parts of a forecast by kind, see `candor.forecasting.breakdown`."""
 BRANCHES = {
