@@ -47,13 +47,13 @@ def explain(
         return
     with progress() as report:
         report("explaining | preparing figures", 0.0)
-        from candor.explain.breakdown import explain_account, has_breakdown
+        from candor.explain.breakdown import explain_account
         from candor.explain.run import explain_run
         from candor.render.explanation_page import EXPLAINED, FORECAST_PAGE, INDEX, check_folder, write_explanation
 
         folder = out or results_folder(run) / EXPLAINED
         check_folder(folder)
-        if has_breakdown(opened.forecaster):
+        if opened.forecaster.is_additive:
             found = explain_account(opened, sensor, time)
             if not json:
                 _tell(found)  # before the pictures, which take longer
@@ -63,7 +63,7 @@ def explain(
     if json:
         print_json(dict(found.summary))
         return
-    if not has_breakdown(opened.forecaster):
+    if not opened.forecaster.is_additive:
         _tell(found)
     tell(f"all of it, to open in a browser: {folder / INDEX}")
     tell(f"the one forecast: {folder / FORECAST_PAGE}")

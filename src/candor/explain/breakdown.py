@@ -41,11 +41,6 @@ _MOVES = {
 }
 
 
-def has_breakdown(forecaster: Forecaster) -> bool:
-    """Return whether the forecasts of a model are sums of parts with a unit."""
-    return isinstance(forecaster, AccountForecaster) or (isinstance(forecaster, Candor) and forecaster.is_additive)
-
-
 def explain_account(run: Run, sensor: str | None = None, time: datetime | str | None = None) -> RunExplanation:
     """Return where one forecast of a run came from, part by part.
 

@@ -6,7 +6,7 @@ from candor.core.progress import Report, silent
 from candor.explain.analyses.fusion import MOST_WINDOWS as MOST_FUSION_WINDOWS
 from candor.explain.analyses.fusion import fusion_weights, picture_fusion
 from candor.explain.analyses.operator import mean_edge_weights, picture_edges
-from candor.explain.breakdown import explain_account, has_breakdown
+from candor.explain.breakdown import explain_account
 from candor.explain.choices import choose_forecast, choose_windows
 from candor.explain.forecast import picture_components, picture_forecast
 from candor.explain.overview import training_of
@@ -21,7 +21,7 @@ def run_pictures(
 
     Args are those of `explain_run`; sensor and time are of the forecast and the components that are shown.
     """
-    if has_breakdown(run.forecaster):
+    if run.forecaster.is_additive:
         return explain_account(run, sensor, time).pictures
     candor, task = run.candor(), run.as_measured(run.task())
     panel, length = task.panel, task.panel.times.length

@@ -40,6 +40,11 @@ class AccountForecaster(Forecaster):
         account, chosen = Fitting(panel, split, self.history, self.horizon, report).fit(self.account)
         return account.to_state() | {_CHOSEN: np.frombuffer(chosen.model_dump_json().encode(), np.uint8).copy()}
 
+    @property
+    def is_additive(self) -> bool:
+        """It is made of parts."""
+        return True
+
     def chosen(self) -> AccountSettings:
         """Return the settings with everything that was left open."""
         self._check_fitted()

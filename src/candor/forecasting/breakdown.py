@@ -3,7 +3,7 @@
 forecast = usual + storage + shock + arrived + own + arrivals by link + rest + alike + learned + blend
 
 The account's own part is linear in the sensor's recent deviations, so that each thing these are made of has its share:
-storage, shock, what has arrived already, and the rest of its own. They are told apart by what the past alone knows. What
+storage, shock, what has arrived already, and the rest of its own, told apart by what the past alone knows. What
 sensors that behave alike add is what the networks' correction loses where nobody hears them. The blend is what simple
 rules change in the last word.
 """

@@ -129,6 +129,11 @@ class Forecaster(ABC):
         self.trained_on_ = KnownPanel.of(panel, split.train_end, self.quantities_read())
 
     @property
+    def is_additive(self) -> bool:
+        """Whether forecasts are sums of parts with a unit, which a method `break_down` gives."""
+        return False
+
+    @property
     def rows_needed(self) -> int:
         """Rows before an origin that a forecast needs: by default the history."""
         return self.history

@@ -14,6 +14,7 @@ from candor.data.findings import Findings
 from candor.data.panel import Panel, adjacency_of
 from candor.data.times import zone_from_name
 from candor.explain.places import known_places
+from candor.forecasting.breakdown import Breakdown
 from candor.forecasting.explanation import ForecastExplanation
 from candor.forecasting.forecast_table import ForecastOptions, ForecastTable, plain_numbers, rounded
 from candor.service.batching import Forecast
@@ -183,7 +184,17 @@ def explanation(found: ForecastExplanation) -> dict[str, Any]:
             vars(patch.span) | {branch: getattr(patch, branch) for branch in _BRANCHES} for patch in found.fusion
         ),
     }
-    return {name: _as_json(fact) for name, fact in facts.items()}
+    return {name: _as_json(fact) for name, fact in facts.items()} | {"account": None}
+
+
+def breakdown(found: Breakdown) -> dict[str, Any]:
+    """Return the parts that the forecast of one sensor is made of, in its unit."""
+    account = {"last": found.last, "parts": found.parts, "stages": found.stages}
+    nothing: dict[str, Any] = {name: [] for name in ("patches", "contributions", "peers", "fusion")}
+    return nothing | {
+        "sensor": found.sensor, "time": _as_json(found.times[0]), "unit": found.unit, "times": _as_json(found.times),
+        "forecast": _as_json(found.forecast), "components": {}, "gates": None, "account": _as_json(account),
+    }  # fmt: skip
 
 
 def _as_json(value: Any) -> Any:

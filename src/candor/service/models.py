@@ -69,7 +69,7 @@ class LoadedModel:
     @property
     def explains(self) -> bool:
         """Whether the model can say where its forecasts come from."""
-        return isinstance(self.forecaster, Candor)
+        return isinstance(self.forecaster, Candor) or self.forecaster.is_additive
 
     def recent(self, origin: int) -> Panel:
         """Return what the model needs to forecast the rows from `origin` on."""

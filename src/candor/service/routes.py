@@ -8,6 +8,7 @@ from anyio.to_thread import run_sync
 from fastapi import APIRouter, Query, Response
 from prometheus_client import CONTENT_TYPE_LATEST
 
+from candor.forecasting.account import AccountForecaster
 from candor.forecasting.candor import Candor
 from candor.forecasting.forecast_table import ForecastOptions
 from candor.service import answers, schemas
@@ -121,7 +122,7 @@ def forecast_routes(models: Models, settings: ServiceSettings) -> APIRouter:
         served = models.find(asked.model)
         loaded = served.loaded
         forecaster = loaded.forecaster
-        if not isinstance(forecaster, Candor):
+        if not loaded.explains:
             what = f"a {forecaster.name} model cannot say where its forecasts come from"
             hint = "ask a model of CANDOR; /v1/models says which explain"
             raise RefusedError(409, "no_explanation", what, where=f"model {served.name}", hint=hint)
@@ -132,8 +133,14 @@ def forecast_routes(models: Models, settings: ServiceSettings) -> APIRouter:
         else:
             panel = (await run_sync(align_readings, loaded, asked.readings, settings, datetime.now(UTC))).panel
             time = None if asked.time is None else parse_moment(asked.time, panel.times.zone)
-        found = await wrap_future(served.worker.submit(lambda: forecaster.explain(panel, asked.sensor, time)))
-        content = await run_sync(answers.explanation, found)
+
+        def why() -> dict[str, Any]:
+            assert isinstance(forecaster, Candor | AccountForecaster)  # the others explain nothing
+            if isinstance(forecaster, AccountForecaster) or forecaster.is_additive:
+                return answers.breakdown(forecaster.break_down(panel, asked.sensor, time))
+            return answers.explanation(forecaster.explain(panel, asked.sensor, time))
+
+        content = await wrap_future(served.worker.submit(why))
         return await run_sync(StrictJSONResponse, {"model": served.name} | content)
 
     return router

@@ -375,8 +375,36 @@ class GateOpenings(_Schema):
     """For what differs from the background of the next patch, or null."""
 
 
+class AccountPart(_Schema):
+    """A part of a forecast in the sensor's unit."""
+
+    kind: Literal["usual", "storage", "shock", "arrived", "own", "arrivals", "rest", "alike", "learned", "blend"]
+    values: list[float]
+    """By step."""
+    last: float
+    """The same part of the last reading, from which changes are counted."""
+    sender: str
+    """Of what arrives."""
+    delay: int
+    """Steps that it takes along the edge; 0 where it runs against it."""
+    is_told: bool
+    """Whether the delay is told apart from none."""
+    is_reverse: bool
+    """Whether it comes against the direction of the edge."""
+
+
+class AccountResponse(_Schema):
+    """Parts that sum to a forecast."""
+
+    last: float
+    """The reading that changes are counted from."""
+    parts: list[AccountPart]
+    stages: dict[str, float]
+    """Share of all changes by stage."""
+
+
 class ExplanationResponse(_Schema):
-    """Where the forecast of one sensor came from."""
+    """Where the forecast of one sensor came from: states of the published network, or an account of its parts."""
 
     model: str
     sensor: str
@@ -391,3 +419,5 @@ class ExplanationResponse(_Schema):
     """The 200 largest at most, the largest first."""
     peers: list[PeerLine]
     fusion: list[FusionSpan]
+    account: AccountResponse | None
+    """Of models with an account; the states above are empty then."""

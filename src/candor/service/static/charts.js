@@ -3,7 +3,7 @@
 
 import { moment, MOST_TICKS, namedAxis, span, timeAxis } from "./clock.js";
 import { colour, veil } from "./theme.js";
-import { percent, sentence } from "./words.js";
+import { inUnit, percent, sentence } from "./words.js";
 
 export const COMPONENTS = {
   background: ["background", "--blue", "circle"],
@@ -21,6 +21,18 @@ export const BRANCHES = {
   functional: ["own past and sensors alike", "--blue"],
   forward: ["along the edges", "--orange"],
   reverse: ["against the edges", "--green"],
+};
+export const PARTS = {
+  usual: ["usual", "--blue"],
+  storage: ["storage", "--green"],
+  shock: ["shock", "--vermilion"],
+  arrived: ["arrived before", "--soft"],
+  own: ["own, beside these", "--purple"],
+  arrivals: ["along edges", "--orange"],
+  rest: ["left over on average", "--soft"],
+  alike: ["sensors that behave alike", "--link"],
+  learned: ["learned correction", "--ink"],
+  blend: ["simple rules", "--soft"],
 };
 const LETTER = 7; // pixels
 const SETTINGS = { displayModeBar: false, responsive: true };
@@ -146,6 +158,22 @@ export function drawFusion(place, { fusion, clock }) {
   const layout = { barmode: "stack", bargap: 0.3, xaxis, yaxis: { range: [0, 100.5] } };
   const across = "part of the forecast, first to last step (local time)";
   return draw(place, traces, across, "share in the forecast [%]", layout);
+}
+
+/** Draws the parts of a forecast as a stack of changes from the last reading. */
+export function drawAccount(place, { times, forecast, account, columns, unit, clock }) {
+  const names = times.map((time) => moment(time, clock, { hasYear: false }));
+  const firsts = columns.filter(({ kind }, place) => columns.findIndex((one) => one.kind === kind) === place);
+  const bars = columns.map((column) => ({
+    type: "bar", name: PARTS[column.kind][0], x: names, y: column.values, legendgroup: column.kind,
+    showlegend: firsts.includes(column), marker: { color: colour(PARTS[column.kind][1]) },
+    hovertemplate: "%{y:.3~g}",
+  }));
+  const change = forecast.map((value) => value - account.last);
+  const line = { type: "scatter", name: "forecast", x: names, y: change, line: { color: colour("--ink") } };
+  const patches = times.map((time) => ({ start: time, end: time }));
+  const layout = { barmode: "relative", bargap: 0.2, xaxis: categories(place, patches, names, clock) };
+  return draw(place, [...bars, line], "step of the forecast (local time)", inUnit("change", unit), layout);
 }
 
 /** Returns an axis that names as many patches as there is room for, in two lines each: from, to. */

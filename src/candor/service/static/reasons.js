@@ -1,9 +1,11 @@
 // The reasons of a forecast, part by part, as CANDOR gives them.
 
-import { BRANCHES, COMPONENTS, drawComponents, drawFusion, drawGates, drawOrTell, GATES } from "./charts.js";
+import {
+  BRANCHES, COMPONENTS, drawAccount, drawComponents, drawFusion, drawGates, drawOrTell, GATES, PARTS,
+} from "./charts.js";
 import { element } from "./elements.js";
 import { arrivalTable, patchTable, peerTable } from "./tables.js";
-import { number, percent } from "./words.js";
+import { nameOf, number, percent, signed } from "./words.js";
 
 const ARRIVED =
   "Deviations that the last patch of this sensor received from its neighbours, by when they were measured. " +
@@ -13,6 +15,9 @@ const NOTHING_ARRIVED =
 const STRENGTHS =
   "Sizes of the network's states, without unit. They do not add up: compare a component with itself, over time and " +
   "over sensors, not with another.";
+const ACCOUNT =
+  "Changes from the last reading, in its unit; all parts together are the forecast. What is usual, stored, or arrives " +
+  "along edges is found in closed form; the learned correction is what networks add to it.";
 const PEERS =
   "Found by their behaviour, not by the map. Weights sum to 100 % and say how much each helps to predict; alike, from " +
   "−1 to 1, says how much its background resembles this one. A relation is one of the ways to listen that the model " +
@@ -21,6 +26,7 @@ const PEERS =
 /** Returns the parts that tell the reasons, and how the charts among them are drawn once they are on the page. */
 export function reasonParts(section, why, told) {
   const charts = [];
+  if (why.account) return accountParts(section, why, told);
   const parts = [
     element("h3", {}, "What its recent past is made of"),
     ...componentParts(section, { ...why, clock: told.clock }, charts),
@@ -36,6 +42,26 @@ export function reasonParts(section, why, told) {
       : [note("None: this model does not look for them.")]),
   ];
   return { parts, charts };
+}
+
+/** Returns the account of a forecast: changes from the last reading, part by part, as a chart and as a table. */
+function accountParts(section, why, { sensors, clock }) {
+  const chart = chartIn(section, "account", "What the forecast is made of, as changes from the last reading");
+  const columns = why.account.parts.map((part) => {
+    const name = part.kind === "arrivals" ? nameOf(sensors.get(part.sender) ?? { id: part.sender, name: "" }) : "";
+    const [words] = PARTS[part.kind];
+    const way = part.is_reverse ? "back from" : "from";
+    return { words: name ? `${way} ${name}` : words, kind: part.kind, values: part.values.map((one) => one - part.last) };
+  });
+  const draw = () => drawAccount(chart, { ...why, columns, clock });
+  const steps = why.times.map((time) => ({ start: time, end: time }));
+  const numbers = "The account in numbers";
+  const shown = columns.map(({ words, values }) => [words, values]);
+  const parts = [
+    element("h3", {}, "What the forecast is made of"), chart, note(ACCOUNT),
+    foldedIn(section, numbers, patchTable(steps, shown, signed, clock, numbers)),
+  ];
+  return { parts, charts: [{ chart, draw }] };
 }
 
 function componentParts(section, content, charts) {
