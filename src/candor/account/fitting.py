@@ -30,9 +30,11 @@ _SENSORS_THAT_CHOOSE = 16
 _WINDOWS_THAT_FIT, _WINDOWS_THAT_TRY = 6_000, 600  # of each block, where something is chosen
 _MOST_WINDOWS = 10_000  # that the account is fitted to; neighbouring ones say nearly the same
 _READINGS_OF_DELAYS, _FEWEST_ROWS_OF_DELAYS = 1_000_000, 4_000
-_OWN_PENALTIES = (1.0, 100.0, 3_000.0)
+_WINDOWS_OF_ALL = 40_000  # and sensors, from which the kernel of all sensors is learned
+_OWN_PENALTIES = (1.0, 100.0, 3_000.0, 100_000.0)
 _EDGE_PENALTIES = (100.0, 3_000.0, 100_000.0)
 _WORTHWHILE = 0.998  # of the error of what is simpler
+_WORTHWHILE_YEAR = 0.98  # the same of a wave over the year: what a few years had in common seldom comes back as it was
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +49,15 @@ class Fold:
     filled: Values
     fitting: Origins
     trying: Origins
+    kernel: Doubles
+    """Own lags and constant of all sensors together, (lag + 1) x step, from which each sensor's begin."""
+
+    def left(self, origins: Origins, horizon: int, column: int) -> Doubles:
+        """Return what the kernel of all sensors leaves of the moves of one, window x step, NaN where missing."""
+        alone = no_links().columns_of(column, len(self.kernel) - 1)
+        moves = moves_of(self.known, self.filled, origins, horizon, column)
+        left: Doubles = moves - alone.read(self.filled, origins) @ self.kernel
+        return left
 
 
 class Fitting:
@@ -103,7 +114,8 @@ class Fitting:
             return wanted[0]
         penalties, errors = [Penalties(settings.own_penalty or _OWN_PENALTIES[1], None)], []
         for done, season in enumerate(wanted):
-            errors.append(float(self._errors(season, no_links(), penalties, columns)[0]))
+            error = float(self._errors(season, no_links(), penalties, columns)[0])
+            errors.append(error / _WORTHWHILE_YEAR if season.year else error)
             self._report("account: choosing what is usual", (done + 1) / len(wanted))
         return wanted[_simplest_of_the_best(errors)]
 
@@ -127,8 +139,9 @@ class Fitting:
 
     def _errors(self, season: Season, links: Links, wanted: Sequence[Penalties], columns: Integers) -> Doubles:
         """Return the mean absolute error of each of some penalties over all folds, in the sensors' units."""
-        sums, count = np.zeros(len(wanted)), 0
+        by_fold = []
         for fold in self._folds(season, columns if not len(links) else None):
+            sums, count = np.zeros(len(wanted)), 0
             for place, sensor in enumerate(columns):
                 column = int(sensor) if len(links) else place
                 reading = links.columns_of(column, self._history)
@@ -136,13 +149,19 @@ class Fitting:
                     reading = no_links().columns_of(column, self._history)
                 found, known = self._tried(fold, reading, wanted, column)
                 sums, count = sums + found, count + known
-        return sums / max(count, 1)
+            by_fold.append(sums / max(count, 1))
+        # The newest windows count as much as all that came before: what is to be forecast is newer still.
+        return (
+            np.mean([np.mean(by_fold[:-1] or by_fold, axis=0), by_fold[-1]], axis=0)
+            if by_fold
+            else np.zeros(len(wanted))
+        )
 
     def _tried(self, fold: Fold, reading: Columns, wanted: Sequence[Penalties], column: int) -> tuple[Doubles, int]:
         """Return the sum of absolute errors of one sensor in a fold by penalties, and of how many errors it is."""
-        moves = moves_of(fold.known, fold.filled, fold.fitting, self._horizon, column)
+        moves = fold.left(fold.fitting, self._horizon, column)
         inputs, tried = reading.read(fold.filled, fold.fitting), reading.read(fold.filled, fold.trying)
-        truth = moves_of(fold.known, fold.filled, fold.trying, self._horizon, column)
+        truth = fold.left(fold.trying, self._horizon, column)
         known = ~np.isnan(truth)
         own = slice(None, self._history), slice(-1, None)
         moments = {True: Moments(inputs, moves)}
@@ -179,13 +198,20 @@ class Fitting:
         deviations = Deviations(usual, spread_of(values[rows] - usual.at(calendar), values[rows]))
         known = deviations.of(values, self._calendar)
         filled = fill(known, "last")
-        return Fold(
-            deviations,
-            known,
-            filled,
-            _spread_evenly(fitting, _WINDOWS_THAT_FIT),
-            _spread_evenly(trying, _WINDOWS_THAT_TRY),
-        )
+        some, tried = _spread_evenly(fitting, _WINDOWS_THAT_FIT), _spread_evenly(trying, _WINDOWS_THAT_TRY)
+        return Fold(deviations, known, filled, some, tried, self._kernel_of_all(known, filled, some))
+
+    def _kernel_of_all(self, known: Values, filled: Values, origins: Origins) -> Doubles:
+        """Return the regression of some sensors' moves on their own lags, as if they were one: (lag + 1) x step."""
+        there = np.flatnonzero(~np.isnan(known).all(axis=0))
+        sensors = _spread_evenly(there, _SENSORS_THAT_CHOOSE)
+        origins = _spread_evenly(origins, max(1, _WINDOWS_OF_ALL // max(len(sensors), 1)))
+        reading = [no_links().columns_of(int(sensor), self._history) for sensor in sensors]
+        if not reading:
+            return np.zeros((self._history + 1, self._horizon))
+        inputs = np.concatenate([one.read(filled, origins) for one in reading])
+        moves = np.concatenate([moves_of(known, filled, origins, self._horizon, int(sensor)) for sensor in sensors])
+        return regress(inputs, moves, reading[0].penalty(Penalties(_OWN_PENALTIES[1], None)))
 
     def _flow(self, known: Values) -> Flow:
         """Return how deviations travel, from the latest rows of the training part, as many as seconds allow."""
@@ -204,9 +230,9 @@ class Fitting:
         origins = _spread_evenly(self._split.train, _MOST_WINDOWS)
         for sensor in range(sensors if keeps_last else 0):
             reading = links.columns_of(sensor, history)
-            moves = moves_of(whole.known, whole.filled, origins, horizon, sensor)
-            weights = regress(reading.read(whole.filled, origins), moves, reading.penalty(penalties))
-            own[sensor], constant[sensor] = weights[:history], weights[-1]
+            left = whole.left(origins, horizon, sensor)
+            weights = regress(reading.read(whole.filled, origins), left, reading.penalty(penalties))
+            own[sensor], constant[sensor] = weights[:history] + whole.kernel[:-1], weights[-1] + whole.kernel[-1]
             place = history
             for link in range(*np.searchsorted(links.receiver, [sensor, sensor + 1])):
                 lags = int(links.lags[link])

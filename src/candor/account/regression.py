@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
 from candor.account.usual import Values
-from candor.core.arrays import Doubles, Integers
+from candor.core.arrays import Doubles, Floats, Integers
 
 _MOST_ROUNDS = 30  # of putting missing targets where they are expected
 _CONVERGED = 1e-7
@@ -62,7 +62,7 @@ class Moments:
         weights: of the windows; None counts all alike.
     """
 
-    def __init__(self, inputs: Values, targets: Values, weights: Doubles | None = None) -> None:
+    def __init__(self, inputs: Floats, targets: Floats, weights: Doubles | None = None) -> None:
         known = ~np.isnan(targets)
         kept = known.any(axis=1)
         known, x = known[kept], inputs[kept].astype(np.float64)
@@ -88,7 +88,7 @@ class Moments:
         return weights
 
 
-def regress(inputs: Values, targets: Values, penalty: Doubles, rounds: int = _ROBUST_ROUNDS) -> Doubles:
+def regress(inputs: Floats, targets: Floats, penalty: Doubles, rounds: int = _ROBUST_ROUNDS) -> Doubles:
     """Return the weights, column x step, of a regression in which windows that are far off count less.
 
     Args:
@@ -103,7 +103,7 @@ def regress(inputs: Values, targets: Values, penalty: Doubles, rounds: int = _RO
     return weights
 
 
-def _weights_of(errors: Doubles) -> Doubles:
+def _weights_of(errors: Floats) -> Doubles:
     """Return how much each window counts, one on average, by the root mean square of its known errors."""
     known = ~np.isnan(errors)
     squares = np.where(known, errors, 0.0) ** 2

@@ -34,6 +34,8 @@ class SharedSizes(Settings):
     """Numbers that stand for a time of the day; half as many for a day of the week."""
     season: bool | None = None
     """Whether the week of the year is part of the clock; None: of every other network, where there are years."""
+    reads_level: bool = True
+    """Whether networks read how high deviations and readings stand, or only how they differ from the last ones."""
     dropout: float | None = Field(default=None, ge=0, lt=1)
     """Share of hidden units that is left out in training."""
     silenced: float = Field(default=0.05, ge=0, lt=1)

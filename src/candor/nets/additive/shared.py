@@ -129,6 +129,7 @@ class SharedNetwork(nn.Module):
                 steps.append(Mixing(width, sizes.mixed, sizes.rank, nodes, dropout, relations))
         self.steps = nn.ModuleList(steps)
         self.silence = Dropout(sizes.silenced)
+        self.reads_level = sizes.reads_level
         self.out = nn.Linear(width, horizon)
         nn.init.zeros_(self.out.weight)
         nn.init.zeros_(self.out.bias)
@@ -162,6 +163,11 @@ class SharedNetwork(nn.Module):
         level = usual[:, :, :history] + seen * (spread[:, None, None] / deviation)
         forecast = accounted.forecast.clamp(-_FARTHEST, _FARTHEST)
         around = self.relations.means(seen, hears_alike)
+        if not self.reads_level:
+            last = seen[:, :, -1:]
+            forecast, around = forecast - last, [one - one[:, :, -1:] for one in around]
+            seen, level = seen - last, level - level[:, :, -1:]
+            usual = usual - usual[:, :, history - 1 : history]
         heard = self.silence(seen.new_ones(seen.shape[0], seen.shape[1], 1))
         read = heard * torch.cat([seen, *around, level, mask, forecast, usual[:, :, history:]], dim=2)
         angle = 2 * torch.pi / WEEKS_PER_YEAR * week_of_year[:, None] * torch.arange(1, self.waves + 1)

@@ -172,7 +172,7 @@ export function drawAccount(place, { times, forecast, account, columns, unit, cl
   const change = forecast.map((value) => value - account.last);
   const line = { type: "scatter", name: "forecast", x: names, y: change, line: { color: colour("--ink") } };
   const patches = times.map((time) => ({ start: time, end: time }));
-  const layout = { barmode: "relative", bargap: 0.2, xaxis: categories(place, patches, names, clock) };
+  const layout = { height: 420, barmode: "relative", bargap: 0.2, xaxis: categories(place, patches, names, clock) };
   return draw(place, [...bars, line], "step of the forecast (local time)", inUnit("change", unit), layout);
 }
 
