@@ -203,7 +203,7 @@ class Fitting:
 
     def _kernel_of_all(self, known: Values, filled: Values, origins: Origins) -> Doubles:
         """Return the regression of some sensors' moves on their own lags, as if they were one: (lag + 1) x step."""
-        there = np.flatnonzero(~np.isnan(known).all(axis=0))
+        there = np.flatnonzero(~np.isnan(known[: self._split.train_end]).all(axis=0))
         sensors = _spread_evenly(there, _SENSORS_THAT_CHOOSE)
         origins = _spread_evenly(origins, max(1, _WINDOWS_OF_ALL // max(len(sensors), 1)))
         reading = [no_links().columns_of(int(sensor), self._history) for sensor in sensors]

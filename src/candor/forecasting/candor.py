@@ -58,7 +58,7 @@ PLAN = "plan.json"
 """In the folder of a training: how many networks there are, over how many passes, by what schedule."""
 _FRAME = "frame.safetensors"
 _WINDOWS_THAT_BLEND = 500
-_WINDOWS_TO_MEASURE, _MARGIN = 32, 1.3
+_WINDOWS_TO_MEASURE, _FILLINGS, _MARGIN = 32, 4, 1.3
 _MOST_NETWORKS = 8
 _SHARE_OF_LEARNING = 0.8  # of the time of a network; the rest is validation
 _SEEDS_APART = 7919
@@ -181,24 +181,26 @@ class Candor(PublishedCandor):
             last = self._seconds_of_the_last_word(panel, split, state, rules)
             session = replace(session, budget_seconds=max(0.0, budget - last))
         count, passes = self._plan_networks(session, state)
-        training = self.shared.training_of(len(session.data.training), passes)
-        state = state | {_NETWORKS: np.array([count])}
-        for place in range(count):
-            seed = self.seed + _SEEDS_APART * place
+        training, place = self.shared.training_of(len(session.data.training), passes), 0
+        while place < count:
+            began, seed = time.monotonic(), self.seed + _SEEDS_APART * place
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(seed)
                 trainable = self._additive(state, len(panel.sensors), [place])
-            name = "" if place == count - 1 else f"network-{place + 1}"
-            weights = replace(session, seed=seed).train(trainable, Stage(training, name, 1 / (count - place)))
+            stage = Stage(training, f"network-{place + 1}" if place else "", 1 / (count - place))
+            weights = replace(session, seed=seed).train(trainable, stage)
             found = {key.replace("shared.0.", f"shared.{place}.", 1): tensor for key, tensor in weights.items()}
             state = state | {f"{WEIGHTS}{key}": tensor.numpy() for key, tensor in found.items()}
-        return state
+            place += 1
+            if place == count and self._has_time_for_another(session, time.monotonic() - began, count):
+                count += 1
+                self._write_plan(session, count, passes)
+        return state | {_NETWORKS: np.array([count])}
 
     def _plan_networks(self, session: Session, state: State) -> tuple[int, float]:
-        """Return how many networks are trained and over how many passes each, so that all learn to their end in time.
+        """Return how many networks are trained, and over how many passes each, so that all learn to their end in time.
 
-        Where there is time for more networks than are worth averaging, each has more passes. A training that goes on
-        keeps the plan it began with.
+        A training that goes on keeps the plan it began with.
         """
         path = None if session.folder is None else session.folder / PLAN
         if path is not None and path.is_file():
@@ -206,17 +208,27 @@ class Candor(PublishedCandor):
             return int(plan["networks"]), float(plan["passes"])
         windows = len(session.data.training)
         passes, count = self.shared.passes_for(windows, float(state[_DISJOINT][0])), self.shared.networks or 1
-        if session.budget_seconds is not None:
+        if session.budget_seconds is not None and self.shared.networks is None:
             left = session.budget_seconds - (time.monotonic() - session.began)
             learned = _SHARE_OF_LEARNING * left / self._seconds_per_window(session, state)
-            affordable = learned / max(windows, 1)
-            count = self.shared.networks or max(1, min(_MOST_NETWORKS, int(affordable / passes)))
+            count = max(1, min(_MOST_NETWORKS, int(learned / max(windows, 1) / passes)))
         if self.shared.networks is None and self.shared.sizes.season is None and state[_YEARS][0]:
             count = max(count, 2)  # one with the week of the year, and one without
-        if path is not None:
-            schedule = self.shared.training_of(windows, passes).model_dump(mode="json")
-            in_main_process(lambda: write_json(path, {"networks": count, "passes": passes, "training": schedule}))
+        self._write_plan(session, count, passes)
         return count, passes
+
+    def _write_plan(self, session: Session, count: int, passes: float) -> None:
+        if session.folder is not None:
+            schedule = self.shared.training_of(len(session.data.training), passes).model_dump(mode="json")
+            content, path = {"networks": count, "passes": passes, "training": schedule}, session.folder / PLAN
+            in_main_process(lambda: write_json(path, content))
+
+    def _has_time_for_another(self, session: Session, took: float, count: int) -> bool:
+        """Return whether the budget has time left for one more network, where the number of them is not settled."""
+        budget = session.budget_seconds
+        if budget is None or self.shared.networks is not None or count >= _MOST_NETWORKS:
+            return False
+        return in_main_process(lambda: time.monotonic() - session.began + took < budget)
 
     def _seconds_per_window(self, session: Session, state: State) -> float:
         """Return about how long a network learns from a window."""
@@ -226,7 +238,7 @@ class Candor(PublishedCandor):
         valid = max(1, int(batch["target_mask"].sum()))
         took = []
         with torch.random.fork_rng(devices=[]):
-            for _ in range(3):
+            for _ in range(5):
                 began = time.monotonic()
                 trainable.objective(batch, StepContext(self.horizon, True, valid, 1.0)).total.backward()
                 took.append(time.monotonic() - began)
@@ -235,15 +247,22 @@ class Candor(PublishedCandor):
     def _seconds_of_the_last_word(
         self, panel: Panel, split: Split, state: State, rules: Mapping[str, Forecaster]
     ) -> float:
-        """Return about how long it takes to blend and to calibrate, by forecasting from a few windows now."""
+        """Return about how long it takes to blend and to calibrate, by forecasting from a few windows now.
+
+        Most of a few windows' time is that of filling the whole record, which many windows share.
+        """
         some = split.validation[:_WINDOWS_TO_MEASURE]
         if not len(some):
             return 0.0
         self._make_ready(panel, split, self._with_first_weights(state, len(panel.sensors)))
-        began = time.monotonic()
-        self._member_forecasts(panel, some, rules)
-        took = (time.monotonic() - began) / len(some)
-        return _MARGIN * took * (len(split.validation) + min(len(split.validation), _WINDOWS_THAT_BLEND))
+        took = []
+        for origins in (some[:1], some):
+            began = time.monotonic()
+            self._member_forecasts(panel, origins, rules)
+            took.append(time.monotonic() - began)
+        slope = max(0.0, took[1] - took[0]) / max(len(some) - 1, 1)
+        windows = len(split.validation) + min(len(split.validation), _WINDOWS_THAT_BLEND)
+        return _MARGIN * (_FILLINGS * took[0] + slope * windows)
 
     def _with_first_weights(self, state: State, nodes: int) -> State:
         with torch.random.fork_rng(devices=[]):
