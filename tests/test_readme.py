@@ -19,6 +19,11 @@ QUICK: dict[str, Any] = {
     "model": {"hidden": 8, "heads": 2, "forecast_width": 16, "head_width": 16},
     "training": {"epochs": 1, "epoch_windows": 64, "validation_windows": 16, "milestones": (), "curriculum": 0},
 }
+QUICK_SHARED: dict[str, Any] = {
+    "sizes": {"width": 8, "mixed": 4, "rank": 2, "identity": 3, "clock": 4},
+    "training": {"epochs": 1, "epoch_windows": 64, "validation_windows": 16},
+    "networks": 2,
+}
 SCORE = re.compile(r"(< )?[\d,]*\.\d+")
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```", README, flags=re.MULTILINE | re.DOTALL)
 
@@ -45,6 +50,8 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     def train_quickly(panel: Any, protocol: Any, model: str, settings: dict[str, Any], *rest: Any, **more: Any) -> Any:
         if "recipe" in settings:
             settings = {**settings, "recipe": merge(settings["recipe"], QUICK)}
+        if "shared" in settings:
+            settings = {**settings, "shared": merge(settings["shared"], QUICK_SHARED)}
         return train(panel, protocol, model, settings, *rest, **more)
 
     monkeypatch.setattr(candor.runs.fit, "train_model", train_quickly)
@@ -134,7 +141,8 @@ def test_the_python_examples_print_what_their_comments_say(
     code = "".join(blocks("python"))
     asked = "Candor(history=28, horizon=14)"
     assert asked in code
-    exec(code.replace(asked, f"Candor(history=28, horizon=14, recipe={QUICK})"), {"__name__": "__main__"})
+    quick = f"Candor(history=28, horizon=14, shared={QUICK_SHARED})"
+    exec(code.replace(asked, quick), {"__name__": "__main__"})
     expected = re.findall(r"^print\(.*?  # (.*)$", code, flags=re.MULTILINE)
     assert len(expected) == 3
     for said, printed in zip(expected, capsys.readouterr().out.splitlines(), strict=True):

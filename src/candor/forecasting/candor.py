@@ -25,6 +25,7 @@ from safetensors.numpy import load_file, save_file
 from candor.account.account import Account
 from candor.account.fitting import Fitting
 from candor.account.settings import AccountSettings
+from candor.core.errors import InputError
 from candor.core.files import atomic_file, read_json, write_json
 from candor.core.progress import Report
 from candor.core.settings import parse_settings
@@ -34,7 +35,7 @@ from candor.data.protocol import Origins, Split
 from candor.data.times import calendar_of
 from candor.forecasting.blend import blended, fit_blend
 from candor.forecasting.breakdown import Breakdown, ForecastPart, break_down, own_parts
-from candor.forecasting.explanation import find_origin, find_sensor
+from candor.forecasting.explanation import ForecastExplanation, find_origin, find_sensor
 from candor.forecasting.forecaster import REFUSE_UNKNOWN, Forecaster, State, forecasters
 from candor.forecasting.inference import infer
 from candor.forecasting.network import WEIGHTS, NetworkForecaster
@@ -354,6 +355,12 @@ class Candor(PublishedCandor):
         account, *networks = torch.cat([torch.empty(shape), *found], dim=1).numpy()
         means = [np.mean([networks[place] for place in places], axis=0) for _, places in self._groups(self.state_)]
         return [account, *means, *(rule.predict(panel, origins) for rule in rules.values())]
+
+    def explain(self, panel: Panel, sensor: str, time: datetime | str | None = None) -> ForecastExplanation:
+        if self.is_additive:
+            what = "this model has an account and shared networks, and no states of the published network"
+            raise InputError(what, hint="call break_down, which says what a forecast is made of")
+        return super().explain(panel, sensor, time)
 
     def break_down(self, panel: Panel, sensor: str, time: datetime | str | None = None) -> Breakdown:
         """Return what the forecast of one sensor is made of, in parts that sum to it; not for the published network.

@@ -84,7 +84,10 @@ def _suite(
         "name": name,
         "title": title,
         "tasks": [SuiteTask(preset=preset)],
-        "models": [Contender(name=model, model=FULL, settings={**shared, **some}) for model, some in own.items()],
+        "models": [
+            Contender(name=model, model=FULL, settings={"stages": ["network"], **shared, **some})
+            for model, some in own.items()
+        ],
         "has_rivals": False,
         "metric": "mse" if load_preset(preset).protocol.is_river else "mae",
     }
