@@ -3,10 +3,15 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from made_readings import made_run
 from made_runs import make_run
+from tiny import PROTOCOL, TINY_STAGES
+
+from candor.forecasting.contract import sample_panel
+from candor.runs.fit import train_model
 
 FIGURES = ("reconstruction", "embedding", "propagation", "roles", "operator", "edges", "relations", "fusion")
 STORY = ("readings", "next", "past", "components", "arrivals", "peers", "branches")
@@ -44,3 +49,20 @@ def test_other_models_and_wrong_questions_are_refused_in_plain_words(candor) -> 
     assert candor("explain", "run", "--windows", 1).code == 2
     assert candor("explain", "nowhere").code == 2
     assert "Traceback" not in refused.err and not Path("run/explained").exists()
+
+
+def test_a_forecast_of_the_stages_is_told_in_a_sentence_and_in_parts_that_sum_to_it(candor) -> None:
+    settings = {"stages": ["account", "shared"], "shared": TINY_STAGES}
+    train_model(sample_panel(), PROTOCOL, "candor", settings, Path("run"), is_catalogued=False)
+    shown = candor("explain", "run", "--sensor", "s1")
+    assert shown.code == 0, shown.err
+    folder = Path("run/explained")
+    summary = json.loads((folder / "summary.json").read_text())
+    assert summary["sentence"] in " ".join(shown.out.split())
+    parts = pd.read_csv(folder / "account.csv").drop(columns="time")
+    changes = parts.pop("forecast") - summary["numbers"]["last"]
+    np.testing.assert_allclose(parts.sum(axis=1), changes, atol=1e-4)
+    names = {"account", "forecast", "training"}
+    assert {path.stem for path in folder.glob("*.png")} == names
+    figures = candor("explain", "run", "--figures", "drawn")
+    assert figures.code == 0 and {path.stem for path in Path("drawn").glob("*.png")} == names

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 from tiny import PROTOCOL
+from tiny import TINY_STAGES as TINY
 
 from candor.core.errors import InputError
 from candor.core.settings import parse_settings
@@ -23,10 +24,6 @@ from candor.runs.resumable import notes_on_training
 from candor.runs.run import load_run
 
 SPANS = {"history": 12, "horizon": 4}
-TINY: dict[str, Any] = {
-    "sizes": {"width": 8, "mixed": 4, "rank": 2, "identity": 3, "clock": 4, "alike": 2},
-    "training": {"epochs": 2, "epoch_windows": 64, "validation_windows": 16, "batch": 16},
-}
 
 
 def made(**more: Any) -> Candor:

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from made_runs import make_run
+from tiny import PROTOCOL, TINY_STAGES
 
 from candor.data.panel import Panel, adjacency_of
 from candor.runs.run import load_run, model_checksum
@@ -304,3 +305,18 @@ def test_metrics_count_requests_batches_and_versions(live) -> None:
     ):
         assert words in text
     assert "/no/such/place" not in text
+
+
+def test_the_account_of_a_forecast_is_that_of_the_run(start, panel: Panel, tmp_path: Path) -> None:
+    run = make_run(tmp_path / "stages", "candor", PROTOCOL, stages=["account", "shared"], shared=TINY_STAGES)
+    served, time = start(run), panel.times.local[540].isoformat()
+    assert served.get("/v1/models")["models"][0]["explains"]
+    told = served.post("/v1/explain", sensor="g1", time=time)
+    forecaster = load_run(run).forecaster
+    found = forecaster.break_down(panel, "g1", time)
+    assert [part["kind"] for part in told["account"]["parts"]] == [part.kind for part in found.parts]
+    for part, expected in zip(told["account"]["parts"], found.parts, strict=True):
+        np.testing.assert_allclose(part["values"], expected.values, rtol=1e-4, atol=1e-4)
+    total = np.sum([part["values"] for part in told["account"]["parts"]], axis=0)
+    np.testing.assert_allclose(total, told["forecast"], rtol=1e-3)
+    assert told["patches"] == told["peers"] == [] and told["gates"] is None

@@ -220,6 +220,7 @@ class FakeModel:
                       for rank, (one, share) in enumerate(zip(others, shares, strict=True))],
             "fusion": [{"start": start, "end": end, "functional": 0.5 / rank, "forward": 0.3 / rank,
                         "reverse": 1 - 0.8 / rank} for rank, (start, end) in enumerate(spans, 1)],
+            "account": None,
         }  # fmt: skip
 
 

@@ -15,3 +15,10 @@ def tiny_recipe(**training: Any) -> dict[str, Any]:
     """Returns a recipe that takes seconds; training settings can be changed."""
     few = {"epochs": 2, "batch": 48, "epoch_windows": 144, "validation_windows": 48}
     return {"model": SIZES, "training": few | {"learning_rate": 0.01, "activation": 1} | training, "anchor": True}
+
+
+TINY_STAGES: dict[str, Any] = {
+    "sizes": {"width": 8, "mixed": 4, "rank": 2, "identity": 3, "clock": 4, "alike": 2},
+    "training": {"epochs": 2, "epoch_windows": 64, "validation_windows": 16, "batch": 16},
+}
+"""Shared networks that take a second."""

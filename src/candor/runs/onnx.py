@@ -110,6 +110,11 @@ def check_exportable(forecaster: Forecaster) -> NetworkForecaster:
         )
     if not hasattr(forecaster, "state_"):
         raise NotFittedError(f"this {forecaster.name} forecaster is not fitted yet", hint="call fit(panel) first")
+    if forecaster.is_additive:
+        raise InputError(
+            "a model of CANDOR's stages has no ONNX form yet",
+            hint="make a bundle: --bundle FILE.zip; or train the published network alone: stages=network",
+        )
     return forecaster
 
 

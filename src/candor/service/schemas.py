@@ -419,5 +419,5 @@ class ExplanationResponse(_Schema):
     """The 200 largest at most, the largest first."""
     peers: list[PeerLine]
     fusion: list[FusionSpan]
-    account: AccountResponse | None
+    account: AccountResponse | None = None
     """Of models with an account; the states above are empty then."""
