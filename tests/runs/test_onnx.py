@@ -16,11 +16,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from jaxtyping import config
+from tiny import TINY_STAGES
 
 from candor.core.errors import InputError, NotFittedError
 from candor.core.versions import versions
 from candor.data.panel import Panel
 from candor.data.preprocessing import fill
+from candor.data.protocol import Protocol, make_task
+from candor.data.synthetic import generate_river
+from candor.data.times import calendar_of
 from candor.forecasting import LastValue, forecasters
 from candor.forecasting.baseline import BaselineForecaster
 from candor.forecasting.candor import Candor
@@ -119,6 +123,26 @@ def test_the_file_says_what_it_is_and_is_whole_in_itself(candor_file: OnnxFile) 
 def test_all_forms_of_candor_can_be_exported(make_candor, windows_of, tmp_path: Path, variant: str) -> None:
     forecaster = make_candor(**VARIANTS[variant])
     assert_same_forecasts(forecaster, export_onnx(forecaster, tmp_path / "candor.onnx"), windows_of)
+
+
+def test_the_stages_in_onnxruntime_forecast_the_same_from_the_same_rows(tmp_path: Path) -> None:
+    panel, _ = generate_river(sensors=5, steps=700, seed=2, missing_share=0.1)
+    task = make_task(panel, Protocol(history=12, horizon=6))
+    forecaster = Candor(history=12, horizon=6, shared=TINY_STAGES | {"networks": 2}).fit(task.panel, task.split)
+    # Equal weights, so that every member counts.
+    forecaster.state_ |= {"blend": np.full_like(forecaster.blend_weights(), 1 / len(forecaster.members()))}
+    written = export_onnx(forecaster, tmp_path / "stages.onnx")
+    rows, session = forecaster.rows_needed, open_session(written.path)
+    assert written.metadata["history"] == str(rows)
+    forecasts = []
+    for origin in (100, 450, 700):
+        calendar = vars(calendar_of(panel.times.slice(origin - rows, origin + 6)))
+        inputs = {"readings": panel.values[origin - rows : origin][None]}
+        inputs |= {name: positions[None].astype(np.int64) for name, positions in calendar.items()}
+        (forecast,) = session.run(["forecast"], inputs)
+        np.testing.assert_allclose(forecast, forecaster.predict(panel.slice(origin - rows, origin)), atol=1e-4)
+        forecasts.append(forecast)
+    assert np.abs(forecasts[0] - forecasts[1]).max() > 1e-3
 
 
 # Fourier transforms of which the exporter knows no form, and windows that take different ways through a network.

@@ -112,6 +112,14 @@ class Candor(PublishedCandor):
         """Return how much each member counts at each step, step x member."""
         return self.state_[_BLEND]
 
+    def groups(self) -> list[tuple[str, list[int]]]:
+        """Return the networks by name of the member that is their mean."""
+        return self._groups(self.state_)
+
+    def rule_states(self) -> dict[str, State]:
+        """Return what each simple rule in the blend has learned, by name and in the order of the weights."""
+        return {name: rule.state_ for name, rule in self._rules().items()}
+
     def used_recipe(self) -> Any:
         """Return how the last stage is trained."""
         return self.shared if self.is_additive else super().used_recipe()

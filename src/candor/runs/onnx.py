@@ -23,7 +23,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from candor.core.errors import InputError, NotFittedError
 from candor.core.files import atomic_file
@@ -32,9 +31,11 @@ from candor.core.progress import Report, silent
 from candor.core.text import first_line
 from candor.core.versions import versions
 from candor.data.times import BINS_PER_DAY, DAYS_PER_WEEK, WEEKS_PER_YEAR
+from candor.forecasting.candor import Candor
 from candor.forecasting.forecaster import Forecaster
 from candor.forecasting.network import NetworkForecaster
 from candor.nets.candor.trainable import CandorTrainable
+from candor.runs.onnx_stages import StagesGraph, carried_forward
 
 CLOCK = {"time_of_day": BINS_PER_DAY, "day_of_week": DAYS_PER_WEEK, "week_of_year": WEEKS_PER_YEAR}
 """Inputs beside the readings, and how many values each may have; the last for networks with a season."""
@@ -81,19 +82,16 @@ class ForecastGraph(nn.Module):
         known = torch.where(is_observed, readings, 0.0)
         if self.rule == "zero":
             return known
-        steps = torch.arange(self.history)[:, None]
-        latest = torch.where(is_observed, steps, -1)  # becomes the row of the latest reading at or before each row
-        reach = 1
-        while reach < self.history:
-            earlier = F.pad(latest[:, :-reach], (0, 0, reach, 0), value=-1)
-            latest = torch.maximum(latest, earlier)
-            reach *= 2
         before = self.means
         if self.rule == "forward-backward":
+            steps = torch.arange(self.history)[:, None]
             first = torch.where(is_observed, steps, self.history).amin(dim=1, keepdim=True)
             earliest = known.gather(1, first.clamp(max=self.history - 1))
             before = torch.where(first < self.history, earliest, self.means)
-        return torch.where(latest < 0, before, known.gather(1, latest.clamp(min=0)))
+        return carried_forward(known, is_observed, before)
+
+
+Graph = ForecastGraph | StagesGraph
 
 
 def check_exportable(forecaster: Forecaster) -> NetworkForecaster:
@@ -110,11 +108,6 @@ def check_exportable(forecaster: Forecaster) -> NetworkForecaster:
         )
     if not hasattr(forecaster, "state_"):
         raise NotFittedError(f"this {forecaster.name} forecaster is not fitted yet", hint="call fit(panel) first")
-    if forecaster.is_additive:
-        raise InputError(
-            "a model of CANDOR's stages has no ONNX form yet",
-            hint="make a bundle: --bundle FILE.zip; or train the published network alone: stages=network",
-        )
     return forecaster
 
 
@@ -137,9 +130,10 @@ def export_onnx(forecaster: Forecaster, path: Path, report: Report = silent) -> 
     with needing_packages("writing ONNX files", extra="export"):
         import onnxscript  # noqa: F401
     network = check_exportable(forecaster)
-    graph = ForecastGraph(network).eval()
+    graph = _graph_of(network).eval()
     metadata = describe(forecaster) | {
-        "inputs": json.dumps({name: INPUTS[name] for name in ("readings", *graph.clock)})
+        "history": str(graph.history),
+        "inputs": json.dumps({name: INPUTS[name] for name in ("readings", *graph.clock)}),
     }
     with atomic_file(Path(path)) as temporary:
         report("writing down the network", None)
@@ -150,6 +144,12 @@ def export_onnx(forecaster: Forecaster, path: Path, report: Report = silent) -> 
             raise ValueError(f"the ONNX file and candor differ by {difference} {metadata['unit']}")
     shapes = {name: ("batch", *array.shape[1:]) for name, array in made_up_inputs(graph, 1).items()}
     return OnnxFile(Path(path), OPSET, shapes, difference, metadata)
+
+
+def _graph_of(network: NetworkForecaster) -> Graph:
+    if isinstance(network, Candor) and network.is_additive:
+        return StagesGraph(network)
+    return ForecastGraph(network)
 
 
 def describe(forecaster: Forecaster) -> dict[str, str]:
@@ -169,7 +169,7 @@ def describe(forecaster: Forecaster) -> dict[str, str]:
     }
 
 
-def made_up_inputs(graph: ForecastGraph, batch: int, seed: int = 0) -> Inputs:
+def made_up_inputs(graph: Graph, batch: int, seed: int = 0) -> Inputs:
     """Return inputs by name as a program would give them: readings near the usual ones with some gaps, any times."""
     generator = np.random.default_rng(seed)
     sensors, steps = len(graph.means), graph.history + graph.horizon
@@ -180,7 +180,7 @@ def made_up_inputs(graph: ForecastGraph, batch: int, seed: int = 0) -> Inputs:
     return {"readings": readings} | clock
 
 
-def _write(graph: ForecastGraph, metadata: dict[str, str], path: Path) -> None:
+def _write(graph: Graph, metadata: dict[str, str], path: Path) -> None:
     inputs = {name: torch.from_numpy(array) for name, array in made_up_inputs(graph, max(BATCHES)).items()}
     program = trace(graph, inputs, OPSET)
     program.model.metadata_props.update(metadata)
@@ -249,7 +249,7 @@ def _without_messages() -> Iterator[None]:
         logging.disable(before)
 
 
-def _compare(graph: ForecastGraph, path: Path) -> float:
+def _compare(graph: Graph, path: Path) -> float:
     """Return the largest difference between the file's forecasts and those of a graph, in the sensors' unit."""
     session, differences = open_session(path), []
     for batch in BATCHES:
