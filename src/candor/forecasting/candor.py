@@ -365,6 +365,7 @@ class Candor(PublishedCandor):
         return [account, *means, *(rule.predict(panel, origins) for rule in rules.values())]
 
     def explain(self, panel: Panel, sensor: str, time: datetime | str | None = None) -> ForecastExplanation:
+        self._check_fitted()
         if self.is_additive:
             what = "this model has an account and shared networks, and no states of the published network"
             raise InputError(what, hint="call break_down, which says what a forecast is made of")

@@ -15,6 +15,8 @@ from candor.research.grid import METRICS, cells_in, overall_errors, unique
 from candor.research.suites import Contender, Suite, SuiteTask
 
 FULL = "candor"
+PUBLISHED: Mapping[str, Any] = {"stages": ["network"]}
+"""What all variants are variants of; commands need not say it."""
 _ROLES = ("role_background", "role_accumulation", "role_release")
 
 VARIANTS: Mapping[str, tuple[str, dict[str, Any]]] = {
@@ -85,8 +87,7 @@ def _suite(
         "title": title,
         "tasks": [SuiteTask(preset=preset)],
         "models": [
-            Contender(name=model, model=FULL, settings={"stages": ["network"], **shared, **some})
-            for model, some in own.items()
+            Contender(name=model, model=FULL, settings={**PUBLISHED, **shared, **some}) for model, some in own.items()
         ],
         "has_rivals": False,
         "metric": "mse" if load_preset(preset).protocol.is_river else "mae",

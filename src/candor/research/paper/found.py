@@ -10,7 +10,7 @@ run.json                    runs; those named on the command line, and those tha
 import json
 import os
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
@@ -22,7 +22,7 @@ import pandas as pd
 from candor.core.errors import InputError
 from candor.core.files import is_of_format, read_json
 from candor.data.catalog import datasets
-from candor.research.ablations import CHANGES, FULL, VARIANTS
+from candor.research.ablations import CHANGES, FULL, PUBLISHED, VARIANTS
 from candor.research.engine import CELL
 from candor.research.grid import RESULTS, GridCell, cells_of_results, collect, parse_cell, read_results, unique
 from candor.research.profiling import PROFILE
@@ -121,7 +121,7 @@ class FoundGrid:
 
     def _ablation(self, preset: str, models: Sequence[str]) -> Iterator[str]:
         shared = next((cell.contender.settings for cell in self.cells if cell.contender.name == FULL), {})
-        yield from ("ablate", preset, *_written(shared))
+        yield from ("ablate", preset, *_written(_but_for(PUBLISHED, shared)))
         variants = [name for name in CHANGES if name in models]
         if variants and variants != list(VARIANTS):
             yield from ("--variants", ",".join(variants))
@@ -129,8 +129,12 @@ class FoundGrid:
     def _sweep(self, preset: str, models: Sequence[str]) -> Iterator[str]:
         values = ",".join(model.partition("=")[2] for model in models)
         own = self.cells[0].contender.settings if self.cells else {}
-        shared = {key: value for key, value in own.items() if key != self.setting}
+        shared = _but_for({self.setting, *PUBLISHED}, own)
         yield from ("sweep", preset, f"{self.setting}={values}", *_written(shared))
+
+
+def _but_for(keys: Collection[str], settings: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in settings.items() if key not in keys}
 
 
 def _written(settings: Mapping[str, Any]) -> list[str]:
