@@ -114,9 +114,9 @@ def test_a_budget_ends_with_a_model_whatever_it_allows(tmp_path: Path) -> None:
 
 def test_settings_choose_the_stages() -> None:
     task = make_task(sample_panel(), PROTOCOL)
-    own, _ = choose_settings("candor", task, None, {"epochs": 3, "width": 16, "account.cycle": "day"})
+    own, _ = choose_settings("candor", task, None, {"epochs": 3, "width": 16, "account.cycle": "day", "passes": 2})
     found: Candor = parse_settings(Candor, SPANS | own, "settings")
-    assert found.used_stages() == ("account", "shared")
+    assert found.used_stages() == ("account", "shared") and found.shared.passes == 2
     assert (found.shared.training.epochs, found.shared.sizes.width, found.account.cycle) == (3, 16, "day")
     for preset, overrides in (("metr-la", {}), (None, {"hidden": 16}), (None, {"stages": "network"})):
         own, _ = choose_settings("candor", task, preset, overrides)

@@ -7,8 +7,10 @@
 | lagged.py | products of series with others so many steps earlier, by FFT or in blocks |
 | delays.py | how long deviations travel along each edge, with an interval |
 | regression.py | what own and neighbours' deviations say about the next steps, by ridge regression |
-| weeks.py | what is usual at a time of the week from few weeks, pooled over days that are alike |
+| neighbours.py | which sensors are read for which, along edges and against them |
+| likeness.py | which sensors behave alike, map or no map |
 | storage.py | a sensor's own deviation, split into slow storage and sudden shocks by a Kalman filter |
 | flow.py | deviations as what arrives along edges, storage, shock and rest |
-| account.py | the whole: fitted, forecasting, and its parts that sum to the forecast |
+| settings.py, fitting.py | what is left open and how it is chosen; from readings to an account |
+| account.py | the fitted account, and its parts that sum to the forecast |
 """

@@ -93,10 +93,9 @@ def _choose_candor(task: Task, preset: str | None, overrides: Mapping[str, Any])
         what = f"{wrong} is a setting of the published network, which is not among the stages"
         raise InputError(what, hint="leave it out, or train the published network alone: stages=network")
     sections: dict[str, Any] = {"account": AccountSettings, "sizes": SharedSizes, "training": SharedTraining}
-    networks = rest.pop("networks", None)
+    alone = {key: rest.pop(key) for key in ("networks", "passes") if key in rest}
     placed = _in_sections(rest, sections, ("account", "training", "sizes"))
-    placed |= {} if networks is None else {"networks": networks}
-    shared = {key: placed[key] for key in ("sizes", "training", "networks") if key in placed}
+    shared = {key: placed[key] for key in ("sizes", "training") if key in placed} | alone
     chosen = {"stages": stages, "account": placed.get("account", {}), "shared": shared}
     reasons = [
         _spans_in_words(task, preset),

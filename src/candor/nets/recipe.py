@@ -55,8 +55,6 @@ class TrainingSettings(Settings):
     """Epoch e_0 from which losses count that start late, if the network has any."""
     patience: PositiveInt = 50
     """Epochs without a better validation error after which training ends."""
-    rate_warm_up: NonNegativeInt = 0
-    """Steps of the optimiser over which the learning rate rises from zero."""
     averaging: float | None = Field(default=None, gt=0, lt=1)
     """Share of the running mean of the weights that each step keeps; the mean is validated and kept. None: no mean."""
     keeps_start: bool = False
@@ -79,10 +77,6 @@ class TrainingSettings(Settings):
             return self.learning_rate * (1 + math.cos(math.pi * epoch / self.epochs)) / 2
         passed = sum(milestone <= epoch for milestone in self.milestones)
         return self.learning_rate * self.decay**passed
-
-    def warm_up_share(self, step: int) -> float:
-        """Return the share of the learning rate that a step of the optimiser takes."""
-        return min(1.0, (step + 1) / self.rate_warm_up) if self.rate_warm_up else 1.0
 
     def is_active(self, epoch: int) -> bool:
         """Return whether the activation epoch is reached."""

@@ -175,7 +175,7 @@ class Trainer:
         """Take one step of the optimiser; the parts of all micro-batches and processes add up to its gradient."""
         progress = self.progress
         for group in self.optimiser.param_groups:
-            group["lr"] = rate * self.settings.warm_up_share(progress.steps)
+            group["lr"] = rate
         self.optimiser.zero_grad(set_to_none=True)
         found = gather_object(self._learn_share(replicas, indices))
         for part, terms in found:
